@@ -1,0 +1,210 @@
+//! The coding agents as processes: what each looks like, so that the nearest one can be found.
+//!
+//! Looks decide what a process is, never whether it lives. The table knows only names and executables;
+//! payloads, settings and command lines are the agents crate's.
+
+use crate::id::AgentName;
+use crate::process::Looks;
+
+/// How one agent shows itself in the process table.
+#[derive(Debug)]
+pub struct AgentSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// Names of its executable, or of its script where an interpreter runs it.
+    pub executables: &'static [&'static str],
+    /// Endings of its script's path, where the script's own name says too little.
+    pub scripts: &'static [&'static str],
+    /// Arguments that say that the process was started as a fork of a conversation.
+    pub fork_arguments: &'static [&'static str],
+    /// The variable in which it tells its tools the conversation's id.
+    pub id_variable: Option<&'static str>,
+    /// Whether one process of it speaks for several conversations.
+    pub hosts: bool,
+}
+
+/// The agents that are recognised.
+pub const AGENTS: &[AgentSpec] = &[
+    AgentSpec {
+        name: "claude",
+        executables: &["claude", "claude.exe"],
+        scripts: &["/@anthropic-ai/claude-code/cli.js"],
+        fork_arguments: &["--fork-session"],
+        id_variable: Some("CLAUDE_CODE_SESSION_ID"),
+        hosts: false,
+    },
+    AgentSpec {
+        name: "codex",
+        executables: &["codex"],
+        scripts: &["/@openai/codex/bin/codex.js"],
+        fork_arguments: &["fork"],
+        id_variable: Some("CODEX_THREAD_ID"),
+        hosts: false,
+    },
+    AgentSpec {
+        name: "gemini",
+        executables: &["gemini"],
+        scripts: &[
+            "/@google/gemini-cli/bundle/gemini.js",
+            "/@google/gemini-cli/dist/index.js",
+        ],
+        fork_arguments: &[],
+        id_variable: Some("GEMINI_SESSION_ID"),
+        hosts: false,
+    },
+    AgentSpec {
+        name: "opencode",
+        executables: &["opencode"],
+        scripts: &[],
+        fork_arguments: &["--fork"],
+        id_variable: None,
+        hosts: false,
+    },
+    AgentSpec {
+        name: "openclaw",
+        executables: &["openclaw", "openclaw-gateway"],
+        scripts: &["/openclaw/openclaw.mjs"],
+        fork_arguments: &[],
+        id_variable: None,
+        hosts: true,
+    },
+];
+
+/// Programs whose script counts as the executable.
+const INTERPRETERS: &[&str] = &[
+    "node", "nodejs", "bun", "deno", "python", "ruby", "perl", "sh", "bash", "dash", "zsh",
+];
+
+/// Programs that read commands from a person.
+const SHELLS: &[&str] = &[
+    "bash", "zsh", "fish", "sh", "dash", "ksh", "nu", "tcsh", "csh", "elvish", "xonsh", "pwsh",
+];
+
+/// The agent that a process is, if it is one.
+pub fn recognise(looks: &Looks) -> Option<&'static AgentSpec> {
+    let program = base(&looks.exe);
+    if !is_interpreter(program) {
+        return AGENTS
+            .iter()
+            .find(|spec| spec.executables.contains(&program));
+    }
+    let script = script_of(looks)?;
+    let name = base(script);
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    AGENTS.iter().find(|spec| {
+        spec.executables.contains(&name)
+            || spec.executables.contains(&stem)
+            || spec.scripts.iter().any(|ending| script.ends_with(ending))
+    })
+}
+
+/// The row of an agent, if it has one.
+pub fn spec_of(name: &AgentName) -> Option<&'static AgentSpec> {
+    AGENTS.iter().find(|spec| spec.name == name.as_str())
+}
+
+/// Whether the process was started as a fork of a conversation.
+pub fn started_as_fork(spec: &AgentSpec, looks: &Looks) -> bool {
+    looks
+        .argv
+        .iter()
+        .skip(1)
+        .any(|argument| spec.fork_arguments.contains(&argument.as_str()))
+}
+
+/// Whether the process is a shell that a person may sit at.
+pub fn is_shell(looks: &Looks) -> bool {
+    SHELLS.contains(&base(&looks.exe))
+}
+
+fn base(path: &str) -> &str {
+    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// `python3.11` and `node20` are interpreters too.
+fn is_interpreter(program: &str) -> bool {
+    let name = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    INTERPRETERS.contains(&name)
+}
+
+/// The first argument that is not a flag. Flags of interpreters that take a value as a word of its own
+/// (`-c`, `-e`) mean that there is no script.
+fn script_of(looks: &Looks) -> Option<&str> {
+    for argument in looks.argv.iter().skip(1) {
+        match argument.as_str() {
+            "-c" | "-e" | "-m" | "-p" | "--eval" | "--print" => return None,
+            "run" => {}
+            flag if flag.starts_with('-') => {}
+            script => return Some(script),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looks(exe: &str, argv: &[&str]) -> Looks {
+        Looks {
+            exe: exe.into(),
+            argv: argv.iter().map(|a| (*a).to_owned()).collect(),
+            comm: String::new(),
+        }
+    }
+
+    fn name_of(exe: &str, argv: &[&str]) -> Option<&'static str> {
+        recognise(&looks(exe, argv)).map(|spec| spec.name)
+    }
+
+    #[test]
+    fn agents_are_known_by_their_executable() {
+        assert_eq!(
+            name_of("/opt/claude-code/bin/claude.exe", &["claude"]),
+            Some("claude")
+        );
+        assert_eq!(
+            name_of("/usr/bin/claude (deleted)", &["claude"]),
+            Some("claude")
+        );
+        assert_eq!(name_of("/usr/bin/vim", &["claude", "claude"]), None);
+    }
+
+    #[test]
+    fn behind_an_interpreter_the_script_counts() {
+        assert_eq!(
+            name_of(
+                "/usr/bin/node",
+                &["node", "--max-old-space-size=4096", "/usr/bin/gemini"]
+            ),
+            Some("gemini")
+        );
+        assert_eq!(
+            name_of(
+                "/usr/bin/node",
+                &["node", "/x/@google/gemini-cli/dist/index.js"]
+            ),
+            Some("gemini")
+        );
+        assert_eq!(
+            name_of("/usr/bin/python3.11", &["python3", "/x/notes.py", "claude"]),
+            None
+        );
+        assert_eq!(name_of("/bin/bash", &["bash", "-c", "claude"]), None);
+        assert_eq!(name_of("/bin/bash", &["bash"]), None);
+    }
+
+    #[test]
+    fn a_fork_is_known_by_its_argument() {
+        let claude = &AGENTS[0];
+        assert!(started_as_fork(
+            claude,
+            &looks("claude", &["claude", "--resume", "x", "--fork-session"])
+        ));
+        assert!(!started_as_fork(
+            claude,
+            &looks("claude", &["claude", "--resume", "x"])
+        ));
+    }
+}

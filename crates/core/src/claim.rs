@@ -1,0 +1,515 @@
+//! Claims: who holds which work item, decided in one place.
+//!
+//! A claim key has one row that carries only its epoch. Every grant is kept as a [`Hold`] with that
+//! epoch; the newest hold says everything else (who holds it, whether it is free, whether it is done),
+//! so the same fact never stands in two places. An epoch grows by one with every grant and is never
+//! reset, which makes a hold's epoch a fencing number: whoever acts on an older one is refused.
+//!
+//! [`decide`] is the whole rule for granting. It is pure: what the holder's process looks like, how its
+//! lease stands and who is asking are its arguments. From the caller's own newest hold follow three
+//! things: whether it *lost* the key, whether its request is a *retry*, and what a resumed session is
+//! *granted again*.
+//!
+//! *Crash*: a dead holder's hold stays open until somebody proves the death; it blocks nobody.
+//! *Clock jump*: nothing here reads a clock. *Older version*: ways of ending that are not known are
+//! refused as damaged, never read as free.
+
+use std::time::Duration;
+
+use crate::id::{Epoch, Life, Malformed, RequestId, SessionId};
+use crate::key::Key;
+use crate::liveness::{Doubt, Proof};
+use crate::session::Standing;
+use crate::time::Timestamp;
+
+/// One grant of a key to a session, from its beginning to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// The item.
+    pub key: Key,
+    /// The fencing number of this grant.
+    pub epoch: Epoch,
+    /// The holder.
+    pub session: SessionId,
+    /// The holder's process life at the time of the grant.
+    pub life: Life,
+    /// The holder's own name for the request, so that a retry gets the same answer.
+    pub request: Option<RequestId>,
+    /// How it was granted.
+    pub means: Means,
+    /// What the holder says that it does with it.
+    pub note: Option<String>,
+    /// When it was granted.
+    pub granted_at: Timestamp,
+    /// From whom it was taken over, as it was told at the grant.
+    pub taken_from: Option<TakenFrom>,
+    /// How it ended, if it did.
+    pub ended: Option<HoldEnd>,
+}
+
+/// How a hold ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HoldEnd {
+    /// When that was recorded.
+    pub at: Timestamp,
+    /// By what.
+    pub by: EndedBy,
+}
+
+macro_rules! stored_enum {
+    ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$vdoc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name { $($(#[$vdoc])* $variant),* }
+
+        impl $name {
+            /// The name that the store and the JSON write.
+            pub fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $text),* }
+            }
+
+            /// Reads what `as_str` wrote.
+            pub fn parse(text: &str) -> Result<Self, Malformed> {
+                match text {
+                    $($text => Ok($name::$variant),)*
+                    _ => Err(Malformed::new($what, text, "this version does not know it")),
+                }
+            }
+        }
+    };
+}
+
+stored_enum! {
+    /// How a claim is granted.
+    Means, "way of granting" {
+        /// The session asked and the key was free.
+        Claim = "claim",
+        /// Its holder handed it over.
+        Handoff = "handoff",
+        /// It was taken with a reason.
+        Takeover = "takeover",
+        /// The session resumed and nobody had taken it.
+        Resume = "resume",
+        /// The session took up the conversation of a dead one.
+        Moved = "moved",
+    }
+}
+
+stored_enum! {
+    /// How a hold ends.
+    EndedBy, "way of ending" {
+        /// The holder gave it back.
+        Release = "release",
+        /// The holder finished the item.
+        Done = "done",
+        /// The holder's session ended.
+        End = "end",
+        /// The holder's process was proved dead.
+        Death = "death",
+        /// The holder's lease and the lock-delay were over, and nobody could tell whether it lived.
+        Lease = "lease",
+        /// It was taken with a reason.
+        Taken = "taken",
+        /// The holder handed it over.
+        Handoff = "handoff",
+    }
+}
+
+/// From whom a claim was taken, for whoever has it now.
+#[derive(
+    Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+pub struct TakenFrom {
+    /// The former holder's id.
+    pub session: String,
+    /// Its handle.
+    pub handle: String,
+    /// Its epoch.
+    pub epoch: u64,
+    /// What freed the claim: `death`, `end`, `lease` or `taken`.
+    pub by: String,
+    /// The proof, or the reason that was given.
+    pub proof: String,
+    /// Where it worked: look there for unfinished work.
+    pub dir: String,
+    /// The branch that was checked out there.
+    pub branch: Option<String>,
+}
+
+/// A key's row with its newest hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimRecord {
+    /// The item.
+    pub key: Key,
+    /// The epoch of the newest grant.
+    pub epoch: Epoch,
+    /// The hold of that epoch; none where the key was never granted.
+    pub newest: Option<Hold>,
+}
+
+impl ClaimRecord {
+    /// A key that was never granted.
+    pub fn unknown(key: Key) -> Self {
+        Self {
+            key,
+            epoch: Epoch::NONE,
+            newest: None,
+        }
+    }
+
+    /// The hold that is open now.
+    pub fn current(&self) -> Option<&Hold> {
+        self.newest.as_ref().filter(|hold| hold.ended.is_none())
+    }
+
+    /// How the newest hold ended, if it did.
+    pub fn ended_by(&self) -> Option<EndedBy> {
+        self.newest.as_ref()?.ended.map(|end| end.by)
+    }
+
+    /// Whether the item is finished.
+    pub fn is_done(&self) -> bool {
+        self.ended_by() == Some(EndedBy::Done)
+    }
+
+    /// Whether the session of `hold` lost the key: it ended without its act, and another was granted it since.
+    pub fn was_lost(&self, hold: &Hold) -> bool {
+        let robbed = matches!(
+            hold.ended.map(|end| end.by),
+            Some(EndedBy::Death | EndedBy::Lease | EndedBy::Taken)
+        );
+        robbed && self.epoch > hold.epoch
+    }
+
+    /// Whether a session that resumes is granted again what `hold` held.
+    pub fn is_regrantable(&self, hold: &Hold) -> bool {
+        let ended = hold.ended.map(|end| end.by);
+        matches!(ended, Some(EndedBy::End | EndedBy::Death | EndedBy::Lease))
+            && self.epoch == hold.epoch
+    }
+}
+
+/// How a claim is asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ask {
+    /// The caller's own name for the request.
+    pub request: Option<RequestId>,
+    /// Refuse what the session already holds.
+    pub once: bool,
+    /// Take up a finished item again.
+    pub reopen: bool,
+    /// The caller sits in a sandbox and cannot see the others' processes.
+    pub blind: bool,
+}
+
+/// The answer to a request for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is granted with the next epoch.
+    Grant(Former),
+    /// The caller has it already.
+    AlreadyHeld,
+    /// This very request was granted before: the same answer again.
+    Retry,
+    /// The caller has it, and asked only for what it does not have.
+    HeldByYou,
+    /// The item is finished.
+    Done,
+    /// This request was granted, and the key was lost since.
+    Lost,
+    /// A living session, or one that is trusted to live, has it.
+    Held(Standing),
+    /// The holder's lease is over; this much of the lock-delay is left.
+    Suspect {
+        /// Why nobody can tell whether the holder lives.
+        doubt: Doubt,
+        /// The time left.
+        left: Duration,
+    },
+    /// The caller cannot see whether the holder lives.
+    CannotTell(Doubt),
+}
+
+/// Who had the key before this grant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Former {
+    /// Nobody whose unfinished work could matter.
+    Nobody,
+    /// A session that is proved gone.
+    Gone(Proof),
+    /// A session of which nobody could tell, and whose lease is over.
+    Expired(Doubt),
+}
+
+/// Decides a request for a key.
+///
+/// `mine` is the caller's newest hold of the key; `holder` is how the holder of the open hold stands,
+/// where that is another session than the caller.
+pub fn decide(
+    record: &ClaimRecord,
+    me: SessionId,
+    mine: Option<&Hold>,
+    holder: Option<&Standing>,
+    ask: &Ask,
+) -> Verdict {
+    let same_request = |hold: &&Hold| ask.request.is_some() && hold.request == ask.request;
+    if mine
+        .filter(same_request)
+        .is_some_and(|hold| record.was_lost(hold))
+    {
+        return Verdict::Lost;
+    }
+    if record.is_done() && !ask.reopen {
+        return Verdict::Done;
+    }
+    let Some(current) = record.current() else {
+        return Verdict::Grant(Former::Nobody);
+    };
+    if current.session == me {
+        return match () {
+            () if same_request(&current) => Verdict::Retry,
+            () if ask.once => Verdict::HeldByYou,
+            () => Verdict::AlreadyHeld,
+        };
+    }
+    match holder {
+        None => Verdict::CannotTell(Doubt::Unverified),
+        Some(Standing::Gone(proof)) => Verdict::Grant(Former::Gone(proof.clone())),
+        Some(Standing::Live) => Verdict::Held(Standing::Live),
+        Some(
+            Standing::Trusted { doubt, .. }
+            | Standing::Suspect { doubt, .. }
+            | Standing::Expired(doubt),
+        ) if ask.blind => Verdict::CannotTell(doubt.clone()),
+        Some(trusted @ Standing::Trusted { .. }) => Verdict::Held(trusted.clone()),
+        Some(Standing::Suspect { doubt, left }) => Verdict::Suspect {
+            doubt: doubt.clone(),
+            left: *left,
+        },
+        Some(Standing::Expired(doubt)) => Verdict::Grant(Former::Expired(doubt.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ME: u8 = 1;
+    const OTHER: u8 = 2;
+
+    fn session(n: u8) -> SessionId {
+        SessionId::mint(0, [n; 10])
+    }
+
+    fn hold(who: u8, epoch: u64, ended: Option<EndedBy>) -> Hold {
+        Hold {
+            key: Key::parse("wp:1").unwrap(),
+            epoch: Epoch(epoch),
+            session: session(who),
+            life: Life::FIRST,
+            request: None,
+            means: Means::Claim,
+            note: None,
+            granted_at: Timestamp(0),
+            taken_from: None,
+            ended: ended.map(|by| HoldEnd {
+                at: Timestamp(1),
+                by,
+            }),
+        }
+    }
+
+    fn record(newest: Hold) -> ClaimRecord {
+        ClaimRecord {
+            key: newest.key.clone(),
+            epoch: newest.epoch,
+            newest: Some(newest),
+        }
+    }
+
+    fn ask_of(newest: Hold, holder: Option<Standing>, ask: &Ask) -> Verdict {
+        decide(&record(newest), session(ME), None, holder.as_ref(), ask)
+    }
+
+    #[test]
+    fn a_free_key_is_granted() {
+        let fresh = ClaimRecord::unknown(Key::parse("wp:1").unwrap());
+        assert_eq!(
+            decide(&fresh, session(ME), None, None, &Ask::default()),
+            Verdict::Grant(Former::Nobody)
+        );
+        for by in [
+            EndedBy::Release,
+            EndedBy::End,
+            EndedBy::Death,
+            EndedBy::Lease,
+            EndedBy::Handoff,
+        ] {
+            assert_eq!(
+                ask_of(hold(OTHER, 1, Some(by)), None, &Ask::default()),
+                Verdict::Grant(Former::Nobody)
+            );
+        }
+    }
+
+    #[test]
+    fn f_c19_a_finished_item_is_refused_until_reopened() {
+        let done = hold(OTHER, 1, Some(EndedBy::Done));
+        assert_eq!(ask_of(done.clone(), None, &Ask::default()), Verdict::Done);
+        let reopen = Ask {
+            reopen: true,
+            ..Ask::default()
+        };
+        assert_eq!(ask_of(done, None, &reopen), Verdict::Grant(Former::Nobody));
+    }
+
+    #[test]
+    fn only_the_gone_and_the_expired_are_robbed() {
+        let doubt = Doubt::OtherNamespace;
+        let held = || hold(OTHER, 1, None);
+        let ask = Ask::default();
+        assert_eq!(
+            ask_of(held(), Some(Standing::Live), &ask),
+            Verdict::Held(Standing::Live)
+        );
+        let trusted = Standing::Trusted {
+            doubt: doubt.clone(),
+            left: None,
+        };
+        assert_eq!(
+            ask_of(held(), Some(trusted.clone()), &ask),
+            Verdict::Held(trusted)
+        );
+        let suspect = Standing::Suspect {
+            doubt: doubt.clone(),
+            left: Duration::from_secs(1),
+        };
+        assert!(matches!(
+            ask_of(held(), Some(suspect), &ask),
+            Verdict::Suspect { .. }
+        ));
+        let gone = Standing::Gone(Proof::Rebooted);
+        assert_eq!(
+            ask_of(held(), Some(gone), &ask),
+            Verdict::Grant(Former::Gone(Proof::Rebooted))
+        );
+        let expired = Standing::Expired(doubt.clone());
+        assert_eq!(
+            ask_of(held(), Some(expired), &ask),
+            Verdict::Grant(Former::Expired(doubt))
+        );
+    }
+
+    #[test]
+    fn f_i23_from_a_sandbox_doubt_is_never_resolved_by_the_lease() {
+        let blind = Ask {
+            blind: true,
+            ..Ask::default()
+        };
+        let doubt = Doubt::OtherNamespace;
+        for standing in [
+            Standing::Expired(doubt.clone()),
+            Standing::Suspect {
+                doubt: doubt.clone(),
+                left: Duration::ZERO,
+            },
+            Standing::Trusted {
+                doubt: doubt.clone(),
+                left: None,
+            },
+        ] {
+            assert_eq!(
+                ask_of(hold(OTHER, 1, None), Some(standing), &blind),
+                Verdict::CannotTell(doubt.clone())
+            );
+        }
+        let recorded = Standing::Gone(Proof::Recorded("pid 7 is gone".into()));
+        assert!(matches!(
+            ask_of(hold(OTHER, 1, None), Some(recorded), &blind),
+            Verdict::Grant(_)
+        ));
+    }
+
+    #[test]
+    fn the_holder_is_told_that_it_holds_it() {
+        let mine = hold(ME, 4, None);
+        assert_eq!(
+            ask_of(mine.clone(), None, &Ask::default()),
+            Verdict::AlreadyHeld
+        );
+        let once = Ask {
+            once: true,
+            ..Ask::default()
+        };
+        assert_eq!(ask_of(mine, None, &once), Verdict::HeldByYou);
+    }
+
+    #[test]
+    fn f_c14_a_retry_gets_the_same_answer_and_never_a_second_grant() {
+        let request = RequestId::parse("r1").ok();
+        let retry = Ask {
+            request: request.clone(),
+            once: true,
+            ..Ask::default()
+        };
+        let mine = Hold {
+            request,
+            ..hold(ME, 4, None)
+        };
+        assert_eq!(ask_of(mine.clone(), None, &retry), Verdict::Retry);
+
+        let taken = Hold {
+            ended: hold(ME, 4, Some(EndedBy::Taken)).ended,
+            ..mine
+        };
+        let moved_on = record(hold(OTHER, 5, None));
+        let verdict = decide(
+            &moved_on,
+            session(ME),
+            Some(&taken),
+            Some(&Standing::Live),
+            &retry,
+        );
+        assert_eq!(verdict, Verdict::Lost);
+    }
+
+    #[test]
+    fn lost_means_ended_without_an_act_and_moved_on() {
+        for (by, lost) in [
+            (EndedBy::Taken, true),
+            (EndedBy::Death, true),
+            (EndedBy::Lease, true),
+            (EndedBy::Release, false),
+            (EndedBy::Done, false),
+            (EndedBy::End, false),
+            (EndedBy::Handoff, false),
+        ] {
+            let mine = hold(ME, 1, Some(by));
+            assert_eq!(record(hold(OTHER, 2, None)).was_lost(&mine), lost, "{by:?}");
+            assert!(
+                !record(mine.clone()).was_lost(&mine),
+                "{by:?} with nobody else since"
+            );
+        }
+    }
+
+    #[test]
+    fn a_resumed_session_gets_back_only_what_nobody_took() {
+        for (by, back) in [
+            (EndedBy::End, true),
+            (EndedBy::Death, true),
+            (EndedBy::Lease, true),
+            (EndedBy::Release, false),
+            (EndedBy::Done, false),
+            (EndedBy::Taken, false),
+            (EndedBy::Handoff, false),
+        ] {
+            let mine = hold(ME, 1, Some(by));
+            assert_eq!(record(mine.clone()).is_regrantable(&mine), back, "{by:?}");
+            assert!(
+                !record(hold(OTHER, 2, None)).is_regrantable(&mine),
+                "{by:?} after another grant"
+            );
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Events: the append-only record of what changed, who did it, by what means, on what evidence.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Cursor, Epoch, SessionId};
+use crate::key::Key;
+use crate::time::Timestamp;
+
+/// What kind of change an event records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub enum EventKind {
+    /// A session came to be.
+    #[serde(rename = "session.registered")]
+    Registered,
+    /// A session entered another conversation.
+    #[serde(rename = "session.rotated")]
+    Rotated,
+    /// A session went on in a new process.
+    #[serde(rename = "session.resumed")]
+    Resumed,
+    /// A session ended by its own act.
+    #[serde(rename = "session.ended")]
+    Ended,
+    /// A session's process was proved dead.
+    #[serde(rename = "session.died")]
+    Died,
+    /// A dead session's conversation and claims went to another.
+    #[serde(rename = "session.moved")]
+    Moved,
+    /// A session's title, place or metadata changed.
+    #[serde(rename = "session.changed")]
+    Changed,
+    /// A session was told something.
+    #[serde(rename = "session.told")]
+    Told,
+    /// A session declared a time of silence.
+    #[serde(rename = "lease.renewed")]
+    Renewed,
+    /// A claim was granted.
+    #[serde(rename = "claim.granted")]
+    Granted,
+    /// A claim was given back.
+    #[serde(rename = "claim.released")]
+    Released,
+    /// An item was finished.
+    #[serde(rename = "claim.done")]
+    Done,
+    /// A claim ended without an act of its holder.
+    #[serde(rename = "claim.freed")]
+    Freed,
+    /// A claim was taken from its holder.
+    #[serde(rename = "claim.taken")]
+    Taken,
+    /// A claim was handed to another session.
+    #[serde(rename = "claim.handed")]
+    Handed,
+}
+
+impl EventKind {
+    /// The name that the store and the JSON write.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EventKind::Registered => "session.registered",
+            EventKind::Rotated => "session.rotated",
+            EventKind::Resumed => "session.resumed",
+            EventKind::Ended => "session.ended",
+            EventKind::Died => "session.died",
+            EventKind::Moved => "session.moved",
+            EventKind::Changed => "session.changed",
+            EventKind::Told => "session.told",
+            EventKind::Renewed => "lease.renewed",
+            EventKind::Granted => "claim.granted",
+            EventKind::Released => "claim.released",
+            EventKind::Done => "claim.done",
+            EventKind::Freed => "claim.freed",
+            EventKind::Taken => "claim.taken",
+            EventKind::Handed => "claim.handed",
+        }
+    }
+}
+
+/// An event before the store gave it a place in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEvent {
+    /// What kind of change.
+    pub kind: EventKind,
+    /// The session that changed.
+    pub session: Option<SessionId>,
+    /// The session that did it, where that is another.
+    pub actor: Option<SessionId>,
+    /// The claim key that it is about.
+    pub key: Option<Key>,
+    /// The epoch after the change.
+    pub epoch: Option<Epoch>,
+    /// By what means: `claim`, `takeover`, `death`, `lease`, `end`.
+    pub mechanism: &'static str,
+    /// On what evidence.
+    pub evidence: String,
+    /// The reason that somebody gave.
+    pub reason: Option<String>,
+}
+
+/// An event as the log keeps it. Kinds that a newer version wrote are kept as they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Its place in the log.
+    pub cursor: Cursor,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// What kind of change.
+    pub kind: String,
+    /// The session that changed.
+    pub session: Option<SessionId>,
+    /// The session that did it, where that is another.
+    pub actor: Option<SessionId>,
+    /// The claim key that it is about.
+    pub key: Option<String>,
+    /// The epoch after the change.
+    pub epoch: Option<Epoch>,
+    /// By what means.
+    pub mechanism: String,
+    /// On what evidence.
+    pub evidence: String,
+    /// The reason that somebody gave.
+    pub reason: Option<String>,
+}
+
+/// Which events to read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventFilter {
+    /// Only events about this key.
+    pub key: Option<Key>,
+    /// Only events about or by this session.
+    pub session: Option<SessionId>,
+    /// Only events after this place.
+    pub after: Option<Cursor>,
+    /// Only events recorded at or after this time.
+    pub since: Option<Timestamp>,
+    /// At most this many; the newest where `after` is not given, the oldest where it is.
+    pub limit: usize,
+}

@@ -1,0 +1,361 @@
+//! Names of things, each a type of its own, so that a native id can never be passed for a session.
+//!
+//! Every type here validates when it is made; a value that exists is well formed. Text that reaches
+//! us from agents, people or files is refused here, before it can become a key or part of a path.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// A value that does not have the form of the thing it should name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} {shown:?} is not valid: {why}", shown = clip(value))]
+pub struct Malformed {
+    /// What was being named, as people say it.
+    pub what: &'static str,
+    /// The text as it was given.
+    pub value: String,
+    /// The rule that it breaks.
+    pub why: String,
+}
+
+impl Malformed {
+    /// Describes `value` as a bad `what`.
+    pub fn new(what: &'static str, value: &str, why: impl Into<String>) -> Self {
+        Self {
+            what,
+            value: value.to_owned(),
+            why: why.into(),
+        }
+    }
+}
+
+/// Long input is quoted in part: an error must stay readable.
+fn clip(text: &str) -> String {
+    if text.chars().count() <= 80 {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(77).collect();
+    format!("{head}...")
+}
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The text of this id.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+/// Identifies a session: a UUIDv7, never reused, never inherited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionId(Uuid);
+
+impl SessionId {
+    /// Makes an id from the store's time and 10 random bytes.
+    pub fn mint(wall_millis: i64, random: [u8; 10]) -> Self {
+        let millis = u64::try_from(wall_millis).unwrap_or(0);
+        Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+    }
+
+    /// Reads a whole id.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let well_formed = text.len() == 36 && !text.bytes().any(|b| b.is_ascii_uppercase());
+        match Uuid::try_parse(text) {
+            Ok(uuid) if well_formed => Ok(Self(uuid)),
+            _ => Err(Malformed::new(
+                "session id",
+                text,
+                "expected a lower-case UUID",
+            )),
+        }
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(f)
+    }
+}
+
+text_id! {
+    /// A kind of program: `claude`, `codex`, `human`, or any name of the same form.
+    AgentName
+}
+
+impl AgentName {
+    /// Reads a name of the form `[a-z][a-z0-9_-]{0,31}`.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let mut bytes = text.bytes();
+        let first_ok = bytes.next().is_some_and(|b| b.is_ascii_lowercase());
+        let rest_ok =
+            bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
+        if first_ok && rest_ok && text.len() <= 32 {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(Malformed::new(
+            "agent name",
+            text,
+            "expected a lower-case letter, then at most 31 of a-z, 0-9, _ and -",
+        ))
+    }
+
+    /// A name that the program itself writes, known to be well formed.
+    pub fn known(text: &'static str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+text_id! {
+    /// What people call a session: its agent and a short code, `claude-k7qd`.
+    Handle
+}
+
+impl Handle {
+    /// Letters and digits that are not mistaken for one another and spell no words.
+    const ALPHABET: &'static [u8; 26] = b"23456789bcdfghjkmnpqrstvwz";
+
+    /// Makes a handle with a code of `length` characters out of random bytes.
+    pub fn mint(agent: &AgentName, length: usize, random: &[u8]) -> Self {
+        let code: String = random
+            .iter()
+            .take(length)
+            .map(|b| char::from(Self::ALPHABET[usize::from(*b) % Self::ALPHABET.len()]))
+            .collect();
+        Self(format!("{agent}-{code}"))
+    }
+
+    /// Reads a handle that a store kept.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let (agent, code) = text
+            .rsplit_once('-')
+            .ok_or_else(|| Malformed::new("handle", text, "expected AGENT-CODE"))?;
+        AgentName::parse(agent)?;
+        if code.is_empty() || !code.bytes().all(|b| Self::ALPHABET.contains(&b)) {
+            return Err(Malformed::new("handle", text, "expected AGENT-CODE"));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+text_id! {
+    /// An agent's own id of one conversation. Never an identity.
+    NativeId
+}
+
+impl NativeId {
+    /// Reads an id that could also safely be part of a file name.
+    ///
+    /// Placeholders that broken scripts send (`unknown`, `null`) are refused: two conversations would
+    /// share them.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let bad = |why: &str| Err(Malformed::new("native id", text, why));
+        if text.trim().is_empty() {
+            return bad("it is blank");
+        }
+        if text.len() > 256 {
+            return bad("it is longer than 256 bytes");
+        }
+        let plain = |b: u8| {
+            b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b':' | b'=' | b'+')
+        };
+        if !text.bytes().all(plain)
+            || !text.as_bytes()[0].is_ascii_alphanumeric()
+            || text.contains("..")
+        {
+            return bad(
+                "expected letters, digits and . _ - : = +, beginning with a letter or digit",
+            );
+        }
+        let placeholder = ["unknown", "null", "none", "undefined", "nil"];
+        if placeholder.contains(&text.to_ascii_lowercase().as_str()) {
+            return bad("it is a placeholder, not an id");
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+text_id! {
+    /// A caller's own name for one request, so that a retry gets the same answer.
+    RequestId
+}
+
+impl RequestId {
+    /// Reads 1 to 128 printable ASCII characters.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        if (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic()) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(Malformed::new(
+            "request id",
+            text,
+            "expected 1 to 128 printable ASCII characters without spaces",
+        ))
+    }
+}
+
+text_id! {
+    /// Identifies a machine and the state directory's random part.
+    HostId
+}
+
+impl HostId {
+    /// Wraps what the host layer derived.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+macro_rules! number_id {
+    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub $inner);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+number_id! {
+    /// The fencing number of a claim key: +1 on every grant, never reset.
+    Epoch(u64)
+}
+
+impl Epoch {
+    /// The epoch of a key that was never granted.
+    pub const NONE: Epoch = Epoch(0);
+
+    /// The epoch of the next grant.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+number_id! {
+    /// Counts the processes that a session has had; only the newest is the session.
+    Life(u32)
+}
+
+impl Life {
+    /// The life of a session's first process.
+    pub const FIRST: Life = Life(1);
+
+    /// The life of the session's next process.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+number_id! {
+    /// A place in the event log; grows, with gaps.
+    Cursor(u64)
+}
+
+/// What TENURE_SESSION holds: a session and the life in which it was handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionToken {
+    /// The session.
+    pub id: SessionId,
+    /// The life that the variable was made in; only the current one counts.
+    pub life: Life,
+}
+
+impl SessionToken {
+    /// Reads `ID.LIFE`.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let bad = || Malformed::new("TENURE_SESSION", text, "expected SESSION-ID.LIFE");
+        let (id, life) = text.split_once('.').ok_or_else(bad)?;
+        let id = SessionId::parse(id).map_err(|_| bad())?;
+        let life: u32 = life.parse().map_err(|_| bad())?;
+        Ok(Self {
+            id,
+            life: Life(life),
+        })
+    }
+}
+
+impl fmt::Display for SessionToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.id, self.life)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f_i15_native_ids_that_could_be_paths_or_placeholders_are_refused() {
+        for bad in [
+            "../../x", "/etc/x", "", "   ", "unknown", "NULL", "a\nb", "a\0b", "a..b", "-x", "a b",
+            "é",
+        ] {
+            assert!(NativeId::parse(bad).is_err(), "{bad:?} was accepted");
+        }
+        assert!(NativeId::parse(&"x".repeat(257)).is_err());
+        for good in [
+            "b2d6a746-0000-4000-8000-000000000000",
+            "ses_e233",
+            "01a1dcbc-4a1e",
+            "agent:main:1",
+        ] {
+            assert!(NativeId::parse(good).is_ok(), "{good:?} was refused");
+        }
+    }
+
+    #[test]
+    fn agent_names_have_the_documented_form() {
+        for bad in ["", "Claude", "1x", "-x", "a b", &"a".repeat(33)] {
+            assert!(AgentName::parse(bad).is_err(), "{bad:?} was accepted");
+        }
+        assert!(AgentName::parse("my_agent-2").is_ok());
+    }
+
+    #[test]
+    fn a_token_names_session_and_life() {
+        let id = SessionId::mint(1_700_000_000_000, [7; 10]);
+        let token = SessionToken { id, life: Life(3) };
+        assert_eq!(SessionToken::parse(&token.to_string()), Ok(token));
+        for bad in [
+            "",
+            "x",
+            &id.to_string(),
+            &format!("{id}."),
+            &format!("{id}.-1"),
+            "..1",
+        ] {
+            assert!(SessionToken::parse(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn handles_read_back() {
+        let agent = AgentName::known("my-agent");
+        let handle = Handle::mint(&agent, 4, &[0, 1, 2, 3]);
+        assert_eq!(handle.as_str(), "my-agent-2345");
+        assert_eq!(Handle::parse(handle.as_str()), Ok(handle));
+    }
+}

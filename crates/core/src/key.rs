@@ -1,0 +1,201 @@
+//! Claim keys: `scheme:rest`, one canonical spelling for one work item.
+//!
+//! Two spellings of one item would be two claims, so everything that can be spelt twice is brought to
+//! one form here, before it is compared byte for byte: text is put into NFC, and short forms (`#42`,
+//! `issue:42`, `pr:42`) are completed with the repository's owner and name. What cannot be told apart by
+//! a reader (format and unassigned characters, spaces at the ends) is refused.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization;
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
+
+use crate::id::Malformed;
+
+/// The longest key, in bytes.
+pub const MAX_BYTES: usize = 512;
+
+/// The canonical name of a work item.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Key(String);
+
+/// Schemes whose number may be written without the repository.
+const NUMBERED: [&str; 2] = ["issue", "pr"];
+
+impl Key {
+    /// Reads what a person typed, completing short forms with `repo` (`owner/name`).
+    pub fn complete(typed: &str, repo: Option<&str>) -> Result<Self, Malformed> {
+        match short_form(typed) {
+            None => Self::parse(typed),
+            Some((scheme, number)) => match repo {
+                Some(repo) => Self::parse(&format!("{scheme}:{repo}#{number}")),
+                None => Err(Malformed::new(
+                    "key",
+                    typed,
+                    format!(
+                        "this directory has no git remote to complete it from; write {scheme}:OWNER/NAME#{number}"
+                    ),
+                )),
+            },
+        }
+    }
+
+    /// Reads a whole key.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let bad = |why: &str| Err(Malformed::new("key", text, why));
+        if text.is_empty() {
+            return bad("it is empty");
+        }
+        let canonical: String = text.nfc().collect();
+        if canonical.len() > MAX_BYTES {
+            return bad("it is longer than 512 bytes");
+        }
+        if let Some(c) = canonical.chars().find(|c| !is_printable(*c)) {
+            return bad(&format!(
+                "it contains U+{:04X}, which cannot be seen",
+                u32::from(c)
+            ));
+        }
+        let Some((scheme, rest)) = canonical.split_once(':') else {
+            return bad("expected SCHEME:NAME, such as issue:acme/web#42");
+        };
+        if !is_scheme(scheme) {
+            return bad(
+                "the part before the colon must be a lower-case letter, then a-z, 0-9, + . or -",
+            );
+        }
+        if rest.is_empty() {
+            return bad("nothing follows the colon");
+        }
+        if rest.starts_with(char::is_whitespace) || rest.ends_with(char::is_whitespace) {
+            return bad("it has a space at an end");
+        }
+        if NUMBERED.contains(&scheme) && short_form(&canonical).is_some() {
+            return bad("it lacks the repository; write SCHEME:OWNER/NAME#NUMBER");
+        }
+        Ok(Self(canonical))
+    }
+
+    /// The text of the key.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The part before the colon.
+    pub fn scheme(&self) -> &str {
+        self.0.split_once(':').map_or("", |(scheme, _)| scheme)
+    }
+
+    /// The part after the colon.
+    pub fn rest(&self) -> &str {
+        self.0.split_once(':').map_or("", |(_, rest)| rest)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Recognises `#42`, `issue:42`, `issue:#42`, `pr:42`, `pr:#42`.
+fn short_form(typed: &str) -> Option<(&str, &str)> {
+    let (scheme, number) = match typed.strip_prefix('#') {
+        Some(number) => ("issue", number),
+        None => {
+            let (scheme, rest) = typed.split_once(':')?;
+            (scheme, rest.strip_prefix('#').unwrap_or(rest))
+        }
+    };
+    let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    (NUMBERED.contains(&scheme) && is_number).then_some((scheme, number))
+}
+
+fn is_scheme(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|b| b.is_ascii_lowercase())
+        && bytes.all(|b| {
+            b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'+' | b'.' | b'-')
+        })
+}
+
+/// Whether a reader can see the character; the only space is the plain one.
+fn is_printable(c: char) -> bool {
+    use GeneralCategory as G;
+    c == ' '
+        || !matches!(
+            c.general_category(),
+            G::Control
+                | G::Format
+                | G::Surrogate
+                | G::PrivateUse
+                | G::Unassigned
+                | G::LineSeparator
+                | G::ParagraphSeparator
+                | G::SpaceSeparator
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f_c20_short_forms_and_spellings_are_one_key() {
+        let full = Key::parse("issue:acme/web#42").unwrap();
+        for typed in ["#42", "issue:42", "issue:#42", "issue:acme/web#42"] {
+            assert_eq!(
+                Key::complete(typed, Some("acme/web")),
+                Ok(full.clone()),
+                "{typed}"
+            );
+        }
+        assert_eq!(
+            Key::complete("pr:7", Some("acme/web")),
+            Key::parse("pr:acme/web#7")
+        );
+        let composed = Key::parse("doc:caf\u{e9}").unwrap();
+        assert_eq!(Key::parse("doc:cafe\u{301}"), Ok(composed));
+    }
+
+    #[test]
+    fn a_short_form_without_a_remote_is_refused_not_guessed() {
+        assert!(Key::complete("#42", None).is_err());
+        assert!(Key::complete("issue:42", None).is_err());
+    }
+
+    #[test]
+    fn f_c17_malformed_keys_are_refused() {
+        let long = format!("wp:{}", "x".repeat(510));
+        assert_eq!(long.len(), 513);
+        let bad = [
+            "",
+            "x",
+            ":",
+            "wp:",
+            ":x",
+            "WP:1",
+            "1p:x",
+            "wp: x",
+            "wp:x ",
+            "wp:a\nb",
+            "wp:a\0b",
+            "wp:a\u{200b}b",
+            "wp:a\u{202e}b",
+            "wp:a\u{e000}",
+            "wp:\u{a0}x",
+            "wp:a\u{378}",
+            "#",
+            "#x",
+            "issue:7",
+            &long,
+        ];
+        for text in bad {
+            assert!(Key::complete(text, None).is_err(), "{text:?} was accepted");
+        }
+        assert!(Key::parse(&long[..512]).is_ok());
+        assert!(Key::parse("wp:041/WP03 second part").is_ok());
+    }
+}

@@ -1,0 +1,157 @@
+//! Processes as they are recorded and as they are seen.
+//!
+//! A pid alone names nothing: it is reused, and it means something else in another pid namespace, on
+//! another boot, on another machine. [`Process`] carries all five coordinates. What an observer can see
+//! is kept apart from it ([`Sighting`], [`Ancestor`]), so that judging is a pure function.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::HostId;
+
+/// A boot of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BootId {
+    /// The kernel's random id of this boot.
+    pub id: String,
+    /// Whether it was mounted over by a container, so that it says nothing about the kernel.
+    pub private: bool,
+}
+
+/// When a process started, in clock ticks since boot, with any time namespace's offset removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct StartTicks {
+    /// The ticks.
+    pub ticks: u64,
+    /// Whether an offset was removed; rounding then costs up to one tick.
+    pub shifted: bool,
+}
+
+impl StartTicks {
+    /// Whether both are the start of one process.
+    pub fn same_start(self, other: StartTicks) -> bool {
+        let slack = u64::from(self.shifted || other.shifted);
+        self.ticks.abs_diff(other.ticks) <= slack
+    }
+}
+
+/// One process life, as it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Process {
+    /// The machine.
+    pub host: HostId,
+    /// The boot of its kernel.
+    pub boot: BootId,
+    /// The inode of the pid namespace in which `pid` counts.
+    pub pid_ns: u64,
+    /// The process id.
+    pub pid: u32,
+    /// When it started.
+    pub start: StartTicks,
+}
+
+impl Process {
+    /// Whether both records mean one process.
+    pub fn same_as(&self, other: &Process) -> bool {
+        self.host == other.host
+            && self.boot == other.boot
+            && self.pid_ns == other.pid_ns
+            && self.pid == other.pid
+            && self.start.same_start(other.start)
+    }
+}
+
+/// The state letter of a process, as far as it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunState {
+    /// Running, sleeping, waiting for a disk: anything that is neither of the others.
+    Going,
+    /// Stopped by a signal or a debugger.
+    Stopped,
+    /// Its main thread has exited and nobody has reaped it.
+    Zombie,
+}
+
+/// What an observer found when it looked for a pid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sighting {
+    /// The kernel says that there is no such process.
+    Absent,
+    /// There is one.
+    Present {
+        /// When it started.
+        start: StartTicks,
+        /// Its state.
+        state: RunState,
+        /// How many threads it has.
+        threads: u32,
+    },
+    /// It could not be looked at, for this reason.
+    Unreadable(String),
+}
+
+/// Who is looking, and how far it can see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observer {
+    /// The observer's machine.
+    pub host: HostId,
+    /// Its boot.
+    pub boot: BootId,
+    /// Its pid namespace.
+    pub pid_ns: u64,
+    /// Whether /proc shows the observer's own namespace.
+    pub proc_is_own: bool,
+    /// Whether the store is shared by several machines.
+    pub shared_store: bool,
+}
+
+/// How a process looks: decides what it is, never whether it lives.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Looks {
+    /// The path of its executable; empty where it cannot be read.
+    pub exe: String,
+    /// Its command line.
+    pub argv: Vec<String>,
+    /// The kernel's short name for it.
+    pub comm: String,
+}
+
+/// One process on the way from the caller to the top.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ancestor {
+    /// The process, where its start could be read.
+    pub process: Process,
+    /// How it looks.
+    pub looks: Looks,
+    /// Whether it leads a session of processes that has a controlling terminal.
+    pub leads_terminal: bool,
+}
+
+/// What the host saw of the caller, gathered before any transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallerFacts {
+    /// The observer that the caller is.
+    pub observer: Observer,
+    /// The caller itself, its parent, and so on; ends early where nothing more could be read.
+    pub chain: Vec<Ancestor>,
+    /// Why the chain ended before the top, if it did.
+    pub chain_broken: Option<String>,
+    /// Whether the caller has a controlling terminal.
+    pub has_terminal: bool,
+    /// TENURE_SESSION, as it stands in the environment.
+    pub session_variable: Option<String>,
+    /// The agents' own id variables that are set: agent, variable and value.
+    pub native_variables: Vec<NativeVariable>,
+    /// The directory that the caller works in, absolute.
+    pub dir: String,
+}
+
+/// An agent's own id variable, as found in the environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NativeVariable {
+    /// The agent whose variable it is.
+    pub agent: &'static str,
+    /// The variable's name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+}

@@ -1,0 +1,410 @@
+//! Sessions: one worker each, followed through its processes and its conversations.
+//!
+//! The record keeps what happened (which process, which life, when closed and on what proof), never
+//! what follows from it: whether a session is live, stalled or dead is derived when asked. A session is
+//! open until it is closed by its end, by a proved death, or by being moved into another. A closed
+//! session stays for ever; resuming opens it again as its next life.
+//!
+//! *Crash*: a killed worker leaves its session open with a dead process; whoever looks next proves that
+//! and closes it. *Clock jump*: only the lease is a deadline, and it is on the store's steady clock.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{AgentName, Handle, Life, Malformed, NativeId, SessionId, SessionToken};
+use crate::liveness::{Doubt, Liveness, Proof};
+use crate::process::Process;
+use crate::time::{Deadline, Now, Remaining, Timestamp};
+
+/// One worker.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Session {
+    /// Its identity.
+    pub id: SessionId,
+    /// What people call it.
+    pub handle: Handle,
+    /// What kind of program it is.
+    pub agent: AgentName,
+    /// The conversation that it is in now.
+    pub native_id: Option<NativeId>,
+    /// The conversation that it was forked from, whose id its start may still name.
+    pub fork_of: Option<NativeId>,
+    /// The session in whose process tree it was registered, in that life.
+    pub parent: Option<SessionToken>,
+    /// The session whose live conversation it resumed a second time.
+    pub twin_of: Option<SessionId>,
+    /// What people may call its work.
+    pub title: Option<String>,
+    /// Where it works.
+    pub place: Place,
+    /// Whether it shares its process with other conversations.
+    pub hosted: bool,
+    /// Which process life it is in.
+    pub life: Life,
+    /// Its process; none where it could not be established, and then it lives by its lease alone.
+    pub process: Option<Process>,
+    /// What it was last seen doing.
+    pub activity: Option<Activity>,
+    /// When it first registered.
+    pub started_at: Timestamp,
+    /// When it was last heard of.
+    pub seen_at: Timestamp,
+    /// Until when it counts as living where nobody can prove whether it does.
+    pub lease: Deadline,
+    /// How it ended, if it did.
+    pub closed: Option<Closed>,
+    /// Counts the changes of this record, for comparing and setting.
+    pub revision: u64,
+}
+
+/// Where a session works.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Place {
+    /// The directory.
+    pub dir: String,
+    /// Owner and name of the repository's remote, else its common directory.
+    pub repo: Option<String>,
+    /// The branch that is checked out there.
+    pub branch: Option<String>,
+}
+
+/// How a session ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closed {
+    /// When that was recorded.
+    pub at: Timestamp,
+    /// By what.
+    pub by: ClosedBy,
+    /// The reason or the proof.
+    pub why: String,
+}
+
+/// What closes a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClosedBy {
+    /// It said so.
+    End,
+    /// Its process was proved dead.
+    Death,
+    /// Its conversation and claims went to the session that took the conversation up.
+    Moved,
+}
+
+impl ClosedBy {
+    /// How the store and the JSON write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ClosedBy::End => "end",
+            ClosedBy::Death => "death",
+            ClosedBy::Moved => "moved",
+        }
+    }
+
+    /// Reads what [`ClosedBy::as_str`] wrote.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        match text {
+            "end" => Ok(ClosedBy::End),
+            "death" => Ok(ClosedBy::Death),
+            "moved" => Ok(ClosedBy::Moved),
+            _ => Err(Malformed::new(
+                "way of closing",
+                text,
+                "expected end, death or moved",
+            )),
+        }
+    }
+}
+
+/// What a live session is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Activity {
+    /// What.
+    pub doing: Doing,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// The kinds of activity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doing {
+    /// In a turn.
+    Busy,
+    /// For a person's answer.
+    Waiting,
+    /// At its prompt.
+    Idle,
+}
+
+impl Doing {
+    /// How the store and the JSON write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Doing::Busy => "busy",
+            Doing::Waiting => "waiting",
+            Doing::Idle => "idle",
+        }
+    }
+
+    /// Reads what [`Doing::as_str`] wrote.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        match text {
+            "busy" => Ok(Doing::Busy),
+            "waiting" => Ok(Doing::Waiting),
+            "idle" => Ok(Doing::Idle),
+            _ => Err(Malformed::new(
+                "activity",
+                text,
+                "expected busy, waiting or idle",
+            )),
+        }
+    }
+}
+
+impl Session {
+    /// The token that TENURE_SESSION carries for the present life.
+    pub fn token(&self) -> SessionToken {
+        SessionToken {
+            id: self.id,
+            life: self.life,
+        }
+    }
+
+    /// Whether it has neither ended nor been proved dead.
+    pub fn is_open(&self) -> bool {
+        self.closed.is_none()
+    }
+
+    /// What the record alone settles about its life; `None` means that its process must be looked at.
+    pub fn settled(&self) -> Option<Liveness> {
+        match (&self.closed, &self.process) {
+            (Some(closed), _) => Some(Liveness::Dead(Proof::Recorded(closed.why.clone()))),
+            (None, None) => Some(Liveness::Unknown(Doubt::Unverified)),
+            (None, Some(_)) => None,
+        }
+    }
+}
+
+/// What may be done about a session, given its liveness and its lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It lives: nothing may be taken from it but by a takeover.
+    Live,
+    /// It is gone: what it held is free.
+    Gone(Proof),
+    /// Nobody can tell, and its lease is open.
+    Trusted {
+        /// Why nobody can tell.
+        doubt: Doubt,
+        /// The rest of the lease; none where clocks cannot be compared.
+        left: Option<Duration>,
+    },
+    /// Nobody can tell, the lease is over, and the lock-delay is not.
+    Suspect {
+        /// Why nobody can tell.
+        doubt: Doubt,
+        /// The rest of the lock-delay.
+        left: Duration,
+    },
+    /// Nobody can tell, and lease and lock-delay are over.
+    Expired(Doubt),
+}
+
+impl Standing {
+    /// Weighs liveness against the lease.
+    pub fn of(liveness: &Liveness, lease: &Deadline, lock_delay: Duration, now: &Now) -> Self {
+        let doubt = match liveness {
+            Liveness::Alive => return Standing::Live,
+            Liveness::Dead(proof) => return Standing::Gone(proof.clone()),
+            Liveness::Unknown(doubt) => doubt.clone(),
+        };
+        match lease.remaining(now) {
+            Remaining::Open(left) => Standing::Trusted {
+                doubt,
+                left: Some(left),
+            },
+            Remaining::CannotTell => Standing::Trusted { doubt, left: None },
+            Remaining::Over(past) if past < lock_delay => Standing::Suspect {
+                doubt,
+                left: lock_delay - past,
+            },
+            Remaining::Over(_) => Standing::Expired(doubt),
+        }
+    }
+
+    /// Whether the session counts as gone: proved dead, or expired with nobody able to tell.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Standing::Gone(_) | Standing::Expired(_))
+    }
+}
+
+/// What people are shown of a session's state; always derived, never stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It lives.
+    Live,
+    /// It lives, is in one turn, and has been silent for long.
+    Stalled,
+    /// It said that it was done.
+    Ended,
+    /// It is proved dead.
+    Dead,
+    /// Nobody can tell.
+    Unknown,
+}
+
+impl State {
+    /// Derives the state that people are shown.
+    pub fn of(session: &Session, liveness: &Liveness, stalled_after: Duration, now: &Now) -> Self {
+        match (&session.closed, liveness) {
+            (
+                Some(Closed {
+                    by: ClosedBy::Death,
+                    ..
+                }),
+                _,
+            ) => State::Dead,
+            (Some(_), _) => State::Ended,
+            (None, Liveness::Dead(_)) => State::Dead,
+            (None, Liveness::Unknown(_)) => State::Unknown,
+            (None, Liveness::Alive) => {
+                let busy = session.activity.is_some_and(|a| a.doing == Doing::Busy);
+                let silent = session.seen_at.age_at(now.wall) > stalled_after;
+                if busy && silent {
+                    State::Stalled
+                } else {
+                    State::Live
+                }
+            }
+        }
+    }
+
+    /// How the JSON writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Live => "live",
+            State::Stalled => "stalled",
+            State::Ended => "ended",
+            State::Dead => "dead",
+            State::Unknown => "unknown",
+        }
+    }
+}
+
+/// Small values that a session keeps: a team name, a run id.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Metadata(pub BTreeMap<MetaKey, String>);
+
+/// How many values a session may keep.
+pub const META_KEYS: usize = 64;
+/// How long one value may be, in bytes.
+pub const META_BYTES: usize = 8 * 1024;
+
+/// The name of a small value.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MetaKey(String);
+
+impl MetaKey {
+    /// Reads a name of the form `[A-Za-z0-9_.-]{1,64}`.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
+        if (1..=64).contains(&text.len()) && text.bytes().all(plain) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(Malformed::new(
+            "metadata key",
+            text,
+            "expected 1 to 64 of A-Z, a-z, 0-9, _ . and -",
+        ))
+    }
+
+    /// The text of the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Checks a value before it is kept.
+pub fn check_meta_value(value: &str) -> Result<(), Malformed> {
+    if value.len() > META_BYTES {
+        return Err(Malformed::new(
+            "metadata value",
+            value,
+            "it is longer than 8 KiB",
+        ));
+    }
+    if value.contains('\0') {
+        return Err(Malformed::new(
+            "metadata value",
+            value,
+            "it contains a NUL character",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Era;
+
+    fn at(steady: i64) -> Now {
+        Now {
+            wall: Timestamp(steady),
+            era: Era {
+                id: "b".into(),
+                private: false,
+            },
+            steady,
+        }
+    }
+
+    #[test]
+    fn doubt_is_not_death_until_lease_and_lock_delay_are_over() {
+        let lease = at(0).after(Duration::from_secs(60));
+        let delay = Duration::from_secs(15);
+        let doubt = Liveness::Unknown(Doubt::OtherNamespace);
+        let standing = |steady| Standing::of(&doubt, &lease, delay, &at(steady));
+        assert!(matches!(standing(59_999), Standing::Trusted { .. }));
+        assert!(matches!(standing(60_000), Standing::Suspect { left, .. } if left == delay));
+        assert!(matches!(standing(74_999), Standing::Suspect { .. }));
+        assert_eq!(standing(75_000), Standing::Expired(Doubt::OtherNamespace));
+    }
+
+    #[test]
+    fn f_l10_the_living_stand_whatever_the_lease_says() {
+        let lease = at(0).after(Duration::ZERO);
+        let standing = Standing::of(&Liveness::Alive, &lease, Duration::ZERO, &at(i64::MAX));
+        assert_eq!(standing, Standing::Live);
+    }
+
+    #[test]
+    fn f_l20_a_lease_of_an_incomparable_clock_is_open() {
+        let foreign = Deadline {
+            era: Era {
+                id: "c".into(),
+                private: true,
+            },
+            at: 0,
+        };
+        let standing = Standing::of(
+            &Liveness::Unknown(Doubt::PrivateBoot),
+            &foreign,
+            Duration::ZERO,
+            &at(9_999),
+        );
+        assert!(matches!(standing, Standing::Trusted { left: None, .. }));
+    }
+
+    #[test]
+    fn metadata_names_and_values_are_bounded() {
+        assert!(MetaKey::parse("team.name").is_ok());
+        for bad in ["", "a b", "a/b", "é", &"x".repeat(65)] {
+            assert!(MetaKey::parse(bad).is_err(), "{bad:?} was accepted");
+        }
+        assert!(check_meta_value(&"x".repeat(META_BYTES)).is_ok());
+        assert!(check_meta_value(&"x".repeat(META_BYTES + 1)).is_err());
+    }
+}

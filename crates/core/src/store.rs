@@ -1,0 +1,311 @@
+//! What a backend must do: get, insert, compare and set, list, append, and say what time it is.
+//!
+//! No rule lives behind this trait. A transaction is begun for reading or for writing; dropping it
+//! without a commit undoes it. A write transaction must be serial with every other writer of the rows
+//! that it locked or changed: SQLite has one writer at a time, PostgreSQL locks the row in
+//! [`Tx::lock_claim`] and [`Tx::lock_session`]. Both keep unique constraints as the last word, and report
+//! a lost race as [`StoreError::Conflict`], upon which the service runs the whole use case again.
+//!
+//! Callers lock several claim keys in ascending order only, so that two of them never wait for each other.
+
+use std::collections::BTreeMap;
+
+use crate::claim::{ClaimRecord, Hold, HoldEnd};
+use crate::event::{Event, EventFilter, NewEvent};
+use crate::id::{AgentName, Cursor, Epoch, Handle, HostId, NativeId, SessionId, SessionToken};
+use crate::key::Key;
+use crate::notice::Notice;
+use crate::process::{BootId, Process};
+use crate::session::{MetaKey, Session};
+use crate::time::{Deadline, Now, Timestamp};
+
+/// Why a store did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Somebody else was faster; run the use case again.
+    #[error("another change came first")]
+    Conflict,
+    /// It was in use for longer than we wait.
+    #[error("the store {store} is in use by another process and did not become free")]
+    Busy {
+        /// Which store.
+        store: String,
+    },
+    /// There is no room.
+    #[error("the disk that holds the store {store} is full; nothing was changed")]
+    Full {
+        /// Which store.
+        store: String,
+    },
+    /// It cannot be opened, read or written.
+    #[error("cannot use the store {store}: {why}")]
+    Unavailable {
+        /// Which store.
+        store: String,
+        /// What stands in the way.
+        why: String,
+    },
+    /// It opens, but what it holds is not what was written.
+    #[error("the store {store} is damaged: {why}; it was left as it is")]
+    Damaged {
+        /// Which store.
+        store: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A newer tenure wrote it.
+    #[error(
+        "the store {store} was written by a newer tenure (schema {found}, this one knows {known}); it was left as it is"
+    )]
+    TooNew {
+        /// Which store.
+        store: String,
+        /// Its schema.
+        found: u32,
+        /// Ours.
+        known: u32,
+        /// The version that can use it.
+        needs: String,
+    },
+}
+
+/// What a transaction is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Reading one consistent state.
+    Read,
+    /// Changing state; the commit survives a power cut.
+    Write,
+    /// Changing nothing but heartbeats, which mean nothing after a power cut.
+    Beat,
+}
+
+/// A backend.
+pub trait Store {
+    /// Begins a transaction.
+    fn begin(&mut self, mode: Mode) -> Result<Box<dyn Tx + '_>, StoreError>;
+
+    /// Whether several machines use it.
+    fn is_shared(&self) -> bool;
+
+    /// Where it is, for people: a path, or a URL without its password.
+    fn location(&self) -> String;
+}
+
+/// Where a process is, without its start: what an index can find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessPlace<'a> {
+    /// The machine.
+    pub host: &'a HostId,
+    /// The boot.
+    pub boot: &'a BootId,
+    /// The pid namespace.
+    pub pid_ns: u64,
+    /// The pid.
+    pub pid: u32,
+}
+
+impl<'a> From<&'a Process> for ProcessPlace<'a> {
+    fn from(process: &'a Process) -> Self {
+        Self {
+            host: &process.host,
+            boot: &process.boot,
+            pid_ns: process.pid_ns,
+            pid: process.pid,
+        }
+    }
+}
+
+/// One conversation in a session's lineage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineageEntry {
+    /// The conversation.
+    pub native_id: NativeId,
+    /// Whether the session owns it, or only visits it.
+    pub owned: bool,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+/// Which sessions to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// Also those that are closed.
+    pub closed_too: bool,
+    /// Only those that work in this repository.
+    pub repo: Option<String>,
+    /// Only those that work in exactly this directory or below it.
+    pub under: Option<String>,
+    /// Only children of this session in this life.
+    pub parent: Option<SessionToken>,
+    /// At most this many, the newest first; zero means all.
+    pub limit: usize,
+}
+
+/// Which claims to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClaimFilter {
+    /// Also those that nobody holds.
+    pub free_too: bool,
+    /// Only those that this session holds.
+    pub session: Option<SessionId>,
+    /// Only keys that begin with this.
+    pub prefix: Option<String>,
+    /// At most this many, in order of their keys; zero means all.
+    pub limit: usize,
+}
+
+/// One transaction.
+pub trait Tx {
+    /// Makes everything of this transaction last, or nothing.
+    fn commit(self: Box<Self>) -> Result<(), StoreError>;
+
+    /// What time it is for the store.
+    fn now(&mut self) -> Result<Now, StoreError>;
+
+    /// A session by its id.
+    fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError>;
+
+    /// A session by its id, locked against other writers until the transaction ends.
+    fn lock_session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError>;
+
+    /// A session by its whole handle.
+    fn session_by_handle(&mut self, handle: &str) -> Result<Option<Session>, StoreError>;
+
+    /// Ids and handles of sessions of which `part` is a part, open ones first; at most `limit`.
+    fn match_sessions(
+        &mut self,
+        part: &str,
+        limit: usize,
+    ) -> Result<Vec<(SessionId, Handle)>, StoreError>;
+
+    /// Open sessions whose present process has this place, whatever its start.
+    fn sessions_at(&mut self, place: ProcessPlace<'_>) -> Result<Vec<Session>, StoreError>;
+
+    /// Processes at this place that are, or were, a life of some session; the newest first.
+    fn lives_at(
+        &mut self,
+        place: ProcessPlace<'_>,
+    ) -> Result<Vec<(SessionToken, Process)>, StoreError>;
+
+    /// Sessions, the newest first.
+    fn list_sessions(&mut self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError>;
+
+    /// Adds a session. A taken id, handle or process is a conflict.
+    fn insert_session(&mut self, session: &Session) -> Result<(), StoreError>;
+
+    /// Replaces a session's record if its revision is still the one given, and raises the revision.
+    fn update_session(&mut self, session: &Session) -> Result<(), StoreError>;
+
+    /// Records that a session was heard of, if it is still open and in this life; tells whether it was.
+    fn touch_session(
+        &mut self,
+        token: SessionToken,
+        seen_at: Timestamp,
+        lease: &Deadline,
+    ) -> Result<bool, StoreError>;
+
+    /// Records that a life began in a process.
+    fn insert_life(
+        &mut self,
+        token: SessionToken,
+        process: &Process,
+        at: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// The session that owns a conversation.
+    fn native_owner(
+        &mut self,
+        agent: &AgentName,
+        native_id: &NativeId,
+    ) -> Result<Option<SessionId>, StoreError>;
+
+    /// Makes a session the owner of a conversation, whoever was before.
+    fn set_native_owner(
+        &mut self,
+        agent: &AgentName,
+        native_id: &NativeId,
+        owner: SessionId,
+        at: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Sessions that visit a conversation which another owns.
+    fn native_visitors(
+        &mut self,
+        agent: &AgentName,
+        native_id: &NativeId,
+    ) -> Result<Vec<SessionId>, StoreError>;
+
+    /// Records a visit; visiting twice changes nothing.
+    fn add_visit(
+        &mut self,
+        agent: &AgentName,
+        native_id: &NativeId,
+        visitor: SessionId,
+        at: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// The conversations that a session owns or visits, the oldest first.
+    fn lineage(&mut self, session: SessionId) -> Result<Vec<LineageEntry>, StoreError>;
+
+    /// A key's row, if the key was ever granted.
+    fn claim(&mut self, key: &Key) -> Result<Option<ClaimRecord>, StoreError>;
+
+    /// A key's row, made if it is missing, locked against other writers until the transaction ends.
+    fn lock_claim(&mut self, key: &Key) -> Result<ClaimRecord, StoreError>;
+
+    /// Keys with their newest holds, in order.
+    fn list_claims(&mut self, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, StoreError>;
+
+    /// Adds a grant and sets its key's epoch, which must still be `before`.
+    fn insert_hold(&mut self, hold: &Hold, before: Epoch) -> Result<(), StoreError>;
+
+    /// Ends an open hold; ending one that is not open is a conflict.
+    fn end_hold(&mut self, key: &Key, epoch: Epoch, end: HoldEnd) -> Result<(), StoreError>;
+
+    /// A session's newest hold of a key.
+    fn newest_hold_of(&mut self, session: SessionId, key: &Key)
+    -> Result<Option<Hold>, StoreError>;
+
+    /// A session's open holds, in order of their keys.
+    fn open_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
+
+    /// For every key that a session ever held, its newest hold of it, in order of the keys.
+    fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
+
+    /// Keeps a notice until it is delivered.
+    fn add_notice(&mut self, notice: &Notice) -> Result<(), StoreError>;
+
+    /// Whether anything waits to be told to a session.
+    fn has_notices(&mut self, session: SessionId) -> Result<bool, StoreError>;
+
+    /// Takes what waits to be told to a session, the oldest first; it is never returned again.
+    fn take_notices(
+        &mut self,
+        session: SessionId,
+        at: Timestamp,
+    ) -> Result<Vec<Notice>, StoreError>;
+
+    /// Appends to the log.
+    fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<Cursor, StoreError>;
+
+    /// Reads the log, the oldest first.
+    fn events(&mut self, filter: &EventFilter) -> Result<Vec<Event>, StoreError>;
+
+    /// A session's small values.
+    fn metadata(&mut self, session: SessionId) -> Result<BTreeMap<MetaKey, String>, StoreError>;
+
+    /// Sets or removes one of a session's small values.
+    fn set_metadata(
+        &mut self,
+        session: SessionId,
+        key: &MetaKey,
+        value: Option<&str>,
+    ) -> Result<(), StoreError>;
+
+    /// Remembers that `asker` could not see whether `holder` lives.
+    fn add_doubt(&mut self, asker: SessionId, holder: SessionToken) -> Result<(), StoreError>;
+
+    /// Takes the holders that `asker` could not see.
+    fn take_doubts(&mut self, asker: SessionId) -> Result<Vec<SessionToken>, StoreError>;
+}

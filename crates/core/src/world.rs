@@ -1,0 +1,15 @@
+//! What the service asks of the machine it runs on, so that core itself touches nothing.
+
+use crate::process::{Observer, Sighting};
+
+/// This machine, as far as a use case needs it.
+pub trait World {
+    /// Who is looking, and how far it can see.
+    fn observer(&self) -> &Observer;
+
+    /// Looks for a pid in the observer's own namespace.
+    fn look(&self, pid: u32) -> Sighting;
+
+    /// Random bytes for new ids.
+    fn random(&self) -> [u8; 16];
+}
