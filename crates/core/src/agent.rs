@@ -117,6 +117,25 @@ pub fn is_shell(looks: &Looks) -> bool {
     SHELLS.contains(&base(&looks.exe))
 }
 
+/// A name for a program that is no known agent: its script's or its executable's.
+pub fn name_from_looks(looks: &Looks) -> AgentName {
+    let program = base(&looks.exe);
+    let named = if is_interpreter(program) {
+        script_of(looks).map_or(program, base)
+    } else {
+        program
+    };
+    let stem = named.rsplit_once('.').map_or(named, |(stem, _)| stem);
+    let plain: String = stem
+        .chars()
+        .map(|c| c.to_ascii_lowercase())
+        .filter(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-' || *c == '_')
+        .skip_while(|c| !c.is_ascii_lowercase())
+        .take(32)
+        .collect();
+    AgentName::parse(&plain).unwrap_or_else(|_| AgentName::known("program"))
+}
+
 fn base(path: &str) -> &str {
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);
     path.rsplit('/').next().unwrap_or(path)

@@ -327,6 +327,7 @@ mod tests {
         }
     }
 
+    #[allow(clippy::needless_pass_by_value)]
     fn ask_of(newest: Hold, holder: Option<Standing>, ask: &Ask) -> Verdict {
         decide(&record(newest), session(ME), None, holder.as_ref(), ask)
     }

@@ -1,14 +1,22 @@
 //! The domain of tenure: what a session, a claim and a death are, and every rule about them.
+//!
+//! No SQL, no files, no environment, no clock, no printing. Leaf types first ([`id`], [`time`],
+//! [`process`]), then the rules ([`liveness`], [`registration`], [`claim`]), then what a backend must do
+//! ([`store`]), and last the use cases ([`service`]), each in one transaction.
 
 pub mod agent;
 pub mod claim;
+pub mod error;
 pub mod event;
 pub mod id;
 pub mod key;
 pub mod liveness;
 pub mod notice;
 pub mod process;
+pub mod registration;
+pub mod service;
 pub mod session;
 pub mod store;
 pub mod time;
+pub mod view;
 pub mod world;

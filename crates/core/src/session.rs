@@ -93,6 +93,15 @@ pub enum ClosedBy {
 }
 
 impl ClosedBy {
+    /// What it makes of a session, as people say it.
+    pub fn past(self) -> &'static str {
+        match self {
+            ClosedBy::End => "ended",
+            ClosedBy::Death => "dead",
+            ClosedBy::Moved => "moved into another session",
+        }
+    }
+
     /// How the store and the JSON write it.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -306,6 +306,9 @@ pub trait Tx {
     /// Remembers that `asker` could not see whether `holder` lives.
     fn add_doubt(&mut self, asker: SessionId, holder: SessionToken) -> Result<(), StoreError>;
 
+    /// Whether there are holders that `asker` could not see.
+    fn has_doubts(&mut self, asker: SessionId) -> Result<bool, StoreError>;
+
     /// Takes the holders that `asker` could not see.
     fn take_doubts(&mut self, asker: SessionId) -> Result<Vec<SessionToken>, StoreError>;
 }

@@ -1,1 +1,26 @@
-//! This machine.
+//! This machine: what runs on it, which boot it is in, what time it is, where state is kept.
+//!
+//! Everything that core may not touch is here, and no rule about sessions is. Reading a process never
+//! guesses: what could not be read is reported as unreadable, with the reason, and core decides what
+//! that means. Linux is the tested system; `system` holds the little that differs elsewhere.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod boot;
+pub mod caller;
+pub mod clock;
+pub mod file;
+pub mod git;
+mod git_config;
+pub mod host_id;
+pub mod machine;
+mod path_error;
+pub mod pidfd;
+pub mod process;
+mod random;
+mod shared_fs;
+mod stat;
+pub mod state_dir;
+mod system;
+#[cfg(target_os = "linux")]
+mod timens;

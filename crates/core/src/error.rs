@@ -1,0 +1,393 @@
+//! Why a use case did not do what was asked: data, not sentences.
+//!
+//! Each error has a class (which decides the exit code), a kind (which scripts match on), a message and
+//! hints that name a command to run. Surfaces only render them.
+
+use std::time::Duration;
+
+use crate::id::{Epoch, Malformed, SessionId};
+use crate::key::Key;
+use crate::liveness::Doubt;
+use crate::store::StoreError;
+use crate::time::Span;
+use crate::view::{ClaimView, SessionView};
+
+/// Classes of failure; a surface has one code for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// Refused, or no, for a reason of its own.
+    Refused,
+    /// The request is malformed.
+    Usage,
+    /// Another holds it.
+    Held,
+    /// There is no such thing, or nobody.
+    NotFound,
+    /// The claim is another's now.
+    Lost,
+    /// A check failed, or identity is ambiguous or contradictory.
+    Invalid,
+    /// Waiting took too long.
+    TimedOut,
+    /// The store is unavailable, damaged or too new.
+    Store,
+    /// Liveness is unknown, and an answer was asked for.
+    CannotTell,
+    /// A fault of tenure itself.
+    Internal,
+}
+
+/// Why the caller is nobody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NobodyWhy {
+    /// No process above the caller is a session's.
+    NoSession,
+    /// The nearest agent above the caller is not registered.
+    UnregisteredAgent {
+        /// Which agent.
+        agent: String,
+        /// Its pid.
+        pid: u32,
+    },
+    /// The nearest session above the caller has ended.
+    EndedHere {
+        /// Its handle.
+        handle: String,
+    },
+    /// TENURE_SESSION is set and does not count, for this reason.
+    Variable(String),
+}
+
+/// Why a use case did not do what was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// A value is malformed.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// Arguments do not go together.
+    #[error("{what}")]
+    Usage {
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The caller is no session.
+    #[error("{}", nobody_message(.why))]
+    Nobody {
+        /// Why not.
+        why: NobodyWhy,
+    },
+    /// No session has this name.
+    #[error("no session is called {name:?}")]
+    NoSuchSession {
+        /// The name as given.
+        name: String,
+    },
+    /// There is no such thing.
+    #[error("{what}")]
+    NotFound {
+        /// What is missing.
+        what: String,
+        /// What to do.
+        hint: String,
+    },
+    /// Several sessions fit.
+    #[error("{what}: {}", .candidates.join(", "))]
+    Ambiguous {
+        /// What is ambiguous.
+        what: String,
+        /// The handles that fit.
+        candidates: Vec<String>,
+    },
+    /// The caller's process was superseded by a later life of its session.
+    #[error(
+        "this process was {handle} in life {life}, and {handle} goes on in another process now"
+    )]
+    Superseded {
+        /// The session.
+        handle: String,
+        /// The life that the caller belongs to.
+        life: u32,
+    },
+    /// Acting for another session takes a reason.
+    #[error("{handle} is neither this session nor a child of it; acting for it takes a reason")]
+    ReasonNeeded {
+        /// The session that was named.
+        handle: String,
+    },
+    /// A session that is not open cannot do this.
+    #[error("{handle} {state}")]
+    NotLive {
+        /// The session.
+        handle: String,
+        /// How it stands, as a verb: "has ended".
+        state: String,
+    },
+    /// It cannot be told whether a session lives.
+    #[error("cannot tell whether {handle} lives: {doubt}")]
+    CannotTell {
+        /// The session.
+        handle: String,
+        /// Why not.
+        doubt: Doubt,
+        /// The key that was asked for, if one was.
+        key: Option<Key>,
+    },
+    /// Another session has the claim.
+    #[error("{key} is held by {}", holder_phrase(.claim))]
+    Held {
+        /// The key.
+        key: Key,
+        /// The claim as it stands.
+        claim: Box<ClaimView>,
+    },
+    /// The holder's lease is over, the lock-delay is not.
+    #[error("{key} is held by {}, whose lease is over; free in {}", holder_phrase(.claim), Span(*.left))]
+    Suspect {
+        /// The key.
+        key: Key,
+        /// The claim as it stands.
+        claim: Box<ClaimView>,
+        /// The time left.
+        left: Duration,
+    },
+    /// The item is finished.
+    #[error("{key} is done")]
+    Done {
+        /// The key.
+        key: Key,
+        /// The claim as it stands.
+        claim: Box<ClaimView>,
+    },
+    /// The caller has it and asked only for what it does not have.
+    #[error("{key} is already held by this session (epoch {epoch})")]
+    AlreadyHeld {
+        /// The key.
+        key: Key,
+        /// The epoch that it holds.
+        epoch: Epoch,
+    },
+    /// Nobody has it.
+    #[error("{key} is free: nobody holds it")]
+    Free {
+        /// The key.
+        key: Key,
+    },
+    /// The claim is another's now.
+    #[error("{key} was lost: {}", lost_phrase(.claim))]
+    Lost {
+        /// The key.
+        key: Key,
+        /// The epoch that the caller had.
+        epoch: Epoch,
+        /// The claim as it stands.
+        claim: Box<ClaimView>,
+    },
+    /// The epoch that was named was never granted.
+    #[error("{key} has epoch {now}; epoch {named} was never granted")]
+    NoSuchEpoch {
+        /// The key.
+        key: Key,
+        /// Its epoch.
+        now: Epoch,
+        /// The epoch that was named.
+        named: Epoch,
+    },
+    /// A check failed.
+    #[error("{what}")]
+    Invalid {
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Error {
+    /// The class, which decides the exit code.
+    pub fn class(&self) -> Class {
+        match self {
+            Error::Malformed(_) | Error::Usage { .. } | Error::ReasonNeeded { .. } => Class::Usage,
+            Error::Nobody { .. } | Error::NoSuchSession { .. } | Error::NotFound { .. } => {
+                Class::NotFound
+            }
+            Error::Ambiguous { .. } | Error::NoSuchEpoch { .. } | Error::Invalid { .. } => {
+                Class::Invalid
+            }
+            Error::Superseded { .. } | Error::Lost { .. } => Class::Lost,
+            Error::NotLive { .. }
+            | Error::Done { .. }
+            | Error::AlreadyHeld { .. }
+            | Error::Free { .. } => Class::Refused,
+            Error::CannotTell { .. } => Class::CannotTell,
+            Error::Held { .. } | Error::Suspect { .. } => Class::Held,
+            Error::Store(_) => Class::Store,
+        }
+    }
+
+    /// The kind, for scripts.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Error::Malformed(_) => "malformed",
+            Error::Usage { .. } => "usage",
+            Error::Nobody { .. } => "nobody",
+            Error::NoSuchSession { .. } => "no_such_session",
+            Error::NotFound { .. } => "not_found",
+            Error::Ambiguous { .. } => "ambiguous",
+            Error::Superseded { .. } => "superseded",
+            Error::ReasonNeeded { .. } => "reason_needed",
+            Error::NotLive { .. } => "not_live",
+            Error::CannotTell { .. } => "cannot_tell",
+            Error::Held { .. } => "held",
+            Error::Suspect { .. } => "suspect",
+            Error::Done { .. } => "done",
+            Error::AlreadyHeld { .. } => "already_held",
+            Error::Free { .. } => "free",
+            Error::Lost { .. } => "lost",
+            Error::NoSuchEpoch { .. } => "no_such_epoch",
+            Error::Invalid { .. } => "invalid",
+            Error::Store(StoreError::Damaged { .. }) => "store_damaged",
+            Error::Store(StoreError::TooNew { .. }) => "store_too_new",
+            Error::Store(StoreError::Full { .. }) => "store_full",
+            Error::Store(StoreError::Busy { .. } | StoreError::Conflict) => "store_busy",
+            Error::Store(StoreError::Unavailable { .. }) => "store_unavailable",
+        }
+    }
+
+    /// What to do about it: each names a command that exists, or a plain step.
+    pub fn hints(&self) -> Vec<String> {
+        match self {
+            Error::Malformed(_) => vec![],
+            Error::Usage { hint, .. }
+            | Error::NotFound { hint, .. }
+            | Error::Invalid { hint, .. } => {
+                vec![hint.clone()]
+            }
+            Error::Nobody { why } => nobody_hints(why),
+            Error::NoSuchSession { .. } => vec!["tenure ps -a shows every session".into()],
+            Error::Ambiguous { .. } => vec!["name one of them with --session".into()],
+            Error::Superseded { .. } => {
+                vec!["register again with: tenure register; this process then becomes a session of its own".into()]
+            }
+            Error::ReasonNeeded { .. } => vec!["add --reason \"why\"; it is recorded".into()],
+            Error::NotLive { handle, .. } => vec![format!("tenure show {handle} says more")],
+            Error::CannotTell { handle, key, .. } => cannot_tell_hints(handle, key.as_ref()),
+            Error::Held { key, .. } | Error::Suspect { key, .. } => vec![
+                format!("tenure why {key} explains it"),
+                format!("tenure takeover {key} --reason \"why\" takes it all the same, on record"),
+            ],
+            Error::Done { key, .. } => {
+                vec![format!("tenure claim {key} --reopen takes it up again")]
+            }
+            Error::AlreadyHeld { key, .. } => vec![format!("tenure release {key} gives it back")],
+            Error::Free { key } => vec![format!("tenure claim {key} takes it")],
+            Error::Lost { key, .. } => vec![
+                "stop working on it: what this session writes now would collide".into(),
+                format!("tenure log {key} shows what happened"),
+            ],
+            Error::NoSuchEpoch { key, .. } => {
+                vec![format!("tenure why {key} shows the present epoch")]
+            }
+            Error::Store(error) => store_hints(error),
+        }
+    }
+
+    /// The claim that the error is about, for scripts.
+    pub fn claim(&self) -> Option<&ClaimView> {
+        match self {
+            Error::Held { claim, .. }
+            | Error::Suspect { claim, .. }
+            | Error::Done { claim, .. }
+            | Error::Lost { claim, .. } => Some(claim),
+            _ => None,
+        }
+    }
+}
+
+fn nobody_message(why: &NobodyWhy) -> String {
+    match why {
+        NobodyWhy::NoSession => "this process belongs to no session".into(),
+        NobodyWhy::UnregisteredAgent { agent, pid } => {
+            format!("this process belongs to {agent} (pid {pid}), which is not registered")
+        }
+        NobodyWhy::EndedHere { handle } => {
+            format!("this process belongs to {handle}, which has ended")
+        }
+        NobodyWhy::Variable(why) => format!("this process belongs to no session: {why}"),
+    }
+}
+
+fn nobody_hints(why: &NobodyWhy) -> Vec<String> {
+    let register = match why {
+        NobodyWhy::UnregisteredAgent { agent, .. } => {
+            format!("run: tenure register --agent {agent}")
+        }
+        NobodyWhy::EndedHere { .. } => {
+            "run: tenure register; it goes on as the same session".into()
+        }
+        NobodyWhy::NoSession | NobodyWhy::Variable(_) => {
+            "run: tenure register (a script says: tenure register --agent NAME --pid $$)".into()
+        }
+    };
+    vec![
+        register,
+        "or act for a session that exists: --session NAME --reason \"why\"".into(),
+    ]
+}
+
+fn cannot_tell_hints(handle: &str, key: Option<&Key>) -> Vec<String> {
+    let mut hints = vec![format!("tenure show {handle} says what is known")];
+    if let Some(key) = key {
+        hints.push(format!(
+            "run the claim outside the sandbox, or: tenure takeover {key} --reason \"why\""
+        ));
+    }
+    hints
+}
+
+fn store_hints(error: &StoreError) -> Vec<String> {
+    match error {
+        StoreError::Busy { .. } | StoreError::Conflict => vec!["nothing was changed; run it again".into()],
+        StoreError::Full { .. } => vec!["make room on that disk and run it again".into()],
+        StoreError::Unavailable { .. } => {
+            vec!["tenure config shows where the store is and what decided that".into()]
+        }
+        StoreError::Damaged { store, .. } => vec![
+            format!("keep a copy before anything else: cp -p {store}* somewhere/"),
+            "then put a good copy in its place, or set TENURE_HOME to a new directory to go on without it".into(),
+        ],
+        StoreError::TooNew { needs, .. } => vec![format!("install tenure {needs} or later")],
+    }
+}
+
+fn holder_phrase(claim: &ClaimView) -> String {
+    match &claim.holder {
+        Some(holder) => session_phrase(holder),
+        None => "another session".into(),
+    }
+}
+
+fn session_phrase(session: &SessionView) -> String {
+    format!("{} ({} in {})", session.handle, session.state, session.dir)
+}
+
+fn lost_phrase(claim: &ClaimView) -> String {
+    match &claim.holder {
+        Some(holder) => format!("{} has it now (epoch {})", holder.handle, claim.epoch),
+        None => format!(
+            "others had it since (epoch {}), and nobody has it now",
+            claim.epoch
+        ),
+    }
+}
+
+/// A session named by a caller that is not allowed to stand for itself.
+pub fn no_such_session(id: SessionId) -> Error {
+    Error::NoSuchSession {
+        name: id.to_string(),
+    }
+}

@@ -1,0 +1,457 @@
+//! How a registration is resolved: which session a process with a conversation is.
+//!
+//! Pure: what the store knows about the process and about the conversation comes in as a [`View`], and a
+//! [`Plan`] comes out. Nothing is ever matched by terminal, directory, name or age. The process decides
+//! first; the conversation decides only for a process that is nobody yet, and only if no living session
+//! is in it.
+
+use crate::id::{NativeId, SessionId};
+
+/// What made a process register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Its start, or a person's command.
+    Start,
+    /// The start of a conversation that the agent says it forked.
+    Fork,
+    /// Any later event: the start was lost.
+    Event,
+}
+
+/// A registration as it comes in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// The conversation that the process says it is in.
+    pub native_id: Option<NativeId>,
+    /// What made it register.
+    pub source: Source,
+    /// Whether the process was started with its agent's fork flag.
+    pub fork_flag: bool,
+    /// Whether the process speaks for several conversations.
+    pub hosted: bool,
+}
+
+/// An open session whose present process is the one that registers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Here {
+    /// The session.
+    pub id: SessionId,
+    /// The conversation that it is in.
+    pub native_id: Option<NativeId>,
+    /// The conversation that it was forked from.
+    pub fork_of: Option<NativeId>,
+    /// Whether it shares the process.
+    pub hosted: bool,
+}
+
+/// The session that owns the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// The session.
+    pub id: SessionId,
+    /// Whether it is gone: ended, proved dead, or expired with nobody able to tell.
+    pub gone: bool,
+}
+
+/// What the store knows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct View {
+    /// Open sessions whose present process is this one.
+    pub here: Vec<Here>,
+    /// The session that ended while this process went on.
+    pub ended_here: Option<SessionId>,
+    /// The session that this process was an earlier life of.
+    pub superseded: Option<SessionId>,
+    /// The session that owns the conversation.
+    pub owner: Option<Owner>,
+}
+
+/// What becomes of the conversation's ownership.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NativeMove {
+    /// It is, or becomes, the session's own.
+    Own,
+    /// Another living session owns it: this one visits.
+    Visit(SessionId),
+    /// A session that is gone owned it: it moves, with what that session would be granted again.
+    Take(SessionId),
+}
+
+/// What a registration comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Plan {
+    /// The process is this session already.
+    Same(SessionId),
+    /// The session gets its first conversation.
+    First(SessionId, NativeMove),
+    /// The session enters another conversation.
+    Rotated(SessionId, NativeMove),
+    /// A session of its own in a process that hosts several.
+    Hosted,
+    /// A fork: a session of its own.
+    Forked {
+        /// Whether the conversation named is its own; otherwise it is its parent's.
+        own_native: bool,
+    },
+    /// The next process of a session that is gone.
+    Resumed(SessionId),
+    /// A second live process in a session's conversation.
+    Twin {
+        /// The session that owns the conversation, or whose earlier life this process was.
+        of: SessionId,
+        /// Whether the conversation named belongs to that session.
+        visits: bool,
+    },
+    /// A session that was not known.
+    New,
+    /// The same, found at a later event than its start.
+    Healed,
+    /// Several hosted sessions fit, and nothing picks one.
+    Ambiguous,
+}
+
+impl Plan {
+    /// The word for it in answers.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Plan::Same(_) | Plan::First(..) => "same",
+            Plan::Rotated(..) => "rotated",
+            Plan::Hosted => "hosted",
+            Plan::Forked { .. } => "forked",
+            Plan::Resumed(_) => "resumed",
+            Plan::Twin { .. } => "twin",
+            Plan::New => "new",
+            Plan::Healed => "healed",
+            Plan::Ambiguous => "ambiguous",
+        }
+    }
+}
+
+/// Resolves a registration.
+pub fn plan(arrival: &Arrival, view: &View) -> Plan {
+    if arrival.hosted {
+        if let Some(plan) = plan_hosted(arrival, view) {
+            return plan;
+        }
+    } else if let Some(session) = view.here.iter().find(|session| !session.hosted) {
+        return plan_here(session, arrival, view.owner);
+    } else if !view.here.is_empty() {
+        return plan_hosted(arrival, view).unwrap_or(Plan::Hosted);
+    }
+    plan_newcomer(arrival, view)
+}
+
+/// The process is a session already.
+fn plan_here(session: &Here, arrival: &Arrival, owner: Option<Owner>) -> Plan {
+    let Some(native_id) = &arrival.native_id else {
+        return Plan::Same(session.id);
+    };
+    if session.fork_of.as_ref() == Some(native_id) || session.native_id.as_ref() == Some(native_id)
+    {
+        return Plan::Same(session.id);
+    }
+    let moves = match owner {
+        Some(owner) if owner.id == session.id => return Plan::Same(session.id),
+        Some(owner) if owner.gone => NativeMove::Take(owner.id),
+        Some(owner) => NativeMove::Visit(owner.id),
+        None => NativeMove::Own,
+    };
+    match session.native_id {
+        None => Plan::First(session.id, moves),
+        Some(_) => Plan::Rotated(session.id, moves),
+    }
+}
+
+/// The process hosts: each conversation is a session. `None` means that it is a newcomer.
+fn plan_hosted(arrival: &Arrival, view: &View) -> Option<Plan> {
+    let Some(native_id) = &arrival.native_id else {
+        return match view.here.as_slice() {
+            [] => None,
+            [only] => Some(Plan::Same(only.id)),
+            _ => Some(Plan::Ambiguous),
+        };
+    };
+    let known = view
+        .here
+        .iter()
+        .find(|session| session.native_id.as_ref() == Some(native_id));
+    known.map(|session| Plan::Same(session.id))
+}
+
+/// The process is nobody yet.
+fn plan_newcomer(arrival: &Arrival, view: &View) -> Plan {
+    if let Some(of) = view.superseded {
+        let visits = view.owner.is_some_and(|owner| owner.id == of);
+        return Plan::Twin { of, visits };
+    }
+    if arrival.source == Source::Fork || arrival.fork_flag {
+        return Plan::Forked {
+            own_native: fork_owns_native(arrival, view.owner),
+        };
+    }
+    if let Some(id) = view.ended_here {
+        let still_its = view.owner.is_none_or(|owner| owner.id == id);
+        if still_its && (arrival.native_id.is_none() || view.owner.is_some()) {
+            return Plan::Resumed(id);
+        }
+    }
+    match (view.owner, arrival.source) {
+        (Some(owner), _) if owner.gone => Plan::Resumed(owner.id),
+        (Some(owner), _) => Plan::Twin {
+            of: owner.id,
+            visits: true,
+        },
+        (None, _) if arrival.hosted => Plan::Hosted,
+        (None, Source::Event) => Plan::Healed,
+        (None, _) => Plan::New,
+    }
+}
+
+/// A conversation that somebody owns is the parent's. One that nobody knows is the fork's own if the
+/// agent says that this is a fork, or at any event later than the start; a start under the fork flag
+/// alone still names the parent's (seen with Claude Code 2.1.197).
+fn fork_owns_native(arrival: &Arrival, owner: Option<Owner>) -> bool {
+    arrival.native_id.is_some() && owner.is_none() && arrival.source != Source::Start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(n: u8) -> SessionId {
+        SessionId::mint(0, [n; 10])
+    }
+
+    fn native(text: &str) -> Option<NativeId> {
+        NativeId::parse(text).ok()
+    }
+
+    fn arrives(native_id: &str) -> Arrival {
+        Arrival {
+            native_id: native(native_id),
+            source: Source::Start,
+            fork_flag: false,
+            hosted: false,
+        }
+    }
+
+    fn here(n: u8, native_id: &str) -> Here {
+        Here {
+            id: id(n),
+            native_id: native(native_id),
+            fork_of: None,
+            hosted: false,
+        }
+    }
+
+    fn owned(n: u8, gone: bool) -> Option<Owner> {
+        Some(Owner { id: id(n), gone })
+    }
+
+    #[test]
+    fn an_unknown_process_with_an_unknown_conversation_is_new_or_healed() {
+        assert_eq!(plan(&arrives("a"), &View::default()), Plan::New);
+        assert_eq!(plan(&arrives(""), &View::default()), Plan::New);
+        let late = Arrival {
+            source: Source::Event,
+            ..arrives("a")
+        };
+        assert_eq!(plan(&late, &View::default()), Plan::Healed);
+    }
+
+    #[test]
+    fn f_i06_a_live_process_keeps_its_session_when_its_conversation_changes() {
+        let view = View {
+            here: vec![here(1, "a")],
+            ..View::default()
+        };
+        assert_eq!(plan(&arrives("a"), &view), Plan::Same(id(1)));
+        assert_eq!(plan(&arrives(""), &view), Plan::Same(id(1)));
+        assert_eq!(
+            plan(&arrives("b"), &view),
+            Plan::Rotated(id(1), NativeMove::Own)
+        );
+        let back = View {
+            owner: owned(1, false),
+            ..view.clone()
+        };
+        assert_eq!(plan(&arrives("older"), &back), Plan::Same(id(1)));
+        let of_dead = View {
+            owner: owned(2, true),
+            ..view.clone()
+        };
+        assert_eq!(
+            plan(&arrives("b"), &of_dead),
+            Plan::Rotated(id(1), NativeMove::Take(id(2)))
+        );
+        let of_living = View {
+            owner: owned(2, false),
+            ..view
+        };
+        assert_eq!(
+            plan(&arrives("b"), &of_living),
+            Plan::Rotated(id(1), NativeMove::Visit(id(2)))
+        );
+    }
+
+    #[test]
+    fn the_first_conversation_is_no_rotation() {
+        let view = View {
+            here: vec![here(1, "")],
+            ..View::default()
+        };
+        assert_eq!(
+            plan(&arrives("a"), &view),
+            Plan::First(id(1), NativeMove::Own)
+        );
+    }
+
+    #[test]
+    fn f_i22_a_late_start_event_is_a_rotation_not_a_second_session() {
+        let view = View {
+            here: vec![here(1, "a")],
+            ..View::default()
+        };
+        let late = Arrival {
+            source: Source::Event,
+            ..arrives("b")
+        };
+        assert_eq!(plan(&late, &view), Plan::Rotated(id(1), NativeMove::Own));
+    }
+
+    #[test]
+    fn f_i20_a_process_that_hosts_has_a_session_for_each_conversation() {
+        let hosted = |text: &str| Arrival {
+            hosted: true,
+            ..arrives(text)
+        };
+        assert_eq!(plan(&hosted("a"), &View::default()), Plan::Hosted);
+        let one = Here {
+            hosted: true,
+            ..here(1, "a")
+        };
+        let view = View {
+            here: vec![one.clone()],
+            ..View::default()
+        };
+        assert_eq!(plan(&hosted("a"), &view), Plan::Same(id(1)));
+        assert_eq!(plan(&hosted("b"), &view), Plan::Hosted);
+        let two = View {
+            here: vec![
+                one,
+                Here {
+                    hosted: true,
+                    ..here(2, "b")
+                },
+            ],
+            ..View::default()
+        };
+        assert_eq!(plan(&hosted(""), &two), Plan::Ambiguous);
+        let resumed = View {
+            owner: owned(3, true),
+            ..two
+        };
+        assert_eq!(plan(&hosted("c"), &resumed), Plan::Resumed(id(3)));
+    }
+
+    #[test]
+    fn f_i08_a_second_live_resume_is_a_twin() {
+        let view = View {
+            owner: owned(1, false),
+            ..View::default()
+        };
+        assert_eq!(
+            plan(&arrives("a"), &view),
+            Plan::Twin {
+                of: id(1),
+                visits: true
+            }
+        );
+    }
+
+    #[test]
+    fn a_dead_sessions_conversation_is_resumed() {
+        let view = View {
+            owner: owned(1, true),
+            ..View::default()
+        };
+        assert_eq!(plan(&arrives("a"), &view), Plan::Resumed(id(1)));
+    }
+
+    #[test]
+    fn f_h12_a_fork_is_never_its_parent() {
+        let parent = View {
+            owner: owned(1, true),
+            ..View::default()
+        };
+        let flagged = Arrival {
+            fork_flag: true,
+            ..arrives("a")
+        };
+        assert_eq!(plan(&flagged, &parent), Plan::Forked { own_native: false });
+        assert_eq!(
+            plan(&flagged, &View::default()),
+            Plan::Forked { own_native: false }
+        );
+        let said = Arrival {
+            source: Source::Fork,
+            ..arrives("b")
+        };
+        assert_eq!(
+            plan(&said, &View::default()),
+            Plan::Forked { own_native: true }
+        );
+
+        let fork = Here {
+            fork_of: native("a"),
+            ..here(2, "")
+        };
+        let running = View {
+            here: vec![fork],
+            ..parent
+        };
+        assert_eq!(plan(&flagged, &running), Plan::Same(id(2)));
+    }
+
+    #[test]
+    fn a_superseded_process_becomes_a_twin() {
+        let view = View {
+            superseded: Some(id(1)),
+            owner: owned(1, false),
+            ..View::default()
+        };
+        assert_eq!(
+            plan(&arrives("a"), &view),
+            Plan::Twin {
+                of: id(1),
+                visits: true
+            }
+        );
+        let silent = View {
+            superseded: Some(id(1)),
+            ..View::default()
+        };
+        assert_eq!(
+            plan(&arrives(""), &silent),
+            Plan::Twin {
+                of: id(1),
+                visits: false
+            }
+        );
+    }
+
+    #[test]
+    fn a_session_that_ended_while_its_process_went_on_is_resumed() {
+        let view = View {
+            ended_here: Some(id(1)),
+            ..View::default()
+        };
+        assert_eq!(plan(&arrives(""), &view), Plan::Resumed(id(1)));
+        let same = View {
+            owner: owned(1, true),
+            ..view.clone()
+        };
+        assert_eq!(plan(&arrives("a"), &same), Plan::Resumed(id(1)));
+        assert_eq!(plan(&arrives("b"), &view), Plan::New);
+    }
+}

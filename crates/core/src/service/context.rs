@@ -1,0 +1,290 @@
+//! What a use case works with: the transaction, the time, what was seen, and small steps that several
+//! use cases share.
+
+use crate::claim::EndedBy;
+use crate::error::Error;
+use crate::event::{EventKind, NewEvent};
+use crate::id::{Handle, SessionId};
+use crate::key::Key;
+use crate::liveness::{self, Liveness};
+use crate::notice::{Notice, NoticeKind};
+use crate::process::{CallerFacts, Process, Sighting};
+use crate::session::{Session, Standing, State};
+use crate::store::{Mode, StoreError, Tx};
+use crate::time::Now;
+use crate::view::{HeldView, Seen, SessionView};
+use crate::world::World;
+
+use super::Policy;
+
+/// Why a run of a use case stopped before its answer.
+#[derive(Debug)]
+pub enum Stop {
+    /// These processes must be looked at first.
+    Look(Vec<Process>),
+    /// It must be run again in this mode.
+    Write(Mode),
+    /// The answer is no; what was written on the way stays.
+    Refuse(Box<Error>),
+    /// The store failed; nothing stays.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Stop::Store(error)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Stop::Refuse(Box::new(error))
+    }
+}
+
+/// One run of a use case.
+pub struct Ctx<'a> {
+    pub tx: &'a mut dyn Tx,
+    pub mode: Mode,
+    pub now: Now,
+    pub policy: &'a Policy,
+    pub facts: &'a CallerFacts,
+    pub world: &'a dyn World,
+    pub location: String,
+    pub seen: &'a [(Process, Sighting)],
+    pub notices: Vec<Notice>,
+}
+
+impl Ctx<'_> {
+    /// Makes sure that this run may change state.
+    pub fn write(&mut self) -> Result<(), Stop> {
+        match self.mode {
+            Mode::Write => Ok(()),
+            Mode::Read | Mode::Beat => Err(Stop::Write(Mode::Write)),
+        }
+    }
+
+    /// Makes sure that this run may at least record a heartbeat.
+    pub fn write_beat(&mut self) -> Result<(), Stop> {
+        match self.mode {
+            Mode::Write | Mode::Beat => Ok(()),
+            Mode::Read => Err(Stop::Write(Mode::Beat)),
+        }
+    }
+
+    /// Whether a session's process lives.
+    pub fn liveness(&self, session: &Session) -> Result<Liveness, Stop> {
+        self.known_liveness(session)
+            .map_err(|process| Stop::Look(vec![process]))
+    }
+
+    /// Makes sure that all these sessions were looked at, in one go.
+    pub fn look_at_all(&self, sessions: &[Session]) -> Result<(), Stop> {
+        let unseen: Vec<Process> = sessions
+            .iter()
+            .filter_map(|s| self.known_liveness(s).err())
+            .collect();
+        if unseen.is_empty() {
+            Ok(())
+        } else {
+            Err(Stop::Look(unseen))
+        }
+    }
+
+    fn known_liveness(&self, session: &Session) -> Result<Liveness, Process> {
+        if let Some(settled) = session.settled() {
+            return Ok(settled);
+        }
+        let Some(process) = &session.process else {
+            return Ok(Liveness::Unknown(liveness::Doubt::Unverified));
+        };
+        let observer = self.world.observer();
+        if let Some(settled) = liveness::settled_unseen(process, observer) {
+            return Ok(settled);
+        }
+        match self.seen.iter().find(|(seen, _)| seen == process) {
+            Some((_, sighting)) => Ok(liveness::judge(process, observer, sighting)),
+            None => Err(process.clone()),
+        }
+    }
+
+    /// How a session stands: its liveness weighed against its lease.
+    pub fn standing(&self, session: &Session) -> Result<Standing, Stop> {
+        let liveness = self.liveness(session)?;
+        Ok(Standing::of(
+            &liveness,
+            &session.lease,
+            self.policy.lock_delay,
+            &self.now,
+        ))
+    }
+
+    /// A session that a record names; its absence means that the store is damaged.
+    pub fn session(&mut self, id: SessionId) -> Result<Session, Stop> {
+        match self.tx.session(id)? {
+            Some(session) => Ok(session),
+            None => Err(Stop::Store(StoreError::Damaged {
+                store: self.location.clone(),
+                why: format!("a record names session {id}, which is missing"),
+            })),
+        }
+    }
+
+    /// Records a proved death at once: the session is closed and everything that it held is free.
+    pub fn record_death(&mut self, session: &Session, proof: &str) -> Result<Session, Stop> {
+        self.close(session, crate::session::ClosedBy::Death, proof, None)
+    }
+
+    /// Records the death of a session that is still open and turned out to be gone.
+    pub fn bury_if_dead(&mut self, session: Session) -> Result<Session, Stop> {
+        if !session.is_open() {
+            return Ok(session);
+        }
+        match self.liveness(&session)? {
+            Liveness::Dead(proof) => self.record_death(&session, &proof.to_string()),
+            Liveness::Alive | Liveness::Unknown(_) => Ok(session),
+        }
+    }
+
+    /// Closes a session and ends what it holds, in this transaction.
+    pub fn close(
+        &mut self,
+        session: &Session,
+        by: crate::session::ClosedBy,
+        why: &str,
+        actor: Option<SessionId>,
+    ) -> Result<Session, Stop> {
+        use crate::session::{Closed, ClosedBy};
+        self.write()?;
+        let (kind, ends) = match by {
+            ClosedBy::End => (EventKind::Ended, EndedBy::End),
+            ClosedBy::Death => (EventKind::Died, EndedBy::Death),
+            ClosedBy::Moved => (EventKind::Moved, EndedBy::End),
+        };
+        let mut closed = session.clone();
+        closed.closed = Some(Closed {
+            at: self.now.wall,
+            by,
+            why: why.to_owned(),
+        });
+        self.tx.update_session(&closed)?;
+        closed.revision += 1;
+        self.log(&NewEvent {
+            actor: actor.filter(|id| *id != session.id),
+            ..self.event(kind, Some(session.id), by.as_str(), why.to_owned())
+        })?;
+        self.end_open_holds(session.id, ends, why)?;
+        Ok(closed)
+    }
+
+    /// Ends everything that a session holds.
+    fn end_open_holds(&mut self, session: SessionId, by: EndedBy, why: &str) -> Result<(), Stop> {
+        let end = crate::claim::HoldEnd {
+            at: self.now.wall,
+            by,
+        };
+        for hold in self.tx.open_holds(session)? {
+            self.tx.lock_claim(&hold.key)?;
+            self.tx.end_hold(&hold.key, hold.epoch, end)?;
+            self.log(&NewEvent {
+                key: Some(hold.key.clone()),
+                epoch: Some(hold.epoch),
+                ..self.event(EventKind::Freed, Some(session), by.as_str(), why.to_owned())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// An event with nothing but its kind, subject, means and evidence.
+    pub fn event(
+        &self,
+        kind: EventKind,
+        session: Option<SessionId>,
+        mechanism: &'static str,
+        evidence: String,
+    ) -> NewEvent {
+        NewEvent {
+            kind,
+            session,
+            actor: None,
+            key: None,
+            epoch: None,
+            mechanism,
+            evidence,
+            reason: None,
+        }
+    }
+
+    /// Appends to the log.
+    pub fn log(&mut self, event: &NewEvent) -> Result<(), Stop> {
+        let at = self.now.wall;
+        self.tx.append_event(event, at)?;
+        Ok(())
+    }
+
+    /// Leaves a notice for a session.
+    pub fn notify(
+        &mut self,
+        to: SessionId,
+        kind: NoticeKind,
+        message: String,
+        from: Option<SessionId>,
+        about: Option<(&Key, crate::id::Epoch)>,
+    ) -> Result<(), Stop> {
+        self.tx.add_notice(&Notice {
+            to,
+            kind,
+            message,
+            key: about.map(|(key, _)| key.to_string()),
+            epoch: about.map(|(_, epoch)| epoch),
+            from,
+            at: self.now.wall,
+        })?;
+        Ok(())
+    }
+
+    /// The view of a session, with lineage and claims.
+    pub fn view(&mut self, session: &Session) -> Result<SessionView, Stop> {
+        let liveness = self.liveness(session)?;
+        self.view_as(session, &liveness)
+    }
+
+    /// The view of a session whose liveness is known from elsewhere.
+    pub fn view_as(&mut self, session: &Session, liveness: &Liveness) -> Result<SessionView, Stop> {
+        let standing = Standing::of(liveness, &session.lease, self.policy.lock_delay, &self.now);
+        let state = State::of(session, liveness, self.policy.stalled_after, &self.now);
+        let lineage = self.tx.lineage(session.id)?;
+        let claims = self
+            .tx
+            .open_holds(session.id)?
+            .into_iter()
+            .map(|hold| HeldView {
+                key: hold.key.to_string(),
+                epoch: hold.epoch.0,
+            })
+            .collect();
+        let seen = Seen {
+            liveness,
+            standing: &standing,
+            state,
+            now: &self.now,
+        };
+        Ok(SessionView::new(session, &seen, &lineage, claims))
+    }
+
+    /// Makes an id and a handle that nobody has.
+    pub fn mint(&mut self, agent: &crate::id::AgentName) -> Result<(SessionId, Handle), Stop> {
+        let random = self.world.random();
+        let mut id_bytes = [0; 10];
+        id_bytes.copy_from_slice(&random[..10]);
+        let id = SessionId::mint(self.now.wall.0, id_bytes);
+        for length in 4..=12 {
+            let code = self.world.random();
+            let handle = Handle::mint(agent, length, &code);
+            if self.tx.session_by_handle(handle.as_str())?.is_none() {
+                return Ok((id, handle));
+            }
+        }
+        Err(Stop::Store(StoreError::Conflict))
+    }
+}

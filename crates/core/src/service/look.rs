@@ -1,0 +1,455 @@
+//! Looking: lists, one session, one key, the log. Nothing is changed but what a look proves: a death that
+//! is seen is recorded at once.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::caller::{self, Caller, Naming};
+use super::claims::shown;
+use super::context::{Ctx, Stop};
+use super::sessions::no_such_value;
+use super::{Reply, Service};
+use crate::claim::{Ask, ClaimRecord, Verdict, decide};
+use crate::error::Error;
+use crate::event::EventFilter;
+use crate::id::SessionId;
+use crate::key::Key;
+use crate::liveness::Liveness;
+use crate::session::{MetaKey, Session, Standing};
+use crate::store::{ClaimFilter, Mode, SessionFilter};
+use crate::time::Span;
+use crate::view::{ClaimView, EventView, NameView, ResolvedView, SessionView, WhyView};
+
+/// Which sessions to show.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListRequest {
+    /// Also those that ended.
+    pub closed_too: bool,
+    /// Only those in this repository.
+    pub repo: Option<String>,
+    /// Only those in this directory or below it.
+    pub under: Option<String>,
+    /// At most this many; zero means all.
+    pub limit: usize,
+}
+
+/// The caller, and how it was found.
+#[derive(Debug, Clone)]
+pub struct Whoami {
+    /// The session.
+    pub session: SessionView,
+    /// How it was found.
+    pub resolved: ResolvedView,
+    /// Its small values.
+    pub metadata: BTreeMap<String, String>,
+    /// Its parent's handle.
+    pub parent: Option<String>,
+}
+
+/// The caller's situation at a glance.
+#[derive(Debug, Clone)]
+pub struct Status {
+    /// The caller, if it is a session.
+    pub me: Option<SessionView>,
+    /// Why it is nobody, otherwise.
+    pub nobody: Option<String>,
+    /// What it holds.
+    pub claims: Vec<ClaimView>,
+    /// Others that are open in the same repository or directory.
+    pub others: Vec<SessionView>,
+    /// What needs attention.
+    pub warnings: Vec<String>,
+}
+
+/// A key, and why it is as it is.
+#[derive(Debug, Clone)]
+pub struct Why {
+    /// The key as it stands.
+    pub claim: ClaimView,
+    /// The explanation.
+    pub why: WhyView,
+}
+
+impl Service<'_> {
+    /// The one authoritative answer to "who am I".
+    pub fn whoami(&mut self, naming: &Naming) -> Reply<Whoami> {
+        self.run(Mode::Read, |ctx| {
+            let caller = caller::looking(ctx, naming)?;
+            whoami(ctx, &caller)
+        })
+    }
+
+    /// Sessions, the newest first.
+    pub fn list(&mut self, request: &ListRequest) -> Reply<Vec<SessionView>> {
+        self.run(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            list(ctx, request)
+        })
+    }
+
+    /// One session, by name.
+    pub fn show(&mut self, name: &str) -> Reply<Whoami> {
+        self.run(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let session = caller::find(ctx, name)?;
+            let session = ctx.bury_if_dead(session)?;
+            let caller = Caller {
+                evidence: format!("named {name}"),
+                session,
+                by: caller::ResolvedBy::Flag,
+                disagreements: Vec::new(),
+                blind: false,
+                actor: None,
+                reason: None,
+            };
+            whoami(ctx, &caller)
+        })
+    }
+
+    /// Whether a session lives: yes, no, or an error where nobody can tell.
+    pub fn alive(&mut self, name: &str) -> Reply<(bool, SessionView)> {
+        self.run(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let session = caller::find(ctx, name)?;
+            let session = ctx.bury_if_dead(session)?;
+            let view = ctx.view(&session)?;
+            match ctx.liveness(&session)? {
+                Liveness::Alive => Ok((true, view)),
+                Liveness::Dead(_) => Ok((false, view)),
+                Liveness::Unknown(doubt) => Err(Error::CannotTell {
+                    handle: session.handle.to_string(),
+                    doubt,
+                    key: None,
+                }
+                .into()),
+            }
+        })
+    }
+
+    /// The caller's situation at a glance.
+    pub fn status(&mut self, naming: &Naming, here: &ListRequest) -> Reply<Status> {
+        self.run(Mode::Read, |ctx| {
+            let found = caller::looking(ctx, naming);
+            let (caller, nobody) = match found {
+                Ok(caller) => (Some(caller), None),
+                Err(Stop::Refuse(error)) if naming.session.is_none() => {
+                    (None, Some(error.to_string()))
+                }
+                Err(other) => return Err(other),
+            };
+            status(ctx, caller.as_ref(), nobody, here)
+        })
+    }
+
+    /// Keys, in order.
+    pub fn claims(
+        &mut self,
+        naming: Option<&Naming>,
+        filter: &ClaimFilter,
+    ) -> Reply<Vec<ClaimView>> {
+        self.run(Mode::Read, |ctx| {
+            let mut filter = filter.clone();
+            match naming {
+                Some(naming) => filter.session = Some(caller::looking(ctx, naming)?.session.id),
+                None => {
+                    caller::anybody(ctx)?;
+                }
+            }
+            claims(ctx, &filter)
+        })
+    }
+
+    /// Why a key is as it is, and what would change that.
+    pub fn why(&mut self, key: &Key) -> Reply<Why> {
+        self.run(Mode::Read, |ctx| {
+            let me = caller::anybody(ctx)?;
+            why(ctx, me.as_ref(), key)
+        })
+    }
+
+    /// The log.
+    pub fn log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<Vec<EventView>> {
+        self.run(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let mut filter = filter.clone();
+            if let Some(name) = session {
+                filter.session = Some(caller::find(ctx, name)?.id);
+            }
+            log(ctx, &filter)
+        })
+    }
+
+    /// A session's small values; one of them, if it is named.
+    pub fn metadata(
+        &mut self,
+        naming: &Naming,
+        key: Option<&MetaKey>,
+    ) -> Reply<BTreeMap<String, String>> {
+        self.run(Mode::Read, |ctx| {
+            let caller = caller::looking(ctx, naming)?;
+            let mut kept = plain(ctx.tx.metadata(caller.session.id)?);
+            if let Some(key) = key {
+                let value = kept
+                    .remove(key.as_str())
+                    .ok_or_else(|| no_such_value(key))?;
+                kept = BTreeMap::from([(key.as_str().to_owned(), value)]);
+            }
+            Ok(kept)
+        })
+    }
+}
+
+fn plain(kept: BTreeMap<MetaKey, String>) -> BTreeMap<String, String> {
+    kept.into_iter()
+        .map(|(key, value)| (key.as_str().to_owned(), value))
+        .collect()
+}
+
+fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop> {
+    let session = &caller.session;
+    // A caller inside the session's own process tree proves that it lives, sandboxed or not.
+    let liveness = match caller.by {
+        caller::ResolvedBy::Ancestry | caller::ResolvedBy::Namespace if session.is_open() => {
+            Liveness::Alive
+        }
+        _ => ctx.liveness(session)?,
+    };
+    let parent = match session.parent {
+        Some(token) => Some(ctx.session(token.id)?.handle.to_string()),
+        None => None,
+    };
+    Ok(Whoami {
+        session: ctx.view_as(session, &liveness)?,
+        resolved: ResolvedView {
+            by: caller.by.as_str(),
+            evidence: caller.evidence.clone(),
+            disagreements: caller.disagreements.clone(),
+            store: ctx.location.clone(),
+            token: session.token().to_string(),
+        },
+        metadata: plain(ctx.tx.metadata(session.id)?),
+        parent,
+    })
+}
+
+fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<SessionView>, Stop> {
+    let filter = SessionFilter {
+        closed_too: request.closed_too,
+        repo: request.repo.clone(),
+        under: request.under.clone(),
+        parent: None,
+        limit: request.limit,
+    };
+    let sessions = ctx.tx.list_sessions(&filter)?;
+    ctx.look_at_all(&sessions)?;
+    let mut views = Vec::with_capacity(sessions.len());
+    for session in sessions {
+        let was_open = session.is_open();
+        let session = ctx.bury_if_dead(session)?;
+        if session.is_open() || was_open || request.closed_too {
+            views.push(ctx.view(&session)?);
+        }
+    }
+    Ok(views)
+}
+
+fn status(
+    ctx: &mut Ctx<'_>,
+    caller: Option<&Caller>,
+    nobody: Option<String>,
+    here: &ListRequest,
+) -> Result<Status, Stop> {
+    let me = match caller {
+        Some(caller) => Some(whoami(ctx, caller)?.session),
+        None => None,
+    };
+    let mut own = Vec::new();
+    let mut warnings = Vec::new();
+    if let Some(caller) = caller {
+        warnings.extend(caller.disagreements.iter().cloned());
+        let filter = ClaimFilter {
+            session: Some(caller.session.id),
+            ..ClaimFilter::default()
+        };
+        own = claims(ctx, &filter)?;
+        if let Some(twin) = caller.session.twin_of {
+            let twin = ctx.session(twin)?;
+            warnings.push(format!(
+                "this conversation is open in {} as well",
+                twin.handle
+            ));
+        }
+    }
+    let mine = caller.map(|caller| caller.session.id.to_string());
+    let others = list(ctx, here)?
+        .into_iter()
+        .filter(|session| Some(&session.id) != mine.as_ref() && session.ended_at.is_none())
+        .collect();
+    Ok(Status {
+        me,
+        nobody,
+        claims: own,
+        others,
+        warnings,
+    })
+}
+
+fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimView>, Stop> {
+    let records = ctx.tx.list_claims(filter)?;
+    let mut holders: BTreeMap<SessionId, Session> = BTreeMap::new();
+    for hold in records.iter().filter_map(ClaimRecord::current) {
+        if let Entry::Vacant(place) = holders.entry(hold.session) {
+            place.insert(ctx.session(hold.session)?);
+        }
+    }
+    let sessions: Vec<Session> = holders.into_values().collect();
+    ctx.look_at_all(&sessions)?;
+    let mut someone_died = false;
+    for session in sessions {
+        someone_died |= !ctx.bury_if_dead(session)?.is_open();
+    }
+    let records = if someone_died {
+        ctx.tx.list_claims(filter)?
+    } else {
+        records
+    };
+    records.iter().map(|record| shown(ctx, record)).collect()
+}
+
+fn why(ctx: &mut Ctx<'_>, me: Option<&Caller>, key: &Key) -> Result<Why, Stop> {
+    let mut record = match ctx.tx.claim(key)? {
+        Some(record) => record,
+        None => ClaimRecord::unknown(key.clone()),
+    };
+    let holder = match record.current() {
+        Some(hold) => {
+            let session = ctx.session(hold.session)?;
+            let session = ctx.bury_if_dead(session)?;
+            let standing = ctx.standing(&session)?;
+            Some((session, standing))
+        }
+        None => None,
+    };
+    if holder
+        .as_ref()
+        .is_some_and(|(session, _)| !session.is_open())
+    {
+        record = ctx.tx.claim(key)?.unwrap_or(record);
+    }
+    let claim = shown(ctx, &record)?;
+    let explanation = explain(ctx, me, &record, holder.as_ref())?;
+    Ok(Why {
+        claim,
+        why: explanation,
+    })
+}
+
+fn explain(
+    ctx: &mut Ctx<'_>,
+    me: Option<&Caller>,
+    record: &ClaimRecord,
+    holder: Option<&(Session, Standing)>,
+) -> Result<WhyView, Stop> {
+    let key = &record.key;
+    let ask = Ask {
+        blind: me.is_some_and(|caller| caller.blind),
+        ..Ask::default()
+    };
+    let nobody = SessionId::mint(0, [0; 10]);
+    let my_id = me.map_or(nobody, |caller| caller.session.id);
+    let standing = holder.map(|(_, standing)| standing);
+    let verdict = decide(record, my_id, None, standing, &ask);
+    let mut because = history(ctx, record)?;
+    if let Some((session, _)) = holder {
+        let view = ctx.view(session)?;
+        because.push(format!(
+            "{} is {}: {}",
+            session.handle, view.state, view.why
+        ));
+    }
+    let takeover = format!("tenure takeover {key} --reason \"why\"");
+    let (answer, commands) = match &verdict {
+        Verdict::Grant(_) => ("granted".to_owned(), vec![format!("tenure claim {key}")]),
+        Verdict::AlreadyHeld | Verdict::Retry | Verdict::HeldByYou => {
+            ("yours".to_owned(), vec![format!("tenure release {key}")])
+        }
+        Verdict::Done => (
+            "refused: done".to_owned(),
+            vec![format!("tenure claim {key} --reopen")],
+        ),
+        Verdict::Held(_) | Verdict::Lost => {
+            let tell =
+                holder.map(|(session, _)| format!("tenure tell {} \"message\"", session.handle));
+            (
+                "refused: held".to_owned(),
+                tell.into_iter().chain([takeover]).collect(),
+            )
+        }
+        Verdict::Suspect { left, .. } => (
+            format!("refused: suspect, free in {}", Span(*left)),
+            vec![takeover],
+        ),
+        Verdict::CannotTell(_) => ("refused: cannot tell".to_owned(), vec![takeover]),
+    };
+    if me.is_none() {
+        because
+            .push("the caller is no session, so it can claim nothing before it registers".into());
+    }
+    Ok(WhyView {
+        answer,
+        because,
+        commands,
+    })
+}
+
+/// What happened to a key so far, in one or two lines.
+fn history(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<Vec<String>, Stop> {
+    let Some(hold) = &record.newest else {
+        return Ok(vec!["nobody ever had it".into()]);
+    };
+    let handle = ctx.session(hold.session)?.handle;
+    let ago = |at: crate::time::Timestamp| Span(at.age_at(ctx.now.wall)).to_string();
+    let (means, epoch) = (hold.means.as_str(), hold.epoch);
+    let mut lines = vec![format!(
+        "{handle} got it {} ago by {means} (epoch {epoch})",
+        ago(hold.granted_at)
+    )];
+    if let Some(former) = &hold.taken_from {
+        lines.push(format!(
+            "{} had it before (epoch {}): {}",
+            former.handle, former.epoch, former.proof
+        ));
+    }
+    if let Some(end) = hold.ended {
+        lines.push(format!(
+            "that hold ended {} ago by {}",
+            ago(end.at),
+            end.by.as_str()
+        ));
+    }
+    Ok(lines)
+}
+
+fn log(ctx: &mut Ctx<'_>, filter: &EventFilter) -> Result<Vec<EventView>, Stop> {
+    let events = ctx.tx.events(filter)?;
+    let mut names: BTreeMap<SessionId, NameView> = BTreeMap::new();
+    for id in events
+        .iter()
+        .flat_map(|event| [event.session, event.actor])
+        .flatten()
+    {
+        if let Entry::Vacant(place) = names.entry(id) {
+            let handle = ctx.session(id)?.handle.to_string();
+            let id = id.to_string();
+            place.insert(NameView { id, handle });
+        }
+    }
+    let name = |id: Option<SessionId>| id.and_then(|id| names.get(&id).cloned());
+    Ok(events
+        .into_iter()
+        .map(|event| {
+            let (session, actor) = (name(event.session), name(event.actor));
+            EventView::new(event, session, actor)
+        })
+        .collect())
+}

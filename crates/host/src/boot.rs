@@ -1,0 +1,58 @@
+//! Which kernel, boot and pid namespace this process is in, and on which machine.
+//!
+//! A boot id that a container mounted over its own /proc says nothing about the kernel and is marked
+//! private; the same goes for one that is not the kernel's own file. Nothing is kept between calls, so a
+//! crash loses nothing.
+
+use std::io;
+
+use tenure_core::process::BootId;
+
+use crate::system;
+
+/// The kernel's id of this boot.
+pub fn boot_id() -> io::Result<BootId> {
+    system::boot_id()
+}
+
+/// The inode of this process's pid namespace.
+pub fn pid_namespace() -> io::Result<u64> {
+    system::pid_namespace()
+}
+
+/// Whether /proc shows this process's own pid namespace.
+pub fn proc_is_own() -> bool {
+    system::proc_is_own()
+}
+
+/// The machine's id, where it has one.
+pub fn machine_id() -> Option<String> {
+    let text = fs_err::read_to_string("/etc/machine-id").ok()?;
+    parse_machine_id(&text)
+}
+
+/// An image that was never booted holds an empty file or the word `uninitialized`.
+fn parse_machine_id(text: &str) -> Option<String> {
+    let id = text.trim();
+    let well_formed = id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit());
+    well_formed.then(|| id.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_id_is_32_hexadecimal_digits() {
+        let id = "0123456789abcdef0123456789abcdef";
+        assert_eq!(parse_machine_id(&format!("{id}\n")).as_deref(), Some(id));
+        for bad in [
+            "",
+            "uninitialized\n",
+            "0123",
+            "../../etc/passwd/aaaaaaaaaaaaaaaa",
+        ] {
+            assert_eq!(parse_machine_id(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Who calls: its ancestry and the variables that name a session, gathered before any transaction.
+//!
+//! Only gathers; which of these facts decides is core's business. A variable that is empty or not text
+//! counts as unset, because no id looks like that.
+
+use std::ffi::OsString;
+
+use tenure_core::agent::AGENTS;
+use tenure_core::process::{CallerFacts, NativeVariable, Observer};
+
+use crate::process;
+
+/// The variable in which tenure names a session to the processes below it.
+pub const SESSION_VARIABLE: &str = "TENURE_SESSION";
+
+/// What can be seen of this process as a caller that works in `dir`.
+pub fn facts(observer: Observer, dir: String) -> CallerFacts {
+    let (chain, chain_broken) = process::chain(&observer);
+    let env = |name: &str| std::env::var_os(name);
+    CallerFacts {
+        observer,
+        chain,
+        chain_broken,
+        has_terminal: process::has_terminal(),
+        session_variable: text(&env, SESSION_VARIABLE),
+        native_variables: native_variables(&env),
+        dir,
+    }
+}
+
+fn text(env: &dyn Fn(&str) -> Option<OsString>, name: &str) -> Option<String> {
+    let value = env(name)?.into_string().ok()?;
+    (!value.is_empty()).then_some(value)
+}
+
+fn native_variables(env: &dyn Fn(&str) -> Option<OsString>) -> Vec<NativeVariable> {
+    AGENTS
+        .iter()
+        .filter_map(|spec| {
+            let name = spec.id_variable?;
+            Some(NativeVariable {
+                agent: spec.name,
+                name,
+                value: text(env, name)?,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    #[test]
+    fn empty_and_unreadable_variables_are_unset() {
+        let env = |name: &str| match name {
+            "CLAUDE_CODE_SESSION_ID" => Some(OsString::from("abc")),
+            "CODEX_THREAD_ID" => Some(OsString::new()),
+            "GEMINI_SESSION_ID" => Some(OsString::from_vec(vec![0xff])),
+            _ => None,
+        };
+        let found = native_variables(&env);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].agent, found[0].value.as_str()), ("claude", "abc"));
+        assert_eq!(text(&env, SESSION_VARIABLE), None);
+    }
+}

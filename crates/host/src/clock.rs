@@ -1,0 +1,62 @@
+//! What time it is: wall time to show, steady time to decide by.
+//!
+//! Steady time is CLOCK_MONOTONIC without any time namespace's offset, so that processes inside and
+//! outside of one agree. It stands still while the machine is suspended and starts anew with each boot;
+//! the era says which boot. Moving the wall clock changes what is shown and nothing else.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tenure_core::process::BootId;
+use tenure_core::time::{Era, Now, Timestamp};
+
+use crate::system;
+
+/// What time it is in this boot.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the place that reads the clock"
+)]
+pub fn now(boot: &BootId) -> Now {
+    Now {
+        wall: wall(SystemTime::now()),
+        era: Era {
+            id: boot.id.clone(),
+            private: boot.private,
+        },
+        steady: system::steady_millis(),
+    }
+}
+
+fn wall(time: SystemTime) -> Timestamp {
+    let millis = |span: std::time::Duration| i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+    Timestamp(match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => millis(since),
+        Err(before) => -millis(before.duration()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn f_l11_a_wall_clock_before_1970_is_shown_not_fatal() {
+        assert_eq!(wall(UNIX_EPOCH - Duration::from_millis(7)), Timestamp(-7));
+        assert_eq!(wall(UNIX_EPOCH + Duration::from_millis(7)), Timestamp(7));
+    }
+
+    #[test]
+    fn steady_time_never_goes_back() {
+        let boot = BootId {
+            id: "b".into(),
+            private: true,
+        };
+        let first = now(&boot);
+        let second = now(&boot);
+        assert!(second.steady >= first.steady && first.steady > 0);
+        assert_eq!(first.era, second.era);
+        assert!(first.era.private);
+    }
+}

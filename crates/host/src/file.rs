@@ -1,0 +1,154 @@
+//! Files that are whole or not there.
+//!
+//! The new content is written to a file of its own beside the target, flushed to disk, and renamed over
+//! it; then the directory is flushed. A crash at any point leaves the old file or the new one, and
+//! perhaps a `.NAME.*.tmp` that nobody reads. Files are for the owner alone (0600). Symbolic links are
+//! never followed or replaced: whoever put one there meant another file.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use fs_err::os::unix::fs::OpenOptionsExt;
+use rustix::fs::{Mode, OFlags};
+
+use crate::path_error::at;
+use crate::random;
+
+/// Replaces the content of `path` as one step that survives a crash.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    refuse_link(path)?;
+    let temporary = write_beside(path, bytes)?;
+    if let Err(error) = fs_err::rename(&temporary, path) {
+        return Err(discard(&temporary, error));
+    }
+    sync_dir(path)
+}
+
+/// Writes a file beside `path`, under a name of its own, and flushes it.
+pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| {
+        let odd = io::Error::new(ErrorKind::InvalidInput, "it does not name a file");
+        at("write", path, odd)
+    })?;
+    let mut own = OsString::from(".");
+    own.push(name);
+    own.push(format!(
+        ".{}.tmp",
+        random::hex16().map_err(|e| at("write", path, e))?
+    ));
+    let temporary = path.with_file_name(own);
+    let mut file = fs_err::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .custom_flags(flags(OFlags::NOFOLLOW | OFlags::CLOEXEC))
+        .open(&temporary)?;
+    let written = file.write_all(bytes).and_then(|()| {
+        // The umask may have taken bits away from the owner.
+        rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)
+            .map_err(|e| at("set the mode of", &temporary, e))?;
+        file.sync_all()
+    });
+    match written {
+        Ok(()) => Ok(temporary),
+        Err(error) => Err(discard(&temporary, error)),
+    }
+}
+
+/// Removes a temporary file after `error`, which is what the caller hears of.
+fn discard(temporary: &Path, error: io::Error) -> io::Error {
+    match fs_err::remove_file(temporary) {
+        Ok(()) => error,
+        Err(second) => io::Error::new(error.kind(), format!("{error}; and {second}")),
+    }
+}
+
+/// Flushes the directory that holds `path`, so that its name survives a power cut.
+pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
+    let dir = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    fs_err::File::open(dir)?.sync_all()
+}
+
+/// Flags as the standard library takes them.
+pub(crate) fn flags(flags: OFlags) -> i32 {
+    i32::try_from(flags.bits()).expect("open flags are defined as an int")
+}
+
+fn refuse_link(path: &Path) -> io::Result<()> {
+    match fs_err::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => {
+            let link = io::Error::new(ErrorKind::InvalidInput, "it is a symbolic link");
+            Err(at("write", path, link))
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn names(dir: &Path) -> Vec<OsString> {
+        fs_err::read_dir(dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect()
+    }
+
+    #[test]
+    fn content_is_replaced_and_nothing_is_left_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        write_atomic(&path, b"one").unwrap();
+        write_atomic(&path, b"two").unwrap();
+        assert_eq!(fs_err::read(&path).unwrap(), b"two");
+        assert_eq!(
+            fs_err::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!(names(dir.path()), ["a"]);
+    }
+
+    #[test]
+    fn a_symbolic_link_is_refused_and_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let (target, link) = (dir.path().join("target"), dir.path().join("link"));
+        fs_err::write(&target, "theirs").unwrap();
+        symlink(&target, &link).unwrap();
+        let error = write_atomic(&link, b"ours").unwrap_err();
+        assert!(
+            error.to_string().contains(link.to_str().unwrap()),
+            "{error}"
+        );
+        assert_eq!(fs_err::read(&target).unwrap(), b"theirs");
+        assert_eq!(names(dir.path()).len(), 2);
+    }
+
+    #[test]
+    fn a_failed_write_removes_its_temporary_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        fs_err::create_dir(&path).unwrap();
+        let error = write_atomic(&path, b"x").unwrap_err();
+        assert!(
+            error.to_string().contains(path.to_str().unwrap()),
+            "{error}"
+        );
+        assert_eq!(names(dir.path()), ["a"]);
+        let missing = dir.path().join("no/such");
+        assert!(
+            write_atomic(&missing, b"x")
+                .unwrap_err()
+                .to_string()
+                .contains("no/")
+        );
+    }
+}

@@ -1,0 +1,307 @@
+//! The git worktree that a directory is in, read from its files: git itself is never run.
+//!
+//! Nothing is written, no hook or setting of the repository takes effect, and includes and `insteadOf`
+//! are not followed. What cannot be read is left out: a repository without a readable remote is named
+//! after its directory. The answer is of the moment; a branch may change right after.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::git_config::{self, Entry};
+
+/// No file that is read here is longer in an honest repository.
+const FILE_LIMIT: u64 = 1024 * 1024;
+
+/// A git worktree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worktree {
+    /// The directory that holds its `.git`.
+    pub root: PathBuf,
+    /// The directory that all worktrees of the repository share.
+    pub common_dir: PathBuf,
+    /// The `owner/name` of its remote, where it has one on a server.
+    pub remote: Option<String>,
+    /// The branch that is checked out; none on a detached HEAD.
+    pub branch: Option<String>,
+}
+
+impl Worktree {
+    /// What names the repository: its remote, else where it is.
+    pub fn repo(&self) -> String {
+        self.remote
+            .clone()
+            .unwrap_or_else(|| self.common_dir.to_string_lossy().into_owned())
+    }
+}
+
+/// The worktree that `dir` is in, if it is in one.
+pub fn worktree(dir: &Path) -> Option<Worktree> {
+    let dir = fs_err::canonicalize(dir).ok()?;
+    let (root, git_dir) = dir
+        .ancestors()
+        .find_map(|root| Some((root, git_dir_of(root)?)))?;
+    let git_dir = git_dir?;
+    let common_dir = common_dir_of(&git_dir)?;
+    let config = read_text(&common_dir.join("config")).unwrap_or_default();
+    Some(Worktree {
+        root: root.to_owned(),
+        remote: remote_url(&git_config::parse(&config)).and_then(|url| owner_and_name(&url)),
+        branch: branch_of(&git_dir),
+        common_dir,
+    })
+}
+
+/// The git directory that belongs to `root`: its `.git`, or where the file of that name points.
+///
+/// A file that leads nowhere ends the search (`Some(None)`), as it does for git: what is above is another
+/// repository. A directory that only has the name does not.
+fn git_dir_of(root: &Path) -> Option<Option<PathBuf>> {
+    let dot_git = root.join(".git");
+    if fs_err::metadata(&dot_git).ok()?.is_file() {
+        return Some(linked_git_dir(root, &dot_git));
+    }
+    whole_git_dir(&dot_git).map(Some)
+}
+
+fn linked_git_dir(root: &Path, dot_git: &Path) -> Option<PathBuf> {
+    let text = read_text(dot_git)?;
+    let target = text.strip_prefix("gitdir:")?.trim_end_matches(['\n', '\r']);
+    whole_git_dir(&root.join(target.trim_start()))
+}
+
+fn whole_git_dir(git_dir: &Path) -> Option<PathBuf> {
+    let git_dir = fs_err::canonicalize(git_dir).ok()?;
+    git_dir.join("HEAD").is_file().then_some(git_dir)
+}
+
+/// A linked worktree says in `commondir` where the rest of the repository is.
+fn common_dir_of(git_dir: &Path) -> Option<PathBuf> {
+    match read_text(&git_dir.join("commondir")) {
+        Some(text) => fs_err::canonicalize(git_dir.join(text.trim_end_matches(['\n', '\r']))).ok(),
+        None => Some(git_dir.to_owned()),
+    }
+}
+
+fn branch_of(git_dir: &Path) -> Option<String> {
+    let head = read_text(&git_dir.join("HEAD"))?;
+    let branch = head
+        .strip_prefix("ref:")?
+        .trim()
+        .strip_prefix("refs/heads/")?;
+    // What stands in HEAD where another format keeps the refs.
+    let real = !branch.is_empty() && branch != ".invalid";
+    real.then(|| branch.to_owned())
+}
+
+fn read_text(path: &Path) -> Option<String> {
+    if !fs_err::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    let file = fs_err::File::open(path).ok()?;
+    file.take(FILE_LIMIT).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// The URL of `origin`, else of the only remote.
+fn remote_url(config: &[Entry]) -> Option<String> {
+    let mut remotes: Vec<(&str, &str)> = Vec::new();
+    for entry in config
+        .iter()
+        .filter(|entry| entry.section == "remote" && entry.key == "url")
+    {
+        let Some(name) = entry.subsection.as_deref() else {
+            continue;
+        };
+        // Of several URLs git fetches from the first.
+        if !entry.value.is_empty() && !remotes.iter().any(|(known, _)| *known == name) {
+            remotes.push((name, &entry.value));
+        }
+    }
+    let origin = remotes.iter().find(|(name, _)| *name == "origin");
+    let only = remotes.first().filter(|_| remotes.len() == 1);
+    origin.or(only).map(|(_, url)| (*url).to_owned())
+}
+
+/// The `owner/name` in a remote's URL; deeper groups are kept, credentials never.
+pub fn owner_and_name(url: &str) -> Option<String> {
+    let path = match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let remote = [
+                "https",
+                "http",
+                "ssh",
+                "git",
+                "git+ssh",
+                "ssh+git",
+                "git+https",
+            ];
+            remote
+                .iter()
+                .find(|known| scheme.eq_ignore_ascii_case(known))?;
+            rest.split_once('/')?.1
+        }
+        None => scp_path(url)?,
+    };
+    let path = path.split(['?', '#']).next()?.trim_matches('/');
+    let path = path
+        .strip_suffix(".git")
+        .unwrap_or(path)
+        .trim_end_matches('/');
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let odd = |part: &&str| {
+        matches!(*part, "." | "..") || part.chars().any(|c| c.is_control() || c == '\\')
+    };
+    (parts.len() >= 2 && !parts.iter().any(odd)).then(|| parts.join("/"))
+}
+
+/// The path in `user@host:path`; not that of a local path, nor of a Windows drive.
+fn scp_path(url: &str) -> Option<&str> {
+    let (host, path) = match url.find("]:") {
+        Some(end) => (&url[..=end], &url[end + 2..]),
+        None => url.split_once(':')?,
+    };
+    let local = host.is_empty() || host.contains('/') || (host.len() == 1 && !host.contains('@'));
+    // `helper::address` is an address of a program that git runs, not of a host.
+    let helper = path.starts_with(':');
+    (!local && !helper).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: &Path, text: &str) {
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(path, text).unwrap();
+    }
+
+    fn repository() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs_err::canonicalize(dir.path()).unwrap().join("repo");
+        write(&root.join(".git/HEAD"), "ref: refs/heads/feature/x\n");
+        let config =
+            "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = git@github.com:o/n.git\n";
+        write(&root.join(".git/config"), config);
+        fs_err::create_dir_all(root.join("src/deep")).unwrap();
+        (dir, root)
+    }
+
+    #[test]
+    fn urls_name_their_owner() {
+        for (url, expected) in [
+            ("https://github.com/owner/name", "owner/name"),
+            ("https://github.com/owner/name.git", "owner/name"),
+            ("https://github.com/owner/name.git/", "owner/name"),
+            (
+                "https://user:secret@github.com/owner/name.git",
+                "owner/name",
+            ),
+            ("HTTPS://github.com:8443//owner/name", "owner/name"),
+            ("git@github.com:owner/name.git", "owner/name"),
+            ("github.com:/owner/name", "owner/name"),
+            ("git@[::1]:owner/name.git", "owner/name"),
+            ("ssh://git@host:22/owner/name", "owner/name"),
+            ("git://host/owner/name.git", "owner/name"),
+            ("https://gitlab.com/group/sub/name.git", "group/sub/name"),
+            ("git@gitlab.com:group/sub/name.git", "group/sub/name"),
+        ] {
+            assert_eq!(owner_and_name(url).as_deref(), Some(expected), "{url}");
+        }
+    }
+
+    #[test]
+    fn local_and_odd_urls_name_nobody() {
+        for url in [
+            "",
+            "/srv/git/name.git",
+            "../other/name",
+            "./a:b/c",
+            "file:///srv/git/name.git",
+            "C:/git/owner/name",
+            "https://host",
+            "https://host/name",
+            "git@host:name",
+            "https://host/../name",
+            "ext::sh -c whoami/x",
+        ] {
+            assert_eq!(owner_and_name(url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_worktree_is_found_from_below() {
+        let (_keep, root) = repository();
+        let found = worktree(&root.join("src/deep")).unwrap();
+        assert_eq!(found.root, root);
+        assert_eq!(found.common_dir, root.join(".git"));
+        assert_eq!(found.remote.as_deref(), Some("o/n"));
+        assert_eq!(found.branch.as_deref(), Some("feature/x"));
+        assert_eq!(found.repo(), "o/n");
+    }
+
+    #[test]
+    fn a_linked_worktree_shares_the_repository() {
+        let (_keep, root) = repository();
+        let linked = root.with_file_name("linked");
+        let admin = root.join(".git/worktrees/linked");
+        write(&admin.join("HEAD"), "ref: refs/heads/other\n");
+        write(&admin.join("commondir"), "../..\n");
+        for target in [admin.to_str().unwrap(), "../repo/.git/worktrees/linked"] {
+            write(&linked.join(".git"), &format!("gitdir: {target}\n"));
+            let found = worktree(&linked).unwrap();
+            assert_eq!(found.root, linked);
+            assert_eq!(found.common_dir, root.join(".git"));
+            assert_eq!(found.branch.as_deref(), Some("other"));
+            assert_eq!(found.repo(), "o/n");
+        }
+    }
+
+    #[test]
+    fn a_detached_head_has_no_branch_and_a_local_repository_its_path() {
+        let (_keep, root) = repository();
+        write(
+            &root.join(".git/HEAD"),
+            "0123456789012345678901234567890123456789\n",
+        );
+        write(
+            &root.join(".git/config"),
+            "[remote \"origin\"]\n url = /srv/x/y.git\n",
+        );
+        let found = worktree(&root).unwrap();
+        assert_eq!(
+            (found.branch.as_deref(), found.remote.as_deref()),
+            (None, None)
+        );
+        assert_eq!(found.repo(), root.join(".git").to_str().unwrap());
+    }
+
+    #[test]
+    fn outside_of_a_repository_there_is_none() {
+        let (_keep, root) = repository();
+        assert_eq!(worktree(root.parent().unwrap()), None);
+        assert_eq!(worktree(&root.join("no/such")), None);
+        // A directory of that name that is no repository does not hide the one above.
+        fs_err::create_dir_all(root.join("src/.git")).unwrap();
+        assert_eq!(worktree(&root.join("src")).unwrap().root, root);
+        // A worktree whose repository is gone is not part of the one above.
+        write(&root.join("src/deep/.git"), "gitdir: /no/such\n");
+        assert_eq!(worktree(&root.join("src/deep")), None);
+    }
+
+    #[test]
+    fn origin_counts_else_the_only_remote() {
+        let url = |text: &str| remote_url(&git_config::parse(text));
+        let two = "[remote \"a\"]\nurl=1\n[remote \"b\"]\nurl=2\n";
+        assert_eq!(url(two), None);
+        assert_eq!(
+            url(&format!("{two}[remote \"origin\"]\nURL = 3\nurl = 4\n")).as_deref(),
+            Some("3")
+        );
+        assert_eq!(
+            url("[remote \"a\"]\nurl = 1\nfetch = x\n").as_deref(),
+            Some("1")
+        );
+        assert_eq!(url("[branch \"a\"]\nurl = 1\n"), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! The host's id, kept in the file `host-id` of the state directory.
+//!
+//! It is made once and never replaced: records refer to it. It is written whole under another name,
+//! flushed, and linked to its own, so that of any number of processes that start at once one wins and
+//! all read its value.
+//!
+//! *Crash*: before the link there is at most a `.host-id.*.tmp` that nobody reads; after it the id is
+//! whole. A file that is damaged, empty, or a link is an error that names it.
+
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use tenure_core::id::HostId;
+
+use crate::file::{flags, sync_dir, write_beside};
+use crate::{boot, path_error, random};
+
+/// Stands for the machine's id where it has none.
+const NO_MACHINE: &str = "unknown";
+
+/// An id is shorter; a file that is longer was not written by us.
+const LIMIT: u64 = 256;
+
+/// Why there is no host id.
+#[derive(Debug, thiserror::Error)]
+pub enum HostIdError {
+    /// It is not what tenure wrote.
+    #[error("the host id {} cannot be used: {why}", .path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A call failed; the error names the path.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The id that is kept in a state directory; made by whoever comes first.
+pub(crate) fn read_or_create(dir: &Path) -> Result<HostId, HostIdError> {
+    let path = dir.join("host-id");
+    let machine = boot::machine_id();
+    let kept = match read(&path)? {
+        Some(kept) => kept,
+        None => create(&path, machine.as_deref())?,
+    };
+    Ok(compose(&kept, machine.as_deref()))
+}
+
+/// The machine's id as it is now, with the random part that was kept.
+///
+/// A copy of the directory on another machine is thus another host. Where the machine's id cannot be
+/// seen (a sandbox), the one that was kept counts, and both sides still agree.
+fn compose(kept: &str, machine: Option<&str>) -> HostId {
+    match (machine, kept.rsplit_once('-')) {
+        (Some(machine), Some((_, random))) => HostId::new(format!("{machine}-{random}")),
+        _ => HostId::new(kept),
+    }
+}
+
+fn create(path: &Path, machine: Option<&str>) -> Result<String, HostIdError> {
+    let random = random::hex16().map_err(|e| path_error::at("create", path, e))?;
+    let id = format!("{}-{random}\n", machine.unwrap_or(NO_MACHINE));
+    let temporary = write_beside(path, id.as_bytes())?;
+    let linked = fs_err::hard_link(&temporary, path);
+    fs_err::remove_file(&temporary)?;
+    match linked {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error.into()),
+    }
+    // Whoever lost flushes as well: it must not use an id that a power cut can still take back.
+    sync_dir(path)?;
+    read(path)?.ok_or_else(|| unusable(path, "it was removed while it was made"))
+}
+
+fn unusable(path: &Path, why: &'static str) -> HostIdError {
+    HostIdError::Unusable {
+        path: path.to_owned(),
+        why,
+    }
+}
+
+fn read(path: &Path) -> Result<Option<String>, HostIdError> {
+    // Not blocking: what has our name may be a pipe.
+    let safely = flags(OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC);
+    // Not through fs-err, which would hide the error's number.
+    let file = match std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(safely)
+        .open(path)
+    {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            return Err(unusable(path, "it is a symbolic link"));
+        }
+        Err(error) => return Err(path_error::at("open", path, error).into()),
+    };
+    let at = |error: io::Error| path_error::at("read", path, error);
+    if !file.metadata().map_err(at)?.is_file() {
+        return Err(unusable(path, "it is not a plain file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(LIMIT).read_to_end(&mut bytes).map_err(at)?;
+    match parse(&bytes) {
+        Some(id) => Ok(Some(id)),
+        None if bytes.is_empty() => Err(unusable(path, "it is empty")),
+        None => Err(unusable(path, "it does not hold what tenure wrote there")),
+    }
+}
+
+/// The machine's id, a hyphen and 16 hexadecimal digits.
+fn parse(bytes: &[u8]) -> Option<String> {
+    let id = std::str::from_utf8(bytes).ok()?.strip_suffix('\n')?;
+    let (machine, random) = id.rsplit_once('-')?;
+    let plain = |text: &str| {
+        text.bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    };
+    let hex = random.len() == 16 && random.bytes().all(|b| b.is_ascii_hexdigit());
+    (hex && plain(random) && plain(machine) && !machine.is_empty()).then(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANDOM: &str = "0123456789abcdef";
+
+    #[test]
+    fn a_damaged_id_is_an_error_that_names_the_file_and_leaves_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("host-id");
+        let uppercase = format!("m-{}\n", RANDOM.to_uppercase());
+        for bad in [
+            "",
+            "\n",
+            "m-0123\n",
+            "m-0123456789abcdef",
+            "-0123456789abcdef\n",
+            "../x-0123456789abcdef\n",
+            &uppercase,
+        ] {
+            fs_err::write(&path, bad).unwrap();
+            let error = read_or_create(dir.path()).unwrap_err();
+            assert!(
+                error.to_string().contains(path.to_str().unwrap()),
+                "{error}"
+            );
+            assert_eq!(fs_err::read_to_string(&path).unwrap(), bad);
+        }
+    }
+
+    #[test]
+    fn a_link_or_a_directory_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("host-id");
+        std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+        assert!(matches!(
+            read_or_create(dir.path()),
+            Err(HostIdError::Unusable { .. })
+        ));
+        assert!(!dir.path().join("elsewhere").exists());
+        fs_err::remove_file(&path).unwrap();
+        fs_err::create_dir(&path).unwrap();
+        assert!(matches!(
+            read_or_create(dir.path()),
+            Err(HostIdError::Unusable { .. })
+        ));
+    }
+
+    #[test]
+    fn f_l19_a_copied_directory_is_another_host() {
+        let kept = format!("aaaa-{RANDOM}");
+        assert_eq!(
+            compose(&kept, Some("bbbb")).as_str(),
+            format!("bbbb-{RANDOM}")
+        );
+        assert_eq!(compose(&kept, None).as_str(), kept);
+    }
+}

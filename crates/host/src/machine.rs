@@ -1,0 +1,49 @@
+//! This machine as core's use cases see it.
+//!
+//! Everything that could fail later fails when a [`Machine`] is made: without a boot id, a namespace,
+//! the clock's offsets or random bytes nothing may be recorded.
+
+use std::io;
+
+use tenure_core::id::HostId;
+use tenure_core::process::{Observer, Sighting};
+use tenure_core::world::World;
+
+use crate::{boot, process, random, system};
+
+/// This machine, seen from this process.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    observer: Observer,
+}
+
+impl Machine {
+    /// Finds out how far this process can see.
+    pub fn new(host: HostId, shared_store: bool) -> io::Result<Machine> {
+        system::prepare()?;
+        random::bytes::<16>()?;
+        let observer = Observer {
+            host,
+            boot: boot::boot_id()?,
+            pid_ns: boot::pid_namespace()?,
+            proc_is_own: boot::proc_is_own(),
+            shared_store,
+        };
+        Ok(Machine { observer })
+    }
+}
+
+impl World for Machine {
+    fn observer(&self) -> &Observer {
+        &self.observer
+    }
+
+    fn look(&self, pid: u32) -> Sighting {
+        process::look(pid)
+    }
+
+    fn random(&self) -> [u8; 16] {
+        random::bytes()
+            .expect("the kernel gave random bytes when this machine was made and does not stop")
+    }
+}

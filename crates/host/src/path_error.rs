@@ -1,0 +1,13 @@
+//! Gives an I/O error the path it happened at. Leaf module: everything here may use it.
+
+use std::io;
+use std::path::Path;
+
+/// `error`, of the same kind, saying what was done to which path.
+pub(crate) fn at(action: &str, path: &Path, error: impl Into<io::Error>) -> io::Error {
+    let error = error.into();
+    io::Error::new(
+        error.kind(),
+        format!("cannot {action} {}: {error}", path.display()),
+    )
+}

@@ -1,0 +1,64 @@
+//! Watching one recorded process until it exits, without polling.
+//!
+//! A watch is of the recorded process and of no other: after the descriptor is open, the start is read
+//! again, and a pid that was reused in between is not watched. A watch says only that the process exited;
+//! whether that is a death is judged as always. It survives nothing: a crash closes the descriptor.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use tenure_core::process::{Process, Sighting};
+
+use crate::{boot, process, system};
+
+/// A process that can be waited for.
+#[derive(Debug)]
+pub struct ProcessWatch {
+    fd: OwnedFd,
+}
+
+impl ProcessWatch {
+    /// Starts watching; `None` when it is gone, or cannot be watched from here.
+    ///
+    /// Whoever gets `None` looks at the process: only that tells gone from unwatchable.
+    pub fn open(recorded: &Process) -> Option<ProcessWatch> {
+        let here = boot::proc_is_own()
+            && boot::pid_namespace().is_ok_and(|namespace| namespace == recorded.pid_ns)
+            && boot::boot_id().is_ok_and(|boot| boot == recorded.boot);
+        if !here {
+            return None;
+        }
+        let fd = system::open_pidfd(recorded.pid)?;
+        match process::look(recorded.pid) {
+            Sighting::Present { start, .. } if start.same_start(recorded.start) => {
+                Some(ProcessWatch { fd })
+            }
+            _ => None,
+        }
+    }
+
+    /// Waits for at most `timeout` and says whether the process has exited, all its threads with it.
+    pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        // A timeout too long to represent is one that never comes.
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+            let span = left.and_then(|left| Timespec::try_from(left).ok());
+            let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
+            match poll(&mut fds, span.as_ref()) {
+                Ok(ready) => return Ok(ready > 0),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl AsFd for ProcessWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

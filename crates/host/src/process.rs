@@ -1,0 +1,166 @@
+//! Processes of this machine: whether they are there, which ones they are, and who started us.
+//!
+//! A pid is only ever recorded together with its start, and a start is only taken from a process that
+//! the kernel confirmed. Where another process may have taken a pid between two reads, the reads are
+//! compared and the answer is refused, not guessed. If /proc shows another pid namespace, nothing is
+//! read at all. A crash leaves nothing behind.
+
+use tenure_core::process::{Ancestor, Looks, Observer, Process, RunState, Sighting, StartTicks};
+
+use crate::stat::{Seen, View};
+pub use crate::stat::{Stat, parse_stat};
+use crate::system;
+
+/// No real chain of processes is this long.
+const CHAIN_LIMIT: usize = 128;
+
+const FOREIGN_PROC: &str = "/proc shows another pid namespace than this one";
+
+/// Why a pid cannot be recorded as a process.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentifyError {
+    /// The kernel knows no such pid.
+    #[error("there is no process {pid}")]
+    NoSuchProcess {
+        /// The pid.
+        pid: u32,
+    },
+    /// It is somebody else's.
+    #[error("process {pid} belongs to another user (uid {uid})")]
+    OtherUser {
+        /// The pid.
+        pid: u32,
+        /// Whose it is.
+        uid: u32,
+    },
+    /// It only waits to be reaped.
+    #[error("process {pid} has exited")]
+    Exited {
+        /// The pid.
+        pid: u32,
+    },
+    /// It could not be looked at.
+    #[error("process {pid} cannot be looked at: {why}")]
+    Unreadable {
+        /// The pid.
+        pid: u32,
+        /// The reason.
+        why: String,
+    },
+}
+
+/// Looks for a pid in our own namespace.
+pub fn look(pid: u32) -> Sighting {
+    match system::view(pid) {
+        View::Absent => Sighting::Absent,
+        View::Present(seen) => Sighting::Present {
+            start: seen.start,
+            state: seen.stat.state,
+            threads: seen.stat.threads,
+        },
+        View::Unreadable(why) => Sighting::Unreadable(why),
+    }
+}
+
+/// The record of a living process of our own user.
+pub fn identify(pid: u32, observer: &Observer) -> Result<Process, IdentifyError> {
+    if !observer.proc_is_own {
+        let why = FOREIGN_PROC.to_owned();
+        return Err(IdentifyError::Unreadable { pid, why });
+    }
+    let before = present(pid)?;
+    let uid = system::effective_uid(pid);
+    // Read again: only then does the uid belong to the start that is recorded.
+    let after = present(pid)?;
+    if before.start != after.start {
+        return Err(IdentifyError::NoSuchProcess { pid });
+    }
+    let uid = uid.map_err(|error| IdentifyError::Unreadable {
+        pid,
+        why: error.to_string(),
+    })?;
+    if uid != rustix::process::geteuid().as_raw() {
+        return Err(IdentifyError::OtherUser { pid, uid });
+    }
+    if after.stat.state == RunState::Zombie && after.stat.threads <= 1 {
+        return Err(IdentifyError::Exited { pid });
+    }
+    Ok(record(pid, after.start, observer))
+}
+
+fn present(pid: u32) -> Result<Seen, IdentifyError> {
+    match system::view(pid) {
+        View::Present(seen) => Ok(seen),
+        View::Absent => Err(IdentifyError::NoSuchProcess { pid }),
+        View::Unreadable(why) => Err(IdentifyError::Unreadable { pid, why }),
+    }
+}
+
+fn record(pid: u32, start: StartTicks, observer: &Observer) -> Process {
+    Process {
+        host: observer.host.clone(),
+        boot: observer.boot.clone(),
+        pid_ns: observer.pid_ns,
+        pid,
+        start,
+    }
+}
+
+/// How a process looks; what cannot be read stays empty.
+pub fn looks(pid: u32) -> Looks {
+    system::looks(pid, None)
+}
+
+/// Our own process, its parent, and so on to the top; and why it ended earlier, if it did.
+pub fn chain(observer: &Observer) -> (Vec<Ancestor>, Option<String>) {
+    if !observer.proc_is_own {
+        return (Vec::new(), Some(FOREIGN_PROC.to_owned()));
+    }
+    let mut chain: Vec<Ancestor> = Vec::new();
+    let mut pid = std::process::id();
+    while pid != 0 {
+        if chain.len() == CHAIN_LIMIT {
+            return (
+                chain,
+                Some(format!(
+                    "there are more than {CHAIN_LIMIT} processes above this one"
+                )),
+            );
+        }
+        let seen = match present(pid) {
+            Ok(seen) => seen,
+            Err(error) => return (chain, Some(error.to_string())),
+        };
+        // No parent is younger than its child: one that is has taken over the pid of the real one,
+        // which ended while we looked. A pid that comes twice was replaced as well.
+        let replaced = |below: &Ancestor| {
+            below.process.start.ticks < seen.start.ticks || below.process.pid == pid
+        };
+        if chain.iter().any(replaced) {
+            return (
+                chain,
+                Some(format!("process {pid} was replaced while it was looked at")),
+            );
+        }
+        let parent = seen.stat.parent;
+        chain.push(ancestor(pid, &seen, observer));
+        if pid == 1 {
+            break;
+        }
+        pid = parent;
+    }
+    (chain, None)
+}
+
+fn ancestor(pid: u32, seen: &Seen, observer: &Observer) -> Ancestor {
+    Ancestor {
+        process: record(pid, seen.start, observer),
+        looks: system::looks(pid, Some(&seen.stat.comm)),
+        leads_terminal: seen.stat.session == pid && seen.stat.has_terminal,
+    }
+}
+
+/// Whether this process has a controlling terminal; no where that cannot be read.
+pub fn has_terminal() -> bool {
+    system::view_self().is_ok_and(|seen| seen.stat.has_terminal)
+}

@@ -1,0 +1,154 @@
+//! What the kernel says of one process in a single line, and how that line is read.
+//!
+//! The process chooses its own name, so the name may hold spaces, parentheses, newlines and bytes that
+//! are no text at all. Only the last `)` ends it: nothing after it can contain one. A line that was cut
+//! short yields nothing rather than a wrong number.
+
+use tenure_core::process::{RunState, StartTicks};
+
+/// The fields of `/proc/PID/stat` that are used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    /// The kernel's short name for it; bytes that are no text are replaced.
+    pub comm: String,
+    /// Its state.
+    pub state: RunState,
+    /// The pid of its parent; 0 where that is outside of the namespace.
+    pub parent: u32,
+    /// The process session that it belongs to.
+    pub session: u32,
+    /// Whether it has a controlling terminal.
+    pub has_terminal: bool,
+    /// How many threads it has.
+    pub threads: u32,
+    /// When it started, in ticks, as shown to this observer.
+    pub start: u64,
+}
+
+/// A process that was seen, with its start made comparable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// Its stat line.
+    pub stat: Stat,
+    /// Its start without the time namespace's offset.
+    pub start: StartTicks,
+}
+
+/// What was found when a pid was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+pub(crate) enum View {
+    /// The kernel says that there is none.
+    Absent,
+    /// There is one.
+    Present(Seen),
+    /// It could not be read, for this reason.
+    Unreadable(String),
+}
+
+/// Reads the text of `/proc/PID/stat`; `None` when it is not of that form, or cut short.
+pub fn parse_stat(text: &[u8]) -> Option<Stat> {
+    let open = text.iter().position(|b| *b == b'(')?;
+    let close = text.iter().rposition(|b| *b == b')')?;
+    let comm = text.get(open + 1..close)?;
+    let rest = std::str::from_utf8(text.get(close + 1..)?).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    // Counted as in proc(5); the first one after the name is number 3.
+    let field = |number: usize| fields.get(number - 3).copied();
+    // The field after the last one that is used proves that that one is whole.
+    field(23)?;
+    Some(Stat {
+        comm: String::from_utf8_lossy(comm).into_owned(),
+        state: match field(3)? {
+            "Z" | "X" | "x" => RunState::Zombie,
+            "T" | "t" => RunState::Stopped,
+            _ => RunState::Going,
+        },
+        parent: field(4)?.parse().ok()?,
+        session: field(6)?.parse().ok()?,
+        has_terminal: field(7)?.parse::<i64>().ok()? != 0,
+        threads: field(20)?.parse().ok()?,
+        start: field(22)?.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REST: &str = " S 41 42 43 34816 42 4194304 1 2 3 4 5 6 7 8 20 0 7 0 123456 1000 200 18446744073709551615";
+
+    fn named(name: &[u8]) -> Vec<u8> {
+        [b"42 (".as_slice(), name, b")", REST.as_bytes()].concat()
+    }
+
+    #[test]
+    fn a_plain_line_is_read() {
+        let stat = parse_stat(&named(b"sleep")).unwrap();
+        let expected = Stat {
+            comm: "sleep".into(),
+            state: RunState::Going,
+            parent: 41,
+            session: 43,
+            has_terminal: true,
+            threads: 7,
+            start: 123_456,
+        };
+        assert_eq!(stat, expected);
+    }
+
+    #[test]
+    fn f_l09_a_name_cannot_break_the_parser() {
+        let names: [&[u8]; 8] = [
+            b"two words",
+            b"(sd-pam)",
+            b") Z 1 1 1 0",
+            b"a) b) (c",
+            b"line\nline",
+            b"\xff\xfe\x80",
+            b"",
+            b") R 1 (",
+        ];
+        for name in names {
+            let stat = parse_stat(&named(name)).unwrap();
+            assert_eq!(
+                (stat.parent, stat.threads, stat.start),
+                (41, 7, 123_456),
+                "{name:?}"
+            );
+            assert_eq!(stat.state, RunState::Going, "{name:?}");
+            assert_eq!(stat.comm, String::from_utf8_lossy(name));
+        }
+    }
+
+    #[test]
+    fn states_are_told_apart() {
+        for (letter, state) in [
+            ("R", RunState::Going),
+            ("D", RunState::Going),
+            ("I", RunState::Going),
+            ("T", RunState::Stopped),
+            ("t", RunState::Stopped),
+            ("Z", RunState::Zombie),
+            ("X", RunState::Zombie),
+        ] {
+            let line = format!("42 (x){}", REST.replacen('S', letter, 1));
+            assert_eq!(
+                parse_stat(line.as_bytes()).unwrap().state,
+                state,
+                "{letter}"
+            );
+        }
+    }
+
+    #[test]
+    fn f_l08_a_line_cut_anywhere_is_refused_or_right() {
+        let whole = named(b"sleep");
+        let right = parse_stat(&whole).unwrap();
+        for end in 0..whole.len() {
+            if let Some(stat) = parse_stat(&whole[..end]) {
+                assert_eq!(stat, right, "cut at {end}");
+            }
+        }
+    }
+}

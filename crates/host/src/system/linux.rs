@@ -1,0 +1,320 @@
+//! Linux: /proc, pidfds and namespaces, read by hand.
+//!
+//! The kernel's own answer to `pidfd_open` decides whether a process is absent; /proc only says what it
+//! is, because with hidepid /proc hides the living. Any failure that is not ESRCH is "unreadable", with
+//! its reason. Nothing is kept but the time namespace's offsets, which cannot change under a process
+//! that does not change them itself.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rustix::fs::{AtFlags, CWD, PROC_SUPER_MAGIC, StatxAttributes, StatxFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags};
+use rustix::time::{ClockId, clock_gettime};
+use tenure_core::process::{BootId, Looks, StartTicks};
+
+use crate::path_error::at;
+use crate::stat::{Seen, View, parse_stat};
+use crate::timens::{self, Offsets};
+
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+const OFFSETS: &str = "/proc/self/timens_offsets";
+
+/// A command line is only read this far: it says what a process is, and may be megabytes long.
+const CMDLINE_LIMIT: u64 = 64 * 1024;
+
+/// The kernel's id of this boot.
+pub(crate) fn boot_id() -> io::Result<BootId> {
+    let path = Path::new(BOOT_ID);
+    let text = std::fs::read_to_string(path).map_err(|e| at("read", path, e))?;
+    let id = text.trim();
+    if id.is_empty() {
+        return Err(at(
+            "read",
+            path,
+            io::Error::new(ErrorKind::InvalidData, "it is empty"),
+        ));
+    }
+    Ok(BootId {
+        id: id.to_owned(),
+        private: is_mounted_over(path)? || !is_on_procfs(path),
+    })
+}
+
+/// Whether something is mounted at exactly this path.
+fn is_mounted_over(path: &Path) -> io::Result<bool> {
+    if let Ok(found) = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::empty())
+        && found
+            .stx_attributes_mask
+            .contains(StatxAttributes::MOUNT_ROOT)
+    {
+        return Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
+    }
+    let table = Path::new("/proc/self/mountinfo");
+    let text = std::fs::read(table).map_err(|e| at("read", table, e))?;
+    Ok(mountinfo_has(&text, path.as_os_str().as_bytes()))
+}
+
+/// Whether a mount table names `path` as a mount point. Only for paths that need no escapes there.
+fn mountinfo_has(table: &[u8], path: &[u8]) -> bool {
+    table
+        .split(|b| *b == b'\n')
+        .any(|line| line.split(|b| *b == b' ').nth(4) == Some(path))
+}
+
+/// A boot id that is not the kernel's own file came from whoever mounted over a directory above it.
+fn is_on_procfs(path: &Path) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC)
+}
+
+/// The inode of our pid namespace.
+pub(crate) fn pid_namespace() -> io::Result<u64> {
+    let path = Path::new("/proc/self/ns/pid");
+    let found = std::fs::metadata(path).map_err(|e| at("read", path, e))?;
+    Ok(found.ino())
+}
+
+/// Whether /proc shows our own pid namespace.
+pub(crate) fn proc_is_own() -> bool {
+    let own = std::process::id().to_string();
+    std::fs::read_link("/proc/self")
+        .is_ok_and(|target| target.as_os_str().as_bytes() == own.as_bytes())
+}
+
+/// Reads what must not fail later.
+pub(crate) fn prepare() -> io::Result<()> {
+    offsets().map(|_| ())
+}
+
+fn offsets() -> io::Result<Offsets> {
+    static KNOWN: OnceLock<Offsets> = OnceLock::new();
+    if let Some(known) = KNOWN.get() {
+        return Ok(*known);
+    }
+    let path = Path::new(OFFSETS);
+    let found = match std::fs::read_to_string(path) {
+        Ok(text) => timens::parse(&text).ok_or_else(|| {
+            let odd = io::Error::new(ErrorKind::InvalidData, "it has an unknown form");
+            at("read", path, odd)
+        })?,
+        Err(error) if error.kind() == ErrorKind::NotFound => Offsets::default(),
+        Err(error) => return Err(at("read", path, error)),
+    };
+    Ok(*KNOWN.get_or_init(|| found))
+}
+
+/// Milliseconds of the kernel's steady clock, the same in every time namespace.
+///
+/// Offsets that cannot be read count as none; `prepare` rules that out beforehand.
+pub(crate) fn steady_millis() -> i64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    let shown = i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
+    let steady = shown - offsets().unwrap_or_default().monotonic;
+    i64::try_from(steady.div_euclid(1_000_000)).unwrap_or(i64::MAX)
+}
+
+enum Probe {
+    There,
+    Gone,
+    Unsure(String),
+}
+
+/// Asks the kernel, not /proc, whether there is such a process.
+fn probe(pid: Pid) -> Probe {
+    match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(_) => Probe::There,
+        Err(Errno::SRCH) => Probe::Gone,
+        // Kernels before 5.3, and seccomp filters that know no pidfds and say EPERM.
+        Err(Errno::NOSYS | Errno::PERM) => match rustix::process::test_kill_process(pid) {
+            Ok(()) | Err(Errno::PERM) => Probe::There,
+            Err(Errno::SRCH) => Probe::Gone,
+            Err(error) => Probe::Unsure(format!("kill: {error}")),
+        },
+        Err(Errno::INVAL | Errno::NOENT) => {
+            Probe::Unsure(format!("{} is a thread, not a process", show(pid)))
+        }
+        Err(error) => Probe::Unsure(format!("pidfd_open: {error}")),
+    }
+}
+
+fn show(pid: Pid) -> i32 {
+    pid.as_raw_nonzero().get()
+}
+
+fn raw(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+/// Looks at one pid.
+pub(crate) fn view(pid: u32) -> View {
+    let Some(known) = raw(pid) else {
+        return View::Unreadable(format!("{pid} is not a pid"));
+    };
+    match probe(known) {
+        Probe::Gone => return View::Absent,
+        Probe::Unsure(why) => return View::Unreadable(why),
+        Probe::There => {}
+    }
+    let path = proc_path(pid, "stat");
+    match read_seen(&path) {
+        Ok(seen) => View::Present(seen),
+        Err(error) if has_vanished(&error) => match probe(known) {
+            Probe::Gone => View::Absent,
+            Probe::Unsure(why) => View::Unreadable(why),
+            Probe::There => View::Unreadable(format!(
+                "{} is missing though the process exists",
+                path.display()
+            )),
+        },
+        Err(error) => View::Unreadable(at("read", &path, error).to_string()),
+    }
+}
+
+/// Looks at our own process.
+pub(crate) fn view_self() -> io::Result<Seen> {
+    let path = Path::new("/proc/self/stat");
+    read_seen(path).map_err(|e| at("read", path, e))
+}
+
+/// A process that is reaped between opening and reading answers ESRCH.
+fn has_vanished(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
+}
+
+fn read_seen(path: &Path) -> io::Result<Seen> {
+    let text = std::fs::read(path)?;
+    let stat = parse_stat(&text)
+        .ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "it has an unknown form"))?;
+    let shift = offsets()?.boottime_ticks(rustix::param::clock_ticks_per_second());
+    let ticks = u64::try_from(i128::from(stat.start) - shift)
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "its start is before the boot"))?;
+    let start = StartTicks {
+        ticks,
+        shifted: offsets()?.boottime != 0,
+    };
+    Ok(Seen { stat, start })
+}
+
+fn proc_path(pid: u32, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/{name}"))
+}
+
+/// The user in whose name a process acts.
+pub(crate) fn effective_uid(pid: u32) -> io::Result<u32> {
+    let path = proc_path(pid, "status");
+    let text = std::fs::read(&path).map_err(|e| at("read", &path, e))?;
+    let odd = || io::Error::new(ErrorKind::InvalidData, "it has no Uid line");
+    parse_effective_uid(&text).ok_or_else(|| at("read", &path, odd()))
+}
+
+/// The kernel escapes newlines in the Name line, so no process can forge a Uid line.
+fn parse_effective_uid(status: &[u8]) -> Option<u32> {
+    let line = status
+        .split(|b| *b == b'\n')
+        .find_map(|line| line.strip_prefix(b"Uid:"))?;
+    let mut ids = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
+    ids.nth(1)?.parse().ok()
+}
+
+/// How a process looks; what cannot be read stays empty.
+pub(crate) fn looks(pid: u32, comm: Option<&str>) -> Looks {
+    let exe = std::fs::read_link(proc_path(pid, "exe"));
+    let comm = comm.map_or_else(|| read_comm(pid), str::to_owned);
+    Looks {
+        exe: exe
+            .map(|path| path.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        argv: split_argv(&read_cmdline(pid).unwrap_or_default()),
+        comm,
+    }
+}
+
+fn read_comm(pid: u32) -> String {
+    let text = std::fs::read(proc_path(pid, "comm")).unwrap_or_default();
+    let name = text.strip_suffix(b"\n").unwrap_or(&text);
+    String::from_utf8_lossy(name).into_owned()
+}
+
+fn read_cmdline(pid: u32) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(proc_path(pid, "cmdline"))?
+        .take(CMDLINE_LIMIT)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn split_argv(cmdline: &[u8]) -> Vec<String> {
+    let whole = cmdline.strip_suffix(b"\0").unwrap_or(cmdline);
+    if cmdline.is_empty() {
+        return Vec::new();
+    }
+    whole
+        .split(|b| *b == 0)
+        .map(|argument| String::from_utf8_lossy(argument).into_owned())
+        .collect()
+}
+
+/// A descriptor of the process that has this pid now.
+pub(crate) fn open_pidfd(pid: u32) -> Option<OwnedFd> {
+    rustix::process::pidfd_open(raw(pid)?, PidfdFlags::empty()).ok()
+}
+
+/// The kernel's number for the kind of file system that a directory is on.
+pub(crate) fn filesystem_magic(dir: BorrowedFd<'_>) -> io::Result<Option<u32>> {
+    // The numbers have 32 bits; some kernels sign-extend them.
+    Ok(Some(rustix::fs::fstatfs(dir)?.f_type as u32))
+}
+
+/// Fills `buffer` with random bytes.
+pub(crate) fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match rustix::rand::getrandom(&mut buffer[filled..], rustix::rand::GetRandomFlags::empty())
+        {
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(io::Error::from(error)),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f_l20_a_mount_at_exactly_the_boot_id_is_found_in_the_table() {
+        let table = b"22 1 0:5 / /proc rw - proc proc rw\n23 22 0:6 /b /proc/sys/kernel/random/boot_id ro - tmpfs x rw\n";
+        assert!(mountinfo_has(table, BOOT_ID.as_bytes()));
+        assert!(!mountinfo_has(&table[..36], BOOT_ID.as_bytes()));
+        assert!(!mountinfo_has(table, b"/proc/sys"));
+    }
+
+    #[test]
+    fn the_effective_uid_is_the_second_number() {
+        let status =
+            b"Name:\tx\\nUid:\t9\t9\t9\t9\nUmask:\t0022\nUid:\t1000\t0\t5\t5\nGid:\t1\t1\t1\t1\n";
+        assert_eq!(parse_effective_uid(status), Some(0));
+        assert_eq!(parse_effective_uid(b"Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn arguments_keep_their_empty_ones() {
+        assert_eq!(split_argv(b"a\0\0b c\0"), ["a", "", "b c"]);
+        assert_eq!(split_argv(b"title without end"), ["title without end"]);
+        assert!(split_argv(b"").is_empty());
+    }
+
+    #[test]
+    fn f_l08_nonsense_pids_are_unreadable_not_absent() {
+        assert!(matches!(view(0), View::Unreadable(_)));
+        assert!(matches!(view(u32::MAX), View::Unreadable(_)));
+    }
+}

@@ -1,0 +1,89 @@
+//! A system whose processes cannot be looked at yet. Not tested on any.
+//!
+//! Nothing here may let a death be proved: processes are unreadable, /proc is never our own, and the
+//! boot id is marked private. A reboot goes unnoticed, so deadlines of an earlier boot may stay open
+//! longer than they should; they are never over too early.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::time::{ClockId, clock_gettime};
+use tenure_core::process::{BootId, Looks};
+
+use crate::stat::{Seen, View};
+
+const WHY: &str = "not supported on this system";
+
+fn unsupported() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, WHY)
+}
+
+/// A boot id that proves nothing.
+pub(crate) fn boot_id() -> io::Result<BootId> {
+    Ok(BootId {
+        id: "unknown".to_owned(),
+        private: true,
+    })
+}
+
+/// There are no pid namespaces.
+pub(crate) fn pid_namespace() -> io::Result<u64> {
+    Ok(0)
+}
+
+/// There is no /proc.
+pub(crate) fn proc_is_own() -> bool {
+    false
+}
+
+/// There is nothing to read beforehand.
+pub(crate) fn prepare() -> io::Result<()> {
+    Ok(())
+}
+
+/// Milliseconds of the steady clock.
+pub(crate) fn steady_millis() -> i64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec
+        .saturating_mul(1_000)
+        .saturating_add(time.tv_nsec as i64 / 1_000_000)
+}
+
+/// No process can be looked at.
+pub(crate) fn view(_pid: u32) -> View {
+    View::Unreadable(WHY.to_owned())
+}
+
+/// Not even our own.
+pub(crate) fn view_self() -> io::Result<Seen> {
+    Err(unsupported())
+}
+
+/// Whose process it is cannot be told.
+pub(crate) fn effective_uid(_pid: u32) -> io::Result<u32> {
+    Err(unsupported())
+}
+
+/// What a process is cannot be told.
+pub(crate) fn looks(_pid: u32, comm: Option<&str>) -> Looks {
+    Looks {
+        comm: comm.unwrap_or_default().to_owned(),
+        ..Looks::default()
+    }
+}
+
+/// No process can be watched.
+pub(crate) fn open_pidfd(_pid: u32) -> Option<OwnedFd> {
+    None
+}
+
+/// The kind of a file system is not known.
+pub(crate) fn filesystem_magic(_dir: BorrowedFd<'_>) -> io::Result<Option<u32>> {
+    Ok(None)
+}
+
+/// Fills `buffer` with random bytes.
+pub(crate) fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
+    File::open("/dev/urandom")?.read_exact(buffer)
+}
