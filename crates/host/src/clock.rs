@@ -12,13 +12,9 @@ use tenure_core::time::{Era, Now, Timestamp};
 use crate::system;
 
 /// What time it is in this boot.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is the place that reads the clock"
-)]
 pub fn now(boot: &BootId) -> Now {
     Now {
-        wall: wall(SystemTime::now()),
+        wall: wall(),
         era: Era {
             id: boot.id.clone(),
             private: boot.private,
@@ -27,7 +23,16 @@ pub fn now(boot: &BootId) -> Now {
     }
 }
 
-fn wall(time: SystemTime) -> Timestamp {
+/// What the clock on the wall says, for people only.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the place that reads the clock"
+)]
+pub fn wall() -> Timestamp {
+    timestamp(SystemTime::now())
+}
+
+fn timestamp(time: SystemTime) -> Timestamp {
     let millis = |span: std::time::Duration| i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
     Timestamp(match time.duration_since(UNIX_EPOCH) {
         Ok(since) => millis(since),
@@ -43,8 +48,14 @@ mod tests {
 
     #[test]
     fn f_l11_a_wall_clock_before_1970_is_shown_not_fatal() {
-        assert_eq!(wall(UNIX_EPOCH - Duration::from_millis(7)), Timestamp(-7));
-        assert_eq!(wall(UNIX_EPOCH + Duration::from_millis(7)), Timestamp(7));
+        assert_eq!(
+            timestamp(UNIX_EPOCH - Duration::from_millis(7)),
+            Timestamp(-7)
+        );
+        assert_eq!(
+            timestamp(UNIX_EPOCH + Duration::from_millis(7)),
+            Timestamp(7)
+        );
     }
 
     #[test]

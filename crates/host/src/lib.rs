@@ -15,6 +15,7 @@ mod git_config;
 pub mod host_id;
 pub mod machine;
 mod path_error;
+pub mod pause;
 pub mod pidfd;
 pub mod process;
 mod random;

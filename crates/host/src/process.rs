@@ -113,11 +113,16 @@ pub fn looks(pid: u32) -> Looks {
 
 /// Our own process, its parent, and so on to the top; and why it ended earlier, if it did.
 pub fn chain(observer: &Observer) -> (Vec<Ancestor>, Option<String>) {
+    chain_from(std::process::id(), observer)
+}
+
+/// The same for any process: itself, its parent, and so on.
+pub fn chain_from(pid: u32, observer: &Observer) -> (Vec<Ancestor>, Option<String>) {
     if !observer.proc_is_own {
         return (Vec::new(), Some(FOREIGN_PROC.to_owned()));
     }
     let mut chain: Vec<Ancestor> = Vec::new();
-    let mut pid = std::process::id();
+    let mut pid = pid;
     while pid != 0 {
         if chain.len() == CHAIN_LIMIT {
             return (

@@ -1,1 +1,9 @@
-//! Stores.
+//! Where tenure keeps its state. A backend gets, inserts, compares and sets, lists and appends; rules
+//! live above it, in core.
+//!
+//! One folder per backend, one file per noun in it, mirroring core. Every backend passes the
+//! conformance suite of the testkit.
+
+pub mod sqlite;
+
+pub use sqlite::SqliteStore;

@@ -1,0 +1,204 @@
+//! What a verb needs of this machine: settings, state directory, store and caller, opened on demand.
+
+use std::path::{Path, PathBuf};
+
+use tenure_core::key::Key;
+use tenure_core::process::CallerFacts;
+use tenure_core::service::{Naming, Service};
+use tenure_core::session::Place;
+use tenure_core::store::Store;
+use tenure_host::git::{self, Worktree};
+use tenure_host::machine::Machine;
+use tenure_host::state_dir::{StateDir, StateDirError};
+use tenure_host::{caller, clock};
+use tenure_store::sqlite::SqliteStore;
+
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::output::{Style, Trouble};
+
+/// The name of the database in the state directory.
+const DATABASE: &str = "tenure.db";
+
+/// What was typed before the verb, for every verb.
+pub struct App {
+    /// How to show things.
+    pub style: Style,
+    /// `--session`.
+    pub session: Option<String>,
+    /// `-v`.
+    pub verbose: bool,
+}
+
+/// An open store and everything that a service needs.
+pub struct Opened {
+    store: Box<dyn Store>,
+    machine: Machine,
+    facts: CallerFacts,
+    config: Config,
+}
+
+impl Opened {
+    /// The use cases for this caller.
+    pub fn service(&mut self) -> Service<'_> {
+        Service::new(
+            self.store.as_mut(),
+            &self.machine,
+            &self.facts,
+            self.config.policy(),
+        )
+    }
+
+    /// This machine.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+}
+
+/// Reads the environment.
+pub fn env(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name)
+}
+
+impl App {
+    /// Opens the store that the settings name.
+    pub fn open(&self) -> Result<Opened, Trouble> {
+        let dir = current_dir()?;
+        let worktree = git::worktree(&dir);
+        let config = Config::load(&env, worktree.as_ref().map(|found| found.root.as_path()))?;
+        let path = store_path(&config)?;
+        let state = open_state_dir(&path)?;
+        let unavailable = |error: std::io::Error| {
+            let message = format!("cannot see the processes of this machine: {error}");
+            Trouble::new(Exit::INTERNAL, "internal", message, "tenure needs /proc")
+        };
+        let machine = Machine::new(state.host().clone(), false).map_err(unavailable)?;
+        let boot = observer_of(&machine).boot.clone();
+        let store = SqliteStore::open(&path, Box::new(move || clock::now(&boot)))
+            .map_err(|error| Trouble::from(tenure_core::error::Error::from(error)))?;
+        let facts = caller::facts(
+            observer_of(&machine).clone(),
+            dir.to_string_lossy().into_owned(),
+        );
+        Ok(Opened {
+            store: Box::new(store),
+            machine,
+            facts,
+            config,
+        })
+    }
+
+    /// Who the caller says it acts for.
+    pub fn naming(&self, reason: Option<&String>) -> Naming {
+        Naming {
+            session: self.session.clone(),
+            reason: reason.cloned(),
+        }
+    }
+
+    /// Reads a key, completing short forms from the repository of this directory.
+    pub fn key(&self, typed: &str) -> Result<Key, Trouble> {
+        let remote = git::worktree(&current_dir()?).and_then(|found| found.remote);
+        Ok(Key::complete(typed, remote.as_deref())?)
+    }
+}
+
+fn observer_of(machine: &Machine) -> &tenure_core::process::Observer {
+    tenure_core::world::World::observer(machine)
+}
+
+/// The settings and the store's path, for `tenure config`.
+pub fn config_and_store() -> Result<(Config, PathBuf), Trouble> {
+    let worktree = git::worktree(&current_dir()?);
+    let mut config = Config::load(&env, worktree.as_ref().map(|found| found.root.as_path()))?;
+    let path = store_path(&config)?;
+    let origin = if env("TENURE_HOME").is_some_and(|home| !home.is_empty()) {
+        "TENURE_HOME"
+    } else {
+        "default"
+    };
+    config.derive("store", path.display().to_string(), origin.to_owned());
+    Ok((config, path))
+}
+
+fn store_path(config: &Config) -> Result<PathBuf, Trouble> {
+    let default = StateDir::locate(&env).map_err(state_trouble);
+    let Some(named) = config.store() else {
+        return Ok(default?.join(DATABASE));
+    };
+    if env("TENURE_TEST").is_some_and(|value| value == "1") {
+        default?;
+    }
+    if named.contains("://") {
+        let scheme = named.split("://").next().unwrap_or_default();
+        let message =
+            format!("this version of tenure keeps its state in SQLite only, not in {scheme}");
+        return Err(Trouble::new(
+            Exit::STORE,
+            "store_unavailable",
+            message,
+            "set store to the path of a file",
+        ));
+    }
+    let path = PathBuf::from(named);
+    Ok(if path.is_absolute() {
+        path
+    } else {
+        current_dir()?.join(path)
+    })
+}
+
+fn open_state_dir(store: &Path) -> Result<StateDir, Trouble> {
+    let dir = store.parent().unwrap_or(Path::new("/"));
+    StateDir::open(dir).map_err(state_trouble)
+}
+
+#[allow(clippy::needless_pass_by_value)] // for map_err
+fn state_trouble(error: StateDirError) -> Trouble {
+    Trouble::new(
+        Exit::STORE,
+        "store_unavailable",
+        error.to_string(),
+        error.hint(),
+    )
+}
+
+/// The directory that we run in.
+pub fn current_dir() -> Result<PathBuf, Trouble> {
+    std::env::current_dir().map_err(|error| {
+        let message = format!("cannot tell the current directory: {error}");
+        Trouble::new(
+            Exit::NOT_FOUND,
+            "not_found",
+            message,
+            "change to a directory that exists",
+        )
+    })
+}
+
+/// Where something works: a directory with its repository and branch.
+pub fn place(dir: &Path) -> Result<Place, Trouble> {
+    let whole = fs_err::canonicalize(dir).map_err(|error| {
+        Trouble::new(
+            Exit::NOT_FOUND,
+            "not_found",
+            error.to_string(),
+            "give --dir a directory that exists",
+        )
+    })?;
+    if !whole.is_dir() {
+        let message = format!("{} is not a directory", whole.display());
+        return Err(Trouble::new(
+            Exit::USAGE,
+            "usage",
+            message,
+            "give --dir a directory that exists",
+        ));
+    }
+    let worktree: Option<Worktree> = git::worktree(&whole);
+    Ok(Place {
+        dir: whole.to_string_lossy().into_owned(),
+        repo: worktree.as_ref().map(Worktree::repo),
+        branch: worktree.and_then(|found| found.branch),
+    })
+}

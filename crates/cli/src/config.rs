@@ -1,0 +1,345 @@
+//! Settings, each with where it came from.
+//!
+//! Later layers win: defaults, /etc/tenure/config.toml, the user's config.toml, the environment. A
+//! project's `.tenure.toml` may set only what cannot move state, run commands or loosen a guard; anything
+//! else there is ignored and said by `tenure config`, because a cloned repository is not trusted.
+//! A file that does not parse, or a value that is malformed, is an error that names file and key.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use tenure_core::service::Policy;
+use tenure_core::time::Span;
+
+use crate::exit::Exit;
+use crate::output::Trouble;
+
+/// One setting that exists.
+struct Known {
+    key: &'static str,
+    variable: &'static str,
+    default: &'static str,
+    /// Whether a project's file may set it.
+    project: bool,
+    about: &'static str,
+}
+
+const KNOWN: &[Known] = &[
+    Known {
+        key: "store",
+        variable: "TENURE_STORE",
+        default: "",
+        project: false,
+        about: "the database file; by default tenure.db in the state directory",
+    },
+    Known {
+        key: "lease",
+        variable: "TENURE_LEASE",
+        default: "10m",
+        project: false,
+        about: "how long a session counts as living where nobody can tell",
+    },
+    Known {
+        key: "lock_delay",
+        variable: "TENURE_LOCK_DELAY",
+        default: "15s",
+        project: false,
+        about: "how much longer its claims stay its own after that",
+    },
+    Known {
+        key: "stalled_after",
+        variable: "TENURE_STALLED_AFTER",
+        default: "15m",
+        project: true,
+        about: "silence in one turn after which a session is shown as stalled",
+    },
+];
+
+/// A setting and where it came from.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Setting {
+    /// Its name.
+    pub key: &'static str,
+    /// Its value.
+    pub value: String,
+    /// The layer that decided: `default`, a file, or a variable.
+    pub origin: String,
+    /// What it is for.
+    pub about: &'static str,
+}
+
+/// A line of a project's file that does not count.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Ignored {
+    /// The file.
+    pub file: String,
+    /// The key, or what is wrong with the file.
+    pub key: String,
+    /// Why it does not count.
+    pub why: String,
+}
+
+/// All settings.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// In their documented order.
+    pub settings: Vec<Setting>,
+    /// What a project's file said in vain.
+    pub ignored: Vec<Ignored>,
+}
+
+/// Reads the environment; given in by main so that tests and layers agree.
+pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+impl Config {
+    /// Loads every layer.
+    pub fn load(env: Env<'_>, project_root: Option<&Path>) -> Result<Self, Trouble> {
+        let mut config = Self::defaults();
+        config.read_file(Path::new("/etc/tenure/config.toml"), false)?;
+        if let Some(path) = user_file(env) {
+            config.read_file(&path, false)?;
+        }
+        if let Some(root) = project_root {
+            config.read_file(&root.join(".tenure.toml"), true)?;
+        }
+        for known in KNOWN {
+            if let Some(value) = env(known.variable).filter(|value| !value.is_empty()) {
+                let text = value.to_string_lossy().into_owned();
+                config.set(known, text, known.variable.to_owned())?;
+            }
+        }
+        Ok(config)
+    }
+
+    fn defaults() -> Self {
+        let settings = KNOWN
+            .iter()
+            .map(|known| Setting {
+                key: known.key,
+                value: known.default.to_owned(),
+                origin: "default".to_owned(),
+                about: known.about,
+            })
+            .collect();
+        Self {
+            settings,
+            ignored: Vec::new(),
+        }
+    }
+
+    fn set(&mut self, known: &Known, value: String, origin: String) -> Result<(), Trouble> {
+        check(known, &value).map_err(|why| malformed(&origin, known.key, &why))?;
+        if let Some(setting) = self
+            .settings
+            .iter_mut()
+            .find(|setting| setting.key == known.key)
+        {
+            setting.value = value;
+            setting.origin = origin;
+        }
+        Ok(())
+    }
+
+    fn read_file(&mut self, path: &Path, project: bool) -> Result<(), Trouble> {
+        let origin = path.display().to_string();
+        let table = match read_table(path) {
+            Ok(Some(table)) => table,
+            Ok(None) => return Ok(()),
+            Err(why) if project => {
+                self.ignore(&origin, "the whole file", why);
+                return Ok(());
+            }
+            Err(why) => return Err(malformed(&origin, "the file", &why)),
+        };
+        for (key, value) in table {
+            let known = KNOWN.iter().find(|known| known.key == key);
+            match known {
+                Some(known) if !project || known.project => {
+                    let Some(text) = value.as_str() else {
+                        let why = "expected a string in quotes".to_owned();
+                        if project {
+                            self.ignore(&origin, &key, why);
+                            continue;
+                        }
+                        return Err(malformed(&origin, &key, &why));
+                    };
+                    match self.set(known, text.to_owned(), origin.clone()) {
+                        Err(trouble) if project => self.ignore(&origin, &key, trouble.message),
+                        other => other?,
+                    }
+                }
+                Some(_) => self.ignore(&origin, &key, "a project's file may not set it".into()),
+                None if project => self.ignore(&origin, &key, "it is not a setting".into()),
+                None => {
+                    let names: Vec<&str> = KNOWN.iter().map(|known| known.key).collect();
+                    let why = format!("it is not a setting; there are {}", names.join(", "));
+                    return Err(malformed(&origin, &key, &why));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn ignore(&mut self, file: &str, key: &str, why: String) {
+        self.ignored.push(Ignored {
+            file: file.to_owned(),
+            key: key.to_owned(),
+            why,
+        });
+    }
+
+    /// The value of a setting.
+    fn get(&self, key: &str) -> &str {
+        let found = self.settings.iter().find(|setting| setting.key == key);
+        found.map_or("", |setting| setting.value.as_str())
+    }
+
+    fn span(&self, key: &str) -> std::time::Duration {
+        let parsed = self.get(key).parse::<Span>();
+        parsed.map_or_else(|_| std::time::Duration::ZERO, |span| span.0)
+    }
+
+    /// The times that decide where nobody can tell.
+    pub fn policy(&self) -> Policy {
+        Policy {
+            lease: self.span("lease"),
+            lock_delay: self.span("lock_delay"),
+            stalled_after: self.span("stalled_after"),
+        }
+    }
+
+    /// Where the store is, if that was set.
+    pub fn store(&self) -> Option<&str> {
+        Some(self.get("store")).filter(|store| !store.is_empty())
+    }
+
+    /// Fills in a value that is derived, for showing.
+    pub fn derive(&mut self, key: &str, value: String, origin: String) {
+        if let Some(setting) = self
+            .settings
+            .iter_mut()
+            .find(|s| s.key == key && s.value.is_empty())
+        {
+            setting.value = value;
+            setting.origin = origin;
+        }
+    }
+}
+
+fn check(known: &Known, value: &str) -> Result<(), String> {
+    if known.key == "store" {
+        return Ok(());
+    }
+    value.parse::<Span>().map(|_| ()).map_err(|error| error.why)
+}
+
+fn read_table(path: &Path) -> Result<Option<toml::Table>, String> {
+    let text = match fs_err::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    text.parse::<toml::Table>()
+        .map(Some)
+        .map_err(|error| error.message().to_owned())
+}
+
+/// The user's file: `$XDG_CONFIG_HOME/tenure/config.toml`, else `~/.config/tenure/config.toml`.
+pub fn user_file(env: Env<'_>) -> Option<PathBuf> {
+    let config_home = env("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
+    let base = config_home.or_else(|| {
+        let home = env("HOME").filter(|home| !home.is_empty())?;
+        Some(PathBuf::from(home).join(".config"))
+    })?;
+    Some(base.join("tenure").join("config.toml"))
+}
+
+fn malformed(origin: &str, key: &str, why: &str) -> Trouble {
+    let message = format!("{key} in {origin} is not valid: {why}");
+    Trouble::new(
+        Exit::USAGE,
+        "config",
+        message,
+        "tenure config shows every setting and where it came from",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(user: &str, project: &str, variables: &[(&str, &str)]) -> Result<Config, Trouble> {
+        let dir = tempfile::tempdir().unwrap();
+        let xdg = dir.path().join("xdg");
+        fs_err::create_dir_all(xdg.join("tenure")).unwrap();
+        fs_err::write(xdg.join("tenure/config.toml"), user).unwrap();
+        fs_err::write(dir.path().join(".tenure.toml"), project).unwrap();
+        let env = |name: &str| match name {
+            "XDG_CONFIG_HOME" => Some(xdg.clone().into_os_string()),
+            _ => variables
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| OsString::from(value)),
+        };
+        Config::load(&env, Some(dir.path()))
+    }
+
+    #[test]
+    fn later_layers_win_and_say_where_they_are() {
+        let config = load(
+            "lease = \"5m\"\nlock_delay = \"1s\"",
+            "",
+            &[("TENURE_LEASE", "2m")],
+        )
+        .unwrap();
+        assert_eq!(config.policy().lease.as_secs(), 120);
+        assert_eq!(config.policy().lock_delay.as_secs(), 1);
+        let origin = |key: &str| {
+            config
+                .settings
+                .iter()
+                .find(|s| s.key == key)
+                .unwrap()
+                .origin
+                .clone()
+        };
+        assert_eq!(origin("lease"), "TENURE_LEASE");
+        assert!(origin("lock_delay").ends_with("config.toml"));
+        assert_eq!(origin("stalled_after"), "default");
+    }
+
+    #[test]
+    fn f_h16_a_projects_file_cannot_move_state() {
+        let project =
+            "store = \"/tmp/evil.db\"\nlease = \"1ms\"\nstalled_after = \"1m\"\nrun = \"evil\"";
+        let config = load("", project, &[]).unwrap();
+        assert_eq!(config.store(), None);
+        assert_eq!(config.policy().lease.as_secs(), 600);
+        assert_eq!(config.policy().stalled_after.as_secs(), 60);
+        let ignored: Vec<&str> = config.ignored.iter().map(|i| i.key.as_str()).collect();
+        assert_eq!(ignored, ["lease", "run", "store"]);
+        assert!(load("", "not toml", &[]).is_ok());
+    }
+
+    #[test]
+    fn a_bad_value_names_file_and_key() {
+        for (user, word) in [
+            ("lease = \"-5m\"", "lease"),
+            ("lease = 5", "lease"),
+            ("leese = \"5m\"", "leese"),
+            ("x", "the file"),
+        ] {
+            let trouble = load(user, "", &[]).unwrap_err();
+            assert!(
+                trouble.message.contains(word) && trouble.message.contains("config.toml"),
+                "{}",
+                trouble.message
+            );
+            assert_eq!(trouble.exit, Exit::USAGE);
+        }
+        assert!(load("", "", &[("TENURE_LEASE", "100y")]).is_err());
+    }
+}

@@ -1,0 +1,72 @@
+//! Exit codes: one meaning each, documented in `tenure help exit-codes`.
+
+use tenure_core::error::Class;
+
+/// What the process returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit(pub u8);
+
+impl Exit {
+    /// Done.
+    pub const DONE: Exit = Exit(0);
+    /// Refused, or no, for a reason of its own; never a failure.
+    pub const REFUSED: Exit = Exit(1);
+    /// The command line is wrong.
+    pub const USAGE: Exit = Exit(2);
+    /// Held by another.
+    pub const HELD: Exit = Exit(3);
+    /// Not found: no session, no such thing.
+    pub const NOT_FOUND: Exit = Exit(4);
+    /// Lost: the claim is another's now.
+    pub const LOST: Exit = Exit(5);
+    /// A check failed, or identity is ambiguous or contradictory.
+    pub const INVALID: Exit = Exit(6);
+    /// Timed out waiting.
+    pub const TIMED_OUT: Exit = Exit(7);
+    /// The store is unavailable, damaged or too new.
+    pub const STORE: Exit = Exit(8);
+    /// Cannot tell: liveness is unknown.
+    pub const CANNOT_TELL: Exit = Exit(9);
+    /// An unexpected failure, panics included.
+    pub const INTERNAL: Exit = Exit(70);
+
+    /// The table, for help and docs.
+    pub const TABLE: &[(Exit, &str)] = &[
+        (Exit::DONE, "done"),
+        (
+            Exit::REFUSED,
+            "refused, or no, for a reason of its own (done, already held, free, not alive); never a failure",
+        ),
+        (Exit::USAGE, "usage: unknown flag, malformed value"),
+        (Exit::HELD, "held by another"),
+        (Exit::NOT_FOUND, "not found: no session, no such thing"),
+        (Exit::LOST, "lost: the claim is another's now"),
+        (
+            Exit::INVALID,
+            "invalid: a check failed, ambiguous or contradictory identity",
+        ),
+        (Exit::TIMED_OUT, "timed out waiting"),
+        (Exit::STORE, "store unavailable, damaged or too new"),
+        (
+            Exit::CANNOT_TELL,
+            "cannot tell (an answer was asked for, and liveness is unknown)",
+        ),
+        (Exit::INTERNAL, "unexpected failure, panics included"),
+    ];
+
+    /// The code of a class of errors.
+    pub fn of(class: Class) -> Self {
+        match class {
+            Class::Refused => Exit::REFUSED,
+            Class::Usage => Exit::USAGE,
+            Class::Held => Exit::HELD,
+            Class::NotFound => Exit::NOT_FOUND,
+            Class::Lost => Exit::LOST,
+            Class::Invalid => Exit::INVALID,
+            Class::TimedOut => Exit::TIMED_OUT,
+            Class::Store => Exit::STORE,
+            Class::CannotTell => Exit::CANNOT_TELL,
+            Class::Internal => Exit::INTERNAL,
+        }
+    }
+}

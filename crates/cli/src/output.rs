@@ -1,0 +1,331 @@
+//! How answers and errors are shown: to people as text, to programs as exactly one JSON object.
+//!
+//! Data goes to stdout; errors, hints and notices to stderr. Nothing else in the program prints.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tenure_core::error::Error;
+use tenure_core::notice::Notice;
+use tenure_core::service::{Answer, Failure};
+use tenure_core::time::{Span, Timestamp};
+use tenure_core::view::NoticeView;
+
+use crate::exit::Exit;
+
+/// A verb's answer, ready to be shown.
+#[derive(Debug, Default)]
+pub struct Shown {
+    /// What the JSON object carries besides `v` and `notices`.
+    pub json: Map<String, Value>,
+    /// The same for people.
+    pub text: String,
+    /// What the caller is told, once.
+    pub notices: Vec<Notice>,
+    /// The exit code.
+    pub exit: Option<Exit>,
+}
+
+impl Shown {
+    /// An answer with one named part.
+    pub fn new(name: &str, part: &impl Serialize, text: impl Into<String>) -> Self {
+        Self::default().with(name, part).say(text)
+    }
+
+    /// Adds a named part.
+    #[must_use]
+    pub fn with(mut self, name: &str, part: &impl Serialize) -> Self {
+        let value = serde_json::to_value(part).unwrap_or(Value::Null);
+        self.json.insert(name.to_owned(), value);
+        self
+    }
+
+    /// Adds text for people.
+    #[must_use]
+    pub fn say(mut self, text: impl Into<String>) -> Self {
+        self.text.push_str(&text.into());
+        self
+    }
+
+    /// Sets the exit code of an answer that is a no.
+    #[must_use]
+    pub fn exit(mut self, exit: Exit) -> Self {
+        self.exit = Some(exit);
+        self
+    }
+
+    /// Adds what a use case's answer tells the caller.
+    #[must_use]
+    pub fn told<T>(mut self, answer: &Answer<T>) -> Self {
+        self.notices.extend(answer.notices.iter().cloned());
+        self
+    }
+}
+
+/// Why a verb failed, ready to be shown.
+#[derive(Debug)]
+pub struct Trouble {
+    /// The error.
+    pub kind: String,
+    /// What happened.
+    pub message: String,
+    /// What to do.
+    pub hints: Vec<String>,
+    /// More data for programs.
+    pub data: Map<String, Value>,
+    /// What the caller is told, once.
+    pub notices: Vec<Notice>,
+    /// The exit code.
+    pub exit: Exit,
+}
+
+impl Trouble {
+    /// A failure of the command line or the set-up.
+    pub fn new(
+        exit: Exit,
+        kind: &str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            message: message.into(),
+            hints: vec![hint.into()],
+            data: Map::new(),
+            notices: Vec::new(),
+            exit,
+        }
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self {
+            kind: error.kind().to_owned(),
+            message: error.to_string(),
+            hints: error.hints(),
+            data: error_data(&error),
+            notices: Vec::new(),
+            exit: Exit::of(error.class()),
+        }
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self {
+            notices: failure.notices,
+            ..failure.error.into()
+        }
+    }
+}
+
+impl From<tenure_core::id::Malformed> for Trouble {
+    fn from(error: tenure_core::id::Malformed) -> Self {
+        Error::from(error).into()
+    }
+}
+
+/// What programs get of an error besides its sentence.
+fn error_data(error: &Error) -> Map<String, Value> {
+    let mut data = Map::new();
+    if let Some(claim) = error.claim() {
+        data.insert("key".into(), json!(claim.key));
+        data.insert("epoch".into(), json!(claim.epoch));
+        data.insert("holder".into(), json!(claim.holder));
+        data.insert("since".into(), json!(claim.acquired_at));
+        data.insert("note".into(), json!(claim.note));
+        data.insert("lease_until".into(), json!(claim.lease_until));
+    }
+    match error {
+        Error::Lost { epoch, .. } => {
+            data.insert("lost_epoch".into(), json!(epoch));
+        }
+        Error::Suspect { left, .. } => {
+            let millis = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+            data.insert("left_ms".into(), json!(millis));
+        }
+        Error::AlreadyHeld { key, epoch } => {
+            data.insert("key".into(), json!(key));
+            data.insert("epoch".into(), json!(epoch));
+        }
+        Error::Free { key } => {
+            data.insert("key".into(), json!(key));
+        }
+        Error::Ambiguous { candidates, .. } => {
+            data.insert("candidates".into(), json!(candidates));
+        }
+        Error::CannotTell { handle, key, .. } => {
+            data.insert("session".into(), json!(handle));
+            data.insert("key".into(), json!(key));
+        }
+        Error::NotLive { handle, .. } => {
+            data.insert("session".into(), json!(handle));
+        }
+        _ => {}
+    }
+    data
+}
+
+/// How to show things, as the flags say.
+#[derive(Debug, Clone, Copy)]
+pub struct Style {
+    /// One JSON object instead of text.
+    pub json: bool,
+    /// No text on success.
+    pub quiet: bool,
+}
+
+impl Style {
+    /// Shows an answer and returns the exit code.
+    pub fn show(self, shown: &Shown) -> Exit {
+        if self.json {
+            let mut object = Map::new();
+            object.insert("v".into(), json!(1));
+            object.extend(shown.json.clone());
+            object.insert("notices".into(), notices_json(&shown.notices));
+            line(&mut std::io::stdout(), &Value::Object(object).to_string());
+        } else {
+            tell(&shown.notices);
+            if !self.quiet && !shown.text.is_empty() {
+                line(&mut std::io::stdout(), shown.text.trim_end_matches('\n'));
+            }
+        }
+        shown.exit.unwrap_or(Exit::DONE)
+    }
+
+    /// Shows a failure and returns the exit code.
+    pub fn show_trouble(self, trouble: &Trouble) -> Exit {
+        if self.json {
+            let mut error = Map::new();
+            error.insert("kind".into(), json!(trouble.kind));
+            error.insert("message".into(), json!(trouble.message));
+            error.insert("hints".into(), json!(trouble.hints));
+            error.extend(trouble.data.clone());
+            let object = json!({"v": 1, "error": error, "notices": notices_json(&trouble.notices)});
+            line(&mut std::io::stdout(), &object.to_string());
+        } else {
+            tell(&trouble.notices);
+            let mut text = format!("error: {}", trouble.message);
+            for hint in &trouble.hints {
+                let _infallible = write!(text, "\nhint: {hint}");
+            }
+            line(&mut std::io::stderr(), &text);
+        }
+        trouble.exit
+    }
+}
+
+fn notices_json(notices: &[Notice]) -> Value {
+    let views: Vec<NoticeView> = notices.iter().map(NoticeView::from).collect();
+    json!(views)
+}
+
+/// Tells people what they must be told.
+fn tell(notices: &[Notice]) {
+    for notice in notices {
+        line(
+            &mut std::io::stderr(),
+            &format!("notice: {}", notice.message),
+        );
+    }
+}
+
+/// Writes a line. A reader that went away (`tenure log | head`) is no failure of ours.
+pub fn line(out: &mut dyn Write, text: &str) {
+    if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
+        // Nobody is left to tell.
+    }
+}
+
+/// Whether text on stdout may carry colour.
+pub fn colours() -> bool {
+    std::io::stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Paints a word for a terminal.
+pub fn paint(word: &str, state: &str) -> String {
+    if !colours() {
+        return word.to_owned();
+    }
+    let colour = match state {
+        "live" | "held" => "32",
+        "unknown" | "suspect" | "stalled" => "33",
+        "dead" => "31",
+        _ => "2",
+    };
+    format!("\u{1b}[{colour}m{word}\u{1b}[0m")
+}
+
+/// A time as people say it.
+pub fn ago(at: Timestamp, now: Timestamp) -> String {
+    let age = at.age_at(now);
+    if age < Duration::from_secs(1) {
+        return "just now".into();
+    }
+    format!("{} ago", Span(age))
+}
+
+/// Lines up columns; the last one is not padded.
+pub fn table(head: &[&str], rows: &[Vec<Cell>]) -> String {
+    let widths: Vec<usize> = (0..head.len())
+        .map(|column| {
+            let cells = rows
+                .iter()
+                .filter_map(|row| row.get(column))
+                .map(|cell| cell.text.chars().count());
+            cells.chain([head[column].len()]).max().unwrap_or(0)
+        })
+        .collect();
+    let mut out = String::new();
+    let titles: Vec<Cell> = head.iter().map(|title| Cell::plain(*title)).collect();
+    for row in std::iter::once(&titles).chain(rows) {
+        let mut text = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            text.push_str(&cell.painted());
+            if column + 1 < row.len() {
+                let missing = widths[column].saturating_sub(cell.text.chars().count());
+                text.push_str(&" ".repeat(missing + 2));
+            }
+        }
+        out.push_str(text.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// A cell of a table, perhaps coloured.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    text: String,
+    state: Option<&'static str>,
+}
+
+impl Cell {
+    /// A cell without colour.
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            state: None,
+        }
+    }
+
+    /// A cell in the colour of a state.
+    pub fn state(text: impl Into<String>, state: &'static str) -> Self {
+        Self {
+            text: text.into(),
+            state: Some(state),
+        }
+    }
+
+    fn painted(&self) -> String {
+        match self.state {
+            Some(state) => paint(&self.text, state),
+            None => self.text.clone(),
+        }
+    }
+}

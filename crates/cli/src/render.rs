@@ -1,0 +1,273 @@
+//! Text for people: tables and short paragraphs out of the same views that the JSON shows.
+
+use std::fmt::Write as _;
+
+use tenure_core::service::{Status, Whoami, Why};
+use tenure_core::time::{Span, Timestamp};
+use tenure_core::view::{ClaimView, EventView, SessionView};
+
+use crate::output::{Cell, ago, paint, table};
+
+fn now() -> Timestamp {
+    tenure_host::clock::wall()
+}
+
+/// A table of sessions.
+pub fn sessions(sessions: &[SessionView], verbose: bool) -> String {
+    if sessions.is_empty() {
+        return "no sessions; an agent or a shell becomes one with: tenure register".into();
+    }
+    let now = now();
+    let rows: Vec<Vec<Cell>> = sessions
+        .iter()
+        .map(|session| session_row(session, now, verbose))
+        .collect();
+    table(
+        &["SESSION", "AGENT", "WHERE", "STATE", "AGE", "HOLDS"],
+        &rows,
+    )
+}
+
+fn session_row(session: &SessionView, now: Timestamp, verbose: bool) -> Vec<Cell> {
+    let shows_reason = verbose || !matches!(session.state, "live");
+    let word = session
+        .activity
+        .filter(|_| session.state == "live")
+        .unwrap_or(session.state);
+    let state = match shows_reason {
+        true => format!("{word}: {}", session.why),
+        false => word.to_owned(),
+    };
+    vec![
+        Cell::plain(session.handle.clone()),
+        Cell::plain(session.agent.clone()),
+        Cell::plain(whereabouts(session)),
+        Cell::state(state, session.state),
+        Cell::plain(Span(session.started_at.age_at(now)).to_string()),
+        Cell::plain(holds(session, verbose)),
+    ]
+}
+
+/// `acme/web (main)`, or the directory where there is no repository.
+fn whereabouts(session: &SessionView) -> String {
+    match (&session.repo, &session.branch) {
+        (Some(repo), Some(branch)) if !repo.starts_with('/') => format!("{repo} ({branch})"),
+        (Some(repo), None) if !repo.starts_with('/') => format!("{repo} (no branch)"),
+        (_, Some(branch)) => format!("{} ({branch})", session.dir),
+        _ => session.dir.clone(),
+    }
+}
+
+fn holds(session: &SessionView, verbose: bool) -> String {
+    let keys: Vec<&str> = session
+        .claims
+        .iter()
+        .map(|held| held.key.as_str())
+        .collect();
+    match keys.len() {
+        0 => "-".into(),
+        n if n > 2 && !verbose => format!("{}, {} and {} more", keys[0], keys[1], n - 2),
+        _ => keys.join(", "),
+    }
+}
+
+/// Everything about one session.
+pub fn session(who: &Whoami, evidence: bool) -> String {
+    let session = &who.session;
+    let now = now();
+    let mut text = format!(
+        "{}  {}\n",
+        session.handle,
+        paint(session.state, session.state)
+    );
+    let mut row = |name: &str, value: &str| {
+        let _infallible = writeln!(text, "  {name:<13} {value}");
+    };
+    row("why", &session.why);
+    row("id", &session.id);
+    row("agent", &session.agent);
+    if let Some(title) = &session.title {
+        row("title", title);
+    }
+    row("where", &whereabouts(session));
+    row("dir", &session.dir);
+    if let Some(native_id) = &session.native_id {
+        row("conversation", native_id);
+    }
+    if session.native_ids.len() > 1 {
+        let all: Vec<String> = session
+            .native_ids
+            .iter()
+            .map(|entry| match entry.owned {
+                true => entry.native_id.clone(),
+                false => format!("{} (visits)", entry.native_id),
+            })
+            .collect();
+        row("lineage", &all.join(", "));
+    }
+    if let Some(parent) = &who.parent {
+        row("parent", parent);
+    }
+    if let Some(twin) = &session.twin_of {
+        row("twin of", twin);
+    }
+    if let Some(pid) = session.process.pid {
+        row(
+            "process",
+            &format!("pid {pid}, life {}", session.process.life),
+        );
+    }
+    row("started", &ago(session.started_at, now));
+    row("last seen", &ago(session.last_seen_at, now));
+    for held in &session.claims {
+        row("holds", &format!("{} (epoch {})", held.key, held.epoch));
+    }
+    for (key, value) in &who.metadata {
+        row("meta", &format!("{key}={value}"));
+    }
+    if evidence {
+        row(
+            "found by",
+            &format!("{}: {}", who.resolved.by, who.resolved.evidence),
+        );
+        for other in &who.resolved.disagreements {
+            row("but", other);
+        }
+        row("store", &who.resolved.store);
+    }
+    text
+}
+
+/// A claim that was granted.
+pub fn grant(claim: &ClaimView) -> String {
+    let already = claim.already_held == Some(true);
+    let word = if already { "already yours" } else { "yours" };
+    let mut text = format!("{} is {word} (epoch {})\n", claim.key, claim.epoch);
+    if let Some(former) = &claim.taken_from {
+        let _infallible = writeln!(text, "  {} had it: {}", former.handle, former.proof);
+        let branch = former
+            .branch
+            .as_ref()
+            .map_or(String::new(), |branch| format!(", branch {branch}"));
+        let _infallible = writeln!(text, "  look for unfinished work in {}{branch}", former.dir);
+    }
+    text
+}
+
+/// A table of claims.
+pub fn claims(claims: &[ClaimView]) -> String {
+    if claims.is_empty() {
+        return "nothing is held".into();
+    }
+    let now = now();
+    let rows: Vec<Vec<Cell>> = claims
+        .iter()
+        .map(|claim| {
+            let holder = claim
+                .holder
+                .as_ref()
+                .map_or("-".to_owned(), |session| session.handle.clone());
+            let since = claim
+                .acquired_at
+                .map_or("-".to_owned(), |at| Span(at.age_at(now)).to_string());
+            vec![
+                Cell::plain(claim.key.clone()),
+                Cell::state(claim.state, claim.state),
+                Cell::plain(holder),
+                Cell::plain(since),
+                Cell::plain(claim.epoch.to_string()),
+                Cell::plain(claim.note.clone().unwrap_or_else(|| "-".into())),
+            ]
+        })
+        .collect();
+    table(&["KEY", "STATE", "HOLDER", "SINCE", "EPOCH", "NOTE"], &rows)
+}
+
+/// The explanation of a key.
+pub fn why(why: &Why) -> String {
+    let claim = &why.claim;
+    let mut text = format!("{} is {}\n", claim.key, paint(claim.state, claim.state));
+    let _infallible = writeln!(text, "  a claim now would be {}", why.why.answer);
+    for line in &why.why.because {
+        let _infallible = writeln!(text, "  {line}");
+    }
+    for command in &why.why.commands {
+        let _infallible = writeln!(text, "  run: {command}");
+    }
+    text
+}
+
+/// The caller's situation.
+pub fn status(status: &Status) -> String {
+    let mut text = String::new();
+    match (&status.me, &status.nobody) {
+        (Some(me), _) => {
+            let _infallible = writeln!(text, "you are {} in {}", me.handle, whereabouts(me));
+        }
+        (None, why) => {
+            let why = why
+                .as_deref()
+                .unwrap_or("this process belongs to no session");
+            let _infallible = writeln!(text, "you are nobody: {why}");
+        }
+    }
+    for claim in &status.claims {
+        let _infallible = writeln!(text, "you hold {} (epoch {})", claim.key, claim.epoch);
+    }
+    let most = 10;
+    for other in status.others.iter().take(most) {
+        let held = holds(other, false);
+        let _infallible = writeln!(
+            text,
+            "{} is {} in {}, holds {held}",
+            other.handle,
+            other.state,
+            whereabouts(other)
+        );
+    }
+    if status.others.len() > most {
+        let _infallible = writeln!(text, "and {} more: tenure who", status.others.len() - most);
+    }
+    if status.others.is_empty() {
+        text.push_str("nobody else works here\n");
+    }
+    for warning in &status.warnings {
+        let _infallible = writeln!(text, "warning: {warning}");
+    }
+    text
+}
+
+/// The log, one event a line.
+pub fn events(events: &[EventView]) -> String {
+    if events.is_empty() {
+        return "nothing happened".into();
+    }
+    let mut text = String::new();
+    for event in events {
+        let time = event.at.to_string();
+        let session = event
+            .session
+            .as_ref()
+            .map_or("-", |name| name.handle.as_str());
+        let _infallible = write!(
+            text,
+            "{:>6}  {time}  {:<18}  {session}",
+            event.cursor, event.kind
+        );
+        if let Some(key) = &event.key {
+            let _infallible = write!(text, "  {key}");
+        }
+        if let Some(epoch) = event.epoch {
+            let _infallible = write!(text, " (epoch {epoch})");
+        }
+        let _infallible = write!(text, "  by {}: {}", event.mechanism, event.evidence);
+        if let Some(actor) = &event.actor {
+            let _infallible = write!(text, ", by {}", actor.handle);
+        }
+        if let Some(reason) = &event.reason {
+            let _infallible = write!(text, ", because {reason:?}");
+        }
+        text.push('\n');
+    }
+    text
+}

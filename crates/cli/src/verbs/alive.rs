@@ -1,0 +1,28 @@
+use super::Outcome;
+use crate::app::App;
+use crate::exit::Exit;
+use crate::output::Shown;
+
+/// Tell whether a session lives: exit 0 yes, 1 no, 9 nobody can tell
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure alive claude-k7qd && echo still there
+  tenure alive claude-k7qd --json | jq .alive")]
+pub struct Args {
+    /// Its handle, its id, or any unique part of either
+    #[arg(value_name = "SESSION")]
+    name: String,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let mut opened = app.open()?;
+    let answer = opened.service().alive(&args.name)?;
+    let (alive, session) = &answer.value;
+    let text = format!("{} is {}: {}", session.handle, session.state, session.why);
+    let exit = if *alive { Exit::DONE } else { Exit::REFUSED };
+    Ok(Shown::new("alive", alive, text)
+        .with("session", session)
+        .told(&answer)
+        .exit(exit))
+}

@@ -1,0 +1,35 @@
+use std::fmt::Write as _;
+
+use super::Outcome;
+use crate::app::{App, config_and_store};
+use crate::output::{Cell, Shown, table};
+
+/// Show every setting and where it came from
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure config
+  tenure config --json | jq -r '.config[] | \"\\(.key)=\\(.value) (\\(.origin))\"'")]
+pub struct Args {}
+
+pub fn run(_: &Args, _: &App) -> Outcome {
+    let (config, _) = config_and_store()?;
+    let rows: Vec<Vec<Cell>> = config
+        .settings
+        .iter()
+        .map(|setting| {
+            [setting.key, &setting.value, &setting.origin, setting.about]
+                .map(Cell::plain)
+                .to_vec()
+        })
+        .collect();
+    let mut text = table(&["SETTING", "VALUE", "FROM", "WHAT IT IS"], &rows);
+    for ignored in &config.ignored {
+        let _infallible = writeln!(
+            text,
+            "ignored: {} in {}: {}",
+            ignored.key, ignored.file, ignored.why
+        );
+    }
+    Ok(Shown::new("config", &config.settings, text).with("ignored", &config.ignored))
+}

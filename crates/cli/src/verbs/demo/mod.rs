@@ -1,0 +1,286 @@
+//! The story of the product, played with real processes in a scratch directory.
+//!
+//! Every line that is printed is a result that just happened; the first one that is not what tenure
+//! promises ends the demo.
+
+mod worker;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tenure_host::pause;
+
+use self::worker::{Call, Worker};
+use super::Outcome;
+use crate::app::App;
+use crate::exit::Exit;
+use crate::output::{Shown, Trouble, line};
+
+/// Play the story of tenure with real processes in a scratch directory
+///
+/// Takes a few seconds and leaves nothing behind.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure demo")]
+pub struct Args {}
+
+#[derive(Debug, clap::Args)]
+pub struct WorkerArgs {}
+
+const ITEM: &str = "issue:acme/web#42";
+const SECOND_ITEM: &str = "issue:acme/web#43";
+
+/// Longer than the lease, the lock-delay and every other timer of the demo's workers.
+const LONG: Duration = Duration::from_millis(700);
+
+pub fn run_worker(_: &WorkerArgs) -> Outcome {
+    worker::run()
+}
+
+pub fn run(_: &Args, app: &App) -> Outcome {
+    let scratch = tempfile::Builder::new()
+        .prefix("tenure-demo-")
+        .tempdir()
+        .map_err(|error| wrong(format!("no scratch directory: {error}")))?;
+    let home = scratch.path().join("state");
+    let mut story = Story {
+        told: Vec::new(),
+        silent: app.style.json || app.style.quiet,
+    };
+    let mut workers = Vec::new();
+    for (name, conversation) in [("claude", "c1"), ("codex", "c2"), ("gemini", "c3")] {
+        let mut worker = Worker::start(&home, name)?;
+        let pid = worker.pid().to_string();
+        let call = worker.call(&[
+            "register",
+            "--agent",
+            name,
+            "--pid",
+            &pid,
+            "--native-id",
+            conversation,
+        ])?;
+        let handle = text(&expect(&call, 0, "registering")?["session"]["handle"]);
+        story.tell(format!("{handle} registered (pid {pid})"));
+        workers.push(worker);
+    }
+    let winner = race(&mut story, &mut workers)?;
+    let mut dead = workers.remove(winner);
+    let mut heir = workers.remove(0);
+    let mut third = workers.remove(0);
+    crash(&mut story, &mut dead, &mut heir)?;
+    silence(&mut story, &heir, &mut third)?;
+    takeover(&mut story, &mut heir, &mut third)?;
+    let conversation = match third.name {
+        "claude" => "c1",
+        "codex" => "c2",
+        _ => "c3",
+    };
+    let resumed = resume(&mut story, third, &mut heir, &home, conversation)?;
+    drop((dead, heir, resumed));
+    let place = scratch.path().to_owned();
+    scratch
+        .close()
+        .map_err(|error| wrong(format!("{} was not removed: {error}", place.display())))?;
+    story.chapter("nothing is left behind");
+    Ok(Shown::default().with("demo", &story.told))
+}
+
+/// What was told so far.
+struct Story {
+    told: Vec<String>,
+    silent: bool,
+}
+
+impl Story {
+    fn chapter(&mut self, title: &str) {
+        self.print(&format!("\n{title}"));
+    }
+
+    fn tell(&mut self, what: String) {
+        self.print(&format!("  {what}"));
+        self.told.push(what);
+    }
+
+    fn print(&self, text: &str) {
+        if !self.silent {
+            line(&mut std::io::stdout(), text);
+        }
+    }
+}
+
+/// A result that is not what tenure promises.
+fn wrong(what: String) -> Trouble {
+    Trouble::new(
+        Exit::REFUSED,
+        "demo",
+        what,
+        "please report it with the output above",
+    )
+}
+
+fn text(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Checks an exit code and hands out the answer.
+fn expect<'a>(call: &'a Call, code: i64, what: &str) -> Result<&'a Value, Trouble> {
+    if call.code == code {
+        return Ok(&call.json);
+    }
+    Err(wrong(format!(
+        "{what} gave exit {} instead of {code}: {}",
+        call.code, call.json
+    )))
+}
+
+fn check(holds: bool, what: &str, answer: &Value) -> Result<(), Trouble> {
+    if holds {
+        Ok(())
+    } else {
+        Err(wrong(format!("{what} is wrong: {answer}")))
+    }
+}
+
+fn race(story: &mut Story, workers: &mut [Worker]) -> Result<usize, Trouble> {
+    story.chapter("three agents want one item at the same moment");
+    for worker in workers.iter_mut() {
+        worker.send(&["claim", ITEM])?;
+    }
+    let mut winner = None;
+    for (place, worker) in workers.iter_mut().enumerate() {
+        let call = worker.receive()?;
+        if call.code == 0 {
+            check(winner.is_none(), "a second winner", &call.json)?;
+            winner = Some(place);
+            story.tell(format!(
+                "{} has {ITEM}, epoch {}",
+                worker.name, call.json["claim"]["epoch"]
+            ));
+        } else {
+            let error = &expect(&call, 3, "losing the race")?["error"];
+            story.tell(format!(
+                "{} is refused: {}",
+                worker.name,
+                text(&error["message"])
+            ));
+        }
+    }
+    winner.ok_or_else(|| wrong("nobody won".into()))
+}
+
+fn crash(story: &mut Story, dead: &mut Worker, heir: &mut Worker) -> Result<(), Trouble> {
+    story.chapter("the winner is killed with -9; the next one asks once");
+    dead.kill()?;
+    let call = heir.call(&["claim", ITEM])?;
+    let claim = &expect(&call, 0, "claiming from the dead")?["claim"];
+    check(claim["epoch"] == 2, "the epoch", claim)?;
+    story.tell(format!("{} has it, epoch {}", heir.name, claim["epoch"]));
+    story.tell(format!(
+        "proof: {}: {}",
+        text(&claim["taken_from"]["handle"]),
+        text(&claim["taken_from"]["proof"])
+    ));
+    Ok(())
+}
+
+fn silence(story: &mut Story, holder: &Worker, other: &mut Worker) -> Result<(), Trouble> {
+    story.chapter("the new holder is stopped for longer than every timer");
+    holder.stop()?;
+    pause::for_a_while(LONG);
+    let call = other.call(&["claim", ITEM])?;
+    let error = &expect(&call, 3, "claiming from a stopped holder")?["error"];
+    check(
+        error["holder"]["state"] == "live",
+        "the holder's state",
+        error,
+    )?;
+    story.tell(format!(
+        "{} is refused: {}",
+        other.name,
+        text(&error["message"])
+    ));
+    story.tell(format!("evidence: {}", text(&error["holder"]["why"])));
+    Ok(())
+}
+
+fn takeover(story: &mut Story, loser: &mut Worker, taker: &mut Worker) -> Result<(), Trouble> {
+    story.chapter("a takeover, with a reason, on record");
+    let call = taker.call(&["takeover", ITEM, "--reason", "it is stuck"])?;
+    let claim = &expect(&call, 0, "the takeover")?["claim"];
+    check(claim["epoch"] == 3, "the epoch", claim)?;
+    story.tell(format!("{} has it, epoch {}", taker.name, claim["epoch"]));
+    loser.go_on()?;
+    let call = loser.call(&["guard", ITEM, "--epoch", "2"])?;
+    let answer = expect(&call, 5, "the loser's guard")?;
+    let notices = answer["notices"].as_array().map_or(0, Vec::len);
+    check(notices == 1, "the notice", answer)?;
+    story.tell(format!(
+        "{} wakes up and wants to write: refused, exit 5",
+        loser.name
+    ));
+    story.tell(format!(
+        "it is told: {}",
+        text(&answer["notices"][0]["message"])
+    ));
+    let call = loser.call(&["whoami"])?;
+    let again = expect(&call, 0, "whoami")?;
+    check(
+        again["notices"].as_array().is_some_and(Vec::is_empty),
+        "a notice told twice",
+        again,
+    )
+}
+
+fn resume(
+    story: &mut Story,
+    mut holder: Worker,
+    other: &mut Worker,
+    home: &std::path::Path,
+    conversation: &str,
+) -> Result<Worker, Trouble> {
+    story.chapter("a holder of two items is killed; another takes one; then it resumes");
+    let call = holder.call(&["claim", SECOND_ITEM])?;
+    expect(&call, 0, "the second claim")?;
+    let name = holder.name;
+    holder.kill()?;
+    let call = other.call(&["claim", SECOND_ITEM])?;
+    expect(&call, 0, "claiming one of the two")?;
+    story.tell(format!("{} took {SECOND_ITEM}", other.name));
+    let mut resumed = Worker::start(home, name)?;
+    let pid = resumed.pid().to_string();
+    let call = resumed.call(&[
+        "register",
+        "--agent",
+        name,
+        "--pid",
+        &pid,
+        "--native-id",
+        conversation,
+    ])?;
+    let answer = expect(&call, 0, "resuming")?;
+    check(
+        answer["session"]["registered"] == "resumed",
+        "how it registered",
+        answer,
+    )?;
+    check(
+        answer["regranted"][0]["key"] == ITEM,
+        "what it got back",
+        answer,
+    )?;
+    let handle = text(&answer["session"]["handle"]);
+    story.tell(format!(
+        "{handle} is back as the same session, in a new process"
+    ));
+    story.tell(format!(
+        "it holds {} again, epoch {}",
+        text(&answer["regranted"][0]["key"]),
+        answer["regranted"][0]["epoch"]
+    ));
+    story.tell(format!("and is told: {}", text(&answer["taken"][0])));
+    Ok(resumed)
+}

@@ -1,0 +1,53 @@
+use tenure_core::id::Epoch;
+use tenure_core::service::HandoffRequest;
+
+use super::Outcome;
+use crate::app::App;
+use crate::output::Shown;
+
+/// Hand an item to another live session
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure handoff issue:acme/web#42 --to codex-p4xz --note 'tests are left'")]
+pub struct Args {
+    /// The item
+    #[arg(value_name = "KEY")]
+    key: String,
+
+    /// The session that gets it
+    #[arg(long, value_name = "SESSION")]
+    to: String,
+
+    /// What is left to do; the other sees it
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+
+    /// Only if this is still the epoch that you hold
+    #[arg(long, value_name = "N")]
+    epoch: Option<u64>,
+
+    /// Why, on record; needed with --session for one that is not one's own
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let request = HandoffRequest {
+        key: app.key(&args.key)?,
+        to: args.to.clone(),
+        epoch: args.epoch.map(Epoch),
+        note: args.note.clone(),
+    };
+    let mut opened = app.open()?;
+    let answer = opened
+        .service()
+        .handoff(&app.naming(args.reason.as_ref()), &request)?;
+    let claim = &answer.value;
+    let holder = claim
+        .holder
+        .as_ref()
+        .map_or("", |session| session.handle.as_str());
+    let text = format!("{} handed to {holder} (epoch {})", claim.key, claim.epoch);
+    Ok(Shown::new("claim", claim, text).told(&answer))
+}

@@ -1,0 +1,90 @@
+use std::fmt::Write as _;
+
+use clap::CommandFactory;
+use serde_json::json;
+
+use super::{JOBS, Outcome};
+use crate::app::App;
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::output::{Shown, Trouble};
+
+/// Explain a verb, list all of them, or list the exit codes
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure help claim
+  tenure help --all
+  tenure help exit-codes")]
+pub struct Args {
+    /// List every verb by job
+    #[arg(long)]
+    all: bool,
+
+    /// A verb, or exit-codes
+    #[arg(value_name = "VERB")]
+    topic: Option<String>,
+}
+
+pub fn run(args: &Args, _: &App) -> Outcome {
+    let mut root = Cli::command();
+    root.build();
+    match args.topic.as_deref() {
+        None if args.all => Ok(all(&root)),
+        None => {
+            let text = root.render_help().to_string();
+            Ok(Shown::new("help", &text, text.clone()))
+        }
+        Some("exit-codes") => Ok(exit_codes()),
+        Some(verb) => {
+            let found = root
+                .find_subcommand_mut(verb)
+                .filter(|c| !c.get_name().starts_with("__"));
+            let Some(command) = found else {
+                let message = format!("there is no verb {verb:?}");
+                return Err(Trouble::new(
+                    Exit::NOT_FOUND,
+                    "not_found",
+                    message,
+                    "tenure help --all lists every verb",
+                ));
+            };
+            let text = command.render_long_help().to_string();
+            Ok(Shown::new("help", &text, text.clone()))
+        }
+    }
+}
+
+fn all(root: &clap::Command) -> Shown {
+    let about = |verb: &str| {
+        let command = root.find_subcommand(verb);
+        command
+            .and_then(|c| c.get_about())
+            .map(ToString::to_string)
+            .unwrap_or_default()
+    };
+    let mut text = String::new();
+    let mut verbs = Vec::new();
+    for (job, names) in JOBS {
+        let _infallible = writeln!(text, "{job}:");
+        for name in *names {
+            let _infallible = writeln!(text, "  {name:<12} {}", about(name));
+            verbs.push(json!({"job": job, "verb": name, "about": about(name)}));
+        }
+        text.push('\n');
+    }
+    text.push_str("tenure help VERB explains one; tenure help exit-codes lists the exit codes");
+    Shown::new("help", &verbs, text)
+}
+
+fn exit_codes() -> Shown {
+    let mut text = String::new();
+    for (Exit(code), meaning) in Exit::TABLE {
+        let _infallible = writeln!(text, "{code:>3}  {meaning}");
+    }
+    let codes: Vec<_> = Exit::TABLE
+        .iter()
+        .map(|(Exit(code), meaning)| json!({"code": code, "meaning": meaning}))
+        .collect();
+    Shown::new("exit_codes", &codes, text)
+}

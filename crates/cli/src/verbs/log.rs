@@ -1,0 +1,113 @@
+use std::time::Duration;
+
+use serde_json::json;
+use tenure_core::event::EventFilter;
+use tenure_core::id::Cursor;
+use tenure_core::time::{Span, Timestamp};
+use tenure_core::view::EventView;
+
+use super::Outcome;
+use crate::app::{App, Opened};
+use crate::exit::Exit;
+use crate::output::{Shown, Trouble, line};
+use crate::render;
+
+/// Show what happened: every change with who, by what means, on what evidence
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure log
+  tenure log issue:acme/web#42
+  tenure log --since 2h -f
+  tenure log --session claude-k7qd --json | jq '.events[].kind'")]
+pub struct Args {
+    /// Only what happened to this item
+    #[arg(value_name = "KEY")]
+    key: Option<String>,
+
+    /// Go on showing what happens, until interrupted
+    #[arg(long, short)]
+    follow: bool,
+
+    /// Only since then: a time ago (2h) or a moment (2026-11-15T08:00:00Z)
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+
+    /// Only after this place in the log
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<u64>,
+
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: usize,
+}
+
+/// How often a follower asks the store for more.
+const FOLLOW_EVERY: Duration = Duration::from_millis(250);
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let mut opened = app.open()?;
+    let mut filter = EventFilter {
+        key: args.key.as_deref().map(|key| app.key(key)).transpose()?,
+        session: None,
+        after: args.after.map(Cursor),
+        since: args.since.as_deref().map(since).transpose()?,
+        limit: args.limit,
+    };
+    let answer = opened.service().log(&filter, app.session.as_deref())?;
+    if args.follow {
+        show_each(&answer.value, app);
+        filter.after = Some(last_cursor(&answer.value, &filter));
+        follow(&mut opened, &filter, app)?;
+    }
+    let text = render::events(&answer.value);
+    Ok(Shown::new("events", &answer.value, text)
+        .with("cursor", &last_cursor(&answer.value, &filter))
+        .told(&answer))
+}
+
+/// A span before now, or a moment.
+fn since(text: &str) -> Result<Timestamp, Trouble> {
+    if let Ok(Span(span)) = text.parse::<Span>() {
+        let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        return Ok(Timestamp(
+            tenure_host::clock::wall().0.saturating_sub(millis),
+        ));
+    }
+    text.parse::<Timestamp>().map_err(|_| {
+        let message = format!("--since {text:?} is neither a span nor a time");
+        Trouble::new(
+            Exit::USAGE,
+            "usage",
+            message,
+            "for example --since 2h or --since 2026-11-15T08:00:00Z",
+        )
+    })
+}
+
+fn last_cursor(events: &[EventView], filter: &EventFilter) -> Cursor {
+    let before = filter.after.unwrap_or(Cursor(0));
+    events.last().map_or(before, |event| Cursor(event.cursor))
+}
+
+/// Shows what happens as it happens; ends when nobody reads it any more.
+fn follow(opened: &mut Opened, filter: &EventFilter, app: &App) -> Result<(), Trouble> {
+    let mut filter = filter.clone();
+    loop {
+        tenure_host::pause::for_a_while(FOLLOW_EVERY);
+        let answer = opened.service().log(&filter, app.session.as_deref())?;
+        show_each(&answer.value, app);
+        filter.after = Some(last_cursor(&answer.value, &filter));
+    }
+}
+
+/// A stream has one object on each line.
+fn show_each(events: &[EventView], app: &App) {
+    for event in events {
+        let text = match app.style.json {
+            true => json!({"v": 1, "event": event}).to_string(),
+            false => render::events(std::slice::from_ref(event)),
+        };
+        line(&mut std::io::stdout(), text.trim_end());
+    }
+}

@@ -1,0 +1,80 @@
+use std::fmt::Write as _;
+
+use tenure_core::service::MetaChange;
+use tenure_core::session::MetaKey;
+
+use super::Outcome;
+use crate::app::App;
+use crate::output::Shown;
+
+/// Keep small values with a session: a team name, a run id
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure meta set team blue
+  tenure meta get team
+  tenure meta unset team")]
+pub struct Args {
+    #[command(subcommand)]
+    act: Act,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Act {
+    /// Show one value, or all
+    Get {
+        /// Which one
+        key: Option<String>,
+    },
+    /// Keep a value
+    Set {
+        /// Its name
+        key: String,
+        /// The value
+        value: String,
+        /// Why, on record; needed for a session that is not one's own
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Forget a value
+    Unset {
+        /// Its name
+        key: String,
+        /// Why, on record; needed for a session that is not one's own
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let (change, reason) = match &args.act {
+        Act::Get { key } => return get(key.as_deref(), app),
+        Act::Set { key, value, reason } => {
+            (MetaChange::Set(MetaKey::parse(key)?, value.clone()), reason)
+        }
+        Act::Unset { key, reason } => (MetaChange::Unset(MetaKey::parse(key)?), reason),
+    };
+    let mut opened = app.open()?;
+    let answer = opened
+        .service()
+        .change_metadata(&app.naming(reason.as_ref()), &change)?;
+    let text = match &change {
+        MetaChange::Set(key, _) => format!("{} kept", key.as_str()),
+        MetaChange::Unset(key) => format!("{} forgotten", key.as_str()),
+    };
+    Ok(Shown::new("session", &answer.value, text).told(&answer))
+}
+
+fn get(key: Option<&str>, app: &App) -> Outcome {
+    let key = key.map(MetaKey::parse).transpose()?;
+    let mut opened = app.open()?;
+    let answer = opened.service().metadata(&app.naming(None), key.as_ref())?;
+    let mut text = String::new();
+    for (name, value) in &answer.value {
+        let _infallible = match key {
+            Some(_) => writeln!(text, "{value}"),
+            None => writeln!(text, "{name}={value}"),
+        };
+    }
+    Ok(Shown::new("meta", &answer.value, text).told(&answer))
+}

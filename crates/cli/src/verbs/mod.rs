@@ -1,0 +1,136 @@
+//! The verbs, one file each.
+
+mod alive;
+mod claim;
+mod claims;
+mod completions;
+mod config;
+mod demo;
+mod end;
+mod guard;
+mod handoff;
+mod help;
+mod log;
+mod man;
+mod meta;
+mod ps;
+mod register;
+mod release;
+mod renew;
+mod schema;
+mod show;
+mod status;
+mod takeover;
+mod tell;
+mod who;
+mod whoami;
+mod why;
+
+use clap::Subcommand;
+
+use crate::app::App;
+use crate::output::{Shown, Trouble};
+
+/// What a verb comes to.
+pub type Outcome = Result<Shown, Trouble>;
+
+/// Everything that tenure does.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    #[command(visible_alias = "sessions")]
+    Ps(ps::Args),
+    Status(status::Args),
+    Claim(claim::Args),
+    Release(release::Args),
+    Why(why::Args),
+    Takeover(takeover::Args),
+    Log(log::Args),
+    #[command(hide = true)]
+    Register(register::Args),
+    #[command(hide = true)]
+    End(end::Args),
+    #[command(hide = true)]
+    Whoami(whoami::Args),
+    #[command(hide = true)]
+    Who(who::Args),
+    #[command(hide = true)]
+    Show(show::Args),
+    #[command(hide = true)]
+    Alive(alive::Args),
+    #[command(hide = true)]
+    Tell(tell::Args),
+    #[command(hide = true)]
+    Meta(meta::Args),
+    #[command(hide = true)]
+    Renew(renew::Args),
+    #[command(hide = true)]
+    Handoff(handoff::Args),
+    #[command(hide = true)]
+    Guard(guard::Args),
+    #[command(hide = true)]
+    Claims(claims::Args),
+    #[command(hide = true)]
+    Config(config::Args),
+    #[command(hide = true)]
+    Schema(schema::Args),
+    #[command(hide = true)]
+    Completions(completions::Args),
+    #[command(hide = true)]
+    Man(man::Args),
+    Demo(demo::Args),
+    #[command(hide = true)]
+    Help(help::Args),
+    #[command(name = "__demo-worker", hide = true)]
+    DemoWorker(demo::WorkerArgs),
+}
+
+/// Runs a verb.
+pub fn run(verb: &Verb, app: &App) -> Outcome {
+    match verb {
+        Verb::Ps(args) => ps::run(args, app),
+        Verb::Status(args) => status::run(args, app),
+        Verb::Claim(args) => claim::run(args, app),
+        Verb::Release(args) => release::run(args, app),
+        Verb::Why(args) => why::run(args, app),
+        Verb::Takeover(args) => takeover::run(args, app),
+        Verb::Log(args) => log::run(args, app),
+        Verb::Register(args) => register::run(args, app),
+        Verb::End(args) => end::run(args, app),
+        Verb::Whoami(args) => whoami::run(args, app),
+        Verb::Who(args) => who::run(args, app),
+        Verb::Show(args) => show::run(args, app),
+        Verb::Alive(args) => alive::run(args, app),
+        Verb::Tell(args) => tell::run(args, app),
+        Verb::Meta(args) => meta::run(args, app),
+        Verb::Renew(args) => renew::run(args, app),
+        Verb::Handoff(args) => handoff::run(args, app),
+        Verb::Guard(args) => guard::run(args, app),
+        Verb::Claims(args) => claims::run(args, app),
+        Verb::Config(args) => config::run(args, app),
+        Verb::Schema(args) => schema::run(args, app),
+        Verb::Completions(args) => completions::run(args, app),
+        Verb::Man(args) => man::run(args, app),
+        Verb::Demo(args) => demo::run(args, app),
+        Verb::Help(args) => help::run(args, app),
+        Verb::DemoWorker(args) => demo::run_worker(args),
+    }
+}
+
+/// Verbs by the job that people come for; `help --all` and the docs show them so.
+pub const JOBS: &[(&str, &[&str])] = &[
+    (
+        "See",
+        &["ps", "status", "who", "whoami", "show", "alive", "log"],
+    ),
+    (
+        "Work on an item",
+        &[
+            "claim", "release", "renew", "guard", "handoff", "takeover", "claims", "why",
+        ],
+    ),
+    ("Be a session", &["register", "end", "tell", "meta"]),
+    (
+        "Set up",
+        &["config", "schema", "completions", "man", "demo", "help"],
+    ),
+];

@@ -1,0 +1,178 @@
+use std::path::PathBuf;
+
+use tenure_core::id::{AgentName, NativeId};
+use tenure_core::registration::Source;
+use tenure_core::service::{RegisterRequest, Subject};
+use tenure_core::session::{MetaKey, check_meta_value};
+use tenure_core::world::World;
+use tenure_host::process::{self, IdentifyError};
+
+use super::Outcome;
+use crate::app::{App, Opened, current_dir, place};
+use crate::exit::Exit;
+use crate::output::{Shown, Trouble};
+
+/// Make a process a session, or find the session that it is
+///
+/// Without --pid: the session that this command runs in, else the agent, else the interactive shell.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure register                                  from an agent's tool call, or at a prompt
+  tenure register --agent nightly --pid $$         from a script
+  tenure register --native-id 7f3c --title 'fix login'")]
+pub struct Args {
+    /// What kind of program it is, where the process does not tell
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+
+    /// The agent's own id of the conversation
+    #[arg(long, value_name = "ID")]
+    native_id: Option<String>,
+
+    /// The process that is the worker
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+
+    /// No process can be named: live by the lease alone
+    #[arg(long, conflicts_with = "pid")]
+    unverified: bool,
+
+    /// The process speaks for several conversations: one session each
+    #[arg(long)]
+    hosted: bool,
+
+    /// What made it register: its start, a fork of a conversation, or any later event
+    #[arg(long, value_name = "WHAT", default_value = "start")]
+    source: SourceArg,
+
+    /// Where it works, if not here
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// What people may call its work
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+
+    /// Its parent, where that is not the session that it runs in (takes --reason)
+    #[arg(long, value_name = "SESSION")]
+    parent: Option<String>,
+
+    /// Why, on record
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+
+    /// A small value to keep
+    #[arg(long, value_name = "KEY=VALUE")]
+    meta: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum SourceArg {
+    Start,
+    Fork,
+    Event,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let mut request = request(args)?;
+    let mut opened = app.open()?;
+    if let Some(pid) = args.pid {
+        request.subject = named_process(&opened, pid)?;
+    }
+    let answer = opened.service().register(&request)?;
+    let done = &answer.value;
+    let session = &done.session;
+    let word = session.registered.unwrap_or_default();
+    let mut text = format!("{} ({word})\n", session.handle);
+    for held in &done.regranted {
+        text.push_str(&format!(
+            "  holds {} again (epoch {})\n",
+            held.key, held.epoch
+        ));
+    }
+    for taken in &done.taken {
+        text.push_str(&format!("  lost {taken}\n"));
+    }
+    if app.verbose {
+        text.push_str(&format!("  TENURE_SESSION={}\n", done.token));
+    }
+    Ok(Shown::new("session", session, text)
+        .with("token", &done.token)
+        .with("regranted", &done.regranted)
+        .with("taken", &done.taken)
+        .told(&answer))
+}
+
+fn request(args: &Args) -> Result<RegisterRequest, Trouble> {
+    let dir = match &args.dir {
+        Some(dir) => dir.clone(),
+        None => current_dir()?,
+    };
+    let mut metadata = std::collections::BTreeMap::new();
+    for pair in &args.meta {
+        let Some((key, value)) = pair.split_once('=') else {
+            let message = format!("--meta {pair:?} is not KEY=VALUE");
+            return Err(Trouble::new(
+                Exit::USAGE,
+                "usage",
+                message,
+                "for example --meta team=blue",
+            ));
+        };
+        check_meta_value(value)?;
+        metadata.insert(MetaKey::parse(key)?, value.to_owned());
+    }
+    Ok(RegisterRequest {
+        subject: if args.unverified {
+            Subject::Unverified
+        } else {
+            Subject::Nearest
+        },
+        agent: args.agent.as_deref().map(AgentName::parse).transpose()?,
+        native_id: args.native_id.as_deref().map(NativeId::parse).transpose()?,
+        source: match args.source {
+            SourceArg::Start => Source::Start,
+            SourceArg::Fork => Source::Fork,
+            SourceArg::Event => Source::Event,
+        },
+        hosted: args.hosted,
+        place: place(&dir)?,
+        place_named: args.dir.is_some(),
+        title: args.title.clone(),
+        parent: args.parent.clone(),
+        reason: args.reason.clone(),
+        metadata,
+    })
+}
+
+/// A process that was named must live, and be ours: a wrong pid is worse than none.
+fn named_process(opened: &Opened, pid: u32) -> Result<Subject, Trouble> {
+    let observer = opened.machine().observer();
+    process::identify(pid, observer).map_err(|error| {
+        let (exit, kind) = match error {
+            IdentifyError::NoSuchProcess { .. } | IdentifyError::Exited { .. } => {
+                (Exit::NOT_FOUND, "not_found")
+            }
+            IdentifyError::OtherUser { .. } => (Exit::INVALID, "invalid"),
+            IdentifyError::Unreadable { .. } => (Exit::CANNOT_TELL, "cannot_tell"),
+        };
+        Trouble::new(
+            exit,
+            kind,
+            error.to_string(),
+            "give --pid the process that works, such as $$ in a script",
+        )
+    })?;
+    let (chain, broken) = process::chain_from(pid, observer);
+    if chain.is_empty() {
+        let message = format!("cannot look at pid {pid}: {}", broken.unwrap_or_default());
+        return Err(Trouble::new(
+            Exit::CANNOT_TELL,
+            "cannot_tell",
+            message,
+            "tenure needs /proc",
+        ));
+    }
+    Ok(Subject::Given(chain))
+}

@@ -1,0 +1,45 @@
+use tenure_core::id::Epoch;
+use tenure_core::service::ReleaseRequest;
+
+use super::Outcome;
+use crate::app::App;
+use crate::output::Shown;
+
+/// Give an item back, or finish it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure release issue:acme/web#42
+  tenure release '#42' --done          finished: nobody gets it again without --reopen")]
+pub struct Args {
+    /// The item
+    #[arg(value_name = "KEY")]
+    key: String,
+
+    /// The item is finished
+    #[arg(long)]
+    done: bool,
+
+    /// Only if this is still the epoch that you hold
+    #[arg(long, value_name = "N")]
+    epoch: Option<u64>,
+
+    /// Why, on record; needed with --session for one that is not one's own
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let request = ReleaseRequest {
+        key: app.key(&args.key)?,
+        epoch: args.epoch.map(Epoch),
+        done: args.done,
+    };
+    let mut opened = app.open()?;
+    let answer = opened
+        .service()
+        .release(&app.naming(args.reason.as_ref()), &request)?;
+    let word = if args.done { "done" } else { "released" };
+    let text = format!("{} {word} (epoch {})", answer.value.key, answer.value.epoch);
+    Ok(Shown::new("claim", &answer.value, text).told(&answer))
+}

@@ -1,0 +1,46 @@
+use tenure_core::service::RenewRequest;
+use tenure_core::time::{Span, Timestamp};
+
+use super::Outcome;
+use crate::app::App;
+use crate::output::Shown;
+
+/// Renew a session's lease, or declare a time of silence
+///
+/// The lease matters only where nobody can see whether the session lives: across containers, or when
+/// its process could not be established.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure renew
+  tenure renew --for 2h --reason 'long build'")]
+pub struct Args {
+    /// For how long the session will be silent, at most 4h
+    #[arg(long = "for", value_name = "TIME")]
+    length: Option<Span>,
+
+    /// Why, on record
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let request = RenewRequest {
+        length: args.length,
+    };
+    let mut opened = app.open()?;
+    let answer = opened
+        .service()
+        .renew(&app.naming(args.reason.as_ref()), &request)?;
+    let session = &answer.value;
+    let until = session
+        .lease_until
+        .as_ref()
+        .map_or("later".to_owned(), Timestamp::to_string);
+    Ok(Shown::new(
+        "session",
+        session,
+        format!("{} has a lease until {until}", session.handle),
+    )
+    .told(&answer))
+}

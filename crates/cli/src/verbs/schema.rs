@@ -1,0 +1,37 @@
+use schemars::schema_for;
+use serde_json::{Value, json};
+use tenure_core::view::{ClaimView, EventView, NoticeView, ResolvedView, SessionView, WhyView};
+
+use super::Outcome;
+use crate::app::App;
+use crate::exit::Exit;
+use crate::output::Shown;
+
+/// Print the shapes of the JSON answers
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure schema > tenure.schema.json")]
+pub struct Args {}
+
+pub fn run(_: &Args, _: &App) -> Outcome {
+    let codes: Vec<Value> = Exit::TABLE
+        .iter()
+        .map(|(Exit(code), meaning)| json!({"code": code, "meaning": meaning}))
+        .collect();
+    let schema = json!({
+        "envelope": {
+            "success": {"v": 1, "session|sessions|claim|claims|events|…": "as below", "notices": ["notice"]},
+            "failure": {"v": 1, "error": {"kind": "text", "message": "text", "hints": ["text"]}, "notices": ["notice"]},
+        },
+        "exit_codes": codes,
+        "session": schema_for!(SessionView),
+        "claim": schema_for!(ClaimView),
+        "event": schema_for!(EventView),
+        "notice": schema_for!(NoticeView),
+        "resolved": schema_for!(ResolvedView),
+        "why": schema_for!(WhyView),
+    });
+    let text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    Ok(Shown::new("schema", &schema, text))
+}

@@ -1,0 +1,25 @@
+use super::Outcome;
+use crate::app::App;
+use crate::output::Shown;
+use crate::render;
+
+/// Explain why an item is held or free, and which command would change that
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure why issue:acme/web#42")]
+pub struct Args {
+    /// The item
+    #[arg(value_name = "KEY")]
+    key: String,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let key = app.key(&args.key)?;
+    let mut opened = app.open()?;
+    let answer = opened.service().why(&key)?;
+    let text = render::why(&answer.value);
+    Ok(Shown::new("claim", &answer.value.claim, text)
+        .with("why", &answer.value.why)
+        .told(&answer))
+}

@@ -1,0 +1,223 @@
+//! One connection to a database file: how it is opened and tuned, and what its errors mean.
+//!
+//! Owns every pragma. Opening is the hot path of a hook, so what persists in the file (WAL mode) is
+//! never set again, and what SQLite takes by a call rather than a statement is set that way.
+//!
+//! Checkpoints happen only at commits: when the log has 128 pages for a write, and when it has 240 for a
+//! heartbeat, so that a heartbeat rarely pays for one. Closing never checkpoints.
+//!
+//! *Crash*: the next opener replays the log, which is short. *Clock jump*: no clock is read here.
+//! *Older version*: nothing here depends on the schema.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+use tenure_core::store::StoreError;
+
+/// How long a statement waits for another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Statements kept prepared: more than the trait has, so that a long-lived store parses each once.
+const CACHED_STATEMENTS: usize = 64;
+
+/// How much of a commit must survive a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// All of it.
+    Full,
+    /// Its order only: the newest commits may be gone.
+    Order,
+}
+
+impl Durability {
+    fn pragmas(self) -> &'static str {
+        match self {
+            Durability::Full => "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 128",
+            Durability::Order => "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 240",
+        }
+    }
+}
+
+/// Opens a database file that exists, and never makes one.
+pub(super) fn open(file: &Path, store: &str) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let conn =
+        Connection::open_with_flags(file, flags).map_err(|error| classify(store, None, &error))?;
+    Ok(conn)
+}
+
+/// Opens a database that lives as long as the connection.
+pub(super) fn open_in_memory(store: &str) -> Result<Connection, StoreError> {
+    Connection::open_in_memory().map_err(|error| classify(store, None, &error))
+}
+
+/// Sets what every connection to a store needs, whatever it is used for.
+pub(super) fn configure(conn: &Connection, store: &str) -> Result<(), StoreError> {
+    let set = || -> rusqlite::Result<()> {
+        conn.busy_timeout(BUSY_TIMEOUT)?;
+        conn.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        conn.execute_batch(
+            "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; \
+             PRAGMA journal_size_limit = 1048576",
+        )
+    };
+    set().map_err(|error| classify(store, Some(conn), &error))
+}
+
+/// Sets how durable the next commits are.
+pub(super) fn set_durability(
+    conn: &Connection,
+    store: &str,
+    durability: Durability,
+) -> Result<(), StoreError> {
+    conn.execute_batch(durability.pragmas())
+        .map_err(|error| classify(store, Some(conn), &error))
+}
+
+/// Says what an error of SQLite means to whoever uses the store.
+///
+/// With a connection, a report of corruption is completed by what a quick check finds.
+pub(super) fn classify(
+    store: &str,
+    conn: Option<&Connection>,
+    error: &rusqlite::Error,
+) -> StoreError {
+    let store = store.to_owned();
+    let rusqlite::Error::SqliteFailure(cause, message) = error else {
+        let why = error.to_string();
+        return StoreError::Unavailable { store, why };
+    };
+    match cause.code {
+        ErrorCode::DatabaseBusy
+        | ErrorCode::DatabaseLocked
+        | ErrorCode::FileLockingProtocolFailed => StoreError::Busy { store },
+        ErrorCode::DiskFull => StoreError::Full { store },
+        // The shared memory of the log could not grow.
+        _ if cause.extended_code == ffi::SQLITE_IOERR_SHMSIZE => StoreError::Full { store },
+        ErrorCode::NotADatabase => StoreError::Damaged {
+            store,
+            why: "it is not a SQLite database".to_owned(),
+        },
+        ErrorCode::DatabaseCorrupt => StoreError::Damaged {
+            store,
+            why: describe_corruption(conn, cause, message.as_deref()),
+        },
+        _ if is_taken(cause.extended_code) => StoreError::Conflict,
+        _ => StoreError::Unavailable {
+            store,
+            why: describe(cause, message.as_deref()),
+        },
+    }
+}
+
+fn is_taken(extended_code: i32) -> bool {
+    matches!(
+        extended_code,
+        ffi::SQLITE_CONSTRAINT_UNIQUE
+            | ffi::SQLITE_CONSTRAINT_PRIMARYKEY
+            | ffi::SQLITE_CONSTRAINT_ROWID
+    )
+}
+
+/// SQLite's sentence, its name for the exact code, and the code itself.
+fn describe(cause: &ffi::Error, message: Option<&str>) -> String {
+    let code = cause.extended_code;
+    let name = ffi::code_to_str(code);
+    match message {
+        Some(message) if message != name => format!("{message} ({name}, SQLite code {code})"),
+        _ => format!("{name} (SQLite code {code})"),
+    }
+}
+
+fn describe_corruption(
+    conn: Option<&Connection>,
+    cause: &ffi::Error,
+    message: Option<&str>,
+) -> String {
+    let said = describe(cause, message);
+    let check = |conn: &Connection| {
+        conn.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))
+    };
+    match conn.map(check) {
+        Some(Ok(finding)) if finding != "ok" => {
+            format!("{said}; quick_check: {}", finding.replace('\n', " "))
+        }
+        _ => said,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meaning(code: i32) -> StoreError {
+        let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        classify("/s/tenure.db", None, &error)
+    }
+
+    #[test]
+    fn every_error_has_one_meaning_and_names_the_store() {
+        let store = || "/s/tenure.db".to_owned();
+        for busy in [ffi::SQLITE_BUSY, ffi::SQLITE_LOCKED, ffi::SQLITE_PROTOCOL] {
+            assert_eq!(meaning(busy), StoreError::Busy { store: store() });
+        }
+        for full in [ffi::SQLITE_FULL, ffi::SQLITE_IOERR_SHMSIZE] {
+            assert_eq!(meaning(full), StoreError::Full { store: store() });
+        }
+        for damaged in [ffi::SQLITE_CORRUPT, ffi::SQLITE_NOTADB] {
+            assert!(
+                matches!(meaning(damaged), StoreError::Damaged { store: s, .. } if s == store())
+            );
+        }
+        for shut in [
+            ffi::SQLITE_READONLY,
+            ffi::SQLITE_CANTOPEN,
+            ffi::SQLITE_IOERR_FSYNC,
+            ffi::SQLITE_PERM,
+            ffi::SQLITE_CONSTRAINT_FOREIGNKEY,
+        ] {
+            assert!(
+                matches!(meaning(shut), StoreError::Unavailable { store: s, .. } if s == store())
+            );
+        }
+        for taken in [
+            ffi::SQLITE_CONSTRAINT_UNIQUE,
+            ffi::SQLITE_CONSTRAINT_PRIMARYKEY,
+        ] {
+            assert_eq!(meaning(taken), StoreError::Conflict);
+        }
+    }
+
+    #[test]
+    fn a_connection_has_every_setting_that_is_promised() {
+        let conn = open_in_memory("m").unwrap();
+        configure(&conn, "m").unwrap();
+        let pragma = |name: &str| -> i64 {
+            conn.pragma_query_value(None, name, |row| row.get(0))
+                .unwrap()
+        };
+        assert_eq!(pragma("foreign_keys"), 1);
+        assert_eq!(pragma("trusted_schema"), 0);
+        assert_eq!(pragma("cell_size_check"), 1);
+        assert_eq!(pragma("temp_store"), 2);
+        assert_eq!(pragma("busy_timeout"), 10_000);
+        set_durability(&conn, "m", Durability::Full).unwrap();
+        assert_eq!(
+            (pragma("synchronous"), pragma("wal_autocheckpoint")),
+            (2, 128)
+        );
+        set_durability(&conn, "m", Durability::Order).unwrap();
+        assert_eq!(
+            (pragma("synchronous"), pragma("wal_autocheckpoint")),
+            (1, 240)
+        );
+    }
+}

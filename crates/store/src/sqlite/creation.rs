@@ -1,0 +1,149 @@
+//! Making a store, once, whoever comes first.
+//!
+//! A database appears under its name only when it is complete: it is built in a file of its own beside
+//! it, brought to the disk, and renamed, all under a kernel lock on `NAME.init`. So a database of zero
+//! bytes, or without its tables, is always damage and never a beginning. The same lock keeps two
+//! migrations apart.
+//!
+//! *Crash*: a half-built `NAME.new` stays and is replaced by the next creator, which holds the lock; the
+//! lock itself goes with its process. *Clock jump*: no clock is read. *Older version*: whoever creates
+//! makes the newest schema that it knows.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use fs_err::os::unix::fs::OpenOptionsExt;
+use tenure_core::store::StoreError;
+
+use super::connection;
+use super::header::log_of;
+use super::migrations::{self, MIGRATIONS};
+
+/// Keeps other creating and migrating processes out until it is dropped.
+#[derive(Debug)]
+pub(super) struct InitLock(
+    #[expect(dead_code, reason = "the lock is held by being open")] fs_err::File,
+);
+
+impl InitLock {
+    /// Waits for the lock of the database at `file`.
+    pub(super) fn acquire(file: &Path, store: &str) -> Result<Self, StoreError> {
+        let path = beside(file, ".init");
+        Self::wait(&path).map_err(|error| io_error(store, &error))
+    }
+
+    fn wait(path: &Path) -> io::Result<Self> {
+        loop {
+            let file = fs_err::OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .mode(0o600)
+                .open(path)?;
+            file.lock()?;
+            // Somebody may have removed the file while we waited: then others lock another one.
+            let locked = file.metadata()?;
+            match fs_err::symlink_metadata(path) {
+                Ok(there) if (there.dev(), there.ino()) == (locked.dev(), locked.ino()) => {
+                    return Ok(Self(file));
+                }
+                Ok(there) if there.is_symlink() => {
+                    let why = format!("{} is a symbolic link", path.display());
+                    return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Makes the database at `file` unless somebody else has by now.
+pub(super) fn create(file: &Path, store: &str) -> Result<(), StoreError> {
+    let _lock = InitLock::acquire(file, store)?;
+    match fs_err::symlink_metadata(file) {
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(io_error(store, &error)),
+    }
+    let log = log_of(file);
+    if fs_err::symlink_metadata(&log).is_ok_and(|meta| meta.len() > 0) {
+        return Err(StoreError::Damaged {
+            store: store.to_owned(),
+            why: format!(
+                "the database is gone, but its log {} is still there",
+                log.display()
+            ),
+        });
+    }
+    let new = beside(file, ".new");
+    remove_leftovers(&new).map_err(|error| io_error(store, &error))?;
+    build(&new, store)?;
+    put_in_place(&new, file).map_err(|error| io_error(store, &error))
+}
+
+/// Builds a complete database in `new`, which nobody else looks at.
+fn build(new: &Path, store: &str) -> Result<(), StoreError> {
+    fs_err::OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(0o600)
+        .open(new)
+        .map_err(|error| io_error(store, &error))?;
+    let conn = connection::open(new, store)?;
+    let sql = |error: &rusqlite::Error| connection::classify(store, None, error);
+    // Until it is renamed a crash costs nothing; it is brought to the disk as a whole.
+    conn.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")
+        .map_err(|error| sql(&error))?;
+    migrations::build(&conn, store, MIGRATIONS)?;
+    let mode: String = conn
+        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+        .map_err(|error| sql(&error))?;
+    if mode != "wal" {
+        return Err(StoreError::Unavailable {
+            store: store.to_owned(),
+            why: "its file system cannot share memory between processes, which the log needs"
+                .to_owned(),
+        });
+    }
+    conn.close().map_err(|(_, error)| sql(&error))
+}
+
+fn put_in_place(new: &Path, file: &Path) -> io::Result<()> {
+    fs_err::File::open(new)?.sync_all()?;
+    fs_err::rename(new, file)?;
+    match file.parent() {
+        Some(dir) => fs_err::File::open(dir)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+fn remove_leftovers(new: &Path) -> io::Result<()> {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        match fs_err::remove_file(beside(new, suffix)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn beside(file: &Path, suffix: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Says what an error of the file system means to whoever uses the store.
+pub(super) fn io_error(store: &str, error: &io::Error) -> StoreError {
+    let store = store.to_owned();
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { store },
+        _ => StoreError::Unavailable {
+            store,
+            why: error.to_string(),
+        },
+    }
+}

@@ -1,0 +1,39 @@
+//! Doubts in rows: which holders a caller in a sandbox could not see, for its agent to look at.
+
+use rusqlite::params;
+use tenure_core::id::{Life, SessionId, SessionToken};
+use tenure_core::store::StoreError;
+
+use super::tx::SqliteTx;
+
+pub(super) const OF: &str =
+    "SELECT holder, life FROM doubts WHERE asker = ?1 ORDER BY holder, life";
+
+pub(super) fn add(
+    tx: &SqliteTx<'_>,
+    asker: SessionId,
+    holder: SessionToken,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO doubts (asker, holder, life) VALUES (?1, ?2, ?3) \
+         ON CONFLICT (asker, holder, life) DO NOTHING";
+    let row = params![asker.to_string(), holder.id.to_string(), holder.life.0];
+    tx.run(sql, row).map(|_| ())
+}
+
+pub(super) fn any(tx: &SqliteTx<'_>, asker: SessionId) -> Result<bool, StoreError> {
+    let found = tx.first("doubts", OF, [asker.to_string()], |_| Ok(()))?;
+    Ok(found.is_some())
+}
+
+pub(super) fn take(tx: &SqliteTx<'_>, asker: SessionId) -> Result<Vec<SessionToken>, StoreError> {
+    let taken = tx.all("doubts", OF, [asker.to_string()], |cells| {
+        Ok(SessionToken {
+            id: cells.parsed(SessionId::parse)?,
+            life: Life(cells.number()?),
+        })
+    })?;
+    if !taken.is_empty() {
+        tx.run("DELETE FROM doubts WHERE asker = ?1", [asker.to_string()])?;
+    }
+    Ok(taken)
+}

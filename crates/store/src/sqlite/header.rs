@@ -1,0 +1,191 @@
+//! The first bytes of a database file, read before SQLite may touch it.
+//!
+//! SQLite takes a file of zero bytes for a new database and deletes the log beside it, and it reads a
+//! file whose header names another journal mode in that mode. So the header is compared with what we
+//! write before SQLite opens anything: a file that is not ours is refused with every byte in place.
+//!
+//! A kernel lock of SQLite is lost when its process closes *any* descriptor of the file. Therefore the
+//! header is read only while this process has no connection to the file, which [`Opened`] counts.
+//!
+//! *Crash*: nothing is written here. *Clock jump*: no clock is read. *Older version*: only what every
+//! version writes is compared; the schema number is left to the migrations, since its newest value may
+//! still be in the log.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tenure_core::store::StoreError;
+
+/// What our databases carry in their header: "tenu".
+pub(super) const APPLICATION_ID: i32 = 0x7465_6e75;
+
+/// How long SQLite's header is.
+const HEADER_BYTES: usize = 100;
+/// What the log spends on each page besides the page.
+const FRAME_HEADER_BYTES: u64 = 24;
+
+/// A file, whatever its name.
+type Inode = (u64, u64);
+
+/// How many connections this process has to each file.
+static OPEN: Mutex<BTreeMap<Inode, usize>> = Mutex::new(BTreeMap::new());
+
+fn open_files() -> MutexGuard<'static, BTreeMap<Inode, usize>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Stands for one connection of this process to a file whose header is in order.
+#[derive(Debug)]
+pub(super) struct Opened(Inode);
+
+impl Opened {
+    /// Checks a file and counts a connection to it; dropped when that is closed.
+    pub(super) fn check(file: &Path, store: &str) -> Result<Self, StoreError> {
+        let inode = inode_of_regular(file, store)?;
+        let mut open = open_files();
+        if !open.contains_key(&inode) {
+            check_header(file, store)?;
+        }
+        *open.entry(inode).or_insert(0) += 1;
+        Ok(Self(inode))
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let mut open = open_files();
+        if let Some(count) = open.get_mut(&self.0) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.0);
+            }
+        }
+    }
+}
+
+/// The name of the log beside a database.
+pub(super) fn log_of(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push("-wal");
+    PathBuf::from(name)
+}
+
+fn inode_of_regular(file: &Path, store: &str) -> Result<Inode, StoreError> {
+    use std::os::unix::fs::MetadataExt;
+    let refuse = |why: String| StoreError::Unavailable {
+        store: store.to_owned(),
+        why,
+    };
+    let meta = fs_err::symlink_metadata(file).map_err(|error| refuse(error.to_string()))?;
+    if meta.is_symlink() {
+        return Err(refuse(
+            "it is a symbolic link, which is not followed".to_owned(),
+        ));
+    }
+    if !meta.is_file() {
+        return Err(refuse("it is not a regular file".to_owned()));
+    }
+    Ok((meta.dev(), meta.ino()))
+}
+
+fn check_header(file: &Path, store: &str) -> Result<(), StoreError> {
+    let io = |error: std::io::Error| StoreError::Unavailable {
+        store: store.to_owned(),
+        why: error.to_string(),
+    };
+    let mut open = fs_err::File::open(file).map_err(io)?;
+    let mut header = Vec::with_capacity(HEADER_BYTES);
+    (&mut open)
+        .take(HEADER_BYTES as u64)
+        .read_to_end(&mut header)
+        .map_err(io)?;
+    // The log before the file: a page that the file lacks now was in the log before.
+    let log = fs_err::metadata(log_of(file)).map_or(0, |meta| meta.len());
+    let length = open.metadata().map_err(io)?.len();
+    judge(&header, length, log).map_err(|why| StoreError::Damaged {
+        store: store.to_owned(),
+        why,
+    })
+}
+
+/// Compares a header with what we write.
+///
+/// A database may be shorter than its header says while a checkpoint runs, or after one was killed:
+/// the missing pages are then in the log, so there are never more of them than the log has room for.
+fn judge(header: &[u8], length: u64, log: u64) -> Result<(), String> {
+    if length == 0 {
+        return Err("it is empty".to_owned());
+    }
+    if header.get(..16) != Some(b"SQLite format 3\0") {
+        return Err("it is not a SQLite database".to_owned());
+    }
+    if header.len() < HEADER_BYTES {
+        return Err(format!("it ends within its header, after {length} bytes"));
+    }
+    let short = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let long = |at: usize| {
+        u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
+    let application = long(68).cast_signed();
+    if application != APPLICATION_ID {
+        return Err(format!(
+            "its application id is {application:#010x}, not {APPLICATION_ID:#010x}: another program wrote it"
+        ));
+    }
+    // Journal modes, bytes kept free on each page, and the three fractions that SQLite fixes.
+    let fixed = [2, 2, 0, 64, 32, 32];
+    let page = u64::from(short(16));
+    let well_formed = page.is_power_of_two()
+        && page >= 512
+        && header[18..24] == fixed
+        && long(44) == 4
+        && long(56) == 1
+        && header[72..92].iter().all(|byte| *byte == 0);
+    if !well_formed {
+        return Err("its header is not one that tenure writes".to_owned());
+    }
+    let said = u64::from(long(28)) * page;
+    let in_log = log / (page + FRAME_HEADER_BYTES) * page;
+    if length.saturating_add(in_log) < said {
+        return Err(format!("it is cut off: {length} bytes of {said}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> Vec<u8> {
+        let mut bytes = vec![0; HEADER_BYTES];
+        bytes[..16].copy_from_slice(b"SQLite format 3\0");
+        bytes[16..24].copy_from_slice(&[0x10, 0, 2, 2, 0, 64, 32, 32]);
+        bytes[31] = 10;
+        bytes[47] = 4;
+        bytes[59] = 1;
+        bytes[68..72].copy_from_slice(&APPLICATION_ID.to_be_bytes());
+        bytes
+    }
+
+    #[test]
+    fn what_the_log_may_hold_is_not_missing() {
+        assert_eq!(judge(&header(), 40_960, 0), Ok(()));
+        assert!(judge(&header(), 36_864, 0).unwrap_err().contains("cut off"));
+        assert_eq!(judge(&header(), 36_864, 32 + 4_120), Ok(()));
+        assert!(judge(&header(), 32_768, 32 + 4_120).is_err());
+    }
+
+    #[test]
+    fn every_flip_of_a_fixed_bit_is_seen() {
+        let fixed = (0..24).chain(44..48).chain(56..60).chain(68..92);
+        for at in fixed {
+            for bit in 0..8 {
+                let mut flipped = header();
+                flipped[at] ^= 1 << bit;
+                assert!(judge(&flipped, 40_960, 0).is_err(), "byte {at}, bit {bit}");
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! A session's small values in rows. How many and how long they may be is core's to say.
+
+use std::collections::BTreeMap;
+
+use rusqlite::params;
+use tenure_core::id::SessionId;
+use tenure_core::session::MetaKey;
+use tenure_core::store::StoreError;
+
+use super::tx::SqliteTx;
+
+pub(super) const OF: &str = "SELECT key, value FROM metadata WHERE session = ?1";
+
+pub(super) fn get(
+    tx: &SqliteTx<'_>,
+    session: SessionId,
+) -> Result<BTreeMap<MetaKey, String>, StoreError> {
+    let pairs = tx.all("metadata", OF, [session.to_string()], |cells| {
+        Ok((cells.parsed(MetaKey::parse)?, cells.text()?))
+    })?;
+    Ok(pairs.into_iter().collect())
+}
+
+pub(super) fn set(
+    tx: &SqliteTx<'_>,
+    session: SessionId,
+    key: &MetaKey,
+    value: Option<&str>,
+) -> Result<(), StoreError> {
+    let session = session.to_string();
+    let changed = match value {
+        Some(value) => tx.run(
+            "INSERT INTO metadata (session, key, value) VALUES (?1, ?2, ?3) \
+             ON CONFLICT (session, key) DO UPDATE SET value = excluded.value",
+            params![session, key.as_str(), value],
+        ),
+        None => tx.run(
+            "DELETE FROM metadata WHERE session = ?1 AND key = ?2",
+            params![session, key.as_str()],
+        ),
+    };
+    changed.map(|_| ())
+}

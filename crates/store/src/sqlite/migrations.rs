@@ -1,0 +1,230 @@
+//! The schema and how it grows.
+//!
+//! Each migration is a numbered file that only adds; it runs in one exclusive transaction together with
+//! the rows of `meta` that describe the result: `schema` (its number, which must agree with SQLite's
+//! `user_version`), `min_writer` (the oldest schema whose binaries may still write) and `needs` (the
+//! tenure that can write it). `store_id` names the store for ever.
+//!
+//! *Crash*: a migration happens wholly or not at all. *Clock jump*: no clock is read. *Older version*: a
+//! store with a newer schema is used as long as `min_writer` allows it, else refused with every byte in
+//! place; this is looked at again in every write transaction, since another process may migrate while
+//! this one runs.
+
+use rusqlite::{Connection, OptionalExtension};
+use tenure_core::store::StoreError;
+
+use super::connection::classify;
+
+/// One step of the schema.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Migration {
+    /// Its number; the first is 1, with no gaps.
+    pub(super) number: u32,
+    /// What it adds.
+    pub(super) sql: &'static str,
+    /// The oldest schema whose binaries may still write after it.
+    pub(super) min_writer: u32,
+    /// The oldest tenure that may still write after it.
+    pub(super) needs: &'static str,
+}
+
+/// All steps, in order.
+pub(super) const MIGRATIONS: &[Migration] = &[Migration {
+    number: 1,
+    sql: include_str!("schema/0001.sql"),
+    min_writer: 1,
+    needs: "0.1.0",
+}];
+
+/// What a store's schema lets us do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// Use it.
+    Ready,
+    /// Migrate it first.
+    Behind,
+}
+
+/// Compares a store's schema with the steps that we know.
+pub(super) fn fit(conn: &Connection, store: &str, known: &[Migration]) -> Result<Fit, StoreError> {
+    let sql = |error: rusqlite::Error| classify(store, Some(conn), &error);
+    let damaged = |why: String| StoreError::Damaged {
+        store: store.to_owned(),
+        why,
+    };
+    let newest = known.last().map_or(0, |step| step.number);
+    let found: i64 = conn
+        .prepare_cached("PRAGMA user_version")
+        .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+        .map_err(sql)?;
+    let found =
+        u32::try_from(found).map_err(|_| damaged(format!("its schema number is {found}")))?;
+    if found == newest {
+        return Ok(Fit::Ready);
+    }
+    let meta = |name: &str| -> Result<String, StoreError> {
+        if found == 0 {
+            return Err(damaged("its schema number is gone".to_owned()));
+        }
+        conn.query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| {
+            row.get(0)
+        })
+        .optional()
+        .map_err(sql)?
+        .ok_or_else(|| damaged(format!("table meta has no {name}")))
+    };
+    let schema = meta("schema")?;
+    if schema != found.to_string() {
+        return Err(damaged(format!(
+            "its header says schema {found}, its table meta {schema:?}"
+        )));
+    }
+    if found < newest {
+        return Ok(Fit::Behind);
+    }
+    let min_writer = meta("min_writer")?;
+    let min_writer: u32 = min_writer
+        .parse()
+        .map_err(|_| damaged(format!("table meta has min_writer {min_writer:?}")))?;
+    if min_writer <= newest {
+        return Ok(Fit::Ready);
+    }
+    Err(StoreError::TooNew {
+        store: store.to_owned(),
+        found,
+        known: newest,
+        needs: meta("needs")?,
+    })
+}
+
+/// Makes the first schema and all that follow in an empty database, and marks it as ours.
+pub(super) fn build(conn: &Connection, store: &str, known: &[Migration]) -> Result<(), StoreError> {
+    for step in known {
+        apply(conn, step).map_err(|error| classify(store, Some(conn), &error))?;
+    }
+    let own = format!(
+        "PRAGMA application_id = {}; \
+         INSERT INTO meta (name, value) VALUES ('store_id', lower(hex(randomblob(16))))",
+        super::header::APPLICATION_ID
+    );
+    conn.execute_batch(&own)
+        .map_err(|error| classify(store, Some(conn), &error))
+}
+
+/// Brings a store up to the newest schema; the caller keeps other migrating processes out.
+pub(super) fn migrate(
+    conn: &Connection,
+    store: &str,
+    known: &[Migration],
+) -> Result<(), StoreError> {
+    for step in known {
+        // Read anew before each step: whoever had the lock before us may have done it.
+        let found: u32 = conn
+            .query_row("PRAGMA user_version", [], |row| row.get(0))
+            .map_err(|error| classify(store, Some(conn), &error))?;
+        if step.number > found {
+            apply(conn, step).map_err(|error| classify(store, Some(conn), &error))?;
+        }
+    }
+    Ok(())
+}
+
+fn apply(conn: &Connection, step: &Migration) -> rusqlite::Result<()> {
+    let tx = rusqlite::Transaction::new_unchecked(conn, rusqlite::TransactionBehavior::Exclusive)?;
+    tx.execute_batch(step.sql)?;
+    for (name, value) in [
+        ("schema", step.number.to_string()),
+        ("min_writer", step.min_writer.to_string()),
+        ("needs", step.needs.to_owned()),
+    ] {
+        tx.execute(
+            "INSERT INTO meta (name, value) VALUES (?1, ?2) \
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            [name, &value],
+        )?;
+    }
+    tx.execute_batch(&format!("PRAGMA user_version = {}", step.number))?;
+    tx.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Migration = Migration {
+        number: 2,
+        sql: "CREATE TABLE more (x TEXT) STRICT",
+        min_writer: 1,
+        needs: "0.1.0",
+    };
+    const THIRD: Migration = Migration {
+        number: 3,
+        sql: "CREATE TABLE most (x TEXT) STRICT",
+        min_writer: 3,
+        needs: "0.3.0",
+    };
+
+    fn at(steps: &[Migration]) -> Connection {
+        let conn = Connection::open_in_memory().unwrap();
+        build(&conn, "s", steps).unwrap();
+        conn
+    }
+
+    #[test]
+    fn migrations_are_numbered_without_gaps() {
+        for (index, step) in MIGRATIONS.iter().enumerate() {
+            assert_eq!(usize::try_from(step.number).unwrap(), index + 1);
+            assert!(step.min_writer <= step.number);
+        }
+    }
+
+    #[test]
+    fn a_store_that_is_behind_is_migrated_and_migrating_again_changes_nothing() {
+        let steps = [MIGRATIONS[0], SECOND, THIRD];
+        let conn = at(&steps[..1]);
+        assert_eq!(fit(&conn, "s", &steps), Ok(Fit::Behind));
+        migrate(&conn, "s", &steps).unwrap();
+        migrate(&conn, "s", &steps).unwrap();
+        assert_eq!(fit(&conn, "s", &steps), Ok(Fit::Ready));
+    }
+
+    #[test]
+    fn a_newer_store_is_used_while_it_lets_us_write() {
+        let steps = [MIGRATIONS[0], SECOND, THIRD];
+        assert_eq!(fit(&at(&steps[..2]), "s", &steps[..1]), Ok(Fit::Ready));
+        let refused = fit(&at(&steps), "s", &steps[..2]);
+        let expected = StoreError::TooNew {
+            store: "s".into(),
+            found: 3,
+            known: 2,
+            needs: "0.3.0".into(),
+        };
+        assert_eq!(refused, Err(expected));
+    }
+
+    #[test]
+    fn a_schema_number_that_meta_does_not_confirm_is_damage() {
+        let conn = at(&MIGRATIONS[..1]);
+        for wrong in [0, 5] {
+            conn.execute_batch(&format!("PRAGMA user_version = {wrong}"))
+                .unwrap();
+            let answer = fit(&conn, "s", &MIGRATIONS[..1]);
+            assert!(
+                matches!(answer, Err(StoreError::Damaged { .. })),
+                "{answer:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_migration_that_fails_leaves_nothing() {
+        let broken = Migration {
+            sql: "CREATE TABLE more (x TEXT) STRICT; CREATE TABLE more (x TEXT) STRICT",
+            ..SECOND
+        };
+        let conn = at(&MIGRATIONS[..1]);
+        assert!(migrate(&conn, "s", &[MIGRATIONS[0], broken]).is_err());
+        assert_eq!(fit(&conn, "s", &MIGRATIONS[..1]), Ok(Fit::Ready));
+        assert!(conn.prepare("SELECT * FROM more").is_err());
+    }
+}

@@ -1,0 +1,95 @@
+//! Conversations in rows: one owner each, and whoever visits.
+//!
+//! A visitor that becomes the owner visits no more: its visit stays on record and is not shown.
+//! *Crash*: an owner changes wholly or not at all. *Clock jump*: times order a lineage for people only.
+
+use rusqlite::params;
+use tenure_core::id::{AgentName, NativeId, SessionId};
+use tenure_core::store::{LineageEntry, StoreError};
+use tenure_core::time::Timestamp;
+
+use super::tx::SqliteTx;
+
+pub(super) const OWNER: &str = "SELECT owner FROM natives WHERE agent = ?1 AND native_id = ?2";
+
+pub(super) const VISITORS: &str = "SELECT visitor FROM visits \
+     WHERE agent = ?1 AND native_id = ?2 AND NOT EXISTS (SELECT 1 FROM natives \
+     WHERE natives.agent = ?1 AND natives.native_id = ?2 AND natives.owner = visits.visitor) \
+     ORDER BY at, visitor";
+
+pub(super) const LINEAGE: &str = "SELECT native_id, 1 AS owned, at FROM natives WHERE owner = ?1 \
+     UNION ALL \
+     SELECT native_id, 0 AS owned, at FROM visits WHERE visitor = ?1 \
+     AND NOT EXISTS (SELECT 1 FROM natives WHERE natives.agent = visits.agent \
+     AND natives.native_id = visits.native_id AND natives.owner = ?1) \
+     ORDER BY 3, 1";
+
+pub(super) fn owner(
+    tx: &SqliteTx<'_>,
+    agent: &AgentName,
+    native_id: &NativeId,
+) -> Result<Option<SessionId>, StoreError> {
+    tx.first(
+        "natives",
+        OWNER,
+        [agent.as_str(), native_id.as_str()],
+        |cells| cells.parsed(SessionId::parse),
+    )
+}
+
+pub(super) fn set_owner(
+    tx: &SqliteTx<'_>,
+    agent: &AgentName,
+    native_id: &NativeId,
+    owner: SessionId,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO natives (agent, native_id, owner, at) VALUES (?1, ?2, ?3, ?4) \
+         ON CONFLICT (agent, native_id) DO UPDATE SET owner = excluded.owner, at = excluded.at";
+    let row = params![agent.as_str(), native_id.as_str(), owner.to_string(), at.0];
+    tx.run(sql, row).map(|_| ())
+}
+
+pub(super) fn visitors(
+    tx: &SqliteTx<'_>,
+    agent: &AgentName,
+    native_id: &NativeId,
+) -> Result<Vec<SessionId>, StoreError> {
+    tx.all(
+        "visits",
+        VISITORS,
+        [agent.as_str(), native_id.as_str()],
+        |cells| cells.parsed(SessionId::parse),
+    )
+}
+
+pub(super) fn add_visit(
+    tx: &SqliteTx<'_>,
+    agent: &AgentName,
+    native_id: &NativeId,
+    visitor: SessionId,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO visits (agent, native_id, visitor, at) VALUES (?1, ?2, ?3, ?4) \
+         ON CONFLICT (agent, native_id, visitor) DO NOTHING";
+    let row = params![
+        agent.as_str(),
+        native_id.as_str(),
+        visitor.to_string(),
+        at.0
+    ];
+    tx.run(sql, row).map(|_| ())
+}
+
+pub(super) fn lineage(
+    tx: &SqliteTx<'_>,
+    session: SessionId,
+) -> Result<Vec<LineageEntry>, StoreError> {
+    tx.all("natives", LINEAGE, [session.to_string()], |cells| {
+        Ok(LineageEntry {
+            native_id: cells.parsed(NativeId::parse)?,
+            owned: cells.flag()?,
+            at: cells.time()?,
+        })
+    })
+}

@@ -1,0 +1,101 @@
+//! Processes in rows: the seven columns that tell one process from every other, and the lives.
+//!
+//! Every life of a session keeps its row for ever, so that a superseded process is recognised when it
+//! comes back. *Crash*: a life is recorded with the session that it belongs to, or not at all.
+
+use rusqlite::params;
+use tenure_core::id::{HostId, Life, SessionId, SessionToken};
+use tenure_core::process::{BootId, Process, StartTicks};
+use tenure_core::store::{ProcessPlace, StoreError};
+use tenure_core::time::Timestamp;
+
+use super::row::Cells;
+use super::tx::SqliteTx;
+
+pub(super) const LIVES_AT: &str = "SELECT session, life, host_id, boot_id, boot_private, pid_ns, \
+     pid, start_ticks, start_shifted FROM lives \
+     WHERE pid = ?1 AND boot_id = ?2 AND pid_ns = ?3 AND host_id = ?4 AND boot_private = ?5 \
+     ORDER BY at DESC, session DESC, life DESC";
+
+pub(super) fn lives_at(
+    tx: &SqliteTx<'_>,
+    place: ProcessPlace<'_>,
+) -> Result<Vec<(SessionToken, Process)>, StoreError> {
+    tx.all("lives", LIVES_AT, at_place(&place), |cells| {
+        let token = SessionToken {
+            id: cells.parsed(SessionId::parse)?,
+            life: Life(cells.number()?),
+        };
+        match read(cells)? {
+            Some(process) => Ok((token, process)),
+            None => Err(cells.broken("it has no process")),
+        }
+    })
+}
+
+pub(super) fn insert_life(
+    tx: &SqliteTx<'_>,
+    token: SessionToken,
+    process: &Process,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO lives (session, life, host_id, boot_id, boot_private, pid_ns, pid, \
+         start_ticks, start_shifted, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    tx.run(
+        sql,
+        params![
+            token.id.to_string(),
+            token.life.0,
+            process.host.as_str(),
+            process.boot.id,
+            process.boot.private,
+            process.pid_ns.cast_signed(),
+            process.pid,
+            process.start.ticks.cast_signed(),
+            process.start.shifted,
+            at.0,
+        ],
+    )?;
+    Ok(())
+}
+
+/// What the statements that look for a place are given, in their order.
+pub(super) fn at_place<'a>(place: &ProcessPlace<'a>) -> (u32, &'a str, i64, &'a str, bool) {
+    (
+        place.pid,
+        &place.boot.id,
+        place.pid_ns.cast_signed(),
+        place.host.as_str(),
+        place.boot.private,
+    )
+}
+
+/// Reads host, boot, its privacy, namespace, pid, start and its shift: all of them, or none.
+pub(super) fn read(cells: &mut Cells<'_>) -> Result<Option<Process>, StoreError> {
+    let host = cells.maybe_text()?;
+    let boot = cells.maybe_text()?;
+    let private: Option<i64> = cells.maybe_number()?;
+    let pid_ns: Option<i64> = cells.maybe_number()?;
+    let pid: Option<u32> = cells.maybe_number()?;
+    let ticks: Option<i64> = cells.maybe_number()?;
+    let shifted: Option<i64> = cells.maybe_number()?;
+    match (host, boot, private, pid_ns, pid, ticks, shifted) {
+        (None, None, None, None, None, None, None) => Ok(None),
+        (Some(host), Some(id), Some(private), Some(ns), Some(pid), Some(ticks), Some(shifted)) => {
+            Ok(Some(Process {
+                host: HostId::new(host),
+                boot: BootId {
+                    id,
+                    private: private != 0,
+                },
+                pid_ns: ns.cast_unsigned(),
+                pid,
+                start: StartTicks {
+                    ticks: ticks.cast_unsigned(),
+                    shifted: shifted != 0,
+                },
+            }))
+        }
+        _ => Err(cells.broken("its process is incomplete")),
+    }
+}

@@ -1,0 +1,134 @@
+//! Reading a row into values of core.
+//!
+//! Cells are read in the order of the statement's columns. A cell that does not hold what its column
+//! must hold is damage, reported with table, column and value: it is never skipped and never guessed.
+
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+use tenure_core::id::Malformed;
+use tenure_core::store::StoreError;
+use tenure_core::time::Timestamp;
+
+/// The cells of one row, read from left to right.
+pub(super) struct Cells<'a> {
+    row: &'a Row<'a>,
+    store: &'a str,
+    table: &'static str,
+    next: usize,
+}
+
+impl<'a> Cells<'a> {
+    pub(super) fn new(row: &'a Row<'a>, store: &'a str, table: &'static str) -> Self {
+        Self {
+            row,
+            store,
+            table,
+            next: 0,
+        }
+    }
+
+    /// A text of any form.
+    pub(super) fn text(&mut self) -> Result<String, StoreError> {
+        match self.maybe_text()? {
+            Some(text) => Ok(text),
+            None => Err(self.bad("nothing, where there must be a text")),
+        }
+    }
+
+    /// A text of any form, or nothing.
+    pub(super) fn maybe_text(&mut self) -> Result<Option<String>, StoreError> {
+        match self.take()? {
+            ValueRef::Null => Ok(None),
+            ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Ok(Some(text.to_owned())),
+                Err(_) => Err(self.bad("a text that is not UTF-8")),
+            },
+            other => Err(self.bad(&format!("{other:?}, where there must be a text"))),
+        }
+    }
+
+    /// A text that one of core's types reads.
+    pub(super) fn parsed<T>(
+        &mut self,
+        parse: impl Fn(&str) -> Result<T, Malformed>,
+    ) -> Result<T, StoreError> {
+        let text = self.text()?;
+        parse(&text).map_err(|error| self.bad(&error.to_string()))
+    }
+
+    /// A text that one of core's types reads, or nothing.
+    pub(super) fn maybe_parsed<T>(
+        &mut self,
+        parse: impl Fn(&str) -> Result<T, Malformed>,
+    ) -> Result<Option<T>, StoreError> {
+        let text = self.maybe_text()?;
+        text.map(|text| parse(&text).map_err(|error| self.bad(&error.to_string())))
+            .transpose()
+    }
+
+    /// A number of a type that may be narrower than the column.
+    pub(super) fn number<T: TryFrom<i64>>(&mut self) -> Result<T, StoreError> {
+        match self.maybe_number()? {
+            Some(number) => Ok(number),
+            None => Err(self.bad("nothing, where there must be a number")),
+        }
+    }
+
+    /// A number of a type that may be narrower than the column, or nothing.
+    pub(super) fn maybe_number<T: TryFrom<i64>>(&mut self) -> Result<Option<T>, StoreError> {
+        match self.take()? {
+            ValueRef::Null => Ok(None),
+            ValueRef::Integer(number) => match T::try_from(number) {
+                Ok(number) => Ok(Some(number)),
+                Err(_) => Err(self.bad(&format!("{number}, which is out of range"))),
+            },
+            other => Err(self.bad(&format!("{other:?}, where there must be a number"))),
+        }
+    }
+
+    /// A flag, kept as 0 or 1.
+    pub(super) fn flag(&mut self) -> Result<bool, StoreError> {
+        match self.number::<i64>()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(self.bad(&format!("{other}, where there must be 0 or 1"))),
+        }
+    }
+
+    /// A moment of the wall clock.
+    pub(super) fn time(&mut self) -> Result<Timestamp, StoreError> {
+        self.number().map(Timestamp)
+    }
+
+    /// A moment of the wall clock, or nothing.
+    pub(super) fn maybe_time(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.maybe_number()?.map(Timestamp))
+    }
+
+    /// The row contradicts itself.
+    pub(super) fn broken(&self, why: &str) -> StoreError {
+        StoreError::Damaged {
+            store: self.store.to_owned(),
+            why: format!("a row of table {}: {why}", self.table),
+        }
+    }
+
+    /// The cell that was read last holds something wrong.
+    pub(super) fn bad(&self, holds: &str) -> StoreError {
+        let column = self.next.checked_sub(1).and_then(|index| {
+            let name = self.row.as_ref().column_name(index);
+            name.ok().map(str::to_owned)
+        });
+        let column = column.unwrap_or_default();
+        StoreError::Damaged {
+            store: self.store.to_owned(),
+            why: format!("table {}, column {column} holds {holds}", self.table),
+        }
+    }
+
+    fn take(&mut self) -> Result<ValueRef<'a>, StoreError> {
+        let cell = self.row.get_ref(self.next);
+        self.next += 1;
+        cell.map_err(|error| self.bad(&error.to_string()))
+    }
+}

@@ -1,0 +1,299 @@
+//! Sessions in rows.
+//!
+//! A heartbeat ([`touch`]) writes one row and no index, and leaves the revision alone: it must never
+//! make somebody's compare-and-set fail. [`update`] writes indexes only where an indexed value changed.
+//!
+//! *Crash*: a row is replaced wholly or not at all. *Clock jump*: times are kept as they are given.
+//! *Older version*: an activity or a way of closing that is not known is damage, never a default.
+
+use rusqlite::types::Value;
+use rusqlite::{ToSql, params, params_from_iter};
+use tenure_core::id::{AgentName, Handle, Life, NativeId, SessionId, SessionToken};
+use tenure_core::session::{Activity, Closed, ClosedBy, Doing, Place, Session};
+use tenure_core::store::{ProcessPlace, SessionFilter, StoreError};
+use tenure_core::time::{Deadline, Era, Timestamp};
+
+use super::process;
+use super::row::Cells;
+use super::tx::{SqliteTx, limit_or_all};
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, handle, agent, native_id, fork_of, parent_id, parent_life, twin_of, title, \
+             dir, repo, branch, hosted, life, host_id, boot_id, boot_private, pid_ns, pid, \
+             start_ticks, start_shifted, activity, activity_since, started_at, seen_at, lease_era, \
+             lease_era_private, lease_at, closed_at, closed_by, closed_why, revision \
+             FROM sessions ",
+            $rest
+        )
+    };
+}
+
+pub(super) const BY_ID: &str = select!("WHERE id = ?1");
+pub(super) const BY_HANDLE: &str = select!("WHERE handle = ?1");
+pub(super) const AT_PLACE: &str = select!(
+    "WHERE pid = ?1 AND boot_id = ?2 AND pid_ns = ?3 AND host_id = ?4 AND boot_private = ?5 \
+     AND closed_at IS NULL ORDER BY started_at DESC, id DESC"
+);
+
+const INSERT: &str = "INSERT INTO sessions (id, handle, code, agent, native_id, fork_of, parent_id, \
+     parent_life, twin_of, title, dir, repo, branch, hosted, life, host_id, boot_id, boot_private, \
+     pid_ns, pid, start_ticks, start_shifted, activity, activity_since, started_at, seen_at, \
+     lease_era, lease_era_private, lease_at, closed_at, closed_by, closed_why, revision) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, \
+     ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)";
+
+/// Replaces a row whose indexed values stay as they are, so that no index is written.
+pub(super) const UPDATE_SAME_INDEX: &str = "UPDATE sessions SET agent = ?4, native_id = ?5, \
+     fork_of = ?6, twin_of = ?9, title = ?10, branch = ?13, life = ?15, start_shifted = ?22, \
+     activity = ?23, activity_since = ?24, seen_at = ?26, lease_era = ?27, \
+     lease_era_private = ?28, lease_at = ?29, closed_by = ?31, closed_why = ?32, \
+     revision = revision + 1 \
+     WHERE id = ?1 AND revision = ?33 AND handle = ?2 AND code = ?3 AND parent_id IS ?7 \
+     AND parent_life IS ?8 AND dir = ?11 AND repo IS ?12 AND hosted = ?14 AND host_id IS ?16 \
+     AND boot_id IS ?17 AND boot_private IS ?18 AND pid_ns IS ?19 AND pid IS ?20 \
+     AND start_ticks IS ?21 AND started_at = ?25 AND closed_at IS ?30";
+
+pub(super) const UPDATE: &str = "UPDATE sessions SET handle = ?2, code = ?3, agent = ?4, \
+     native_id = ?5, fork_of = ?6, parent_id = ?7, parent_life = ?8, twin_of = ?9, title = ?10, \
+     dir = ?11, repo = ?12, branch = ?13, hosted = ?14, life = ?15, host_id = ?16, boot_id = ?17, \
+     boot_private = ?18, pid_ns = ?19, pid = ?20, start_ticks = ?21, start_shifted = ?22, \
+     activity = ?23, activity_since = ?24, started_at = ?25, seen_at = ?26, lease_era = ?27, \
+     lease_era_private = ?28, lease_at = ?29, closed_at = ?30, closed_by = ?31, closed_why = ?32, \
+     revision = revision + 1 WHERE id = ?1 AND revision = ?33";
+
+pub(super) const TOUCH: &str = "UPDATE sessions SET seen_at = ?3, lease_era = ?4, \
+     lease_era_private = ?5, lease_at = ?6 WHERE id = ?1 AND life = ?2 AND closed_at IS NULL";
+
+/// Sessions whose handle, code or id begins with a text, open ones first.
+pub(super) const MATCH_PREFIX: &str = "SELECT id, handle FROM sessions \
+     WHERE (handle >= ?1 AND handle < ?2) OR (code >= ?1 AND code < ?2) OR (id >= ?1 AND id < ?2) \
+     ORDER BY closed_at IS NOT NULL, started_at DESC, id DESC LIMIT ?3";
+
+/// Open sessions that contain a text anywhere.
+pub(super) const MATCH_OPEN: &str = "SELECT id, handle FROM sessions \
+     WHERE closed_at IS NULL AND (instr(handle, ?1) > 0 OR instr(id, ?1) > 0) \
+     ORDER BY started_at DESC, id DESC LIMIT ?2";
+
+const MATCH_CLOSED: &str = "SELECT id, handle FROM sessions \
+     WHERE closed_at IS NOT NULL AND (instr(handle, ?1) > 0 OR instr(id, ?1) > 0) \
+     ORDER BY started_at DESC, id DESC LIMIT ?2";
+
+pub(super) fn get(tx: &SqliteTx<'_>, id: SessionId) -> Result<Option<Session>, StoreError> {
+    tx.first("sessions", BY_ID, [id.to_string()], read)
+}
+
+pub(super) fn by_handle(tx: &SqliteTx<'_>, handle: &str) -> Result<Option<Session>, StoreError> {
+    tx.first("sessions", BY_HANDLE, [handle], read)
+}
+
+pub(super) fn at(tx: &SqliteTx<'_>, place: ProcessPlace<'_>) -> Result<Vec<Session>, StoreError> {
+    tx.all("sessions", AT_PLACE, process::at_place(&place), read)
+}
+
+/// Looks in the indexes first; only a part that nothing begins with is looked for everywhere.
+pub(super) fn matching(
+    tx: &SqliteTx<'_>,
+    part: &str,
+    limit: usize,
+) -> Result<Vec<(SessionId, Handle)>, StoreError> {
+    let names = |cells: &mut Cells<'_>| -> Result<(SessionId, Handle), StoreError> {
+        Ok((
+            cells.parsed(SessionId::parse)?,
+            cells.parsed(Handle::parse)?,
+        ))
+    };
+    let wanted = i64::try_from(limit).unwrap_or(i64::MAX);
+    let range = params![part, after_prefix(part), wanted];
+    let mut found = tx.all("sessions", MATCH_PREFIX, range, names)?;
+    if found.is_empty() {
+        found = tx.all("sessions", MATCH_OPEN, params![part, wanted], names)?;
+        if found.len() < limit {
+            let left = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
+            found.extend(tx.all("sessions", MATCH_CLOSED, params![part, left], names)?);
+        }
+    }
+    Ok(found)
+}
+
+/// What comes after every text that begins with `prefix` and goes on with an assigned character.
+pub(super) fn after_prefix(prefix: &str) -> String {
+    format!("{prefix}\u{10FFFF}")
+}
+
+pub(super) fn list(tx: &SqliteTx<'_>, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
+    let (sql, values) = list_statement(filter);
+    tx.all("sessions", &sql, params_from_iter(values), read)
+}
+
+/// The statement for a filter, with its parameters.
+pub(super) fn list_statement(filter: &SessionFilter) -> (String, Vec<Value>) {
+    let mut sql = select!("WHERE TRUE").to_owned();
+    let mut values: Vec<Value> = Vec::new();
+    if !filter.closed_too {
+        sql.push_str(" AND closed_at IS NULL");
+    }
+    if let Some(repo) = &filter.repo {
+        sql.push_str(" AND repo = ?");
+        values.push(repo.clone().into());
+    }
+    if let Some(under) = &filter.under {
+        // '0' follows '/': the range holds exactly what lies below the directory.
+        let below = under.trim_end_matches('/');
+        sql.push_str(" AND (dir = ? OR (dir >= ? AND dir < ?))");
+        values.push(under.clone().into());
+        values.push(format!("{below}/").into());
+        values.push(format!("{below}0").into());
+    }
+    if let Some(parent) = &filter.parent {
+        sql.push_str(" AND parent_id = ? AND parent_life = ?");
+        values.push(parent.id.to_string().into());
+        values.push(i64::from(parent.life.0).into());
+    }
+    sql.push_str(" ORDER BY started_at DESC, id DESC LIMIT ?");
+    values.push(limit_or_all(filter.limit).into());
+    (sql, values)
+}
+
+pub(super) fn insert(tx: &SqliteTx<'_>, session: &Session) -> Result<(), StoreError> {
+    with_cells(tx, session, |cells| tx.run(INSERT, cells).map(|_| ()))
+}
+
+pub(super) fn update(tx: &SqliteTx<'_>, session: &Session) -> Result<(), StoreError> {
+    with_cells(tx, session, |cells| {
+        if tx.run(UPDATE_SAME_INDEX, cells)? == 1 || tx.run(UPDATE, cells)? == 1 {
+            return Ok(());
+        }
+        Err(StoreError::Conflict)
+    })
+}
+
+pub(super) fn touch(
+    tx: &SqliteTx<'_>,
+    token: SessionToken,
+    seen_at: Timestamp,
+    lease: &Deadline,
+) -> Result<bool, StoreError> {
+    let changed = tx.run(
+        TOUCH,
+        params![
+            token.id.to_string(),
+            token.life.0,
+            seen_at.0,
+            lease.era.id,
+            lease.era.private,
+            lease.at,
+        ],
+    )?;
+    Ok(changed == 1)
+}
+
+/// Gives a session's values to a statement, in the order of [`INSERT`].
+fn with_cells<T>(
+    tx: &SqliteTx<'_>,
+    session: &Session,
+    run: impl Fn(&[&dyn ToSql]) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let process = session.process.as_ref();
+    let code = session.handle.as_str().rsplit_once('-');
+    run(params![
+        session.id.to_string(),
+        session.handle.as_str(),
+        code.map_or("", |(_, code)| code),
+        session.agent.as_str(),
+        session.native_id.as_ref().map(NativeId::as_str),
+        session.fork_of.as_ref().map(NativeId::as_str),
+        session.parent.map(|parent| parent.id.to_string()),
+        session.parent.map(|parent| parent.life.0),
+        session.twin_of.map(|twin| twin.to_string()),
+        session.title,
+        session.place.dir,
+        session.place.repo,
+        session.place.branch,
+        session.hosted,
+        session.life.0,
+        process.map(|p| p.host.as_str()),
+        process.map(|p| p.boot.id.as_str()),
+        process.map(|p| p.boot.private),
+        process.map(|p| p.pid_ns.cast_signed()),
+        process.map(|p| p.pid),
+        process.map(|p| p.start.ticks.cast_signed()),
+        process.map(|p| p.start.shifted),
+        session.activity.map(|activity| activity.doing.as_str()),
+        session.activity.map(|activity| activity.since.0),
+        session.started_at.0,
+        session.seen_at.0,
+        session.lease.era.id,
+        session.lease.era.private,
+        session.lease.at,
+        session.closed.as_ref().map(|closed| closed.at.0),
+        session.closed.as_ref().map(|closed| closed.by.as_str()),
+        session.closed.as_ref().map(|closed| closed.why.as_str()),
+        tx.count("revision", session.revision)?,
+    ])
+}
+
+fn read(cells: &mut Cells<'_>) -> Result<Session, StoreError> {
+    Ok(Session {
+        id: cells.parsed(SessionId::parse)?,
+        handle: cells.parsed(Handle::parse)?,
+        agent: cells.parsed(AgentName::parse)?,
+        native_id: cells.maybe_parsed(NativeId::parse)?,
+        fork_of: cells.maybe_parsed(NativeId::parse)?,
+        parent: read_parent(cells)?,
+        twin_of: cells.maybe_parsed(SessionId::parse)?,
+        title: cells.maybe_text()?,
+        place: Place {
+            dir: cells.text()?,
+            repo: cells.maybe_text()?,
+            branch: cells.maybe_text()?,
+        },
+        hosted: cells.flag()?,
+        life: Life(cells.number()?),
+        process: process::read(cells)?,
+        activity: read_activity(cells)?,
+        started_at: cells.time()?,
+        seen_at: cells.time()?,
+        lease: Deadline {
+            era: Era {
+                id: cells.text()?,
+                private: cells.flag()?,
+            },
+            at: cells.number()?,
+        },
+        closed: read_closed(cells)?,
+        revision: cells.number()?,
+    })
+}
+
+fn read_parent(cells: &mut Cells<'_>) -> Result<Option<SessionToken>, StoreError> {
+    let id = cells.maybe_parsed(SessionId::parse)?;
+    let life = cells.maybe_number()?.map(Life);
+    match (id, life) {
+        (None, None) => Ok(None),
+        (Some(id), Some(life)) => Ok(Some(SessionToken { id, life })),
+        _ => Err(cells.broken("its parent is incomplete")),
+    }
+}
+
+fn read_activity(cells: &mut Cells<'_>) -> Result<Option<Activity>, StoreError> {
+    let doing = cells.maybe_parsed(Doing::parse)?;
+    let since = cells.maybe_time()?;
+    match (doing, since) {
+        (None, None) => Ok(None),
+        (Some(doing), Some(since)) => Ok(Some(Activity { doing, since })),
+        _ => Err(cells.broken("its activity is incomplete")),
+    }
+}
+
+fn read_closed(cells: &mut Cells<'_>) -> Result<Option<Closed>, StoreError> {
+    let at = cells.maybe_time()?;
+    let by = cells.maybe_parsed(ClosedBy::parse)?;
+    let why = cells.maybe_text()?;
+    match (at, by, why) {
+        (None, None, None) => Ok(None),
+        (Some(at), Some(by), Some(why)) => Ok(Some(Closed { at, by, why })),
+        _ => Err(cells.broken("its end is incomplete")),
+    }
+}

@@ -1,0 +1,329 @@
+//! One transaction, and the few ways in which the nouns' files run statements in it.
+//!
+//! Dropping it without a commit undoes it. When SQLite itself undid it after an error (a full disk, a
+//! failed read), every later call fails: nothing is ever written outside the transaction.
+//!
+//! *Crash*: what was not committed never was. *Clock jump*: the clock is the caller's and is only passed
+//! on. *Older version*: see the migrations.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Params};
+use tenure_core::claim::{ClaimRecord, Hold, HoldEnd};
+use tenure_core::event::{Event, EventFilter, NewEvent};
+use tenure_core::id::{AgentName, Cursor, Epoch, Handle, NativeId, SessionId, SessionToken};
+use tenure_core::key::Key;
+use tenure_core::notice::Notice;
+use tenure_core::process::Process;
+use tenure_core::session::{MetaKey, Session};
+use tenure_core::store::{ClaimFilter, LineageEntry, ProcessPlace, SessionFilter, StoreError, Tx};
+use tenure_core::time::{Deadline, Now, Timestamp};
+
+use super::connection::classify;
+use super::row::Cells;
+use super::{claim, doubt, event, metadata, native, notice, process, session};
+
+/// A transaction of SQLite.
+pub(super) struct SqliteTx<'a> {
+    conn: &'a Connection,
+    store: &'a str,
+    clock: &'a dyn Fn() -> Now,
+}
+
+impl<'a> SqliteTx<'a> {
+    /// Stands for the transaction that was just begun on `conn`.
+    pub(super) fn begun(conn: &'a Connection, store: &'a str, clock: &'a dyn Fn() -> Now) -> Self {
+        Self { conn, store, clock }
+    }
+
+    /// Runs a statement that returns no rows; tells how many it changed.
+    pub(super) fn run(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
+        self.still_open()?;
+        self.conn
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(params))
+            .map_err(|error| self.failed(&error))
+    }
+
+    /// Reads all rows of a statement on `table`.
+    pub(super) fn all<T>(
+        &self,
+        table: &'static str,
+        sql: &str,
+        params: impl Params,
+        read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.still_open()?;
+        let failed = |error: rusqlite::Error| self.failed(&error);
+        let mut statement = self.conn.prepare_cached(sql).map_err(failed)?;
+        let mut rows = statement.query(params).map_err(failed)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(failed)? {
+            found.push(read(&mut Cells::new(row, self.store, table))?);
+        }
+        Ok(found)
+    }
+
+    /// Reads the first row of a statement on `table`.
+    pub(super) fn first<T>(
+        &self,
+        table: &'static str,
+        sql: &str,
+        params: impl Params,
+        read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        self.still_open()?;
+        let failed = |error: rusqlite::Error| self.failed(&error);
+        let mut statement = self.conn.prepare_cached(sql).map_err(failed)?;
+        let mut rows = statement.query(params).map_err(failed)?;
+        match rows.next().map_err(failed)? {
+            Some(row) => read(&mut Cells::new(row, self.store, table)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The number that the last insert gave its row.
+    pub(super) fn last_row(&self) -> i64 {
+        self.conn.last_insert_rowid()
+    }
+
+    /// A count that SQLite can keep and order.
+    pub(super) fn count(&self, what: &str, count: u64) -> Result<i64, StoreError> {
+        i64::try_from(count).map_err(|_| StoreError::Unavailable {
+            store: self.store.to_owned(),
+            why: format!("{what} {count} is larger than it can keep"),
+        })
+    }
+
+    fn still_open(&self) -> Result<(), StoreError> {
+        if !self.conn.is_autocommit() {
+            return Ok(());
+        }
+        Err(StoreError::Unavailable {
+            store: self.store.to_owned(),
+            why: "the transaction was undone after an earlier error".to_owned(),
+        })
+    }
+
+    fn failed(&self, error: &rusqlite::Error) -> StoreError {
+        classify(self.store, Some(self.conn), error)
+    }
+}
+
+impl Drop for SqliteTx<'_> {
+    fn drop(&mut self) {
+        if !self.conn.is_autocommit() && self.conn.execute_batch("ROLLBACK").is_err() {
+            // Beginning the next transaction tries once more and reports what is wrong.
+        }
+    }
+}
+
+/// A limit as SQL has it, where zero means all.
+pub(super) fn limit_or_all(limit: usize) -> i64 {
+    match limit {
+        0 => -1,
+        limit => i64::try_from(limit).unwrap_or(-1),
+    }
+}
+
+impl Tx for SqliteTx<'_> {
+    fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        self.still_open()?;
+        self.conn
+            .prepare_cached("COMMIT")
+            .and_then(|mut statement| statement.execute([]))
+            .map_err(|error| self.failed(&error))?;
+        Ok(())
+    }
+
+    fn now(&mut self) -> Result<Now, StoreError> {
+        Ok((self.clock)())
+    }
+
+    fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
+        session::get(self, id)
+    }
+
+    fn lock_session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
+        // SQLite has one writer at a time: whoever has begun to write has locked everything.
+        session::get(self, id)
+    }
+
+    fn session_by_handle(&mut self, handle: &str) -> Result<Option<Session>, StoreError> {
+        session::by_handle(self, handle)
+    }
+
+    fn match_sessions(
+        &mut self,
+        part: &str,
+        limit: usize,
+    ) -> Result<Vec<(SessionId, Handle)>, StoreError> {
+        session::matching(self, part, limit)
+    }
+
+    fn sessions_at(&mut self, place: ProcessPlace<'_>) -> Result<Vec<Session>, StoreError> {
+        session::at(self, place)
+    }
+
+    fn lives_at(
+        &mut self,
+        place: ProcessPlace<'_>,
+    ) -> Result<Vec<(SessionToken, Process)>, StoreError> {
+        process::lives_at(self, place)
+    }
+
+    fn list_sessions(&mut self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
+        session::list(self, filter)
+    }
+
+    fn insert_session(&mut self, session: &Session) -> Result<(), StoreError> {
+        session::insert(self, session)
+    }
+
+    fn update_session(&mut self, session: &Session) -> Result<(), StoreError> {
+        session::update(self, session)
+    }
+
+    fn touch_session(
+        &mut self,
+        token: SessionToken,
+        seen_at: Timestamp,
+        lease: &Deadline,
+    ) -> Result<bool, StoreError> {
+        session::touch(self, token, seen_at, lease)
+    }
+
+    fn insert_life(
+        &mut self,
+        token: SessionToken,
+        process: &Process,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        process::insert_life(self, token, process, at)
+    }
+
+    fn native_owner(
+        &mut self,
+        agent: &AgentName,
+        native_id: &NativeId,
+    ) -> Result<Option<SessionId>, StoreError> {
+        native::owner(self, agent, native_id)
+    }
+
+    fn set_native_owner(
+        &mut self,
+        agent: &AgentName,
+        native_id: &NativeId,
+        owner: SessionId,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        native::set_owner(self, agent, native_id, owner, at)
+    }
+
+    fn native_visitors(
+        &mut self,
+        agent: &AgentName,
+        native_id: &NativeId,
+    ) -> Result<Vec<SessionId>, StoreError> {
+        native::visitors(self, agent, native_id)
+    }
+
+    fn add_visit(
+        &mut self,
+        agent: &AgentName,
+        native_id: &NativeId,
+        visitor: SessionId,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        native::add_visit(self, agent, native_id, visitor, at)
+    }
+
+    fn lineage(&mut self, session: SessionId) -> Result<Vec<LineageEntry>, StoreError> {
+        native::lineage(self, session)
+    }
+
+    fn claim(&mut self, key: &Key) -> Result<Option<ClaimRecord>, StoreError> {
+        claim::get(self, key)
+    }
+
+    fn lock_claim(&mut self, key: &Key) -> Result<ClaimRecord, StoreError> {
+        claim::lock(self, key)
+    }
+
+    fn list_claims(&mut self, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, StoreError> {
+        claim::list(self, filter)
+    }
+
+    fn insert_hold(&mut self, hold: &Hold, before: Epoch) -> Result<(), StoreError> {
+        claim::insert_hold(self, hold, before)
+    }
+
+    fn end_hold(&mut self, key: &Key, epoch: Epoch, end: HoldEnd) -> Result<(), StoreError> {
+        claim::end_hold(self, key, epoch, end)
+    }
+
+    fn newest_hold_of(
+        &mut self,
+        session: SessionId,
+        key: &Key,
+    ) -> Result<Option<Hold>, StoreError> {
+        claim::newest_hold_of(self, session, key)
+    }
+
+    fn open_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
+        claim::open_holds(self, session)
+    }
+
+    fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
+        claim::newest_holds(self, session)
+    }
+
+    fn add_notice(&mut self, notice: &Notice) -> Result<(), StoreError> {
+        notice::add(self, notice)
+    }
+
+    fn has_notices(&mut self, session: SessionId) -> Result<bool, StoreError> {
+        notice::any(self, session)
+    }
+
+    fn take_notices(
+        &mut self,
+        session: SessionId,
+        at: Timestamp,
+    ) -> Result<Vec<Notice>, StoreError> {
+        notice::take(self, session, at)
+    }
+
+    fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<Cursor, StoreError> {
+        event::append(self, event, at)
+    }
+
+    fn events(&mut self, filter: &EventFilter) -> Result<Vec<Event>, StoreError> {
+        event::read(self, filter)
+    }
+
+    fn metadata(&mut self, session: SessionId) -> Result<BTreeMap<MetaKey, String>, StoreError> {
+        metadata::get(self, session)
+    }
+
+    fn set_metadata(
+        &mut self,
+        session: SessionId,
+        key: &MetaKey,
+        value: Option<&str>,
+    ) -> Result<(), StoreError> {
+        metadata::set(self, session, key, value)
+    }
+
+    fn add_doubt(&mut self, asker: SessionId, holder: SessionToken) -> Result<(), StoreError> {
+        doubt::add(self, asker, holder)
+    }
+
+    fn has_doubts(&mut self, asker: SessionId) -> Result<bool, StoreError> {
+        doubt::any(self, asker)
+    }
+
+    fn take_doubts(&mut self, asker: SessionId) -> Result<Vec<SessionToken>, StoreError> {
+        doubt::take(self, asker)
+    }
+}

@@ -1,0 +1,32 @@
+//! The conformance suite on SQLite, in a file and in memory.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod in_a_file {
+    use tenure_core::store::Store;
+    use tenure_store::SqliteStore;
+    use tenure_testkit::conformance::sample::clock;
+
+    fn run(case: fn(&mut dyn Store)) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tenure.db");
+        let mut store = SqliteStore::open(&path, clock()).unwrap();
+        assert_eq!(store.location(), path.display().to_string());
+        assert!(!store.is_shared());
+        case(&mut store);
+    }
+
+    tenure_testkit::conformance!(run);
+}
+
+mod in_memory {
+    use tenure_core::store::Store;
+    use tenure_store::SqliteStore;
+    use tenure_testkit::conformance::sample::clock;
+
+    fn run(case: fn(&mut dyn Store)) {
+        case(&mut SqliteStore::in_memory(clock()).unwrap());
+    }
+
+    tenure_testkit::conformance!(run);
+}

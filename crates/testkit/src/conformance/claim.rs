@@ -1,0 +1,278 @@
+//! Claims and holds.
+
+use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means, TakenFrom};
+use tenure_core::id::{Epoch, Life, RequestId};
+use tenure_core::store::{ClaimFilter, Store};
+
+use super::sample::*;
+
+pub fn a_key_that_was_never_granted_has_no_row(store: &mut dyn Store) {
+    let one = key("wp:1");
+    write(store, |tx| {
+        assert_eq!(tx.claim(&one).unwrap(), None);
+        let locked = tx.lock_claim(&one).unwrap();
+        assert_eq!(locked, ClaimRecord::unknown(one.clone()));
+        assert_eq!(
+            tx.lock_claim(&one).unwrap(),
+            locked,
+            "locking twice is locking once"
+        );
+    });
+    read(store, |tx| {
+        assert_eq!(tx.claim(&one).unwrap(), None);
+        let everything = ClaimFilter {
+            free_too: true,
+            ..ClaimFilter::default()
+        };
+        assert_eq!(tx.list_claims(&everything).unwrap(), []);
+    });
+}
+
+pub fn a_grant_reads_back_with_every_field(store: &mut dyn Store) {
+    with_sessions(store, [1]);
+    let full = Hold {
+        life: Life(3),
+        request: RequestId::parse("req-1").ok(),
+        means: Means::Takeover,
+        note: Some("half \"done\" – ü".into()),
+        taken_from: Some(TakenFrom {
+            session: id(2).to_string(),
+            handle: handle(2).to_string(),
+            epoch: 8,
+            by: "death".into(),
+            proof: "pid 7 is gone".into(),
+            dir: "/work/2".into(),
+            branch: None,
+        }),
+        ..hold("wp:1", 1, 1)
+    };
+    write(store, |tx| grant(tx, &full));
+    read(store, |tx| {
+        let record = tx.claim(&key("wp:1")).unwrap().unwrap();
+        assert_eq!(
+            (record.epoch, record.newest.as_ref()),
+            (Epoch(1), Some(&full))
+        );
+        assert_eq!(
+            tx.newest_hold_of(id(1), &key("wp:1")).unwrap(),
+            Some(full.clone())
+        );
+    });
+    write(store, |tx| {
+        tx.end_hold(&full.key, Epoch(1), end(EndedBy::Lease))
+            .unwrap();
+    });
+    read(store, |tx| {
+        let ended = Hold {
+            ended: Some(end(EndedBy::Lease)),
+            ..full
+        };
+        assert_eq!(tx.claim(&key("wp:1")).unwrap().unwrap().newest, Some(ended));
+    });
+}
+
+pub fn an_old_epoch_is_a_conflict(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    write(store, |tx| {
+        grant(tx, &hold("wp:1", 1, 1));
+        tx.end_hold(&key("wp:1"), Epoch(1), end(EndedBy::Release))
+            .unwrap();
+    });
+    conflict(store, |tx| tx.insert_hold(&hold("wp:1", 1, 2), Epoch(0)));
+    conflict(store, |tx| tx.insert_hold(&hold("wp:1", 3, 2), Epoch(2)));
+    conflict(store, |tx| {
+        tx.insert_hold(&hold("wp:unlocked", 1, 2), Epoch(0))
+    });
+    write(store, |tx| {
+        tx.insert_hold(&hold("wp:1", 2, 2), Epoch(1)).unwrap();
+    });
+    read(store, |tx| {
+        let record = tx.claim(&key("wp:1")).unwrap().unwrap();
+        assert_eq!(
+            (record.epoch, record.newest),
+            (Epoch(2), Some(hold("wp:1", 2, 2)))
+        );
+    });
+}
+
+pub fn a_second_open_hold_is_a_conflict(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    write(store, |tx| grant(tx, &hold("wp:1", 1, 1)));
+    conflict(store, |tx| tx.insert_hold(&hold("wp:1", 2, 2), Epoch(1)));
+    read(store, |tx| {
+        let record = tx.claim(&key("wp:1")).unwrap().unwrap();
+        assert_eq!(
+            (record.epoch, record.newest),
+            (Epoch(1), Some(hold("wp:1", 1, 1)))
+        );
+    });
+}
+
+pub fn only_an_open_hold_can_be_ended(store: &mut dyn Store) {
+    with_sessions(store, [1]);
+    write(store, |tx| grant(tx, &hold("wp:1", 1, 1)));
+    conflict(store, |tx| {
+        tx.end_hold(&key("wp:1"), Epoch(2), end(EndedBy::Done))
+    });
+    conflict(store, |tx| {
+        tx.end_hold(&key("wp:2"), Epoch(1), end(EndedBy::Done))
+    });
+    write(store, |tx| {
+        tx.end_hold(&key("wp:1"), Epoch(1), end(EndedBy::Done))
+            .unwrap();
+    });
+    conflict(store, |tx| {
+        tx.end_hold(&key("wp:1"), Epoch(1), end(EndedBy::Taken))
+    });
+    read(store, |tx| {
+        assert!(tx.claim(&key("wp:1")).unwrap().unwrap().is_done());
+    });
+}
+
+pub fn large_epochs_keep_their_order(store: &mut dyn Store) {
+    with_sessions(store, [1]);
+    let far = (1 << 40) + 7;
+    write(store, |tx| {
+        grant(tx, &hold("wp:1", 9, 1));
+        tx.end_hold(&key("wp:1"), Epoch(9), end(EndedBy::Release))
+            .unwrap();
+        grant(tx, &hold("wp:1", far, 1));
+    });
+    read(store, |tx| {
+        assert_eq!(tx.claim(&key("wp:1")).unwrap().unwrap().epoch, Epoch(far));
+        let newest = tx.newest_hold_of(id(1), &key("wp:1")).unwrap();
+        assert_eq!(newest, Some(hold("wp:1", far, 1)));
+    });
+}
+
+pub fn the_newest_hold_of_a_session_is_its_own(store: &mut dyn Store) {
+    with_sessions(store, [1, 2, 3]);
+    let one = key("wp:1");
+    write(store, |tx| {
+        for (epoch, n) in [(1, 1), (2, 1), (3, 2)] {
+            grant(tx, &hold("wp:1", epoch, n));
+            tx.end_hold(&one, Epoch(epoch), end(EndedBy::Taken))
+                .unwrap();
+        }
+    });
+    read(store, |tx| {
+        let newest = |tx: &mut dyn tenure_core::store::Tx, n| {
+            tx.newest_hold_of(id(n), &one)
+                .unwrap()
+                .map(|hold| hold.epoch)
+        };
+        assert_eq!(newest(tx, 1), Some(Epoch(2)));
+        assert_eq!(newest(tx, 2), Some(Epoch(3)));
+        assert_eq!(newest(tx, 3), None);
+    });
+}
+
+pub fn holds_of_a_session_are_in_order_of_the_keys(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    write(store, |tx| {
+        grant(tx, &hold("wp:b", 1, 1));
+        grant(tx, &hold("wp:a", 1, 1));
+        grant(tx, &hold("wp:c", 1, 1));
+        tx.end_hold(&key("wp:c"), Epoch(1), end(EndedBy::Death))
+            .unwrap();
+        grant(tx, &hold("wp:c", 2, 1));
+        tx.end_hold(&key("wp:c"), Epoch(2), end(EndedBy::End))
+            .unwrap();
+        grant(tx, &hold("wp:c", 3, 2));
+    });
+    read(store, |tx| {
+        let open = tx.open_holds(id(1)).unwrap();
+        assert_eq!(open, [hold("wp:a", 1, 1), hold("wp:b", 1, 1)]);
+        let newest = tx.newest_holds(id(1)).unwrap();
+        let last = Hold {
+            ended: Some(end(EndedBy::End)),
+            ..hold("wp:c", 2, 1)
+        };
+        assert_eq!(newest, [hold("wp:a", 1, 1), hold("wp:b", 1, 1), last]);
+        assert_eq!(tx.open_holds(id(2)).unwrap(), [hold("wp:c", 3, 2)]);
+    });
+}
+
+/// Two keys that session 1 holds, one of session 2, one that is free.
+fn four_keys(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    write(store, |tx| {
+        grant(tx, &hold("wp:b", 1, 1));
+        grant(tx, &hold("wp:a", 1, 1));
+        grant(tx, &hold("issue:acme/web#1", 1, 2));
+        grant(tx, &hold("wp:free", 1, 2));
+        tx.end_hold(&key("wp:free"), Epoch(1), end(EndedBy::Release))
+            .unwrap();
+    });
+}
+
+fn listed(store: &mut dyn Store, filter: &ClaimFilter) -> Vec<String> {
+    read(store, |tx| {
+        let records = tx.list_claims(filter).unwrap();
+        records
+            .iter()
+            .map(|record| record.key.to_string())
+            .collect()
+    })
+}
+
+pub fn listing_shows_what_is_held(store: &mut dyn Store) {
+    four_keys(store);
+    let held = listed(store, &ClaimFilter::default());
+    assert_eq!(held, ["issue:acme/web#1", "wp:a", "wp:b"]);
+    let two = ClaimFilter {
+        limit: 2,
+        ..ClaimFilter::default()
+    };
+    assert_eq!(listed(store, &two), ["issue:acme/web#1", "wp:a"]);
+    read(store, |tx| {
+        let whole = tx.list_claims(&ClaimFilter::default()).unwrap();
+        assert_eq!(
+            (whole[1].epoch, whole[1].newest.clone()),
+            (Epoch(1), Some(hold("wp:a", 1, 1)))
+        );
+    });
+}
+
+pub fn listing_shows_what_is_free_on_request(store: &mut dyn Store) {
+    four_keys(store);
+    let everything = ClaimFilter {
+        free_too: true,
+        ..ClaimFilter::default()
+    };
+    let keys = listed(store, &everything);
+    assert_eq!(keys, ["issue:acme/web#1", "wp:a", "wp:b", "wp:free"]);
+    read(store, |tx| {
+        let free = tx.list_claims(&everything).unwrap().remove(3);
+        assert_eq!(free.ended_by(), Some(EndedBy::Release));
+    });
+}
+
+pub fn listing_by_session_and_by_prefix(store: &mut dyn Store) {
+    four_keys(store);
+    let of = |n, prefix: Option<&str>, free_too| ClaimFilter {
+        free_too,
+        session: Some(id(n)),
+        prefix: prefix.map(str::to_owned),
+        limit: 0,
+    };
+    assert_eq!(listed(store, &of(1, None, false)), ["wp:a", "wp:b"]);
+    assert_eq!(
+        listed(store, &of(2, None, true)),
+        ["issue:acme/web#1"],
+        "what it holds"
+    );
+    assert_eq!(listed(store, &of(1, Some("wp:b"), false)), ["wp:b"]);
+    let begins = |prefix: &str, free_too| ClaimFilter {
+        free_too,
+        prefix: Some(prefix.to_owned()),
+        ..ClaimFilter::default()
+    };
+    assert_eq!(
+        listed(store, &begins("wp:", true)),
+        ["wp:a", "wp:b", "wp:free"]
+    );
+    assert_eq!(listed(store, &begins("wp:", false)), ["wp:a", "wp:b"]);
+    assert_eq!(listed(store, &begins("WP:", false)), [""; 0]);
+    assert_eq!(listed(store, &begins("w%", false)), [""; 0]);
+}

@@ -1,0 +1,143 @@
+//! What every backend must do, one case per promise of the store interface.
+//!
+//! Each case is given an empty store. A backend's tests name a function that makes one and runs a case
+//! in it; [`conformance!`](crate::conformance) turns every case into a test of its own:
+//!
+//! ```ignore
+//! fn in_a_file(case: fn(&mut dyn Store)) { … }
+//! tenure_testkit::conformance!(in_a_file);
+//! ```
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a case fails by panicking, like the test that it becomes"
+)]
+
+pub mod claim;
+pub mod event;
+pub mod metadata;
+pub mod native;
+pub mod notice;
+pub mod process;
+pub mod sample;
+pub mod session;
+pub mod transaction;
+
+use tenure_core::store::Store;
+
+/// A case's name and what it runs.
+pub type Case = (&'static str, fn(&mut dyn Store));
+
+/// All cases, for a runner of its own.
+pub const CASES: &[Case] = crate::conformance!(@list);
+
+/// Makes a test of every case, run by the function that is named.
+///
+/// The list stands here once; a test compares it with the files.
+#[macro_export]
+macro_rules! conformance {
+    (@list) => { $crate::conformance! { @cases list () } };
+    (@cases $what:ident ($($run:path)?)) => {
+        $crate::conformance! { @$what ($($run)?)
+            transaction::a_dropped_transaction_leaves_nothing
+            transaction::a_commit_lasts
+            transaction::a_failed_insert_leaves_the_transaction_usable
+            transaction::a_beat_commits_too
+            transaction::the_clock_is_the_stores
+            session::what_is_inserted_reads_back
+            session::a_bare_session_reads_back
+            session::a_taken_id_or_handle_is_a_conflict
+            session::an_update_compares_the_revision_and_raises_it
+            session::an_update_replaces_every_field
+            session::a_touch_needs_the_open_session_and_its_life
+            session::a_touch_leaves_the_revision_alone
+            session::the_newest_are_listed_first
+            session::closed_ones_are_listed_on_request
+            session::listing_by_directory_takes_it_and_what_is_below
+            session::listing_by_repository_and_by_parent
+            session::a_limit_counts_after_the_filter
+            session::a_part_names_a_session
+            session::a_part_at_the_beginning_goes_before_one_inside
+            session::open_matches_come_first_and_the_limit_holds
+            session::matching_is_byte_for_byte
+            process::two_open_sessions_never_share_a_process
+            process::hosted_sessions_share_a_process
+            process::a_closed_session_gives_its_process_free
+            process::a_place_is_all_of_its_coordinates
+            process::sessions_are_found_by_place_whatever_the_start
+            process::lives_stay_for_ever_the_newest_first
+            process::a_life_is_recorded_once
+            process::large_kernel_numbers_read_back
+            native::a_conversation_has_one_owner
+            native::visitors_are_listed_once_and_never_the_owner
+            native::agents_do_not_share_conversations
+            native::the_lineage_is_the_oldest_first
+            claim::a_key_that_was_never_granted_has_no_row
+            claim::a_grant_reads_back_with_every_field
+            claim::an_old_epoch_is_a_conflict
+            claim::a_second_open_hold_is_a_conflict
+            claim::only_an_open_hold_can_be_ended
+            claim::large_epochs_keep_their_order
+            claim::the_newest_hold_of_a_session_is_its_own
+            claim::holds_of_a_session_are_in_order_of_the_keys
+            claim::listing_shows_what_is_held
+            claim::listing_shows_what_is_free_on_request
+            claim::listing_by_session_and_by_prefix
+            notice::notices_are_taken_once_and_in_order
+            notice::a_notice_that_was_not_committed_as_taken_comes_again
+            event::events_are_read_in_the_order_of_the_log
+            event::an_event_reads_back_with_every_field
+            event::a_cursor_reads_on_from_its_place
+            event::events_are_filtered_by_key_session_and_time
+            event::the_newest_are_kept_when_there_is_a_limit
+            metadata::values_are_set_replaced_and_removed
+            metadata::doubts_are_taken_once
+        }
+    };
+    (@list ($($run:path)?) $($module:ident :: $case:ident)*) => {
+        &[$((
+            concat!(stringify!($module), "::", stringify!($case)),
+            $crate::conformance::$module::$case,
+        )),*]
+    };
+    (@tests ($run:path) $($module:ident :: $case:ident)*) => {
+        $(
+            #[test]
+            fn $case() {
+                $run($crate::conformance::$module::$case);
+            }
+        )*
+    };
+    ($run:path) => { $crate::conformance! { @cases tests ($run) } };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_in_the_files_is_in_the_list() {
+        let files = [
+            ("transaction", include_str!("transaction.rs")),
+            ("session", include_str!("session.rs")),
+            ("process", include_str!("process.rs")),
+            ("native", include_str!("native.rs")),
+            ("claim", include_str!("claim.rs")),
+            ("notice", include_str!("notice.rs")),
+            ("event", include_str!("event.rs")),
+            ("metadata", include_str!("metadata.rs")),
+        ];
+        for (module, text) in files {
+            let written = text.lines().filter_map(|line| {
+                let name = line.strip_prefix("pub fn ")?.split('(').next()?;
+                Some(format!("{module}::{name}"))
+            });
+            for name in written {
+                assert!(
+                    CASES.iter().any(|(listed, _)| *listed == name),
+                    "{name} is not in the list"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Conversations: owners, visitors, lineages.
+
+use tenure_core::id::AgentName;
+use tenure_core::store::{LineageEntry, Store};
+use tenure_core::time::Timestamp;
+
+use super::sample::*;
+
+fn entry(text: &str, owned: bool, at: i64) -> LineageEntry {
+    LineageEntry {
+        native_id: native(text),
+        owned,
+        at: Timestamp(at),
+    }
+}
+
+pub fn a_conversation_has_one_owner(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    let one = native("ses_1");
+    write(store, |tx| {
+        assert_eq!(tx.native_owner(&agent(), &one).unwrap(), None);
+        tx.set_native_owner(&agent(), &one, id(1), Timestamp(1))
+            .unwrap();
+    });
+    read(store, |tx| {
+        assert_eq!(tx.native_owner(&agent(), &one).unwrap(), Some(id(1)));
+    });
+    write(store, |tx| {
+        tx.set_native_owner(&agent(), &one, id(2), Timestamp(2))
+            .unwrap();
+    });
+    read(store, |tx| {
+        assert_eq!(tx.native_owner(&agent(), &one).unwrap(), Some(id(2)));
+        assert_eq!(tx.lineage(id(1)).unwrap(), []);
+        assert_eq!(tx.lineage(id(2)).unwrap(), [entry("ses_1", true, 2)]);
+    });
+}
+
+pub fn visitors_are_listed_once_and_never_the_owner(store: &mut dyn Store) {
+    with_sessions(store, [1, 2, 3]);
+    let one = native("ses_1");
+    write(store, |tx| {
+        tx.set_native_owner(&agent(), &one, id(1), Timestamp(1))
+            .unwrap();
+        tx.add_visit(&agent(), &one, id(3), Timestamp(2)).unwrap();
+        tx.add_visit(&agent(), &one, id(2), Timestamp(3)).unwrap();
+        tx.add_visit(&agent(), &one, id(3), Timestamp(4)).unwrap();
+    });
+    read(store, |tx| {
+        assert_eq!(tx.native_visitors(&agent(), &one).unwrap(), [id(3), id(2)]);
+        assert_eq!(tx.lineage(id(3)).unwrap(), [entry("ses_1", false, 2)]);
+    });
+    write(store, |tx| {
+        tx.set_native_owner(&agent(), &one, id(3), Timestamp(5))
+            .unwrap();
+    });
+    read(store, |tx| {
+        assert_eq!(tx.native_visitors(&agent(), &one).unwrap(), [id(2)]);
+        assert_eq!(tx.lineage(id(3)).unwrap(), [entry("ses_1", true, 5)]);
+    });
+}
+
+pub fn agents_do_not_share_conversations(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    let (claude, codex) = (agent(), AgentName::known("codex"));
+    let one = native("ses_1");
+    write(store, |tx| {
+        tx.set_native_owner(&claude, &one, id(1), Timestamp(1))
+            .unwrap();
+        tx.set_native_owner(&codex, &one, id(2), Timestamp(1))
+            .unwrap();
+        tx.add_visit(&codex, &one, id(1), Timestamp(2)).unwrap();
+    });
+    read(store, |tx| {
+        assert_eq!(tx.native_owner(&claude, &one).unwrap(), Some(id(1)));
+        assert_eq!(tx.native_owner(&codex, &one).unwrap(), Some(id(2)));
+        assert_eq!(tx.native_visitors(&claude, &one).unwrap(), []);
+        assert_eq!(tx.native_visitors(&codex, &one).unwrap(), [id(1)]);
+        let upper = native("SES_1");
+        assert_eq!(
+            tx.native_owner(&claude, &upper).unwrap(),
+            None,
+            "byte for byte"
+        );
+    });
+}
+
+pub fn the_lineage_is_the_oldest_first(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    write(store, |tx| {
+        let mut own = |text, at| {
+            tx.set_native_owner(&agent(), &native(text), id(1), Timestamp(at))
+                .unwrap();
+        };
+        own("ses_a", 30);
+        own("ses_b", 10);
+        tx.set_native_owner(&agent(), &native("ses_c"), id(2), Timestamp(5))
+            .unwrap();
+        tx.add_visit(&agent(), &native("ses_c"), id(1), Timestamp(20))
+            .unwrap();
+    });
+    read(store, |tx| {
+        let expected = [
+            entry("ses_b", true, 10),
+            entry("ses_c", false, 20),
+            entry("ses_a", true, 30),
+        ];
+        assert_eq!(tx.lineage(id(1)).unwrap(), expected);
+    });
+}

@@ -1,0 +1,226 @@
+//! Well-formed values to put into a store, and a clock that a test can read.
+
+use std::cell::Cell;
+
+use tenure_core::claim::{EndedBy, Hold, HoldEnd, Means};
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::{AgentName, Epoch, Handle, HostId, Life, NativeId, SessionId, SessionToken};
+use tenure_core::key::Key;
+use tenure_core::notice::{Notice, NoticeKind};
+use tenure_core::process::{BootId, Process, StartTicks};
+use tenure_core::session::{Closed, ClosedBy, Place, Session};
+use tenure_core::store::{Mode, Store, StoreError, Tx};
+use tenure_core::time::{Deadline, Era, Now, Timestamp};
+
+/// The wall clock at which the tests' time begins.
+pub const EPOCH: i64 = 1_700_000_000_000;
+
+/// A clock that goes on by one millisecond each time it is asked.
+pub fn clock() -> Box<dyn Fn() -> Now> {
+    let asked = Cell::new(0);
+    Box::new(move || {
+        asked.set(asked.get() + 1);
+        Now {
+            wall: Timestamp(EPOCH + asked.get()),
+            era: era(),
+            steady: asked.get(),
+        }
+    })
+}
+
+/// The era of [`clock`].
+pub fn era() -> Era {
+    Era {
+        id: "boot-one".into(),
+        private: false,
+    }
+}
+
+/// The id of the `n`th session.
+pub fn id(n: u32) -> SessionId {
+    let mut random = [0; 10];
+    random[6..].copy_from_slice(&n.to_be_bytes());
+    SessionId::mint(EPOCH + i64::from(n), random)
+}
+
+/// The `n`th session in its first life.
+pub fn token(n: u32) -> SessionToken {
+    SessionToken {
+        id: id(n),
+        life: Life::FIRST,
+    }
+}
+
+/// An agent.
+pub fn agent() -> AgentName {
+    AgentName::known("claude")
+}
+
+/// The handle of the `n`th session; its code has no letter that an id has.
+pub fn handle(n: u32) -> Handle {
+    const LETTERS: [char; 10] = ['g', 'h', 'j', 'k', 'm', 'n', 'p', 'q', 'r', 's'];
+    let code: String = n
+        .to_string()
+        .bytes()
+        .map(|digit| LETTERS[usize::from(digit - b'0')])
+        .collect();
+    Handle::parse(&format!("claude-{code}")).unwrap()
+}
+
+/// A native id.
+pub fn native(text: &str) -> NativeId {
+    NativeId::parse(text).unwrap()
+}
+
+/// A claim key.
+pub fn key(text: &str) -> Key {
+    Key::parse(text).unwrap()
+}
+
+/// A process on the tests' machine.
+pub fn process(pid: u32, ticks: u64) -> Process {
+    Process {
+        host: HostId::new("host-one"),
+        boot: BootId {
+            id: "boot-one".into(),
+            private: false,
+        },
+        pid_ns: 4_026_531_836,
+        pid,
+        start: StartTicks {
+            ticks,
+            shifted: false,
+        },
+    }
+}
+
+/// The `n`th session: open, in its first life, in process 1000 + n.
+pub fn session(n: u32) -> Session {
+    Session {
+        id: id(n),
+        handle: handle(n),
+        agent: agent(),
+        native_id: None,
+        fork_of: None,
+        parent: None,
+        twin_of: None,
+        title: None,
+        place: Place {
+            dir: format!("/work/{n}"),
+            repo: None,
+            branch: None,
+        },
+        hosted: false,
+        life: Life::FIRST,
+        process: Some(process(1000 + n, u64::from(n))),
+        activity: None,
+        started_at: Timestamp(EPOCH + i64::from(n)),
+        seen_at: Timestamp(EPOCH + i64::from(n)),
+        lease: lease(60_000),
+        closed: None,
+        revision: 0,
+    }
+}
+
+/// A deadline of the tests' era.
+pub fn lease(at: i64) -> Deadline {
+    Deadline { era: era(), at }
+}
+
+/// An end of a session.
+pub fn closed(by: ClosedBy) -> Option<Closed> {
+    Some(Closed {
+        at: Timestamp(EPOCH + 500),
+        by,
+        why: "it was time".into(),
+    })
+}
+
+/// An open hold of the `n`th session.
+pub fn hold(name: &str, epoch: u64, n: u32) -> Hold {
+    Hold {
+        key: key(name),
+        epoch: Epoch(epoch),
+        session: id(n),
+        life: Life::FIRST,
+        request: None,
+        means: Means::Claim,
+        note: None,
+        granted_at: Timestamp(EPOCH),
+        taken_from: None,
+        ended: None,
+    }
+}
+
+/// An end of a hold.
+pub fn end(by: EndedBy) -> HoldEnd {
+    HoldEnd {
+        at: Timestamp(EPOCH + 700),
+        by,
+    }
+}
+
+/// A notice to the `n`th session.
+pub fn notice(n: u32, message: &str) -> Notice {
+    Notice {
+        to: id(n),
+        kind: NoticeKind::Told,
+        message: message.into(),
+        key: None,
+        epoch: None,
+        from: None,
+        at: Timestamp(EPOCH),
+    }
+}
+
+/// An event about the `n`th session.
+pub fn event(n: u32, evidence: &str) -> NewEvent {
+    NewEvent {
+        kind: EventKind::Registered,
+        session: Some(id(n)),
+        actor: None,
+        key: None,
+        epoch: None,
+        mechanism: "register",
+        evidence: evidence.into(),
+        reason: None,
+    }
+}
+
+/// Runs something in a transaction that is committed.
+pub fn write<T>(store: &mut dyn Store, run: impl FnOnce(&mut dyn Tx) -> T) -> T {
+    let mut tx = store.begin(Mode::Write).unwrap();
+    let answer = run(&mut *tx);
+    tx.commit().unwrap();
+    answer
+}
+
+/// Runs something in a transaction that is dropped.
+pub fn read<T>(store: &mut dyn Store, run: impl FnOnce(&mut dyn Tx) -> T) -> T {
+    let mut tx = store.begin(Mode::Read).unwrap();
+    run(&mut *tx)
+}
+
+/// Runs something that must lose a race.
+pub fn conflict<T: std::fmt::Debug>(
+    store: &mut dyn Store,
+    run: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>,
+) {
+    let mut tx = store.begin(Mode::Write).unwrap();
+    assert_eq!(run(&mut *tx).unwrap_err(), StoreError::Conflict);
+}
+
+/// Adds the sessions with these numbers.
+pub fn with_sessions(store: &mut dyn Store, numbers: impl IntoIterator<Item = u32>) {
+    write(store, |tx| {
+        for n in numbers {
+            tx.insert_session(&session(n)).unwrap();
+        }
+    });
+}
+
+/// Grants a key that nobody holds.
+pub fn grant(tx: &mut dyn Tx, hold: &Hold) {
+    let before = tx.lock_claim(&hold.key).unwrap().epoch;
+    tx.insert_hold(hold, before).unwrap();
+}

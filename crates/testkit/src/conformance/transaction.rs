@@ -1,0 +1,72 @@
+//! Transactions: all or nothing.
+
+use tenure_core::store::{Mode, Store};
+use tenure_core::time::Timestamp;
+
+use super::sample::*;
+
+pub fn a_dropped_transaction_leaves_nothing(store: &mut dyn Store) {
+    with_sessions(store, [1]);
+    {
+        let mut tx = store.begin(Mode::Write).unwrap();
+        tx.insert_session(&session(2)).unwrap();
+        grant(&mut *tx, &hold("wp:1", 1, 1));
+        tx.append_event(&event(2, "never"), Timestamp(EPOCH))
+            .unwrap();
+        tx.add_notice(&notice(1, "never")).unwrap();
+        assert!(
+            tx.session(id(2)).unwrap().is_some(),
+            "it sees its own changes"
+        );
+    }
+    read(store, |tx| {
+        assert_eq!(tx.session(id(2)).unwrap(), None);
+        assert_eq!(tx.claim(&key("wp:1")).unwrap(), None);
+        assert_eq!(tx.events(&Default::default()).unwrap(), []);
+        assert!(!tx.has_notices(id(1)).unwrap());
+    });
+}
+
+pub fn a_commit_lasts(store: &mut dyn Store) {
+    with_sessions(store, [1]);
+    read(store, |tx| assert!(tx.session(id(1)).unwrap().is_some()));
+    write(store, |tx| {
+        assert!(tx.lock_session(id(1)).unwrap().is_some());
+    });
+}
+
+pub fn a_failed_insert_leaves_the_transaction_usable(store: &mut dyn Store) {
+    with_sessions(store, [1]);
+    conflict(store, |tx| tx.insert_session(&session(1)));
+    with_sessions(store, [2]);
+    read(store, |tx| {
+        assert_eq!(tx.list_sessions(&Default::default()).unwrap().len(), 2);
+    });
+}
+
+pub fn a_beat_commits_too(store: &mut dyn Store) {
+    with_sessions(store, [1]);
+    let mut tx = store.begin(Mode::Beat).unwrap();
+    assert!(
+        tx.touch_session(token(1), Timestamp(EPOCH + 9), &lease(9))
+            .unwrap()
+    );
+    tx.commit().unwrap();
+    with_sessions(store, [2]);
+    read(store, |tx| {
+        let seen = tx.session(id(1)).unwrap().unwrap();
+        assert_eq!((seen.seen_at, seen.lease), (Timestamp(EPOCH + 9), lease(9)));
+    });
+}
+
+pub fn the_clock_is_the_stores(store: &mut dyn Store) {
+    read(store, |tx| {
+        let first = tx.now().unwrap();
+        let second = tx.now().unwrap();
+        assert_eq!(first.era, second.era);
+        assert!(
+            second.steady >= first.steady,
+            "a steady clock never goes back"
+        );
+    });
+}
