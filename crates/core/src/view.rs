@@ -291,7 +291,7 @@ fn state_reason(session: &Session, seen: &Seen<'_>) -> String {
     }
     match seen.standing {
         Standing::Live => match &session.process {
-            Some(process) => format!("pid {} runs", process.pid),
+            Some(process) => format!("pid {} lives", process.pid),
             None => "it is the caller".into(),
         },
         Standing::Gone(proof) => proof.to_string(),

@@ -71,7 +71,12 @@ pub struct Caller {
 impl Caller {
     /// Whether the call comes from the session's own process tree and so renews its lease.
     fn renews(&self) -> bool {
-        matches!(self.by, ResolvedBy::Ancestry | ResolvedBy::Namespace)
+        match self.by {
+            ResolvedBy::Ancestry | ResolvedBy::Namespace => true,
+            // Nothing but its own calls can keep a session alive whose process nobody knows.
+            ResolvedBy::Variable => self.session.process.is_none(),
+            ResolvedBy::Flag => false,
+        }
     }
 }
 
@@ -118,6 +123,9 @@ fn not_live(session: &Session) -> Error {
 
 /// What every call of a session does: tell it what it must be told, and renew its lease.
 fn arrive(ctx: &mut Ctx<'_>, mut caller: Caller) -> Result<Caller, Stop> {
+    if matches!(caller.by, ResolvedBy::Ancestry | ResolvedBy::Namespace) {
+        ctx.own = Some(caller.session.id);
+    }
     let calls_itself = caller.by != ResolvedBy::Flag || caller.actor == Some(caller.session.id);
     if calls_itself && ctx.tx.has_notices(caller.session.id)? {
         ctx.write()?;

@@ -53,6 +53,8 @@ pub struct Ctx<'a> {
     pub location: String,
     pub seen: &'a [(Process, Sighting)],
     pub notices: Vec<Notice>,
+    /// The session in whose own process tree the caller runs: the call itself proves that it lives.
+    pub own: Option<SessionId>,
 }
 
 impl Ctx<'_> {
@@ -92,6 +94,9 @@ impl Ctx<'_> {
     }
 
     fn known_liveness(&self, session: &Session) -> Result<Liveness, Process> {
+        if session.is_open() && self.own == Some(session.id) {
+            return Ok(Liveness::Alive);
+        }
         if let Some(settled) = session.settled() {
             return Ok(settled);
         }

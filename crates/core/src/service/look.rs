@@ -207,13 +207,7 @@ fn plain(kept: BTreeMap<MetaKey, String>) -> BTreeMap<String, String> {
 
 fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop> {
     let session = &caller.session;
-    // A caller inside the session's own process tree proves that it lives, sandboxed or not.
-    let liveness = match caller.by {
-        caller::ResolvedBy::Ancestry | caller::ResolvedBy::Namespace if session.is_open() => {
-            Liveness::Alive
-        }
-        _ => ctx.liveness(session)?,
-    };
+    let liveness = ctx.liveness(session)?;
     let parent = match session.parent {
         Some(token) => Some(ctx.session(token.id)?.handle.to_string()),
         None => None,

@@ -164,6 +164,7 @@ impl<'a> Service<'a> {
                 location,
                 seen: &seen,
                 notices: Vec::new(),
+                own: None,
             };
             let outcome = case(&mut ctx);
             let notices = std::mem::take(&mut ctx.notices);

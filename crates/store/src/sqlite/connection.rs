@@ -3,8 +3,7 @@
 //! Owns every pragma. Opening is the hot path of a hook, so what persists in the file (WAL mode) is
 //! never set again, and what SQLite takes by a call rather than a statement is set that way.
 //!
-//! Checkpoints happen only at commits: when the log has 128 pages for a write, and when it has 240 for a
-//! heartbeat, so that a heartbeat rarely pays for one. Closing never checkpoints.
+//! SQLite makes no checkpoint by itself, neither at a commit nor when a connection closes: see the log.
 //!
 //! *Crash*: the next opener replays the log, which is short. *Clock jump*: no clock is read here.
 //! *Older version*: nothing here depends on the schema.
@@ -17,7 +16,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use tenure_core::store::StoreError;
 
 /// How long a statement waits for another process.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Statements kept prepared: more than the trait has, so that a long-lived store parses each once.
 const CACHED_STATEMENTS: usize = 64;
@@ -32,10 +31,10 @@ pub(super) enum Durability {
 }
 
 impl Durability {
-    fn pragmas(self) -> &'static str {
+    fn pragma(self) -> &'static str {
         match self {
-            Durability::Full => "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 128",
-            Durability::Order => "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 240",
+            Durability::Full => "PRAGMA synchronous = FULL",
+            Durability::Order => "PRAGMA synchronous = NORMAL",
         }
     }
 }
@@ -66,7 +65,7 @@ pub(super) fn configure(conn: &Connection, store: &str) -> Result<(), StoreError
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         conn.execute_batch(
             "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; \
-             PRAGMA journal_size_limit = 1048576",
+             PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 1048576",
         )
     };
     set().map_err(|error| classify(store, Some(conn), &error))
@@ -78,7 +77,7 @@ pub(super) fn set_durability(
     store: &str,
     durability: Durability,
 ) -> Result<(), StoreError> {
-    conn.execute_batch(durability.pragmas())
+    conn.execute_batch(durability.pragma())
         .map_err(|error| classify(store, Some(conn), &error))
 }
 
@@ -209,15 +208,10 @@ mod tests {
         assert_eq!(pragma("cell_size_check"), 1);
         assert_eq!(pragma("temp_store"), 2);
         assert_eq!(pragma("busy_timeout"), 10_000);
+        assert_eq!(pragma("wal_autocheckpoint"), 0);
         set_durability(&conn, "m", Durability::Full).unwrap();
-        assert_eq!(
-            (pragma("synchronous"), pragma("wal_autocheckpoint")),
-            (2, 128)
-        );
+        assert_eq!(pragma("synchronous"), 2);
         set_durability(&conn, "m", Durability::Order).unwrap();
-        assert_eq!(
-            (pragma("synchronous"), pragma("wal_autocheckpoint")),
-            (1, 240)
-        );
+        assert_eq!(pragma("synchronous"), 1);
     }
 }

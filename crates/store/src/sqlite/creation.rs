@@ -17,7 +17,7 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use tenure_core::store::StoreError;
 
 use super::connection;
-use super::header::log_of;
+use super::log::Log;
 use super::migrations::{self, MIGRATIONS};
 
 /// Keeps other creating and migrating processes out until it is dropped.
@@ -68,13 +68,13 @@ pub(super) fn create(file: &Path, store: &str) -> Result<(), StoreError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(io_error(store, &error)),
     }
-    let log = log_of(file);
-    if fs_err::symlink_metadata(&log).is_ok_and(|meta| meta.len() > 0) {
+    let log = Log::of(file);
+    if log.bytes() > 0 {
         return Err(StoreError::Damaged {
             store: store.to_owned(),
             why: format!(
                 "the database is gone, but its log {} is still there",
-                log.display()
+                log.path().display()
             ),
         });
     }

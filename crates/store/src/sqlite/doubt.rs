@@ -9,6 +9,8 @@ use super::tx::SqliteTx;
 pub(super) const OF: &str =
     "SELECT holder, life FROM doubts WHERE asker = ?1 ORDER BY holder, life";
 
+pub(super) const ANY: &str = "SELECT 1 FROM doubts WHERE asker = ?1 LIMIT 1";
+
 pub(super) fn add(
     tx: &SqliteTx<'_>,
     asker: SessionId,
@@ -21,7 +23,7 @@ pub(super) fn add(
 }
 
 pub(super) fn any(tx: &SqliteTx<'_>, asker: SessionId) -> Result<bool, StoreError> {
-    let found = tx.first("doubts", OF, [asker.to_string()], |_| Ok(()))?;
+    let found = tx.first("doubts", ANY, [asker.to_string()], |_| Ok(()))?;
     Ok(found.is_some())
 }
 

@@ -13,10 +13,12 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tenure_core::store::StoreError;
+
+use super::log::Log;
 
 /// What our databases carry in their header: "tenu".
 pub(super) const APPLICATION_ID: i32 = 0x7465_6e75;
@@ -65,13 +67,6 @@ impl Drop for Opened {
     }
 }
 
-/// The name of the log beside a database.
-pub(super) fn log_of(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push("-wal");
-    PathBuf::from(name)
-}
-
 fn inode_of_regular(file: &Path, store: &str) -> Result<Inode, StoreError> {
     use std::os::unix::fs::MetadataExt;
     let refuse = |why: String| StoreError::Unavailable {
@@ -102,7 +97,7 @@ fn check_header(file: &Path, store: &str) -> Result<(), StoreError> {
         .read_to_end(&mut header)
         .map_err(io)?;
     // The log before the file: a page that the file lacks now was in the log before.
-    let log = fs_err::metadata(log_of(file)).map_or(0, |meta| meta.len());
+    let log = Log::of(file).bytes();
     let length = open.metadata().map_err(io)?.len();
     judge(&header, length, log).map_err(|why| StoreError::Damaged {
         store: store.to_owned(),

@@ -13,6 +13,7 @@ mod creation;
 mod doubt;
 mod event;
 mod header;
+mod log;
 mod metadata;
 mod migrations;
 mod native;
@@ -33,6 +34,7 @@ use tenure_core::time::Now;
 use connection::Durability;
 use creation::InitLock;
 use header::Opened;
+use log::Log;
 use migrations::{Fit, MIGRATIONS};
 use tx::SqliteTx;
 
@@ -42,6 +44,7 @@ pub struct SqliteStore {
     location: String,
     clock: Box<dyn Fn() -> Now>,
     durability: Option<Durability>,
+    log: Option<Log>,
     /// After the connection, so that it is dropped once that is closed.
     _opened: Option<Opened>,
 }
@@ -80,6 +83,7 @@ impl SqliteStore {
             location,
             clock,
             durability: None,
+            log: Some(Log::of(&file)),
             _opened: Some(opened),
         })
     }
@@ -95,6 +99,7 @@ impl SqliteStore {
             location,
             clock,
             durability: None,
+            log: None,
             _opened: None,
         })
     }
@@ -121,18 +126,21 @@ impl Store for SqliteStore {
         if !self.conn.is_autocommit() {
             self.execute("ROLLBACK")?;
         }
-        match mode {
-            Mode::Read => {}
-            Mode::Write => self.be_durable(Durability::Full)?,
-            Mode::Beat => self.be_durable(Durability::Order)?,
-        }
-        let begin = match mode {
-            Mode::Read => "BEGIN",
-            Mode::Write | Mode::Beat => "BEGIN IMMEDIATE",
+        let durability = match mode {
+            Mode::Read => None,
+            Mode::Write => Some(Durability::Full),
+            Mode::Beat => Some(Durability::Order),
         };
-        self.execute(begin)?;
-        let tx = SqliteTx::begun(&self.conn, &self.location, &*self.clock);
-        if mode != Mode::Read {
+        match durability {
+            None => self.execute("BEGIN")?,
+            Some(wanted) => {
+                self.be_durable(wanted)?;
+                self.execute("BEGIN IMMEDIATE")?;
+            }
+        }
+        let log = self.log.as_ref().zip(durability);
+        let tx = SqliteTx::begun(&self.conn, &self.location, &*self.clock, log);
+        if durability.is_some() {
             migrations::fit(&self.conn, &self.location, MIGRATIONS)?;
         }
         Ok(Box::new(tx))

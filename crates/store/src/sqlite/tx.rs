@@ -19,7 +19,8 @@ use tenure_core::session::{MetaKey, Session};
 use tenure_core::store::{ClaimFilter, LineageEntry, ProcessPlace, SessionFilter, StoreError, Tx};
 use tenure_core::time::{Deadline, Now, Timestamp};
 
-use super::connection::classify;
+use super::connection::{Durability, classify};
+use super::log::Log;
 use super::row::Cells;
 use super::{claim, doubt, event, metadata, native, notice, process, session};
 
@@ -28,12 +29,24 @@ pub(super) struct SqliteTx<'a> {
     conn: &'a Connection,
     store: &'a str,
     clock: &'a dyn Fn() -> Now,
+    /// The log that a commit lengthens, if it does.
+    log: Option<(&'a Log, Durability)>,
 }
 
 impl<'a> SqliteTx<'a> {
     /// Stands for the transaction that was just begun on `conn`.
-    pub(super) fn begun(conn: &'a Connection, store: &'a str, clock: &'a dyn Fn() -> Now) -> Self {
-        Self { conn, store, clock }
+    pub(super) fn begun(
+        conn: &'a Connection,
+        store: &'a str,
+        clock: &'a dyn Fn() -> Now,
+        log: Option<(&'a Log, Durability)>,
+    ) -> Self {
+        Self {
+            conn,
+            store,
+            clock,
+            log,
+        }
     }
 
     /// Runs a statement that returns no rows; tells how many it changed.
@@ -133,6 +146,9 @@ impl Tx for SqliteTx<'_> {
             .prepare_cached("COMMIT")
             .and_then(|mut statement| statement.execute([]))
             .map_err(|error| self.failed(&error))?;
+        if let Some((log, durability)) = self.log {
+            log.keep_short(self.conn, durability);
+        }
         Ok(())
     }
 

@@ -54,7 +54,10 @@ pub fn doubts_are_taken_once(store: &mut dyn Store) {
         tx.add_doubt(id(3), token(2)).unwrap();
     });
     write(store, |tx| {
+        assert!(tx.has_doubts(id(1)).unwrap());
+        assert!(!tx.has_doubts(id(2)).unwrap());
         assert_eq!(tx.take_doubts(id(1)).unwrap(), [token(2), later]);
+        assert!(!tx.has_doubts(id(1)).unwrap());
         assert_eq!(tx.take_doubts(id(1)).unwrap(), []);
         assert_eq!(tx.take_doubts(id(3)).unwrap(), [token(2)]);
     });

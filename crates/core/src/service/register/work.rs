@@ -1,312 +1,32 @@
-//! Registering: finding out which session a process is, and writing that down.
-//!
-//! [`crate::registration`] decides; this module gathers what it needs to know and carries out its plan.
-//! Registering never ends, robs or renames another session: the only session that it may close is one
-//! that is gone and whose conversation moves.
+//! Carrying out what a registration comes to.
 
-use std::collections::BTreeMap;
-
-use super::caller;
-use super::claims::regrant;
-use super::context::{Ctx, Stop};
-use super::{Reply, Service};
+use super::{Candidate, RegisterRequest};
 use crate::agent;
 use crate::claim::Means;
 use crate::error::Error;
 use crate::event::{EventKind, NewEvent};
 use crate::id::{AgentName, Life, NativeId, SessionId, SessionToken};
 use crate::notice::NoticeKind;
-use crate::process::{Ancestor, Looks, Process};
-use crate::registration::{Arrival, Here, NativeMove, Owner, Plan, Source, View, plan};
-use crate::session::{ClosedBy, META_KEYS, MetaKey, Place, Session, Standing};
-use crate::store::Mode;
-use crate::view::{HeldView, SessionView};
-
-/// Which process registers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Subject {
-    /// The session, the agent, or the person's shell that the caller runs in.
-    Nearest,
-    /// The first process of this chain; the rest are the processes above it.
-    Given(Vec<Ancestor>),
-    /// One that could not be established: the session lives by its lease alone.
-    Unverified,
-}
-
-/// A registration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RegisterRequest {
-    /// Which process.
-    pub subject: Subject,
-    /// The agent, where the process does not tell.
-    pub agent: Option<AgentName>,
-    /// The conversation that it is in.
-    pub native_id: Option<NativeId>,
-    /// What made it register.
-    pub source: Source,
-    /// Whether the process speaks for several conversations.
-    pub hosted: bool,
-    /// Where it works.
-    pub place: Place,
-    /// Whether the place was named, and so replaces the one that is known.
-    pub place_named: bool,
-    /// What people may call its work.
-    pub title: Option<String>,
-    /// Its parent, where that is not the session above it.
-    pub parent: Option<String>,
-    /// Why, where that takes a reason.
-    pub reason: Option<String>,
-    /// Small values to keep.
-    pub metadata: BTreeMap<MetaKey, String>,
-}
-
-/// What a registration came to.
-#[derive(Debug, Clone)]
-pub struct Registered {
-    /// The session.
-    pub session: SessionView,
-    /// What TENURE_SESSION must be to name it in this life.
-    pub token: String,
-    /// Claims that it was granted again.
-    pub regranted: Vec<HeldView>,
-    /// Claims that others took meanwhile, with who has them.
-    pub taken: Vec<String>,
-}
-
-/// The process that registers, and what is above it.
-struct Candidate {
-    process: Option<Process>,
-    looks: Looks,
-    above: Vec<Ancestor>,
-    is_person: bool,
-}
-
-impl Service<'_> {
-    /// Registers a process as a session, or finds the session that it is.
-    pub fn register(&mut self, request: &RegisterRequest) -> Reply<Registered> {
-        self.run(Mode::Write, |ctx| register(ctx, request))
-    }
-}
-
-fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Registered, Stop> {
-    let candidate = find_candidate(ctx, request)?;
-    let (view, known) = gather(ctx, request, candidate.process.as_ref())?;
-    let agent = agent_of(request, &candidate, known.as_ref())?;
-    let spec = agent::spec_of(&agent);
-    let arrival = Arrival {
-        native_id: request.native_id.clone(),
-        source: request.source,
-        fork_flag: spec.is_some_and(|spec| agent::started_as_fork(spec, &candidate.looks)),
-        hosted: request.hosted || spec.is_some_and(|spec| spec.hosts),
-    };
-    let view = with_owner(ctx, view, &agent, request.native_id.as_ref())?;
-    let plan = plan(&arrival, &view);
-    check_metadata(ctx, &plan, request)?;
-    let mut work = Work {
-        request,
-        candidate: &candidate,
-        agent,
-        hosted: arrival.hosted,
-        regranted: Vec::new(),
-        taken: Vec::new(),
-    };
-    let session = work.carry_out(ctx, &plan)?;
-    for (key, value) in &request.metadata {
-        ctx.tx.set_metadata(session.id, key, Some(value))?;
-    }
-    let told = ctx.tx.take_notices(session.id, ctx.now.wall)?;
-    ctx.notices.extend(told);
-    let mut shown = ctx.view_as(&session, &crate::liveness::Liveness::Alive)?;
-    if candidate.process.is_none() {
-        shown = ctx.view(&session)?;
-    }
-    shown.registered = Some(plan.word());
-    Ok(Registered {
-        token: session.token().to_string(),
-        session: shown,
-        regranted: work.regranted,
-        taken: work.taken,
-    })
-}
-
-fn find_candidate(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Candidate, Stop> {
-    let chain = match &request.subject {
-        Subject::Unverified => {
-            return Ok(Candidate {
-                process: None,
-                looks: Looks::default(),
-                above: ctx.facts.chain.clone(),
-                is_person: false,
-            });
-        }
-        Subject::Given(chain) => return Ok(candidate_at(chain, 0, false)),
-        Subject::Nearest => &ctx.facts.chain,
-    };
-    for (height, ancestor) in chain.iter().enumerate() {
-        let lives = ctx.tx.lives_at((&ancestor.process).into())?;
-        let is_session = lives
-            .iter()
-            .any(|(_, process)| process.same_as(&ancestor.process));
-        if is_session || agent::recognise(&ancestor.looks).is_some() {
-            return Ok(candidate_at(chain, height, false));
-        }
-    }
-    let shell = chain
-        .iter()
-        .position(|a| a.leads_terminal && agent::is_shell(&a.looks));
-    match shell {
-        Some(height) if ctx.facts.has_terminal => Ok(candidate_at(chain, height, true)),
-        _ => Err(Error::Usage {
-            what: "no agent and no interactive shell was found above this process".into(),
-            hint:
-                "say which process registers, for a script: tenure register --agent NAME --pid $$"
-                    .into(),
-        }
-        .into()),
-    }
-}
-
-fn candidate_at(chain: &[Ancestor], height: usize, is_person: bool) -> Candidate {
-    let this = &chain[height];
-    Candidate {
-        process: Some(this.process.clone()),
-        looks: this.looks.clone(),
-        above: chain[height + 1..].to_vec(),
-        is_person,
-    }
-}
-
-/// What the store knows about the process, and the session that it is, if it is one.
-fn gather(
-    ctx: &mut Ctx<'_>,
-    request: &RegisterRequest,
-    process: Option<&Process>,
-) -> Result<(View, Option<Session>), Stop> {
-    let mut view = View::default();
-    let mut known = None;
-    let Some(process) = process else {
-        return Ok((view, known));
-    };
-    for (token, recorded) in ctx.tx.lives_at(process.into())? {
-        if !recorded.same_as(process) {
-            continue;
-        }
-        let session = ctx.session(token.id)?;
-        match (session.life == token.life, session.is_open()) {
-            (true, true) => view.here.push(Here {
-                id: session.id,
-                native_id: session.native_id.clone(),
-                fork_of: session.fork_of.clone(),
-                hosted: session.hosted,
-            }),
-            (true, false)
-                if session.native_id.is_none() || session.native_id == request.native_id =>
-            {
-                view.ended_here.get_or_insert(session.id);
-            }
-            (true, false) if request.native_id.is_none() => {
-                view.ended_here.get_or_insert(session.id);
-            }
-            (true, false) => {}
-            (false, _) => {
-                view.superseded.get_or_insert(session.id);
-            }
-        }
-        known.get_or_insert(session);
-    }
-    if !view.here.is_empty() {
-        view.superseded = None;
-    }
-    Ok((view, known))
-}
-
-fn with_owner(
-    ctx: &mut Ctx<'_>,
-    mut view: View,
-    agent: &AgentName,
-    native_id: Option<&NativeId>,
-) -> Result<View, Stop> {
-    if let Some(native_id) = native_id
-        && let Some(id) = ctx.tx.native_owner(agent, native_id)?
-    {
-        let owner = ctx.session(id)?;
-        let gone = ctx.standing(&owner)?.is_gone();
-        view.owner = Some(Owner { id, gone });
-    }
-    Ok(view)
-}
-
-/// The agent's name: what the request says, what the session is, or what the process looks like.
-fn agent_of(
-    request: &RegisterRequest,
-    candidate: &Candidate,
-    known: Option<&Session>,
-) -> Result<AgentName, Stop> {
-    if let Some(session) = known.filter(|session| session.is_open()) {
-        if let Some(named) = request
-            .agent
-            .as_ref()
-            .filter(|named| **named != session.agent)
-        {
-            return Err(Error::Invalid {
-                what: format!(
-                    "this process is {}, which is {}, not {named}",
-                    session.handle, session.agent
-                ),
-                hint:
-                    "a worker of its own names its process: tenure register --agent NAME --pid PID"
-                        .into(),
-            }
-            .into());
-        }
-        return Ok(session.agent.clone());
-    }
-    if let Some(named) = &request.agent {
-        return Ok(named.clone());
-    }
-    if candidate.is_person {
-        return Ok(AgentName::known("human"));
-    }
-    if let Some(spec) = agent::recognise(&candidate.looks) {
-        return Ok(AgentName::known(spec.name));
-    }
-    match known {
-        Some(session) => Ok(session.agent.clone()),
-        None => Ok(agent::name_from_looks(&candidate.looks)),
-    }
-}
-
-/// Refuses before anything is written what would exceed a session's room for small values.
-fn check_metadata(ctx: &mut Ctx<'_>, plan: &Plan, request: &RegisterRequest) -> Result<(), Stop> {
-    let mut keys: std::collections::BTreeSet<MetaKey> = request.metadata.keys().cloned().collect();
-    if let Plan::Same(id) | Plan::First(id, _) | Plan::Rotated(id, _) | Plan::Resumed(id) = plan {
-        keys.extend(ctx.tx.metadata(*id)?.into_keys());
-    }
-    if keys.len() > META_KEYS {
-        return Err(Error::Invalid {
-            what: format!(
-                "a session keeps at most {META_KEYS} values; this would make {}",
-                keys.len()
-            ),
-            hint: "tenure meta unset KEY makes room".into(),
-        }
-        .into());
-    }
-    Ok(())
-}
+use crate::process::Ancestor;
+use crate::registration::{NativeMove, Plan};
+use crate::service::caller;
+use crate::service::claims::{end_by_lease, regrant};
+use crate::service::context::{Ctx, Stop};
+use crate::session::{ClosedBy, Session, Standing};
+use crate::view::HeldView;
 
 /// Carrying out a plan.
-struct Work<'a> {
-    request: &'a RegisterRequest,
-    candidate: &'a Candidate,
-    agent: AgentName,
-    hosted: bool,
-    regranted: Vec<HeldView>,
-    taken: Vec<String>,
+pub(super) struct Work<'a> {
+    pub(super) request: &'a RegisterRequest,
+    pub(super) candidate: &'a Candidate,
+    pub(super) agent: AgentName,
+    pub(super) hosted: bool,
+    pub(super) regranted: Vec<HeldView>,
+    pub(super) taken: Vec<String>,
 }
 
 impl Work<'_> {
-    fn carry_out(&mut self, ctx: &mut Ctx<'_>, plan: &Plan) -> Result<Session, Stop> {
+    pub(super) fn carry_out(&mut self, ctx: &mut Ctx<'_>, plan: &Plan) -> Result<Session, Stop> {
         let word = plan.word();
         let native_id = self.request.native_id.clone();
         match plan {
@@ -590,7 +310,11 @@ impl Work<'_> {
     }
 }
 
-fn tell_twins(ctx: &mut Ctx<'_>, owner: &Session, visitor: &Session) -> Result<(), Stop> {
+pub(super) fn tell_twins(
+    ctx: &mut Ctx<'_>,
+    owner: &Session,
+    visitor: &Session,
+) -> Result<(), Stop> {
     let native = visitor
         .native_id
         .as_ref()
@@ -621,14 +345,14 @@ fn tell_twins(ctx: &mut Ctx<'_>, owner: &Session, visitor: &Session) -> Result<(
 }
 
 /// Closes a session that is gone but was not recorded as such.
-fn close_gone(ctx: &mut Ctx<'_>, session: Session) -> Result<Session, Stop> {
+pub(super) fn close_gone(ctx: &mut Ctx<'_>, session: Session) -> Result<Session, Stop> {
     if !session.is_open() {
         return Ok(session);
     }
     match ctx.standing(&session)? {
         Standing::Gone(proof) => ctx.record_death(&session, &proof.to_string()),
         Standing::Expired(doubt) => {
-            super::claims::end_by_lease(
+            end_by_lease(
                 ctx,
                 &session,
                 &format!("{doubt}; its lease and the lock-delay are over"),
@@ -640,7 +364,10 @@ fn close_gone(ctx: &mut Ctx<'_>, session: Session) -> Result<Session, Stop> {
 }
 
 /// The nearest session among these processes, in its present life.
-fn nearest_session(ctx: &mut Ctx<'_>, above: &[Ancestor]) -> Result<Option<SessionToken>, Stop> {
+pub(super) fn nearest_session(
+    ctx: &mut Ctx<'_>,
+    above: &[Ancestor],
+) -> Result<Option<SessionToken>, Stop> {
     for ancestor in above {
         for (token, recorded) in ctx.tx.lives_at((&ancestor.process).into())? {
             if !recorded.same_as(&ancestor.process) {

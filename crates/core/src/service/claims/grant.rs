@@ -1,0 +1,295 @@
+//! Granting: the one place where an epoch is raised, and how a hold ends and is shown.
+
+use super::{ClaimRequest, Grant};
+use crate::claim::{ClaimRecord, EndedBy, Former, Hold, HoldEnd, Means, TakenFrom};
+use crate::event::{EventKind, NewEvent};
+use crate::id::{RequestId, SessionId};
+use crate::key::Key;
+use crate::notice::NoticeKind;
+use crate::service::caller::{self, Caller};
+use crate::service::context::{Ctx, Stop};
+use crate::session::{Session, Standing};
+use crate::view::{ClaimView, HeldView};
+
+/// The session of a key's open hold, where it is another than `me`, with how it stands.
+pub(super) fn holder_of(
+    ctx: &mut Ctx<'_>,
+    record: &ClaimRecord,
+    me: SessionId,
+) -> Result<Option<(Session, Standing)>, Stop> {
+    let Some(hold) = record.current().filter(|hold| hold.session != me) else {
+        return Ok(None);
+    };
+    let session = ctx.session(hold.session)?;
+    let standing = ctx.standing(&session)?;
+    Ok(Some((session, standing)))
+}
+
+/// Grants a key after ending what its former holder's end left open.
+pub(super) fn grant_after(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    record: ClaimRecord,
+    holder: Option<Session>,
+    former: &Former,
+    request: &ClaimRequest,
+) -> Result<Grant, Stop> {
+    let record = match (former, holder) {
+        (Former::Gone(proof), Some(holder)) => {
+            ctx.record_death(&holder, &proof.to_string())?;
+            ctx.tx.lock_claim(&request.key)?
+        }
+        (Former::Expired(doubt), Some(holder)) => {
+            let hold = record.current().cloned();
+            let why = format!("{doubt}; its lease and the lock-delay are over");
+            if let Some(hold) = hold {
+                end(ctx, &hold, EndedBy::Lease)?;
+                log_end(ctx, &hold, EndedBy::Lease, &why)?;
+            }
+            tell_loser(
+                ctx,
+                &holder,
+                &record,
+                &caller.session,
+                "its lease was over and nobody could tell whether it lived",
+            )?;
+            ctx.tx.lock_claim(&request.key)?
+        }
+        _ => record,
+    };
+    let terms = Terms {
+        means: Means::Claim,
+        request: request.request.clone(),
+        note: request.note.clone(),
+        taken_from: taken_from(ctx, &record, caller.session.id)?,
+        actor: caller.actor,
+        reason: caller.reason.clone(),
+    };
+    let mut me = caller.session.clone();
+    if caller.by != caller::ResolvedBy::Flag {
+        caller::renew(ctx, &mut me)?;
+    }
+    grant(ctx, &record, &me, terms)?;
+    answer(ctx, &request.key, false)
+}
+
+/// What the next holder should know of the former one, where that did not give the key back itself.
+pub(super) fn taken_from(
+    ctx: &mut Ctx<'_>,
+    record: &ClaimRecord,
+    me: SessionId,
+) -> Result<Option<TakenFrom>, Stop> {
+    let Some(hold) = record.newest.as_ref().filter(|hold| hold.session != me) else {
+        return Ok(None);
+    };
+    let by = match hold.ended.map(|end| end.by) {
+        Some(by @ (EndedBy::Death | EndedBy::End | EndedBy::Lease | EndedBy::Taken)) => by,
+        _ => return Ok(None),
+    };
+    let session = ctx.session(hold.session)?;
+    let proof = match (&session.closed, by) {
+        (Some(closed), _) => closed.why.clone(),
+        (None, EndedBy::Lease) => {
+            "its lease was over and nobody could tell whether it lived".into()
+        }
+        (None, _) => "it goes on elsewhere".into(),
+    };
+    Ok(Some(taken(&session, hold, by, proof)))
+}
+
+pub(super) fn taken(session: &Session, hold: &Hold, by: EndedBy, proof: String) -> TakenFrom {
+    TakenFrom {
+        session: session.id.to_string(),
+        handle: session.handle.to_string(),
+        epoch: hold.epoch.0,
+        by: by.as_str().into(),
+        proof,
+        dir: session.place.dir.clone(),
+        branch: session.place.branch.clone(),
+    }
+}
+
+/// How a grant is recorded.
+pub(super) struct Terms {
+    pub(super) means: Means,
+    pub(super) request: Option<RequestId>,
+    pub(super) note: Option<String>,
+    pub(super) taken_from: Option<TakenFrom>,
+    pub(super) actor: Option<SessionId>,
+    pub(super) reason: Option<String>,
+}
+
+/// Grants a key: the only place that raises an epoch.
+pub(super) fn grant(
+    ctx: &mut Ctx<'_>,
+    record: &ClaimRecord,
+    to: &Session,
+    terms: Terms,
+) -> Result<Hold, Stop> {
+    let hold = Hold {
+        key: record.key.clone(),
+        epoch: record.epoch.next(),
+        session: to.id,
+        life: to.life,
+        request: terms.request,
+        means: terms.means,
+        note: terms.note,
+        granted_at: ctx.now.wall,
+        taken_from: terms.taken_from,
+        ended: None,
+    };
+    ctx.tx.insert_hold(&hold, record.epoch)?;
+    let evidence = match &hold.taken_from {
+        Some(former) => format!("{} had it: {}", former.handle, former.proof),
+        None if record.newest.is_none() => "nobody ever had it".into(),
+        None => "nobody held it".into(),
+    };
+    let kind = match hold.means {
+        Means::Takeover => EventKind::Taken,
+        _ => EventKind::Granted,
+    };
+    ctx.log(&NewEvent {
+        actor: terms.actor.filter(|actor| *actor != to.id),
+        key: Some(hold.key.clone()),
+        epoch: Some(hold.epoch),
+        reason: terms.reason,
+        ..ctx.event(kind, Some(to.id), hold.means.as_str(), evidence)
+    })?;
+    Ok(hold)
+}
+
+pub(super) fn end(ctx: &mut Ctx<'_>, hold: &Hold, by: EndedBy) -> Result<(), Stop> {
+    let end = HoldEnd {
+        at: ctx.now.wall,
+        by,
+    };
+    ctx.tx.end_hold(&hold.key, hold.epoch, end)?;
+    Ok(())
+}
+
+pub(super) fn log_end(ctx: &mut Ctx<'_>, hold: &Hold, by: EndedBy, why: &str) -> Result<(), Stop> {
+    ctx.log(&NewEvent {
+        key: Some(hold.key.clone()),
+        epoch: Some(hold.epoch),
+        ..ctx.event(
+            EventKind::Freed,
+            Some(hold.session),
+            by.as_str(),
+            why.to_owned(),
+        )
+    })
+}
+
+/// Leaves the notice that a session lost a key.
+pub(super) fn tell_loser(
+    ctx: &mut Ctx<'_>,
+    loser: &Session,
+    record: &ClaimRecord,
+    winner: &Session,
+    why: &str,
+) -> Result<(), Stop> {
+    let now = record.epoch.next();
+    let message = format!(
+        "you lost {} (epoch {}): {} has it now (epoch {now}): {why}",
+        record.key, record.epoch, winner.handle
+    );
+    ctx.notify(
+        loser.id,
+        NoticeKind::Lost,
+        message,
+        Some(winner.id),
+        Some((&record.key, now)),
+    )
+}
+
+/// What a resumed session got back, and what others took.
+pub struct Regranted {
+    pub regranted: Vec<HeldView>,
+    pub taken: Vec<String>,
+}
+
+/// Grants to `to` what `from` held in its last life and nobody took since.
+pub fn regrant(
+    ctx: &mut Ctx<'_>,
+    from: &Session,
+    to: &Session,
+    means: Means,
+) -> Result<Regranted, Stop> {
+    let mut outcome = Regranted {
+        regranted: Vec::new(),
+        taken: Vec::new(),
+    };
+    for hold in ctx.tx.newest_holds(from.id)? {
+        let ended_without_act = matches!(
+            hold.ended.map(|end| end.by),
+            Some(EndedBy::End | EndedBy::Death | EndedBy::Lease)
+        );
+        if !ended_without_act {
+            continue;
+        }
+        let record = ctx.tx.lock_claim(&hold.key)?;
+        if record.is_regrantable(&hold) {
+            let terms = Terms {
+                means,
+                request: hold.request.clone(),
+                note: hold.note.clone(),
+                taken_from: None,
+                actor: None,
+                reason: None,
+            };
+            let granted = grant(ctx, &record, to, terms)?;
+            outcome.regranted.push(HeldView {
+                key: granted.key.to_string(),
+                epoch: granted.epoch.0,
+            });
+        } else if hold.life == from.life {
+            let now = match record.current() {
+                Some(other) => format!("{} has it now", ctx.session(other.session)?.handle),
+                None if record.is_done() => "it is done".into(),
+                None => "others had it since".into(),
+            };
+            outcome
+                .taken
+                .push(format!("{}: {now} (epoch {})", record.key, record.epoch));
+        }
+    }
+    Ok(outcome)
+}
+
+/// Ends what a session holds because its lease and the lock-delay are over.
+pub fn end_by_lease(ctx: &mut Ctx<'_>, session: &Session, why: &str) -> Result<(), Stop> {
+    for hold in ctx.tx.open_holds(session.id)? {
+        ctx.tx.lock_claim(&hold.key)?;
+        end(ctx, &hold, EndedBy::Lease)?;
+        log_end(ctx, &hold, EndedBy::Lease, why)?;
+    }
+    Ok(())
+}
+
+/// The answer to a claim that the caller has.
+pub(super) fn answer(ctx: &mut Ctx<'_>, key: &Key, already_held: bool) -> Result<Grant, Stop> {
+    let record = ctx.tx.lock_claim(key)?;
+    let mut view = shown(ctx, &record)?;
+    view.already_held = Some(already_held);
+    view.taken_from = record
+        .current()
+        .and_then(|hold| hold.taken_from.clone())
+        .filter(|_| !already_held);
+    Ok(view)
+}
+
+pub(super) fn view_of(ctx: &mut Ctx<'_>, key: &Key) -> Result<ClaimView, Stop> {
+    let record = ctx.tx.lock_claim(key)?;
+    shown(ctx, &record)
+}
+
+/// The view of a key with its holder.
+pub fn shown(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<ClaimView, Stop> {
+    let Some(hold) = record.current() else {
+        return Ok(ClaimView::new(record, None));
+    };
+    let session = ctx.session(hold.session)?;
+    let standing = ctx.standing(&session)?;
+    let view = ctx.view(&session)?;
+    Ok(ClaimView::new(record, Some((view, &standing))))
+}

@@ -1,0 +1,181 @@
+//! Whose a key is, for whoever wants to write under it, give it back or hand it on.
+
+use super::grant::{holder_of, shown};
+use crate::claim::{ClaimRecord, Hold};
+use crate::error::Error;
+use crate::id::Epoch;
+use crate::key::Key;
+use crate::service::caller::{self, Caller};
+use crate::service::context::{Ctx, Stop};
+use crate::session::{Session, Standing};
+use crate::view::ClaimView;
+
+/// A question whether the caller may write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardRequest {
+    /// The item.
+    pub key: Key,
+    /// The epoch that the caller believes it holds.
+    pub epoch: Option<Epoch>,
+}
+
+/// The caller's open hold of a key, or why it has none.
+pub(super) fn own_hold(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    key: &Key,
+    epoch: Option<Epoch>,
+) -> Result<Hold, Stop> {
+    let record = ctx.tx.lock_claim(key)?;
+    match record.current() {
+        Some(hold) if hold.session == caller.session.id => {
+            check_epoch(ctx, &record, epoch)?;
+            Ok(hold.clone())
+        }
+        _ => Err(not_mine(ctx, caller, &record, epoch)?),
+    }
+}
+
+/// Checks that the epoch that a caller named is the one that the key has.
+pub(super) fn check_epoch(
+    ctx: &mut Ctx<'_>,
+    record: &ClaimRecord,
+    named: Option<Epoch>,
+) -> Result<(), Stop> {
+    let key = record.key.clone();
+    match named {
+        Some(named) if named > record.epoch => Err(Error::NoSuchEpoch {
+            key,
+            now: record.epoch,
+            named,
+        }
+        .into()),
+        Some(named) if named < record.epoch => Err(Error::Lost {
+            key,
+            epoch: named,
+            claim: Box::new(shown(ctx, record)?),
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+/// Why a key is not the caller's: lost, another's, free or done. A dead holder is buried on the way.
+pub(super) fn not_mine(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    record: &ClaimRecord,
+    named: Option<Epoch>,
+) -> Result<Stop, Stop> {
+    let key = record.key.clone();
+    if let Some(mine) = ctx.tx.newest_hold_of(caller.session.id, &key)?
+        && record.was_lost(&mine)
+    {
+        let claim = Box::new(shown(ctx, record)?);
+        let epoch = named.unwrap_or(mine.epoch);
+        return Ok(Error::Lost { key, epoch, claim }.into());
+    }
+    if let Some((holder, standing)) = holder_of(ctx, record, caller.session.id)? {
+        if !matches!(standing, Standing::Gone(_)) {
+            let claim = Box::new(shown(ctx, record)?);
+            return Ok(Error::Held { key, claim }.into());
+        }
+        ctx.bury_if_dead(holder)?;
+    }
+    if record.is_done() {
+        let claim = Box::new(shown(ctx, record)?);
+        return Ok(Error::Done { key, claim }.into());
+    }
+    Ok(Error::Free { key }.into())
+}
+
+pub(super) fn already_held(hold: &Hold) -> Error {
+    Error::AlreadyHeld {
+        key: hold.key.clone(),
+        epoch: hold.epoch,
+    }
+}
+
+/// A session that can be given something: it must be seen to live.
+pub(super) fn live_receiver(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
+    let session = caller::find(ctx, name)?;
+    let handle = session.handle.to_string();
+    let session = ctx.bury_if_dead(session)?;
+    if let Some(closed) = &session.closed {
+        let state = format!("is {}: {}", closed.by.past(), closed.why);
+        return Err(Error::NotLive { handle, state }.into());
+    }
+    match ctx.standing(&session)? {
+        Standing::Live => Ok(session),
+        Standing::Gone(proof) => Err(Error::NotLive {
+            handle,
+            state: format!("is dead: {proof}"),
+        }
+        .into()),
+        Standing::Trusted { doubt, .. }
+        | Standing::Suspect { doubt, .. }
+        | Standing::Expired(doubt) => Err(Error::CannotTell {
+            handle,
+            doubt,
+            key: None,
+        }
+        .into()),
+    }
+}
+
+pub(super) fn guard(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    request: &GuardRequest,
+) -> Result<ClaimView, Stop> {
+    let record = match ctx.tx.claim(&request.key)? {
+        Some(record) => record,
+        None => ClaimRecord::unknown(request.key.clone()),
+    };
+    let mine = record
+        .current()
+        .is_some_and(|hold| hold.session == caller.session.id);
+    let via = if mine {
+        None
+    } else {
+        covering_ancestor(ctx, &caller.session, &record)?
+    };
+    if mine || via.is_some() {
+        check_epoch(ctx, &record, request.epoch)?;
+        let mut view = shown(ctx, &record)?;
+        view.via = via;
+        return Ok(view);
+    }
+    Err(not_mine(ctx, caller, &record, request.epoch)?)
+}
+
+/// The ancestor whose hold covers the session: an ancestor in the life in which it was registered, and
+/// never a twin's double.
+pub(super) fn covering_ancestor(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    record: &ClaimRecord,
+) -> Result<Option<String>, Stop> {
+    let Some(hold) = record.current() else {
+        return Ok(None);
+    };
+    let mut below = session.clone();
+    for _ in 0..64 {
+        let Some(token) = below.parent else {
+            return Ok(None);
+        };
+        let above = ctx.session(token.id)?;
+        if above.life != token.life || !above.is_open() || below.twin_of == Some(above.id) {
+            return Ok(None);
+        }
+        if above.id == hold.session {
+            let lives = !matches!(
+                ctx.standing(&above)?,
+                Standing::Gone(_) | Standing::Expired(_)
+            );
+            return Ok((hold.life == token.life && lives).then(|| above.handle.to_string()));
+        }
+        below = above;
+    }
+    Ok(None)
+}

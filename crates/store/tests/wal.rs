@@ -1,0 +1,166 @@
+//! The log stays short, whatever the traffic, and closing never pays for it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tenure_core::store::{Mode, Store, StoreError};
+use tenure_core::time::Timestamp;
+use tenure_store::SqliteStore;
+use tenure_testkit::conformance::sample::{EPOCH, clock, event, id, lease, session, token};
+
+/// 256 pages with their frame headers, and a tenth more for the transaction that reached them.
+const LONGEST: u64 = 256 * (4096 + 24) * 11 / 10;
+
+fn open(path: &Path) -> SqliteStore {
+    SqliteStore::open(path, clock()).unwrap()
+}
+
+fn log_length(path: &Path) -> u64 {
+    let log = path.with_file_name("tenure.db-wal");
+    fs_err::metadata(log).unwrap().len()
+}
+
+fn write_event(store: &mut dyn Store, n: u32) {
+    let mut tx = store.begin(Mode::Write).unwrap();
+    tx.append_event(&event(n, "it changed"), Timestamp(EPOCH))
+        .unwrap();
+    tx.commit().unwrap();
+}
+
+fn beat(store: &mut dyn Store, n: u32, at: i64) {
+    let mut tx = store.begin(Mode::Beat).unwrap();
+    assert!(
+        tx.touch_session(token(n), Timestamp(EPOCH + at), &lease(at))
+            .unwrap()
+    );
+    tx.commit().unwrap();
+}
+
+fn with_session(path: &Path) -> SqliteStore {
+    let mut store = open(path);
+    let mut tx = store.begin(Mode::Write).unwrap();
+    tx.insert_session(&session(1)).unwrap();
+    tx.commit().unwrap();
+    store
+}
+
+#[test]
+fn the_log_stays_short_over_thousands_of_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let mut store = with_session(&path);
+    let mut longest = 0;
+    for n in 0..5_000 {
+        write_event(&mut store, n);
+        longest = longest.max(log_length(&path));
+    }
+    assert!(longest < LONGEST, "the log grew to {longest} bytes");
+}
+
+#[test]
+fn the_log_stays_short_over_thousands_of_heartbeats_of_new_connections() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    drop(with_session(&path));
+    let mut longest = 0;
+    for at in 0..2_000 {
+        beat(&mut open(&path), 1, at);
+        longest = longest.max(log_length(&path));
+    }
+    assert!(longest < LONGEST, "the log grew to {longest} bytes");
+}
+
+#[test]
+fn the_log_stays_short_beside_readers() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    drop(with_session(&path));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut store = open(&path);
+                while !over.load(Ordering::Relaxed) {
+                    let mut tx = store.begin(Mode::Read).unwrap();
+                    assert!(tx.session(id(1)).unwrap().is_some());
+                }
+            });
+        }
+        let mut store = open(&path);
+        for n in 0..2_000 {
+            write_event(&mut store, n);
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    let length = log_length(&path);
+    assert!(length < 4 * LONGEST, "the log grew to {length} bytes");
+    // As soon as nobody reads, it is short again.
+    let mut store = open(&path);
+    for n in 0..300 {
+        write_event(&mut store, n);
+    }
+    let length = log_length(&path);
+    assert!(length < LONGEST, "the log stayed at {length} bytes");
+}
+
+#[test]
+fn one_large_transaction_does_not_leave_a_large_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let mut store = with_session(&path);
+    let mut tx = store.begin(Mode::Write).unwrap();
+    for n in 0..20_000 {
+        tx.append_event(&event(n, "it changed"), Timestamp(EPOCH))
+            .unwrap();
+    }
+    tx.commit().unwrap();
+    write_event(&mut store, 1);
+    let length = log_length(&path);
+    assert!(length < LONGEST, "the log stayed at {length} bytes");
+}
+
+#[test]
+fn closing_leaves_the_log_and_nothing_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    drop(with_session(&path));
+    assert!(log_length(&path) > 0, "closing made a checkpoint");
+    assert!(
+        open(&path)
+            .begin(Mode::Read)
+            .unwrap()
+            .session(id(1))
+            .unwrap()
+            .is_some()
+    );
+}
+
+#[test]
+fn a_reader_sees_one_state_and_does_not_stop_a_writer() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let mut writer = with_session(&path);
+    let mut reader = open(&path);
+    let mut tx = reader.begin(Mode::Read).unwrap();
+    assert_eq!(tx.events(&Default::default()).unwrap().len(), 0);
+    write_event(&mut writer, 1);
+    assert_eq!(tx.events(&Default::default()).unwrap().len(), 0);
+    drop(tx);
+    let mut tx = reader.begin(Mode::Read).unwrap();
+    assert_eq!(tx.events(&Default::default()).unwrap().len(), 1);
+}
+
+#[test]
+fn a_read_transaction_cannot_be_turned_into_a_write_behind_a_writer() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let mut writer = with_session(&path);
+    let mut reader = open(&path);
+    let mut tx = reader.begin(Mode::Read).unwrap();
+    assert!(tx.session(id(1)).unwrap().is_some());
+    write_event(&mut writer, 1);
+    let answer = tx.append_event(&event(2, "late"), Timestamp(EPOCH));
+    assert!(matches!(answer, Err(StoreError::Busy { .. })), "{answer:?}");
+}
