@@ -28,6 +28,8 @@ pub struct App {
     pub session: Option<String>,
     /// `-v`.
     pub verbose: bool,
+    /// The whole command line, for verbs that explain it.
+    pub grammar: fn() -> clap::Command,
 }
 
 /// An open store and everything that a service needs.
@@ -61,6 +63,11 @@ pub fn env(name: &str) -> Option<std::ffi::OsString> {
 }
 
 impl App {
+    /// The whole command line, for verbs that explain it.
+    pub fn command(&self) -> clap::Command {
+        (self.grammar)()
+    }
+
     /// Opens the store that the settings name.
     pub fn open(&self) -> Result<Opened, Trouble> {
         let dir = current_dir()?;

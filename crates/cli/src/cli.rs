@@ -74,6 +74,7 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
         style,
         session: cli.session,
         verbose: cli.verbose,
+        grammar: Cli::command,
     };
     match verbs::run(&cli.verb, &app) {
         Ok(shown) => style.show(&shown),

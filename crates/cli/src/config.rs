@@ -8,7 +8,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use tenure_core::service::Policy;
+use tenure_core::policy::Policy;
 use tenure_core::time::Span;
 
 use crate::exit::Exit;

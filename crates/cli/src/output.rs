@@ -65,6 +65,9 @@ impl Shown {
     }
 }
 
+/// What a verb comes to.
+pub type Outcome = Result<Shown, Trouble>;
+
 /// Why a verb failed, ready to be shown.
 #[derive(Debug)]
 pub struct Trouble {

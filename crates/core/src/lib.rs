@@ -12,6 +12,7 @@ pub mod id;
 pub mod key;
 pub mod liveness;
 pub mod notice;
+pub mod policy;
 pub mod process;
 pub mod registration;
 pub mod service;

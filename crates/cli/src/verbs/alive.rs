@@ -1,7 +1,6 @@
-use super::Outcome;
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 
 /// Tell whether a session lives: exit 0 yes, 1 no, 9 nobody can tell
 #[derive(Debug, clap::Args)]

@@ -1,9 +1,8 @@
 use tenure_core::id::RequestId;
 use tenure_core::service::ClaimRequest;
 
-use super::Outcome;
 use crate::app::App;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 use crate::render;
 
 /// Take an item: refused while a living session has it, granted at once when its holder is dead

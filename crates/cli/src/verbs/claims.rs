@@ -1,8 +1,7 @@
 use tenure_core::store::ClaimFilter;
 
-use super::Outcome;
 use crate::app::App;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 use crate::render;
 
 /// List items and who holds them

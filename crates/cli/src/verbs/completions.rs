@@ -1,10 +1,7 @@
-use clap::CommandFactory;
 use clap_complete::{Shell, generate};
 
-use super::Outcome;
 use crate::app::App;
-use crate::cli::Cli;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 
 /// Print a shell's completion script
 #[derive(Debug, clap::Args)]
@@ -17,9 +14,9 @@ pub struct Args {
     shell: Shell,
 }
 
-pub fn run(args: &Args, _: &App) -> Outcome {
+pub fn run(args: &Args, app: &App) -> Outcome {
     let mut script = Vec::new();
-    generate(args.shell, &mut Cli::command(), "tenure", &mut script);
+    generate(args.shell, &mut app.command(), "tenure", &mut script);
     let text = String::from_utf8_lossy(&script).into_owned();
     Ok(Shown::new("completions", &text, text.clone()))
 }

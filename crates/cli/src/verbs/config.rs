@@ -1,8 +1,7 @@
 use std::fmt::Write as _;
 
-use super::Outcome;
 use crate::app::{App, config_and_store};
-use crate::output::{Cell, Shown, table};
+use crate::output::{Cell, Outcome, Shown, table};
 
 /// Show every setting and where it came from
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,5 @@
-use super::Outcome;
 use crate::app::App;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 
 /// End a session: everything that it holds is free
 ///

@@ -1,9 +1,8 @@
 use tenure_core::id::Epoch;
 use tenure_core::service::GuardRequest;
 
-use super::Outcome;
 use crate::app::App;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 
 /// Tell whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost
 ///

@@ -1,9 +1,8 @@
 use tenure_core::id::Epoch;
 use tenure_core::service::HandoffRequest;
 
-use super::Outcome;
 use crate::app::App;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 
 /// Hand an item to another live session
 #[derive(Debug, clap::Args)]

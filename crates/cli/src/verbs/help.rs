@@ -1,13 +1,11 @@
 use std::fmt::Write as _;
 
-use clap::CommandFactory;
 use serde_json::json;
 
-use super::{JOBS, Outcome};
+use super::jobs::JOBS;
 use crate::app::App;
-use crate::cli::Cli;
 use crate::exit::Exit;
-use crate::output::{Shown, Trouble};
+use crate::output::{Outcome, Shown, Trouble};
 
 /// Explain a verb, list all of them, or list the exit codes
 #[derive(Debug, clap::Args)]
@@ -26,8 +24,8 @@ pub struct Args {
     topic: Option<String>,
 }
 
-pub fn run(args: &Args, _: &App) -> Outcome {
-    let mut root = Cli::command();
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let mut root = app.command();
     root.build();
     match args.topic.as_deref() {
         None if args.all => Ok(all(&root)),

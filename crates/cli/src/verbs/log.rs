@@ -6,10 +6,9 @@ use tenure_core::id::Cursor;
 use tenure_core::time::{Span, Timestamp};
 use tenure_core::view::EventView;
 
-use super::Outcome;
 use crate::app::{App, Opened};
 use crate::exit::Exit;
-use crate::output::{Shown, Trouble, line};
+use crate::output::{Outcome, Shown, Trouble, line};
 use crate::render;
 
 /// Show what happened: every change with who, by what means, on what evidence

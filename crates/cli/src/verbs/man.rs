@@ -1,13 +1,11 @@
 use std::path::PathBuf;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 
-use super::Outcome;
 use crate::app::App;
-use crate::cli::Cli;
 use crate::exit::Exit;
-use crate::output::{Shown, Trouble};
+use crate::output::{Outcome, Shown, Trouble};
 
 /// Print a manual page, or write all of them
 #[derive(Debug, clap::Args)]
@@ -25,8 +23,8 @@ pub struct Args {
     dir: Option<PathBuf>,
 }
 
-pub fn run(args: &Args, _: &App) -> Outcome {
-    let root = Cli::command();
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let root = app.command();
     if let Some(dir) = &args.dir {
         return write_all(dir, &root);
     }

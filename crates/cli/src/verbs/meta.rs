@@ -3,9 +3,8 @@ use std::fmt::Write as _;
 use tenure_core::service::MetaChange;
 use tenure_core::session::MetaKey;
 
-use super::Outcome;
 use crate::app::App;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 
 /// Keep small values with a session: a team name, a run id
 #[derive(Debug, clap::Args)]

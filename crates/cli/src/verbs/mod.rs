@@ -10,6 +10,7 @@ mod end;
 mod guard;
 mod handoff;
 mod help;
+mod jobs;
 mod log;
 mod man;
 mod meta;
@@ -29,10 +30,7 @@ mod why;
 use clap::Subcommand;
 
 use crate::app::App;
-use crate::output::{Shown, Trouble};
-
-/// What a verb comes to.
-pub type Outcome = Result<Shown, Trouble>;
+use crate::output::Outcome;
 
 /// Everything that tenure does.
 #[derive(Debug, Subcommand)]
@@ -115,22 +113,3 @@ pub fn run(verb: &Verb, app: &App) -> Outcome {
         Verb::DemoWorker(args) => demo::run_worker(args),
     }
 }
-
-/// Verbs by the job that people come for; `help --all` and the docs show them so.
-pub const JOBS: &[(&str, &[&str])] = &[
-    (
-        "See",
-        &["ps", "status", "who", "whoami", "show", "alive", "log"],
-    ),
-    (
-        "Work on an item",
-        &[
-            "claim", "release", "renew", "guard", "handoff", "takeover", "claims", "why",
-        ],
-    ),
-    ("Be a session", &["register", "end", "tell", "meta"]),
-    (
-        "Set up",
-        &["config", "schema", "completions", "man", "demo", "help"],
-    ),
-];

@@ -1,8 +1,7 @@
 use tenure_core::service::ListRequest;
 
-use super::Outcome;
 use crate::app::App;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 use crate::render;
 
 /// Show sessions: who is alive, where, since when, and what each holds

@@ -7,10 +7,9 @@ use tenure_core::session::{MetaKey, check_meta_value};
 use tenure_core::world::World;
 use tenure_host::process::{self, IdentifyError};
 
-use super::Outcome;
 use crate::app::{App, Opened, current_dir, place};
 use crate::exit::Exit;
-use crate::output::{Shown, Trouble};
+use crate::output::{Outcome, Shown, Trouble};
 
 /// Make a process a session, or find the session that it is
 ///

@@ -1,9 +1,8 @@
 use tenure_core::id::Epoch;
 use tenure_core::service::ReleaseRequest;
 
-use super::Outcome;
 use crate::app::App;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 
 /// Give an item back, or finish it
 #[derive(Debug, clap::Args)]

@@ -1,9 +1,8 @@
 use tenure_core::service::RenewRequest;
 use tenure_core::time::{Span, Timestamp};
 
-use super::Outcome;
 use crate::app::App;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 
 /// Renew a session's lease, or declare a time of silence
 ///

@@ -2,10 +2,9 @@ use schemars::schema_for;
 use serde_json::{Value, json};
 use tenure_core::view::{ClaimView, EventView, NoticeView, ResolvedView, SessionView, WhyView};
 
-use super::Outcome;
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 
 /// Print the shapes of the JSON answers
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,5 @@
-use super::Outcome;
 use crate::app::App;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 use crate::render;
 
 /// Show everything about one session

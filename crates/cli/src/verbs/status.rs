@@ -1,8 +1,7 @@
 use tenure_core::service::ListRequest;
 
-use super::Outcome;
 use crate::app::{App, current_dir, place};
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 use crate::render;
 
 /// Show where this session stands: who it is, what it holds, who else is here, what needs attention

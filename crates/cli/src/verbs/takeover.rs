@@ -1,9 +1,8 @@
 use tenure_core::id::Epoch;
 use tenure_core::service::TakeoverRequest;
 
-use super::Outcome;
 use crate::app::App;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 use crate::render;
 
 /// Take an item from whoever holds it, with a reason, on record

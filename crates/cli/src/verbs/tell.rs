@@ -1,6 +1,5 @@
-use super::Outcome;
 use crate::app::App;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 
 /// Tell a session something: it hears it at its next call, once
 #[derive(Debug, clap::Args)]

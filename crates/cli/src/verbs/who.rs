@@ -2,10 +2,9 @@ use std::path::PathBuf;
 
 use tenure_core::service::ListRequest;
 
-use super::Outcome;
 use crate::app::{App, current_dir, place};
 use crate::exit::Exit;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 use crate::render;
 
 /// Show who else works in a repository, in any of its worktrees

@@ -1,6 +1,5 @@
-use super::Outcome;
 use crate::app::App;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 use crate::render;
 
 /// Show which session this is, and what decided that

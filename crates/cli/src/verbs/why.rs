@@ -1,6 +1,5 @@
-use super::Outcome;
 use crate::app::App;
-use crate::output::Shown;
+use crate::output::{Outcome, Shown};
 use crate::render;
 
 /// Explain why an item is held or free, and which command would change that

@@ -15,7 +15,7 @@ use crate::time::Now;
 use crate::view::{HeldView, Seen, SessionView};
 use crate::world::World;
 
-use super::Policy;
+use crate::policy::Policy;
 
 /// Why a run of a use case stopped before its answer.
 #[derive(Debug)]

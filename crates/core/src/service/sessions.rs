@@ -2,10 +2,11 @@
 
 use super::caller::{self, Naming};
 use super::context::{Ctx, Stop};
-use super::{Policy, Reply, Service};
+use super::run::{Reply, Service};
 use crate::error::Error;
 use crate::event::{EventKind, NewEvent};
 use crate::notice::NoticeKind;
+use crate::policy::Policy;
 use crate::session::{ClosedBy, META_KEYS, MetaKey, check_meta_value};
 use crate::store::Mode;
 use crate::time::Span;

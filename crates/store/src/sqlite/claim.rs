@@ -37,14 +37,15 @@ macro_rules! select_claims {
     };
 }
 
-/// An open hold is its key's newest.
+/// An open hold is its key's newest. The index is named because SQLite cannot know how few are open.
 macro_rules! select_held {
-    ($rest:literal) => {
+    ($index:literal) => {
         concat!(
             "SELECT c.key, c.epoch, ",
             hold_columns!(),
-            " FROM holds h CROSS JOIN claims c ON c.key = h.key WHERE h.ended_at IS NULL ",
-            $rest
+            " FROM holds h INDEXED BY ",
+            $index,
+            " CROSS JOIN claims c ON c.key = h.key WHERE h.ended_at IS NULL "
         )
     };
 }
@@ -59,10 +60,12 @@ pub(super) const BY_KEY: &str = select_claims!("WHERE c.key = ?1");
 pub(super) const RAISE: &str = "UPDATE claims SET epoch = ?2 WHERE key = ?1 AND epoch = ?3";
 pub(super) const END: &str = "UPDATE holds SET ended_at = ?3, ended_by = ?4 \
      WHERE key = ?1 AND epoch = ?2 AND ended_at IS NULL";
-pub(super) const NEWEST_OF: &str =
-    select_holds!("WHERE h.session = ?1 AND h.key = ?2 ORDER BY h.epoch DESC LIMIT 1");
-pub(super) const OPEN_OF: &str =
-    select_holds!("WHERE h.session = ?1 AND h.ended_at IS NULL ORDER BY h.key");
+pub(super) const NEWEST_OF: &str = select_holds!(
+    "INDEXED BY holds_session WHERE h.session = ?1 AND h.key = ?2 ORDER BY h.epoch DESC LIMIT 1"
+);
+pub(super) const OPEN_OF: &str = select_holds!(
+    "INDEXED BY holds_open_session WHERE h.session = ?1 AND h.ended_at IS NULL ORDER BY h.key"
+);
 pub(super) const ALL_NEWEST_OF: &str = select_holds!(
     "JOIN (SELECT key, max(epoch) AS epoch FROM holds WHERE session = ?1 GROUP BY key) n \
      ON n.key = h.key AND n.epoch = h.epoch ORDER BY h.key"
@@ -95,11 +98,10 @@ pub(super) fn list(
 /// The statement for a filter, with its parameters. What a session holds is never free.
 pub(super) fn list_statement(filter: &ClaimFilter) -> (String, Vec<Value>) {
     let mut values: Vec<Value> = Vec::new();
-    let held_only = !filter.free_too || filter.session.is_some();
-    let (mut sql, key) = if held_only {
-        (select_held!("").to_owned(), "h.key")
-    } else {
-        (select_claims!("WHERE c.epoch > 0 ").to_owned(), "c.key")
+    let (mut sql, key) = match (filter.session, filter.free_too) {
+        (Some(_), _) => (select_held!("holds_open_session").to_owned(), "h.key"),
+        (None, false) => (select_held!("holds_open").to_owned(), "h.key"),
+        (None, true) => (select_claims!("WHERE c.epoch > 0 ").to_owned(), "c.key"),
     };
     if let Some(session) = filter.session {
         sql.push_str("AND h.session = ? ");

@@ -18,6 +18,8 @@ mod metadata;
 mod migrations;
 mod native;
 mod notice;
+#[cfg(test)]
+mod plans;
 mod process;
 mod row;
 mod session;

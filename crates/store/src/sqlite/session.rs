@@ -18,14 +18,14 @@ use super::row::Cells;
 use super::tx::{SqliteTx, limit_or_all};
 
 macro_rules! select {
-    ($rest:literal) => {
+    ($($rest:literal)?) => {
         concat!(
             "SELECT id, handle, agent, native_id, fork_of, parent_id, parent_life, twin_of, title, \
              dir, repo, branch, hosted, life, host_id, boot_id, boot_private, pid_ns, pid, \
              start_ticks, start_shifted, activity, activity_since, started_at, seen_at, lease_era, \
              lease_era_private, lease_at, closed_at, closed_by, closed_why, revision \
-             FROM sessions ",
-            $rest
+             FROM sessions "
+            $(, $rest)?
         )
     };
 }
@@ -45,7 +45,7 @@ const INSERT: &str = "INSERT INTO sessions (id, handle, code, agent, native_id, 
      ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)";
 
 /// Replaces a row whose indexed values stay as they are, so that no index is written.
-pub(super) const UPDATE_SAME_INDEX: &str = "UPDATE sessions SET agent = ?4, native_id = ?5, \
+pub(super) const UPDATE_SAME_INDEX: &str = "UPDATE sessions INDEXED BY sessions_id SET agent = ?4, native_id = ?5, \
      fork_of = ?6, twin_of = ?9, title = ?10, branch = ?13, life = ?15, start_shifted = ?22, \
      activity = ?23, activity_since = ?24, seen_at = ?26, lease_era = ?27, \
      lease_era_private = ?28, lease_at = ?29, closed_by = ?31, closed_why = ?32, \
@@ -128,9 +128,19 @@ pub(super) fn list(tx: &SqliteTx<'_>, filter: &SessionFilter) -> Result<Vec<Sess
 }
 
 /// The statement for a filter, with its parameters.
+///
+/// Indexes are named because SQLite cannot know how few are open, or in one directory.
 pub(super) fn list_statement(filter: &SessionFilter) -> (String, Vec<Value>) {
-    let mut sql = select!("WHERE TRUE").to_owned();
+    let mut sql = select!().to_owned();
     let mut values: Vec<Value> = Vec::new();
+    sql.push_str(match filter {
+        filter if filter.parent.is_some() => "INDEXED BY sessions_parent",
+        filter if filter.closed_too => "INDEXED BY sessions_newest",
+        filter if filter.repo.is_some() => "INDEXED BY sessions_open_repo",
+        filter if filter.under.is_some() => "INDEXED BY sessions_open_dir",
+        _ => "INDEXED BY sessions_open_newest",
+    });
+    sql.push_str(" WHERE TRUE");
     if !filter.closed_too {
         sql.push_str(" AND closed_at IS NULL");
     }
@@ -139,12 +149,15 @@ pub(super) fn list_statement(filter: &SessionFilter) -> (String, Vec<Value>) {
         values.push(repo.clone().into());
     }
     if let Some(under) = &filter.under {
-        // '0' follows '/': the range holds exactly what lies below the directory.
-        let below = under.trim_end_matches('/');
-        sql.push_str(" AND (dir = ? OR (dir >= ? AND dir < ?))");
-        values.push(under.clone().into());
-        values.push(format!("{below}/").into());
-        values.push(format!("{below}0").into());
+        // '0' follows '/'. The first range can be looked up and holds a little too much, such as
+        // `/w/a.b` for `/w/a`; what follows it leaves the directory and what lies below.
+        let dir = under.trim_end_matches('/');
+        let whole = if dir.is_empty() { "/" } else { dir };
+        sql.push_str(" AND dir >= ? AND dir < ? AND (dir = ? OR dir >= ?)");
+        values.push(dir.to_owned().into());
+        values.push(format!("{dir}0").into());
+        values.push(whole.to_owned().into());
+        values.push(format!("{dir}/").into());
     }
     if let Some(parent) = &filter.parent {
         sql.push_str(" AND parent_id = ? AND parent_life = ?");

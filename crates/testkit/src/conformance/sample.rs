@@ -59,8 +59,7 @@ pub fn agent() -> AgentName {
 /// The handle of the `n`th session; its code has no letter that an id has.
 pub fn handle(n: u32) -> Handle {
     const LETTERS: [char; 10] = ['g', 'h', 'j', 'k', 'm', 'n', 'p', 'q', 'r', 's'];
-    let code: String = n
-        .to_string()
+    let code: String = format!("{n:06}")
         .bytes()
         .map(|digit| LETTERS[usize::from(digit - b'0')])
         .collect();

@@ -239,6 +239,7 @@ pub fn listing_by_directory_takes_it_and_what_is_below(store: &mut dyn Store) {
     assert_eq!(under("/w/a"), [id(2), id(1)]);
     assert_eq!(under("/w").len(), dirs.len());
     assert_eq!(under("/").len(), dirs.len());
+    assert_eq!(under("/w/a/"), [id(2), id(1)]);
     assert_eq!(under("/w/a%"), [id(7)]);
     assert_eq!(under("/x"), []);
 }

@@ -10,11 +10,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tenure_host::pause;
 
-use self::worker::{Call, Worker};
-use super::Outcome;
+use self::worker::{Call, Worker, wrong};
 use crate::app::App;
-use crate::exit::Exit;
-use crate::output::{Shown, Trouble, line};
+use crate::output::{Outcome, Shown, Trouble, line};
 
 /// Play the story of tenure with real processes in a scratch directory
 ///
@@ -108,16 +106,6 @@ impl Story {
             line(&mut std::io::stdout(), text);
         }
     }
-}
-
-/// A result that is not what tenure promises.
-fn wrong(what: String) -> Trouble {
-    Trouble::new(
-        Exit::REFUSED,
-        "demo",
-        what,
-        "please report it with the output above",
-    )
 }
 
 fn text(value: &Value) -> String {

@@ -14,9 +14,18 @@ use serde_json::{Value, json};
 use tenure_core::process::{RunState, Sighting};
 use tenure_host::{pause, process};
 
-use super::wrong;
-use crate::output::{Shown, Trouble, line};
-use crate::verbs::Outcome;
+use crate::exit::Exit;
+use crate::output::{Outcome, Shown, Trouble, line};
+
+/// A result that is not what tenure promises.
+pub fn wrong(what: String) -> Trouble {
+    Trouble::new(
+        Exit::REFUSED,
+        "demo",
+        what,
+        "please report it with the output above",
+    )
+}
 
 /// How long a worker may take to stop.
 const PATIENCE: Duration = Duration::from_secs(10);

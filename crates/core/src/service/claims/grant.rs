@@ -1,6 +1,6 @@
 //! Granting: the one place where an epoch is raised, and how a hold ends and is shown.
 
-use super::{ClaimRequest, Grant};
+use super::request::{ClaimRequest, Grant};
 use crate::claim::{ClaimRecord, EndedBy, Former, Hold, HoldEnd, Means, TakenFrom};
 use crate::event::{EventKind, NewEvent};
 use crate::id::{RequestId, SessionId};

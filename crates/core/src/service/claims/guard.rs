@@ -1,6 +1,7 @@
 //! Whose a key is, for whoever wants to write under it, give it back or hand it on.
 
 use super::grant::{holder_of, shown};
+use super::request::GuardRequest;
 use crate::claim::{ClaimRecord, Hold};
 use crate::error::Error;
 use crate::id::Epoch;
@@ -9,15 +10,6 @@ use crate::service::caller::{self, Caller};
 use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
 use crate::view::ClaimView;
-
-/// A question whether the caller may write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GuardRequest {
-    /// The item.
-    pub key: Key,
-    /// The epoch that the caller believes it holds.
-    pub epoch: Option<Epoch>,
-}
 
 /// The caller's open hold of a key, or why it has none.
 pub(super) fn own_hold(

@@ -1,6 +1,6 @@
 //! Carrying out what a registration comes to.
 
-use super::{Candidate, RegisterRequest};
+use super::request::{Candidate, RegisterRequest};
 use crate::agent;
 use crate::claim::Means;
 use crate::error::Error;

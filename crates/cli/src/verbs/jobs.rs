@@ -1,0 +1,20 @@
+//! What people come for.
+
+/// Verbs by the job that people come for; `help --all` and the docs show them so.
+pub const JOBS: &[(&str, &[&str])] = &[
+    (
+        "See",
+        &["ps", "status", "who", "whoami", "show", "alive", "log"],
+    ),
+    (
+        "Work on an item",
+        &[
+            "claim", "release", "renew", "guard", "handoff", "takeover", "claims", "why",
+        ],
+    ),
+    ("Be a session", &["register", "end", "tell", "meta"]),
+    (
+        "Set up",
+        &["config", "schema", "completions", "man", "demo", "help"],
+    ),
+];

@@ -1,0 +1,264 @@
+//! Claiming, giving back, handing on, taking over and asking.
+
+use super::grant::{
+    Terms, answer, end, grant, grant_after, holder_of, log_end, shown, taken, tell_loser, view_of,
+};
+use super::guard::{already_held, guard, live_receiver, own_hold};
+
+use super::request::{
+    ClaimRequest, Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest,
+};
+use crate::claim::{Ask, ClaimRecord, EndedBy, Hold, Means, Verdict, decide};
+use crate::error::Error;
+use crate::event::{EventKind, NewEvent};
+use crate::notice::NoticeKind;
+use crate::service::caller::{self, Caller, Naming};
+use crate::service::context::{Ctx, Stop};
+use crate::service::run::{Reply, Service};
+use crate::session::{Session, Standing};
+use crate::store::Mode;
+use crate::view::ClaimView;
+
+impl Service<'_> {
+    /// Claims a key.
+    pub fn claim(&mut self, naming: &Naming, request: &ClaimRequest) -> Reply<Grant> {
+        self.run(Mode::Write, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            claim(ctx, &caller, request)
+        })
+    }
+
+    /// Gives a key back, or finishes its item.
+    pub fn release(&mut self, naming: &Naming, request: &ReleaseRequest) -> Reply<ClaimView> {
+        self.run(Mode::Write, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            let hold = own_hold(ctx, &caller, &request.key, request.epoch)?;
+            let (by, kind) = if request.done {
+                (EndedBy::Done, EventKind::Done)
+            } else {
+                (EndedBy::Release, EventKind::Released)
+            };
+            end(ctx, &hold, by)?;
+            log_act(ctx, &caller, kind, &hold, "the holder's own act".into())?;
+            view_of(ctx, &request.key)
+        })
+    }
+
+    /// Hands a key to another live session.
+    pub fn handoff(&mut self, naming: &Naming, request: &HandoffRequest) -> Reply<ClaimView> {
+        self.run(Mode::Write, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            let hold = own_hold(ctx, &caller, &request.key, request.epoch)?;
+            let to = live_receiver(ctx, &request.to)?;
+            if to.id == caller.session.id {
+                return Err(already_held(&hold).into());
+            }
+            end(ctx, &hold, EndedBy::Handoff)?;
+            log_act(
+                ctx,
+                &caller,
+                EventKind::Handed,
+                &hold,
+                format!("handed to {}", to.handle),
+            )?;
+            let record = ctx.tx.lock_claim(&request.key)?;
+            let terms = Terms {
+                means: Means::Handoff,
+                request: None,
+                note: request.note.clone(),
+                taken_from: None,
+                actor: Some(caller.session.id),
+                reason: caller.reason.clone(),
+            };
+            let granted = grant(ctx, &record, &to, terms)?;
+            let message = format!(
+                "{} handed you {} (epoch {})",
+                caller.session.handle, request.key, granted.epoch
+            );
+            let about = Some((&request.key, granted.epoch));
+            ctx.notify(
+                to.id,
+                NoticeKind::Handed,
+                message,
+                Some(caller.session.id),
+                about,
+            )?;
+            view_of(ctx, &request.key)
+        })
+    }
+
+    /// Takes a key from whoever holds it, with a reason, on record.
+    pub fn takeover(&mut self, naming: &Naming, request: &TakeoverRequest) -> Reply<Grant> {
+        let Some(reason) = naming
+            .reason
+            .clone()
+            .filter(|reason| !reason.trim().is_empty())
+        else {
+            return Err(Error::Usage {
+                what: "a takeover takes a reason".into(),
+                hint: "add --reason \"why\"; it is recorded and the holder is told".into(),
+            }
+            .into());
+        };
+        self.run(Mode::Write, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            takeover(ctx, &caller, request, &reason)
+        })
+    }
+
+    /// Tells whether the caller may write to what a key protects.
+    pub fn guard(&mut self, naming: &Naming, request: &GuardRequest) -> Reply<ClaimView> {
+        self.run(Mode::Read, |ctx| {
+            let caller = caller::looking(ctx, naming)?;
+            guard(ctx, &caller, request)
+        })
+    }
+}
+
+fn claim(ctx: &mut Ctx<'_>, caller: &Caller, request: &ClaimRequest) -> Result<Grant, Stop> {
+    let record = ctx.tx.lock_claim(&request.key)?;
+    let me = &caller.session;
+    let mine = ctx.tx.newest_hold_of(me.id, &request.key)?;
+    let holder = holder_of(ctx, &record, me.id)?;
+    let ask = Ask {
+        request: request.request.clone(),
+        once: request.once,
+        reopen: request.reopen,
+        blind: caller.blind,
+    };
+    let standing = holder.as_ref().map(|(_, standing)| standing);
+    match decide(&record, me.id, mine.as_ref(), standing, &ask) {
+        Verdict::Grant(former) => grant_after(
+            ctx,
+            caller,
+            record,
+            holder.map(|(s, _)| s),
+            &former,
+            request,
+        ),
+        Verdict::AlreadyHeld => answer(ctx, &request.key, true),
+        Verdict::Retry => answer(ctx, &request.key, false),
+        refusal => Err(refuse(
+            ctx,
+            &record,
+            holder.as_ref(),
+            caller,
+            mine,
+            refusal,
+        )?),
+    }
+}
+
+/// Turns a verdict against the caller into the error that it is told.
+fn refuse(
+    ctx: &mut Ctx<'_>,
+    record: &ClaimRecord,
+    holder: Option<&(Session, Standing)>,
+    caller: &Caller,
+    mine: Option<Hold>,
+    verdict: Verdict,
+) -> Result<Stop, Stop> {
+    let key = record.key.clone();
+    let epoch = record.epoch;
+    if let (Verdict::CannotTell(_), Some((holder, _))) = (&verdict, holder) {
+        ctx.write()?;
+        ctx.tx.add_doubt(caller.session.id, holder.token())?;
+    }
+    let handle = holder.as_ref().map_or("its holder".into(), |(session, _)| {
+        session.handle.to_string()
+    });
+    let claim = Box::new(shown(ctx, record)?);
+    let error = match verdict {
+        Verdict::Held(_) => Error::Held { key, claim },
+        Verdict::Suspect { left, .. } => Error::Suspect { key, claim, left },
+        Verdict::Done => Error::Done { key, claim },
+        Verdict::HeldByYou => Error::AlreadyHeld { key, epoch },
+        Verdict::CannotTell(doubt) => Error::CannotTell {
+            handle,
+            doubt,
+            key: Some(key),
+        },
+        Verdict::Lost | Verdict::Grant(_) | Verdict::AlreadyHeld | Verdict::Retry => Error::Lost {
+            key,
+            epoch: mine.map_or(epoch, |hold| hold.epoch),
+            claim,
+        },
+    };
+    Ok(error.into())
+}
+
+fn log_act(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    kind: EventKind,
+    hold: &Hold,
+    evidence: String,
+) -> Result<(), Stop> {
+    let mechanism = match kind {
+        EventKind::Done => "done",
+        EventKind::Handed => "handoff",
+        _ => "release",
+    };
+    ctx.log(&NewEvent {
+        actor: caller.actor.filter(|actor| *actor != hold.session),
+        key: Some(hold.key.clone()),
+        epoch: Some(hold.epoch),
+        reason: caller.reason.clone(),
+        ..ctx.event(kind, Some(hold.session), mechanism, evidence)
+    })
+}
+
+fn takeover(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    request: &TakeoverRequest,
+    reason: &str,
+) -> Result<Grant, Stop> {
+    let record = ctx.tx.lock_claim(&request.key)?;
+    let Some(hold) = record.current().cloned() else {
+        let key = request.key.clone();
+        return Err(match record.is_done() {
+            true => Error::Done {
+                key,
+                claim: Box::new(shown(ctx, &record)?),
+            },
+            false => Error::Free { key },
+        }
+        .into());
+    };
+    if hold.session == caller.session.id {
+        return Err(already_held(&hold).into());
+    }
+    let holder = ctx.session(hold.session)?;
+    let expected = match &request.from {
+        Some(name) => caller::find(ctx, name)?.id == holder.id,
+        None => true,
+    };
+    if !expected || request.epoch.is_some_and(|epoch| epoch != record.epoch) {
+        let claim = Box::new(shown(ctx, &record)?);
+        return Err(Error::Held {
+            key: request.key.clone(),
+            claim,
+        }
+        .into());
+    }
+    end(ctx, &hold, EndedBy::Taken)?;
+    log_end(
+        ctx,
+        &hold,
+        EndedBy::Taken,
+        &format!("taken by {}: {reason}", caller.session.handle),
+    )?;
+    tell_loser(ctx, &holder, &record, &caller.session, reason)?;
+    let record = ctx.tx.lock_claim(&request.key)?;
+    let terms = Terms {
+        means: Means::Takeover,
+        request: None,
+        note: request.note.clone(),
+        taken_from: Some(taken(&holder, &hold, EndedBy::Taken, reason.to_owned())),
+        actor: caller.actor,
+        reason: Some(reason.to_owned()),
+    };
+    grant(ctx, &record, &caller.session, terms)?;
+    answer(ctx, &request.key, false)
+}

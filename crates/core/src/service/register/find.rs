@@ -1,0 +1,227 @@
+//! Finding out what registers, and what is known about it.
+
+use super::request::{Candidate, RegisterRequest, Registered, Subject};
+use super::work::Work;
+use crate::agent;
+use crate::error::Error;
+use crate::id::{AgentName, NativeId};
+use crate::process::{Ancestor, Looks, Process};
+use crate::registration::{Arrival, Here, Owner, Plan, View, plan};
+use crate::service::context::{Ctx, Stop};
+use crate::service::run::{Reply, Service};
+use crate::session::{META_KEYS, MetaKey, Session};
+use crate::store::Mode;
+
+impl Service<'_> {
+    /// Registers a process as a session, or finds the session that it is.
+    pub fn register(&mut self, request: &RegisterRequest) -> Reply<Registered> {
+        self.run(Mode::Write, |ctx| register(ctx, request))
+    }
+}
+
+fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Registered, Stop> {
+    let candidate = find_candidate(ctx, request)?;
+    let (view, known) = gather(ctx, request, candidate.process.as_ref())?;
+    let agent = agent_of(request, &candidate, known.as_ref())?;
+    let spec = agent::spec_of(&agent);
+    let arrival = Arrival {
+        native_id: request.native_id.clone(),
+        source: request.source,
+        fork_flag: spec.is_some_and(|spec| agent::started_as_fork(spec, &candidate.looks)),
+        hosted: request.hosted || spec.is_some_and(|spec| spec.hosts),
+    };
+    let view = with_owner(ctx, view, &agent, request.native_id.as_ref())?;
+    let plan = plan(&arrival, &view);
+    check_metadata(ctx, &plan, request)?;
+    let mut work = Work {
+        request,
+        candidate: &candidate,
+        agent,
+        hosted: arrival.hosted,
+        regranted: Vec::new(),
+        taken: Vec::new(),
+    };
+    let session = work.carry_out(ctx, &plan)?;
+    for (key, value) in &request.metadata {
+        ctx.tx.set_metadata(session.id, key, Some(value))?;
+    }
+    let told = ctx.tx.take_notices(session.id, ctx.now.wall)?;
+    ctx.notices.extend(told);
+    if candidate.process.is_some() {
+        ctx.own = Some(session.id);
+    }
+    let mut shown = ctx.view(&session)?;
+    shown.registered = Some(plan.word());
+    Ok(Registered {
+        token: session.token().to_string(),
+        session: shown,
+        regranted: work.regranted,
+        taken: work.taken,
+    })
+}
+
+fn find_candidate(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Candidate, Stop> {
+    let chain = match &request.subject {
+        Subject::Unverified => {
+            return Ok(Candidate {
+                process: None,
+                looks: Looks::default(),
+                above: ctx.facts.chain.clone(),
+                is_person: false,
+            });
+        }
+        Subject::Given(chain) => return Ok(candidate_at(chain, 0, false)),
+        Subject::Nearest => &ctx.facts.chain,
+    };
+    for (height, ancestor) in chain.iter().enumerate() {
+        let lives = ctx.tx.lives_at((&ancestor.process).into())?;
+        let is_session = lives
+            .iter()
+            .any(|(_, process)| process.same_as(&ancestor.process));
+        if is_session || agent::recognise(&ancestor.looks).is_some() {
+            return Ok(candidate_at(chain, height, false));
+        }
+    }
+    let shell = chain
+        .iter()
+        .position(|a| a.leads_terminal && agent::is_shell(&a.looks));
+    match shell {
+        Some(height) if ctx.facts.has_terminal => Ok(candidate_at(chain, height, true)),
+        _ => Err(Error::Usage {
+            what: "no agent and no interactive shell was found above this process".into(),
+            hint:
+                "say which process registers, for a script: tenure register --agent NAME --pid $$"
+                    .into(),
+        }
+        .into()),
+    }
+}
+
+fn candidate_at(chain: &[Ancestor], height: usize, is_person: bool) -> Candidate {
+    let this = &chain[height];
+    Candidate {
+        process: Some(this.process.clone()),
+        looks: this.looks.clone(),
+        above: chain[height + 1..].to_vec(),
+        is_person,
+    }
+}
+
+/// What the store knows about the process, and the session that it is, if it is one.
+fn gather(
+    ctx: &mut Ctx<'_>,
+    request: &RegisterRequest,
+    process: Option<&Process>,
+) -> Result<(View, Option<Session>), Stop> {
+    let mut view = View::default();
+    let mut known = None;
+    let Some(process) = process else {
+        return Ok((view, known));
+    };
+    for (token, recorded) in ctx.tx.lives_at(process.into())? {
+        if !recorded.same_as(process) {
+            continue;
+        }
+        let session = ctx.session(token.id)?;
+        match (session.life == token.life, session.is_open()) {
+            (true, true) => view.here.push(Here {
+                id: session.id,
+                native_id: session.native_id.clone(),
+                fork_of: session.fork_of.clone(),
+                hosted: session.hosted,
+            }),
+            (true, false)
+                if session.native_id.is_none() || session.native_id == request.native_id =>
+            {
+                view.ended_here.get_or_insert(session.id);
+            }
+            (true, false) if request.native_id.is_none() => {
+                view.ended_here.get_or_insert(session.id);
+            }
+            (true, false) => {}
+            (false, _) => {
+                view.superseded.get_or_insert(session.id);
+            }
+        }
+        known.get_or_insert(session);
+    }
+    if !view.here.is_empty() {
+        view.superseded = None;
+    }
+    Ok((view, known))
+}
+
+fn with_owner(
+    ctx: &mut Ctx<'_>,
+    mut view: View,
+    agent: &AgentName,
+    native_id: Option<&NativeId>,
+) -> Result<View, Stop> {
+    if let Some(native_id) = native_id
+        && let Some(id) = ctx.tx.native_owner(agent, native_id)?
+    {
+        let owner = ctx.session(id)?;
+        let gone = ctx.standing(&owner)?.is_gone();
+        view.owner = Some(Owner { id, gone });
+    }
+    Ok(view)
+}
+
+/// The agent's name: what the request says, what the session is, or what the process looks like.
+fn agent_of(
+    request: &RegisterRequest,
+    candidate: &Candidate,
+    known: Option<&Session>,
+) -> Result<AgentName, Stop> {
+    if let Some(session) = known.filter(|session| session.is_open()) {
+        if let Some(named) = request
+            .agent
+            .as_ref()
+            .filter(|named| **named != session.agent)
+        {
+            return Err(Error::Invalid {
+                what: format!(
+                    "this process is {}, which is {}, not {named}",
+                    session.handle, session.agent
+                ),
+                hint:
+                    "a worker of its own names its process: tenure register --agent NAME --pid PID"
+                        .into(),
+            }
+            .into());
+        }
+        return Ok(session.agent.clone());
+    }
+    if let Some(named) = &request.agent {
+        return Ok(named.clone());
+    }
+    if candidate.is_person {
+        return Ok(AgentName::known("human"));
+    }
+    if let Some(spec) = agent::recognise(&candidate.looks) {
+        return Ok(AgentName::known(spec.name));
+    }
+    match known {
+        Some(session) => Ok(session.agent.clone()),
+        None => Ok(agent::name_from_looks(&candidate.looks)),
+    }
+}
+
+/// Refuses before anything is written what would exceed a session's room for small values.
+fn check_metadata(ctx: &mut Ctx<'_>, plan: &Plan, request: &RegisterRequest) -> Result<(), Stop> {
+    let mut keys: std::collections::BTreeSet<MetaKey> = request.metadata.keys().cloned().collect();
+    if let Plan::Same(id) | Plan::First(id, _) | Plan::Rotated(id, _) | Plan::Resumed(id) = plan {
+        keys.extend(ctx.tx.metadata(*id)?.into_keys());
+    }
+    if keys.len() > META_KEYS {
+        return Err(Error::Invalid {
+            what: format!(
+                "a session keeps at most {META_KEYS} values; this would make {}",
+                keys.len()
+            ),
+            hint: "tenure meta unset KEY makes room".into(),
+        }
+        .into());
+    }
+    Ok(())
+}

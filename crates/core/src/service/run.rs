@@ -1,0 +1,142 @@
+//! Running a use case: begin, run, look, repeat, commit.
+
+use super::context::{Ctx, Stop};
+use crate::error::Error;
+use crate::notice::Notice;
+use crate::policy::Policy;
+use crate::process::{CallerFacts, Process, Sighting};
+use crate::store::{Mode, Store, StoreError};
+use crate::world::World;
+
+/// A use case's answer, with what the caller must be told.
+#[derive(Debug, Clone)]
+pub struct Answer<T> {
+    /// The answer.
+    pub value: T,
+    /// Notices of the calling session, delivered by this answer.
+    pub notices: Vec<Notice>,
+}
+
+/// A use case's refusal or failure, with what the caller must be told.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// What went wrong.
+    pub error: Error,
+    /// Notices of the calling session, delivered by this answer.
+    pub notices: Vec<Notice>,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self {
+            error,
+            notices: Vec::new(),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Error::Store(error).into()
+    }
+}
+
+/// What every use case returns.
+pub type Reply<T> = Result<Answer<T>, Failure>;
+
+/// How often a use case is run again before the store counts as busy. Each repetition means that some
+/// other caller got further, so this is met only where something is wrong.
+const MOST_RUNS: usize = 200;
+
+/// The use cases.
+pub struct Service<'a> {
+    store: &'a mut dyn Store,
+    world: &'a dyn World,
+    facts: &'a CallerFacts,
+    policy: Policy,
+}
+
+impl<'a> Service<'a> {
+    /// A service for one caller.
+    pub fn new(
+        store: &'a mut dyn Store,
+        world: &'a dyn World,
+        facts: &'a CallerFacts,
+        policy: Policy,
+    ) -> Self {
+        Self {
+            store,
+            world,
+            facts,
+            policy,
+        }
+    }
+
+    /// Where the store is, for people.
+    pub fn location(&self) -> String {
+        self.store.location()
+    }
+
+    /// Runs a use case until it has what it needs.
+    pub(super) fn run<T>(
+        &mut self,
+        mode: Mode,
+        mut case: impl FnMut(&mut Ctx<'_>) -> Result<T, Stop>,
+    ) -> Reply<T> {
+        let mut mode = mode;
+        let mut seen: Vec<(Process, Sighting)> = Vec::new();
+        for _ in 0..MOST_RUNS {
+            let location = self.store.location();
+            let mut tx = match self.store.begin(mode) {
+                Err(StoreError::Conflict) => continue,
+                other => other?,
+            };
+            let now = tx.now()?;
+            let mut ctx = Ctx {
+                tx: tx.as_mut(),
+                mode,
+                now,
+                policy: &self.policy,
+                facts: self.facts,
+                world: self.world,
+                location,
+                seen: &seen,
+                notices: Vec::new(),
+                own: None,
+            };
+            let outcome = case(&mut ctx);
+            let notices = std::mem::take(&mut ctx.notices);
+            match outcome {
+                Ok(value) => match tx.commit() {
+                    Ok(()) => return Ok(Answer { value, notices }),
+                    Err(StoreError::Conflict) => {}
+                    Err(error) => return Err(error.into()),
+                },
+                Err(Stop::Refuse(error)) => match tx.commit() {
+                    Ok(()) => {
+                        return Err(Failure {
+                            error: *error,
+                            notices,
+                        });
+                    }
+                    Err(StoreError::Conflict) => {}
+                    Err(error) => return Err(error.into()),
+                },
+                Err(Stop::Look(processes)) => {
+                    drop(tx);
+                    for process in processes {
+                        let sighting = self.world.look(process.pid);
+                        seen.push((process, sighting));
+                    }
+                }
+                Err(Stop::Write(stronger)) => mode = stronger,
+                Err(Stop::Store(StoreError::Conflict)) => {}
+                Err(Stop::Store(error)) => return Err(error.into()),
+            }
+        }
+        Err(StoreError::Busy {
+            store: self.store.location(),
+        }
+        .into())
+    }
+}

@@ -1,0 +1,357 @@
+//! How the statements run: every one that a single-key verb or a hook needs goes through an index.
+//!
+//! Checked twice: the plan names no scan of a table that grows, and the number of steps that SQLite's
+//! machine takes does not grow with the rows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rusqlite::Connection;
+use rusqlite::types::Value;
+use tenure_core::claim::EndedBy;
+use tenure_core::event::EventFilter;
+use tenure_core::id::{Epoch, SessionToken};
+use tenure_core::store::{ClaimFilter, Mode, ProcessPlace, SessionFilter, Store, Tx};
+use tenure_core::time::Timestamp;
+use tenure_testkit::conformance::sample::*;
+
+use super::{SqliteStore, claim, doubt, event, metadata, native, notice, process, session};
+
+/// What SQLite says that it will do, one line per step.
+fn plan(conn: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let nulls = vec![Value::Null; statement.parameter_count()];
+    let steps = statement
+        .query_map(rusqlite::params_from_iter(nulls), |row| row.get(3))
+        .unwrap();
+    steps.collect::<Result<_, _>>().unwrap()
+}
+
+#[track_caller]
+fn assert_uses(conn: &Connection, sql: &str, indexes: &[&str]) {
+    let steps = plan(conn, sql);
+    let text = steps.join("\n");
+    for step in &steps {
+        let partial = step.contains("_open") || step.contains("_waiting");
+        assert!(
+            !step.starts_with("SCAN") || partial || is_derived(step),
+            "{sql}\n{text}"
+        );
+    }
+    for index in indexes {
+        assert!(text.contains(index), "{sql}\nuses no {index}:\n{text}");
+    }
+}
+
+/// A scan of what the statement itself has just gathered.
+fn is_derived(step: &str) -> bool {
+    ["SCAN n", "SCAN (", "SCAN LIST"]
+        .iter()
+        .any(|prefix| step.starts_with(prefix))
+}
+
+#[test]
+fn single_key_statements_use_their_indexes() {
+    let store = SqliteStore::in_memory(clock()).unwrap();
+    let cases: &[(&str, &[&str])] = &[
+        (session::BY_ID, &["sessions_id"]),
+        (session::BY_HANDLE, &["sessions_handle"]),
+        (
+            session::AT_PLACE,
+            &["sessions_open_place (pid=? AND boot_id=? AND pid_ns=? AND host_id=?)"],
+        ),
+        (session::UPDATE, &["sessions_id"]),
+        (session::UPDATE_SAME_INDEX, &["sessions_id"]),
+        (session::TOUCH, &["sessions_id"]),
+        (
+            session::MATCH_PREFIX,
+            &["sessions_handle", "sessions_code", "sessions_id"],
+        ),
+        (session::MATCH_OPEN, &["sessions_open_newest"]),
+        (
+            process::LIVES_AT,
+            &["lives_place (pid=? AND boot_id=? AND pid_ns=? AND host_id=?)"],
+        ),
+        (native::OWNER, &["PRIMARY KEY (agent=? AND native_id=?)"]),
+        (native::VISITORS, &["PRIMARY KEY (agent=? AND native_id=?)"]),
+        (native::LINEAGE, &["natives_owner", "visits_visitor"]),
+        (
+            claim::BY_KEY,
+            &[
+                "c USING PRIMARY KEY (key=?)",
+                "h USING PRIMARY KEY (key=? AND epoch=?)",
+            ],
+        ),
+        (claim::RAISE, &["PRIMARY KEY (key=?)"]),
+        (claim::END, &["PRIMARY KEY (key=? AND epoch=?)"]),
+        (claim::NEWEST_OF, &["holds_session (session=? AND key=?)"]),
+        (claim::OPEN_OF, &["holds_open_session (session=?)"]),
+        (
+            claim::ALL_NEWEST_OF,
+            &[
+                "holds_session (session=?)",
+                "PRIMARY KEY (key=? AND epoch=?)",
+            ],
+        ),
+        (notice::ANY, &["notices_waiting (recipient=?)"]),
+        (notice::WAITING, &["notices_waiting (recipient=?)"]),
+        (notice::DELIVER, &["notices_waiting (recipient=?)"]),
+        (metadata::OF, &["PRIMARY KEY (session=?)"]),
+        (doubt::ANY, &["PRIMARY KEY (asker=?)"]),
+        (doubt::OF, &["PRIMARY KEY (asker=?)"]),
+    ];
+    for (sql, indexes) in cases {
+        assert_uses(&store.conn, sql, indexes);
+    }
+}
+
+#[test]
+fn listing_sessions_touches_only_open_ones() {
+    let store = SqliteStore::in_memory(clock()).unwrap();
+    let open = SessionFilter::default();
+    let in_repo = SessionFilter {
+        repo: Some("acme/web".into()),
+        ..open.clone()
+    };
+    let under = SessionFilter {
+        under: Some("/w".into()),
+        ..open.clone()
+    };
+    let children = SessionFilter {
+        parent: Some(token(1)),
+        ..open.clone()
+    };
+    for (filter, index) in [
+        (open, "sessions_open_newest"),
+        (in_repo, "sessions_open_repo (repo=?)"),
+        (under, "sessions_open_dir"),
+        (
+            children,
+            "sessions_parent (parent_id=? AND parent_life=? AND closed_at=?)",
+        ),
+    ] {
+        assert_uses(&store.conn, &session::list_statement(&filter).0, &[index]);
+    }
+    let everything = SessionFilter {
+        closed_too: true,
+        limit: 20,
+        ..SessionFilter::default()
+    };
+    let steps = plan(&store.conn, &session::list_statement(&everything).0);
+    assert_eq!(
+        steps,
+        ["SCAN sessions USING INDEX sessions_newest"],
+        "in order, so that it can stop"
+    );
+}
+
+#[test]
+fn listing_claims_touches_only_open_holds() {
+    let store = SqliteStore::in_memory(clock()).unwrap();
+    let held = ClaimFilter::default();
+    let with_prefix = ClaimFilter {
+        prefix: Some("wp:".into()),
+        ..held
+    };
+    let of_session = ClaimFilter {
+        session: Some(id(1)),
+        ..held.clone()
+    };
+    for (filter, index) in [
+        (held, "holds_open"),
+        (with_prefix, "holds_open (key>? AND key<?)"),
+        (of_session, "holds_open_session (session=?)"),
+    ] {
+        let sql = claim::list_statement(&filter).0;
+        assert_uses(&store.conn, &sql, &[index, "c USING PRIMARY KEY (key=?)"]);
+        let steps = plan(&store.conn, &sql);
+        assert!(
+            !steps.iter().any(|step| step.contains("TEMP B-TREE")),
+            "{steps:?}"
+        );
+    }
+}
+
+#[test]
+fn events_are_found_by_their_indexes_in_the_order_of_the_log() {
+    let store = SqliteStore::in_memory(clock()).unwrap();
+    let of = |key_too: bool, session_too: bool, since: bool| EventFilter {
+        key: key_too.then(|| key("wp:1")),
+        session: session_too.then(|| id(1)),
+        since: since.then_some(Timestamp(1)),
+        limit: 20,
+        ..EventFilter::default()
+    };
+    for after in [None, Some(7)] {
+        let uses = |filter, indexes: &[&str]| {
+            assert_uses(&store.conn, &event::statement(&filter, after).0, indexes);
+        };
+        uses(of(true, false, false), &["events_key (key=?"]);
+        uses(of(true, false, true), &["events_key (key=?"]);
+        uses(
+            of(false, true, false),
+            &["events_session (session=?", "events_actor (actor=?"],
+        );
+        uses(
+            of(true, true, true),
+            &["events_session (session=?", "events_actor (actor=?"],
+        );
+    }
+    let recent = event::statement(&of(false, false, true), None).0;
+    assert_uses(&store.conn, &recent, &["events_at (at>?)"]);
+}
+
+/// Fills a store with `count` closed sessions and keys that were held and given back, and ten open ones.
+fn filled(count: u32) -> SqliteStore {
+    let mut store = SqliteStore::in_memory(clock()).unwrap();
+    write(&mut store, |tx| {
+        for n in 0..count + 10 {
+            let mut one = session(n);
+            if n >= 10 {
+                one.closed = closed(tenure_core::session::ClosedBy::Death);
+            }
+            tx.insert_session(&one).unwrap();
+            tx.insert_life(token(n), one.process.as_ref().unwrap(), one.started_at)
+                .unwrap();
+            tx.set_native_owner(
+                &agent(),
+                &native(&format!("ses_{n}")),
+                id(n),
+                one.started_at,
+            )
+            .unwrap();
+            let name = format!("wp:{n}");
+            grant(tx, &hold(&name, 1, n));
+            if n >= 10 {
+                tx.end_hold(&key(&name), Epoch(1), end(EndedBy::Release))
+                    .unwrap();
+            }
+            let mut change = event(n, "granted");
+            change.key = Some(key(&name));
+            tx.append_event(&change, one.started_at).unwrap();
+            tx.add_notice(&notice(n, "hear")).unwrap();
+            if n >= 10 {
+                tx.take_notices(id(n), one.started_at).unwrap();
+            }
+        }
+    });
+    store
+}
+
+type Verb = (&'static str, fn(&mut dyn Tx));
+
+/// One verb of each kind, as a caller would use it.
+fn verbs() -> Vec<Verb> {
+    vec![
+        ("beat", |tx| {
+            assert!(tx.touch_session(token(3), Timestamp(1), &lease(1)).unwrap());
+        }),
+        ("who am i", |tx| {
+            let place = process(1003, 3);
+            assert_eq!(tx.sessions_at(ProcessPlace::from(&place)).unwrap().len(), 1);
+            assert_eq!(tx.lives_at(ProcessPlace::from(&place)).unwrap().len(), 1);
+            assert!(tx.has_notices(id(3)).unwrap());
+            assert!(!tx.has_doubts(id(3)).unwrap());
+        }),
+        ("register", |tx| {
+            let another = session(400_000);
+            tx.insert_session(&another).unwrap();
+            tx.insert_life(another.token(), &process(9, 9), Timestamp(1))
+                .unwrap();
+            tx.set_native_owner(&agent(), &native("ses_new"), another.id, Timestamp(1))
+                .unwrap();
+        }),
+        ("change", |tx| tx.update_session(&session(4)).unwrap()),
+        ("find by name", |tx| {
+            assert!(tx.session_by_handle(handle(5).as_str()).unwrap().is_some());
+            assert_eq!(
+                tx.match_sessions(handle(5).as_str(), 8).unwrap()[0].0,
+                id(5)
+            );
+        }),
+        ("claim a free key", |tx| {
+            let free = key("wp:20");
+            assert_eq!(tx.lock_claim(&free).unwrap().epoch, Epoch(1));
+            assert!(tx.newest_hold_of(id(1), &free).unwrap().is_none());
+            tx.insert_hold(&hold("wp:20", 2, 1), Epoch(1)).unwrap();
+            tx.append_event(&event(1, "granted"), Timestamp(1)).unwrap();
+        }),
+        ("claim a new key", |tx| grant(tx, &hold("wp:never", 1, 1))),
+        ("release", |tx| {
+            tx.end_hold(&key("wp:2"), Epoch(1), end(EndedBy::Release))
+                .unwrap();
+        }),
+        ("what i hold", |tx| {
+            assert_eq!(tx.open_holds(id(6)).unwrap().len(), 1);
+            assert_eq!(tx.newest_holds(id(6)).unwrap().len(), 1);
+        }),
+        ("take notices", |tx| {
+            assert_eq!(tx.take_notices(id(7), Timestamp(1)).unwrap().len(), 1);
+        }),
+        ("log of a key", |tx| {
+            let filter = EventFilter {
+                key: Some(key("wp:8")),
+                limit: 20,
+                ..EventFilter::default()
+            };
+            assert_eq!(tx.events(&filter).unwrap().len(), 1);
+        }),
+        ("ps", |tx| {
+            assert_eq!(
+                tx.list_sessions(&SessionFilter::default()).unwrap().len(),
+                10
+            );
+        }),
+        ("claims", |tx| {
+            assert_eq!(tx.list_claims(&ClaimFilter::default()).unwrap().len(), 10);
+        }),
+        ("children", |tx| {
+            let parent = SessionToken {
+                id: id(9),
+                life: token(9).life,
+            };
+            let filter = SessionFilter {
+                parent: Some(parent),
+                ..SessionFilter::default()
+            };
+            assert_eq!(tx.list_sessions(&filter).unwrap(), []);
+        }),
+    ]
+}
+
+/// How many steps SQLite's machine takes for each verb.
+fn steps(store: &mut SqliteStore) -> Vec<(&'static str, u64)> {
+    let taken = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&taken);
+    let counting = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        false
+    };
+    store.conn.progress_handler(1, Some(counting)).unwrap();
+    let mut counted = Vec::new();
+    for (name, verb) in verbs() {
+        // Once to prepare the statements, once to count.
+        for round in 0..2 {
+            let mut tx = store.begin(Mode::Write).unwrap();
+            taken.store(0, Ordering::Relaxed);
+            verb(&mut *tx);
+            if round == 1 {
+                counted.push((name, taken.load(Ordering::Relaxed)));
+            }
+        }
+    }
+    counted
+}
+
+#[test]
+fn no_verb_takes_more_steps_where_there_is_more_that_is_over() {
+    let few = steps(&mut filled(100));
+    let many = steps(&mut filled(10_000));
+    for ((name, before), (_, after)) in few.into_iter().zip(many) {
+        assert!(before > 0, "{name} was not counted");
+        assert!(
+            after * 10 <= before * 13,
+            "{name} took {before} steps with 100 rows and {after} with 10,000"
+        );
+    }
+}
