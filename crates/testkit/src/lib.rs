@@ -1,1 +1,44 @@
-//! Test environment.
+//! The test environment: a private home, workers that look like agents, and worlds without processes.
+//!
+//! Identity is found by walking process ancestry, so nothing above the test may be an ancestor of what
+//! the test runs: whoever runs the tests may itself be a coding agent. Workers are therefore started
+//! detached. Their parent ends at once and they fall to init (or to the nearest subreaper), and only
+//! they start what is tested. [`Env`] holds the directories and starts workers, [`Agent`] is one worker,
+//! [`Shell`] a real shell at a terminal. [`FakeWorld`] and [`FakeClock`] serve tests of rules, which need
+//! no process at all.
+//!
+//! A test that fails or is killed leaves nothing behind: a worker ends, and ends what it started, when
+//! the test's end of its socket closes. Processes are signalled through a pidfd that was opened when
+//! they started, so a pid that was reused is never hit.
+
+mod agent;
+mod command;
+pub mod conformance;
+mod env;
+mod fake_clock;
+mod fake_world;
+mod git;
+mod home;
+mod job;
+mod output;
+pub mod pinned;
+mod place;
+mod poll;
+mod program;
+pub mod protocol;
+mod shell;
+mod space;
+mod terminal;
+mod worker;
+
+pub use agent::{Agent, Background};
+pub use command::Cmd;
+pub use env::Env;
+pub use fake_clock::FakeClock;
+pub use fake_world::FakeWorld;
+pub use git::{add_worktree, scratch_git};
+pub use home::HomeGuard;
+pub use output::Output;
+pub use poll::poll;
+pub use rustix::process::Signal;
+pub use shell::Shell;

@@ -169,3 +169,91 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
     };
     Ok(fs_err::canonicalize(dir)?.join(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::time::Timestamp;
+    use tenure_testkit::conformance::sample::{EPOCH, clock, event, id, session};
+
+    use super::*;
+
+    fn in_a_file() -> (tempfile::TempDir, SqliteStore) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&dir.path().join("tenure.db"), clock()).unwrap();
+        (dir, store)
+    }
+
+    #[test]
+    fn only_heartbeats_may_be_lost_in_a_power_cut() {
+        let (_dir, mut store) = in_a_file();
+        let (full, normal) = (2, 1);
+        let modes = [
+            (Mode::Beat, normal),
+            (Mode::Write, full),
+            (Mode::Read, full),
+            (Mode::Beat, normal),
+            (Mode::Write, full),
+        ];
+        for (mode, expected) in modes {
+            drop(store.begin(mode).unwrap());
+            let synchronous: i64 = store
+                .conn
+                .pragma_query_value(None, "synchronous", |row| row.get(0))
+                .unwrap();
+            assert_eq!(synchronous, expected, "{mode:?}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_undoes_the_whole_transaction() {
+        let (_dir, mut store) = in_a_file();
+        store
+            .conn
+            .execute_batch("PRAGMA max_page_count = 1")
+            .unwrap();
+        let mut tx = store.begin(Mode::Write).unwrap();
+        tx.insert_session(&session(1)).unwrap();
+        let answer = (0..10_000).try_for_each(|n| {
+            let long = event(n, &"evidence ".repeat(100));
+            tx.append_event(&long, Timestamp(EPOCH)).map(|_| ())
+        });
+        assert!(matches!(answer, Err(StoreError::Full { .. })), "{answer:?}");
+        drop(tx);
+        store
+            .conn
+            .execute_batch("PRAGMA max_page_count = 1000000")
+            .unwrap();
+        let mut tx = store.begin(Mode::Write).unwrap();
+        assert_eq!(tx.session(id(1)).unwrap(), None);
+        assert_eq!(tx.events(&Default::default()).unwrap(), []);
+        tx.insert_session(&session(1)).unwrap();
+        tx.commit().unwrap();
+    }
+
+    #[test]
+    fn nothing_is_written_after_sqlite_undid_the_transaction() {
+        let (_dir, mut store) = in_a_file();
+        store.conn.execute_batch("BEGIN").unwrap();
+        let mut tx = tx::SqliteTx::begun(&store.conn, "s", &*store.clock, None);
+        store.conn.execute_batch("ROLLBACK").unwrap();
+        let answer = tx.insert_session(&session(1));
+        assert!(matches!(answer, Err(StoreError::Unavailable { .. })));
+        assert!(Box::new(tx).commit().is_err());
+        assert_eq!(
+            store.begin(Mode::Read).unwrap().session(id(1)).unwrap(),
+            None
+        );
+    }
+
+    #[test]
+    fn a_transaction_that_was_left_open_is_undone_by_the_next() {
+        let (_dir, mut store) = in_a_file();
+        let mut tx = store.begin(Mode::Write).unwrap();
+        tx.insert_session(&session(1)).unwrap();
+        std::mem::forget(tx);
+        assert_eq!(
+            store.begin(Mode::Write).unwrap().session(id(1)).unwrap(),
+            None
+        );
+    }
+}

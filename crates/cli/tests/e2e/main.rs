@@ -1,0 +1,31 @@
+//! End-to-end tests: the real binary, real processes, a private HOME.
+
+mod claims;
+mod demo;
+mod identity;
+mod input;
+mod liveness;
+mod output;
+mod races;
+mod registering;
+
+use std::path::Path;
+
+use tenure_testkit::Env;
+
+/// A fresh environment for the tenure that was just built.
+fn env() -> Env {
+    Env::new(Path::new(env!("CARGO_BIN_EXE_tenure")))
+}
+
+/// A file that is not named above would never run.
+#[test]
+fn every_file_of_this_folder_is_a_module_of_it() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e");
+    let text = std::fs::read_to_string(here.join("main.rs")).unwrap();
+    for entry in std::fs::read_dir(&here).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let stem = name.trim_end_matches(".rs");
+        assert!(stem == "main" || text.contains(&format!("mod {stem};")), "{name} is not run");
+    }
+}

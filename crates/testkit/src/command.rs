@@ -1,0 +1,68 @@
+//! A command to be run by a worker.
+
+use std::path::{Path, PathBuf};
+
+/// A program with its arguments, variables, directory and input.
+#[derive(Debug, Clone)]
+#[must_use = "a command does nothing until a worker runs it"]
+pub struct Cmd {
+    pub(crate) program: String,
+    pub(crate) args: Vec<String>,
+    pub(crate) env: Vec<(String, Option<String>)>,
+    pub(crate) dir: Option<PathBuf>,
+    pub(crate) stdin: Option<String>,
+}
+
+impl Cmd {
+    /// A program, searched on PATH where it is a bare name; `tenure` is found there.
+    pub fn new(program: impl Into<String>) -> Cmd {
+        Cmd {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            dir: None,
+            stdin: None,
+        }
+    }
+
+    /// A line for `sh -c`.
+    pub fn shell(line: &str) -> Cmd {
+        Cmd::new("sh").args(["-c", line])
+    }
+
+    /// Adds an argument.
+    pub fn arg(mut self, arg: impl Into<String>) -> Cmd {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args<A: Into<String>>(mut self, args: impl IntoIterator<Item = A>) -> Cmd {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets a variable.
+    pub fn env(mut self, key: &str, value: impl Into<String>) -> Cmd {
+        self.env.push((key.to_owned(), Some(value.into())));
+        self
+    }
+
+    /// Unsets a variable.
+    pub fn unset(mut self, key: &str) -> Cmd {
+        self.env.push((key.to_owned(), None));
+        self
+    }
+
+    /// Runs it in this directory instead of the worker's.
+    pub fn dir(mut self, dir: &Path) -> Cmd {
+        self.dir = Some(dir.to_owned());
+        self
+    }
+
+    /// Gives it this to read; without it there is nothing to read.
+    pub fn stdin(mut self, text: impl Into<String>) -> Cmd {
+        self.stdin = Some(text.into());
+        self
+    }
+}

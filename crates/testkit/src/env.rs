@@ -1,0 +1,106 @@
+//! The environment of one test: a private home, a private state directory, and workers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::agent::Agent;
+use crate::job::Job;
+use crate::output::Output;
+use crate::place::Place;
+use crate::shell::Shell;
+use crate::space::Space;
+use crate::terminal::Terminal;
+use crate::worker::Worker;
+
+/// A private place, and everything that a test starts in it.
+///
+/// Workers have no variables but PATH (with `tenure` first), HOME, TENURE_HOME, TENURE_TEST, LANG, TMPDIR
+/// and what [`Env::set`] adds.
+#[derive(Debug)]
+pub struct Env {
+    space: Arc<Space>,
+    added: Vec<(String, String)>,
+}
+
+impl Env {
+    /// A new one for this tenure executable, which is looked at only when it is run.
+    pub fn new(tenure: &Path) -> Env {
+        Env {
+            space: Arc::new(Space::new(Place::new(tenure))),
+            added: Vec::new(),
+        }
+    }
+
+    /// The directory of it all, without symbolic links.
+    pub fn dir(&self) -> &Path {
+        self.space.place.root()
+    }
+
+    /// HOME.
+    pub fn home(&self) -> PathBuf {
+        self.dir().join("home")
+    }
+
+    /// TENURE_HOME, which does not exist until tenure makes it.
+    pub fn state(&self) -> PathBuf {
+        self.dir().join("state")
+    }
+
+    /// The directory that workers start in.
+    pub fn work(&self) -> PathBuf {
+        self.dir().join("work")
+    }
+
+    /// The executable under test.
+    pub fn tenure_path(&self) -> &Path {
+        self.space.place.tenure()
+    }
+
+    /// Sets a variable for workers that are started later, and for [`Env::tenure`].
+    pub fn set(&mut self, key: &str, value: impl Into<String>) {
+        self.added.push((key.to_owned(), value.into()));
+    }
+
+    fn variables(&self) -> Vec<(String, String)> {
+        let mut all = self.space.place.variables();
+        all.extend(self.added.iter().cloned());
+        all
+    }
+
+    /// Runs tenure as a caller that is nobody.
+    #[track_caller]
+    #[must_use = "what a command answered is there to be checked"]
+    pub fn tenure(&self, args: &[&str]) -> Output {
+        let mut cmd = self.space.place.tenure_with(args);
+        for (key, value) in &self.added {
+            cmd = cmd.env(key, value);
+        }
+        let plain = self.space.plain();
+        Job::start(plain, &self.space.place, cmd).finish(plain)
+    }
+
+    /// An agent of this name, without a terminal.
+    pub fn agent(&self, name: &str) -> Agent {
+        self.agent_with(name, &[])
+    }
+
+    /// The same, with arguments for all to see.
+    pub fn agent_with(&self, name: &str, args: &[&str]) -> Agent {
+        self.start(name, args, None)
+    }
+
+    /// An agent of this name, which leads a session of processes at a terminal of its own.
+    pub fn agent_at_terminal(&self, name: &str) -> Agent {
+        self.start(name, &[], Some(Terminal::open()))
+    }
+
+    fn start(&self, name: &str, args: &[&str], terminal: Option<Terminal>) -> Agent {
+        let worker = Worker::detached(&self.space.place, &self.variables(), name, args, terminal);
+        Agent::new(worker, Arc::clone(&self.space))
+    }
+
+    /// A real interactive shell, which leads a session of processes at a terminal of its own.
+    pub fn shell_at_terminal(&self) -> Shell {
+        Shell::open(Arc::clone(&self.space), &self.variables())
+    }
+}

@@ -1,0 +1,213 @@
+//! A machine without processes: what is seen is what the test says is there.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tenure_core::id::HostId;
+use tenure_core::process::{
+    Ancestor, BootId, CallerFacts, Looks, Observer, Process, RunState, Sighting, StartTicks,
+};
+use tenure_core::world::World;
+
+/// A world; clones of it show the same processes, each to an observer of its own.
+#[derive(Debug, Clone)]
+pub struct FakeWorld {
+    /// Who is looking; free to be changed, such as to another namespace or boot.
+    pub observer: Observer,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    seen: HashMap<u32, Sighting>,
+    looks: HashMap<u32, Looks>,
+    ticks: u64,
+    drawn: u64,
+}
+
+impl Default for FakeWorld {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FakeWorld {
+    /// A host "host" in its boot "boot", on which nothing runs.
+    pub fn new() -> FakeWorld {
+        FakeWorld {
+            observer: Observer {
+                host: HostId::new("host"),
+                boot: BootId {
+                    id: "boot".to_owned(),
+                    private: false,
+                },
+                pid_ns: 1,
+                proc_is_own: true,
+                shared_store: false,
+            },
+            state: Arc::new(Mutex::new(State {
+                seen: HashMap::new(),
+                looks: HashMap::new(),
+                ticks: 1_000,
+                drawn: 0,
+            })),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The process with this pid; where none is present, one starts now, with ticks of its own.
+    pub fn process(&self, pid: u32) -> Process {
+        let mut state = self.lock();
+        let start = match state.seen.get(&pid) {
+            Some(Sighting::Present { start, .. }) => *start,
+            _ => {
+                state.ticks += 100;
+                let start = StartTicks {
+                    ticks: state.ticks,
+                    shifted: false,
+                };
+                let sighting = Sighting::Present {
+                    start,
+                    state: RunState::Going,
+                    threads: 1,
+                };
+                state.seen.insert(pid, sighting);
+                start
+            }
+        };
+        Process {
+            host: self.observer.host.clone(),
+            boot: self.observer.boot.clone(),
+            pid_ns: self.observer.pid_ns,
+            pid,
+            start,
+        }
+    }
+
+    /// Lets the process with this pid be gone; the next [`FakeWorld::process`] is another one.
+    pub fn exit(&self, pid: u32) {
+        self.see(pid, Sighting::Absent);
+    }
+
+    /// Sets what is found at a pid.
+    pub fn see(&self, pid: u32, sighting: Sighting) {
+        let mut state = self.lock();
+        if sighting == Sighting::Absent {
+            state.looks.remove(&pid);
+        }
+        state.seen.insert(pid, sighting);
+    }
+
+    /// Gives the process with this pid its looks.
+    pub fn looks_like(&self, pid: u32, exe: &str, argv: &[&str]) {
+        let looks = looks(exe, argv);
+        self.lock().looks.insert(pid, looks);
+    }
+
+    /// What is seen of a caller whose ancestry is `pids`: itself, its parent, and so on.
+    ///
+    /// Those that were not given looks are plain workers. There is no terminal and no variable.
+    pub fn facts(&self, pids: &[u32]) -> CallerFacts {
+        let chain = pids
+            .iter()
+            .map(|pid| Ancestor {
+                process: self.process(*pid),
+                looks: match self.lock().looks.get(pid) {
+                    Some(looks) => looks.clone(),
+                    None => looks("/usr/bin/worker", &["worker"]),
+                },
+                leads_terminal: false,
+            })
+            .collect();
+        CallerFacts {
+            observer: self.observer.clone(),
+            chain,
+            chain_broken: None,
+            has_terminal: false,
+            session_variable: None,
+            native_variables: Vec::new(),
+            dir: "/work".to_owned(),
+        }
+    }
+}
+
+impl World for FakeWorld {
+    fn observer(&self) -> &Observer {
+        &self.observer
+    }
+
+    fn look(&self, pid: u32) -> Sighting {
+        let state = self.lock();
+        state.seen.get(&pid).cloned().unwrap_or(Sighting::Absent)
+    }
+
+    /// Never the same twice in one world, always the same in one test.
+    fn random(&self) -> [u8; 16] {
+        let mut state = self.lock();
+        state.drawn += 1;
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&scatter(state.drawn).to_be_bytes());
+        bytes[8..].copy_from_slice(&scatter(!state.drawn).to_be_bytes());
+        bytes
+    }
+}
+
+fn looks(exe: &str, argv: &[&str]) -> Looks {
+    let name = exe.rsplit('/').next().unwrap_or(exe);
+    Looks {
+        exe: exe.to_owned(),
+        argv: argv.iter().map(|arg| (*arg).to_owned()).collect(),
+        // The kernel cuts it after 15 bytes.
+        comm: name.chars().take(15).collect(),
+    }
+}
+
+/// SplitMix64: one number to one number, without pattern.
+fn scatter(number: u64) -> u64 {
+    let mut z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pid_that_exited_comes_back_as_another_process() {
+        let world = FakeWorld::new();
+        assert_eq!(world.look(7), Sighting::Absent);
+        let first = world.process(7);
+        assert!(first.same_as(&world.process(7)));
+        world.exit(7);
+        assert_eq!(world.look(7), Sighting::Absent);
+        assert!(!first.same_as(&world.process(7)));
+    }
+
+    #[test]
+    fn facts_show_the_chain_and_its_looks() {
+        let world = FakeWorld::new();
+        world.looks_like(20, "/usr/bin/claude", &["claude", "--fork-session"]);
+        let facts = world.facts(&[30, 20, 1]);
+        let exes: Vec<_> = facts.chain.iter().map(|a| a.looks.exe.as_str()).collect();
+        assert_eq!(
+            exes,
+            ["/usr/bin/worker", "/usr/bin/claude", "/usr/bin/worker"]
+        );
+        assert!(facts.chain[1].process.same_as(&world.process(20)));
+    }
+
+    #[test]
+    fn random_bytes_differ_and_repeat_from_world_to_world() {
+        let (one, two) = (FakeWorld::new(), FakeWorld::new());
+        let drawn: Vec<_> = (0..100).map(|_| one.random()).collect();
+        let again: Vec<_> = (0..100).map(|_| two.random()).collect();
+        assert_eq!(drawn, again);
+        let different: std::collections::HashSet<_> = drawn.iter().collect();
+        assert_eq!(different.len(), 100);
+    }
+}

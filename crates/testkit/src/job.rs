@@ -1,0 +1,68 @@
+//! A command that a worker runs, from its start to its output.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::command::Cmd;
+use crate::output::Output;
+use crate::pinned::Pinned;
+use crate::place::Place;
+use crate::worker::Worker;
+
+#[derive(Debug)]
+pub(crate) struct Job {
+    process: Arc<Pinned>,
+    what: String,
+    stdout: PathBuf,
+    stderr: PathBuf,
+}
+
+impl Job {
+    #[track_caller]
+    pub(crate) fn start(worker: &Worker, place: &Place, cmd: Cmd) -> Job {
+        let what = format!("{} {}", cmd.program, cmd.args.join(" "));
+        let order = place.order(cmd);
+        let (stdout, stderr) = (order.stdout.clone(), order.stderr.clone());
+        Job {
+            process: worker.start(order),
+            what,
+            stdout,
+            stderr,
+        }
+    }
+
+    pub(crate) fn process(&self) -> &Pinned {
+        &self.process
+    }
+
+    pub(crate) fn stdout(&self) -> String {
+        read(&self.stdout)
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        read(&self.stderr)
+    }
+
+    /// Waits for its end; the worker is asked for the code only then, so that others can ask meanwhile.
+    #[track_caller]
+    pub(crate) fn finish(&self, worker: &Worker) -> Output {
+        let patience = worker.patience();
+        assert!(
+            self.process.wait_gone(patience),
+            "did not end within {patience:?}: {}\n--- stdout\n{}\n--- stderr\n{}",
+            self.what,
+            self.stdout(),
+            self.stderr()
+        );
+        Output {
+            code: worker.wait(self.process.started().pid),
+            stdout: self.stdout(),
+            stderr: self.stderr(),
+        }
+    }
+}
+
+pub(crate) fn read(path: &Path) -> String {
+    let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    String::from_utf8_lossy(&bytes).into_owned()
+}

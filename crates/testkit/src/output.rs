@@ -1,0 +1,52 @@
+//! What a command answered.
+
+use std::fmt;
+
+/// The exit code and everything that was said.
+///
+/// What runs a command is `must_use`, not this type: after [`Output::ok`] or [`Output::fails`] it was
+/// checked, and nothing more needs to be done with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// The exit code; 128 and the signal's number where a signal ended it.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Output {
+    /// The one JSON object on standard output.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        match serde_json::from_str(&self.stdout) {
+            Ok(value @ serde_json::Value::Object(_)) => value,
+            Ok(_) => panic!("standard output is JSON, but not an object\n{self}"),
+            Err(error) => panic!("standard output is not one JSON object: {error}\n{self}"),
+        }
+    }
+
+    /// Asserts that it succeeded.
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        assert!(self.code == 0, "expected success\n{self}");
+        self
+    }
+
+    /// Asserts that it failed with this code.
+    #[track_caller]
+    pub fn fails(self, code: i32) -> Self {
+        assert!(self.code == code, "expected exit code {code}\n{self}");
+        self
+    }
+}
+
+/// Everything, so that snapshots and failed assertions show the same.
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "exit code: {}", self.code)?;
+        writeln!(f, "--- stdout\n{}", self.stdout.trim_end_matches('\n'))?;
+        write!(f, "--- stderr\n{}", self.stderr.trim_end_matches('\n'))
+    }
+}

@@ -1,0 +1,121 @@
+//! A process held by a pidfd, so that it is never mistaken for a later one with its pid.
+//!
+//! The descriptor is checked against the recorded start after it was opened. Where they differ, or there
+//! is no such process any more, the recorded one is gone, and everything here says so.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::protocol::Started;
+
+/// One process, as long as anybody holds this.
+#[derive(Debug)]
+pub struct Pinned {
+    started: Started,
+    /// None where it was gone already.
+    fd: Option<OwnedFd>,
+}
+
+impl Pinned {
+    /// Holds the process that was started.
+    pub fn open(started: Started) -> io::Result<Pinned> {
+        let pid = i32::try_from(started.pid)
+            .ok()
+            .and_then(Pid::from_raw)
+            .ok_or_else(|| io::Error::other(format!("{} is no pid", started.pid)))?;
+        let fd = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(fd) => Stat::read(started.pid)
+                .is_some_and(|stat| stat.start == started.start)
+                .then_some(fd),
+            Err(Errno::SRCH) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Pinned { started, fd })
+    }
+
+    /// Its pid and start.
+    pub fn started(&self) -> Started {
+        self.started
+    }
+
+    /// Its descriptor, unless it was gone from the beginning.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.fd.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Sends a signal; false where there is nobody to get it.
+    pub fn signal(&self, signal: Signal) -> bool {
+        self.fd
+            .as_ref()
+            .is_some_and(|fd| pidfd_send_signal(fd, signal).is_ok())
+    }
+
+    /// Whether it has exited, all its threads with it; it may still wait to be reaped.
+    pub fn is_gone(&self) -> bool {
+        self.wait_gone(Duration::ZERO)
+    }
+
+    /// Waits for it to exit; false where it did not in time.
+    pub fn wait_gone(&self, patience: Duration) -> bool {
+        let Some(fd) = &self.fd else { return true };
+        ready(&[fd.as_fd()], patience).is_some()
+    }
+}
+
+/// Waits for one of the descriptors to become readable; `None` where none did in time.
+pub fn ready(fds: &[BorrowedFd<'_>], patience: Duration) -> Option<usize> {
+    let deadline = Instant::now() + patience;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let span = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        let mut polled: Vec<_> = fds
+            .iter()
+            .map(|fd| PollFd::new(fd, PollFlags::IN))
+            .collect();
+        match poll(&mut polled, Some(&span)) {
+            Ok(_) => return polled.iter().position(|fd| !fd.revents().is_empty()),
+            Err(Errno::INTR) => {}
+            Err(error) => panic!("poll: {error}"),
+        }
+    }
+}
+
+/// What /proc/PID/stat says, as far as tests need it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// The state letter.
+    pub state: char,
+    /// The parent.
+    pub parent: u32,
+    /// The session of processes.
+    pub session: u32,
+    /// The controlling terminal; 0 for none.
+    pub terminal: i64,
+    /// When it started, in clock ticks.
+    pub start: u64,
+}
+
+impl Stat {
+    /// Reads it; `None` where there is no such process.
+    pub fn read(pid: u32) -> Option<Stat> {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name stands in parentheses and may contain anything, more parentheses too.
+        let (_, rest) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        Some(Stat {
+            state: fields.first()?.chars().next()?,
+            parent: fields.get(1)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
+            terminal: fields.get(4)?.parse().ok()?,
+            start: fields.get(19)?.parse().ok()?,
+        })
+    }
+}

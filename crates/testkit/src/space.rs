@@ -1,0 +1,34 @@
+//! What one environment and all its workers share: the directory and the plain worker.
+//!
+//! It lives as long as anybody uses it, so the order in which a test drops things does not matter. The
+//! plain worker is also the caretaker: processes whose own worker can no longer end them (it was killed
+//! or stopped) are handed to it, and it ends them if the test is killed before it can.
+
+use std::sync::OnceLock;
+
+use crate::place::Place;
+use crate::worker::Worker;
+
+#[derive(Debug)]
+pub(crate) struct Space {
+    // Dropped in this order: the worker before the directory that it uses.
+    plain: OnceLock<Worker>,
+    pub(crate) place: Place,
+}
+
+impl Space {
+    pub(crate) fn new(place: Place) -> Space {
+        Space {
+            plain: OnceLock::new(),
+            place,
+        }
+    }
+
+    /// The worker that is nobody.
+    pub(crate) fn plain(&self) -> &Worker {
+        self.plain.get_or_init(|| {
+            let variables = self.place.variables();
+            Worker::detached(&self.place, &variables, "plainworker", &[], None)
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! A pseudo-terminal whose master end the test holds.
+//!
+//! Everything that is written to the terminal is read away by a thread, so that nobody blocks on a full
+//! one. The thread ends when the last process closes the terminal.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+/// A terminal.
+#[derive(Debug)]
+pub struct Terminal {
+    master: File,
+    path: PathBuf,
+    shown: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Terminal {
+    /// A new one, which is nobody's controlling terminal yet.
+    pub fn open() -> Terminal {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags).expect("there are pseudo-terminals");
+        grantpt(&master).expect("the terminal can be granted");
+        unlockpt(&master).expect("the terminal can be unlocked");
+        let name = ptsname(&master, Vec::new()).expect("the terminal has a name");
+        let master = File::from(master);
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let mut screen = master.try_clone().expect("a descriptor can be duplicated");
+        let seen = Arc::clone(&shown);
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            // An error (EIO) is how the master learns that nobody has the terminal open any more.
+            while let Ok(length @ 1..) = screen.read(&mut piece) {
+                seen.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .extend_from_slice(&piece[..length]);
+            }
+        });
+        Terminal {
+            master,
+            path: PathBuf::from(OsStr::from_bytes(name.as_bytes())),
+            shown,
+        }
+    }
+
+    /// The path of the terminal itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Types.
+    pub fn write(&self, text: &str) {
+        (&self.master)
+            .write_all(text.as_bytes())
+            .expect("the terminal can be written to");
+    }
+
+    /// Everything that was shown so far.
+    pub fn shown(&self) -> String {
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&shown).into_owned()
+    }
+}

@@ -1,0 +1,277 @@
+//! One worker process, as the test sees it: a socket to ask it, a pidfd to signal it.
+//!
+//! Every question has a deadline; a worker that was stopped or killed makes the test fail, not hang.
+//! After a question went unanswered no other is asked, because a late answer would be taken for its own.
+
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::pinned::{self, Pinned};
+use crate::place::Place;
+use crate::protocol::{Mode, Order, Reply, Request, Started};
+
+use crate::terminal::Terminal;
+
+/// How long a worker may take to answer, unless the test says otherwise.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long the kernel may take to end a process that was killed.
+const END: Duration = Duration::from_secs(20);
+
+#[derive(Debug)]
+pub(crate) struct Worker {
+    name: String,
+    process: Pinned,
+    connection: Mutex<BufReader<UnixStream>>,
+    patience: Mutex<Duration>,
+    /// Everything that it started and that may still run; ended with it.
+    charges: Mutex<Vec<Arc<Pinned>>>,
+    /// Its terminal, which hangs up when the master end closes.
+    _terminal: Option<Terminal>,
+}
+
+impl Worker {
+    /// A worker that is nobody's child and leads a session of its own.
+    pub(crate) fn detached(
+        place: &Place,
+        variables: &[(String, String)],
+        name: &str,
+        args: &[&str],
+        terminal: Option<Terminal>,
+    ) -> Worker {
+        let (listener, socket) = listen(place);
+        let mode = Mode::Work {
+            socket,
+            lead: true,
+            terminal: terminal.as_ref().map(|one| one.path().to_owned()),
+        };
+        let order = place.order_mode(&mode, name, args);
+        let log = order.stderr.clone();
+        let started = place.launch(variables, order);
+        Worker::accept(name, started, &listener, &log, terminal)
+    }
+
+    /// A worker that is a child of this one.
+    pub(crate) fn nested(&self, place: &Place, name: &str, args: &[&str]) -> Worker {
+        let (listener, socket) = listen(place);
+        let mode = Mode::Work {
+            socket,
+            lead: false,
+            terminal: None,
+        };
+        let order = place.order_mode(&mode, name, args);
+        let log = order.stderr.clone();
+        let started = self.start(order).started();
+        Worker::accept(name, started, &listener, &log, None)
+    }
+
+    fn accept(
+        name: &str,
+        started: Started,
+        listener: &UnixListener,
+        log: &PathBuf,
+        terminal: Option<Terminal>,
+    ) -> Worker {
+        let process = pin(started);
+        let mut fds = vec![listener.as_fd()];
+        fds.extend(process.fd());
+        let stream = match pinned::ready(&fds, PATIENCE) {
+            Some(0) => listener.accept().expect("somebody is there").0,
+            _ => panic!(
+                "the worker {name} (pid {}) did not come up: {}",
+                started.pid,
+                std::fs::read_to_string(log).unwrap_or_default()
+            ),
+        };
+        let worker = Worker {
+            name: name.to_owned(),
+            process,
+            connection: Mutex::new(BufReader::new(stream)),
+            patience: Mutex::new(PATIENCE),
+            charges: Mutex::new(Vec::new()),
+            _terminal: terminal,
+        };
+        worker.set_patience(PATIENCE);
+        worker
+    }
+
+    pub(crate) fn process(&self) -> &Pinned {
+        &self.process
+    }
+
+    pub(crate) fn label(&self) -> String {
+        format!("{} (pid {})", self.name, self.process.started().pid)
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        *self.patience.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_patience(&self, patience: Duration) {
+        let connection = self.connection();
+        let stream = connection.get_ref();
+        stream
+            .set_read_timeout(Some(patience))
+            .and_then(|()| stream.set_write_timeout(Some(patience)))
+            .expect("a timeout above zero can be set");
+        *self.patience.lock().unwrap_or_else(PoisonError::into_inner) = patience;
+    }
+
+    #[track_caller]
+    fn connection(&self) -> std::sync::MutexGuard<'_, BufReader<UnixStream>> {
+        match self.connection.lock() {
+            Ok(connection) => connection,
+            Err(_) => panic!("{} failed to answer before", self.label()),
+        }
+    }
+
+    #[track_caller]
+    fn ask(&self, request: &Request) -> Reply {
+        let mut text = serde_json::to_string(request).expect("a request can be written as JSON");
+        text.push('\n');
+        let mut connection = self.connection();
+        let mut line = String::new();
+        let answered = connection
+            .get_mut()
+            .write_all(text.as_bytes())
+            .and_then(|()| connection.read_line(&mut line));
+        match answered {
+            Ok(1..) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                panic!(
+                    "{} did not answer within {:?}; is it stopped? It was asked {text}",
+                    self.label(),
+                    self.patience()
+                )
+            }
+            Ok(0) | Err(_) => panic!("{} is gone; it was asked {text}", self.label()),
+        }
+        match serde_json::from_str(&line) {
+            Ok(Reply::Failed(why)) => {
+                drop(connection);
+                panic!("{} could not: {why}\nit was asked {text}", self.label())
+            }
+            Ok(reply) => reply,
+            Err(error) => panic!("{} answered {line}: {error}", self.label()),
+        }
+    }
+
+    #[track_caller]
+    fn started(&self, request: &Request) -> Arc<Pinned> {
+        let started = match self.ask(request) {
+            Reply::Started(started) => started,
+            other => panic!("{} answered {other:?}", self.label()),
+        };
+        let charge = Arc::new(pin(started));
+        let mut charges = self.charges();
+        charges.retain(|charge| !charge.is_gone());
+        charges.push(Arc::clone(&charge));
+        charge
+    }
+
+    #[track_caller]
+    pub(crate) fn start(&self, order: Order) -> Arc<Pinned> {
+        self.started(&Request::Start(order))
+    }
+
+    #[track_caller]
+    pub(crate) fn orphan(&self, order: Order) -> Arc<Pinned> {
+        self.started(&Request::Orphan(order))
+    }
+
+    #[track_caller]
+    pub(crate) fn wait(&self, pid: u32) -> i32 {
+        match self.ask(&Request::Wait(pid)) {
+            Reply::Ended(code) => code,
+            other => panic!("{} answered {other:?}", self.label()),
+        }
+    }
+
+    /// Makes this worker end `process` when the test is gone.
+    pub(crate) fn adopt(&self, process: &Pinned) {
+        if process.is_gone() {
+            return;
+        }
+        match self.ask(&Request::Adopt(process.started())) {
+            Reply::Done => {}
+            other => panic!("{} answered {other:?}", self.label()),
+        }
+    }
+
+    fn charges(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Pinned>>> {
+        self.charges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands this worker and what it started to `caretaker`, because it can no longer end them itself.
+    pub(crate) fn hand_over(&self, caretaker: &Worker) {
+        caretaker.adopt(&self.process);
+        for charge in self.charges().iter() {
+            caretaker.adopt(charge);
+        }
+    }
+
+    /// Closes the socket, so that the worker ends by itself.
+    pub(crate) fn close(&self) {
+        // An error means that the other end is closed already.
+        self.connection()
+            .get_ref()
+            .shutdown(std::net::Shutdown::Both)
+            .ok();
+        assert!(
+            self.process.wait_gone(self.patience()),
+            "{} was closed and did not end",
+            self.label()
+        );
+    }
+
+    /// Ends it and everything that it started, whatever state they are in.
+    pub(crate) fn end(&self) {
+        let charges = self.charges();
+        let all = || std::iter::once(&self.process).chain(charges.iter().map(Arc::as_ref));
+        for process in all() {
+            process.signal(Signal::KILL);
+        }
+        for process in all() {
+            let gone = process.wait_gone(END);
+            assert!(
+                gone || std::thread::panicking(),
+                "pid {} was killed and did not end",
+                process.started().pid
+            );
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Kills with -9 and waits until it is gone.
+pub(crate) fn kill9(process: &Pinned) {
+    process.signal(Signal::KILL);
+    assert!(
+        process.wait_gone(END),
+        "pid {} was killed and did not end",
+        process.started().pid
+    );
+}
+
+/// Holds a process that was started just now.
+pub(crate) fn pin(started: Started) -> Pinned {
+    Pinned::open(started).unwrap_or_else(|error| panic!("pidfd of {}: {error}", started.pid))
+}
+
+fn listen(place: &Place) -> (UnixListener, PathBuf) {
+    let path = place.fresh("socket");
+    let listener = UnixListener::bind(&path)
+        .unwrap_or_else(|error| panic!("cannot listen at {}: {error}", path.display()));
+    (listener, path)
+}
