@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tenure_core::key::Key;
+use tenure_core::key::{Key, Repo};
 use tenure_core::process::CallerFacts;
 use tenure_core::service::{Naming, Service};
 use tenure_core::session::Place;
@@ -38,9 +38,15 @@ pub struct Opened {
     machine: Machine,
     facts: CallerFacts,
     config: Config,
+    dir: PathBuf,
 }
 
 impl Opened {
+    /// The directory of the store, whose files change when the store does.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// The use cases for this caller.
     pub fn service(&mut self) -> Service<'_> {
         Service::new(
@@ -92,6 +98,7 @@ impl App {
             machine,
             facts,
             config,
+            dir: state.path().to_owned(),
         })
     }
 
@@ -105,8 +112,18 @@ impl App {
 
     /// Reads a key, completing short forms from the repository of this directory.
     pub fn key(&self, typed: &str) -> Result<Key, Trouble> {
-        let remote = git::worktree(&current_dir()?).and_then(|found| found.remote);
-        Ok(Key::complete(typed, remote.as_deref())?)
+        self.keys(&[typed.to_owned()])
+            .map(|mut keys| keys.remove(0))
+    }
+
+    /// Reads several keys; one that is malformed spoils all.
+    pub fn keys(&self, typed: &[String]) -> Result<Vec<Key>, Trouble> {
+        let repo = git::worktree(&current_dir()?).map(|found| Repo {
+            has_remote: found.remote.is_some(),
+            name: found.repo(),
+        });
+        let read = |text: &String| Key::complete(text, repo.as_ref());
+        Ok(typed.iter().map(read).collect::<Result<Vec<Key>, _>>()?)
     }
 }
 

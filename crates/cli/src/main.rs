@@ -9,6 +9,7 @@ mod exit;
 mod output;
 mod render;
 mod verbs;
+mod waiting;
 
 use std::process::ExitCode;
 

@@ -27,9 +27,20 @@ pub struct Shown {
     pub notices: Vec<Notice>,
     /// The exit code.
     pub exit: Option<Exit>,
+    /// Nothing is to be shown: stdout belongs to a command that we ran.
+    pub silent: bool,
 }
 
 impl Shown {
+    /// Nothing but an exit code.
+    pub fn silent(exit: Exit) -> Self {
+        Self {
+            exit: Some(exit),
+            silent: true,
+            ..Self::default()
+        }
+    }
+
     /// An answer with one named part.
     pub fn new(name: &str, part: &impl Serialize, text: impl Into<String>) -> Self {
         Self::default().with(name, part).say(text)
@@ -83,6 +94,8 @@ pub struct Trouble {
     pub notices: Vec<Notice>,
     /// The exit code.
     pub exit: Exit,
+    /// The JSON object goes to stderr: stdout belongs to a command that we run.
+    pub to_stderr: bool,
 }
 
 impl Trouble {
@@ -100,6 +113,7 @@ impl Trouble {
             data: Map::new(),
             notices: Vec::new(),
             exit,
+            to_stderr: false,
         }
     }
 }
@@ -113,6 +127,7 @@ impl From<Error> for Trouble {
             data: error_data(&error),
             notices: Vec::new(),
             exit: Exit::of(error.class()),
+            to_stderr: false,
         }
     }
 }
@@ -158,6 +173,18 @@ fn error_data(error: &Error) -> Map<String, Value> {
         Error::Free { key } => {
             data.insert("key".into(), json!(key));
         }
+        Error::Noisy {
+            key,
+            handle,
+            survivors,
+        } => {
+            data.insert("key".into(), json!(key));
+            data.insert("session".into(), json!(handle));
+            data.insert("survivors".into(), json!(survivors));
+        }
+        Error::TimedOut { why, .. } => {
+            data.insert("waited_for".into(), json!(why.kind()));
+        }
         Error::Ambiguous { candidates, .. } => {
             data.insert("candidates".into(), json!(candidates));
         }
@@ -185,6 +212,9 @@ pub struct Style {
 impl Style {
     /// Shows an answer and returns the exit code.
     pub fn show(self, shown: &Shown) -> Exit {
+        if shown.silent {
+            return shown.exit.unwrap_or(Exit::DONE);
+        }
         if self.json {
             let mut object = Map::new();
             object.insert("v".into(), json!(1));
@@ -209,7 +239,10 @@ impl Style {
             error.insert("hints".into(), json!(trouble.hints));
             error.extend(trouble.data.clone());
             let object = json!({"v": 1, "error": error, "notices": notices_json(&trouble.notices)});
-            line(&mut std::io::stdout(), &object.to_string());
+            match trouble.to_stderr {
+                true => line(&mut std::io::stderr(), &object.to_string()),
+                false => line(&mut std::io::stdout(), &object.to_string()),
+            }
         } else {
             tell(&trouble.notices);
             let mut text = format!("error: {}", trouble.message);

@@ -58,7 +58,22 @@ fn whereabouts(session: &SessionView) -> String {
     }
 }
 
+/// What a session holds and waits for.
 fn holds(session: &SessionView, verbose: bool) -> String {
+    let held = held(session, verbose);
+    match session.waits_for.first() {
+        None => held,
+        Some(wait) => {
+            let more = match session.waits_for.len() {
+                1 => String::new(),
+                n => format!(" and {} more", n - 1),
+            };
+            format!("{held}; waits for {}{more}", wait.key)
+        }
+    }
+}
+
+fn held(session: &SessionView, verbose: bool) -> String {
     let keys: Vec<&str> = session
         .claims
         .iter()
@@ -150,6 +165,16 @@ pub fn grant(claim: &ClaimView) -> String {
             .as_ref()
             .map_or(String::new(), |branch| format!(", branch {branch}"));
         let _infallible = writeln!(text, "  look for unfinished work in {}{branch}", former.dir);
+        for survivor in &former.survivors {
+            let (pid, command) = (survivor.pid, &survivor.command);
+            let _infallible = writeln!(
+                text,
+                "  it left pid {pid} running, which may still write: {command}"
+            );
+        }
+        if let Some(why) = &former.survivors_unsure {
+            let _infallible = writeln!(text, "  it may have left processes running: {why}");
+        }
     }
     text
 }
@@ -190,6 +215,15 @@ pub fn why(why: &Why) -> String {
     let _infallible = writeln!(text, "  a claim now would be {}", why.why.answer);
     for line in &why.why.because {
         let _infallible = writeln!(text, "  {line}");
+    }
+    for waiter in &why.why.waiters {
+        let who = waiter.session.as_deref().unwrap_or("a command");
+        let _infallible = writeln!(
+            text,
+            "  {who} (pid {}) waits for it since {}",
+            waiter.pid,
+            ago(waiter.since, now())
+        );
     }
     for command in &why.why.commands {
         let _infallible = writeln!(text, "  run: {command}");

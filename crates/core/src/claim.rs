@@ -19,6 +19,7 @@ use std::time::Duration;
 use crate::id::{Epoch, Life, Malformed, RequestId, SessionId};
 use crate::key::Key;
 use crate::liveness::{Doubt, Proof};
+use crate::process::Survivor;
 use crate::session::Standing;
 use crate::time::Timestamp;
 
@@ -134,6 +135,12 @@ pub struct TakenFrom {
     pub dir: String,
     /// The branch that was checked out there.
     pub branch: Option<String>,
+    /// Processes that it left behind, and that may still write.
+    #[serde(default)]
+    pub survivors: Vec<Survivor>,
+    /// Why these may not be all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survivors_unsure: Option<String>,
 }
 
 /// A key's row with its newest hold.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::id::{Epoch, Malformed, SessionId};
 use crate::key::Key;
 use crate::liveness::Doubt;
+use crate::process::Survivor;
 use crate::store::StoreError;
 use crate::time::Span;
 use crate::view::{ClaimView, SessionView};
@@ -142,6 +143,50 @@ pub enum Error {
         /// The claim as it stands.
         claim: Box<ClaimView>,
     },
+    /// Another session has an overlapping path.
+    #[error("{key} overlaps {}, which is held by {}", .claim.key, holder_phrase(.claim))]
+    Overlaps {
+        /// The key that was asked for.
+        key: Key,
+        /// The overlapping claim as it stands.
+        claim: Box<ClaimView>,
+    },
+    /// The dead holder's processes still run.
+    #[error("{key} is free, but {handle} left processes behind that may still write: {}", pids(.survivors))]
+    Noisy {
+        /// The key.
+        key: Key,
+        /// The dead holder.
+        handle: String,
+        /// What it left behind.
+        survivors: Vec<Survivor>,
+    },
+    /// It is not certain that the dead holder left nothing behind.
+    #[error("{key} is free, but cannot tell whether {handle} left processes behind: {why}")]
+    MaybeNoisy {
+        /// The key.
+        key: Key,
+        /// The dead holder.
+        handle: String,
+        /// Why not.
+        why: String,
+    },
+    /// None of several keys could be had.
+    #[error("none of {count} items is free; the first: {first}")]
+    NoneFree {
+        /// How many were asked for.
+        count: usize,
+        /// Why the first was refused.
+        first: Box<Error>,
+    },
+    /// Waiting took too long.
+    #[error("still waiting after {}: {why}", Span(*.waited))]
+    TimedOut {
+        /// How long it waited.
+        waited: Duration,
+        /// What stood in the way.
+        why: Box<Error>,
+    },
     /// The holder's lease is over, the lock-delay is not.
     #[error("{key} is held by {}, whose lease is over; free in {}", holder_phrase(.claim), Span(*.left))]
     Suspect {
@@ -223,8 +268,13 @@ impl Error {
             | Error::Done { .. }
             | Error::AlreadyHeld { .. }
             | Error::Free { .. } => Class::Refused,
-            Error::CannotTell { .. } => Class::CannotTell,
-            Error::Held { .. } | Error::Suspect { .. } => Class::Held,
+            Error::CannotTell { .. } | Error::MaybeNoisy { .. } => Class::CannotTell,
+            Error::Held { .. }
+            | Error::Suspect { .. }
+            | Error::Overlaps { .. }
+            | Error::Noisy { .. } => Class::Held,
+            Error::NoneFree { .. } => Class::Held,
+            Error::TimedOut { .. } => Class::TimedOut,
             Error::Store(_) => Class::Store,
         }
     }
@@ -244,6 +294,11 @@ impl Error {
             Error::CannotTell { .. } => "cannot_tell",
             Error::Held { .. } => "held",
             Error::Suspect { .. } => "suspect",
+            Error::Overlaps { .. } => "overlaps",
+            Error::Noisy { .. } => "survivors",
+            Error::MaybeNoisy { .. } => "survivors_unknown",
+            Error::NoneFree { .. } => "none_free",
+            Error::TimedOut { .. } => "timed_out",
             Error::Done { .. } => "done",
             Error::AlreadyHeld { .. } => "already_held",
             Error::Free { .. } => "free",
@@ -276,6 +331,24 @@ impl Error {
             Error::ReasonNeeded { .. } => vec!["add --reason \"why\"; it is recorded".into()],
             Error::NotLive { handle, .. } => vec![format!("tenure show {handle} says more")],
             Error::CannotTell { handle, key, .. } => cannot_tell_hints(handle, key.as_ref()),
+            Error::Overlaps { claim, .. } => vec![
+                format!("tenure why {} explains it", claim.key),
+                format!(
+                    "tenure takeover {} --reason \"why\" takes it all the same, on record",
+                    claim.key
+                ),
+            ],
+            Error::Noisy { survivors, .. } => vec![
+                format!(
+                    "look at them first: ps -o pid,lstart,args -p {}",
+                    pids(survivors).replace(' ', "")
+                ),
+                "or claim without --require-quiet (with --any: --allow-survivors)".into(),
+            ],
+            Error::MaybeNoisy { .. } => {
+                vec!["claim without --require-quiet (with --any: --allow-survivors) if you know better".into()]
+            }
+            Error::NoneFree { first, .. } | Error::TimedOut { why: first, .. } => first.hints(),
             Error::Held { key, .. } | Error::Suspect { key, .. } => vec![
                 format!("tenure why {key} explains it"),
                 format!("tenure takeover {key} --reason \"why\" takes it all the same, on record"),
@@ -301,8 +374,10 @@ impl Error {
         match self {
             Error::Held { claim, .. }
             | Error::Suspect { claim, .. }
+            | Error::Overlaps { claim, .. }
             | Error::Done { claim, .. }
             | Error::Lost { claim, .. } => Some(claim),
+            Error::NoneFree { first, .. } | Error::TimedOut { why: first, .. } => first.claim(),
             _ => None,
         }
     }
@@ -362,6 +437,14 @@ fn store_hints(error: &StoreError) -> Vec<String> {
         ],
         StoreError::TooNew { needs, .. } => vec![format!("install tenure {needs} or later")],
     }
+}
+
+fn pids(survivors: &[Survivor]) -> String {
+    let all: Vec<String> = survivors
+        .iter()
+        .map(|survivor| survivor.pid.to_string())
+        .collect();
+    all.join(", ")
 }
 
 fn holder_phrase(claim: &ClaimView) -> String {

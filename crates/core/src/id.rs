@@ -274,6 +274,11 @@ number_id! {
     Cursor(u64)
 }
 
+number_id! {
+    /// A place in the queues of the keys that one waiter waits for; smaller came earlier.
+    Ticket(u64)
+}
+
 /// What TENURE_SESSION holds: a session and the life in which it was handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionToken {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
+use crate::glob::Glob;
 use crate::id::Malformed;
 
 /// The longest key, in bytes.
@@ -21,12 +22,39 @@ pub const MAX_BYTES: usize = 512;
 #[serde(transparent)]
 pub struct Key(String);
 
+/// The repository in which a key was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repo {
+    /// Owner and name of its remote, else its common directory.
+    pub name: String,
+    /// Whether that is the remote's.
+    pub has_remote: bool,
+}
+
 /// Schemes whose number may be written without the repository.
 const NUMBERED: [&str; 2] = ["issue", "pr"];
 
 impl Key {
-    /// Reads what a person typed, completing short forms with `repo` (`owner/name`).
-    pub fn complete(typed: &str, repo: Option<&str>) -> Result<Self, Malformed> {
+    /// Reads what a person typed, completing short forms with the repository that it was typed in.
+    ///
+    /// Numbers need the remote's `owner/name`; path globs also have a repository without a remote.
+    pub fn complete(typed: &str, repo: Option<&Repo>) -> Result<Self, Malformed> {
+        if let Some(glob) = typed
+            .strip_prefix("path:")
+            .filter(|rest| !rest.contains(':'))
+        {
+            return match repo {
+                Some(repo) => Self::parse(&format!("path:{}:{glob}", repo.name)),
+                None => Err(Malformed::new(
+                    "key",
+                    typed,
+                    "this directory is in no git repository; write path:OWNER/NAME:GLOB",
+                )),
+            };
+        }
+        let repo = repo
+            .filter(|repo| repo.has_remote)
+            .map(|repo| repo.name.as_str());
         match short_form(typed) {
             None => Self::parse(typed),
             Some((scheme, number)) => match repo {
@@ -75,7 +103,27 @@ impl Key {
         if NUMBERED.contains(&scheme) && short_form(&canonical).is_some() {
             return bad("it lacks the repository; write SCHEME:OWNER/NAME#NUMBER");
         }
+        if scheme == "path" {
+            let Some((repo, glob)) = rest.rsplit_once(':').filter(|(repo, _)| !repo.is_empty())
+            else {
+                return bad("expected path:REPOSITORY:GLOB");
+            };
+            Glob::parse(glob)
+                .map_err(|error| Malformed::new("key", text, format!("{}: {}", repo, error.why)))?;
+        }
         Ok(Self(canonical))
+    }
+
+    /// The repository and the glob of a `path:` key.
+    pub fn path(&self) -> Option<(&str, Glob)> {
+        let (repo, glob) = self.0.strip_prefix("path:")?.rsplit_once(':')?;
+        Glob::parse(glob).ok().map(|glob| (repo, glob))
+    }
+
+    /// What all `path:` keys of this key's repository begin with.
+    pub fn path_space(&self) -> Option<String> {
+        let (repo, _) = self.0.strip_prefix("path:")?.rsplit_once(':')?;
+        Some(format!("path:{repo}:"))
     }
 
     /// The text of the key.
@@ -142,22 +190,42 @@ fn is_printable(c: char) -> bool {
 mod tests {
     use super::*;
 
+    fn web() -> Repo {
+        Repo {
+            name: "acme/web".into(),
+            has_remote: true,
+        }
+    }
+
     #[test]
     fn f_c20_short_forms_and_spellings_are_one_key() {
         let full = Key::parse("issue:acme/web#42").unwrap();
         for typed in ["#42", "issue:42", "issue:#42", "issue:acme/web#42"] {
             assert_eq!(
-                Key::complete(typed, Some("acme/web")),
+                Key::complete(typed, Some(&web())),
                 Ok(full.clone()),
                 "{typed}"
             );
         }
         assert_eq!(
-            Key::complete("pr:7", Some("acme/web")),
+            Key::complete("pr:7", Some(&web())),
             Key::parse("pr:acme/web#7")
         );
         let composed = Key::parse("doc:caf\u{e9}").unwrap();
         assert_eq!(Key::parse("doc:cafe\u{301}"), Ok(composed));
+        let path = Key::complete("path:src/**", Some(&web())).unwrap();
+        assert_eq!(path.as_str(), "path:acme/web:src/**");
+        assert_eq!(path.path_space().as_deref(), Some("path:acme/web:"));
+        for bad in [
+            "path:",
+            "path:acme/web:",
+            "path:acme/web:/etc/x",
+            "path:acme/web:../x",
+            "path:acme/web:[z-a]",
+        ] {
+            assert!(Key::parse(bad).is_err(), "{bad:?} was accepted");
+        }
+        assert!(Key::complete("path:src/**", None).is_err());
     }
 
     #[test]

@@ -155,3 +155,34 @@ pub struct NativeVariable {
     /// Its value.
     pub value: String,
 }
+
+/// By what the processes that a session left behind are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signs {
+    /// TENURE_SESSION as it was for the life that ended.
+    pub token: String,
+    /// The agent's own id variable and the conversations that it named.
+    pub natives: Vec<(&'static str, String)>,
+    /// The process that ended, where it led a session of processes.
+    pub leader: Option<u32>,
+}
+
+/// What was found of a session whose process is dead.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Survivors {
+    /// Processes that go on, and may go on writing.
+    pub found: Vec<Survivor>,
+    /// Why it is not certain that these are all, if it is not.
+    pub doubt: Option<String>,
+}
+
+/// A process that outlived its session.
+#[derive(
+    Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+pub struct Survivor {
+    /// Its pid.
+    pub pid: u32,
+    /// Its command line, cut short.
+    pub command: String,
+}

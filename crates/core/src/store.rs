@@ -12,10 +12,13 @@ use std::collections::BTreeMap;
 
 use crate::claim::{ClaimRecord, Hold, HoldEnd};
 use crate::event::{Event, EventFilter, NewEvent};
-use crate::id::{AgentName, Cursor, Epoch, Handle, HostId, NativeId, SessionId, SessionToken};
+use crate::id::{
+    AgentName, Cursor, Epoch, Handle, HostId, NativeId, SessionId, SessionToken, Ticket,
+};
 use crate::key::Key;
 use crate::notice::Notice;
 use crate::process::{BootId, Process};
+use crate::queue::Waiter;
 use crate::session::{MetaKey, Session};
 use crate::time::{Deadline, Now, Timestamp};
 
@@ -85,6 +88,9 @@ pub trait Store {
     /// Begins a transaction.
     fn begin(&mut self, mode: Mode) -> Result<Box<dyn Tx + '_>, StoreError>;
 
+    /// A number that changes whenever somebody else committed since it was last asked for.
+    fn changes(&mut self) -> Result<u64, StoreError>;
+
     /// Whether several machines use it.
     fn is_shared(&self) -> bool;
 
@@ -125,6 +131,17 @@ pub struct LineageEntry {
     pub owned: bool,
     /// Since when.
     pub at: Timestamp,
+}
+
+/// A waiter before it has a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewWaiter<'a> {
+    /// The session that it waits for; none where the session begins with the grant.
+    pub session: Option<SessionToken>,
+    /// The waiting process.
+    pub process: &'a Process,
+    /// Since when.
+    pub since: Timestamp,
 }
 
 /// Which sessions to list.
@@ -272,6 +289,29 @@ pub trait Tx {
 
     /// For every key that a session ever held, its newest hold of it, in order of the keys.
     fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
+
+    /// Locks the path space of a repository, so that overlapping keys are granted one after the other.
+    fn lock_paths(&mut self, space: &str) -> Result<(), StoreError>;
+
+    /// Puts a waiter at the end of the lines of these keys, under one new ticket.
+    fn join_queue(&mut self, keys: &[Key], waiter: &NewWaiter<'_>) -> Result<Ticket, StoreError>;
+
+    /// The line for a key, in order of arrival.
+    fn queue(&mut self, key: &Key) -> Result<Vec<Waiter>, StoreError>;
+
+    /// The lines that a session's waiters stand in.
+    fn waits_of(&mut self, session: SessionId) -> Result<Vec<Waiter>, StoreError>;
+
+    /// Notes until when a waiter may act, or that it is not its turn.
+    fn set_turn(
+        &mut self,
+        ticket: Ticket,
+        key: &Key,
+        until: Option<&Deadline>,
+    ) -> Result<(), StoreError>;
+
+    /// Takes a waiter out of all its lines; one that is in none changes nothing.
+    fn leave_queue(&mut self, ticket: Ticket) -> Result<(), StoreError>;
 
     /// Keeps a notice until it is delivered.
     fn add_notice(&mut self, notice: &Notice) -> Result<(), StoreError>;

@@ -63,6 +63,21 @@ pub struct SessionView {
     pub end_reason: Option<String>,
     /// What it holds.
     pub claims: Vec<HeldView>,
+    /// What it waits for.
+    pub waits_for: Vec<WaitView>,
+}
+
+/// A key that a session waits for, or a session that waits for a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WaitView {
+    /// The key.
+    pub key: String,
+    /// The waiting session's handle; none for a command that becomes a session with the grant.
+    pub session: Option<String>,
+    /// The waiting process.
+    pub pid: u32,
+    /// Since when.
+    pub since: Timestamp,
 }
 
 /// One conversation of a session.
@@ -209,6 +224,8 @@ pub struct WhyView {
     pub because: Vec<String>,
     /// Commands that would change it.
     pub commands: Vec<String>,
+    /// Who waits for it, in order.
+    pub waiters: Vec<WaitView>,
 }
 
 impl ProcessView {
@@ -246,6 +263,7 @@ impl SessionView {
         seen: &Seen<'_>,
         lineage: &[LineageEntry],
         claims: Vec<HeldView>,
+        waits_for: Vec<WaitView>,
     ) -> Self {
         Self {
             id: session.id.to_string(),
@@ -270,6 +288,7 @@ impl SessionView {
             ended_at: session.closed.as_ref().map(|closed| closed.at),
             end_reason: session.closed.as_ref().map(|closed| closed.why.clone()),
             claims,
+            waits_for,
         }
     }
 }

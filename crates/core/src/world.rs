@@ -1,6 +1,6 @@
 //! What the service asks of the machine it runs on, so that core itself touches nothing.
 
-use crate::process::{Observer, Sighting};
+use crate::process::{Observer, Sighting, Signs, Survivors};
 
 /// This machine, as far as a use case needs it.
 pub trait World {
@@ -9,6 +9,9 @@ pub trait World {
 
     /// Looks for a pid in the observer's own namespace.
     fn look(&self, pid: u32) -> Sighting;
+
+    /// Looks for processes that a dead session left behind.
+    fn survivors(&self, signs: &Signs) -> Survivors;
 
     /// Random bytes for new ids.
     fn random(&self) -> [u8; 16];

@@ -10,6 +10,7 @@ pub mod boot;
 pub mod caller;
 pub mod clock;
 pub mod file;
+pub mod gate;
 pub mod git;
 mod git_config;
 pub mod host_id;
@@ -22,6 +23,8 @@ mod random;
 mod shared_fs;
 mod stat;
 pub mod state_dir;
+pub mod survivors;
 mod system;
 #[cfg(target_os = "linux")]
 mod timens;
+pub mod watch;

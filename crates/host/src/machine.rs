@@ -6,10 +6,10 @@
 use std::io;
 
 use tenure_core::id::HostId;
-use tenure_core::process::{Observer, Sighting};
+use tenure_core::process::{Observer, Sighting, Signs, Survivors};
 use tenure_core::world::World;
 
-use crate::{boot, process, random, system};
+use crate::{boot, process, random, survivors, system};
 
 /// This machine, seen from this process.
 #[derive(Debug, Clone)]
@@ -40,6 +40,10 @@ impl World for Machine {
 
     fn look(&self, pid: u32) -> Sighting {
         process::look(pid)
+    }
+
+    fn survivors(&self, signs: &Signs) -> Survivors {
+        survivors::find(signs, &self.observer)
     }
 
     fn random(&self) -> [u8; 16] {

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tenure_core::id::HostId;
 use tenure_core::process::{
-    Ancestor, BootId, CallerFacts, Looks, Observer, Process, RunState, Sighting, StartTicks,
+    Ancestor, BootId, CallerFacts, Looks, Observer, Process, RunState, Sighting, Signs, StartTicks,
+    Survivors,
 };
 use tenure_core::world::World;
 
@@ -23,6 +24,7 @@ struct State {
     looks: HashMap<u32, Looks>,
     ticks: u64,
     drawn: u64,
+    survivors: Survivors,
 }
 
 impl Default for FakeWorld {
@@ -50,6 +52,7 @@ impl FakeWorld {
                 looks: HashMap::new(),
                 ticks: 1_000,
                 drawn: 0,
+                survivors: Survivors::default(),
             })),
         }
     }
@@ -134,6 +137,13 @@ impl FakeWorld {
     }
 }
 
+impl FakeWorld {
+    /// What every dead session is found to have left behind from now on.
+    pub fn leave_behind(&self, survivors: Survivors) {
+        self.lock().survivors = survivors;
+    }
+}
+
 impl World for FakeWorld {
     fn observer(&self) -> &Observer {
         &self.observer
@@ -142,6 +152,10 @@ impl World for FakeWorld {
     fn look(&self, pid: u32) -> Sighting {
         let state = self.lock();
         state.seen.get(&pid).cloned().unwrap_or(Sighting::Absent)
+    }
+
+    fn survivors(&self, _: &Signs) -> Survivors {
+        self.lock().survivors.clone()
     }
 
     /// Never the same twice in one world, always the same in one test.

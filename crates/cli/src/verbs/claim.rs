@@ -1,21 +1,46 @@
-use tenure_core::id::RequestId;
-use tenure_core::service::ClaimRequest;
+use std::io::Read;
+use std::time::Duration;
 
-use crate::app::App;
-use crate::output::{Outcome, Shown};
+use tenure_core::id::RequestId;
+use tenure_core::service::{ClaimRequest, Pick, Turn, Waiting};
+use tenure_core::time::Span;
+use tenure_core::world::World;
+
+use super::command;
+use crate::app::{App, Opened};
+use crate::exit::Exit;
+use crate::output::{Outcome, Shown, Trouble};
 use crate::render;
+use crate::waiting::{Step, wait_for_turn};
 
 /// Take an item: refused while a living session has it, granted at once when its holder is dead
+///
+/// With a command: it runs as a session of its own that holds the item exactly while it lives.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure claim issue:acme/web#42
   tenure claim '#42' --note 'fix login'          completed from the git remote
-  tenure claim wp:041/WP03 --once                refused if this session has it already")]
+  tenure claim '#42' --wait 5m                   wait in line for it
+  tenure claim --any '#41' '#42' '#43'           the first that is free
+  tenure claim --all path:src/** path:docs/**    all of them or none
+  tenure claim wp:041/WP03 -- make deploy        held while the command runs")]
 pub struct Args {
-    /// The item, such as issue:acme/web#42, #42 or wp:041/WP03
+    /// The item, such as issue:acme/web#42, #42, wp:041/WP03 or path:src/db/**
     #[arg(value_name = "KEY")]
-    key: String,
+    keys: Vec<String>,
+
+    /// Take the first of several items that is free; - reads them from stdin, one a line
+    #[arg(long, conflicts_with = "all")]
+    any: bool,
+
+    /// Take all of several items, or none
+    #[arg(long)]
+    all: bool,
+
+    /// Wait in line for at most this long
+    #[arg(long, value_name = "TIME")]
+    wait: Option<Span>,
 
     /// What it is taken for; others see it
     #[arg(long, value_name = "TEXT")]
@@ -29,6 +54,14 @@ pub struct Args {
     #[arg(long)]
     reopen: bool,
 
+    /// Refuse while processes of a dead holder still run (the default with --any)
+    #[arg(long)]
+    require_quiet: bool,
+
+    /// With --any: take an item although processes of its dead holder still run
+    #[arg(long, conflicts_with = "require_quiet")]
+    allow_survivors: bool,
+
     /// Your own name for this request: a retry gets the same answer
     #[arg(long, value_name = "ID")]
     request_id: Option<String>,
@@ -36,11 +69,114 @@ pub struct Args {
     /// Why, on record; needed with --session for one that is not one's own
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+
+    /// With a command: what to do when the item is taken over meanwhile
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "term",
+        requires = "command"
+    )]
+    on_lost: command::OnLost,
+
+    /// With a command: the exit code when the item is held or the wait times out
+    #[arg(long, value_name = "N", default_value_t = 125, requires = "command")]
+    conflict_exit: u8,
+
+    /// The command to run while holding the item
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
 }
 
+/// How many keys one request may name.
+const MOST_KEYS: usize = 10_000;
+
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let request = ClaimRequest {
-        key: app.key(&args.key)?,
+    let request = request(args, app);
+    if !args.command.is_empty() {
+        let options = command::Options {
+            command: &args.command,
+            on_lost: args.on_lost,
+            conflict_exit: Exit(args.conflict_exit),
+            patience: patience(args),
+            reason: args.reason.as_ref(),
+        };
+        return command::run(&options, request, app);
+    }
+    let request = request?;
+    let mut opened = app.open()?;
+    let naming = app.naming(args.reason.as_ref());
+    if patience(args).is_zero() {
+        let answer = opened.service().claim(&naming, &request)?;
+        return Ok(shown(args, &answer.value).told(&answer));
+    }
+    let mut waiting = own_place(&opened)?;
+    let answer = wait_for_turn(&mut opened, patience(args), |service, ticket| {
+        waiting.ticket = ticket;
+        let answer = service.claim_turn(&naming, &request, &waiting)?;
+        Ok(match answer.value {
+            Turn::Granted(grants) => Step::Done((grants, answer.notices)),
+            Turn::Wait(wait) => Step::Wait(wait),
+        })
+    })?;
+    let mut shown = shown(args, &answer.0);
+    shown.notices = answer.1;
+    Ok(shown)
+}
+
+fn patience(args: &Args) -> Duration {
+    args.wait.map_or(Duration::ZERO, |Span(length)| length)
+}
+
+/// This process, as a waiter.
+pub fn own_place(opened: &Opened) -> Result<Waiting, Trouble> {
+    let observer = opened.machine().observer();
+    let process = tenure_host::process::identify(std::process::id(), observer);
+    let process = process.map_err(|error| {
+        let message = format!("cannot wait in line: {error}");
+        Trouble::new(Exit::INTERNAL, "internal", message, "claim without --wait")
+    })?;
+    Ok(Waiting {
+        process,
+        ticket: None,
+    })
+}
+
+fn request(args: &Args, app: &App) -> Result<ClaimRequest, Trouble> {
+    let usage = |message: String, hint: &str| Trouble::new(Exit::USAGE, "usage", message, hint);
+    let typed = typed_keys(args)?;
+    if typed.is_empty() {
+        return Err(usage(
+            "no item was named".into(),
+            "for example: tenure claim issue:acme/web#42",
+        ));
+    }
+    if typed.len() > 1 && !args.any && !args.all {
+        let message = format!("{} items were named", typed.len());
+        return Err(usage(
+            message,
+            "say --any for the first that is free, or --all for all of them",
+        ));
+    }
+    if typed.len() > MOST_KEYS {
+        let message = format!(
+            "{} items were named; at most {MOST_KEYS} at once",
+            typed.len()
+        );
+        return Err(usage(message, "name fewer"));
+    }
+    let keys = app.keys(&typed)?;
+    let mut sorted: Vec<_> = keys.iter().collect();
+    sorted.sort();
+    if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(usage(
+            format!("{} was named twice", twice[0]),
+            "name each item once",
+        ));
+    }
+    Ok(ClaimRequest {
+        keys,
+        pick: if args.any { Pick::Any } else { Pick::All },
         request: args
             .request_id
             .as_deref()
@@ -49,11 +185,35 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         once: args.once,
         reopen: args.reopen,
         note: args.note.clone(),
-    };
-    let mut opened = app.open()?;
-    let answer = opened
-        .service()
-        .claim(&app.naming(args.reason.as_ref()), &request)?;
-    let text = render::grant(&answer.value);
-    Ok(Shown::new("claim", &answer.value, text).told(&answer))
+        require_quiet: args.require_quiet || (args.any && !args.allow_survivors),
+    })
+}
+
+/// What was typed; with `--any -` what stands on stdin.
+fn typed_keys(args: &Args) -> Result<Vec<String>, Trouble> {
+    if !args.any || args.keys != ["-"] {
+        return Ok(args.keys.clone());
+    }
+    let mut text = String::new();
+    let limit = MOST_KEYS as u64 * 1024;
+    std::io::stdin()
+        .take(limit)
+        .read_to_string(&mut text)
+        .map_err(|error| {
+            let message = format!("cannot read the items from stdin: {error}");
+            Trouble::new(Exit::USAGE, "usage", message, "give one key a line")
+        })?;
+    Ok(text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(str::to_owned)
+        .collect())
+}
+
+fn shown(args: &Args, grants: &[tenure_core::service::Grant]) -> Shown {
+    let text: String = grants.iter().map(render::grant).collect();
+    match grants {
+        [one] if !args.all => Shown::new("claim", one, text),
+        several => Shown::new("claims", &several, text),
+    }
 }

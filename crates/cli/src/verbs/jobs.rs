@@ -4,7 +4,9 @@
 pub const JOBS: &[(&str, &[&str])] = &[
     (
         "See",
-        &["ps", "status", "who", "whoami", "show", "alive", "log"],
+        &[
+            "ps", "status", "who", "whoami", "show", "alive", "wait", "log",
+        ],
     ),
     (
         "Work on an item",

@@ -3,6 +3,7 @@
 mod alive;
 mod claim;
 mod claims;
+mod command;
 mod completions;
 mod config;
 mod demo;
@@ -23,6 +24,7 @@ mod show;
 mod status;
 mod takeover;
 mod tell;
+mod wait;
 mod who;
 mod whoami;
 mod why;
@@ -56,6 +58,8 @@ pub enum Verb {
     #[command(hide = true)]
     Alive(alive::Args),
     #[command(hide = true)]
+    Wait(wait::Args),
+    #[command(hide = true)]
     Tell(tell::Args),
     #[command(hide = true)]
     Meta(meta::Args),
@@ -80,6 +84,8 @@ pub enum Verb {
     Help(help::Args),
     #[command(name = "__demo-worker", hide = true)]
     DemoWorker(demo::WorkerArgs),
+    #[command(name = "__exec", hide = true)]
+    Exec(command::ExecArgs),
 }
 
 /// Runs a verb.
@@ -98,6 +104,7 @@ pub fn run(verb: &Verb, app: &App) -> Outcome {
         Verb::Who(args) => who::run(args, app),
         Verb::Show(args) => show::run(args, app),
         Verb::Alive(args) => alive::run(args, app),
+        Verb::Wait(args) => wait::run(args, app),
         Verb::Tell(args) => tell::run(args, app),
         Verb::Meta(args) => meta::run(args, app),
         Verb::Renew(args) => renew::run(args, app),
@@ -111,5 +118,6 @@ pub fn run(verb: &Verb, app: &App) -> Outcome {
         Verb::Demo(args) => demo::run(args, app),
         Verb::Help(args) => help::run(args, app),
         Verb::DemoWorker(args) => demo::run_worker(args),
+        Verb::Exec(args) => command::exec(args),
     }
 }

@@ -26,6 +26,9 @@ fn every_file_of_this_folder_is_a_module_of_it() {
     for entry in std::fs::read_dir(&here).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let stem = name.trim_end_matches(".rs");
-        assert!(stem == "main" || text.contains(&format!("mod {stem};")), "{name} is not run");
+        assert!(
+            stem == "main" || text.contains(&format!("mod {stem};")),
+            "{name} is not run"
+        );
     }
 }

@@ -1,18 +1,19 @@
 //! What a use case works with: the transaction, the time, what was seen, and small steps that several
 //! use cases share.
 
-use crate::claim::EndedBy;
+use crate::claim::{ClaimRecord, EndedBy};
 use crate::error::Error;
 use crate::event::{EventKind, NewEvent};
 use crate::id::{Handle, SessionId};
 use crate::key::Key;
 use crate::liveness::{self, Liveness};
 use crate::notice::{Notice, NoticeKind};
-use crate::process::{CallerFacts, Process, Sighting};
+use crate::process::{CallerFacts, Process, RunState, Sighting, Signs, Survivors};
+use crate::queue::{Fitness, Waiter};
 use crate::session::{Session, Standing, State};
 use crate::store::{Mode, StoreError, Tx};
 use crate::time::Now;
-use crate::view::{HeldView, Seen, SessionView};
+use crate::view::{HeldView, Seen, SessionView, WaitView};
 use crate::world::World;
 
 use crate::policy::Policy;
@@ -22,6 +23,8 @@ use crate::policy::Policy;
 pub enum Stop {
     /// These processes must be looked at first.
     Look(Vec<Process>),
+    /// What this session left behind must be looked for first.
+    Survivors(SessionId, Signs),
     /// It must be run again in this mode.
     Write(Mode),
     /// The answer is no; what was written on the way stays.
@@ -52,6 +55,7 @@ pub struct Ctx<'a> {
     pub world: &'a dyn World,
     pub location: String,
     pub seen: &'a [(Process, Sighting)],
+    pub left_behind: &'a [(SessionId, Survivors)],
     pub notices: Vec<Notice>,
     /// The session in whose own process tree the caller runs: the call itself proves that it lives.
     pub own: Option<SessionId>,
@@ -122,6 +126,99 @@ impl Ctx<'_> {
             self.policy.lock_delay,
             &self.now,
         ))
+    }
+
+    /// Whether a waiting process can act.
+    pub fn fitness(&self, process: &Process) -> Result<Fitness, Stop> {
+        let observer = self.world.observer();
+        if let Some(settled) = liveness::settled_unseen(process, observer) {
+            return Ok(match settled {
+                Liveness::Dead(_) => Fitness::Dead,
+                Liveness::Alive | Liveness::Unknown(_) => Fitness::Ready,
+            });
+        }
+        let Some((_, sighting)) = self.seen.iter().find(|(seen, _)| seen == process) else {
+            return Err(Stop::Look(vec![process.clone()]));
+        };
+        Ok(match liveness::judge(process, observer, sighting) {
+            Liveness::Dead(_) => Fitness::Dead,
+            Liveness::Unknown(_) => Fitness::Ready,
+            Liveness::Alive => match sighting {
+                Sighting::Present {
+                    state: RunState::Stopped,
+                    ..
+                } => Fitness::Stopped,
+                _ => Fitness::Ready,
+            },
+        })
+    }
+
+    /// What a session whose process is dead left running, as far as this observer can see.
+    pub fn survivors(&mut self, session: &Session) -> Result<Survivors, Stop> {
+        let Some(process) = &session.process else {
+            return Ok(Survivors::default());
+        };
+        if let Some(settled) = liveness::settled_unseen(process, self.world.observer()) {
+            return Ok(match settled {
+                Liveness::Alive | Liveness::Dead(_) => Survivors::default(),
+                Liveness::Unknown(doubt) => Survivors {
+                    found: Vec::new(),
+                    doubt: Some(doubt.to_string()),
+                },
+            });
+        }
+        if let Some((_, found)) = self.left_behind.iter().find(|(id, _)| *id == session.id) {
+            return Ok(found.clone());
+        }
+        let variable = crate::agent::spec_of(&session.agent).and_then(|spec| spec.id_variable);
+        let mut natives = Vec::new();
+        if let Some(variable) = variable {
+            let lineage = self.tx.lineage(session.id)?;
+            natives = lineage
+                .iter()
+                .filter(|entry| entry.owned)
+                .map(|entry| (variable, entry.native_id.to_string()))
+                .collect();
+        }
+        let signs = Signs {
+            token: session.token().to_string(),
+            natives,
+            leader: Some(process.pid),
+        };
+        Err(Stop::Survivors(session.id, signs))
+    }
+
+    /// A key's row: locked where this run writes.
+    pub fn claim_record(&mut self, key: &Key) -> Result<ClaimRecord, Stop> {
+        Ok(match self.mode {
+            Mode::Write => self.tx.lock_claim(key)?,
+            Mode::Read | Mode::Beat => {
+                let record = self.tx.claim(key)?;
+                record.unwrap_or_else(|| ClaimRecord::unknown(key.clone()))
+            }
+        })
+    }
+
+    /// Other held keys of the same repository that can match a file that this one can match.
+    pub fn overlapping_paths(&mut self, key: &Key) -> Result<Vec<ClaimRecord>, Stop> {
+        let (Some(space), Some((_, glob))) = (key.path_space(), key.path()) else {
+            return Ok(Vec::new());
+        };
+        if self.mode == Mode::Write {
+            self.tx.lock_paths(&space)?;
+        }
+        let held = self.tx.list_claims(&crate::store::ClaimFilter {
+            prefix: Some(space),
+            ..crate::store::ClaimFilter::default()
+        })?;
+        let overlaps = |record: &ClaimRecord| {
+            record.key != *key
+                && record
+                    .key
+                    .path()
+                    .is_some_and(|(_, other)| other.overlaps(&glob))
+        };
+        Ok(held.into_iter().filter(overlaps).collect())
     }
 
     /// A session that a record names; its absence means that the store is damaged.
@@ -268,13 +365,46 @@ impl Ctx<'_> {
                 epoch: hold.epoch.0,
             })
             .collect();
+        let waits_for = self.waits_of(session)?;
         let seen = Seen {
             liveness,
             standing: &standing,
             state,
             now: &self.now,
         };
-        Ok(SessionView::new(session, &seen, &lineage, claims))
+        Ok(SessionView::new(
+            session, &seen, &lineage, claims, waits_for,
+        ))
+    }
+
+    /// What a session's living waiters wait for.
+    fn waits_of(&mut self, session: &Session) -> Result<Vec<WaitView>, Stop> {
+        if !session.is_open() {
+            return Ok(Vec::new());
+        }
+        let waiters = self.tx.waits_of(session.id)?;
+        self.show_waiters(waiters)
+    }
+
+    /// Waiters that are not dead, as they are shown.
+    pub fn show_waiters(&mut self, waiters: Vec<Waiter>) -> Result<Vec<WaitView>, Stop> {
+        let mut shown = Vec::new();
+        for waiter in waiters {
+            if self.fitness(&waiter.process)? == Fitness::Dead {
+                continue;
+            }
+            let session = match waiter.session {
+                Some(token) => Some(self.session(token.id)?.handle.to_string()),
+                None => None,
+            };
+            shown.push(WaitView {
+                key: waiter.key.to_string(),
+                session,
+                pid: waiter.process.pid,
+                since: waiter.since,
+            });
+        }
+        Ok(shown)
     }
 
     /// Makes an id and a handle that nobody has.

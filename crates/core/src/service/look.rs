@@ -15,6 +15,7 @@ use crate::event::EventFilter;
 use crate::id::SessionId;
 use crate::key::Key;
 use crate::liveness::Liveness;
+use crate::process::Process;
 use crate::session::{MetaKey, Session, Standing};
 use crate::store::{ClaimFilter, Mode, SessionFilter};
 use crate::time::Span;
@@ -124,6 +125,11 @@ impl Service<'_> {
                 .into()),
             }
         })
+    }
+
+    /// The process of a session, where its end can be waited for.
+    pub fn process_of(&mut self, name: &str) -> Reply<Option<Process>> {
+        self.run(Mode::Read, |ctx| Ok(caller::find(ctx, name)?.process))
     }
 
     /// The caller's situation at a glance.
@@ -385,6 +391,8 @@ fn explain(
         ),
         Verdict::CannotTell(_) => ("refused: cannot tell".to_owned(), vec![takeover]),
     };
+    let queue = ctx.tx.queue(key)?;
+    let waiters = ctx.show_waiters(queue)?;
     if me.is_none() {
         because
             .push("the caller is no session, so it can claim nothing before it registers".into());
@@ -393,6 +401,7 @@ fn explain(
         answer,
         because,
         commands,
+        waiters,
     })
 }
 

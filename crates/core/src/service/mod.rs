@@ -14,6 +14,7 @@
 //! A refusal commits: what was learnt on the way (a death, a delivered notice) stays. A failure does not.
 //! *Crash*: before the commit nothing happened, after it everything did.
 
+mod birth;
 mod caller;
 mod claims;
 mod context;
@@ -24,7 +25,8 @@ mod sessions;
 
 pub use caller::{Caller, Naming, ResolvedBy};
 pub use claims::{
-    ClaimRequest, Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest,
+    ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
+    ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting,
 };
 pub use look::{ListRequest, Status, Whoami, Why};
 pub use register::{RegisterRequest, Registered, Subject};

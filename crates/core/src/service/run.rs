@@ -2,9 +2,10 @@
 
 use super::context::{Ctx, Stop};
 use crate::error::Error;
+use crate::id::SessionId;
 use crate::notice::Notice;
 use crate::policy::Policy;
-use crate::process::{CallerFacts, Process, Sighting};
+use crate::process::{CallerFacts, Process, Sighting, Survivors};
 use crate::store::{Mode, Store, StoreError};
 use crate::world::World;
 
@@ -72,6 +73,11 @@ impl<'a> Service<'a> {
         }
     }
 
+    /// A number that changes whenever somebody else changed something.
+    pub fn changes(&mut self) -> Result<u64, Failure> {
+        Ok(self.store.changes()?)
+    }
+
     /// Where the store is, for people.
     pub fn location(&self) -> String {
         self.store.location()
@@ -85,6 +91,7 @@ impl<'a> Service<'a> {
     ) -> Reply<T> {
         let mut mode = mode;
         let mut seen: Vec<(Process, Sighting)> = Vec::new();
+        let mut left_behind: Vec<(SessionId, Survivors)> = Vec::new();
         for _ in 0..MOST_RUNS {
             let location = self.store.location();
             let mut tx = match self.store.begin(mode) {
@@ -101,6 +108,7 @@ impl<'a> Service<'a> {
                 world: self.world,
                 location,
                 seen: &seen,
+                left_behind: &left_behind,
                 notices: Vec::new(),
                 own: None,
             };
@@ -128,6 +136,10 @@ impl<'a> Service<'a> {
                         let sighting = self.world.look(process.pid);
                         seen.push((process, sighting));
                     }
+                }
+                Err(Stop::Survivors(session, signs)) => {
+                    drop(tx);
+                    left_behind.push((session, self.world.survivors(&signs)));
                 }
                 Err(Stop::Write(stronger)) => mode = stronger,
                 Err(Stop::Store(StoreError::Conflict)) => {}

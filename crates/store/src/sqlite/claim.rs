@@ -58,6 +58,8 @@ macro_rules! select_holds {
 
 pub(super) const BY_KEY: &str = select_claims!("WHERE c.key = ?1");
 pub(super) const RAISE: &str = "UPDATE claims SET epoch = ?2 WHERE key = ?1 AND epoch = ?3";
+const FIRST: &str = "INSERT INTO claims (key, epoch) VALUES (?1, ?2) \
+     ON CONFLICT (key) DO UPDATE SET epoch = excluded.epoch WHERE epoch = 0";
 pub(super) const END: &str = "UPDATE holds SET ended_at = ?3, ended_by = ?4 \
      WHERE key = ?1 AND epoch = ?2 AND ended_at IS NULL";
 pub(super) const NEWEST_OF: &str = select_holds!(
@@ -77,14 +79,9 @@ pub(super) fn get(tx: &SqliteTx<'_>, key: &Key) -> Result<Option<ClaimRecord>, S
 }
 
 pub(super) fn lock(tx: &SqliteTx<'_>, key: &Key) -> Result<ClaimRecord, StoreError> {
-    if let Some(record) = tx.first("claims", BY_KEY, [key.as_str()], read_claim)? {
-        return Ok(record);
-    }
-    tx.run(
-        "INSERT INTO claims (key, epoch) VALUES (?1, 0)",
-        [key.as_str()],
-    )?;
-    Ok(ClaimRecord::unknown(key.clone()))
+    // SQLite has one writer at a time, so a key that was never granted needs no row to be locked by.
+    let record = tx.first("claims", BY_KEY, [key.as_str()], read_claim)?;
+    Ok(record.unwrap_or_else(|| ClaimRecord::unknown(key.clone())))
 }
 
 pub(super) fn list(
@@ -120,7 +117,11 @@ pub(super) fn list_statement(filter: &ClaimFilter) -> (String, Vec<Value>) {
 pub(super) fn insert_hold(tx: &SqliteTx<'_>, hold: &Hold, before: Epoch) -> Result<(), StoreError> {
     let key = hold.key.as_str();
     let epoch = tx.count("epoch", hold.epoch.0)?;
-    if tx.run(RAISE, params![key, epoch, tx.count("epoch", before.0)?])? == 0 {
+    let raised = match before {
+        Epoch::NONE => tx.run(FIRST, params![key, epoch])?,
+        before => tx.run(RAISE, params![key, epoch, tx.count("epoch", before.0)?])?,
+    };
+    if raised == 0 {
         return Err(StoreError::Conflict);
     }
     let sql = "INSERT INTO holds (key, epoch, session, life, request, means, note, granted_at, \

@@ -21,6 +21,7 @@ mod notice;
 #[cfg(test)]
 mod plans;
 mod process;
+mod queue;
 mod row;
 mod session;
 mod tx;
@@ -146,6 +147,16 @@ impl Store for SqliteStore {
             migrations::fit(&self.conn, &self.location, MIGRATIONS)?;
         }
         Ok(Box::new(tx))
+    }
+
+    fn changes(&mut self) -> Result<u64, StoreError> {
+        let asked = self
+            .conn
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)));
+        asked
+            .map(i64::cast_unsigned)
+            .map_err(|error| connection::classify(&self.location, Some(&self.conn), &error))
     }
 
     fn is_shared(&self) -> bool {

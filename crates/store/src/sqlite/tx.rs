@@ -11,18 +11,23 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, Params};
 use tenure_core::claim::{ClaimRecord, Hold, HoldEnd};
 use tenure_core::event::{Event, EventFilter, NewEvent};
-use tenure_core::id::{AgentName, Cursor, Epoch, Handle, NativeId, SessionId, SessionToken};
+use tenure_core::id::{
+    AgentName, Cursor, Epoch, Handle, NativeId, SessionId, SessionToken, Ticket,
+};
 use tenure_core::key::Key;
 use tenure_core::notice::Notice;
 use tenure_core::process::Process;
+use tenure_core::queue::Waiter;
 use tenure_core::session::{MetaKey, Session};
-use tenure_core::store::{ClaimFilter, LineageEntry, ProcessPlace, SessionFilter, StoreError, Tx};
+use tenure_core::store::{
+    ClaimFilter, LineageEntry, NewWaiter, ProcessPlace, SessionFilter, StoreError, Tx,
+};
 use tenure_core::time::{Deadline, Now, Timestamp};
 
 use super::connection::{Durability, classify};
 use super::log::Log;
 use super::row::Cells;
-use super::{claim, doubt, event, metadata, native, notice, process, session};
+use super::{claim, doubt, event, metadata, native, notice, process, queue, session};
 
 /// A transaction of SQLite.
 pub(super) struct SqliteTx<'a> {
@@ -292,6 +297,36 @@ impl Tx for SqliteTx<'_> {
 
     fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
         claim::newest_holds(self, session)
+    }
+
+    fn lock_paths(&mut self, _: &str) -> Result<(), StoreError> {
+        // SQLite has one writer at a time: whoever has begun to write has locked everything.
+        Ok(())
+    }
+
+    fn join_queue(&mut self, keys: &[Key], waiter: &NewWaiter<'_>) -> Result<Ticket, StoreError> {
+        queue::join(self, keys, waiter)
+    }
+
+    fn queue(&mut self, key: &Key) -> Result<Vec<Waiter>, StoreError> {
+        queue::line(self, key)
+    }
+
+    fn waits_of(&mut self, session: SessionId) -> Result<Vec<Waiter>, StoreError> {
+        queue::of_session(self, session)
+    }
+
+    fn set_turn(
+        &mut self,
+        ticket: Ticket,
+        key: &Key,
+        until: Option<&Deadline>,
+    ) -> Result<(), StoreError> {
+        queue::set_turn(self, ticket, key, until)
+    }
+
+    fn leave_queue(&mut self, ticket: Ticket) -> Result<(), StoreError> {
+        queue::leave(self, ticket)
     }
 
     fn add_notice(&mut self, notice: &Notice) -> Result<(), StoreError> {

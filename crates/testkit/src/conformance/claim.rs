@@ -43,6 +43,8 @@ pub fn a_grant_reads_back_with_every_field(store: &mut dyn Store) {
             proof: "pid 7 is gone".into(),
             dir: "/work/2".into(),
             branch: None,
+            survivors: Vec::new(),
+            survivors_unsure: None,
         }),
         ..hold("wp:1", 1, 1)
     };

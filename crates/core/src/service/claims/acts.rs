@@ -1,33 +1,20 @@
-//! Claiming, giving back, handing on, taking over and asking.
+//! Giving back, handing on, taking over and asking.
 
-use super::grant::{
-    Terms, answer, end, grant, grant_after, holder_of, log_end, shown, taken, tell_loser, view_of,
-};
+use super::grant::{Terms, answer, end, grant, log_end, shown, taken, tell_loser, view_of};
 use super::guard::{already_held, guard, live_receiver, own_hold};
 
-use super::request::{
-    ClaimRequest, Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest,
-};
-use crate::claim::{Ask, ClaimRecord, EndedBy, Hold, Means, Verdict, decide};
+use super::request::{Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest};
+use crate::claim::{EndedBy, Hold, Means};
 use crate::error::Error;
 use crate::event::{EventKind, NewEvent};
 use crate::notice::NoticeKind;
 use crate::service::caller::{self, Caller, Naming};
 use crate::service::context::{Ctx, Stop};
 use crate::service::run::{Reply, Service};
-use crate::session::{Session, Standing};
 use crate::store::Mode;
 use crate::view::ClaimView;
 
 impl Service<'_> {
-    /// Claims a key.
-    pub fn claim(&mut self, naming: &Naming, request: &ClaimRequest) -> Reply<Grant> {
-        self.run(Mode::Write, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
-            claim(ctx, &caller, request)
-        })
-    }
-
     /// Gives a key back, or finishes its item.
     pub fn release(&mut self, naming: &Naming, request: &ReleaseRequest) -> Reply<ClaimView> {
         self.run(Mode::Write, |ctx| {
@@ -113,78 +100,6 @@ impl Service<'_> {
             guard(ctx, &caller, request)
         })
     }
-}
-
-fn claim(ctx: &mut Ctx<'_>, caller: &Caller, request: &ClaimRequest) -> Result<Grant, Stop> {
-    let record = ctx.tx.lock_claim(&request.key)?;
-    let me = &caller.session;
-    let mine = ctx.tx.newest_hold_of(me.id, &request.key)?;
-    let holder = holder_of(ctx, &record, me.id)?;
-    let ask = Ask {
-        request: request.request.clone(),
-        once: request.once,
-        reopen: request.reopen,
-        blind: caller.blind,
-    };
-    let standing = holder.as_ref().map(|(_, standing)| standing);
-    match decide(&record, me.id, mine.as_ref(), standing, &ask) {
-        Verdict::Grant(former) => grant_after(
-            ctx,
-            caller,
-            record,
-            holder.map(|(s, _)| s),
-            &former,
-            request,
-        ),
-        Verdict::AlreadyHeld => answer(ctx, &request.key, true),
-        Verdict::Retry => answer(ctx, &request.key, false),
-        refusal => Err(refuse(
-            ctx,
-            &record,
-            holder.as_ref(),
-            caller,
-            mine,
-            refusal,
-        )?),
-    }
-}
-
-/// Turns a verdict against the caller into the error that it is told.
-fn refuse(
-    ctx: &mut Ctx<'_>,
-    record: &ClaimRecord,
-    holder: Option<&(Session, Standing)>,
-    caller: &Caller,
-    mine: Option<Hold>,
-    verdict: Verdict,
-) -> Result<Stop, Stop> {
-    let key = record.key.clone();
-    let epoch = record.epoch;
-    if let (Verdict::CannotTell(_), Some((holder, _))) = (&verdict, holder) {
-        ctx.write()?;
-        ctx.tx.add_doubt(caller.session.id, holder.token())?;
-    }
-    let handle = holder.as_ref().map_or("its holder".into(), |(session, _)| {
-        session.handle.to_string()
-    });
-    let claim = Box::new(shown(ctx, record)?);
-    let error = match verdict {
-        Verdict::Held(_) => Error::Held { key, claim },
-        Verdict::Suspect { left, .. } => Error::Suspect { key, claim, left },
-        Verdict::Done => Error::Done { key, claim },
-        Verdict::HeldByYou => Error::AlreadyHeld { key, epoch },
-        Verdict::CannotTell(doubt) => Error::CannotTell {
-            handle,
-            doubt,
-            key: Some(key),
-        },
-        Verdict::Lost | Verdict::Grant(_) | Verdict::AlreadyHeld | Verdict::Retry => Error::Lost {
-            key,
-            epoch: mine.map_or(epoch, |hold| hold.epoch),
-            claim,
-        },
-    };
-    Ok(error.into())
 }
 
 fn log_act(

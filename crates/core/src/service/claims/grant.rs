@@ -1,6 +1,7 @@
 //! Granting: the one place where an epoch is raised, and how a hold ends and is shown.
 
 use super::request::{ClaimRequest, Grant};
+use super::steps::Steps;
 use crate::claim::{ClaimRecord, EndedBy, Former, Hold, HoldEnd, Means, TakenFrom};
 use crate::event::{EventKind, NewEvent};
 use crate::id::{RequestId, SessionId};
@@ -25,52 +26,82 @@ pub(super) fn holder_of(
     Ok(Some((session, standing)))
 }
 
-/// Grants a key after ending what its former holder's end left open.
-pub(super) fn grant_after(
+/// Who gets a key.
+pub(super) struct Receiver<'a> {
+    pub(super) session: &'a Session,
+    pub(super) actor: Option<SessionId>,
+    pub(super) reason: Option<String>,
+    /// Whether the grant renews its lease: the call comes from its own process tree.
+    pub(super) renews: bool,
+}
+
+impl<'a> Receiver<'a> {
+    /// The caller itself.
+    pub(super) fn of(caller: &'a Caller) -> Self {
+        Self {
+            session: &caller.session,
+            actor: caller.actor,
+            reason: caller.reason.clone(),
+            renews: caller.by != caller::ResolvedBy::Flag,
+        }
+    }
+}
+
+/// Grants a key after ending what sessions that are gone left open.
+pub(super) fn carry_out(
     ctx: &mut Ctx<'_>,
-    caller: &Caller,
-    record: ClaimRecord,
-    holder: Option<Session>,
-    former: &Former,
+    receiver: &Receiver<'_>,
+    steps: &Steps,
     request: &ClaimRequest,
 ) -> Result<Grant, Stop> {
-    let record = match (former, holder) {
-        (Former::Gone(proof), Some(holder)) => {
-            ctx.record_death(&holder, &proof.to_string())?;
-            ctx.tx.lock_claim(&request.key)?
-        }
-        (Former::Expired(doubt), Some(holder)) => {
-            let hold = record.current().cloned();
+    let key = steps.record.key.clone();
+    for (hold, session, former) in &steps.rivals {
+        let why = format!("{} took {key}, which overlaps it", receiver.session.handle);
+        end(ctx, hold, EndedBy::Taken)?;
+        log_end(ctx, hold, EndedBy::Taken, &why)?;
+        end_former(ctx, session, former)?;
+    }
+    if let Some((holder, former)) = &steps.holder {
+        if let (Former::Expired(doubt), Some(hold)) = (former, steps.record.current()) {
             let why = format!("{doubt}; its lease and the lock-delay are over");
-            if let Some(hold) = hold {
-                end(ctx, &hold, EndedBy::Lease)?;
-                log_end(ctx, &hold, EndedBy::Lease, &why)?;
-            }
-            tell_loser(
-                ctx,
-                &holder,
-                &record,
-                &caller.session,
-                "its lease was over and nobody could tell whether it lived",
-            )?;
-            ctx.tx.lock_claim(&request.key)?
+            end(ctx, hold, EndedBy::Lease)?;
+            log_end(ctx, hold, EndedBy::Lease, &why)?;
+            let why = "its lease was over and nobody could tell whether it lived";
+            tell_loser(ctx, holder, &steps.record, receiver.session, why)?;
         }
-        _ => record,
-    };
+        end_former(ctx, holder, former)?;
+    }
+    let record = ctx.tx.lock_claim(&key)?;
+    let mut former = taken_from(ctx, &record, receiver.session.id)?;
+    if let Some(former) = &mut former {
+        former.survivors.clone_from(&steps.survivors.found);
+        former.survivors_unsure.clone_from(&steps.survivors.doubt);
+    }
     let terms = Terms {
         means: Means::Claim,
         request: request.request.clone(),
         note: request.note.clone(),
-        taken_from: taken_from(ctx, &record, caller.session.id)?,
-        actor: caller.actor,
-        reason: caller.reason.clone(),
+        taken_from: former,
+        actor: receiver.actor,
+        reason: receiver.reason.clone(),
     };
-    let mut me = caller.session.clone();
-    if caller.by != caller::ResolvedBy::Flag {
-        caller::renew(ctx, &mut me)?;
+    if receiver.renews {
+        let mut session = receiver.session.clone();
+        caller::renew(ctx, &mut session)?;
     }
-    grant(ctx, &record, &me, terms)?;
-    answer(ctx, &request.key, false)
+    grant(ctx, &record, receiver.session, terms)?;
+    answer(ctx, &key, false)
+}
+
+/// Records the death of a former holder, once.
+fn end_former(ctx: &mut Ctx<'_>, session: &Session, former: &Former) -> Result<(), Stop> {
+    if let Former::Gone(proof) = former {
+        let session = ctx.session(session.id)?;
+        if session.is_open() {
+            ctx.record_death(&session, &proof.to_string())?;
+        }
+    }
+    Ok(())
 }
 
 /// What the next holder should know of the former one, where that did not give the key back itself.
@@ -106,6 +137,8 @@ pub(super) fn taken(session: &Session, hold: &Hold, by: EndedBy, proof: String) 
         proof,
         dir: session.place.dir.clone(),
         branch: session.place.branch.clone(),
+        survivors: Vec::new(),
+        survivors_unsure: None,
     }
 }
 
@@ -228,7 +261,8 @@ pub fn regrant(
             continue;
         }
         let record = ctx.tx.lock_claim(&hold.key)?;
-        if record.is_regrantable(&hold) {
+        let in_the_way = path_rival(ctx, &hold, to.id)?;
+        if record.is_regrantable(&hold) && in_the_way.is_none() {
             let terms = Terms {
                 means,
                 request: hold.request.clone(),
@@ -244,6 +278,10 @@ pub fn regrant(
             });
         } else if hold.life == from.life {
             let now = match record.current() {
+                _ if in_the_way.is_some() => {
+                    let rival = in_the_way.unwrap_or_default();
+                    format!("{rival} overlaps it and is held")
+                }
                 Some(other) => format!("{} has it now", ctx.session(other.session)?.handle),
                 None if record.is_done() => "it is done".into(),
                 None => "others had it since".into(),
@@ -254,6 +292,15 @@ pub fn regrant(
         }
     }
     Ok(outcome)
+}
+
+/// The overlapping path that another session holds, if one does.
+fn path_rival(ctx: &mut Ctx<'_>, hold: &Hold, me: SessionId) -> Result<Option<String>, Stop> {
+    let rivals = ctx.overlapping_paths(&hold.key)?;
+    let other = rivals
+        .iter()
+        .find(|rival| rival.current().is_some_and(|current| current.session != me));
+    Ok(other.map(|rival| rival.key.to_string()))
 }
 
 /// Ends what a session holds because its lease and the lock-delay are over.

@@ -2,7 +2,7 @@
 
 use super::grant::{holder_of, shown};
 use super::request::GuardRequest;
-use crate::claim::{ClaimRecord, Hold};
+use crate::claim::{ClaimRecord, EndedBy, Hold};
 use crate::error::Error;
 use crate::id::Epoch;
 use crate::key::Key;
@@ -115,35 +115,100 @@ pub(super) fn live_receiver(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, St
     }
 }
 
+/// Whether a session may write to what a key protects.
 pub(super) fn guard(
     ctx: &mut Ctx<'_>,
     caller: &Caller,
     request: &GuardRequest,
 ) -> Result<ClaimView, Stop> {
-    let record = match ctx.tx.claim(&request.key)? {
-        Some(record) => record,
-        None => ClaimRecord::unknown(request.key.clone()),
-    };
-    let mine = record
-        .current()
-        .is_some_and(|hold| hold.session == caller.session.id);
-    let via = if mine {
-        None
-    } else {
-        covering_ancestor(ctx, &caller.session, &record)?
-    };
-    if mine || via.is_some() {
-        check_epoch(ctx, &record, request.epoch)?;
-        let mut view = shown(ctx, &record)?;
-        view.via = via;
-        return Ok(view);
+    let record = ctx.claim_record(&request.key)?;
+    if let Some(answer) = covered_by(ctx, caller, &record, request)? {
+        return Ok(answer);
+    }
+    if request.key.path().is_some() {
+        return guard_path(ctx, caller, &record, request);
     }
     Err(not_mine(ctx, caller, &record, request.epoch)?)
 }
 
+/// The yes of a hold that is the caller's or an ancestor's.
+fn covered_by(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    record: &ClaimRecord,
+    request: &GuardRequest,
+) -> Result<Option<ClaimView>, Stop> {
+    let Some(handle) = covering_hold(ctx, &caller.session, record)? else {
+        return Ok(None);
+    };
+    check_epoch(ctx, record, request.epoch)?;
+    let mut view = shown(ctx, record)?;
+    view.via = Some(handle).filter(|handle| *handle != caller.session.handle.as_str());
+    Ok(Some(view))
+}
+
+/// Paths are guarded by any hold that contains them, and refused by any that overlaps them.
+fn guard_path(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    record: &ClaimRecord,
+    request: &GuardRequest,
+) -> Result<ClaimView, Stop> {
+    let asked = request.key.path().map(|(_, glob)| glob);
+    let contains = |key: &Key| match (key.path(), &asked) {
+        (Some((_, held)), Some(asked)) => held.includes(asked),
+        _ => false,
+    };
+    let mut refusing = None;
+    for rival in ctx.overlapping_paths(&request.key)? {
+        if contains(&rival.key)
+            && let Some(answer) = covered_by(ctx, caller, &rival, request)?
+        {
+            return Ok(answer);
+        }
+        match holder_of(ctx, &rival, caller.session.id)? {
+            Some((holder, Standing::Gone(_))) => {
+                ctx.bury_if_dead(holder)?;
+            }
+            Some(_) => refusing = Some(rival),
+            None => {}
+        }
+    }
+    let Some(rival) = refusing else {
+        return Err(not_mine(ctx, caller, record, request.epoch)?);
+    };
+    let space = request.key.path_space();
+    let claim = Box::new(shown(ctx, &rival)?);
+    for mine in ctx.tx.newest_holds(caller.session.id)? {
+        let ended = mine.ended.map(|end| end.by);
+        let robbed = matches!(
+            ended,
+            Some(EndedBy::Death | EndedBy::Lease | EndedBy::Taken)
+        );
+        if robbed && mine.key.path_space() == space && contains(&mine.key) {
+            let (key, epoch) = (request.key.clone(), mine.epoch);
+            return Err(Error::Lost { key, epoch, claim }.into());
+        }
+    }
+    let key = request.key.clone();
+    Err(Error::Overlaps { key, claim }.into())
+}
+
+/// Who holds a key for a session: itself, or an ancestor whose hold covers it.
+pub(super) fn covering_hold(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    record: &ClaimRecord,
+) -> Result<Option<String>, Stop> {
+    match record.current() {
+        Some(hold) if hold.session == session.id => Ok(Some(session.handle.to_string())),
+        _ => covering_ancestor(ctx, session, record),
+    }
+}
+
 /// The ancestor whose hold covers the session: an ancestor in the life in which it was registered, and
 /// never a twin's double.
-pub(super) fn covering_ancestor(
+fn covering_ancestor(
     ctx: &mut Ctx<'_>,
     session: &Session,
     record: &ClaimRecord,

@@ -4,11 +4,15 @@
 //! what the key's newest hold says, whether its holder lives, and then one grant or one refusal.
 
 mod acts;
+mod assess;
+mod claim;
 mod grant;
 mod guard;
 mod request;
+mod steps;
 
 pub use grant::{end_by_lease, regrant, shown};
 pub use request::{
-    ClaimRequest, Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest,
+    ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
+    ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting,
 };

@@ -1,14 +1,30 @@
-//! What is asked about claims.
+//! What is asked about claims, and what is answered.
 
-use crate::id::{Epoch, RequestId};
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::id::{AgentName, Epoch, RequestId, SessionToken, Ticket};
 use crate::key::Key;
-use crate::view::ClaimView;
+use crate::process::{Ancestor, Process};
+use crate::session::Place;
+use crate::view::{ClaimView, SessionView};
 
-/// A request for a key.
+/// Which of several keys are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pick {
+    /// The first that is free.
+    Any,
+    /// All of them, or none.
+    All,
+}
+
+/// A request for one or more keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRequest {
-    /// The item.
-    pub key: Key,
+    /// The items.
+    pub keys: Vec<Key>,
+    /// Which of them.
+    pub pick: Pick,
     /// The caller's own name for the request.
     pub request: Option<RequestId>,
     /// Refuse what the session already holds.
@@ -17,6 +33,75 @@ pub struct ClaimRequest {
     pub reopen: bool,
     /// What it is for.
     pub note: Option<String>,
+    /// Refuse while a dead holder's processes still run.
+    pub require_quiet: bool,
+}
+
+/// A place in line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The process that waits.
+    pub process: Process,
+    /// Its place, once it has one.
+    pub ticket: Option<Ticket>,
+}
+
+/// What a waiter's look at its keys came to.
+#[derive(Debug, Clone)]
+pub enum Turn {
+    /// It has them.
+    Granted(Vec<Grant>),
+    /// It must wait.
+    Wait(Wait),
+}
+
+/// What a waiter waits for.
+#[derive(Debug, Clone)]
+pub struct Wait {
+    /// Its place in line.
+    pub ticket: Ticket,
+    /// Processes whose end may free a key, the caller's own session's among them.
+    pub watch: Vec<Process>,
+    /// After this long it must look again, whatever happens.
+    pub at_most: Option<Duration>,
+    /// What stands in the way.
+    pub why: Box<Error>,
+}
+
+/// A command that shall hold a key while it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChildRequest {
+    /// What is claimed.
+    pub claim: ClaimRequest,
+    /// The command's process, and the processes above it.
+    pub chain: Vec<Ancestor>,
+    /// What kind of program it is.
+    pub agent: AgentName,
+    /// Its command line.
+    pub title: String,
+    /// Where it works.
+    pub place: Place,
+}
+
+/// What a command that shall hold a key came to.
+#[derive(Debug, Clone)]
+pub enum ChildTurn {
+    /// The caller, or an ancestor of it, has the key: the command runs under that hold.
+    Covered {
+        /// Who has it.
+        holder: String,
+    },
+    /// The command is a session of its own and has the key.
+    Granted {
+        /// The session.
+        session: Box<SessionView>,
+        /// The session in this life.
+        token: SessionToken,
+        /// What it has.
+        grants: Vec<Grant>,
+    },
+    /// It must wait.
+    Wait(Wait),
 }
 
 /// A return of a key.
@@ -56,9 +141,6 @@ pub struct TakeoverRequest {
     pub note: Option<String>,
 }
 
-/// A claim that was granted.
-pub type Grant = ClaimView;
-
 /// A question whether the caller may write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardRequest {
@@ -67,3 +149,6 @@ pub struct GuardRequest {
     /// The epoch that the caller believes it holds.
     pub epoch: Option<Epoch>,
 }
+
+/// A claim that was granted.
+pub type Grant = ClaimView;

@@ -5,10 +5,11 @@ use crate::agent;
 use crate::claim::Means;
 use crate::error::Error;
 use crate::event::{EventKind, NewEvent};
-use crate::id::{AgentName, Life, NativeId, SessionId, SessionToken};
+use crate::id::{AgentName, NativeId, SessionId, SessionToken};
 use crate::notice::NoticeKind;
 use crate::process::Ancestor;
 use crate::registration::{NativeMove, Plan};
+use crate::service::birth::{Birth, begin_life, born};
 use crate::service::caller;
 use crate::service::claims::{end_by_lease, regrant};
 use crate::service::context::{Ctx, Stop};
@@ -74,10 +75,7 @@ impl Work<'_> {
         fork_of: Option<NativeId>,
         twin_of: Option<SessionId>,
     ) -> Result<Session, Stop> {
-        let (id, handle) = ctx.mint(&self.agent)?;
-        let session = Session {
-            id,
-            handle,
+        let birth = Birth {
             agent: self.agent.clone(),
             native_id,
             fork_of,
@@ -86,17 +84,10 @@ impl Work<'_> {
             title: self.request.title.clone(),
             place: self.request.place.clone(),
             hosted: self.hosted,
-            life: Life::FIRST,
             process: self.candidate.process.clone(),
-            activity: None,
-            started_at: ctx.now.wall,
-            seen_at: ctx.now.wall,
-            lease: ctx.now.after(ctx.policy.lease),
-            closed: None,
-            revision: 0,
         };
-        ctx.tx.insert_session(&session)?;
-        self.begin_life(ctx, &session)?;
+        let session = born(ctx, birth)?;
+        let id = session.id;
         match (&session.native_id, twin_of) {
             (Some(native_id), Some(_)) => {
                 ctx.tx
@@ -115,13 +106,6 @@ impl Work<'_> {
             ..ctx.event(EventKind::Registered, Some(id), word, evidence)
         })?;
         Ok(session)
-    }
-
-    fn begin_life(&self, ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
-        if let Some(process) = &session.process {
-            ctx.tx.insert_life(session.token(), process, ctx.now.wall)?;
-        }
-        Ok(())
     }
 
     /// The session above the process, or the one that was named.
@@ -275,7 +259,7 @@ impl Work<'_> {
         }
         ctx.tx.update_session(&session)?;
         session.revision += 1;
-        self.begin_life(ctx, &session)?;
+        begin_life(ctx, &session)?;
         let evidence = format!(
             "{}, life {}",
             self.evidence(session.native_id.as_ref()),

@@ -163,3 +163,31 @@ CREATE TABLE doubts (
     life   INTEGER NOT NULL,
     PRIMARY KEY (asker, holder, life)
 ) STRICT, WITHOUT ROWID;
+
+-- A waiter has one row for each key that it waits for, all with one ticket: the order of arrival is then
+-- the same for all of them. Tickets are never used twice.
+CREATE TABLE tickets (
+    id INTEGER PRIMARY KEY AUTOINCREMENT
+) STRICT;
+
+CREATE TABLE waiters (
+    key               TEXT NOT NULL,
+    ticket            INTEGER NOT NULL,
+    session           TEXT,
+    life              INTEGER,
+    host_id           TEXT NOT NULL,
+    boot_id           TEXT NOT NULL,
+    boot_private      INTEGER NOT NULL,
+    pid_ns            INTEGER NOT NULL,
+    pid               INTEGER NOT NULL,
+    start_ticks       INTEGER NOT NULL,
+    start_shifted     INTEGER NOT NULL,
+    since             INTEGER NOT NULL,
+    turn_era          TEXT,
+    turn_era_private  INTEGER,
+    turn_at           INTEGER,
+    PRIMARY KEY (key, ticket)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX waiters_ticket ON waiters (ticket);
+CREATE INDEX waiters_session ON waiters (session) WHERE session IS NOT NULL;

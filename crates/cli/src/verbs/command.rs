@@ -1,0 +1,407 @@
+//! `claim KEY -- CMD`: a command that holds an item exactly while it lives.
+//!
+//! tenure starts itself as a trampoline that waits at a gate, makes that process a session with the
+//! claim, and only then lets it execute the command: the process id stays the same, so the claim is held
+//! from before the command's first instruction until its process is gone, whatever becomes of us.
+//! If we are killed before the gate opens, the command never runs; if we are killed later, it runs on
+//! and holds the claim until it ends.
+
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use tenure_core::agent;
+use tenure_core::id::{AgentName, Epoch, SessionToken};
+use tenure_core::key::Key;
+use tenure_core::process::{Looks, Process};
+use tenure_core::service::{ChildRequest, ChildTurn, ClaimRequest, Waiting};
+use tenure_core::world::World;
+use tenure_host::caller::SESSION_VARIABLE;
+use tenure_host::gate::{self, Gate};
+use tenure_host::process;
+
+use super::claim::own_place;
+use crate::app::{App, Opened, current_dir, place};
+use crate::exit::Exit;
+use crate::output::{Outcome, Shown, Trouble, line};
+use crate::waiting::{Step, Until, signal_exit, wait_for_turn, watch_signals};
+
+/// What to do when the item is taken over while the command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum OnLost {
+    /// End the command
+    Term,
+    /// Say so and let it run
+    Warn,
+}
+
+/// How a command is run.
+pub struct Options<'a> {
+    /// The command line.
+    pub command: &'a [String],
+    /// What to do when the item is lost.
+    pub on_lost: OnLost,
+    /// The exit code when the item is not to be had.
+    pub conflict_exit: Exit,
+    /// How long to wait for it.
+    pub patience: Duration,
+    /// Why, on record.
+    pub reason: Option<&'a String>,
+}
+
+/// Our own failures, where the exit code is the command's.
+const OWN_FAILURE: Exit = Exit(125);
+/// How long a command may take to end before it is killed.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long we sleep at most while the command runs.
+const WATCHFUL: Duration = Duration::from_secs(5);
+
+/// The trampoline's own arguments.
+#[derive(Debug, clap::Args)]
+pub struct ExecArgs {
+    /// The descriptor to wait at
+    #[arg(long)]
+    gate: i32,
+
+    /// The command
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+/// Runs a command under a claim. Its output is its own; ours is on stderr.
+pub fn run(options: &Options<'_>, request: Result<ClaimRequest, Trouble>, app: &App) -> Outcome {
+    match request.and_then(|request| hold_and_run(options, request, app)) {
+        Ok(ended) => {
+            if app.style.json {
+                line(&mut std::io::stderr(), &ended.report().to_string());
+            }
+            Ok(Shown::silent(ended.exit()))
+        }
+        Err(trouble) => Err(as_own_failure(trouble, options)),
+    }
+}
+
+/// Held, timed out and cannot tell are conflicts; everything else is a failure of ours.
+fn as_own_failure(mut trouble: Trouble, options: &Options<'_>) -> Trouble {
+    let conflict = [
+        Exit::HELD,
+        Exit::TIMED_OUT,
+        Exit::CANNOT_TELL,
+        Exit::REFUSED,
+    ];
+    let interrupted = trouble.exit.0 > 128;
+    if !interrupted {
+        trouble.exit = if conflict.contains(&trouble.exit) {
+            options.conflict_exit
+        } else {
+            OWN_FAILURE
+        };
+    }
+    trouble.to_stderr = true;
+    trouble
+}
+
+/// What became of the command.
+struct Ended {
+    status: ExitStatus,
+    held: Vec<(Key, Epoch)>,
+    session: Option<String>,
+    lost: bool,
+}
+
+impl Ended {
+    fn exit(&self) -> Exit {
+        match (self.status.code(), self.status.signal()) {
+            (Some(code), _) => Exit(u8::try_from(code).unwrap_or(OWN_FAILURE.0)),
+            (None, Some(signal)) => signal_exit(signal),
+            (None, None) => OWN_FAILURE,
+        }
+    }
+
+    fn report(&self) -> serde_json::Value {
+        let claims: Vec<_> = self
+            .held
+            .iter()
+            .map(|(key, epoch)| json!({"key": key, "epoch": epoch}))
+            .collect();
+        json!({"v": 1, "command": {"exit": self.exit().0, "session": self.session, "claims": claims, "lost": self.lost}, "notices": []})
+    }
+}
+
+fn hold_and_run(options: &Options<'_>, request: ClaimRequest, app: &App) -> Result<Ended, Trouble> {
+    let mut opened = app.open()?;
+    let mut runner = Runner::start(options.command)?;
+    let chain = runner.chain(&opened)?;
+    let own = chain.first().map(|own| own.process.clone());
+    let child = ChildRequest {
+        claim: request,
+        chain,
+        agent: agent_name(&options.command[0]),
+        title: options.command.join(" "),
+        place: place(&current_dir()?)?,
+    };
+    let naming = app.naming(options.reason);
+    let mut waiting: Waiting = own_place(&opened)?;
+    let turn = wait_for_turn(&mut opened, options.patience, |service, ticket| {
+        waiting.ticket = ticket;
+        Ok(
+            match service.claim_for_child(&naming, &child, &waiting)?.value {
+                ChildTurn::Wait(wait) => Step::Wait(wait),
+                done => Step::Done(done),
+            },
+        )
+    })?;
+    match turn {
+        ChildTurn::Granted {
+            session,
+            token,
+            grants,
+        } => {
+            let held = grants
+                .iter()
+                .zip(&child.claim.keys)
+                .map(|(grant, _)| Key::parse(&grant.key).map(|key| (key, Epoch(grant.epoch))))
+                .collect::<Result<Vec<_>, _>>()?;
+            runner.let_go(&token.to_string())?;
+            let mut supervised = Supervised {
+                runner,
+                own,
+                token,
+                held,
+                handle: session.handle.clone(),
+            };
+            supervised.see_through(&mut opened, options.on_lost)
+        }
+        ChildTurn::Covered { .. } | ChildTurn::Wait(_) => {
+            runner.let_go("")?;
+            let status = runner.wait()?;
+            Ok(Ended {
+                status,
+                held: Vec::new(),
+                session: None,
+                lost: false,
+            })
+        }
+    }
+}
+
+/// A name for the command's session.
+fn agent_name(program: &str) -> AgentName {
+    let looks = Looks {
+        exe: program.to_owned(),
+        ..Looks::default()
+    };
+    match agent::recognise(&looks) {
+        Some(spec) => AgentName::known(spec.name),
+        None => agent::name_from_looks(&looks),
+    }
+}
+
+/// The trampoline and then the command: one process all along.
+struct Runner {
+    child: Child,
+    gate: Option<Gate>,
+}
+
+impl Runner {
+    fn start(command: &[String]) -> Result<Self, Trouble> {
+        let failed =
+            |error: std::io::Error| own_trouble(format!("cannot start a process: {error}"));
+        let mut gate = Gate::new().map_err(failed)?;
+        let program = std::env::current_exe().map_err(failed)?;
+        let child = Command::new(program)
+            .args(["__exec", "--gate", &gate.number().to_string(), "--"])
+            .args(command)
+            .spawn()
+            .map_err(failed)?;
+        gate.child_started();
+        Ok(Self {
+            child,
+            gate: Some(gate),
+        })
+    }
+
+    fn chain(&self, opened: &Opened) -> Result<Vec<tenure_core::process::Ancestor>, Trouble> {
+        let (chain, broken) = process::chain_from(self.child.id(), opened.machine().observer());
+        match broken {
+            Some(why) if chain.is_empty() => Err(own_trouble(format!(
+                "cannot look at the command's process: {why}"
+            ))),
+            _ => Ok(chain),
+        }
+    }
+
+    fn let_go(&mut self, word: &str) -> Result<(), Trouble> {
+        match self.gate.take() {
+            Some(gate) => gate
+                .open(word)
+                .map_err(|error| own_trouble(format!("the command did not start: {error}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn wait(&mut self) -> Result<ExitStatus, Trouble> {
+        self.child
+            .wait()
+            .map_err(|error| own_trouble(format!("cannot wait for the command: {error}")))
+    }
+
+    fn signal(&self, signal: i32) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let known = Signal::from_named_raw(signal);
+        if let (Some(pid), Some(signal)) = (pid, known)
+            && kill_process(pid, signal).is_err()
+        {
+            // It has just ended; waiting for it says how.
+        }
+    }
+}
+
+/// A trampoline that was not let through ends by itself; it must still be waited for.
+impl Drop for Runner {
+    fn drop(&mut self) {
+        if self.gate.take().is_some() && self.child.wait().is_err() {
+            // Nothing is left to wait for.
+        }
+    }
+}
+
+fn own_trouble(message: String) -> Trouble {
+    Trouble::new(
+        OWN_FAILURE,
+        "internal",
+        message,
+        "nothing is held; run it again",
+    )
+}
+
+/// A command that runs under a claim of its own.
+struct Supervised {
+    runner: Runner,
+    own: Option<Process>,
+    token: SessionToken,
+    held: Vec<(Key, Epoch)>,
+    handle: String,
+}
+
+impl Supervised {
+    /// Waits for the command's end, passes signals on, and notices when the claim is lost.
+    fn see_through(&mut self, opened: &mut Opened, on_lost: OnLost) -> Result<Ended, Trouble> {
+        let mut watch = watch_signals(opened)?;
+        let watched: Vec<Process> = self.own.clone().into_iter().collect();
+        let mut lost = false;
+        let mut deadline: Option<std::time::Instant> = None;
+        let status = loop {
+            let ended = self.runner.child.try_wait();
+            if let Some(status) = ended
+                .map_err(|error| own_trouble(format!("cannot wait for the command: {error}")))?
+            {
+                break status;
+            }
+            let seen = opened.service().changes().unwrap_or_default();
+            if !lost && self.has_lost(opened) {
+                lost = true;
+                deadline = self.lose(on_lost);
+            }
+            if deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline) {
+                self.runner.signal(Signal::KILL.as_raw());
+                deadline = None;
+            }
+            let mut until = Until {
+                watch: &mut watch,
+                processes: &watched,
+                seen,
+                limit: if deadline.is_some() {
+                    Duration::from_millis(200)
+                } else {
+                    WATCHFUL
+                },
+            };
+            if let Some(signal) = until.something_happens(opened)? {
+                self.pass_on(signal);
+            }
+        };
+        let why = match (status.code(), status.signal()) {
+            (Some(code), _) => format!("the command ended with exit {code}"),
+            (None, signal) => format!(
+                "the command was killed by signal {}",
+                signal.unwrap_or_default()
+            ),
+        };
+        // The claim is free with the process; a store that does not answer now changes nothing about that.
+        let ended = opened.service().end_child(self.token, &why);
+        if let Err(failure) = ended {
+            let text = format!(
+                "warning: the end of {} was not recorded: {}",
+                self.handle, failure.error
+            );
+            line(&mut std::io::stderr(), &text);
+        }
+        Ok(Ended {
+            status,
+            held: self.held.clone(),
+            session: Some(self.handle.clone()),
+            lost,
+        })
+    }
+
+    fn has_lost(&self, opened: &mut Opened) -> bool {
+        self.held.iter().any(|(key, epoch)| {
+            let holds = opened.service().still_holds(self.token.id, key, *epoch);
+            // A store that does not answer proves no loss.
+            holds.is_ok_and(|answer| !answer.value)
+        })
+    }
+
+    fn lose(&self, on_lost: OnLost) -> Option<std::time::Instant> {
+        let keys: Vec<String> = self.held.iter().map(|(key, _)| key.to_string()).collect();
+        let what = match on_lost {
+            OnLost::Term => "it is ended",
+            OnLost::Warn => "it runs on",
+        };
+        let text = format!(
+            "warning: {} was taken from this command; {what}",
+            keys.join(", ")
+        );
+        line(&mut std::io::stderr(), &text);
+        if on_lost == OnLost::Warn {
+            return None;
+        }
+        self.runner.signal(Signal::TERM.as_raw());
+        Some(std::time::Instant::now() + GRACE)
+    }
+
+    /// What a terminal sends reaches the command by itself.
+    fn pass_on(&self, signal: i32) {
+        let from_terminal = [Signal::INT.as_raw(), Signal::QUIT.as_raw()].contains(&signal);
+        if !(from_terminal && process::has_terminal()) {
+            self.runner.signal(signal);
+        }
+    }
+}
+
+/// The trampoline: waits at the gate, then becomes the command.
+pub fn exec(args: &ExecArgs) -> Outcome {
+    let word = gate::wait(args.gate)
+        .map_err(|error| own_trouble(format!("no gate to wait at: {error}")))?;
+    let Some(word) = word else {
+        return Ok(Shown::silent(OWN_FAILURE));
+    };
+    let mut command = Command::new(&args.command[0]);
+    command.args(&args.command[1..]);
+    if !word.is_empty() {
+        command.env(SESSION_VARIABLE, word);
+    }
+    let error = command.exec();
+    let (exit, what) = match error.kind() {
+        std::io::ErrorKind::NotFound => (Exit(127), "was not found"),
+        std::io::ErrorKind::PermissionDenied => (Exit(126), "is not executable"),
+        _ => (Exit(126), "cannot be executed"),
+    };
+    let message = format!("{} {what}: {error}", args.command[0]);
+    let mut trouble = Trouble::new(exit, "command", message, "check the command after --");
+    trouble.to_stderr = true;
+    Err(trouble)
+}

@@ -1,0 +1,590 @@
+//! Every way in which a process becomes a session, with real processes.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use tenure_testkit::pinned::Stat;
+use tenure_testkit::{Agent, Background, Cmd, Env, Output, poll};
+
+use super::env;
+use super::identity::sandboxed;
+
+/// How long a state may take to come about.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An answer that is a success.
+#[track_caller]
+pub(super) fn ask(agent: &Agent, args: &[&str]) -> Value {
+    agent.tenure(&[args, &["--json"]].concat()).ok().json()
+}
+
+/// The error of an answer that is a failure.
+#[track_caller]
+pub(super) fn refused(agent: &Agent, code: i32, args: &[&str]) -> Value {
+    let answer = agent.tenure(&[args, &["--json"]].concat()).fails(code);
+    answer.json()["error"].clone()
+}
+
+/// An answer to somebody who is no session.
+#[track_caller]
+pub(super) fn asked_by_nobody(env: &Env, args: &[&str]) -> Value {
+    env.tenure(&[args, &["--json"]].concat()).ok().json()
+}
+
+#[track_caller]
+pub(super) fn register(agent: &Agent, args: &[&str]) -> Value {
+    ask(agent, &[&["register"], args].concat())
+}
+
+/// The text at a place of an answer.
+#[track_caller]
+pub(super) fn text<'a>(answer: &'a Value, at: &str) -> &'a str {
+    answer
+        .pointer(at)
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("no text at {at} of {answer:#}"))
+}
+
+/// How many are listed at a place of an answer.
+#[track_caller]
+pub(super) fn count(answer: &Value, at: &str) -> usize {
+    let list = answer.pointer(at).and_then(Value::as_array);
+    list.unwrap_or_else(|| panic!("no list at {at} of {answer:#}"))
+        .len()
+}
+
+/// What a session holds, as `key@epoch`.
+#[track_caller]
+pub(super) fn held(answer: &Value, at: &str) -> Vec<String> {
+    let list = answer.pointer(at).and_then(Value::as_array);
+    list.unwrap_or_else(|| panic!("no list at {at} of {answer:#}"))
+        .iter()
+        .map(|one| format!("{}@{}", text(one, "/key"), one["epoch"]))
+        .collect()
+}
+
+/// The record of the process is what /proc says of it.
+#[track_caller]
+pub(super) fn assert_is(answer: &Value, pid: u32) {
+    let process = &answer["session"]["process"];
+    let stat = Stat::read(pid).expect("it lives");
+    assert_eq!(process["pid"], pid, "{answer:#}");
+    assert_eq!(process["start_ticks"], stat.start, "{answer:#}");
+    assert_eq!(process["verified"], true);
+}
+
+/// The lines of the log of this kind.
+#[track_caller]
+pub(super) fn events(env: &Env, kind: &str) -> Vec<Value> {
+    let log = asked_by_nobody(env, &["log", "--limit", "1000"]);
+    let all = log["events"].as_array().expect("a log is a list");
+    all.iter()
+        .filter(|one| one["kind"] == kind)
+        .cloned()
+        .collect()
+}
+
+/// An environment in which every lease and lock-delay is over at once.
+pub(super) fn impatient() -> Env {
+    let mut env = env();
+    env.set("TENURE_LEASE", "1ms");
+    env.set("TENURE_LOCK_DELAY", "1ms");
+    env
+}
+
+/// The flags with which `unshare` makes a pid namespace here, or nothing where it is not allowed.
+pub(super) fn pid_namespace(env: &Env) -> Option<&'static [&'static str]> {
+    let ways: [&[&str]; 2] = [
+        &["-pf", "--mount-proc", "--kill-child"],
+        &["-Urpf", "--mount-proc", "--kill-child"],
+    ];
+    let nobody = env.agent("nobody-at-all");
+    let found = ways.into_iter().find(|way| {
+        nobody
+            .run(Cmd::new("unshare").args(way.iter().copied()).arg("true"))
+            .code
+            == 0
+    });
+    if found.is_none() {
+        skipped("this machine makes no pid namespaces for us");
+    }
+    found
+}
+
+/// Says past the test's captured output that a test did nothing.
+pub(super) fn skipped(why: &str) {
+    let test = std::thread::current();
+    writeln!(
+        std::io::stderr(),
+        "skipped: {}: {why}",
+        test.name().unwrap_or("?")
+    )
+    .ok();
+}
+
+/// A shell that is pid 1 of a pid namespace of its own and runs what the test says.
+pub(super) struct Inside {
+    lines: File,
+    dir: PathBuf,
+    next: std::cell::Cell<u32>,
+    shell: Background,
+    _starter: Agent,
+}
+
+impl Inside {
+    pub(super) fn open(env: &Env, flags: &[&str], name: &str) -> Inside {
+        let starter = env.agent("starter");
+        let dir = env.dir().join(name);
+        std::fs::create_dir(&dir).expect("the environment's directory is writable");
+        let pipe = dir.join("lines");
+        let path = pipe.to_str().expect("paths of tests are text").to_owned();
+        starter.run(Cmd::new("mkfifo").arg(&path)).ok();
+        let serve = "while read -r line; do eval \"$line\"; done <\"$0\"";
+        let cmd = Cmd::new("unshare").args(flags.iter().copied());
+        let shell = starter.start(cmd.args(["sh", "-c", serve, &path]));
+        Inside {
+            // Both ways: opening it then waits for nobody.
+            lines: File::options()
+                .read(true)
+                .write(true)
+                .open(&pipe)
+                .expect("it was just made"),
+            dir,
+            next: std::cell::Cell::new(0),
+            shell,
+            _starter: starter,
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn line(&self, line: &str) -> Output {
+        let number = self.next.get();
+        self.next.set(number + 1);
+        let file = |what: &str| self.dir.join(format!("{number}.{what}"));
+        let show = |what: &str| file(what).display().to_string();
+        let (out, err, code, done) = (show("out"), show("err"), show("code"), show("done"));
+        writeln!(
+            &self.lines,
+            "{{ {line} ; }} >'{out}' 2>'{err}'; echo $? >'{code}'; mv '{code}' '{done}'"
+        )
+        .expect("the pipe is open");
+        let code = poll(PATIENCE, &format!("inside: {line}"), || {
+            assert!(
+                self.shell.is_alive(),
+                "the namespace is gone: {}",
+                self.shell.stderr()
+            );
+            std::fs::read_to_string(file("done")).ok()
+        });
+        Output {
+            code: code.trim().parse().expect("$? is a number"),
+            stdout: std::fs::read_to_string(file("out")).expect("it was written"),
+            stderr: std::fs::read_to_string(file("err")).expect("it was written"),
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn ask(&self, line: &str) -> Value {
+        self.line(&format!("tenure {line} --json")).ok().json()
+    }
+
+    /// Ends the namespace and everything in it.
+    pub(super) fn kill(&self) {
+        self.shell.kill9();
+    }
+}
+
+/// Waits until a claim by this agent would be granted, without claiming.
+pub(super) fn await_expiry(agent: &Agent, key: &str) {
+    poll(PATIENCE, &format!("{key} can be had"), || {
+        (ask(agent, &["why", key])["why"]["answer"] == "granted").then_some(())
+    });
+}
+
+#[test]
+fn a_process_that_nobody_knows_is_new() {
+    let env = env();
+    let a = env.agent("claude");
+    let answer = register(&a, &["--native-id", "a1", "--title", "fix login"]);
+    assert_eq!(answer["session"]["registered"], "new");
+    assert_eq!(answer["session"]["agent"], "claude");
+    assert_eq!(answer["session"]["native_id"], "a1");
+    assert_eq!(answer["session"]["state"], "live");
+    assert_eq!(answer["session"]["process"]["life"], 1);
+    assert_is(&answer, a.pid());
+    assert_eq!(
+        text(&answer, "/token"),
+        format!("{}.1", text(&answer, "/session/id"))
+    );
+}
+
+#[test]
+fn f_i09_registering_again_is_the_same_session_and_merges_what_it_names() {
+    let env = env();
+    let a = env.agent("claude");
+    let meta = ["--meta", "role=coordinator", "--meta", "team=red"];
+    let first = register(
+        &a,
+        &[&["--native-id", "a1", "--title", "lead"], &meta[..]].concat(),
+    );
+    let again = register(&a, &["--native-id", "a1", "--meta", "team=blue"]);
+    assert_eq!(again["session"]["registered"], "same");
+    assert_eq!(again["session"]["id"], first["session"]["id"]);
+    assert_eq!(again["session"]["title"], "lead");
+    let me = ask(&a, &["whoami"]);
+    assert_eq!(
+        me["meta"],
+        serde_json::json!({"role": "coordinator", "team": "blue"})
+    );
+    assert_eq!(me["session"]["dir"], first["session"]["dir"]);
+
+    // A coordinator that reconnects as a new process is still one.
+    a.kill9();
+    let b = env.agent("claude");
+    let back = register(&b, &["--native-id", "a1"]);
+    assert_eq!(back["session"]["registered"], "resumed");
+    assert_eq!(back["session"]["title"], "lead");
+    assert_eq!(ask(&b, &["whoami"])["meta"], me["meta"]);
+}
+
+#[test]
+fn a_session_without_a_conversation_gets_its_first_one() {
+    let env = env();
+    let a = env.agent("claude");
+    let first = register(&a, &[]);
+    assert_eq!(first["session"]["native_id"], Value::Null);
+    ask(&a, &["claim", "wp:1"]);
+    let named = register(&a, &["--native-id", "a1"]);
+    assert_eq!(named["session"]["id"], first["session"]["id"]);
+    assert_eq!(named["session"]["registered"], "same");
+    assert_eq!(named["session"]["native_id"], "a1");
+    assert_eq!(held(&named, "/session/claims"), ["wp:1@1"]);
+}
+
+#[test]
+fn f_i06_a_live_process_whose_conversation_changes_keeps_session_and_claims() {
+    let env = env();
+    let a = env.agent("claude");
+    let first = register(&a, &["--native-id", "a1"]);
+    ask(&a, &["claim", "wp:1"]);
+    let rotated = register(&a, &["--native-id", "a2"]);
+    assert_eq!(rotated["session"]["registered"], "rotated");
+    assert_eq!(rotated["session"]["id"], first["session"]["id"]);
+    assert_eq!(rotated["token"], first["token"]);
+    assert_eq!(held(&rotated, "/session/claims"), ["wp:1@1"]);
+    let lineage = rotated["session"]["native_ids"].as_array().unwrap();
+    let ids: Vec<&str> = lineage.iter().map(|one| text(one, "/native_id")).collect();
+    assert_eq!(ids, ["a1", "a2"]);
+    assert!(lineage.iter().all(|one| one["owned"] == true));
+    ask(&a, &["guard", "wp:1", "--epoch", "1"]);
+    // And back: the old conversation is still its own.
+    let back = register(&a, &["--native-id", "a1"]);
+    assert_eq!(back["session"]["registered"], "same");
+    assert_eq!(back["session"]["native_id"], "a1");
+    assert_eq!(count(&asked_by_nobody(&env, &["ps", "-a"]), "/sessions"), 1);
+}
+
+#[test]
+fn f_i06_rotating_into_a_dead_sessions_conversation_takes_its_claims_along() {
+    let env = env();
+    let (a, b) = (env.agent("claude"), env.agent("claude"));
+    let dead = register(&a, &["--native-id", "a1"]);
+    let heir = register(&b, &["--native-id", "b1"]);
+    ask(&a, &["claim", "wp:1"]);
+    ask(&b, &["claim", "wp:2"]);
+    a.kill9();
+    let rotated = register(&b, &["--native-id", "a1"]);
+    assert_eq!(rotated["session"]["registered"], "rotated");
+    assert_eq!(rotated["session"]["id"], heir["session"]["id"]);
+    assert_eq!(held(&rotated, "/regranted"), ["wp:1@2"]);
+    assert_eq!(held(&rotated, "/session/claims"), ["wp:1@2", "wp:2@1"]);
+    let old = ask(&b, &["show", text(&dead, "/session/id")]);
+    assert_eq!(old["session"]["state"], "ended");
+    assert!(text(&old, "/session/end_reason").contains(text(&heir, "/session/handle")));
+    assert_eq!(count(&old, "/session/claims"), 0);
+    assert_eq!(events(&env, "session.moved").len(), 1);
+    // The conversation is the heir's now: its next process is the heir, not the closed one.
+    b.kill9();
+    let c = env.agent("claude");
+    let next = register(&c, &["--native-id", "a1"]);
+    assert_eq!(next["session"]["id"], heir["session"]["id"]);
+}
+
+#[test]
+fn rotating_into_a_living_sessions_conversation_visits_it_and_both_are_told_once() {
+    let env = env();
+    let (a, b) = (env.agent("claude"), env.agent("claude"));
+    let owner = register(&a, &["--native-id", "a1"]);
+    let visitor = register(&b, &["--native-id", "b1"]);
+    ask(&a, &["claim", "wp:1"]);
+    let rotated = register(&b, &["--native-id", "a1"]);
+    assert_eq!(rotated["session"]["registered"], "rotated");
+    assert_eq!(rotated["session"]["id"], visitor["session"]["id"]);
+    let visit = &rotated["session"]["native_ids"][1];
+    assert_eq!(
+        (&visit["native_id"], &visit["owned"]),
+        (&"a1".into(), &false.into())
+    );
+    assert_eq!(count(&rotated, "/regranted"), 0);
+    assert_eq!(count(&rotated, "/notices"), 1);
+    assert_eq!(rotated["notices"][0]["kind"], "twin");
+    let told = ask(&a, &["whoami"]);
+    assert_eq!(count(&told, "/notices"), 1);
+    assert_eq!(told["notices"][0]["from"], visitor["session"]["id"]);
+    assert_eq!(held(&told, "/session/claims"), ["wp:1@1"]);
+    assert_eq!(told["session"]["id"], owner["session"]["id"]);
+    assert_eq!(count(&ask(&a, &["whoami"]), "/notices"), 0);
+    assert_eq!(count(&ask(&b, &["whoami"]), "/notices"), 0);
+}
+
+#[test]
+fn f_i20_a_process_that_hosts_has_one_session_for_each_conversation() {
+    let env = env();
+    let a = env.agent("gateway");
+    let pid = a.pid().to_string();
+    let host = |id: &str| register(&a, &["--hosted", "--pid", &pid, "--native-id", id]);
+    let (one, two) = (host("c1"), host("c2"));
+    assert_eq!(one["session"]["registered"], "hosted");
+    assert_eq!(two["session"]["registered"], "hosted");
+    assert_ne!(one["session"]["id"], two["session"]["id"]);
+    assert_is(&one, a.pid());
+    assert_is(&two, a.pid());
+    assert_eq!(host("c1")["session"]["registered"], "same");
+
+    let error = refused(&a, 6, &["claim", "wp:1"]);
+    assert_eq!(error["kind"], "ambiguous");
+    assert_eq!(count(&error, "/candidates"), 2);
+    let pick = |answer: &Value, args: &[&str]| {
+        let token = text(answer, "/token").to_owned();
+        a.tenure_env(&[("TENURE_SESSION", Some(&token))], args)
+    };
+    pick(&one, &["claim", "wp:1", "--json"]).ok();
+    pick(&two, &["claim", "wp:1", "--json"]).fails(3);
+    let me = pick(&two, &["whoami", "--json"]).ok().json();
+    assert_eq!(me["session"]["id"], two["session"]["id"]);
+    assert_eq!(me["resolved"]["by"], "ancestry");
+
+    // Both die with the process.
+    a.kill9();
+    for answer in [&one, &two] {
+        env.tenure(&["alive", text(answer, "/session/id")]).fails(1);
+    }
+}
+
+#[test]
+fn a_variable_picks_only_among_the_sessions_that_the_process_hosts() {
+    let env = env();
+    let (a, other) = (env.agent("openclaw"), env.agent("claude"));
+    let stranger = register(&other, &["--native-id", "x1"]);
+    let one = register(&a, &["--native-id", "c1"]);
+    let two = register(&a, &["--native-id", "c2"]);
+    assert_eq!(
+        two["session"]["registered"], "hosted",
+        "openclaw hosts without being told"
+    );
+    let token = text(&stranger, "/token");
+    a.tenure_env(&[("TENURE_SESSION", Some(token))], &["whoami"])
+        .fails(6);
+    for parent in [&one, &two] {
+        let child = a.nest("codex");
+        let token = Some(text(parent, "/token"));
+        let born = child.tenure_env(&[("TENURE_SESSION", token)], &["register", "--json"]);
+        assert_eq!(
+            born.ok().json()["session"]["parent"],
+            parent["session"]["id"]
+        );
+    }
+}
+
+#[test]
+fn what_the_agent_calls_a_fork_is_a_session_of_its_own() {
+    let env = env();
+    let (a, b) = (env.agent("claude"), env.agent("claude"));
+    let parent = register(&a, &["--native-id", "a1"]);
+    ask(&a, &["claim", "wp:1"]);
+    let fork = register(&b, &["--source", "fork", "--native-id", "f1"]);
+    assert_eq!(fork["session"]["registered"], "forked");
+    assert_ne!(fork["session"]["id"], parent["session"]["id"]);
+    assert_eq!(fork["session"]["native_id"], "f1");
+    assert_eq!(fork["session"]["twin_of"], Value::Null);
+    refused(&b, 3, &["claim", "wp:1"]);
+}
+
+#[test]
+fn f_h12_a_fork_that_names_its_parents_conversation_is_not_the_parent() {
+    let env = env();
+    let a = env.agent("claude");
+    let parent = register(&a, &["--native-id", "a1"]);
+    ask(&a, &["claim", "wp:1"]);
+    a.kill9();
+    let b = env.agent_with("claude", &["--resume", "a1", "--fork-session"]);
+    let fork = register(&b, &["--native-id", "a1"]);
+    assert_eq!(fork["session"]["registered"], "forked");
+    assert_ne!(fork["session"]["id"], parent["session"]["id"]);
+    assert_eq!(fork["session"]["native_id"], Value::Null);
+    assert_eq!(count(&fork, "/session/claims"), 0);
+    // The parent's id from this process is ignored for good; its own one is its first.
+    let again = register(&b, &["--source", "event", "--native-id", "a1"]);
+    assert_eq!(again["session"]["native_id"], Value::Null);
+    let own = register(&b, &["--source", "event", "--native-id", "f1"]);
+    assert_eq!(own["session"]["id"], fork["session"]["id"]);
+    assert_eq!(own["session"]["native_id"], "f1");
+    let late = register(&b, &["--source", "event", "--native-id", "a1"]);
+    assert_eq!(late["session"]["native_id"], "f1");
+    // The parent can still be resumed, with what it held.
+    let c = env.agent_with("claude", &["--resume", "a1"]);
+    let back = register(&c, &["--native-id", "a1"]);
+    assert_eq!(back["session"]["id"], parent["session"]["id"]);
+    assert_eq!(held(&back, "/session/claims"), ["wp:1@2"]);
+}
+
+#[test]
+fn a_killed_session_resumes_with_what_it_held_and_nobody_took() {
+    let env = env();
+    let (a, c) = (env.agent("claude"), env.agent("codex"));
+    let first = register(&a, &["--native-id", "a1"]);
+    let other = register(&c, &[]);
+    for key in ["wp:kept", "wp:released", "wp:done", "wp:taken"] {
+        ask(&a, &["claim", key]);
+    }
+    ask(&a, &["release", "wp:released"]);
+    ask(&a, &["release", "wp:done", "--done"]);
+    a.kill9();
+    let taken = ask(&c, &["claim", "wp:taken"]);
+    assert_eq!(
+        taken["claim"]["taken_from"]["session"],
+        first["session"]["id"]
+    );
+
+    let b = env.agent("claude");
+    let back = register(&b, &["--native-id", "a1"]);
+    assert_eq!(back["session"]["registered"], "resumed");
+    assert_eq!(back["session"]["id"], first["session"]["id"]);
+    assert_eq!(back["session"]["handle"], first["session"]["handle"]);
+    assert_eq!(back["session"]["process"]["life"], 2);
+    assert_is(&back, b.pid());
+    assert_eq!(
+        text(&back, "/token"),
+        format!("{}.2", text(&first, "/session/id"))
+    );
+    assert_eq!(held(&back, "/regranted"), ["wp:kept@2"]);
+    assert_eq!(held(&back, "/session/claims"), ["wp:kept@2"]);
+    assert_eq!(count(&back, "/taken"), 1);
+    assert!(text(&back, "/taken/0").starts_with("wp:taken: "));
+    assert!(text(&back, "/taken/0").contains(text(&other, "/session/handle")));
+    assert_eq!(refused(&b, 5, &["guard", "wp:taken"])["kind"], "lost");
+    assert_eq!(ask(&c, &["why", "wp:done"])["claim"]["state"], "done");
+    assert_eq!(ask(&c, &["why", "wp:released"])["claim"]["state"], "free");
+}
+
+#[test]
+fn f_i08_a_second_live_process_in_a_conversation_is_a_twin_and_both_are_told_once() {
+    let env = env();
+    let (a, b) = (env.agent("claude"), env.agent("claude"));
+    let first = register(&a, &["--native-id", "a1"]);
+    ask(&a, &["claim", "wp:1"]);
+    let twin = register(&b, &["--native-id", "a1"]);
+    assert_eq!(twin["session"]["registered"], "twin");
+    assert_ne!(twin["session"]["id"], first["session"]["id"]);
+    assert_eq!(twin["session"]["twin_of"], first["session"]["id"]);
+    assert_is(&twin, b.pid());
+    assert_eq!(count(&twin, "/notices"), 1);
+    assert_eq!(count(&ask(&b, &["whoami"]), "/notices"), 0);
+    let told = ask(&a, &["whoami"]);
+    assert_eq!(count(&told, "/notices"), 1);
+    assert_eq!(told["notices"][0]["kind"], "twin");
+    assert!(text(&told, "/notices/0/message").contains(&b.pid().to_string()));
+    assert_eq!(count(&ask(&a, &["whoami"]), "/notices"), 0);
+    assert_eq!(count(&ask(&b, &["whoami"]), "/notices"), 0);
+    refused(&b, 3, &["claim", "wp:1"]);
+    refused(&b, 3, &["guard", "wp:1"]);
+    ask(&a, &["guard", "wp:1", "--epoch", "1"]);
+    assert_eq!(
+        register(&b, &["--native-id", "a1"])["session"]["registered"],
+        "same"
+    );
+}
+
+#[test]
+fn a_lost_start_heals_itself_at_the_next_event() {
+    let env = env();
+    let a = env.agent("claude");
+    let healed = register(&a, &["--source", "event", "--native-id", "a1"]);
+    assert_eq!(healed["session"]["registered"], "healed");
+    assert_is(&healed, a.pid());
+    let late = register(&a, &["--native-id", "a1"]);
+    assert_eq!(late["session"]["registered"], "same");
+    assert_eq!(late["session"]["id"], healed["session"]["id"]);
+}
+
+#[test]
+fn a_session_that_ended_while_its_process_went_on_is_resumed_however_often() {
+    let env = env();
+    let a = env.agent("claude");
+    let first = register(&a, &["--native-id", "a1"]);
+    ask(&a, &["claim", "wp:1"]);
+    for life in 2..5 {
+        ask(&a, &["end"]);
+        assert_eq!(refused(&a, 4, &["whoami"])["kind"], "nobody");
+        let back = register(&a, &["--native-id", "a1"]);
+        assert_eq!(back["session"]["registered"], "resumed", "life {life}");
+        assert_eq!(back["session"]["id"], first["session"]["id"]);
+        assert_eq!(back["session"]["process"]["life"], life);
+        assert_eq!(held(&back, "/session/claims"), [format!("wp:1@{life}")]);
+    }
+}
+
+#[test]
+fn a_process_that_was_superseded_while_nobody_saw_it_answers_5_and_becomes_a_twin() {
+    let env = impatient();
+    let Some(flags) = pid_namespace(&env) else {
+        return;
+    };
+    let inside = Inside::open(&env, flags, "inside");
+    let first = inside.ask("register --agent claude --pid 1 --native-id n1");
+    assert_eq!(first["session"]["registered"], "new");
+    inside.ask("claim wp:1");
+    let b = env.agent("claude");
+    await_expiry(&b, "wp:1");
+
+    let back = register(&b, &["--native-id", "n1"]);
+    assert_eq!(back["session"]["registered"], "resumed");
+    assert_eq!(back["session"]["id"], first["session"]["id"]);
+    assert_eq!(back["session"]["process"]["life"], 2);
+    assert_eq!(held(&back, "/regranted"), ["wp:1@2"]);
+
+    // The variable of that earlier life finds nobody, from a sandbox of another agent either.
+    let other = env.agent("codex");
+    let old = [("TENURE_SESSION", text(&first, "/token"))];
+    sandboxed(&other, flags, &old, &["whoami"]).fails(4);
+    let new = [("TENURE_SESSION", text(&back, "/token"))];
+    sandboxed(&other, flags, &new, &["whoami"]).ok();
+
+    for call in ["whoami", "claim wp:2", "release wp:1", "end", "guard wp:1"] {
+        let answer = inside.line(&format!("tenure {call} --json")).fails(5);
+        assert_eq!(answer.json()["error"]["kind"], "superseded", "{call}");
+    }
+    let twin = inside.ask("register --source event --native-id n1");
+    assert_eq!(twin["session"]["registered"], "twin");
+    assert_eq!(twin["session"]["twin_of"], first["session"]["id"]);
+    assert_ne!(twin["session"]["id"], first["session"]["id"]);
+    assert_eq!(count(&twin, "/notices"), 1);
+    let told = ask(&b, &["whoami"]);
+    assert_eq!(told["notices"][0]["kind"], "twin");
+    assert_eq!(held(&told, "/session/claims"), ["wp:1@2"]);
+    assert_eq!(inside.ask("whoami")["session"]["id"], twin["session"]["id"]);
+}
+
+#[test]
+fn an_end_frees_and_never_registers_or_ends_another() {
+    let env = env();
+    let (a, b) = (env.agent("claude"), env.agent("claude"));
+    register(&a, &["--native-id", "a1"]);
+    ask(&a, &["claim", "wp:1"]);
+    refused(&b, 4, &["end"]);
+    assert_eq!(count(&asked_by_nobody(&env, &["ps", "-a"]), "/sessions"), 1);
+    assert_eq!(held(&ask(&a, &["whoami"]), "/session/claims"), ["wp:1@1"]);
+}

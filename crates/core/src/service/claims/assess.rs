@@ -1,0 +1,259 @@
+//! Assessing: what a request for one key would come to, without changing anything.
+//!
+//! [`crate::claim::decide`] is the rule. Around it stand the two things that a key's own row does not
+//! know: other keys that overlap a `path:` key, and processes that a dead holder left behind.
+
+use std::time::Duration;
+
+use super::grant::{holder_of, shown};
+use super::request::ClaimRequest;
+use super::steps::{Rival, Steps};
+use crate::claim::{Ask, ClaimRecord, EndedBy, Hold, Verdict, decide};
+use crate::error::Error;
+use crate::id::{Epoch, SessionId};
+use crate::key::Key;
+use crate::process::{Process, Survivors};
+use crate::service::context::{Ctx, Stop};
+use crate::session::{Session, Standing};
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asker {
+    pub(super) id: SessionId,
+    pub(super) blind: bool,
+}
+
+/// What a request for one key would come to.
+pub(super) enum Finding {
+    /// It can be granted, after these steps.
+    Free(Box<Steps>),
+    /// The asker has it: from before, or by this very request.
+    Mine { key: Key, epoch: Epoch, retry: bool },
+    /// It is refused.
+    Refused(Box<Refusal>),
+}
+
+/// Why a key is refused, and what might change that.
+pub(super) struct Refusal {
+    pub(super) error: Error,
+    /// Whether waiting can help.
+    pub(super) waits: bool,
+    /// Processes whose end would free a key.
+    pub(super) watch: Vec<Process>,
+    /// When it may become free by itself.
+    pub(super) at_most: Option<Duration>,
+    /// The session that could not be seen, from inside a sandbox.
+    pub(super) unseen: Option<Session>,
+}
+
+impl Refusal {
+    /// A refusal that no waiting changes.
+    pub(super) fn for_good(error: Error) -> Self {
+        Self {
+            error,
+            waits: false,
+            watch: Vec::new(),
+            at_most: None,
+            unseen: None,
+        }
+    }
+}
+
+/// Assesses a request for one key.
+pub(super) fn assess(
+    ctx: &mut Ctx<'_>,
+    asker: Asker,
+    key: &Key,
+    request: &ClaimRequest,
+) -> Result<Finding, Stop> {
+    let ask = Ask {
+        request: request.request.clone(),
+        once: request.once,
+        reopen: request.reopen,
+        blind: asker.blind,
+    };
+    let record = ctx.claim_record(key)?;
+    let mine = ctx.tx.newest_hold_of(asker.id, key)?;
+    let holder = holder_of(ctx, &record, asker.id)?;
+    let standing = holder.as_ref().map(|(_, standing)| standing);
+    let former = match decide(&record, asker.id, mine.as_ref(), standing, &ask) {
+        Verdict::Grant(former) => former,
+        Verdict::AlreadyHeld => return Ok(mine_already(&record, false)),
+        Verdict::Retry => return Ok(mine_already(&record, true)),
+        refusal => {
+            let error = refuse(ctx, &record, holder.as_ref(), mine.as_ref(), refusal)?;
+            return Ok(refused(error, holder));
+        }
+    };
+    let rivals = match rivals(ctx, asker, &record, &ask)? {
+        Ok(rivals) => rivals,
+        Err(refusal) => return Ok(refusal),
+    };
+    let survivors = survivors(ctx, &record, asker.id)?;
+    if request.require_quiet
+        && let Some(error) = noise(ctx, &record, &survivors)?
+    {
+        return Ok(refused(error, None));
+    }
+    Ok(Finding::Free(Box::new(Steps {
+        record,
+        holder: holder.map(|(session, _)| (session, former)),
+        rivals,
+        survivors,
+    })))
+}
+
+fn mine_already(record: &ClaimRecord, retry: bool) -> Finding {
+    Finding::Mine {
+        key: record.key.clone(),
+        epoch: record.epoch,
+        retry,
+    }
+}
+
+fn refused(error: Error, holder: Option<(Session, Standing)>) -> Finding {
+    let waits = matches!(
+        error,
+        Error::Held { .. } | Error::Suspect { .. } | Error::Overlaps { .. } | Error::Noisy { .. }
+    );
+    let unseen = match (&error, &holder) {
+        (Error::CannotTell { .. }, Some((session, _))) => Some(session.clone()),
+        _ => None,
+    };
+    let at_most = match (&error, &holder) {
+        (Error::Noisy { .. }, _) => Some(Duration::from_millis(500)),
+        (_, Some((_, Standing::Suspect { left, .. }))) => Some(*left),
+        (
+            _,
+            Some((
+                _,
+                Standing::Trusted {
+                    left: Some(left), ..
+                },
+            )),
+        ) => Some(*left),
+        _ => None,
+    };
+    Finding::Refused(Box::new(Refusal {
+        error,
+        waits,
+        watch: holder
+            .and_then(|(session, _)| session.process)
+            .into_iter()
+            .collect(),
+        at_most,
+        unseen,
+    }))
+}
+
+/// Overlapping paths of others: those that are gone may be ended, a living one refuses.
+fn rivals(
+    ctx: &mut Ctx<'_>,
+    asker: Asker,
+    record: &ClaimRecord,
+    ask: &Ask,
+) -> Result<Result<Vec<Rival>, Finding>, Stop> {
+    let mut gone = Vec::new();
+    for rival in ctx.overlapping_paths(&record.key)? {
+        let Some((session, standing)) = holder_of(ctx, &rival, asker.id)? else {
+            continue;
+        };
+        let plain = Ask {
+            blind: ask.blind,
+            ..Ask::default()
+        };
+        match (
+            decide(&rival, asker.id, None, Some(&standing), &plain),
+            rival.current(),
+        ) {
+            (Verdict::Grant(former), Some(hold)) => gone.push((hold.clone(), session, former)),
+            (Verdict::CannotTell(doubt), _) => {
+                let error = Error::CannotTell {
+                    handle: session.handle.to_string(),
+                    doubt,
+                    key: Some(record.key.clone()),
+                };
+                return Ok(Err(refused(error, Some((session, standing)))));
+            }
+            _ => {
+                let error = Error::Overlaps {
+                    key: record.key.clone(),
+                    claim: Box::new(shown(ctx, &rival)?),
+                };
+                return Ok(Err(refused(error, Some((session, standing)))));
+            }
+        }
+    }
+    Ok(Ok(gone))
+}
+
+/// What the former holder left running, where it did not give the key back itself.
+fn survivors(ctx: &mut Ctx<'_>, record: &ClaimRecord, me: SessionId) -> Result<Survivors, Stop> {
+    let Some(hold) = record.newest.as_ref().filter(|hold| hold.session != me) else {
+        return Ok(Survivors::default());
+    };
+    match hold.ended.map(|end| end.by) {
+        None | Some(EndedBy::Death | EndedBy::End) => {
+            let session = ctx.session(hold.session)?;
+            if session.life != hold.life {
+                return Ok(Survivors::default());
+            }
+            ctx.survivors(&session)
+        }
+        Some(_) => Ok(Survivors::default()),
+    }
+}
+
+fn noise(
+    ctx: &mut Ctx<'_>,
+    record: &ClaimRecord,
+    survivors: &Survivors,
+) -> Result<Option<Error>, Stop> {
+    let Some(hold) = &record.newest else {
+        return Ok(None);
+    };
+    let key = record.key.clone();
+    let handle = ctx.session(hold.session)?.handle.to_string();
+    if !survivors.found.is_empty() {
+        let survivors = survivors.found.clone();
+        return Ok(Some(Error::Noisy {
+            key,
+            handle,
+            survivors,
+        }));
+    }
+    let doubt = survivors.doubt.clone();
+    Ok(doubt.map(|why| Error::MaybeNoisy { key, handle, why }))
+}
+
+/// Turns a verdict against the asker into the error that it is told.
+fn refuse(
+    ctx: &mut Ctx<'_>,
+    record: &ClaimRecord,
+    holder: Option<&(Session, Standing)>,
+    mine: Option<&Hold>,
+    verdict: Verdict,
+) -> Result<Error, Stop> {
+    let key = record.key.clone();
+    let epoch = record.epoch;
+    let handle = holder.map_or("its holder".into(), |(session, _)| {
+        session.handle.to_string()
+    });
+    let claim = Box::new(shown(ctx, record)?);
+    Ok(match verdict {
+        Verdict::Held(_) => Error::Held { key, claim },
+        Verdict::Suspect { left, .. } => Error::Suspect { key, claim, left },
+        Verdict::Done => Error::Done { key, claim },
+        Verdict::HeldByYou => Error::AlreadyHeld { key, epoch },
+        Verdict::CannotTell(doubt) => Error::CannotTell {
+            handle,
+            doubt,
+            key: Some(key),
+        },
+        Verdict::Lost | Verdict::Grant(_) | Verdict::AlreadyHeld | Verdict::Retry => Error::Lost {
+            key,
+            epoch: mine.map_or(epoch, |hold| hold.epoch),
+            claim,
+        },
+    })
+}

@@ -1,0 +1,515 @@
+//! Claiming: one key, the first free one of several, or all of several; at once, or in line.
+//!
+//! First every key is assessed, then it is decided, then everything is granted in the same transaction:
+//! a refusal leaves nothing half granted. Keys are locked in ascending order, so that two callers that
+//! name the same keys in another order never wait for each other.
+
+use std::time::Duration;
+
+use super::assess::{Asker, Finding, Refusal, assess};
+use super::grant::{Receiver, answer, carry_out};
+use super::guard::covering_hold;
+use super::request::{ChildRequest, ChildTurn, ClaimRequest, Grant, Pick, Turn, Wait, Waiting};
+use super::steps::Steps;
+use crate::error::Error;
+use crate::event::{EventKind, NewEvent};
+use crate::id::{Epoch, SessionId, SessionToken, Ticket};
+use crate::key::Key;
+use crate::liveness::Liveness;
+use crate::process::Process;
+use crate::queue::{Fitness, Place, TURN, Waiter, place};
+use crate::service::birth::{Birth, born};
+use crate::service::caller::{self, Caller, Naming, ResolvedBy};
+use crate::service::context::{Ctx, Stop};
+use crate::service::run::{Reply, Service};
+use crate::session::{ClosedBy, Session};
+use crate::store::{Mode, NewWaiter};
+use crate::view::SessionView;
+
+impl Service<'_> {
+    /// Claims at once, or is refused.
+    pub fn claim(&mut self, naming: &Naming, request: &ClaimRequest) -> Reply<Vec<Grant>> {
+        self.run(Mode::Write, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            let asker = Asker {
+                id: caller.session.id,
+                blind: caller.blind,
+            };
+            match choose(ctx, asker, request, None)? {
+                Choice::Take(taken) => hand_out(ctx, &Receiver::of(&caller), taken, request),
+                Choice::Refuse(refusal) => Err(give_up(ctx, asker.id, *refusal)?),
+                Choice::Line { .. } => Err(Stop::Store(crate::store::StoreError::Conflict)),
+            }
+        })
+    }
+
+    /// Looks whether a waiter's turn has come; puts it in line if it is in none.
+    pub fn claim_turn(
+        &mut self,
+        naming: &Naming,
+        request: &ClaimRequest,
+        waiting: &Waiting,
+    ) -> Reply<Turn> {
+        self.run(Mode::Read, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            still_lives(ctx, &caller)?;
+            let asker = Asker {
+                id: caller.session.id,
+                blind: caller.blind,
+            };
+            let own = caller.session.process.clone();
+            match choose(ctx, asker, request, Some(waiting))? {
+                Choice::Take(taken) => {
+                    ctx.write()?;
+                    leave(ctx, waiting)?;
+                    hand_out(ctx, &Receiver::of(&caller), taken, request).map(Turn::Granted)
+                }
+                choice => {
+                    let token = Some(caller.session.token());
+                    stand_in_line(ctx, asker.id, token, request, waiting, choice, own)
+                        .map(Turn::Wait)
+                }
+            }
+        })
+    }
+
+    /// The same for a command that becomes a session of its own with the grant.
+    pub fn claim_for_child(
+        &mut self,
+        naming: &Naming,
+        request: &ChildRequest,
+        waiting: &Waiting,
+    ) -> Reply<ChildTurn> {
+        self.run(Mode::Read, |ctx| {
+            claim_for_child(ctx, naming, request, waiting)
+        })
+    }
+
+    /// Takes a waiter out of line.
+    pub fn leave_queue(&mut self, ticket: Ticket) -> Reply<()> {
+        self.run(Mode::Write, |ctx| Ok(ctx.tx.leave_queue(ticket)?))
+    }
+
+    /// Whether a session still has a key with this epoch.
+    pub fn still_holds(&mut self, session: SessionId, key: &Key, epoch: Epoch) -> Reply<bool> {
+        self.run(Mode::Read, |ctx| {
+            let record = ctx.claim_record(key)?;
+            let current = record.current();
+            Ok(current.is_some_and(|hold| hold.session == session && hold.epoch == epoch))
+        })
+    }
+
+    /// Ends the session of a command that has ended.
+    pub fn end_child(&mut self, child: SessionToken, why: &str) -> Reply<SessionView> {
+        self.run(Mode::Write, |ctx| {
+            let mut session = ctx.session(child.id)?;
+            if session.is_open() && session.life == child.life {
+                session = ctx.close(&session, ClosedBy::End, why, None)?;
+            }
+            ctx.view(&session)
+        })
+    }
+}
+
+/// What a request comes to.
+enum Choice {
+    /// Take these.
+    Take(Vec<Taken>),
+    /// It is refused for now or for good.
+    Refuse(Box<Refusal>),
+    /// What is wanted is free, but it is another's turn.
+    Line {
+        /// The keys for which it is to be noted whose turn it is.
+        unnoted: Vec<(Key, Ticket)>,
+        /// How long that turn may last.
+        left: Duration,
+    },
+}
+
+/// A key that the asker gets, or has.
+enum Taken {
+    Granted(Box<Steps>),
+    Mine { key: Key, retry: bool },
+}
+
+fn choose(
+    ctx: &mut Ctx<'_>,
+    asker: Asker,
+    request: &ClaimRequest,
+    waiting: Option<&Waiting>,
+) -> Result<Choice, Stop> {
+    let findings = assess_all(ctx, asker, request)?;
+    let choice = match request.pick {
+        Pick::All => choose_all(findings),
+        Pick::Any => choose_any(findings),
+    };
+    match (choice, waiting) {
+        (Choice::Take(taken), Some(waiting)) => wait_for_turn(ctx, taken, waiting),
+        (choice, _) => Ok(choice),
+    }
+}
+
+/// Assesses keys in ascending order; what must be looked at is gathered and looked at in one go.
+fn assess_all(
+    ctx: &mut Ctx<'_>,
+    asker: Asker,
+    request: &ClaimRequest,
+) -> Result<Vec<Finding>, Stop> {
+    let mut order: Vec<usize> = (0..request.keys.len()).collect();
+    order.sort_by_key(|place| &request.keys[*place]);
+    let mut findings: Vec<Option<Finding>> = Vec::new();
+    findings.resize_with(request.keys.len(), || None);
+    let mut unseen: Vec<Process> = Vec::new();
+    for place in order {
+        match assess(ctx, asker, &request.keys[place], request) {
+            Ok(finding) => findings[place] = Some(finding),
+            Err(Stop::Look(processes)) => unseen.extend(processes),
+            Err(other) => return Err(other),
+        }
+    }
+    if unseen.is_empty() {
+        return Ok(findings.into_iter().flatten().collect());
+    }
+    let mut distinct: Vec<Process> = Vec::new();
+    for process in unseen {
+        if !distinct.contains(&process) {
+            distinct.push(process);
+        }
+    }
+    Err(Stop::Look(distinct))
+}
+
+fn choose_all(findings: Vec<Finding>) -> Choice {
+    let mut taken = Vec::new();
+    for finding in findings {
+        match finding {
+            Finding::Free(steps) => taken.push(Taken::Granted(steps)),
+            Finding::Mine { key, retry, .. } => taken.push(Taken::Mine { key, retry }),
+            Finding::Refused(refusal) => return Choice::Refuse(refusal),
+        }
+    }
+    Choice::Take(taken)
+}
+
+/// A retry of this very request comes first; what the asker has from before is not free.
+fn choose_any(findings: Vec<Finding>) -> Choice {
+    let count = findings.len();
+    let mut first_free = None;
+    let mut refusals: Vec<Refusal> = Vec::new();
+    for finding in findings {
+        match finding {
+            Finding::Mine {
+                key, retry: true, ..
+            } => {
+                return Choice::Take(vec![Taken::Mine { key, retry: true }]);
+            }
+            Finding::Mine { key, epoch, .. } => {
+                refusals.push(Refusal::for_good(Error::AlreadyHeld { key, epoch }));
+            }
+            Finding::Free(steps) => {
+                first_free.get_or_insert(steps);
+            }
+            Finding::Refused(refusal) => refusals.push(*refusal),
+        }
+    }
+    match first_free {
+        Some(steps) => Choice::Take(vec![Taken::Granted(steps)]),
+        None => Choice::Refuse(Box::new(together(refusals, count))),
+    }
+}
+
+/// One refusal out of many: any of them may end first.
+fn together(refusals: Vec<Refusal>, count: usize) -> Refusal {
+    let mut all = Refusal::for_good(Error::Usage {
+        what: "no item was named".into(),
+        hint: "tenure claim --any KEY KEY".into(),
+    });
+    for (place, refusal) in refusals.into_iter().enumerate() {
+        all.waits |= refusal.waits;
+        all.watch.extend(refusal.watch);
+        all.at_most = match (all.at_most, refusal.at_most) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        if place == 0 {
+            all.unseen = refusal.unseen;
+            all.error = refusal.error;
+        }
+    }
+    if count > 1 {
+        let first = Box::new(all.error);
+        all.error = Error::NoneFree { count, first };
+    }
+    all
+}
+
+/// What can be had is only taken in turn.
+fn wait_for_turn(ctx: &mut Ctx<'_>, taken: Vec<Taken>, waiting: &Waiting) -> Result<Choice, Stop> {
+    let me = waiting.ticket.unwrap_or(Ticket(u64::MAX));
+    let mut unnoted = Vec::new();
+    let mut longest: Option<Duration> = None;
+    for one in &taken {
+        let Taken::Granted(steps) = one else { continue };
+        let key = &steps.record.key;
+        let line = line_of(ctx, key)?;
+        if let Place::After {
+            ticket,
+            noted,
+            left,
+        } = place(&line, me, &ctx.now)
+        {
+            if !noted {
+                unnoted.push((key.clone(), ticket));
+            }
+            longest = Some(longest.map_or(left, |other| other.max(left)));
+        }
+    }
+    Ok(match longest {
+        None => Choice::Take(taken),
+        Some(left) => Choice::Line { unnoted, left },
+    })
+}
+
+/// The line for a key, each with whether it can act; the dead are taken out on the way.
+fn line_of(ctx: &mut Ctx<'_>, key: &Key) -> Result<Vec<(Waiter, Fitness)>, Stop> {
+    let queue = ctx.tx.queue(key)?;
+    let mut unseen = Vec::new();
+    let mut line = Vec::new();
+    for waiter in queue {
+        match ctx.fitness(&waiter.process) {
+            Ok(fitness) => line.push((waiter, fitness)),
+            Err(Stop::Look(processes)) => unseen.extend(processes),
+            Err(other) => return Err(other),
+        }
+    }
+    if !unseen.is_empty() {
+        return Err(Stop::Look(unseen));
+    }
+    let dead: Vec<Ticket> = line
+        .iter()
+        .filter(|(_, fitness)| *fitness == Fitness::Dead)
+        .map(|(waiter, _)| waiter.ticket)
+        .collect();
+    for ticket in dead {
+        ctx.write()?;
+        ctx.tx.leave_queue(ticket)?;
+    }
+    Ok(line)
+}
+
+/// A waiter that must go on waiting: it gets a place if it has none, and notes whose turn it is.
+fn stand_in_line(
+    ctx: &mut Ctx<'_>,
+    asker: SessionId,
+    session: Option<SessionToken>,
+    request: &ClaimRequest,
+    waiting: &Waiting,
+    choice: Choice,
+    own: Option<Process>,
+) -> Result<Wait, Stop> {
+    let (why, watch, at_most) = match choice {
+        Choice::Refuse(refusal) if !refusal.waits => {
+            if waiting.ticket.is_some() {
+                ctx.write()?;
+                leave(ctx, waiting)?;
+            }
+            return Err(give_up(ctx, asker, *refusal)?);
+        }
+        Choice::Refuse(refusal) => {
+            forget_turn(ctx, request, waiting)?;
+            (refusal.error, refusal.watch, refusal.at_most)
+        }
+        Choice::Line { unnoted, left } => {
+            for (key, ticket) in unnoted {
+                ctx.write()?;
+                let until = ctx.now.after(TURN);
+                ctx.tx.set_turn(ticket, &key, Some(&until))?;
+            }
+            let why = Error::Invalid {
+                what: "it is free, and others wait for it since longer".into(),
+                hint: format!("tenure why {} shows who waits", request.keys[0]),
+            };
+            (why, Vec::new(), Some(left))
+        }
+        Choice::Take(_) => return Err(Stop::Store(crate::store::StoreError::Conflict)),
+    };
+    let ticket = match waiting.ticket {
+        Some(ticket) => ticket,
+        None => {
+            ctx.write()?;
+            let waiter = NewWaiter {
+                session,
+                process: &waiting.process,
+                since: ctx.now.wall,
+            };
+            ctx.tx.join_queue(&request.keys, &waiter)?
+        }
+    };
+    Ok(Wait {
+        ticket,
+        watch: watch.into_iter().chain(own).collect(),
+        at_most,
+        why: Box::new(why),
+    })
+}
+
+/// A turn that passed while the waiter could not act does not count against it next time.
+fn forget_turn(ctx: &mut Ctx<'_>, request: &ClaimRequest, waiting: &Waiting) -> Result<(), Stop> {
+    let Some(ticket) = waiting.ticket else {
+        return Ok(());
+    };
+    for key in &request.keys {
+        let mine = ctx
+            .tx
+            .queue(key)?
+            .into_iter()
+            .find(|waiter| waiter.ticket == ticket);
+        if mine.is_some_and(|waiter| waiter.turn_until.is_some()) {
+            ctx.write()?;
+            ctx.tx.set_turn(ticket, key, None)?;
+        }
+    }
+    Ok(())
+}
+
+fn leave(ctx: &mut Ctx<'_>, waiting: &Waiting) -> Result<(), Stop> {
+    if let Some(ticket) = waiting.ticket {
+        ctx.tx.leave_queue(ticket)?;
+    }
+    Ok(())
+}
+
+/// Nothing is granted to a session that is not live: its process is looked at anew, each time.
+fn still_lives(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
+    if caller.by != ResolvedBy::Ancestry {
+        return Ok(());
+    }
+    let own = ctx.own.take();
+    let liveness = ctx.liveness(&caller.session)?;
+    if let Liveness::Dead(proof) = liveness {
+        ctx.record_death(&caller.session, &proof.to_string())?;
+        return Err(Error::NotLive {
+            handle: caller.session.handle.to_string(),
+            state: format!("is dead: {proof}"),
+        }
+        .into());
+    }
+    ctx.own = own;
+    Ok(())
+}
+
+fn hand_out(
+    ctx: &mut Ctx<'_>,
+    receiver: &Receiver<'_>,
+    taken: Vec<Taken>,
+    request: &ClaimRequest,
+) -> Result<Vec<Grant>, Stop> {
+    let mut grants = Vec::new();
+    for one in taken {
+        grants.push(match one {
+            Taken::Granted(steps) => carry_out(ctx, receiver, &steps, request)?,
+            Taken::Mine { key, retry } => answer(ctx, &key, !retry)?,
+        });
+    }
+    Ok(grants)
+}
+
+/// A refusal; what could not be seen from inside a sandbox is noted for the agent outside.
+fn give_up(ctx: &mut Ctx<'_>, asker: SessionId, refusal: Refusal) -> Result<Stop, Stop> {
+    if let Some(unseen) = &refusal.unseen {
+        ctx.write()?;
+        ctx.tx.add_doubt(asker, unseen.token())?;
+    }
+    Ok(refusal.error.into())
+}
+
+fn claim_for_child(
+    ctx: &mut Ctx<'_>,
+    naming: &Naming,
+    request: &ChildRequest,
+    waiting: &Waiting,
+) -> Result<ChildTurn, Stop> {
+    let caller = match &naming.session {
+        Some(_) => Some(caller::acting(ctx, naming)?),
+        None => caller::anybody(ctx)?,
+    };
+    if let Some(caller) = &caller {
+        still_lives(ctx, caller)?;
+        if let Some(holder) = covered(ctx, caller, &request.claim.keys)? {
+            return Ok(ChildTurn::Covered { holder });
+        }
+    }
+    let asker = Asker {
+        id: SessionId::mint(0, [0; 10]),
+        blind: caller.as_ref().is_some_and(|caller| caller.blind),
+    };
+    match choose(ctx, asker, &request.claim, Some(waiting))? {
+        Choice::Take(taken) => {
+            ctx.write()?;
+            leave(ctx, waiting)?;
+            let session = child_session(ctx, request, caller.as_ref())?;
+            ctx.own = Some(session.id);
+            let receiver = Receiver {
+                session: &session,
+                actor: caller.as_ref().map(|caller| caller.session.id),
+                reason: naming.reason.clone(),
+                renews: false,
+            };
+            let grants = hand_out(ctx, &receiver, taken, &request.claim)?;
+            Ok(ChildTurn::Granted {
+                token: session.token(),
+                session: Box::new(ctx.view(&session)?),
+                grants,
+            })
+        }
+        choice => {
+            let token = caller.as_ref().map(|caller| caller.session.token());
+            let own = caller.and_then(|caller| caller.session.process);
+            stand_in_line(ctx, asker.id, token, &request.claim, waiting, choice, own)
+                .map(ChildTurn::Wait)
+        }
+    }
+}
+
+/// Makes a command's process a session: a child of the caller, or of nobody.
+fn child_session(
+    ctx: &mut Ctx<'_>,
+    request: &ChildRequest,
+    caller: Option<&Caller>,
+) -> Result<Session, Stop> {
+    let birth = Birth {
+        agent: request.agent.clone(),
+        native_id: None,
+        fork_of: None,
+        parent: caller.map(|caller| caller.session.token()),
+        twin_of: None,
+        title: Some(request.title.clone()),
+        place: request.place.clone(),
+        hosted: false,
+        process: request.chain.first().map(|own| own.process.clone()),
+    };
+    let session = born(ctx, birth)?;
+    ctx.log(&NewEvent {
+        actor: session.parent.map(|token| token.id),
+        ..ctx.event(
+            EventKind::Registered,
+            Some(session.id),
+            "command",
+            request.title.clone(),
+        )
+    })?;
+    Ok(session)
+}
+
+/// Who covers a command that the caller runs: the caller itself, or an ancestor, for all the keys.
+fn covered(ctx: &mut Ctx<'_>, caller: &Caller, keys: &[Key]) -> Result<Option<String>, Stop> {
+    let mut holder = None;
+    for key in keys {
+        let record = ctx.claim_record(key)?;
+        match covering_hold(ctx, &caller.session, &record)? {
+            Some(handle) => holder = Some(handle),
+            None => return Ok(None),
+        }
+    }
+    Ok(holder)
+}

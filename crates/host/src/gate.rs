@@ -1,0 +1,77 @@
+//! A gate between a parent and a child that it starts: the child waits until it is let through.
+//!
+//! The parent keeps one end of a pipe, the child inherits the other. A line means go; an end without a
+//! line (the parent was killed, or changed its mind) means do not. The child's end never reaches what
+//! the child executes afterwards.
+
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+
+/// The parent's end.
+#[derive(Debug)]
+pub struct Gate {
+    writer: PipeWriter,
+    reader: Option<PipeReader>,
+}
+
+impl Gate {
+    /// Makes a gate whose other end the next child inherits.
+    pub fn new() -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        fcntl_setfd(&reader, FdFlags::empty())?;
+        Ok(Self {
+            writer,
+            reader: Some(reader),
+        })
+    }
+
+    /// The number of the descriptor that the child inherits.
+    pub fn number(&self) -> RawFd {
+        self.reader.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+
+    /// Closes our copy of the child's end, so that it sees when we end.
+    pub fn child_started(&mut self) {
+        self.reader = None;
+    }
+
+    /// Lets the child through, with a word.
+    pub fn open(mut self, word: &str) -> io::Result<()> {
+        self.writer.write_all(format!("{word}\n").as_bytes())
+    }
+}
+
+/// The child's side: waits for the word; `None` means that it shall not go through.
+pub fn wait(number: RawFd) -> io::Result<Option<String>> {
+    let fd = inherited(number)?;
+    let mut line = String::new();
+    let count = BufReader::new(PipeReader::from(fd)).read_line(&mut line)?;
+    Ok((count > 0 && line.ends_with('\n')).then(|| line.trim_end().to_owned()))
+}
+
+/// Takes over a descriptor that the parent left open for us.
+#[allow(unsafe_code)]
+fn inherited(number: RawFd) -> io::Result<OwnedFd> {
+    if number <= 2 {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "that is a standard descriptor",
+        ));
+    }
+    // SAFETY: the number comes from the command line that our own parent wrote, nothing in this process
+    // has opened or taken a descriptor of that number, and it is checked below that it is open.
+    let fd = unsafe { OwnedFd::from_raw_fd(number) };
+    match fcntl_getfd(&fd) {
+        Ok(_) => {
+            fcntl_setfd(&fd, FdFlags::CLOEXEC)?;
+            Ok(fd)
+        }
+        Err(error) => {
+            // It is not open: closing it would be an error.
+            std::mem::forget(fd);
+            Err(error.into())
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Waiting for something to happen: a change of the store's files, the end of a process, a signal.
+//!
+//! One poll on descriptors and no timer of its own, so that waiting costs nothing while nothing happens.
+//! A change of a file is only a hint: it is seen before the commit that it belongs to is visible, and
+//! whoever waits must look for itself. Where the kernel has no inotify, every wait is cut short and
+//! ends as a change.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
+use rustix::io::Errno;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use crate::pidfd::ProcessWatch;
+
+/// How long a wait lasts where changes cannot be watched.
+const WITHOUT_INOTIFY: Duration = Duration::from_millis(25);
+
+/// What ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Woken {
+    /// Files changed: the store may have.
+    Change,
+    /// One of the processes ended.
+    Exit,
+    /// This signal came.
+    Signal(i32),
+    /// The time was over.
+    Timeout,
+}
+
+/// What to wait for.
+#[derive(Debug)]
+pub struct Watch {
+    changes: Option<OwnedFd>,
+    signals: Option<Signals>,
+}
+
+#[derive(Debug)]
+struct Signals {
+    wake: UnixStream,
+    came: Vec<(i32, Arc<AtomicBool>)>,
+}
+
+impl Watch {
+    /// Watches the files of a directory.
+    pub fn on(dir: &Path) -> Self {
+        let flags = inotify::WatchFlags::MODIFY
+            | inotify::WatchFlags::CREATE
+            | inotify::WatchFlags::MOVED_TO;
+        let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)
+            .and_then(|fd| inotify::add_watch(&fd, dir, flags).map(|_| fd));
+        Self {
+            changes: watch.ok(),
+            signals: None,
+        }
+    }
+
+    /// From now on the signals that end a program only wake it up.
+    pub fn catch_signals(&mut self) -> io::Result<()> {
+        let (wake, ring) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        let mut came = Vec::new();
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+            let flag = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register(signal, Arc::clone(&flag))?;
+            signal_hook::low_level::pipe::register(signal, ring.try_clone()?)?;
+            came.push((signal, flag));
+        }
+        self.signals = Some(Signals { wake, came });
+        Ok(())
+    }
+
+    /// Waits for the first thing that happens, for at most this long.
+    pub fn wait(&self, processes: &[ProcessWatch], at_most: Option<Duration>) -> io::Result<Woken> {
+        if let Some(signal) = self.signal() {
+            return Ok(Woken::Signal(signal));
+        }
+        let blind = self.changes.is_none();
+        let limit = match at_most {
+            _ if blind => Some(at_most.map_or(WITHOUT_INOTIFY, |most| most.min(WITHOUT_INOTIFY))),
+            other => other,
+        };
+        let mut fds: Vec<BorrowedFd<'_>> = processes.iter().map(AsFd::as_fd).collect();
+        let process_count = fds.len();
+        fds.extend(self.changes.as_ref().map(AsFd::as_fd));
+        fds.extend(self.signals.as_ref().map(|signals| signals.wake.as_fd()));
+        let mut polled: Vec<PollFd<'_>> = fds
+            .iter()
+            .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
+            .collect();
+        let timeout = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        match poll(&mut polled, timeout.as_ref()) {
+            Ok(0) if blind => return Ok(Woken::Change),
+            Ok(0) => return Ok(Woken::Timeout),
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(self.signal().map_or(Woken::Change, Woken::Signal)),
+            Err(error) => return Err(error.into()),
+        }
+        let ready: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
+        if let Some(signal) = self.signal() {
+            return Ok(Woken::Signal(signal));
+        }
+        if ready[..process_count].contains(&true) {
+            return Ok(Woken::Exit);
+        }
+        self.drain();
+        Ok(Woken::Change)
+    }
+
+    /// A signal that came and was not reported yet.
+    fn signal(&self) -> Option<i32> {
+        let signals = self.signals.as_ref()?;
+        let found = signals
+            .came
+            .iter()
+            .find(|(_, flag)| flag.swap(false, Ordering::SeqCst));
+        if found.is_some() {
+            let mut bytes = [0; 64];
+            while (&signals.wake)
+                .read(&mut bytes)
+                .is_ok_and(|count| count > 0)
+            {}
+        }
+        found.map(|(signal, _)| *signal)
+    }
+
+    /// What happened is one event, however many files it touched.
+    fn drain(&self) {
+        let mut bytes = [0; 4096];
+        if let Some(fd) = &self.changes {
+            while rustix::io::read(fd, &mut bytes).is_ok_and(|count| count > 0) {}
+        }
+    }
+}
