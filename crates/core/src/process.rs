@@ -163,8 +163,10 @@ pub struct Signs {
     pub token: String,
     /// The agent's own id variable and the conversations that it named.
     pub natives: Vec<(&'static str, String)>,
-    /// The process that ended, where it led a session of processes.
-    pub leader: Option<u32>,
+    /// The process that ended: it may have led a session of processes.
+    pub leader: u32,
+    /// When that process started; what it left behind is no older.
+    pub since: StartTicks,
 }
 
 /// What was found of a session whose process is dead.

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tenure_core::agent;
-use tenure_core::process::{Observer, Signs, Survivor, Survivors};
+use tenure_core::process::{Observer, RunState, Signs, Survivor, Survivors};
 
 use crate::stat::View;
 use crate::{caller, pause, process, system};
@@ -70,11 +70,12 @@ fn shows(pid: u32, signs: &Signs) -> Result<bool, String> {
     let View::Present(seen) = system::view(pid) else {
         return Ok(false);
     };
-    let gone = seen.stat.state == tenure_core::process::RunState::Zombie;
-    if gone || signs.leader == Some(pid) {
+    let gone = seen.stat.state == RunState::Zombie;
+    let older = seen.start.ticks + u64::from(seen.start.shifted) < signs.since.ticks;
+    if gone || older || signs.leader == pid {
         return Ok(false);
     }
-    if signs.leader == Some(seen.stat.session) {
+    if signs.leader == seen.stat.session {
         return Ok(true);
     }
     let environment = match environment(pid) {

@@ -183,7 +183,8 @@ impl Ctx<'_> {
         let signs = Signs {
             token: session.token().to_string(),
             natives,
-            leader: Some(process.pid),
+            leader: process.pid,
+            since: process.start,
         };
         Err(Stop::Survivors(session.id, signs))
     }
