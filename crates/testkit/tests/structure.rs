@@ -1,0 +1,200 @@
+//! The house as it was meant: no module of a crate points back, and no crate does.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Which of our crates each may depend on, apart from its tests.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("core", &[]),
+    ("host", &["core"]),
+    ("store", &["core", "host"]),
+    ("cli", &["core", "host", "store"]),
+];
+
+/// How long a file may be before it is two files.
+const LONGEST: usize = 700;
+
+type Graph = BTreeMap<String, BTreeSet<String>>;
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+fn sources(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// `service/claims/grant.rs` is `service::claims::grant`; a `mod.rs` is its folder.
+fn module_of(src: &Path, file: &Path) -> String {
+    let relative = file.strip_prefix(src).unwrap().with_extension("");
+    let mut parts: Vec<&str> = relative.iter().map(|part| part.to_str().unwrap()).collect();
+    if matches!(parts.last(), Some(&("mod" | "lib" | "main"))) {
+        parts.pop();
+    }
+    parts.join("::")
+}
+
+/// The paths below the crate's root that a file names.
+fn named_paths(module: &str, text: &str) -> Vec<String> {
+    let code: String = text
+        .lines()
+        .take_while(|line| !line.starts_with("#[cfg(test)]"))
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let mut above: Vec<&str> = module.split("::").filter(|part| !part.is_empty()).collect();
+    above.pop();
+    let parent = above.join("::");
+    let mut found = Vec::new();
+    for (word, base) in [("crate::", String::new()), ("super::", parent)] {
+        for (at, _) in code.match_indices(word) {
+            let before = code[..at].chars().next_back();
+            if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
+                continue;
+            }
+            let rest = &code[at + word.len()..];
+            for tail in tails(rest) {
+                found.push(if base.is_empty() {
+                    tail
+                } else {
+                    format!("{base}::{tail}")
+                });
+            }
+        }
+    }
+    found
+}
+
+/// `a::b::C` is itself; `{a::B, c::D}` are two.
+fn tails(rest: &str) -> Vec<String> {
+    let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    if let Some(group) = rest.strip_prefix('{') {
+        let inside = group.split('}').next().unwrap();
+        return inside
+            .split(',')
+            .map(|one| one.trim().chars().take_while(|c| is_path(*c)).collect())
+            .collect();
+    }
+    vec![rest.chars().take_while(|c| is_path(*c)).collect()]
+}
+
+fn graph_of(name: &str) -> Graph {
+    let src = crates().join(name).join("src");
+    let files = sources(&src);
+    let modules: BTreeSet<String> = files.iter().map(|file| module_of(&src, file)).collect();
+    let mut graph = Graph::new();
+    for file in &files {
+        let module = module_of(&src, file);
+        let text = std::fs::read_to_string(file).unwrap();
+        let edges = graph.entry(module.clone()).or_default();
+        for path in named_paths(&module, &text) {
+            let mut parts: Vec<&str> = path.split("::").filter(|part| !part.is_empty()).collect();
+            while !parts.is_empty() && !modules.contains(&parts.join("::")) {
+                parts.pop();
+            }
+            let target = parts.join("::");
+            if !target.is_empty() && target != module {
+                edges.insert(target);
+            }
+        }
+    }
+    graph
+}
+
+/// Modules that reach each other.
+fn cycles(graph: &Graph) -> Vec<String> {
+    let reaches = |from: &str| {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![from.to_owned()];
+        while let Some(at) = open.pop() {
+            for next in graph.get(&at).into_iter().flatten() {
+                if seen.insert(next.clone()) {
+                    open.push(next.clone());
+                }
+            }
+        }
+        seen
+    };
+    graph
+        .keys()
+        .filter(|module| reaches(module).contains(*module))
+        .cloned()
+        .collect()
+}
+
+#[test]
+fn no_module_points_back() {
+    for (name, _) in ARROWS {
+        let graph = graph_of(name);
+        assert!(
+            graph.values().any(|edges| !edges.is_empty()),
+            "{name} was not read"
+        );
+        let found = cycles(&graph);
+        assert!(
+            found.is_empty(),
+            "{name} has modules that reach themselves: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn the_cycle_finder_finds_cycles() {
+    let edge = |to: &str| BTreeSet::from([to.to_owned()]);
+    let graph = Graph::from([
+        ("a".into(), edge("b")),
+        ("b".into(), edge("a")),
+        ("c".into(), edge("a")),
+    ]);
+    assert_eq!(cycles(&graph), ["a", "b"]);
+    let paths = named_paths(
+        "x::y",
+        "use super::z::Thing;\nuse crate::{a::B, c};\n// crate::not",
+    );
+    assert_eq!(paths, ["a::B", "c", "x::z::Thing"]);
+}
+
+#[test]
+fn no_crate_points_back() {
+    for (name, allowed) in ARROWS {
+        let manifest = std::fs::read_to_string(crates().join(name).join("Cargo.toml")).unwrap();
+        let dependencies = manifest.split("[dev-dependencies]").next().unwrap();
+        for other in [
+            "core", "host", "store", "cli", "testkit", "agents", "server",
+        ] {
+            let named = dependencies
+                .lines()
+                .any(|line| line.starts_with(&format!("tenure-{other}")));
+            assert!(
+                !named || allowed.contains(&other),
+                "{name} points to {other}"
+            );
+        }
+    }
+}
+
+#[test]
+fn no_file_is_too_long_to_read() {
+    for entry in std::fs::read_dir(crates()).unwrap() {
+        let dir = entry.unwrap().path();
+        for file in sources(&dir) {
+            let lines = std::fs::read_to_string(&file).unwrap().lines().count();
+            assert!(lines <= LONGEST, "{} has {lines} lines", file.display());
+        }
+    }
+}
