@@ -8,6 +8,7 @@ use tenure_core::service::{Naming, Service};
 use tenure_core::session::Place;
 use tenure_core::store::Store;
 use tenure_host::git::{self, Worktree};
+use tenure_host::kernel_lock::LockDir;
 use tenure_host::machine::Machine;
 use tenure_host::state_dir::{StateDir, StateDirError};
 use tenure_host::{caller, clock};
@@ -74,6 +75,25 @@ impl App {
         (self.grammar)()
     }
 
+    /// The state directory, without its store.
+    fn state_dir(&self) -> Result<StateDir, Trouble> {
+        let (_, path) = config_and_store()?;
+        open_state_dir(&path)
+    }
+
+    /// This machine.
+    pub fn machine(&self) -> Result<Machine, Trouble> {
+        machine_of(&self.state_dir()?)
+    }
+
+    /// The locks of the state directory.
+    pub fn locks(&self) -> Result<LockDir, Trouble> {
+        LockDir::open(&self.state_dir()?.path().join("locks")).map_err(|error| {
+            let hint = "tenure config shows where state is kept";
+            Trouble::new(Exit::STORE, "store_unavailable", error.to_string(), hint)
+        })
+    }
+
     /// Opens the store that the settings name.
     pub fn open(&self) -> Result<Opened, Trouble> {
         let dir = current_dir()?;
@@ -81,11 +101,7 @@ impl App {
         let config = Config::load(&env, worktree.as_ref().map(|found| found.root.as_path()))?;
         let path = store_path(&config)?;
         let state = open_state_dir(&path)?;
-        let unavailable = |error: std::io::Error| {
-            let message = format!("cannot see the processes of this machine: {error}");
-            Trouble::new(Exit::INTERNAL, "internal", message, "tenure needs /proc")
-        };
-        let machine = Machine::new(state.host().clone(), false).map_err(unavailable)?;
+        let machine = machine_of(&state)?;
         let boot = observer_of(&machine).boot.clone();
         let store = SqliteStore::open(&path, Box::new(move || clock::now(&boot)))
             .map_err(|error| Trouble::from(tenure_core::error::Error::from(error)))?;
@@ -129,6 +145,13 @@ impl App {
 
 fn observer_of(machine: &Machine) -> &tenure_core::process::Observer {
     tenure_core::world::World::observer(machine)
+}
+
+fn machine_of(state: &StateDir) -> Result<Machine, Trouble> {
+    Machine::new(state.host().clone(), false).map_err(|error| {
+        let message = format!("cannot see the processes of this machine: {error}");
+        Trouble::new(Exit::INTERNAL, "internal", message, "tenure needs /proc")
+    })
 }
 
 /// The settings and the store's path, for `tenure config`.

@@ -3,6 +3,7 @@
 //! A verb parses to a request of core, makes one call to the service, and renders the answer.
 
 mod app;
+mod child;
 mod cli;
 mod config;
 mod exit;

@@ -17,6 +17,7 @@ use tenure_host::pidfd::ProcessWatch;
 use tenure_host::watch::{Watch, Woken};
 
 use crate::app::Opened;
+use crate::child::signal_exit;
 use crate::exit::Exit;
 use crate::output::Trouble;
 
@@ -35,11 +36,6 @@ pub enum Step<T> {
     Done(T),
     /// It goes on.
     Wait(Wait),
-}
-
-/// A signal as an exit code, as shells have it.
-pub fn signal_exit(signal: i32) -> Exit {
-    Exit(u8::try_from(128 + signal).unwrap_or(u8::MAX))
 }
 
 /// Waits until `look` is done, for at most `patience`.

@@ -57,6 +57,24 @@ pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
 }
 
 /// Removes a temporary file after `error`, which is what the caller hears of.
+/// Writes a small file that only we read, 0600 from its first byte, without waiting for the disk.
+///
+/// For what is lost without harm; a reader may see it torn.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        OFlags::NOFOLLOW.bits().cast_signed(),
+    );
+    let mut file = options
+        .open(path)
+        .map_err(|error| at("write", path, error))?;
+    file.write_all(bytes)
+        .map_err(|error| at("write", path, error))
+}
+
 fn discard(temporary: &Path, error: io::Error) -> io::Error {
     match fs_err::remove_file(temporary) {
         Ok(()) => error,

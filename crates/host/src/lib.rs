@@ -14,6 +14,8 @@ pub mod gate;
 pub mod git;
 mod git_config;
 pub mod host_id;
+pub mod kernel_lock;
+pub mod lock_table;
 pub mod machine;
 mod path_error;
 pub mod pause;

@@ -63,6 +63,15 @@ impl Watch {
         }
     }
 
+    /// Watches no files: only processes and signals.
+    pub fn on_nothing() -> Self {
+        Self {
+            changes: inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)
+                .ok(),
+            signals: None,
+        }
+    }
+
     /// From now on the signals that end a program only wake it up.
     pub fn catch_signals(&mut self) -> io::Result<()> {
         let (wake, ring) = UnixStream::pair()?;

@@ -10,7 +10,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::json;
 use tenure_core::agent;
 use tenure_core::id::{AgentName, Epoch, SessionToken};
@@ -24,9 +24,10 @@ use tenure_host::process;
 
 use super::claim::own_place;
 use crate::app::{App, Opened, current_dir, place};
+use crate::child::{self, OWN_FAILURE, own_trouble};
 use crate::exit::Exit;
 use crate::output::{Outcome, Shown, Trouble, line};
-use crate::waiting::{Step, Until, signal_exit, wait_for_turn, watch_signals};
+use crate::waiting::{Step, Until, wait_for_turn, watch_signals};
 
 /// What to do when the item is taken over while the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -51,8 +52,6 @@ pub struct Options<'a> {
     pub reason: Option<&'a String>,
 }
 
-/// Our own failures, where the exit code is the command's.
-const OWN_FAILURE: Exit = Exit(125);
 /// How long a command may take to end before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long we sleep at most while the command runs.
@@ -79,28 +78,8 @@ pub fn run(options: &Options<'_>, request: Result<ClaimRequest, Trouble>, app: &
             }
             Ok(Shown::silent(ended.exit()))
         }
-        Err(trouble) => Err(as_own_failure(trouble, options)),
+        Err(trouble) => Err(child::conflict_or_failure(trouble, options.conflict_exit)),
     }
-}
-
-/// Held, timed out and cannot tell are conflicts; everything else is a failure of ours.
-fn as_own_failure(mut trouble: Trouble, options: &Options<'_>) -> Trouble {
-    let conflict = [
-        Exit::HELD,
-        Exit::TIMED_OUT,
-        Exit::CANNOT_TELL,
-        Exit::REFUSED,
-    ];
-    let interrupted = trouble.exit.0 > 128;
-    if !interrupted {
-        trouble.exit = if conflict.contains(&trouble.exit) {
-            options.conflict_exit
-        } else {
-            OWN_FAILURE
-        };
-    }
-    trouble.to_stderr = true;
-    trouble
 }
 
 /// What became of the command.
@@ -113,11 +92,7 @@ struct Ended {
 
 impl Ended {
     fn exit(&self) -> Exit {
-        match (self.status.code(), self.status.signal()) {
-            (Some(code), _) => Exit(u8::try_from(code).unwrap_or(OWN_FAILURE.0)),
-            (None, Some(signal)) => signal_exit(signal),
-            (None, None) => OWN_FAILURE,
-        }
+        child::exit_of(self.status)
     }
 
     fn report(&self) -> serde_json::Value {
@@ -249,13 +224,7 @@ impl Runner {
     }
 
     fn signal(&self, signal: i32) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        let known = Signal::from_named_raw(signal);
-        if let (Some(pid), Some(signal)) = (pid, known)
-            && kill_process(pid, signal).is_err()
-        {
-            // It has just ended; waiting for it says how.
-        }
+        child::send(&self.child, signal);
     }
 }
 
@@ -266,15 +235,6 @@ impl Drop for Runner {
             // Nothing is left to wait for.
         }
     }
-}
-
-fn own_trouble(message: String) -> Trouble {
-    Trouble::new(
-        OWN_FAILURE,
-        "internal",
-        message,
-        "nothing is held; run it again",
-    )
 }
 
 /// A command that runs under a claim of its own.
@@ -320,7 +280,7 @@ impl Supervised {
                 },
             };
             if let Some(signal) = until.something_happens(opened)? {
-                self.pass_on(signal);
+                child::pass_on(&self.runner.child, signal);
             }
         };
         let why = match (status.code(), status.signal()) {
@@ -372,14 +332,6 @@ impl Supervised {
         self.runner.signal(Signal::TERM.as_raw());
         Some(std::time::Instant::now() + GRACE)
     }
-
-    /// What a terminal sends reaches the command by itself.
-    fn pass_on(&self, signal: i32) {
-        let from_terminal = [Signal::INT.as_raw(), Signal::QUIT.as_raw()].contains(&signal);
-        if !(from_terminal && process::has_terminal()) {
-            self.runner.signal(signal);
-        }
-    }
 }
 
 /// The trampoline: waits at the gate, then becomes the command.
@@ -395,13 +347,5 @@ pub fn exec(args: &ExecArgs) -> Outcome {
         command.env(SESSION_VARIABLE, word);
     }
     let error = command.exec();
-    let (exit, what) = match error.kind() {
-        std::io::ErrorKind::NotFound => (Exit(127), "was not found"),
-        std::io::ErrorKind::PermissionDenied => (Exit(126), "is not executable"),
-        _ => (Exit(126), "cannot be executed"),
-    };
-    let message = format!("{} {what}: {error}", args.command[0]);
-    let mut trouble = Trouble::new(exit, "command", message, "check the command after --");
-    trouble.to_stderr = true;
-    Err(trouble)
+    Err(child::exec_trouble(&args.command[0], &error))
 }

@@ -12,6 +12,8 @@ mod guard;
 mod handoff;
 mod help;
 mod jobs;
+mod lock;
+mod locks;
 mod log;
 mod man;
 mod meta;
@@ -45,6 +47,9 @@ pub enum Verb {
     Why(why::Args),
     Takeover(takeover::Args),
     Log(log::Args),
+    Lock(lock::Args),
+    #[command(hide = true)]
+    Locks(locks::Args),
     #[command(hide = true)]
     Register(register::Args),
     #[command(hide = true)]
@@ -97,6 +102,8 @@ pub fn run(verb: &Verb, app: &App) -> Outcome {
         Verb::Release(args) => release::run(args, app),
         Verb::Why(args) => why::run(args, app),
         Verb::Takeover(args) => takeover::run(args, app),
+        Verb::Lock(args) => lock::run(args, app),
+        Verb::Locks(args) => locks::run(args, app),
         Verb::Log(args) => log::run(args, app),
         Verb::Register(args) => register::run(args, app),
         Verb::End(args) => end::run(args, app),

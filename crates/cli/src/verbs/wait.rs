@@ -5,9 +5,10 @@ use tenure_core::time::Span;
 use tenure_core::view::SessionView;
 
 use crate::app::{App, Opened};
+use crate::child::signal_exit;
 use crate::exit::Exit;
 use crate::output::{Outcome, Shown, Trouble};
-use crate::waiting::{Until, signal_exit, watch_signals};
+use crate::waiting::{Until, watch_signals};
 
 /// Wait until a session ends, or is idle
 #[derive(Debug, clap::Args)]

@@ -1,10 +1,13 @@
-//! The demo: it shows what it says, and leaves nothing behind.
+//! What a newcomer tries first: the demo, the help, completions and manual pages.
 
 use std::time::{Duration, Instant};
 
+use insta::assert_snapshot;
+use serde_json::Value;
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Cmd, Env, Output, poll};
 
+use crate::claims::text;
 use crate::env;
 
 const CHAPTERS: [&str; 5] = [
@@ -123,4 +126,207 @@ fn a_demo_that_is_killed_leaves_no_process() {
 
 fn is_stopped(pid: u32) -> bool {
     Stat::read(pid).is_some_and(|stat| stat.state == 'T')
+}
+
+/// Every verb that help names.
+pub fn verbs(env: &Env) -> Vec<String> {
+    let help = env.tenure(&["help", "--all", "--json"]).ok().json();
+    let all = help["help"].as_array().expect("a list");
+    all.iter().map(|one| text(&one["verb"])).collect()
+}
+
+/// One JSON object on stdout, and nothing on stderr.
+#[track_caller]
+pub fn one_object(output: &Output) -> Value {
+    let json = output.json();
+    assert_eq!(output.stdout.lines().count(), 1, "{output}");
+    assert_eq!(output.stderr, "", "{output}");
+    assert_eq!(json["v"], 1, "{output}");
+    assert!(json["notices"].is_array(), "{output}");
+    json
+}
+
+#[test]
+fn help_shows_the_everyday_verbs_and_all_of_them() {
+    let env = env();
+    assert_snapshot!(env.tenure(&["help"]), @r"
+    exit code: 0
+    --- stdout
+    Shows which coding agents are really alive and what each is working on, and keeps two off the same
+    thing
+
+    Usage: tenure [OPTIONS] <COMMAND>
+
+    Commands:
+      ps        Show sessions: who is alive, where, since when, and what each holds [alias: sessions]
+      status    Show where this session stands: who it is, what it holds, who else is here, what needs
+                attention
+      claim     Take an item: refused while a living session has it, granted at once when its holder is
+                dead
+      release   Give an item back, or finish it
+      why       Explain why an item is held or free, and which command would change that
+      takeover  Take an item from whoever holds it, with a reason, on record
+      log       Show what happened: every change with who, by what means, on what evidence
+      demo      Play the story of tenure with real processes in a scratch directory
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print version
+
+    Everywhere:
+          --json               Print exactly one JSON object on stdout
+          --session <SESSION>  Act for this session: its handle, its id, or any unique part of either
+      -q, --quiet              Print nothing on success
+      -v, --verbose            Say more: what decided, and on what evidence
+
+    Examples:
+      tenure ps                          who is alive, where, and what each holds
+      tenure claim issue:acme/web#42     take an item; refused while a living session has it
+      tenure release issue:acme/web#42   give it back (--done: it is finished)
+      tenure why issue:acme/web#42       why an item is held, and what would free it
+
+    More: tenure help --all lists every verb by job, tenure help VERB explains one.
+    --- stderr
+    ");
+    assert_snapshot!(env.tenure(&["help", "--all"]), @r"
+    exit code: 0
+    --- stdout
+    See:
+      ps           Show sessions: who is alive, where, since when, and what each holds
+      status       Show where this session stands: who it is, what it holds, who else is here, what needs attention
+      who          Show who else works in a repository, in any of its worktrees
+      whoami       Show which session this is, and what decided that
+      show         Show everything about one session
+      alive        Tell whether a session lives: exit 0 yes, 1 no, 9 nobody can tell
+      log          Show what happened: every change with who, by what means, on what evidence
+
+    Work on an item:
+      claim        Take an item: refused while a living session has it, granted at once when its holder is dead
+      release      Give an item back, or finish it
+      renew        Renew a session's lease, or declare a time of silence
+      guard        Tell whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost
+      handoff      Hand an item to another live session
+      takeover     Take an item from whoever holds it, with a reason, on record
+      claims       List items and who holds them
+      why          Explain why an item is held or free, and which command would change that
+
+    Be a session:
+      register     Make a process a session, or find the session that it is
+      end          End a session: everything that it holds is free
+      tell         Tell a session something: it hears it at its next call, once
+      meta         Keep small values with a session: a team name, a run id
+
+    Set up:
+      config       Show every setting and where it came from
+      schema       Print the shapes of the JSON answers
+      completions  Print a shell's completion script
+      man          Print a manual page, or write all of them
+      demo         Play the story of tenure with real processes in a scratch directory
+      help         Explain a verb, list all of them, or list the exit codes
+
+    tenure help VERB explains one; tenure help exit-codes lists the exit codes
+    --- stderr
+    ");
+    assert_snapshot!(env.tenure(&["claim", "--help"]), @r"
+    exit code: 0
+    --- stdout
+    Take an item: refused while a living session has it, granted at once when its holder is dead
+
+    Usage: tenure claim [OPTIONS] <KEY>
+
+    Arguments:
+      <KEY>  The item, such as issue:acme/web#42, #42 or wp:041/WP03
+
+    Options:
+          --note <TEXT>      What it is taken for; others see it
+          --once             Refuse what this session already holds: two subagents of one session are
+                             one holder
+          --reopen           Take up a finished item again
+          --request-id <ID>  Your own name for this request: a retry gets the same answer
+          --reason <TEXT>    Why, on record; needed with --session for one that is not one's own
+      -h, --help             Print help
+
+    Everywhere:
+          --json               Print exactly one JSON object on stdout
+          --session <SESSION>  Act for this session: its handle, its id, or any unique part of either
+      -q, --quiet              Print nothing on success
+      -v, --verbose            Say more: what decided, and on what evidence
+
+    Examples:
+      tenure claim issue:acme/web#42
+      tenure claim '#42' --note 'fix login'          completed from the git remote
+      tenure claim wp:041/WP03 --once                refused if this session has it already
+    --- stderr
+    ");
+    assert_snapshot!(env.tenure(&["help", "exit-codes"]), @r"
+    exit code: 0
+    --- stdout
+      0  done
+      1  refused, or no, for a reason of its own (done, already held, free, not alive); never a failure
+      2  usage: unknown flag, malformed value
+      3  held by another
+      4  not found: no session, no such thing
+      5  lost: the claim is another's now
+      6  invalid: a check failed, ambiguous or contradictory identity
+      7  timed out waiting
+      8  store unavailable, damaged or too new
+      9  cannot tell (an answer was asked for, and liveness is unknown)
+     70  unexpected failure, panics included
+    --- stderr
+    ");
+    assert_eq!(env.tenure(&["help"]), env.tenure(&["--help"]));
+}
+
+#[test]
+fn help_and_version_are_one_json_object_too() {
+    let env = env();
+    for words in [
+        &["--help", "--json"][..],
+        &["claim", "--json", "--help"],
+        &["--version", "--json"],
+    ] {
+        one_object(&env.tenure(words).ok());
+    }
+}
+
+#[test]
+fn every_verb_explains_itself_with_examples_of_itself() {
+    let env = env();
+    for verb in verbs(&env) {
+        for asked in [[&verb, "--help"], ["help", &verb]] {
+            let help = env.tenure(&asked).ok();
+            let (_, examples) = help.stdout.split_once("Examples:\n").expect(&help.stdout);
+            assert!(examples.contains(&format!("  tenure {verb}")), "{help}");
+        }
+    }
+}
+
+#[test]
+fn every_shell_completes_every_verb_and_every_verb_has_a_page() {
+    let env = env();
+    let verbs = verbs(&env);
+    for shell in ["bash", "zsh", "fish"] {
+        let script = env.tenure(&["completions", shell]).ok().stdout;
+        let missing: Vec<_> = verbs
+            .iter()
+            .filter(|verb| !script.contains(verb.as_str()))
+            .collect();
+        assert!(missing.is_empty(), "{shell} does not complete {missing:?}");
+        assert!(
+            !script.contains("__demo-worker"),
+            "{shell} completes what nobody should type"
+        );
+    }
+    let pages = env.dir().join("man");
+    env.tenure(&["man", "--dir", pages.to_str().unwrap()]).ok();
+    for verb in &verbs {
+        let page = env.tenure(&["man", verb]).ok().stdout;
+        assert!(
+            page.contains(".SH SYNOPSIS") && page.contains("tenure"),
+            "{verb}\n{page}"
+        );
+        let written = std::fs::read_to_string(pages.join(format!("tenure-{verb}.1"))).unwrap();
+        assert_eq!(written.trim_end(), page.trim_end(), "{verb}");
+    }
+    assert_eq!(std::fs::read_dir(&pages).unwrap().count(), verbs.len() + 1);
 }

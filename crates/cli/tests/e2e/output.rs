@@ -1,1 +1,506 @@
-//! Written elsewhere.
+//! What people read, and what programs get: text as it is shown, JSON as it is documented.
+
+use std::collections::BTreeSet;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+use tenure_testkit::{Agent, Cmd, Env, poll, scratch_git};
+
+use crate::claims::{SOON, events, handle, register, run, session, take, text};
+use crate::demo::{one_object, verbs};
+use crate::env;
+
+/// What differs from run to run is shown by its kind; runs of spaces are shown as two.
+fn settings(env: &Env) -> insta::Settings {
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(&env.dir().display().to_string(), "[dir]");
+    settings.add_filter(r"\b(ann|bob|eve|cron)-[a-z0-9]{4,12}\b", "$1-XXXX");
+    settings.add_filter(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}", "[id]");
+    settings.add_filter(r"pid \d+ (has exited|is gone)", "pid [pid] is gone");
+    settings.add_filter(r"pid \d+", "pid [pid]");
+    settings.add_filter(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]");
+    settings.add_filter(r"\b\d+(ms|s)\b|\b(9|10)m\b|\bjust now\b", "[span]");
+    settings.add_filter(r"\[span\] ago", "[span]");
+    settings.add_filter(r"   +", "  ");
+    settings
+}
+
+/// Three in one repository (one of them dead), and one of which nobody can tell.
+struct Scene {
+    env: Env,
+    ann: Agent,
+    bob: Agent,
+}
+
+fn scene() -> Scene {
+    let env = env();
+    let repo = env.dir().join("repo");
+    scratch_git(&repo, Some("https://github.com/acme/web"));
+    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| env.agent(name));
+    let dir = format!("--dir {}", repo.display());
+    register(
+        &ann,
+        "ann",
+        &format!("{dir} --native-id n1 --title login --meta team=blue"),
+    );
+    register(&bob, "bob", &dir);
+    register(&eve, "eve", &dir);
+    run(
+        &env.agent("plain"),
+        0,
+        &format!("register --unverified --agent cron {dir}"),
+    );
+    ann.tenure(&["claim", "issue:acme/web#42", "--note", "fix login"])
+        .ok();
+    take(&eve, "wp:7");
+    eve.kill9();
+    Scene { env, ann, bob }
+}
+
+#[test]
+fn sessions_are_shown_with_what_is_known_of_them() {
+    let Scene { env, ann, bob } = scene();
+    let _bound = settings(&env).bind_to_scope();
+    assert_snapshot!(bob.tenure(&["ps"]), @r"
+    exit code: 0
+    --- stdout
+    SESSION  AGENT  WHERE  STATE  AGE  HOLDS
+    cron-XXXX  cron  acme/web (main)  unknown: its process was never established; lease open for [span]  [span]  -
+    eve-XXXX  eve  acme/web (main)  dead: pid [pid] is gone  [span]  -
+    bob-XXXX  bob  acme/web (main)  live  [span]  -
+    ann-XXXX  ann  acme/web (main)  live  [span]  issue:acme/web#42
+    --- stderr
+    ");
+    assert_snapshot!(bob.tenure(&["ps", "-a"]), @r"
+    exit code: 0
+    --- stdout
+    SESSION  AGENT  WHERE  STATE  AGE  HOLDS
+    cron-XXXX  cron  acme/web (main)  unknown: its process was never established; lease open for [span]  [span]  -
+    eve-XXXX  eve  acme/web (main)  dead: pid [pid] is gone  [span]  -
+    bob-XXXX  bob  acme/web (main)  live  [span]  -
+    ann-XXXX  ann  acme/web (main)  live  [span]  issue:acme/web#42
+    --- stderr
+    ");
+    assert_snapshot!(ann.tenure(&["whoami"]), @r"
+    exit code: 0
+    --- stdout
+    ann-XXXX  live
+      why  pid [pid] lives
+      id  [id]
+      agent  ann
+      title  login
+      where  acme/web (main)
+      dir  [dir]/repo
+      conversation  n1
+      process  pid [pid], life 1
+      started  [span]
+      last seen  [span]
+      holds  issue:acme/web#42 (epoch 1)
+      meta  team=blue
+      found by  ancestry: pid [pid], the parent of this process
+      store  [dir]/state/tenure.db
+    --- stderr
+    ");
+    assert_snapshot!(bob.tenure(&["show", "cron"]), @r"
+    exit code: 0
+    --- stdout
+    cron-XXXX  unknown
+      why  its process was never established; lease open for [span]
+      id  [id]
+      agent  cron
+      where  acme/web (main)
+      dir  [dir]/repo
+      started  [span]
+      last seen  [span]
+    --- stderr
+    ");
+    assert_snapshot!(bob.tenure(&["alive", "cron"]), @r"
+    exit code: 9
+    --- stdout
+
+    --- stderr
+    error: cannot tell whether cron-XXXX lives: its process was never established
+    hint: tenure show cron-XXXX says what is known
+    ");
+}
+
+#[test]
+fn a_session_sees_where_it_stands_and_who_else_is_there() {
+    let Scene { env, ann, bob } = scene();
+    let _bound = settings(&env).bind_to_scope();
+    let repo = env.dir().join("repo");
+    run(&bob, 0, "takeover issue:acme/web#42 --reason stuck");
+    take(&ann, "wp:1");
+    assert_snapshot!(bob.tenure_in(&repo, &["status"]), @r"
+    exit code: 0
+    --- stdout
+    you are bob-XXXX in acme/web (main)
+    you hold issue:acme/web#42 (epoch 2)
+    cron-XXXX is unknown in acme/web (main), holds -
+    ann-XXXX is live in acme/web (main), holds wp:1
+    --- stderr
+    ");
+    assert_snapshot!(bob.tenure_in(&repo, &["who"]), @r"
+    exit code: 0
+    --- stdout
+    SESSION  AGENT  WHERE  STATE  AGE  HOLDS
+    cron-XXXX  cron  acme/web (main)  unknown: its process was never established; lease open for [span]  [span]  -
+    ann-XXXX  ann  acme/web (main)  live  [span]  wp:1
+    --- stderr
+    ");
+    assert_snapshot!(env.tenure(&["status"]), @r"
+    exit code: 0
+    --- stdout
+    you are nobody: this process belongs to no session
+    nobody else works here
+    --- stderr
+    ");
+    assert_snapshot!(env.tenure(&["whoami"]), @r#"
+    exit code: 4
+    --- stdout
+
+    --- stderr
+    error: this process belongs to no session
+    hint: run: tenure register (a script says: tenure register --agent NAME --pid $$)
+    hint: or act for a session that exists: --session NAME --reason "why"
+    "#);
+}
+
+#[test]
+fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
+    let Scene { env, ann, bob } = scene();
+    let _bound = settings(&env).bind_to_scope();
+    let item = "issue:acme/web#42";
+    assert_snapshot!(bob.tenure(&["claim", item]), @r#"
+    exit code: 3
+    --- stdout
+
+    --- stderr
+    error: issue:acme/web#42 is held by ann-XXXX (live in [dir]/repo)
+    hint: tenure why issue:acme/web#42 explains it
+    hint: tenure takeover issue:acme/web#42 --reason "why" takes it all the same, on record
+    "#);
+    assert_snapshot!(bob.tenure(&["why", item]), @r#"
+    exit code: 0
+    --- stdout
+    issue:acme/web#42 is held
+      a claim now would be refused: held
+      ann-XXXX got it [span] by claim (epoch 1)
+      ann-XXXX is live: pid [pid] lives
+      run: tenure tell ann-XXXX "message"
+      run: tenure takeover issue:acme/web#42 --reason "why"
+    --- stderr
+    "#);
+    assert_snapshot!(bob.tenure(&["why", "wp:new"]), @r"
+    exit code: 0
+    --- stdout
+    wp:new is free
+      a claim now would be granted
+      nobody ever had it
+      run: tenure claim wp:new
+    --- stderr
+    ");
+    assert_snapshot!(bob.tenure(&["claim", "wp:7"]), @r"
+    exit code: 0
+    --- stdout
+    wp:7 is yours (epoch 2)
+      eve-XXXX had it: pid [pid] is gone
+      look for unfinished work in [dir]/repo, branch main
+    --- stderr
+    ");
+    assert_snapshot!(bob.tenure(&["takeover", item, "--reason", "stuck"]), @r"
+    exit code: 0
+    --- stdout
+    issue:acme/web#42 is yours (epoch 2)
+      ann-XXXX had it: stuck
+      look for unfinished work in [dir]/repo, branch main
+    --- stderr
+    ");
+    assert_snapshot!(ann.tenure(&["guard", item]), @r"
+    exit code: 5
+    --- stdout
+
+    --- stderr
+    notice: you lost issue:acme/web#42 (epoch 1): bob-XXXX has it now (epoch 2): stuck
+    error: issue:acme/web#42 was lost: bob-XXXX has it now (epoch 2)
+    hint: stop working on it: what this session writes now would collide
+    hint: tenure log issue:acme/web#42 shows what happened
+    ");
+    assert_snapshot!(bob.tenure(&["release", item, "--done"]), @r"
+    exit code: 0
+    --- stdout
+    issue:acme/web#42 done (epoch 2)
+    --- stderr
+    ");
+    assert_snapshot!(ann.tenure(&["why", item]), @r"
+    exit code: 0
+    --- stdout
+    issue:acme/web#42 is done
+      a claim now would be refused: done
+      bob-XXXX got it [span] by takeover (epoch 2)
+      ann-XXXX had it before (epoch 1): stuck
+      that hold ended [span] by done
+      run: tenure claim issue:acme/web#42 --reopen
+    --- stderr
+    ");
+    assert_snapshot!(ann.tenure(&["claims", "--all"]), @r"
+    exit code: 0
+    --- stdout
+    KEY  STATE  HOLDER  SINCE  EPOCH  NOTE
+    issue:acme/web#42  done  -  -  2  -
+    wp:7  held  bob-XXXX  [span]  2  -
+    --- stderr
+    ");
+    assert_snapshot!(ann.tenure(&["log", item]), @r#"
+    exit code: 0
+    --- stdout
+      5  [time]  claim.granted  ann-XXXX  issue:acme/web#42 (epoch 1)  by claim: nobody ever had it
+      10  [time]  claim.freed  ann-XXXX  issue:acme/web#42 (epoch 1)  by taken: taken by bob-XXXX: stuck
+      11  [time]  claim.taken  bob-XXXX  issue:acme/web#42 (epoch 2)  by takeover: ann-XXXX had it: stuck, because "stuck"
+      12  [time]  claim.done  bob-XXXX  issue:acme/web#42 (epoch 2)  by done: the holder's own act
+    --- stderr
+    "#);
+    assert_snapshot!(env.tenure(&["why", item]), @r"
+    exit code: 0
+    --- stdout
+    issue:acme/web#42 is done
+      a claim now would be refused: done
+      bob-XXXX got it [span] by takeover (epoch 2)
+      ann-XXXX had it before (epoch 1): stuck
+      that hold ended [span] by done
+      the caller is no session, so it can claim nothing before it registers
+      run: tenure claim issue:acme/web#42 --reopen
+    --- stderr
+    ");
+}
+
+#[test]
+fn settings_are_shown_with_where_they_came_from() {
+    let env = env();
+    let mut shown = insta::Settings::clone_current();
+    shown.add_filter(&env.dir().display().to_string(), "[dir]");
+    shown.add_filter("   +", "  ");
+    let _bound = shown.bind_to_scope();
+    let ann = env.agent("ann");
+    assert_snapshot!(ann.tenure_env(&[("TENURE_LEASE", Some("5m"))], &["config"]), @r"
+    exit code: 0
+    --- stdout
+    SETTING  VALUE  FROM  WHAT IT IS
+    store  [dir]/state/tenure.db  TENURE_HOME  the database file; by default tenure.db in the state directory
+    lease  5m  TENURE_LEASE  how long a session counts as living where nobody can tell
+    lock_delay  15s  default  how much longer its claims stay its own after that
+    stalled_after  15m  default  silence in one turn after which a session is shown as stalled
+    --- stderr
+    ");
+}
+
+/// A call of each verb that succeeds; the session `ann` runs them in the order of the help.
+fn valid_call(verb: &str, bob: &str) -> String {
+    let more = match verb {
+        "show" | "alive" => bob,
+        "claim" | "release" => "wp:new",
+        "guard" | "why" => "wp:own",
+        "handoff" => &format!("wp:given --to {bob}"),
+        "takeover" => "wp:bobs --reason test",
+        "tell" => &format!("{bob} hello"),
+        "meta" => "set team blue",
+        "completions" => "bash",
+        "end" => "--reason over",
+        _ => "",
+    };
+    format!("{verb} {more}")
+}
+
+#[test]
+fn every_verb_answers_with_exactly_one_json_object() {
+    let env = env();
+    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    take(&ann, "wp:own");
+    take(&ann, "wp:given");
+    take(&bob, "wp:bobs");
+    let other = handle(&bob);
+    for verb in verbs(&env) {
+        let call = valid_call(&verb, &other);
+        let caller = if verb == "end" { &bob } else { &ann };
+        let mut words: Vec<&str> = call.split_whitespace().collect();
+        words.push("--json");
+        let json = one_object(&caller.tenure(&words).ok());
+        assert!(
+            json.as_object().is_some_and(|parts| parts.len() > 2),
+            "{verb}: {json}"
+        );
+    }
+}
+
+/// The names of an object's parts.
+fn parts(object: &Value) -> BTreeSet<String> {
+    let object = object
+        .as_object()
+        .unwrap_or_else(|| panic!("{object} is no object"));
+    object.keys().cloned().collect()
+}
+
+/// The parts that DESIGN §12 promises.
+const SESSION: &str = "id handle agent native_id native_ids state activity twin_of parent title dir repo \
+    branch process started_at last_seen_at lease_until ended_at end_reason claims";
+const PROCESS: &str = "host_id boot_id pid_ns pid start_ticks life verified";
+const CLAIM: &str = "key epoch holder state acquired_at freed_by lease_until note";
+
+#[test]
+fn the_schema_says_what_answers_have() {
+    let Scene { env, ann, bob } = scene();
+    let schema = env.tenure(&["schema"]).ok().json();
+    let granted = run(&bob, 0, "claim wp:7");
+    let listed = run(&ann, 0, "ps -a");
+    let mut answers = vec![
+        ("claim", &granted["claim"], CLAIM),
+        ("session", &granted["claim"]["holder"], SESSION),
+    ];
+    for one in listed["sessions"].as_array().expect("a list") {
+        answers.push(("session", one, SESSION));
+        for part in PROCESS.split_whitespace() {
+            assert!(
+                parts(&one["process"]).contains(part),
+                "process.{part}: {one}"
+            );
+        }
+    }
+    let registered = register(&ann, "ann", "--native-id n1");
+    answers.push(("session", &registered["session"], "registered"));
+    answers.push(("claim", &granted["claim"], "already_held taken_from"));
+    for (name, answer, promised) in answers {
+        let known = parts(&schema[name]["properties"]);
+        assert!(
+            parts(answer).is_subset(&known),
+            "{name} has more than the schema: {answer}"
+        );
+        for part in promised.split_whitespace() {
+            assert!(parts(answer).contains(part), "{name}.{part}: {answer}");
+        }
+        for part in schema[name]["required"].as_array().expect("a list") {
+            assert!(
+                parts(answer).contains(&text(part)),
+                "{name}.{part}: {answer}"
+            );
+        }
+    }
+    assert_eq!(schema["exit_codes"].as_array().map(Vec::len), Some(11));
+}
+
+/// The commands that `why` names.
+fn remedies(agent: &Agent, key: &str) -> Vec<String> {
+    let told = agent.tenure(&["why", key]).ok().stdout;
+    let lines = told
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("run: "));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn every_command_that_why_names_works_as_it_is_printed() {
+    for key in [
+        "issue:acme/web#42",
+        "doc:two words",
+        "doc:it's \"$HOME\" `x`",
+        "doc:a;b&c|d>e*(f)",
+    ] {
+        let env = env();
+        let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+        let obey = |state: &str, holder: Option<&Agent>| {
+            let lines = remedies(&bob, key);
+            assert!(!lines.is_empty(), "{state}: no command");
+            for line in lines {
+                let output = bob.tenure_shell(&line);
+                assert_eq!(output.code, 0, "{state}: {line}\n{output}");
+            }
+            let now = bob.tenure(&["why", key, "--json"]).ok().json();
+            let expected = holder.map(handle);
+            assert_eq!(
+                now["claim"]["holder"]["handle"].as_str(),
+                expected.as_deref(),
+                "{state}"
+            );
+        };
+        obey("free", Some(&bob));
+        obey("mine", None);
+        ann.tenure(&["claim", key]).ok();
+        obey("held by another", Some(&bob));
+        bob.tenure(&["release", key, "--done"]).ok();
+        obey("done", Some(&bob));
+    }
+}
+
+#[test]
+fn what_why_names_makes_a_stranger_a_holder() {
+    let env = env();
+    let claude = env.agent("claude");
+    for line in remedies(&claude, "wp:1") {
+        let output = claude.tenure_shell(&line);
+        assert_eq!(output.code, 0, "{line}\n{output}");
+    }
+    run(&claude, 0, "guard wp:1");
+}
+
+#[test]
+fn a_refusal_says_who_has_it_since_when_where_and_for_what() {
+    let Scene { env, ann, bob } = scene();
+    let refused = bob.tenure(&["claim", "issue:acme/web#42"]).fails(3).stderr;
+    let dir = env.dir().join("repo").display().to_string();
+    for word in [&handle(&ann), &dir, "fix login"] {
+        assert!(refused.contains(word), "{word} is missing\n{refused}");
+    }
+    let time = [" since ", " for ", " ago"];
+    let says_when = time.iter().any(|word| refused.contains(word));
+    assert!(says_when, "since when?\n{refused}");
+}
+
+#[test]
+fn the_log_goes_on_after_a_cursor_and_since_a_time() {
+    let env = env();
+    let ann = session(&env, "ann");
+    take(&ann, "wp:1");
+    let cursor = run(&ann, 0, "log")["cursor"].to_string();
+    assert_eq!(events(&ann, &format!("--after {cursor}")).len(), 0);
+    take(&ann, "wp:2");
+    let rest = events(&ann, &format!("--after {cursor}"));
+    assert_eq!(rest.len(), 1);
+    assert_eq!(rest[0]["key"], "wp:2");
+    assert_eq!(
+        events(&ann, "--after 0 --limit 1")[0]["kind"],
+        "session.registered"
+    );
+    assert_eq!(events(&ann, "--limit 1")[0]["key"], "wp:2");
+    assert_eq!(events(&ann, "--since 1h").len(), 3);
+    let exactly = events(&ann, &format!("--since {}", text(&rest[0]["at"])));
+    assert_eq!(exactly.last().expect("it is included")["key"], "wp:2");
+    assert_eq!(events(&ann, "--since 2100-01-01T00:00:00Z").len(), 0);
+    run(&ann, 2, "log --since yesterday");
+}
+
+#[test]
+fn a_followed_log_shows_what_happens_as_it_happens() {
+    let env = env();
+    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    take(&ann, "wp:before");
+    let follow = |args: &[&str]| bob.start(Cmd::new("tenure").args(args.iter().copied()));
+    let (plain, lines) = (follow(&["log", "-f"]), follow(&["log", "-f", "--json"]));
+    let shows = |what: &str| {
+        let both = || plain.stdout().contains(what) && lines.stdout().contains(what);
+        poll(SOON, what, || both().then_some(()));
+    };
+    shows("wp:before");
+    take(&ann, "wp:new");
+    shows("wp:new");
+    let printed = lines.stdout();
+    let cursor = |line: &str| {
+        let object: Value = serde_json::from_str(line).expect("one object on each line");
+        object["event"]["cursor"]
+            .as_u64()
+            .expect("a cursor for --after")
+    };
+    let cursors: Vec<u64> = printed.lines().map(cursor).collect();
+    assert!(cursors.is_sorted_by(|a, b| a < b), "{cursors:?}");
+    for follower in [plain, lines] {
+        follower.kill9();
+    }
+}

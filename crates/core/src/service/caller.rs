@@ -102,6 +102,12 @@ pub fn looking(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
     arrive(ctx, caller)
 }
 
+/// The caller's handle, without telling it anything.
+pub fn peek(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<String, Stop> {
+    let caller = resolve(ctx, naming, false)?;
+    Ok(caller.session.handle.to_string())
+}
+
 /// Who is calling, if anybody; for use cases that serve everyone.
 pub fn anybody(ctx: &mut Ctx<'_>) -> Result<Option<Caller>, Stop> {
     match natural(ctx)? {

@@ -127,6 +127,11 @@ impl Service<'_> {
         })
     }
 
+    /// The caller's handle, and nothing else: no notice is delivered and nothing is renewed.
+    pub fn peek(&mut self, naming: &Naming) -> Reply<String> {
+        self.run(Mode::Read, |ctx| caller::peek(ctx, naming))
+    }
+
     /// The process of a session, where its end can be waited for.
     pub fn process_of(&mut self, name: &str) -> Reply<Option<Process>> {
         self.run(Mode::Read, |ctx| Ok(caller::find(ctx, name)?.process))

@@ -1,0 +1,276 @@
+//! `lock`: a short exclusive section among the users of one state directory.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use serde_json::json;
+use tenure_core::time::Span;
+use tenure_core::world::World;
+use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
+use tenure_host::lock_table::{self, HolderNote};
+use tenure_host::pidfd::ProcessWatch;
+use tenure_host::watch::{Watch, Woken};
+use tenure_host::{clock, process};
+
+use crate::app::App;
+use crate::child;
+use crate::exit::Exit;
+use crate::output::{Outcome, Shown, Trouble, line};
+
+/// Run a command while holding a lock: one at a time among all users of this state directory
+///
+/// The kernel holds the lock, so a dead holder is no holder at any instant. It passes to the command: killing
+/// tenure does not free it under a command that still runs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure lock db-migrate -- make migrate
+  tenure lock db-migrate --wait 10s -- make migrate
+  tenure lock --path ./data.json --wait forever -- ./update
+  tenure lock nightly --hold                one JSON line when held; held until stdin closes")]
+pub struct Args {
+    /// The lock's name
+    #[arg(
+        value_name = "NAME",
+        required_unless_present = "path",
+        conflicts_with = "path"
+    )]
+    name: Option<String>,
+
+    /// The lock of a file or directory, however it is spelt
+    #[arg(long, value_name = "FILE")]
+    path: Option<PathBuf>,
+
+    /// Wait for at most this long, or forever
+    #[arg(long, value_name = "TIME|forever")]
+    wait: Option<String>,
+
+    /// Share it with others that share it
+    #[arg(long)]
+    shared: bool,
+
+    /// Hold it until stdin closes: for other languages
+    #[arg(long, conflicts_with = "command")]
+    hold: bool,
+
+    /// The exit code when the lock is not to be had
+    #[arg(long, value_name = "N", default_value_t = 125)]
+    conflict_exit: u8,
+
+    /// The command
+    #[arg(last = true, value_name = "CMD", required_unless_present = "hold")]
+    command: Vec<String>,
+}
+
+/// After this long a waiter says what it waits for.
+const PATIENT_SILENCE: Duration = Duration::from_secs(1);
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let conflict = Exit(args.conflict_exit);
+    let outcome = held_lock(args, app).and_then(|(locks, name, held)| {
+        lock_table::leave_note(&locks, &name, &note(args, app, &name));
+        match args.hold {
+            true => hold(&name, held),
+            false => run_command(args, app, held),
+        }
+    });
+    outcome.map_err(|trouble| child::conflict_or_failure(trouble, conflict))
+}
+
+fn name_of(args: &Args) -> Result<LockName, Trouble> {
+    match (&args.name, &args.path) {
+        (Some(name), _) => LockName::plain(name),
+        (None, Some(path)) => LockName::of_path(path),
+        (None, None) => LockName::plain(""),
+    }
+    .map_err(lock_trouble)
+}
+
+fn held_lock(args: &Args, app: &App) -> Result<(LockDir, LockName, Held), Trouble> {
+    let name = name_of(args)?;
+    let sharing = if args.shared {
+        Sharing::Shared
+    } else {
+        Sharing::Exclusive
+    };
+    let patience = patience(args)?;
+    let locks = app.locks()?;
+    let (done, running) = sync_channel::<()>(0);
+    let waits = patience != Patience::None;
+    let announcer = waits.then(|| {
+        let (locks, name) = (locks.clone(), name.clone());
+        std::thread::spawn(move || {
+            if running.recv_timeout(PATIENT_SILENCE) == Err(RecvTimeoutError::Timeout) {
+                line(&mut std::io::stderr(), &waiting_text(&locks, &name));
+            }
+        })
+    });
+    let held = locks.lock(&name, sharing, patience);
+    drop(done);
+    if let Some(Err(_)) = announcer.map(std::thread::JoinHandle::join) {
+        // Saying it failed; the lock did not.
+    }
+    let held = held.map_err(|error| explain(error, &locks, &name, patience))?;
+    Ok((locks, name, held))
+}
+
+fn patience(args: &Args) -> Result<Patience, Trouble> {
+    Ok(match args.wait.as_deref() {
+        None => Patience::None,
+        Some("forever") => Patience::Endless,
+        Some(text) => match text.parse::<Span>()?.0 {
+            Duration::ZERO => Patience::None,
+            limit => Patience::AtMost(limit),
+        },
+    })
+}
+
+/// Who holds a lock, as far as that is known.
+fn holder_text(locks: &LockDir, name: &LockName) -> String {
+    let state = lock_table::state(locks, name);
+    match state.holder {
+        Some(note) => {
+            let who = note.session.map_or(format!("pid {}", note.pid), |session| {
+                format!("{session} (pid {})", note.pid)
+            });
+            let since = crate::output::ago(note.since, clock::wall());
+            format!("held by {who} since {since}: {}", note.command)
+        }
+        None if state.pids.is_empty() => "held".to_owned(),
+        None => {
+            let pids: Vec<String> = state.pids.iter().map(u32::to_string).collect();
+            format!("held by pid {}", pids.join(", "))
+        }
+    }
+}
+
+fn waiting_text(locks: &LockDir, name: &LockName) -> String {
+    format!(
+        "waiting for the lock {}, {}",
+        name.shown(),
+        holder_text(locks, name)
+    )
+}
+
+fn explain(error: LockError, locks: &LockDir, name: &LockName, patience: Patience) -> Trouble {
+    if !matches!(error, LockError::Held { .. }) {
+        return lock_trouble(error);
+    }
+    let message = format!("the lock {} is {}", name.shown(), holder_text(locks, name));
+    match patience {
+        Patience::None => Trouble::new(
+            Exit::HELD,
+            "held",
+            message,
+            "--wait 10s waits for it; tenure locks shows all locks",
+        ),
+        _ => Trouble::new(
+            Exit::TIMED_OUT,
+            "timed_out",
+            message,
+            "tenure locks shows who holds it and who waits",
+        ),
+    }
+}
+
+#[allow(clippy::needless_pass_by_value)] // for map_err
+fn lock_trouble(error: LockError) -> Trouble {
+    let message = error.to_string();
+    match error {
+        LockError::Name { .. } => Trouble::new(
+            Exit::USAGE,
+            "usage",
+            message,
+            "for example: tenure lock db-migrate -- make migrate",
+        ),
+        LockError::Held { .. } => Trouble::new(
+            Exit::HELD,
+            "held",
+            message,
+            "tenure locks shows who holds it",
+        ),
+        LockError::HeldHere { .. } | LockError::Nested { .. } => {
+            let hint = "run the command without a lock of its own: it is under that lock already";
+            Trouble::new(Exit::INVALID, "nested", message, hint)
+        }
+        LockError::Unusable { .. } => Trouble::new(
+            Exit::STORE,
+            "store_unavailable",
+            message,
+            "tenure config shows where state is kept",
+        ),
+    }
+}
+
+fn note(args: &Args, app: &App, name: &LockName) -> HolderNote {
+    let session = app.open().ok().and_then(|mut opened| {
+        let answer = opened.service().peek(&app.naming(None)).ok()?;
+        Some(answer.value)
+    });
+    HolderNote {
+        lock: name.shown().to_owned(),
+        session,
+        pid: std::process::id(),
+        command: if args.hold {
+            "--hold".to_owned()
+        } else {
+            args.command.join(" ")
+        },
+        since: clock::wall(),
+        shared: args.shared,
+    }
+}
+
+/// Says that the lock is held, and holds it until stdin closes.
+fn hold(name: &LockName, held: Held) -> Outcome {
+    let word = json!({"v": 1, "lock": {"name": name.shown(), "held": true, "pid": std::process::id()}, "notices": []});
+    line(&mut std::io::stdout(), &word.to_string());
+    let mut bytes = [0; 4096];
+    while std::io::stdin()
+        .read(&mut bytes)
+        .is_ok_and(|count| count > 0)
+    {}
+    held.unlock();
+    Ok(Shown::silent(Exit::DONE))
+}
+
+/// Runs the command with the lock's descriptor, and unlocks when it has ended.
+fn run_command(args: &Args, app: &App, held: Held) -> Outcome {
+    let failed =
+        |error: std::io::Error| child::own_trouble(format!("cannot run the command: {error}"));
+    let mut watch = Watch::on_nothing();
+    watch.catch_signals().map_err(failed)?;
+    held.pass_on().map_err(failed)?;
+    let program = &args.command[0];
+    let mut running = Command::new(program)
+        .args(&args.command[1..])
+        .spawn()
+        .map_err(|error| child::exec_trouble(program, &error))?;
+    let machine = app.machine()?;
+    let watched: Vec<ProcessWatch> = process::identify(running.id(), machine.observer())
+        .ok()
+        .and_then(|process| ProcessWatch::open(&process))
+        .into_iter()
+        .collect();
+    let status = loop {
+        if let Some(status) = running.try_wait().map_err(failed)? {
+            break status;
+        }
+        let limit = watched.is_empty().then_some(Duration::from_millis(50));
+        if let Woken::Signal(signal) = watch.wait(&watched, limit).map_err(failed)? {
+            child::pass_on(&running, signal);
+        }
+    };
+    let name = held.name().to_owned();
+    held.unlock_for_all().map_err(failed)?;
+    let exit = child::exit_of(status);
+    if app.style.json {
+        let report =
+            json!({"v": 1, "lock": {"name": name}, "command": {"exit": exit.0}, "notices": []});
+        line(&mut std::io::stderr(), &report.to_string());
+    }
+    Ok(Shown::silent(exit))
+}

@@ -1,0 +1,63 @@
+use tenure_host::clock;
+use tenure_host::lock_table::{self, LockState};
+
+use crate::app::App;
+use crate::exit::Exit;
+use crate::output::{Cell, Outcome, Shown, Trouble, ago, table};
+
+/// Show every lock: held or free, by whom, since when, how many wait
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure locks
+  tenure locks --held --json | jq -r '.locks[].name'")]
+pub struct Args {
+    /// Only those that are held
+    #[arg(long)]
+    held: bool,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let locks = app.locks()?;
+    let mut states = lock_table::states(&locks).map_err(|error| {
+        let message = format!("cannot list the locks: {error}");
+        Trouble::new(
+            Exit::STORE,
+            "store_unavailable",
+            message,
+            "tenure config shows where state is kept",
+        )
+    })?;
+    states.retain(|state| state.held || !args.held);
+    let rows: Vec<Vec<Cell>> = states.iter().map(row).collect();
+    let text = match rows.is_empty() {
+        true => "no locks".to_owned(),
+        false => table(
+            &["LOCK", "STATE", "HOLDER", "SINCE", "WAIT", "COMMAND"],
+            &rows,
+        ),
+    };
+    Ok(Shown::new("locks", &states, text))
+}
+
+fn row(state: &LockState) -> Vec<Cell> {
+    let word = if state.held { "held" } else { "free" };
+    let pid = state.pids.first().map(|pid| format!("pid {pid}"));
+    let note = state.holder.as_ref();
+    let holder = note
+        .map(|note| {
+            note.session
+                .clone()
+                .unwrap_or_else(|| format!("pid {}", note.pid))
+        })
+        .or(pid);
+    let or_dash = |text: Option<String>| Cell::plain(text.unwrap_or_else(|| "-".into()));
+    vec![
+        Cell::plain(state.name.clone()),
+        Cell::state(word, word),
+        or_dash(holder),
+        or_dash(note.map(|note| ago(note.since, clock::wall()))),
+        Cell::plain(state.waiting.to_string()),
+        or_dash(note.map(|note| note.command.clone())),
+    ]
+}

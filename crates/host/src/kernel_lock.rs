@@ -1,0 +1,505 @@
+//! Locks that the kernel holds.
+//!
+//! A lock is a `flock` on an open file. The kernel holds it for whoever has the descriptor and drops it
+//! with the last one, so a dead holder is no holder at any instant: there is no stale timer, no pid file
+//! and nothing to clean up. What is in the file, or beside it, is for people and decides nothing.
+//!
+//! *Name*: one lock has one file, whatever way it was spelt: a plain name is checked and used as it is, a
+//! path is made canonical first. *The file itself*: after locking, the file must still be the one at its
+//! path, else it is locked again; unused lock files may therefore be removed at any time. *In one
+//! process*: `flock` would let a process wait for itself for ever. Every lock that this process holds
+//! is kept in a registry with the place that took it, and a second acquisition without the handle is an
+//! error that names that place, also when the handle was leaked. A handle can be shared ([`Held::again`]).
+//! *Inherited*: a process that was started under a lock has its descriptor; asking for the same lock is
+//! an error at once, never a wait on oneself. *Fairness*: waiters block in the kernel, which serves them in
+//! order of arrival.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tenure_host::kernel_lock::{LockDir, LockName, Patience, Sharing};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let scratch = tempfile::tempdir()?;
+//! let locks = LockDir::open(&scratch.path().join("locks"))?;
+//! let name = LockName::plain("nightly")?;
+//! let held = locks.lock(&name, Sharing::Exclusive, Patience::AtMost(Duration::from_secs(10)))?;
+//! // … the protected section …
+//! held.unlock();
+//! # Ok(())
+//! # }
+//! ```
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::panic::Location;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::path_error::at;
+
+/// What a lock is called.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LockName {
+    shown: String,
+    file: String,
+}
+
+/// Why a lock was not had.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The name is malformed.
+    #[error("lock name {name:?} is not valid: {why}")]
+    Name {
+        /// The name as given.
+        name: String,
+        /// The rule that it breaks.
+        why: &'static str,
+    },
+    /// Somebody else has it.
+    #[error("the lock {name} is held")]
+    Held {
+        /// Which lock.
+        name: String,
+    },
+    /// This process has it already, without the handle.
+    #[error(
+        "the lock {name} is already held by this process, taken at {place}; waiting for it would never end"
+    )]
+    HeldHere {
+        /// Which lock.
+        name: String,
+        /// Where in the source it was taken.
+        place: String,
+    },
+    /// A process above this one has it and passed it on.
+    #[error(
+        "the lock {name} is already held by the command that this process runs in; waiting for it would never end"
+    )]
+    Nested {
+        /// Which lock.
+        name: String,
+    },
+    /// The lock's file cannot be used.
+    #[error("cannot use the lock {name}: {why}")]
+    Unusable {
+        /// Which lock.
+        name: String,
+        /// What stands in the way.
+        why: io::Error,
+    },
+}
+
+/// Who else may hold a lock at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// Nobody.
+    Exclusive,
+    /// Others that share it too.
+    Shared,
+}
+
+/// How long to wait for a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Not at all.
+    None,
+    /// At most this long.
+    AtMost(Duration),
+    /// For ever.
+    Endless,
+}
+
+impl LockName {
+    /// The longest plain name.
+    pub const LONGEST: usize = 200;
+
+    /// A name as people choose it: letters, digits and `. _ - + @ =`, also `/` between such parts.
+    pub fn plain(name: &str) -> Result<Self, LockError> {
+        let bad = |why| {
+            Err(LockError::Name {
+                name: clip(name),
+                why,
+            })
+        };
+        if name.is_empty() {
+            return bad("it is empty");
+        }
+        if name.len() > Self::LONGEST {
+            return bad("it is longer than 200 bytes");
+        }
+        if name.starts_with('/') {
+            return bad("it is a path; name a file's lock with --path");
+        }
+        let plain = |b: u8| {
+            b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+' | b'@' | b'=' | b':')
+        };
+        let part_ok = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(plain);
+        if !name.split('/').all(part_ok) {
+            return bad(
+                "expected letters, digits and . _ - + @ = : in parts separated by single slashes",
+            );
+        }
+        Ok(Self {
+            shown: name.to_owned(),
+            file: format!("n-{}", name.replace('/', "%")),
+        })
+    }
+
+    /// The lock of a file or directory, however it is spelt. The file itself need not exist.
+    pub fn of_path(path: &Path) -> Result<Self, LockError> {
+        let shown = path.display().to_string();
+        let unusable = |why| LockError::Unusable {
+            name: clip(&shown),
+            why,
+        };
+        let whole = canonical(path).map_err(unusable)?;
+        let bytes = whole.as_os_str().as_encoded_bytes();
+        Ok(Self {
+            shown: whole.display().to_string(),
+            file: format!("p-{}", hex(&sha2_256(bytes))),
+        })
+    }
+
+    /// The name as people read it.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// The name of its file.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+}
+
+/// The canonical directory, and the last part as it is: that need not exist.
+fn canonical(path: &Path) -> io::Result<PathBuf> {
+    if let Ok(whole) = std::fs::canonicalize(path) {
+        return Ok(whole);
+    }
+    let odd = || io::Error::new(io::ErrorKind::InvalidInput, "it does not name a file");
+    let name = path.file_name().ok_or_else(odd)?;
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let parent = std::fs::canonicalize(parent).map_err(|error| at("find", parent, error))?;
+    Ok(parent.join(name))
+}
+
+fn sha2_256(bytes: &[u8]) -> [u8; 32] {
+    use sha2::Digest;
+    sha2::Sha256::digest(bytes).into()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn clip(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+/// The directory that the lock files of one state directory are in.
+#[derive(Debug, Clone)]
+pub struct LockDir {
+    path: PathBuf,
+}
+
+/// What a lock file is, whatever it is called.
+type FileId = (u64, u64);
+
+/// A lock that this process holds.
+#[derive(Debug, Clone, Copy)]
+struct HeldHere {
+    place: &'static Location<'static>,
+    sharing: Sharing,
+    handles: usize,
+}
+
+/// Locks that this process holds, with the place that took each first.
+static HELD_HERE: LazyLock<Mutex<HashMap<FileId, HeldHere>>> = LazyLock::new(Mutex::default);
+
+/// Set in a descriptor's flags when it is not passed on to other programs.
+const CLOSE_ON_EXEC: u32 = 0o2_000_000;
+
+impl LockDir {
+    /// Opens the directory, making it 0700 if it is missing.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        use std::os::unix::fs::DirBuilderExt;
+        match std::fs::DirBuilder::new().mode(0o700).create(path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(at("make", path, error)),
+        }
+        let found = std::fs::symlink_metadata(path).map_err(|error| at("look at", path, error))?;
+        if !found.is_dir() {
+            let odd = io::Error::new(
+                io::ErrorKind::NotADirectory,
+                "it must be a directory, not a link or a file",
+            );
+            return Err(at("use", path, odd));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+        })
+    }
+
+    /// Where the lock files are.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file of a lock.
+    pub fn file_of(&self, name: &LockName) -> PathBuf {
+        self.path.join(&name.file)
+    }
+
+    /// Takes a lock, waiting as long as `patience` says.
+    #[track_caller]
+    pub fn lock(
+        &self,
+        name: &LockName,
+        sharing: Sharing,
+        patience: Patience,
+    ) -> Result<Held, LockError> {
+        let place = Location::caller();
+        let path = self.file_of(name);
+        let unusable = |why| LockError::Unusable {
+            name: name.shown.clone(),
+            why,
+        };
+        loop {
+            let file = open_lock_file(&path).map_err(unusable)?;
+            let id = id_of(&file).map_err(unusable)?;
+            refuse_own(id, sharing, name)?;
+            let file = take(file, sharing, patience, name)?;
+            if !is_still_there(&path, id) {
+                continue;
+            }
+            let mut held_here = registry();
+            let entry = held_here.entry(id).or_insert(HeldHere {
+                place,
+                sharing,
+                handles: 0,
+            });
+            entry.handles += 1;
+            return Ok(Held {
+                inner: Arc::new(Inner {
+                    file,
+                    id,
+                    name: name.shown.clone(),
+                }),
+            });
+        }
+    }
+
+    /// Takes a lock if it is free now.
+    #[track_caller]
+    pub fn try_lock(&self, name: &LockName, sharing: Sharing) -> Result<Held, LockError> {
+        self.lock(name, sharing, Patience::None)
+    }
+}
+
+fn registry() -> std::sync::MutexGuard<'static, HashMap<FileId, HeldHere>> {
+    HELD_HERE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn open_lock_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600);
+    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    let file = options
+        .open(path)
+        .map_err(|error| at("open", path, error))?;
+    if !file.metadata()?.is_file() {
+        let odd = io::Error::new(io::ErrorKind::InvalidInput, "it must be a plain file");
+        return Err(at("use", path, odd));
+    }
+    Ok(file)
+}
+
+fn id_of(file: &File) -> io::Result<FileId> {
+    let found = file.metadata()?;
+    Ok((found.dev(), found.ino()))
+}
+
+fn is_still_there(path: &Path, id: FileId) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == id)
+}
+
+/// Refuses to wait for ourselves: a handle of this process, or a descriptor that was passed on to us.
+fn refuse_own(id: FileId, sharing: Sharing, name: &LockName) -> Result<(), LockError> {
+    let both_share =
+        |held: &HeldHere| held.sharing == Sharing::Shared && sharing == Sharing::Shared;
+    if let Some(held) = registry().get(&id).filter(|held| !both_share(held)) {
+        return Err(LockError::HeldHere {
+            name: name.shown.clone(),
+            place: held.place.to_string(),
+        });
+    }
+    if inherited(id) {
+        return Err(LockError::Nested {
+            name: name.shown.clone(),
+        });
+    }
+    Ok(())
+}
+
+/// Whether a descriptor of this file was passed on to us. What we opened ourselves is closed on exec.
+fn inherited(id: FileId) -> bool {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        // Without /proc nothing that was passed on can be seen.
+        return false;
+    };
+    entries.flatten().any(|entry| {
+        let same =
+            std::fs::metadata(entry.path()).is_ok_and(|found| (found.dev(), found.ino()) == id);
+        same && entry.file_name().to_str().is_some_and(is_passed_on)
+    })
+}
+
+fn is_passed_on(descriptor: &str) -> bool {
+    let Ok(text) = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")) else {
+        return false;
+    };
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & CLOSE_ON_EXEC == 0)
+}
+
+fn take(
+    file: File,
+    sharing: Sharing,
+    patience: Patience,
+    name: &LockName,
+) -> Result<File, LockError> {
+    let held = || LockError::Held {
+        name: name.shown.clone(),
+    };
+    let unusable = |why| LockError::Unusable {
+        name: name.shown.clone(),
+        why,
+    };
+    let tried = match sharing {
+        Sharing::Exclusive => file.try_lock(),
+        Sharing::Shared => file.try_lock_shared(),
+    };
+    match (tried, patience) {
+        (Ok(()), _) => Ok(file),
+        (Err(TryLockError::Error(error)), _) => Err(unusable(error)),
+        (Err(TryLockError::WouldBlock), Patience::None) => Err(held()),
+        (Err(TryLockError::WouldBlock), Patience::Endless) => {
+            block(&file, sharing).map_err(unusable)?;
+            Ok(file)
+        }
+        (Err(TryLockError::WouldBlock), Patience::AtMost(limit)) => {
+            take_within(file, sharing, limit)
+                .map_err(unusable)?
+                .ok_or_else(held)
+        }
+    }
+}
+
+fn block(file: &File, sharing: Sharing) -> io::Result<()> {
+    loop {
+        let done = match sharing {
+            Sharing::Exclusive => file.lock(),
+            Sharing::Shared => file.lock_shared(),
+        };
+        match done {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// Blocks in a thread of its own, so that the wait can be given up. A lock that comes too late finds
+/// nobody to take it and is dropped with its file.
+fn take_within(file: File, sharing: Sharing, limit: Duration) -> io::Result<Option<File>> {
+    let (send, receive) = sync_channel(0);
+    std::thread::Builder::new()
+        .name("lock".into())
+        .spawn(move || {
+            let outcome = block(&file, sharing).map(|()| file);
+            if send.send(outcome).is_err() {
+                // Given up: the file is dropped here, and the lock with it.
+            }
+        })?;
+    match receive.recv_timeout(limit) {
+        Ok(outcome) => outcome.map(Some),
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(None),
+    }
+}
+
+/// A lock that is held. Dropping the last handle gives it back.
+#[derive(Debug)]
+pub struct Held {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    file: File,
+    id: FileId,
+    name: String,
+}
+
+impl Held {
+    /// The same lock once more, for a part of the section that needs it too.
+    #[must_use]
+    pub fn again(&self) -> Held {
+        Held {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+
+    /// Gives the lock back: now, if this is the last handle.
+    pub fn unlock(self) {
+        drop(self);
+    }
+
+    /// Gives the lock back although others still have its descriptor, such as a daemon that a command
+    /// left behind.
+    pub fn unlock_for_all(self) -> io::Result<()> {
+        self.inner.file.unlock()
+    }
+
+    /// Lets children inherit the descriptor, and the lock with it.
+    pub fn pass_on(&self) -> io::Result<()> {
+        rustix::io::fcntl_setfd(&self.inner.file, rustix::io::FdFlags::empty())?;
+        Ok(())
+    }
+
+    /// The name of the lock.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+}
+
+impl AsFd for Held {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.file.as_fd()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let mut held_here = registry();
+        if let Some(entry) = held_here.get_mut(&self.id) {
+            entry.handles -= 1;
+            if entry.handles == 0 {
+                held_here.remove(&self.id);
+            }
+        }
+    }
+}
