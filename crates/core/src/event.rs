@@ -54,6 +54,9 @@ pub enum EventKind {
     /// A claim was handed to another session.
     #[serde(rename = "claim.handed")]
     Handed,
+    /// A transcript or an id was refused, because it is another's.
+    #[serde(rename = "contamination")]
+    Contamination,
 }
 
 impl EventKind {
@@ -75,6 +78,7 @@ impl EventKind {
             EventKind::Freed => "claim.freed",
             EventKind::Taken => "claim.taken",
             EventKind::Handed => "claim.handed",
+            EventKind::Contamination => "contamination",
         }
     }
 }

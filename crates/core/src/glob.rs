@@ -14,7 +14,7 @@
 //! A path is one or more non-empty segments, none of them `.` or `..`, joined by single `/`. A glob is
 //! compiled to an automaton of exactly the paths it matches, which reads the path with a `/` put before
 //! it: every segment then begins with its `/`, and `**` is a loop over whole segments. While compiling,
-//! [`Mode`] tracks how much of a segment is written, which keeps `.`, `..`, empty segments and `**`
+//! `Mode` tracks how much of a segment is written, which keeps `.`, `..`, empty segments and `**`
 //! glued to other text out. Alternatives become branches, never copies, so the automaton is linear in
 //! the text, and the search for a common path visits each pair of states at most once.
 //!
@@ -30,7 +30,7 @@ use crate::key::MAX_BYTES;
 
 /// Braces within braces, at most.
 const MAX_NESTING: usize = 8;
-/// States that [`Glob::includes`] looks at before it gives up: some tens of milliseconds.
+/// States that [`Glob::includes`] looks at before it gives up: under a tenth of a second.
 const INCLUDES_BUDGET: usize = 2_000_000;
 
 /// A pattern of relative paths that matches at least one.
@@ -82,7 +82,7 @@ impl Glob {
     /// Always right when `other` is literal. In general the question is exponential, so a search that
     /// exceeds its budget answers false: not shown.
     pub fn includes(&self, other: &Self) -> bool {
-        self.text == other.text || Subsets::new(&self.nfa).hold(&other.nfa).unwrap_or(false)
+        self.text == other.text || Subsets::new(&self.nfa, &other.nfa).hold().unwrap_or(false)
     }
 }
 
@@ -555,47 +555,49 @@ impl<'a> Search<'a> {
 
 /// The sets of states that texts lead to, made as they are needed.
 struct Subsets<'a> {
-    nfa: &'a Nfa,
+    whole: &'a Nfa,
+    part: &'a Nfa,
+    letters: Vec<char>,
     sets: Vec<Vec<usize>>,
     places: HashMap<Vec<usize>, usize>,
-    steps: HashMap<(usize, char), usize>,
+    /// For each set and letter, where it leads, once that is known.
+    steps: Vec<Option<usize>>,
     budget: usize,
 }
 
 impl<'a> Subsets<'a> {
-    fn new(nfa: &'a Nfa) -> Self {
-        let first = nfa.reach([nfa.start], false);
-        Self {
-            nfa,
-            sets: vec![first.clone()],
-            places: HashMap::from([(first, 0)]),
-            steps: HashMap::new(),
+    fn new(whole: &'a Nfa, part: &'a Nfa) -> Self {
+        let mut subsets = Self {
+            whole,
+            part,
+            letters: letters(whole, part),
+            sets: Vec::new(),
+            places: HashMap::new(),
+            steps: Vec::new(),
             budget: INCLUDES_BUDGET,
-        }
+        };
+        subsets.place(whole.reach([whole.start], false));
+        subsets
     }
 
-    /// Whether every text that `part` accepts is accepted here; nothing when the budget is spent.
-    fn hold(&mut self, part: &Nfa) -> Option<bool> {
-        let letters = letters(self.nfa, part);
-        let of = |set: &Set| {
-            letters
-                .iter()
-                .copied()
-                .filter(|c| contains(set, *c))
-                .collect()
+    /// Whether every text that `part` accepts is accepted by `whole`; nothing when the budget is spent.
+    fn hold(mut self) -> Option<bool> {
+        let of = |set: &Set| -> Vec<usize> {
+            let all = 0..self.letters.len();
+            all.filter(|at| contains(set, self.letters[*at])).collect()
         };
-        let readable: Vec<Vec<char>> = part.sets.iter().map(of).collect();
-        let mut open = vec![(part.start, 0)];
-        let mut seen = HashSet::from([(part.start, 0)]);
+        let readable: Vec<Vec<usize>> = self.part.sets.iter().map(of).collect();
+        let mut open = vec![(self.part.start, 0)];
+        let mut seen = HashSet::from([(self.part.start, 0)]);
         while let Some((at, set)) = open.pop() {
-            if at == part.accept && !self.sets[set].contains(&self.nfa.accept) {
+            if at == self.part.accept && !self.sets[set].contains(&self.whole.accept) {
                 return Some(false);
             }
-            let state = &part.states[at];
+            let state = &self.part.states[at];
             let mut next: Vec<_> = state.silent.iter().map(|to| (*to, set)).collect();
             for &(read, to) in &state.edges {
-                for c in &readable[read] {
-                    next.push((to, self.step(set, *c)?));
+                for letter in &readable[read] {
+                    next.push((to, self.step(set, *letter)?));
                 }
             }
             open.extend(next.into_iter().filter(|pair| seen.insert(*pair)));
@@ -603,19 +605,27 @@ impl<'a> Subsets<'a> {
         Some(true)
     }
 
-    fn step(&mut self, from: usize, c: char) -> Option<usize> {
+    fn step(&mut self, from: usize, letter: usize) -> Option<usize> {
+        let at = from * self.letters.len() + letter;
         self.budget = self.budget.checked_sub(1)?;
-        if let Some(known) = self.steps.get(&(from, c)) {
-            return Some(*known);
+        if self.steps[at].is_none() {
+            let set = self.whole.step(&self.sets[from], self.letters[letter]);
+            self.budget = (self.budget).checked_sub(self.sets[from].len() + set.len())?;
+            self.steps[at] = Some(self.place(set));
         }
-        let set = self.nfa.step(&self.sets[from], c);
-        self.budget = self.budget.checked_sub(self.sets[from].len() + set.len())?;
-        let place = *self.places.entry(set).or_insert_with_key(|set| {
+        self.steps[at]
+    }
+
+    /// Keeps of a set what decides its future, and finds or adds it.
+    fn place(&mut self, mut set: Vec<usize>) -> usize {
+        let whole = self.whole;
+        set.retain(|at| *at == whole.accept || !whole.states[*at].edges.is_empty());
+        *self.places.entry(set).or_insert_with_key(|set| {
             self.sets.push(set.clone());
+            self.steps
+                .resize(self.sets.len() * self.letters.len(), None);
             self.sets.len() - 1
-        });
-        self.steps.insert((from, c), place);
-        Some(place)
+        })
     }
 }
 
@@ -699,6 +709,10 @@ mod tests {
         assert!(!it.matches("a/") && !it.matches("ab"));
         let it = glob("{a,}/{**,b}/{c/,}**");
         assert!(it.matches("a/b") && it.matches("a/x/y") && !it.matches("b/c"));
+        let it = glob("x{*a,/**,b}");
+        assert!(it.matches("xca") && it.matches("xb") && !it.matches("xcb") && !it.matches("x/"));
+        let it = glob("{**,a}/{a,b}");
+        assert!(it.matches("a") && it.matches("c/d/b"));
         assert!(glob("{,a/}**").matches("b"));
         assert!(glob("foo{.,_}rs").matches("foo.rs"));
         assert!(glob("{*,a}*").matches("ab") && !glob("{*,a}*").matches("a/b"));

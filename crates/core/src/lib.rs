@@ -21,5 +21,6 @@ pub mod service;
 pub mod session;
 pub mod store;
 pub mod time;
+pub mod transcript;
 pub mod view;
 pub mod world;

@@ -21,6 +21,7 @@ use crate::process::{BootId, Process};
 use crate::queue::Waiter;
 use crate::session::{MetaKey, Session};
 use crate::time::{Deadline, Now, Timestamp};
+use crate::transcript::Transcript;
 
 /// Why a store did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -342,6 +343,34 @@ pub trait Tx {
         key: &MetaKey,
         value: Option<&str>,
     ) -> Result<(), StoreError>;
+
+    /// A session's transcript of a conversation.
+    fn transcript_of(
+        &mut self,
+        session: SessionId,
+        native_id: &NativeId,
+    ) -> Result<Option<Transcript>, StoreError>;
+
+    /// The session whose transcript a path is.
+    fn transcript_owner(&mut self, path: &str) -> Result<Option<SessionId>, StoreError>;
+
+    /// Keeps a session's transcript, in the place of an earlier one of the same conversation. A path that
+    /// is another session's is a conflict.
+    fn set_transcript(&mut self, transcript: &Transcript) -> Result<(), StoreError>;
+
+    /// Sets a transcript aside: it is kept, with the reason, and no longer a session's.
+    fn quarantine_transcript(
+        &mut self,
+        transcript: &Transcript,
+        why: &str,
+        at: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// What was set aside of a session, with the reasons, the oldest first.
+    fn quarantined_transcripts(
+        &mut self,
+        session: SessionId,
+    ) -> Result<Vec<(Transcript, String)>, StoreError>;
 
     /// Remembers that `asker` could not see whether `holder` lives.
     fn add_doubt(&mut self, asker: SessionId, holder: SessionToken) -> Result<(), StoreError>;

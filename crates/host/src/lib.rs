@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod append;
 pub mod boot;
 pub mod caller;
 pub mod clock;
@@ -23,6 +24,7 @@ pub mod pidfd;
 pub mod process;
 mod random;
 mod shared_fs;
+pub mod shelf;
 mod stat;
 pub mod state_dir;
 pub mod survivors;

@@ -14,7 +14,7 @@ pub const JOBS: &[(&str, &[&str])] = &[
             "claim", "release", "renew", "guard", "handoff", "takeover", "claims", "why",
         ],
     ),
-    ("Lock", &["lock", "locks"]),
+    ("Lock and write", &["lock", "locks", "transcript"]),
     ("Be a session", &["register", "end", "tell", "meta"]),
     (
         "Set up",

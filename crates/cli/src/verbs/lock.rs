@@ -137,7 +137,7 @@ fn holder_text(locks: &LockDir, name: &LockName) -> String {
                 format!("{session} (pid {})", note.pid)
             });
             let since = crate::output::ago(note.since, clock::wall());
-            format!("held by {who} since {since}: {}", note.command)
+            format!("held by {who}, taken {since}: {}", note.command)
         }
         None if state.pids.is_empty() => "held".to_owned(),
         None => {

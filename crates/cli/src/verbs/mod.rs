@@ -26,6 +26,7 @@ mod show;
 mod status;
 mod takeover;
 mod tell;
+mod transcript;
 mod wait;
 mod who;
 mod whoami;
@@ -50,6 +51,8 @@ pub enum Verb {
     Lock(lock::Args),
     #[command(hide = true)]
     Locks(locks::Args),
+    #[command(hide = true)]
+    Transcript(transcript::Args),
     #[command(hide = true)]
     Register(register::Args),
     #[command(hide = true)]
@@ -104,6 +107,7 @@ pub fn run(verb: &Verb, app: &App) -> Outcome {
         Verb::Takeover(args) => takeover::run(args, app),
         Verb::Lock(args) => lock::run(args, app),
         Verb::Locks(args) => locks::run(args, app),
+        Verb::Transcript(args) => transcript::run(args, app),
         Verb::Log(args) => log::run(args, app),
         Verb::Register(args) => register::run(args, app),
         Verb::End(args) => end::run(args, app),

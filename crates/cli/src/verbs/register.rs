@@ -61,6 +61,10 @@ pub struct Args {
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 
+    /// The file that the agent keeps the conversation in
+    #[arg(long, value_name = "FILE", requires = "native_id")]
+    transcript: Option<String>,
+
     /// A small value to keep
     #[arg(long, value_name = "KEY=VALUE")]
     meta: Vec<String>,
@@ -141,6 +145,7 @@ fn request(args: &Args) -> Result<RegisterRequest, Trouble> {
         title: args.title.clone(),
         parent: args.parent.clone(),
         reason: args.reason.clone(),
+        transcript: args.transcript.clone(),
         metadata,
     })
 }

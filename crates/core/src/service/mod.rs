@@ -22,6 +22,7 @@ mod look;
 mod register;
 mod run;
 mod sessions;
+mod transcripts;
 
 pub use caller::{Caller, Naming, ResolvedBy};
 pub use claims::{
@@ -32,3 +33,4 @@ pub use look::{ListRequest, Status, Whoami, Why};
 pub use register::{RegisterRequest, Registered, Subject};
 pub use run::{Answer, Failure, Reply, Service};
 pub use sessions::{MetaChange, RenewRequest};
+pub use transcripts::{Derivation, Vouched, VouchedFile};

@@ -24,6 +24,7 @@ mod process;
 mod queue;
 mod row;
 mod session;
+mod transcript;
 mod tx;
 
 use std::fmt;

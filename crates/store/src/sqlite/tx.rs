@@ -23,11 +23,12 @@ use tenure_core::store::{
     ClaimFilter, LineageEntry, NewWaiter, ProcessPlace, SessionFilter, StoreError, Tx,
 };
 use tenure_core::time::{Deadline, Now, Timestamp};
+use tenure_core::transcript::Transcript;
 
 use super::connection::{Durability, classify};
 use super::log::Log;
 use super::row::Cells;
-use super::{claim, doubt, event, metadata, native, notice, process, queue, session};
+use super::{claim, doubt, event, metadata, native, notice, process, queue, session, transcript};
 
 /// A transaction of SQLite.
 pub(super) struct SqliteTx<'a> {
@@ -364,6 +365,38 @@ impl Tx for SqliteTx<'_> {
         value: Option<&str>,
     ) -> Result<(), StoreError> {
         metadata::set(self, session, key, value)
+    }
+
+    fn transcript_of(
+        &mut self,
+        session: SessionId,
+        native_id: &NativeId,
+    ) -> Result<Option<Transcript>, StoreError> {
+        transcript::of(self, session, native_id)
+    }
+
+    fn transcript_owner(&mut self, path: &str) -> Result<Option<SessionId>, StoreError> {
+        transcript::owner(self, path)
+    }
+
+    fn set_transcript(&mut self, transcript: &Transcript) -> Result<(), StoreError> {
+        transcript::set(self, transcript)
+    }
+
+    fn quarantine_transcript(
+        &mut self,
+        transcript: &Transcript,
+        why: &str,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        transcript::quarantine(self, transcript, why, at)
+    }
+
+    fn quarantined_transcripts(
+        &mut self,
+        session: SessionId,
+    ) -> Result<Vec<(Transcript, String)>, StoreError> {
+        transcript::quarantined(self, session)
     }
 
     fn add_doubt(&mut self, asker: SessionId, holder: SessionToken) -> Result<(), StoreError> {

@@ -9,6 +9,7 @@ use crate::process::{Ancestor, Looks, Process};
 use crate::registration::{Arrival, Here, Owner, Plan, View, plan};
 use crate::service::context::{Ctx, Stop};
 use crate::service::run::{Reply, Service};
+use crate::service::transcripts;
 use crate::session::{META_KEYS, MetaKey, Session};
 use crate::store::Mode;
 
@@ -23,6 +24,8 @@ fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Registered, 
     let candidate = find_candidate(ctx, request)?;
     let (view, known) = gather(ctx, request, candidate.process.as_ref())?;
     let agent = agent_of(request, &candidate, known.as_ref())?;
+    transcripts::refuse_subagent(&agent, request.native_id.as_ref())?;
+    check_transcript(ctx, &agent, request)?;
     let spec = agent::spec_of(&agent);
     let arrival = Arrival {
         native_id: request.native_id.clone(),
@@ -44,6 +47,9 @@ fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Registered, 
     let session = work.carry_out(ctx, &plan)?;
     for (key, value) in &request.metadata {
         ctx.tx.set_metadata(session.id, key, Some(value))?;
+    }
+    if let (Some(path), Some(native_id)) = (&request.transcript, &session.native_id) {
+        transcripts::set(ctx, &session, native_id, path)?;
     }
     let told = ctx.tx.take_notices(session.id, ctx.now.wall)?;
     ctx.notices.extend(told);
@@ -205,6 +211,25 @@ fn agent_of(
         Some(session) => Ok(session.agent.clone()),
         None => Ok(agent::name_from_looks(&candidate.looks)),
     }
+}
+
+/// Refuses before anything is written a transcript that is not this conversation's.
+fn check_transcript(
+    ctx: &mut Ctx<'_>,
+    agent: &AgentName,
+    request: &RegisterRequest,
+) -> Result<(), Stop> {
+    let Some(path) = &request.transcript else {
+        return Ok(());
+    };
+    let Some(native_id) = &request.native_id else {
+        return Err(Error::Usage {
+            what: "a transcript belongs to a conversation, and none was named".into(),
+            hint: "add --native-id ID".into(),
+        }
+        .into());
+    };
+    transcripts::refuse_foreign(ctx, agent, native_id, path)
 }
 
 /// Refuses before anything is written what would exceed a session's room for small values.

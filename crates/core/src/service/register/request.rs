@@ -42,6 +42,8 @@ pub struct RegisterRequest {
     pub parent: Option<String>,
     /// Why, where that takes a reason.
     pub reason: Option<String>,
+    /// The file that the agent keeps the conversation in.
+    pub transcript: Option<String>,
     /// Small values to keep.
     pub metadata: BTreeMap<MetaKey, String>,
 }

@@ -191,3 +191,24 @@ CREATE TABLE waiters (
 
 CREATE INDEX waiters_ticket ON waiters (ticket);
 CREATE INDEX waiters_session ON waiters (session) WHERE session IS NOT NULL;
+
+CREATE TABLE transcripts (
+    path      TEXT NOT NULL PRIMARY KEY,
+    session   TEXT NOT NULL REFERENCES sessions (id) DEFERRABLE INITIALLY DEFERRED,
+    native_id TEXT NOT NULL,
+    at        INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX transcripts_session ON transcripts (session, native_id);
+
+CREATE TABLE quarantine (
+    id        INTEGER PRIMARY KEY,
+    session   TEXT NOT NULL,
+    path      TEXT NOT NULL,
+    native_id TEXT NOT NULL,
+    since     INTEGER NOT NULL,
+    why       TEXT NOT NULL,
+    at        INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX quarantine_session ON quarantine (session);

@@ -1,0 +1,313 @@
+//! `transcript`: the file in which an agent keeps one conversation, and only that session's.
+
+use std::io::{BufRead, BufReader, Read};
+use std::time::Duration;
+
+use serde_json::json;
+use tenure_core::service::{Derivation, Naming, Vouched, VouchedFile};
+use tenure_core::time::Span;
+use tenure_core::transcript::{LineProblem, check_line, unborn_path};
+use tenure_host::append::{AppendError, Durability, append_lines};
+use tenure_host::kernel_lock::{LockError, Patience};
+use tenure_host::shelf;
+
+use crate::app::{App, Opened, env};
+use crate::exit::Exit;
+use crate::output::{Outcome, Shown, Trouble};
+
+/// Show, check or append to a session's transcript
+///
+/// Which file it is, is the store's word and never the caller's.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure transcript show claude-k7qd
+  tenure transcript verify claude-k7qd
+  echo '{\"type\":\"note\"}' | tenure transcript append claude-k7qd --durable")]
+pub struct Args {
+    #[command(subcommand)]
+    act: Act,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Act {
+    /// Say which file it is
+    Show {
+        /// The session
+        name: String,
+    },
+    /// Report a torn tail, malformed lines and lines of other conversations; change nothing
+    Verify {
+        /// The session
+        name: String,
+    },
+    /// Append whole lines from stdin, all or nothing, under the file's lock
+    Append {
+        /// The session
+        name: String,
+
+        /// Wait until the disk has it
+        #[arg(long)]
+        durable: bool,
+
+        /// Wait at most this long for the lock
+        #[arg(long, value_name = "TIME", default_value = "10s")]
+        wait: Span,
+
+        /// Why, on record; needed for a session that is not one's own
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+}
+
+/// The most that one append takes.
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
+/// How many problems are listed.
+const MOST_PROBLEMS: usize = 1000;
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    match &args.act {
+        Act::Show { name } => show(name, app),
+        Act::Verify { name } => verify(name, app),
+        Act::Append {
+            name,
+            durable,
+            wait,
+            reason,
+        } => append(name, *durable, wait.0, reason.as_ref(), app),
+    }
+}
+
+fn show(name: &str, app: &App) -> Outcome {
+    let mut opened = app.open()?;
+    let answer = opened.service().transcript(name)?;
+    let (file, quarantined) = vouched(&mut opened, name, answer.value.clone())?;
+    let mut text = file.path.clone();
+    if let Some(why) = &quarantined {
+        text.push_str(&format!(
+            "\nwhat was stored was wrong and is set aside: {why}"
+        ));
+    }
+    let exists = std::path::Path::new(&file.path).exists();
+    let part = json!({"path": file.path, "session": file.handle, "native_id": file.native_id, "exists": exists, "quarantined": quarantined});
+    Ok(Shown::new("transcript", &part, text).told(&answer))
+}
+
+/// The file that the store vouches for, derived and kept if it knew none.
+fn vouched(
+    opened: &mut Opened,
+    name: &str,
+    vouched: Vouched,
+) -> Result<(VouchedFile, Option<String>), Trouble> {
+    match vouched {
+        Vouched::File(file) => Ok((*file, None)),
+        Vouched::Derive(derivation) => {
+            let path = derive(&derivation)?;
+            let file = opened.service().keep_transcript(name, &path)?.value;
+            Ok((file, derivation.quarantined))
+        }
+    }
+}
+
+fn derive(derivation: &Derivation) -> Result<String, Trouble> {
+    let native_id = &derivation.native_id;
+    let nowhere = |why: String| {
+        let hint = "tenure register --native-id ID --transcript FILE says where it is";
+        Trouble::new(Exit::NOT_FOUND, "not_found", why, hint)
+    };
+    let known = derivation
+        .shelf
+        .and_then(|shelf| Some((shelf, shelf::root(&shelf, &env)?)));
+    let Some((shelf, root)) = known else {
+        return Err(nowhere(format!(
+            "{} has no rule for where conversation {native_id} is kept",
+            derivation.agent
+        )));
+    };
+    let found = shelf::find(&root, &shelf, &derivation.agent, native_id);
+    match found.as_slice() {
+        [one] => Ok(one.to_string_lossy().into_owned()),
+        [] => unborn_path(
+            &derivation.agent,
+            native_id,
+            &root.to_string_lossy(),
+            &derivation.dir,
+        )
+        .ok_or_else(|| {
+            nowhere(format!(
+                "no file of conversation {native_id} is in {}",
+                root.display()
+            ))
+        }),
+        several => {
+            let names: Vec<String> = several
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            let message = format!(
+                "conversation {native_id} has several files: {}",
+                names.join(", ")
+            );
+            Err(Trouble::new(
+                Exit::INVALID,
+                "ambiguous",
+                message,
+                "register with --transcript says which one it is",
+            ))
+        }
+    }
+}
+
+fn verify(name: &str, app: &App) -> Outcome {
+    let mut opened = app.open()?;
+    let answer = opened.service().transcript(name)?;
+    let (file, quarantined) = vouched(&mut opened, name, answer.value.clone())?;
+    let (lines, problems) = check_file(&file)?;
+    let mut text = format!("{}: {lines} lines", file.path);
+    for problem in &problems {
+        text.push_str(&format!(
+            "\n  line {}: {}: {}",
+            problem.line, problem.kind, problem.what
+        ));
+    }
+    let clean = problems.is_empty() && quarantined.is_none();
+    if clean {
+        text.push_str(", nothing wrong");
+    }
+    let part = json!({"path": file.path, "session": file.handle, "lines": lines, "problems": problems, "quarantined": quarantined});
+    let exit = if clean { Exit::DONE } else { Exit::INVALID };
+    Ok(Shown::new("transcript", &part, text)
+        .told(&answer)
+        .exit(exit))
+}
+
+/// Reads a transcript line by line; it is never changed.
+fn check_file(file: &VouchedFile) -> Result<(u64, Vec<LineProblem>), Trouble> {
+    let unreadable = |error: std::io::Error| {
+        let message = format!("cannot read {}: {error}", file.path);
+        Trouble::new(
+            Exit::NOT_FOUND,
+            "not_found",
+            message,
+            "the agent makes it with its first prompt",
+        )
+    };
+    let found = std::fs::symlink_metadata(&file.path).map_err(unreadable)?;
+    if !found.is_file() {
+        let message = format!("{} is not a plain file", file.path);
+        return Err(Trouble::new(
+            Exit::INVALID,
+            "invalid",
+            message,
+            "look at what is there; nothing was changed",
+        ));
+    }
+    let mut reader = BufReader::new(fs_err::File::open(&file.path).map_err(unreadable)?);
+    let (mut number, mut problems, mut line) = (0, Vec::new(), Vec::new());
+    loop {
+        line.clear();
+        if reader.read_until(b'\n', &mut line).map_err(unreadable)? == 0 {
+            return Ok((number, problems));
+        }
+        number += 1;
+        let problem = match line.strip_suffix(b"\n") {
+            Some(whole) => check_line(&file.native_id, number, whole),
+            None => Some(LineProblem {
+                line: number,
+                kind: "torn",
+                what: format!("the last {} bytes are no whole line", line.len()),
+            }),
+        };
+        if problems.len() < MOST_PROBLEMS {
+            problems.extend(problem);
+        }
+    }
+}
+
+fn append(
+    name: &str,
+    durable: bool,
+    wait: Duration,
+    reason: Option<&String>,
+    app: &App,
+) -> Outcome {
+    let mut lines = Vec::new();
+    std::io::stdin()
+        .take(MOST_BYTES + 1)
+        .read_to_end(&mut lines)
+        .map_err(|error| {
+            Trouble::new(
+                Exit::USAGE,
+                "usage",
+                format!("cannot read stdin: {error}"),
+                "give whole lines on stdin",
+            )
+        })?;
+    if lines.len() as u64 > MOST_BYTES {
+        return Err(Trouble::new(
+            Exit::USAGE,
+            "usage",
+            "more than 64 MiB at once",
+            "append it in parts",
+        ));
+    }
+    let mut opened = app.open()?;
+    let naming = Naming {
+        session: Some(name.to_owned()),
+        reason: reason.cloned(),
+    };
+    let answer = opened.service().transcript_to_write(&naming)?;
+    let (file, _) = vouched(&mut opened, name, answer.value.clone())?;
+    let durability = if durable {
+        Durability::Disk
+    } else {
+        Durability::Kernel
+    };
+    let patience = if wait.is_zero() {
+        Patience::None
+    } else {
+        Patience::AtMost(wait)
+    };
+    let path = std::path::Path::new(&file.path);
+    let offset =
+        append_lines(&app.locks()?, path, &lines, patience, durability).map_err(append_trouble)?;
+    let count = lines.iter().filter(|byte| **byte == b'\n').count();
+    let part = json!({"path": file.path, "session": file.handle, "offset": offset, "lines": count, "bytes": lines.len()});
+    let text = format!("{count} lines appended to {}", file.path);
+    Ok(Shown::new("transcript", &part, text).told(&answer))
+}
+
+#[allow(clippy::needless_pass_by_value)] // for map_err
+fn append_trouble(error: AppendError) -> Trouble {
+    let message = format!("nothing was appended: {error}");
+    match error {
+        AppendError::NotLines(_) => Trouble::new(
+            Exit::USAGE,
+            "usage",
+            message,
+            "give whole lines on stdin, each with its end",
+        ),
+        AppendError::Target { .. } => {
+            let hint = "tenure transcript verify SESSION says more; nothing was changed";
+            Trouble::new(Exit::INVALID, "invalid", message, hint)
+        }
+        AppendError::Lock(LockError::Held { .. }) => Trouble::new(
+            Exit::TIMED_OUT,
+            "timed_out",
+            message,
+            "tenure locks shows who holds it",
+        ),
+        AppendError::Lock(_) => Trouble::new(
+            Exit::INVALID,
+            "nested",
+            message,
+            "append outside of that lock",
+        ),
+        AppendError::Io(_) => Trouble::new(
+            Exit::STORE,
+            "store_unavailable",
+            message,
+            "make room or mend the directory",
+        ),
+    }
+}

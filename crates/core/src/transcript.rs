@@ -1,0 +1,301 @@
+//! Transcripts: which file an agent keeps a conversation in, and how the two belong together.
+//!
+//! A transcript path belongs to one session. What is stored is checked whenever it is written and
+//! whenever it is used, whatever its origin: the file's name must be the one that the agent gives this
+//! conversation, the path must not be another session's, and a subagent's file or id is never a main
+//! one's. A stored value that is wrong is set aside (kept, and no longer used), recorded with both sides,
+//! and the path is derived again from the conversation's id.
+
+use serde_json::Value;
+
+use crate::id::{AgentName, NativeId, SessionId};
+use crate::time::Timestamp;
+
+/// Where an agent keeps its transcripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shelf {
+    /// The variable that moves the agent's own directory.
+    pub variable: Option<&'static str>,
+    /// The agent's own directory below the home directory.
+    pub home: &'static str,
+    /// The directory of transcripts in it.
+    pub folder: &'static str,
+    /// How many folders deep files may lie in that.
+    pub depth: usize,
+}
+
+/// A transcript that the store vouches for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transcript {
+    /// The file.
+    pub path: String,
+    /// The session that it belongs to.
+    pub session: SessionId,
+    /// The conversation in it.
+    pub native_id: NativeId,
+    /// Since when it is known.
+    pub at: Timestamp,
+}
+
+/// What is wrong with a path as a session's transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contamination {
+    /// The file's name belongs to another conversation.
+    ForeignName {
+        /// The name that it should have, as far as a rule tells.
+        expected: String,
+    },
+    /// The path is another session's.
+    ForeignOwner(SessionId),
+    /// It is a subagent's.
+    Subagent,
+    /// It is not an absolute path to a file.
+    NotAPath,
+}
+
+/// The shelf of an agent that keeps transcripts in files.
+pub fn shelf(agent: &AgentName) -> Option<Shelf> {
+    let (variable, home, folder, depth) = match agent.as_str() {
+        "claude" => (Some("CLAUDE_CONFIG_DIR"), ".claude", "projects", 2),
+        "codex" => (Some("CODEX_HOME"), ".codex", "sessions", 4),
+        "gemini" => (None, ".gemini", "tmp", 3),
+        _ => return None,
+    };
+    Some(Shelf {
+        variable,
+        home,
+        folder,
+        depth,
+    })
+}
+
+/// Whether a file's name is the one that the agent gives this conversation.
+pub fn is_name_of(agent: &AgentName, native_id: &NativeId, file: &str) -> bool {
+    let Some(stem) = file
+        .strip_suffix(".jsonl")
+        .or_else(|| file.strip_suffix(".json"))
+    else {
+        return false;
+    };
+    let id = native_id.as_str();
+    match agent.as_str() {
+        "claude" => stem == id,
+        "codex" => stem.starts_with("rollout-") && stem.ends_with(&format!("-{id}")),
+        "gemini" => {
+            let short: String = id.chars().take(8).collect();
+            stem.starts_with("session-") && stem.ends_with(&format!("-{short}"))
+        }
+        _ => stem == id || stem.ends_with(&format!("-{id}")),
+    }
+}
+
+/// The name that the file of a conversation has, as far as a rule tells.
+pub fn expected_name(agent: &AgentName, native_id: &NativeId) -> String {
+    let id = native_id.as_str();
+    match agent.as_str() {
+        "claude" => format!("{id}.jsonl"),
+        "codex" => format!("rollout-TIME-{id}.jsonl"),
+        "gemini" => format!(
+            "session-TIME-{}.jsonl",
+            id.chars().take(8).collect::<String>()
+        ),
+        _ => format!("{id}.jsonl or NAME-{id}.jsonl"),
+    }
+}
+
+/// Whether an id is one that an agent gives a subagent.
+pub fn is_subagent_id(agent: &AgentName, native_id: &NativeId) -> bool {
+    match agent.as_str() {
+        "claude" => native_id.as_str().starts_with("agent-"),
+        "openclaw" => native_id.as_str().contains(":subagent:"),
+        _ => false,
+    }
+}
+
+/// Checks a path by its form and name alone.
+pub fn check_path(
+    agent: &AgentName,
+    native_id: &NativeId,
+    path: &str,
+) -> Result<(), Contamination> {
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    let odd = |part: &&str| matches!(*part, "" | "." | "..") || part.contains(char::is_control);
+    let Some(file) = parts
+        .last()
+        .filter(|_| path.starts_with('/') && !parts.iter().any(odd))
+    else {
+        return Err(Contamination::NotAPath);
+    };
+    if parts.contains(&"subagents") || (agent.as_str() == "claude" && file.starts_with("agent-")) {
+        return Err(Contamination::Subagent);
+    }
+    if !is_name_of(agent, native_id, file) {
+        let expected = expected_name(agent, native_id);
+        return Err(Contamination::ForeignName { expected });
+    }
+    Ok(())
+}
+
+/// Where Claude Code would keep a conversation that has no file yet.
+pub fn unborn_path(
+    agent: &AgentName,
+    native_id: &NativeId,
+    shelf: &str,
+    dir: &str,
+) -> Option<String> {
+    let folder: String = dir
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    (agent.as_str() == "claude").then(|| format!("{shelf}/{folder}/{native_id}.jsonl"))
+}
+
+/// What is wrong with a line of a transcript.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+pub struct LineProblem {
+    /// The line's number, from one.
+    pub line: u64,
+    /// `torn`, `malformed` or `foreign`.
+    pub kind: &'static str,
+    /// What was found.
+    pub what: String,
+}
+
+/// Checks one whole line.
+pub fn check_line(native_id: &NativeId, number: u64, line: &[u8]) -> Option<LineProblem> {
+    let problem = |kind, what: String| {
+        Some(LineProblem {
+            line: number,
+            kind,
+            what,
+        })
+    };
+    let value: Value = match serde_json::from_slice(line) {
+        Ok(value) => value,
+        Err(error) => return problem("malformed", error.to_string()),
+    };
+    let id = conversation_in(&value)?;
+    (id != native_id.as_str())
+        .then(|| problem("foreign", format!("it belongs to conversation {id}")))
+        .flatten()
+}
+
+/// The conversation that a line says it belongs to, where it says so.
+fn conversation_in(line: &Value) -> Option<&str> {
+    let direct = ["sessionId", "session_id"]
+        .iter()
+        .find_map(|name| line.get(*name)?.as_str());
+    let is_meta = line.get("type").and_then(Value::as_str) == Some("session_meta");
+    let meta = line
+        .get("payload")
+        .filter(|_| is_meta)
+        .and_then(|payload| payload.get("id")?.as_str());
+    direct.or(meta)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(name: &'static str) -> AgentName {
+        AgentName::known(name)
+    }
+
+    fn id(text: &str) -> NativeId {
+        NativeId::parse(text).unwrap()
+    }
+
+    #[test]
+    fn each_agent_names_its_files_in_its_own_way() {
+        let native = id("b2d6a746-0000-4000-8000-000000000001");
+        let full = "b2d6a746-0000-4000-8000-000000000001";
+        assert!(is_name_of(
+            &agent("claude"),
+            &native,
+            &format!("{full}.jsonl")
+        ));
+        assert!(!is_name_of(
+            &agent("claude"),
+            &native,
+            &format!("x-{full}.jsonl")
+        ));
+        assert!(is_name_of(
+            &agent("codex"),
+            &native,
+            &format!("rollout-2026-11-15T01-02-03-{full}.jsonl")
+        ));
+        assert!(!is_name_of(
+            &agent("codex"),
+            &native,
+            &format!("{full}.jsonl")
+        ));
+        assert!(is_name_of(
+            &agent("gemini"),
+            &native,
+            "session-2026-11-15T01-02-b2d6a746.jsonl"
+        ));
+        assert!(!is_name_of(
+            &agent("gemini"),
+            &native,
+            "session-2026-11-15T01-02-b2d6a747.jsonl"
+        ));
+        assert!(is_name_of(
+            &agent("mine"),
+            &native,
+            &format!("log-{full}.jsonl")
+        ));
+        assert!(!is_name_of(&agent("mine"), &native, &format!("{full}.txt")));
+    }
+
+    #[test]
+    fn f_t02_a_subagents_file_and_id_are_never_a_main_ones() {
+        let native = id("abc");
+        let check = |path: &str| check_path(&agent("claude"), &native, path);
+        assert_eq!(check("/h/p/abc.jsonl"), Ok(()));
+        assert_eq!(
+            check("/h/p/abc/subagents/agent-1.jsonl"),
+            Err(Contamination::Subagent)
+        );
+        assert_eq!(check("/h/p/agent-abc.jsonl"), Err(Contamination::Subagent));
+        assert!(is_subagent_id(&agent("claude"), &id("agent-a2a8")));
+        assert!(is_subagent_id(
+            &agent("openclaw"),
+            &id("agent:main:subagent:1")
+        ));
+        assert!(!is_subagent_id(&agent("claude"), &native));
+    }
+
+    #[test]
+    fn f_t01_a_path_with_another_conversations_name_is_refused() {
+        let check = |path: &str| check_path(&agent("claude"), &id("abc"), path);
+        assert!(matches!(
+            check("/h/p/other.jsonl"),
+            Err(Contamination::ForeignName { .. })
+        ));
+        for bad in [
+            "abc.jsonl",
+            "",
+            "/h/../abc.jsonl",
+            "/h//abc.jsonl",
+            "/h/\n/abc.jsonl",
+            "/",
+        ] {
+            assert_eq!(check(bad), Err(Contamination::NotAPath), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn lines_are_checked_against_their_conversation() {
+        let native = id("abc");
+        let problem =
+            |line: &str| check_line(&native, 7, line.as_bytes()).map(|problem| problem.kind);
+        assert_eq!(problem(r#"{"sessionId":"abc","type":"user"}"#), None);
+        assert_eq!(problem(r#"{"type":"summary"}"#), None);
+        assert_eq!(problem(r#"{"sessionId":"xyz"}"#), Some("foreign"));
+        assert_eq!(
+            problem(r#"{"type":"session_meta","payload":{"id":"xyz"}}"#),
+            Some("foreign")
+        );
+        assert_eq!(problem(r#"{"sessionId":"#), Some("malformed"));
+    }
+}
