@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use tenure_core::error::Error;
 use tenure_core::id::Ticket;
 use tenure_core::process::Process;
-use tenure_core::service::{Failure, Service, Wait};
+use tenure_core::service::{Failure, Service, Wait, Waiting};
+use tenure_core::world::World;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::watch::{Watch, Woken};
 
@@ -80,6 +81,20 @@ pub fn wait_for_turn<T>(
             ));
         }
     }
+}
+
+/// This process, as a waiter.
+pub fn own_place(opened: &Opened) -> Result<Waiting, Trouble> {
+    let observer = opened.machine().observer();
+    let process = tenure_host::process::identify(std::process::id(), observer);
+    let process = process.map_err(|error| {
+        let message = format!("cannot wait in line: {error}");
+        Trouble::new(Exit::INTERNAL, "internal", message, "claim without --wait")
+    })?;
+    Ok(Waiting {
+        process,
+        ticket: None,
+    })
 }
 
 /// A watch on the store that signals wake up too.

@@ -2,16 +2,15 @@ use std::io::Read;
 use std::time::Duration;
 
 use tenure_core::id::RequestId;
-use tenure_core::service::{ClaimRequest, Pick, Turn, Waiting};
+use tenure_core::service::{ClaimRequest, Pick, Turn};
 use tenure_core::time::Span;
-use tenure_core::world::World;
 
 use super::command;
-use crate::app::{App, Opened};
+use crate::app::App;
 use crate::exit::Exit;
 use crate::output::{Outcome, Shown, Trouble};
 use crate::render;
-use crate::waiting::{Step, wait_for_turn};
+use crate::waiting::{Step, own_place, wait_for_turn};
 
 /// Take an item: refused while a living session has it, granted at once when its holder is dead
 ///
@@ -126,20 +125,6 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 
 fn patience(args: &Args) -> Duration {
     args.wait.map_or(Duration::ZERO, |Span(length)| length)
-}
-
-/// This process, as a waiter.
-pub fn own_place(opened: &Opened) -> Result<Waiting, Trouble> {
-    let observer = opened.machine().observer();
-    let process = tenure_host::process::identify(std::process::id(), observer);
-    let process = process.map_err(|error| {
-        let message = format!("cannot wait in line: {error}");
-        Trouble::new(Exit::INTERNAL, "internal", message, "claim without --wait")
-    })?;
-    Ok(Waiting {
-        process,
-        ticket: None,
-    })
 }
 
 fn request(args: &Args, app: &App) -> Result<ClaimRequest, Trouble> {

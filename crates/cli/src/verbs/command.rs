@@ -22,12 +22,11 @@ use tenure_host::caller::SESSION_VARIABLE;
 use tenure_host::gate::{self, Gate};
 use tenure_host::process;
 
-use super::claim::own_place;
 use crate::app::{App, Opened, current_dir, place};
 use crate::child::{self, OWN_FAILURE, own_trouble};
 use crate::exit::Exit;
 use crate::output::{Outcome, Shown, Trouble, line};
-use crate::waiting::{Step, Until, wait_for_turn, watch_signals};
+use crate::waiting::{Step, Until, own_place, wait_for_turn, watch_signals};
 
 /// What to do when the item is taken over while the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

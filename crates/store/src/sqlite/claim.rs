@@ -13,9 +13,9 @@ use tenure_core::id::{Epoch, Life, RequestId, SessionId};
 use tenure_core::key::Key;
 use tenure_core::store::{ClaimFilter, StoreError};
 
+use super::handle::{SqliteTx, limit_or_all};
 use super::row::Cells;
 use super::session::after_prefix;
-use super::tx::{SqliteTx, limit_or_all};
 
 macro_rules! hold_columns {
     () => {

@@ -4,7 +4,7 @@ use rusqlite::params;
 use tenure_core::id::{Life, SessionId, SessionToken};
 use tenure_core::store::StoreError;
 
-use super::tx::SqliteTx;
+use super::handle::SqliteTx;
 
 pub(super) const OF: &str =
     "SELECT holder, life FROM doubts WHERE asker = ?1 ORDER BY holder, life";

@@ -11,8 +11,8 @@ use tenure_core::id::{Cursor, Epoch, SessionId};
 use tenure_core::store::StoreError;
 use tenure_core::time::Timestamp;
 
+use super::handle::{SqliteTx, limit_or_all};
 use super::row::Cells;
-use super::tx::{SqliteTx, limit_or_all};
 
 pub(super) fn append(
     tx: &SqliteTx<'_>,

@@ -7,7 +7,7 @@ use tenure_core::id::SessionId;
 use tenure_core::session::MetaKey;
 use tenure_core::store::StoreError;
 
-use super::tx::SqliteTx;
+use super::handle::SqliteTx;
 
 pub(super) const OF: &str = "SELECT key, value FROM metadata WHERE session = ?1";
 

@@ -12,6 +12,7 @@ mod connection;
 mod creation;
 mod doubt;
 mod event;
+mod handle;
 mod header;
 mod log;
 mod metadata;
@@ -37,10 +38,10 @@ use tenure_core::time::Now;
 
 use connection::Durability;
 use creation::InitLock;
+use handle::SqliteTx;
 use header::Opened;
 use log::Log;
 use migrations::{Fit, MIGRATIONS};
-use tx::SqliteTx;
 
 /// A SQLite database as a store.
 pub struct SqliteStore {
@@ -246,7 +247,7 @@ mod tests {
     fn nothing_is_written_after_sqlite_undid_the_transaction() {
         let (_dir, mut store) = in_a_file();
         store.conn.execute_batch("BEGIN").unwrap();
-        let mut tx = tx::SqliteTx::begun(&store.conn, "s", &*store.clock, None);
+        let mut tx = handle::SqliteTx::begun(&store.conn, "s", &*store.clock, None);
         store.conn.execute_batch("ROLLBACK").unwrap();
         let answer = tx.insert_session(&session(1));
         assert!(matches!(answer, Err(StoreError::Unavailable { .. })));

@@ -8,7 +8,7 @@ use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::store::{LineageEntry, StoreError};
 use tenure_core::time::Timestamp;
 
-use super::tx::SqliteTx;
+use super::handle::SqliteTx;
 
 pub(super) const OWNER: &str = "SELECT owner FROM natives WHERE agent = ?1 AND native_id = ?2";
 

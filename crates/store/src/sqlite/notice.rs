@@ -9,7 +9,7 @@ use tenure_core::notice::{Notice, NoticeKind};
 use tenure_core::store::StoreError;
 use tenure_core::time::Timestamp;
 
-use super::tx::SqliteTx;
+use super::handle::SqliteTx;
 
 pub(super) const ANY: &str =
     "SELECT 1 FROM notices WHERE recipient = ?1 AND delivered_at IS NULL LIMIT 1";

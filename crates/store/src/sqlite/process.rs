@@ -9,8 +9,8 @@ use tenure_core::process::{BootId, Process, StartTicks};
 use tenure_core::store::{ProcessPlace, StoreError};
 use tenure_core::time::Timestamp;
 
+use super::handle::SqliteTx;
 use super::row::Cells;
-use super::tx::SqliteTx;
 
 pub(super) const LIVES_AT: &str = "SELECT session, life, host_id, boot_id, boot_private, pid_ns, \
      pid, start_ticks, start_shifted FROM lives \

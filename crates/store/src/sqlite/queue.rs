@@ -10,9 +10,9 @@ use tenure_core::queue::Waiter;
 use tenure_core::store::{NewWaiter, StoreError};
 use tenure_core::time::{Deadline, Era, Timestamp};
 
+use super::handle::SqliteTx;
 use super::process;
 use super::row::Cells;
-use super::tx::SqliteTx;
 
 macro_rules! select_waiters {
     ($rest:literal) => {

@@ -13,9 +13,9 @@ use tenure_core::session::{Activity, Closed, ClosedBy, Doing, Place, Session};
 use tenure_core::store::{ProcessPlace, SessionFilter, StoreError};
 use tenure_core::time::{Deadline, Era, Timestamp};
 
+use super::handle::{SqliteTx, limit_or_all};
 use super::process;
 use super::row::Cells;
-use super::tx::{SqliteTx, limit_or_all};
 
 macro_rules! select {
     ($($rest:literal)?) => {

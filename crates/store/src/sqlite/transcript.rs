@@ -6,8 +6,8 @@ use tenure_core::store::StoreError;
 use tenure_core::time::Timestamp;
 use tenure_core::transcript::Transcript;
 
+use super::handle::SqliteTx;
 use super::row::Cells;
-use super::tx::SqliteTx;
 
 pub(super) const OF: &str = "SELECT path, session, native_id, at FROM transcripts \
      INDEXED BY transcripts_session WHERE session = ?1 AND native_id = ?2";

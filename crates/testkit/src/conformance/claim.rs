@@ -82,9 +82,6 @@ pub fn an_old_epoch_is_a_conflict(store: &mut dyn Store) {
     });
     conflict(store, |tx| tx.insert_hold(&hold("wp:1", 1, 2), Epoch(0)));
     conflict(store, |tx| tx.insert_hold(&hold("wp:1", 3, 2), Epoch(2)));
-    conflict(store, |tx| {
-        tx.insert_hold(&hold("wp:unlocked", 1, 2), Epoch(0))
-    });
     write(store, |tx| {
         tx.insert_hold(&hold("wp:1", 2, 2), Epoch(1)).unwrap();
     });

@@ -1,7 +1,7 @@
 //! What every backend must do, one case per promise of the store interface.
 //!
 //! Each case is given an empty store. A backend's tests name a function that makes one and runs a case
-//! in it; [`conformance!`](crate::conformance) turns every case into a test of its own:
+//! in it; [`crate::conformance!`](crate::conformance) turns every case into a test of its own:
 //!
 //! ```ignore
 //! fn in_a_file(case: fn(&mut dyn Store)) { … }
@@ -19,9 +19,11 @@ pub mod metadata;
 pub mod native;
 pub mod notice;
 pub mod process;
+pub mod queue;
 pub mod sample;
 pub mod session;
 pub mod transaction;
+pub mod transcript;
 
 use tenure_core::store::Store;
 
@@ -92,6 +94,12 @@ macro_rules! conformance {
             event::the_newest_are_kept_when_there_is_a_limit
             metadata::values_are_set_replaced_and_removed
             metadata::doubts_are_taken_once
+            queue::waiters_stand_in_order_of_arrival_for_all_their_keys
+            queue::a_waiter_that_leaves_is_in_no_line_and_its_ticket_is_not_used_again
+            queue::a_turn_is_noted_and_forgotten
+            transcript::a_path_is_one_sessions
+            transcript::a_conversations_new_path_takes_the_place_of_the_old
+            transcript::what_is_set_aside_is_kept_and_no_longer_used
         }
     };
     (@list ($($run:path)?) $($module:ident :: $case:ident)*) => {
@@ -126,6 +134,8 @@ mod tests {
             ("notice", include_str!("notice.rs")),
             ("event", include_str!("event.rs")),
             ("metadata", include_str!("metadata.rs")),
+            ("queue", include_str!("queue.rs")),
+            ("transcript", include_str!("transcript.rs")),
         ];
         for (module, text) in files {
             let written = text.lines().filter_map(|line| {
