@@ -6,8 +6,8 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::{Style, Trouble};
-use crate::verbs::{self, Verb};
+use crate::output::{Shown, Style, Trouble, line};
+use crate::verbs::{self, Internal, Verb};
 
 /// Shows which coding agents are really alive and what each is working on, and keeps two off the same thing
 #[derive(Debug, Parser)]
@@ -55,10 +55,15 @@ pub struct Cli {
 
 /// Parses, runs one verb, shows its answer.
 pub fn run(arguments: Vec<OsString>) -> Exit {
-    let wants_json = arguments
-        .iter()
-        .take_while(|arg| *arg != "--")
-        .any(|arg| arg == "--json");
+    let is_internal = arguments
+        .get(1)
+        .and_then(|word| word.to_str())
+        .is_some_and(|word| word.starts_with("__"));
+    if is_internal {
+        return run_internal(arguments);
+    }
+    let before_command = arguments.iter().take_while(|arg| *arg != "--");
+    let wants_json = before_command.clone().any(|arg| arg == "--json");
     let parsed = Cli::command()
         .try_get_matches_from(arguments)
         .and_then(|matches| Cli::from_arg_matches(&matches));
@@ -82,31 +87,67 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
     }
 }
 
+fn run_internal(arguments: Vec<OsString>) -> Exit {
+    let style = Style {
+        json: false,
+        quiet: true,
+    };
+    match Internal::try_parse_from(arguments) {
+        Ok(verb) => match verbs::run_internal(&verb) {
+            Ok(shown) => style.show(&shown),
+            Err(trouble) => style.show_trouble(&trouble),
+        },
+        Err(error) => show_parse_error(&error, false),
+    }
+}
+
 /// Help and version are answers; everything else is an error of usage.
 fn show_parse_error(error: &clap::Error, json: bool) -> Exit {
     use clap::error::ErrorKind;
-    let is_answer = matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-    );
-    if is_answer || !json {
+    let style = Style { json, quiet: false };
+    let text = error.to_string();
+    let name = match error.kind() {
+        ErrorKind::DisplayHelp => Some("help"),
+        ErrorKind::DisplayVersion => Some("version"),
+        _ => None,
+    };
+    if let Some(name) = name {
+        if json {
+            return style.show(&Shown::new(name, &text.trim_end(), ""));
+        }
         if error.print().is_err() {
             // Nobody is left to tell.
         }
-        return if is_answer { Exit::DONE } else { Exit::USAGE };
+        return Exit::DONE;
     }
-    let text = error.to_string();
-    let message = text
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !json {
+        line(&mut std::io::stderr(), text.trim_end());
+        return Exit::USAGE;
+    }
+    style.show_trouble(&usage_trouble(&text))
+}
+
+/// What clap says, in our words' form: what is wrong, and the command that helps.
+fn usage_trouble(text: &str) -> Trouble {
+    let told = text.trim_start_matches("error: ");
+    let end = told
+        .find("\n\nUsage:")
+        .or_else(|| told.find("\n\nFor more information"));
+    let message = told[..end.unwrap_or(told.len())].trim_end();
+    let usage = told
         .lines()
-        .next()
-        .unwrap_or_default()
-        .trim_start_matches("error: ")
-        .to_owned();
-    let trouble = Trouble::new(
-        Exit::USAGE,
-        "usage",
-        message,
-        "tenure help VERB shows how it is used",
-    );
-    Style { json, quiet: false }.show_trouble(&trouble)
+        .find_map(|line| line.strip_prefix("Usage: tenure "));
+    let verb = usage
+        .and_then(|usage| usage.split_whitespace().next())
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
+    let hint = match verb {
+        Some(verb) => format!("tenure help {verb} shows how it is used"),
+        None => "tenure help --all lists every verb".to_owned(),
+    };
+    let one_line: Vec<&str> = message
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    Trouble::new(Exit::USAGE, "usage", one_line.join(" "), hint)
 }

@@ -134,10 +134,19 @@ impl From<Error> for Trouble {
 
 impl From<Failure> for Trouble {
     fn from(failure: Failure) -> Self {
-        Self {
+        let mut trouble = Self {
             notices: failure.notices,
             ..failure.error.into()
+        };
+        if let Some(store) = failure.store {
+            trouble.data.insert("store".into(), json!(store));
+            if trouble.exit == Exit::NOT_FOUND && trouble.kind != "nobody" {
+                trouble
+                    .hints
+                    .push(format!("the store that was asked is {store}"));
+            }
         }
+        trouble
     }
 }
 
@@ -255,13 +264,14 @@ impl Style {
     }
 }
 
-fn notices_json(notices: &[Notice]) -> Value {
+/// Notices as the JSON shows them.
+pub fn notices_json(notices: &[Notice]) -> Value {
     let views: Vec<NoticeView> = notices.iter().map(NoticeView::from).collect();
     json!(views)
 }
 
 /// Tells people what they must be told.
-fn tell(notices: &[Notice]) {
+pub fn tell(notices: &[Notice]) {
     for notice in notices {
         line(
             &mut std::io::stderr(),

@@ -61,10 +61,11 @@ fn whereabouts(session: &SessionView) -> String {
 /// What a session holds and waits for.
 fn holds(session: &SessionView, verbose: bool) -> String {
     let held = held(session, verbose);
-    match session.waits_for.first() {
+    let waits = session.waits_for.as_deref().unwrap_or_default();
+    match waits.first() {
         None => held,
         Some(wait) => {
-            let more = match session.waits_for.len() {
+            let more = match waits.len() {
                 1 => String::new(),
                 n => format!(" and {} more", n - 1),
             };
@@ -77,6 +78,7 @@ fn held(session: &SessionView, verbose: bool) -> String {
     let keys: Vec<&str> = session
         .claims
         .iter()
+        .flatten()
         .map(|held| held.key.as_str())
         .collect();
     match keys.len() {
@@ -109,9 +111,9 @@ pub fn session(who: &Whoami, evidence: bool) -> String {
     if let Some(native_id) = &session.native_id {
         row("conversation", native_id);
     }
-    if session.native_ids.len() > 1 {
-        let all: Vec<String> = session
-            .native_ids
+    let lineage = session.native_ids.as_deref().unwrap_or_default();
+    if lineage.len() > 1 {
+        let all: Vec<String> = lineage
             .iter()
             .map(|entry| match entry.owned {
                 true => entry.native_id.clone(),
@@ -134,7 +136,7 @@ pub fn session(who: &Whoami, evidence: bool) -> String {
     }
     row("started", &ago(session.started_at, now));
     row("last seen", &ago(session.last_seen_at, now));
-    for held in &session.claims {
+    for held in session.claims.iter().flatten() {
         row("holds", &format!("{} (epoch {})", held.key, held.epoch));
     }
     for (key, value) in &who.metadata {

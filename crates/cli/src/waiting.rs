@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tenure_core::error::Error;
 use tenure_core::id::Ticket;
 use tenure_core::process::Process;
-use tenure_core::service::{Failure, Service, Wait, Waiting};
+use tenure_core::service::{Answer, Failure, Service, Wait, Waiting};
 use tenure_core::world::World;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::watch::{Watch, Woken};
@@ -40,13 +40,43 @@ pub enum Step<T> {
 }
 
 /// Waits until `look` is done, for at most `patience`.
+///
+/// What the caller is told on the way is told with the outcome, whatever that is.
 pub fn wait_for_turn<T>(
     opened: &mut Opened,
+    watch: &mut Watch,
     patience: Duration,
-    mut look: impl FnMut(&mut Service<'_>, Option<Ticket>) -> Result<Step<T>, Failure>,
+    mut look: impl FnMut(&mut Service<'_>, Option<Ticket>) -> Result<Answer<Step<T>>, Failure>,
+) -> Result<Answer<T>, Trouble> {
+    let mut told = Vec::new();
+    let outcome = wait(opened, watch, patience, &mut |service, ticket| {
+        let answer = look(service, ticket)?;
+        told.extend(answer.notices);
+        Ok(answer.value)
+    });
+    match outcome {
+        Ok(value) => Ok(Answer {
+            value,
+            notices: told,
+        }),
+        Err(mut trouble) => {
+            told.append(&mut trouble.notices);
+            trouble.notices = told;
+            Err(trouble)
+        }
+    }
+}
+
+/// One look at what is waited for.
+type Look<'a, T> = dyn FnMut(&mut Service<'_>, Option<Ticket>) -> Result<Step<T>, Failure> + 'a;
+
+fn wait<T>(
+    opened: &mut Opened,
+    watch: &mut Watch,
+    patience: Duration,
+    look: &mut Look<'_, T>,
 ) -> Result<T, Trouble> {
     let began = Instant::now();
-    let mut watch = watch_signals(opened)?;
     let mut ticket = None;
     loop {
         let seen = opened.service().changes()?;
@@ -64,7 +94,7 @@ pub fn wait_for_turn<T>(
         }
         let limit = wait.at_most.unwrap_or(AT_LEAST_EVERY).min(left);
         let mut until = Until {
-            watch: &mut watch,
+            watch: &mut *watch,
             processes: &wait.watch,
             seen,
             limit,

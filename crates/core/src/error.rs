@@ -11,7 +11,7 @@ use crate::liveness::Doubt;
 use crate::process::Survivor;
 use crate::store::StoreError;
 use crate::time::Span;
-use crate::view::{ClaimView, SessionView};
+use crate::view::ClaimView;
 
 /// Classes of failure; a surface has one code for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,6 +78,8 @@ pub enum Error {
     Nobody {
         /// Why not.
         why: NobodyWhy,
+        /// The store that was asked.
+        store: String,
     },
     /// No session has this name.
     #[error("no session is called {name:?}")]
@@ -316,13 +318,17 @@ impl Error {
     /// What to do about it: each names a command that exists, or a plain step.
     pub fn hints(&self) -> Vec<String> {
         match self {
-            Error::Malformed(_) => vec![],
+            Error::Malformed(error) => vec![malformed_hint(error.what).into()],
             Error::Usage { hint, .. }
             | Error::NotFound { hint, .. }
             | Error::Invalid { hint, .. } => {
                 vec![hint.clone()]
             }
-            Error::Nobody { why } => nobody_hints(why),
+            Error::Nobody { why, store } => {
+                let mut hints = nobody_hints(why);
+                hints.push(format!("the store that was asked is {store}"));
+                hints
+            }
             Error::NoSuchSession { .. } => vec!["tenure ps -a shows every session".into()],
             Error::Ambiguous { .. } => vec!["name one of them with --session".into()],
             Error::Superseded { .. } => {
@@ -350,20 +356,31 @@ impl Error {
             }
             Error::NoneFree { first, .. } | Error::TimedOut { why: first, .. } => first.hints(),
             Error::Held { key, .. } | Error::Suspect { key, .. } => vec![
-                format!("tenure why {key} explains it"),
-                format!("tenure takeover {key} --reason \"why\" takes it all the same, on record"),
+                format!("tenure why {} explains it", key.quoted()),
+                format!(
+                    "tenure takeover {} --reason \"why\" takes it all the same, on record",
+                    key.quoted()
+                ),
             ],
             Error::Done { key, .. } => {
-                vec![format!("tenure claim {key} --reopen takes it up again")]
+                vec![format!(
+                    "tenure claim {} --reopen takes it up again",
+                    key.quoted()
+                )]
             }
-            Error::AlreadyHeld { key, .. } => vec![format!("tenure release {key} gives it back")],
-            Error::Free { key } => vec![format!("tenure claim {key} takes it")],
+            Error::AlreadyHeld { key, .. } => {
+                vec![format!("tenure release {} gives it back", key.quoted())]
+            }
+            Error::Free { key } => vec![format!("tenure claim {} takes it", key.quoted())],
             Error::Lost { key, .. } => vec![
                 "stop working on it: what this session writes now would collide".into(),
-                format!("tenure log {key} shows what happened"),
+                format!("tenure log {} shows what happened", key.quoted()),
             ],
             Error::NoSuchEpoch { key, .. } => {
-                vec![format!("tenure why {key} shows the present epoch")]
+                vec![format!(
+                    "tenure why {} shows the present epoch",
+                    key.quoted()
+                )]
             }
             Error::Store(error) => store_hints(error),
         }
@@ -380,6 +397,16 @@ impl Error {
             Error::NoneFree { first, .. } | Error::TimedOut { why: first, .. } => first.claim(),
             _ => None,
         }
+    }
+}
+
+fn malformed_hint(what: &str) -> &'static str {
+    match what {
+        "key" => "a key is SCHEME:NAME, such as issue:acme/web#42, #42 or path:src/**",
+        "duration" => "a duration is such as 500ms, 90s, 5m, 1h30m or 2d",
+        "agent name" => "an agent's name is such as claude or my-agent",
+        "native id" => "give the id that the agent itself uses for the conversation",
+        _ => "tenure help VERB shows how it is used",
     }
 }
 
@@ -418,7 +445,8 @@ fn cannot_tell_hints(handle: &str, key: Option<&Key>) -> Vec<String> {
     let mut hints = vec![format!("tenure show {handle} says what is known")];
     if let Some(key) = key {
         hints.push(format!(
-            "run the claim outside the sandbox, or: tenure takeover {key} --reason \"why\""
+            "run the claim outside the sandbox, or: tenure takeover {} --reason \"why\"",
+            key.quoted()
         ));
     }
     hints
@@ -448,14 +476,17 @@ fn pids(survivors: &[Survivor]) -> String {
 }
 
 fn holder_phrase(claim: &ClaimView) -> String {
-    match &claim.holder {
-        Some(holder) => session_phrase(holder),
-        None => "another session".into(),
+    let Some(holder) = &claim.holder else {
+        return "another session".into();
+    };
+    let mut phrase = format!("{} ({} in {})", holder.handle, holder.state, holder.dir);
+    if let Some(age) = claim.age {
+        phrase.push_str(&format!(" for {}", Span(age)));
     }
-}
-
-fn session_phrase(session: &SessionView) -> String {
-    format!("{} ({} in {})", session.handle, session.state, session.dir)
+    if let Some(note) = &claim.note {
+        phrase.push_str(&format!(": {note}"));
+    }
+    phrase
 }
 
 fn lost_phrase(claim: &ClaimView) -> String {

@@ -131,6 +131,15 @@ impl Key {
         &self.0
     }
 
+    /// The key as it can be typed at a shell.
+    pub fn quoted(&self) -> String {
+        let safe = |c: char| c.is_alphanumeric() || ":/#.,_-+@%=".contains(c);
+        if self.0.chars().all(safe) {
+            return self.0.clone();
+        }
+        format!("'{}'", self.0.replace('\'', "'\\''"))
+    }
+
     /// The part before the colon.
     pub fn scheme(&self) -> &str {
         self.0.split_once(':').map_or("", |(scheme, _)| scheme)

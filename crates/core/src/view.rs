@@ -26,8 +26,9 @@ pub struct SessionView {
     pub agent: String,
     /// The conversation that it is in now.
     pub native_id: Option<String>,
-    /// Every conversation that it had, the oldest first.
-    pub native_ids: Vec<NativeView>,
+    /// Every conversation that it had, the oldest first; not in the holder of a claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native_ids: Option<Vec<NativeView>>,
     /// `live`, `stalled`, `ended`, `dead` or `unknown`.
     pub state: &'static str,
     /// What that state rests on.
@@ -61,10 +62,12 @@ pub struct SessionView {
     pub ended_at: Option<Timestamp>,
     /// Why it ended.
     pub end_reason: Option<String>,
-    /// What it holds.
-    pub claims: Vec<HeldView>,
-    /// What it waits for.
-    pub waits_for: Vec<WaitView>,
+    /// What it holds; not in the holder of a claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claims: Option<Vec<HeldView>>,
+    /// What it waits for; not in the holder of a claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<Vec<WaitView>>,
 }
 
 /// A key that a session waits for, or a session that waits for a key.
@@ -147,6 +150,9 @@ pub struct ClaimView {
     /// In a guard's yes: the ancestor that holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
+    /// For how long it is held, for sentences.
+    #[serde(skip)]
+    pub age: Option<std::time::Duration>,
 }
 
 /// Something that the caller is told, once.
@@ -266,11 +272,21 @@ impl SessionView {
         waits_for: Vec<WaitView>,
     ) -> Self {
         Self {
+            native_ids: Some(lineage.iter().map(NativeView::from).collect()),
+            claims: Some(claims),
+            waits_for: Some(waits_for),
+            ..Self::brief(session, seen)
+        }
+    }
+
+    /// Makes the view of a session as the holder of a claim.
+    pub fn brief(session: &Session, seen: &Seen<'_>) -> Self {
+        Self {
             id: session.id.to_string(),
             handle: session.handle.to_string(),
             agent: session.agent.to_string(),
             native_id: session.native_id.as_ref().map(ToString::to_string),
-            native_ids: lineage.iter().map(NativeView::from).collect(),
+            native_ids: None,
             state: seen.state.as_str(),
             why: state_reason(session, seen),
             activity: session.activity.map(|a| a.doing.as_str()),
@@ -287,8 +303,8 @@ impl SessionView {
             lease_until: lease_end(session, seen.now),
             ended_at: session.closed.as_ref().map(|closed| closed.at),
             end_reason: session.closed.as_ref().map(|closed| closed.why.clone()),
-            claims,
-            waits_for,
+            claims: None,
+            waits_for: None,
         }
     }
 }
@@ -381,6 +397,7 @@ impl ClaimView {
             already_held: None,
             taken_from: None,
             via: None,
+            age: None,
         }
     }
 }

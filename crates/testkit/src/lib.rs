@@ -26,6 +26,7 @@ mod place;
 mod poll;
 mod program;
 pub mod protocol;
+pub mod seed;
 mod shell;
 mod space;
 mod terminal;

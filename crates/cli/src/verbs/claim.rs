@@ -2,7 +2,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use tenure_core::id::RequestId;
-use tenure_core::service::{ClaimRequest, Pick, Turn};
+use tenure_core::service::{Answer, ClaimRequest, Pick, Turn};
 use tenure_core::time::Span;
 
 use super::command;
@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::exit::Exit;
 use crate::output::{Outcome, Shown, Trouble};
 use crate::render;
-use crate::waiting::{Step, own_place, wait_for_turn};
+use crate::waiting::{Step, own_place, wait_for_turn, watch_signals};
 
 /// Take an item: refused while a living session has it, granted at once when its holder is dead
 ///
@@ -38,7 +38,7 @@ pub struct Args {
     all: bool,
 
     /// Wait in line for at most this long
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     wait: Option<Span>,
 
     /// What it is taken for; others see it
@@ -110,17 +110,24 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         return Ok(shown(args, &answer.value).told(&answer));
     }
     let mut waiting = own_place(&opened)?;
-    let answer = wait_for_turn(&mut opened, patience(args), |service, ticket| {
-        waiting.ticket = ticket;
-        let answer = service.claim_turn(&naming, &request, &waiting)?;
-        Ok(match answer.value {
-            Turn::Granted(grants) => Step::Done((grants, answer.notices)),
-            Turn::Wait(wait) => Step::Wait(wait),
-        })
-    })?;
-    let mut shown = shown(args, &answer.0);
-    shown.notices = answer.1;
-    Ok(shown)
+    let mut watch = watch_signals(&opened)?;
+    let answer = wait_for_turn(
+        &mut opened,
+        &mut watch,
+        patience(args),
+        |service, ticket| {
+            waiting.ticket = ticket;
+            let answer = service.claim_turn(&naming, &request, &waiting)?;
+            Ok(Answer {
+                value: match answer.value {
+                    Turn::Granted(grants) => Step::Done(grants),
+                    Turn::Wait(wait) => Step::Wait(wait),
+                },
+                notices: answer.notices,
+            })
+        },
+    )?;
+    Ok(shown(args, &answer.value).told(&answer))
 }
 
 fn patience(args: &Args) -> Duration {

@@ -15,17 +15,19 @@ use serde_json::json;
 use tenure_core::agent;
 use tenure_core::id::{AgentName, Epoch, SessionToken};
 use tenure_core::key::Key;
+use tenure_core::notice::Notice;
 use tenure_core::process::{Looks, Process};
-use tenure_core::service::{ChildRequest, ChildTurn, ClaimRequest, Waiting};
+use tenure_core::service::{Answer, ChildRequest, ChildTurn, ClaimRequest, Waiting};
 use tenure_core::world::World;
 use tenure_host::caller::SESSION_VARIABLE;
 use tenure_host::gate::{self, Gate};
 use tenure_host::process;
+use tenure_host::watch::Watch;
 
 use crate::app::{App, Opened, current_dir, place};
 use crate::child::{self, OWN_FAILURE, own_trouble};
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown, Trouble, line};
+use crate::output::{Outcome, Shown, Trouble, line, notices_json, tell};
 use crate::waiting::{Step, Until, own_place, wait_for_turn, watch_signals};
 
 /// What to do when the item is taken over while the command runs.
@@ -72,8 +74,9 @@ pub struct ExecArgs {
 pub fn run(options: &Options<'_>, request: Result<ClaimRequest, Trouble>, app: &App) -> Outcome {
     match request.and_then(|request| hold_and_run(options, request, app)) {
         Ok(ended) => {
-            if app.style.json {
-                line(&mut std::io::stderr(), &ended.report().to_string());
+            match app.style.json {
+                true => line(&mut std::io::stderr(), &ended.report().to_string()),
+                false => tell(&ended.notices),
             }
             Ok(Shown::silent(ended.exit()))
         }
@@ -87,6 +90,7 @@ struct Ended {
     held: Vec<(Key, Epoch)>,
     session: Option<String>,
     lost: bool,
+    notices: Vec<Notice>,
 }
 
 impl Ended {
@@ -100,13 +104,14 @@ impl Ended {
             .iter()
             .map(|(key, epoch)| json!({"key": key, "epoch": epoch}))
             .collect();
-        json!({"v": 1, "command": {"exit": self.exit().0, "session": self.session, "claims": claims, "lost": self.lost}, "notices": []})
+        json!({"v": 1, "command": {"exit": self.exit().0, "session": self.session, "claims": claims, "lost": self.lost}, "notices": notices_json(&self.notices)})
     }
 }
 
 fn hold_and_run(options: &Options<'_>, request: ClaimRequest, app: &App) -> Result<Ended, Trouble> {
     let mut opened = app.open()?;
-    let mut runner = Runner::start(options.command)?;
+    let mut watch = watch_signals(&opened)?;
+    let runner = Runner::start(options.command)?;
     let chain = runner.chain(&opened)?;
     let own = chain.first().map(|own| own.process.clone());
     let child = ChildRequest {
@@ -116,49 +121,60 @@ fn hold_and_run(options: &Options<'_>, request: ClaimRequest, app: &App) -> Resu
         title: options.command.join(" "),
         place: place(&current_dir()?)?,
     };
+    let turn = turn_of(options, &child, &mut opened, &mut watch, app)?;
+    let mut supervised = Supervised {
+        runner,
+        own,
+        token: None,
+        held: Vec::new(),
+        handle: None,
+    };
+    let mut word = String::new();
+    if let ChildTurn::Granted {
+        session,
+        token,
+        grants,
+    } = turn.value
+    {
+        for grant in &grants {
+            supervised
+                .held
+                .push((Key::parse(&grant.key)?, Epoch(grant.epoch)));
+        }
+        word = token.to_string();
+        supervised.token = Some(token);
+        supervised.handle = Some(session.handle);
+    }
+    supervised.runner.let_go(&word)?;
+    let mut ended = supervised.see_through(&mut opened, &mut watch, options.on_lost)?;
+    ended.notices = turn.notices;
+    Ok(ended)
+}
+
+/// Waits until the command may run.
+fn turn_of(
+    options: &Options<'_>,
+    child: &ChildRequest,
+    opened: &mut Opened,
+    watch: &mut Watch,
+    app: &App,
+) -> Result<Answer<ChildTurn>, Trouble> {
     let naming = app.naming(options.reason);
-    let mut waiting: Waiting = own_place(&opened)?;
-    let turn = wait_for_turn(&mut opened, options.patience, |service, ticket| {
+    if options.patience.is_zero() {
+        return Ok(opened.service().claim_for_child(&naming, child, None)?);
+    }
+    let mut waiting: Waiting = own_place(opened)?;
+    wait_for_turn(opened, watch, options.patience, |service, ticket| {
         waiting.ticket = ticket;
-        Ok(
-            match service.claim_for_child(&naming, &child, &waiting)?.value {
+        let answer = service.claim_for_child(&naming, child, Some(&waiting))?;
+        Ok(Answer {
+            value: match answer.value {
                 ChildTurn::Wait(wait) => Step::Wait(wait),
                 done => Step::Done(done),
             },
-        )
-    })?;
-    match turn {
-        ChildTurn::Granted {
-            session,
-            token,
-            grants,
-        } => {
-            let held = grants
-                .iter()
-                .zip(&child.claim.keys)
-                .map(|(grant, _)| Key::parse(&grant.key).map(|key| (key, Epoch(grant.epoch))))
-                .collect::<Result<Vec<_>, _>>()?;
-            runner.let_go(&token.to_string())?;
-            let mut supervised = Supervised {
-                runner,
-                own,
-                token,
-                held,
-                handle: session.handle.clone(),
-            };
-            supervised.see_through(&mut opened, options.on_lost)
-        }
-        ChildTurn::Covered { .. } | ChildTurn::Wait(_) => {
-            runner.let_go("")?;
-            let status = runner.wait()?;
-            Ok(Ended {
-                status,
-                held: Vec::new(),
-                session: None,
-                lost: false,
-            })
-        }
-    }
+            notices: answer.notices,
+        })
+    })
 }
 
 /// A name for the command's session.
@@ -216,12 +232,6 @@ impl Runner {
         }
     }
 
-    fn wait(&mut self) -> Result<ExitStatus, Trouble> {
-        self.child
-            .wait()
-            .map_err(|error| own_trouble(format!("cannot wait for the command: {error}")))
-    }
-
     fn signal(&self, signal: i32) {
         child::send(&self.child, signal);
     }
@@ -240,15 +250,19 @@ impl Drop for Runner {
 struct Supervised {
     runner: Runner,
     own: Option<Process>,
-    token: SessionToken,
+    token: Option<SessionToken>,
     held: Vec<(Key, Epoch)>,
-    handle: String,
+    handle: Option<String>,
 }
 
 impl Supervised {
     /// Waits for the command's end, passes signals on, and notices when the claim is lost.
-    fn see_through(&mut self, opened: &mut Opened, on_lost: OnLost) -> Result<Ended, Trouble> {
-        let mut watch = watch_signals(opened)?;
+    fn see_through(
+        &mut self,
+        opened: &mut Opened,
+        watch: &mut Watch,
+        on_lost: OnLost,
+    ) -> Result<Ended, Trouble> {
         let watched: Vec<Process> = self.own.clone().into_iter().collect();
         let mut lost = false;
         let mut deadline: Option<std::time::Instant> = None;
@@ -269,7 +283,7 @@ impl Supervised {
                 deadline = None;
             }
             let mut until = Until {
-                watch: &mut watch,
+                watch: &mut *watch,
                 processes: &watched,
                 seen,
                 limit: if deadline.is_some() {
@@ -289,26 +303,34 @@ impl Supervised {
                 signal.unwrap_or_default()
             ),
         };
-        // The claim is free with the process; a store that does not answer now changes nothing about that.
-        let ended = opened.service().end_child(self.token, &why);
-        if let Err(failure) = ended {
-            let text = format!(
-                "warning: the end of {} was not recorded: {}",
-                self.handle, failure.error
-            );
-            line(&mut std::io::stderr(), &text);
-        }
+        self.record_end(opened, &why);
         Ok(Ended {
             status,
             held: self.held.clone(),
-            session: Some(self.handle.clone()),
+            session: self.handle.clone(),
             lost,
+            notices: Vec::new(),
         })
     }
 
+    /// The claim is free with the process; a store that does not answer now changes nothing about that.
+    fn record_end(&self, opened: &mut Opened, why: &str) {
+        let Some(token) = self.token else { return };
+        if let Err(failure) = opened.service().end_child(token, why) {
+            let text = format!(
+                "warning: the end of {token} was not recorded: {}",
+                failure.error
+            );
+            line(&mut std::io::stderr(), &text);
+        }
+    }
+
     fn has_lost(&self, opened: &mut Opened) -> bool {
+        let Some(token) = self.token else {
+            return false;
+        };
         self.held.iter().any(|(key, epoch)| {
-            let holds = opened.service().still_holds(self.token.id, key, *epoch);
+            let holds = opened.service().still_holds(token.id, key, *epoch);
             // A store that does not answer proves no loss.
             holds.is_ok_and(|answer| !answer.value)
         })

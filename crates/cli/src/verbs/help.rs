@@ -35,9 +35,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         }
         Some("exit-codes") => Ok(exit_codes()),
         Some(verb) => {
-            let found = root
-                .find_subcommand_mut(verb)
-                .filter(|c| !c.get_name().starts_with("__"));
+            let found = root.find_subcommand_mut(verb);
             let Some(command) = found else {
                 let message = format!("there is no verb {verb:?}");
                 return Err(Trouble::new(

@@ -45,7 +45,7 @@ pub struct Args {
     path: Option<PathBuf>,
 
     /// Wait for at most this long, or forever
-    #[arg(long, value_name = "TIME|forever")]
+    #[arg(long, value_name = "TIME|forever", allow_hyphen_values = true)]
     wait: Option<String>,
 
     /// Share it with others that share it

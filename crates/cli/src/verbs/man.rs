@@ -75,10 +75,7 @@ fn write_all(dir: &std::path::Path, root: &Command) -> Outcome {
     };
     fs_err::create_dir_all(dir).map_err(failed)?;
     let mut written = Vec::new();
-    let verbs = root
-        .get_subcommands()
-        .filter(|command| !command.get_name().starts_with("__"));
-    let pages = verbs.map(|command| {
+    let pages = root.get_subcommands().map(|command| {
         command
             .clone()
             .name(format!("tenure-{}", command.get_name()))

@@ -90,10 +90,24 @@ pub enum Verb {
     Demo(demo::Args),
     #[command(hide = true)]
     Help(help::Args),
-    #[command(name = "__demo-worker", hide = true)]
+}
+
+/// What tenure starts itself as; not for people, and no part of the command line that they see.
+#[derive(Debug, clap::Parser)]
+#[command(name = "tenure")]
+pub enum Internal {
+    #[command(name = "__demo-worker")]
     DemoWorker(demo::WorkerArgs),
-    #[command(name = "__exec", hide = true)]
+    #[command(name = "__exec")]
     Exec(command::ExecArgs),
+}
+
+/// Runs what tenure started itself as.
+pub fn run_internal(verb: &Internal) -> Outcome {
+    match verb {
+        Internal::DemoWorker(args) => demo::run_worker(args),
+        Internal::Exec(args) => command::exec(args),
+    }
 }
 
 /// Runs a verb.
@@ -128,7 +142,5 @@ pub fn run(verb: &Verb, app: &App) -> Outcome {
         Verb::Man(args) => man::run(args, app),
         Verb::Demo(args) => demo::run(args, app),
         Verb::Help(args) => help::run(args, app),
-        Verb::DemoWorker(args) => demo::run_worker(args),
-        Verb::Exec(args) => command::exec(args),
     }
 }

@@ -30,7 +30,7 @@ pub struct Args {
     native_id: Option<String>,
 
     /// The process that is the worker
-    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=4_194_304), allow_hyphen_values = true)]
     pid: Option<u32>,
 
     /// No process can be named: live by the lease alone

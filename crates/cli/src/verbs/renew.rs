@@ -15,7 +15,7 @@ Examples:
   tenure renew --for 2h --reason 'long build'")]
 pub struct Args {
     /// For how long the session will be silent, at most 4h
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true)]
     length: Option<Span>,
 
     /// Why, on record

@@ -51,7 +51,12 @@ enum Act {
         durable: bool,
 
         /// Wait at most this long for the lock
-        #[arg(long, value_name = "TIME", default_value = "10s")]
+        #[arg(
+            long,
+            value_name = "TIME",
+            default_value = "10s",
+            allow_hyphen_values = true
+        )]
         wait: Span,
 
         /// Why, on record; needed for a session that is not one's own

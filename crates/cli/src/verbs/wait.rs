@@ -26,7 +26,7 @@ pub struct Args {
     what: What,
 
     /// Wait at most this long
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     timeout: Option<Span>,
 }
 

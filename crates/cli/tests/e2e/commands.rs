@@ -14,7 +14,7 @@ use crate::waiting::{ends, holder, in_line, refused, waits, why};
 /// A file whose removal ends the commands of [`while_there`]; the environment's end removes it too.
 fn flag(env: &Env) -> PathBuf {
     let path = env.dir().join("flag");
-    std::fs::write(&path, "").unwrap();
+    std::fs::write(&path, "").expect("the environment's directory is writable");
     path
 }
 
@@ -201,7 +201,7 @@ fn a_daemon_that_the_command_leaves_behind_does_not_keep_the_item() {
 /// The pid of a process's one child.
 fn child_of(parent: u32) -> u32 {
     poll(SOON, "it has a child", || {
-        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
             .find(|pid| Stat::read(*pid).is_some_and(|stat| stat.parent == parent))
     })

@@ -149,6 +149,9 @@ pub fn one_object(output: &Output) -> Value {
 #[test]
 fn help_shows_the_everyday_verbs_and_all_of_them() {
     let env = env();
+    let mut trimmed = insta::Settings::clone_current();
+    trimmed.add_filter(r"(?m) +$", "");
+    let _bound = trimmed.bind_to_scope();
     assert_snapshot!(env.tenure(&["help"]), @r"
     exit code: 0
     --- stdout
@@ -167,6 +170,8 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       why       Explain why an item is held or free, and which command would change that
       takeover  Take an item from whoever holds it, with a reason, on record
       log       Show what happened: every change with who, by what means, on what evidence
+      lock      Run a command while holding a lock: one at a time among all users of this state
+                directory
       demo      Play the story of tenure with real processes in a scratch directory
 
     Options:
@@ -198,6 +203,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       whoami       Show which session this is, and what decided that
       show         Show everything about one session
       alive        Tell whether a session lives: exit 0 yes, 1 no, 9 nobody can tell
+      wait         Wait until a session ends, or is idle
       log          Show what happened: every change with who, by what means, on what evidence
 
     Work on an item:
@@ -209,6 +215,11 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       takeover     Take an item from whoever holds it, with a reason, on record
       claims       List items and who holds them
       why          Explain why an item is held or free, and which command would change that
+
+    Lock and write:
+      lock         Run a command while holding a lock: one at a time among all users of this state directory
+      locks        Show every lock: held or free, by whom, since when, how many wait
+      transcript   Show, check or append to a session's transcript
 
     Be a session:
       register     Make a process a session, or find the session that it is
@@ -232,30 +243,85 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
     --- stdout
     Take an item: refused while a living session has it, granted at once when its holder is dead
 
-    Usage: tenure claim [OPTIONS] <KEY>
+    With a command: it runs as a session of its own that holds the item exactly while it lives.
+
+    Usage: tenure claim [OPTIONS] [KEY]... [-- <CMD>...]
 
     Arguments:
-      <KEY>  The item, such as issue:acme/web#42, #42 or wp:041/WP03
+      [KEY]...
+              The item, such as issue:acme/web#42, #42, wp:041/WP03 or path:src/db/**
+
+      [CMD]...
+              The command to run while holding the item
 
     Options:
-          --note <TEXT>      What it is taken for; others see it
-          --once             Refuse what this session already holds: two subagents of one session are
-                             one holder
-          --reopen           Take up a finished item again
-          --request-id <ID>  Your own name for this request: a retry gets the same answer
-          --reason <TEXT>    Why, on record; needed with --session for one that is not one's own
-      -h, --help             Print help
+          --any
+              Take the first of several items that is free; - reads them from stdin, one a line
+
+          --all
+              Take all of several items, or none
+
+          --wait <TIME>
+              Wait in line for at most this long
+
+          --note <TEXT>
+              What it is taken for; others see it
+
+          --once
+              Refuse what this session already holds: two subagents of one session are one holder
+
+          --reopen
+              Take up a finished item again
+
+          --require-quiet
+              Refuse while processes of a dead holder still run (the default with --any)
+
+          --allow-survivors
+              With --any: take an item although processes of its dead holder still run
+
+          --request-id <ID>
+              Your own name for this request: a retry gets the same answer
+
+          --reason <TEXT>
+              Why, on record; needed with --session for one that is not one's own
+
+          --on-lost <WHAT>
+              With a command: what to do when the item is taken over meanwhile
+
+              Possible values:
+              - term: End the command
+              - warn: Say so and let it run
+
+              [default: term]
+
+          --conflict-exit <N>
+              With a command: the exit code when the item is held or the wait times out
+
+              [default: 125]
+
+      -h, --help
+              Print help (see a summary with '-h')
 
     Everywhere:
-          --json               Print exactly one JSON object on stdout
-          --session <SESSION>  Act for this session: its handle, its id, or any unique part of either
-      -q, --quiet              Print nothing on success
-      -v, --verbose            Say more: what decided, and on what evidence
+          --json
+              Print exactly one JSON object on stdout
+
+          --session <SESSION>
+              Act for this session: its handle, its id, or any unique part of either
+
+      -q, --quiet
+              Print nothing on success
+
+      -v, --verbose
+              Say more: what decided, and on what evidence
 
     Examples:
       tenure claim issue:acme/web#42
       tenure claim '#42' --note 'fix login'          completed from the git remote
-      tenure claim wp:041/WP03 --once                refused if this session has it already
+      tenure claim '#42' --wait 5m                   wait in line for it
+      tenure claim --any '#41' '#42' '#43'           the first that is free
+      tenure claim --all path:src/** path:docs/**    all of them or none
+      tenure claim wp:041/WP03 -- make deploy        held while the command runs
     --- stderr
     ");
     assert_snapshot!(env.tenure(&["help", "exit-codes"]), @r"

@@ -334,12 +334,19 @@ fn a_state_directory_that_cannot_be_trusted_is_refused_and_left_alone() {
     make("group", 0o770);
     make("world", 0o707);
     make("theirs", 0o700);
-    let mut places = vec!["file", "link", "dangling", "group", "world", "file/below"];
+    let mut places = vec![
+        ("file", "not a directory"),
+        ("file/below", "ot a directory"),
+        ("link", "symbolic link"),
+        ("dangling", "symbolic link"),
+        ("group", "0770"),
+        ("world", "0707"),
+    ];
     if as_root() {
         chown(at("theirs"), Some(NOBODY), Some(NOBODY)).unwrap();
-        places.push("theirs");
+        places.push(("theirs", "65534"));
     }
-    for place in places {
+    for (place, why) in places {
         let home = at(place);
         let home = [("TENURE_HOME", Some(shown(&home)))];
         for line in ["ps", "register", "claim|wp:1"] {
@@ -347,6 +354,7 @@ fn a_state_directory_that_cannot_be_trusted_is_refused_and_left_alone() {
         }
         let told = ann.tenure_env(&home, &["ps"]);
         assert!(told.stderr.contains(shown(env.dir())), "{place}: {told}");
+        assert!(told.stderr.contains(why), "{place}: {told}");
     }
     assert_eq!(fs::read_to_string(at("file")).unwrap(), "precious");
     assert!(!at("nowhere").exists());

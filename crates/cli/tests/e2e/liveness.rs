@@ -441,7 +441,7 @@ fn f_l13_a_survivor_with_the_variable_does_not_keep_the_dead_alive() {
 fn f_l15_a_time_namespace_does_not_change_who_a_process_is() {
     let env = env();
     let (a, id) = holder(&env, &[]);
-    let flags = ["-T", "-f", "--boottime", "100000", "--monotonic", "100000"];
+    let flags = ["-Tf", "--kill-child", "--boottime=100000"];
     let Some(seen) = unshared(&a, &flags, "true", "tenure whoami --json") else {
         return;
     };

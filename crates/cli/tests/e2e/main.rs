@@ -1,13 +1,18 @@
 //! End-to-end tests: the real binary, real processes, a private HOME.
 
 mod claims;
+mod commands;
 mod demo;
 mod identity;
 mod input;
 mod liveness;
 mod output;
+mod paths;
 mod races;
 mod registering;
+mod several;
+mod survivors;
+mod waiting;
 
 use std::path::Path;
 
@@ -25,7 +30,12 @@ fn every_file_of_this_folder_is_a_module_of_it() {
     let text = std::fs::read_to_string(here.join("main.rs")).unwrap();
     for entry in std::fs::read_dir(&here).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let stem = name.trim_end_matches(".rs");
+        let Some(stem) = name
+            .strip_suffix(".rs")
+            .filter(|stem| !stem.starts_with('.'))
+        else {
+            continue;
+        };
         assert!(
             stem == "main" || text.contains(&format!("mod {stem};")),
             "{name} is not run"

@@ -295,9 +295,10 @@ fn settings_are_shown_with_where_they_came_from() {
 }
 
 /// A call of each verb that succeeds; the session `ann` runs them in the order of the help.
-fn valid_call(verb: &str, bob: &str) -> String {
+fn valid_call(verb: &str, bob: &str, gone: &str) -> String {
     let more = match verb {
         "show" | "alive" => bob,
+        "wait" => gone,
         "claim" | "release" => "wp:new",
         "guard" | "why" => "wp:own",
         "handoff" => &format!("wp:given --to {bob}"),
@@ -305,7 +306,8 @@ fn valid_call(verb: &str, bob: &str) -> String {
         "tell" => &format!("{bob} hello"),
         "meta" => "set team blue",
         "completions" => "bash",
-        "end" => "--reason over",
+        "transcript" => "show ann",
+        "lock" => "one --json -- true",
         _ => "",
     };
     format!("{verb} {more}")
@@ -314,17 +316,33 @@ fn valid_call(verb: &str, bob: &str) -> String {
 #[test]
 fn every_verb_answers_with_exactly_one_json_object() {
     let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
-    take(&ann, "wp:own");
-    take(&ann, "wp:given");
-    take(&bob, "wp:bobs");
-    let other = handle(&bob);
+    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| session(&env, name));
+    for (agent, key) in [(&ann, "wp:own"), (&ann, "wp:given"), (&bob, "wp:bobs")] {
+        take(agent, key);
+    }
+    let (other, gone) = (handle(&bob), handle(&eve));
+    eve.kill9();
     for verb in verbs(&env) {
-        let call = valid_call(&verb, &other);
+        let call = valid_call(&verb, &other, &gone);
         let caller = if verb == "end" { &bob } else { &ann };
         let mut words: Vec<&str> = call.split_whitespace().collect();
+        if verb == "lock" {
+            // Stdout belongs to the command that it runs.
+            let output = caller.tenure(&words).ok();
+            let own = output.stderr.lines().last().expect("an object on stderr");
+            let own: Value = serde_json::from_str(own).expect(own);
+            assert_eq!((&own["v"], output.stdout.as_str()), (&Value::from(1), ""));
+            continue;
+        }
         words.push("--json");
-        let json = one_object(&caller.tenure(&words).ok());
+        let output = caller.tenure(&words);
+        // An agent of no known kind has no transcript.
+        assert_eq!(
+            output.code,
+            if verb == "transcript" { 4 } else { 0 },
+            "{verb}\n{output}"
+        );
+        let json = one_object(&output);
         assert!(
             json.as_object().is_some_and(|parts| parts.len() > 2),
             "{verb}: {json}"

@@ -312,11 +312,12 @@ fn ps_and_why_show_who_waits_for_what_since_when() {
 
 /// Clock ticks and voluntary switches that a process has cost so far.
 fn cost(pid: u32) -> (u64, u64) {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}"));
+    let (stat, status) = (read("stat"), read("status"));
+    let (stat, status) = stat.and_then(|stat| Ok((stat, status?))).expect("it lives");
     let (_, rest) = stat.rsplit_once(')').expect("a name in parentheses");
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let ticks = |field: &str| field.parse::<u64>().expect("a number");
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let switches = status
         .lines()
         .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))

@@ -89,7 +89,10 @@ enum Found {
 
 /// Who is calling, for a use case that acts: notices are delivered and the lease is renewed.
 pub fn acting(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
-    let caller = resolve(ctx, naming, true)?;
+    let mut caller = resolve(ctx, naming, true)?;
+    if caller.by == ResolvedBy::Flag && caller.actor != Some(caller.session.id) {
+        caller.session = ctx.bury_if_dead(caller.session)?;
+    }
     if !caller.session.is_open() {
         return Err(not_live(&caller.session).into());
     }
@@ -202,7 +205,10 @@ fn resolve(ctx: &mut Ctx<'_>, naming: &Naming, acts: bool) -> Result<Caller, Sto
                 reason: naming.reason.clone(),
                 ..*caller
             }),
-            Found::Nobody(why) => Err(Error::Nobody { why }.into()),
+            Found::Nobody(why) => {
+                let store = ctx.location.clone();
+                Err(Error::Nobody { why, store }.into())
+            }
             Found::Refused(error) => Err(error.into()),
         };
     };
@@ -364,14 +370,25 @@ fn sessions_of(
 
 /// Several conversations share the process: a variable may pick among exactly those.
 fn pick_hosted(facts: &CallerFacts, sessions: &[Session], evidence: &str) -> Found {
+    if let Some(session) = picked(facts, sessions) {
+        let evidence = format!("{evidence}, and a variable that picks one of its conversations");
+        return found_by(facts, session.clone(), ResolvedBy::Ancestry, evidence);
+    }
+    Found::Refused(Error::Ambiguous {
+        what: "this process speaks for several sessions".into(),
+        candidates: sessions.iter().map(|s| s.handle.to_string()).collect(),
+    })
+}
+
+/// The one of these sessions of one process that a variable names.
+pub fn picked<'a>(facts: &CallerFacts, sessions: &'a [Session]) -> Option<&'a Session> {
     let token = facts
         .session_variable
         .as_deref()
         .and_then(|v| SessionToken::parse(v).ok());
-    let natives: Vec<_> = facts.native_variables.iter().collect();
     let named = |session: &&Session| {
         let by_token = token.is_some_and(|token| token == session.token());
-        let by_native = natives.iter().any(|variable| {
+        let by_native = facts.native_variables.iter().any(|variable| {
             variable.agent == session.agent.as_str()
                 && session
                     .native_id
@@ -380,15 +397,9 @@ fn pick_hosted(facts: &CallerFacts, sessions: &[Session], evidence: &str) -> Fou
         });
         by_token || (token.is_none() && by_native)
     };
-    let mut picked: Vec<Session> = sessions.iter().filter(named).cloned().collect();
-    if picked.len() == 1 {
-        let evidence = format!("{evidence}, and a variable that picks one of its conversations");
-        return found_by(facts, picked.remove(0), ResolvedBy::Ancestry, evidence);
-    }
-    Found::Refused(Error::Ambiguous {
-        what: "this process speaks for several sessions".into(),
-        candidates: sessions.iter().map(|s| s.handle.to_string()).collect(),
-    })
+    let mut fitting = sessions.iter().filter(named);
+    let only = fitting.next()?;
+    fitting.next().is_none().then_some(only)
 }
 
 /// A variable that names a session in another pid namespace: an agent's sandbox hides its ancestors.

@@ -168,7 +168,15 @@ impl Ctx<'_> {
             });
         }
         if let Some((_, found)) = self.left_behind.iter().find(|(id, _)| *id == session.id) {
-            return Ok(found.clone());
+            let own = |pid: u32| {
+                self.facts
+                    .chain
+                    .iter()
+                    .any(|above| above.process.pid == pid)
+            };
+            let mut others = found.clone();
+            others.found.retain(|survivor| !own(survivor.pid));
+            return Ok(others);
         }
         let variable = crate::agent::spec_of(&session.agent).and_then(|spec| spec.id_variable);
         let mut natives = Vec::new();
@@ -235,7 +243,7 @@ impl Ctx<'_> {
 
     /// Records a proved death at once: the session is closed and everything that it held is free.
     pub fn record_death(&mut self, session: &Session, proof: &str) -> Result<Session, Stop> {
-        self.close(session, crate::session::ClosedBy::Death, proof, None)
+        self.close(session, crate::session::ClosedBy::Death, proof, None, None)
     }
 
     /// Records the death of a session that is still open and turned out to be gone.
@@ -256,6 +264,7 @@ impl Ctx<'_> {
         by: crate::session::ClosedBy,
         why: &str,
         actor: Option<SessionId>,
+        reason: Option<String>,
     ) -> Result<Session, Stop> {
         use crate::session::{Closed, ClosedBy};
         self.write()?;
@@ -274,6 +283,7 @@ impl Ctx<'_> {
         closed.revision += 1;
         self.log(&NewEvent {
             actor: actor.filter(|id| *id != session.id),
+            reason,
             ..self.event(kind, Some(session.id), by.as_str(), why.to_owned())
         })?;
         self.end_open_holds(session.id, ends, why)?;
@@ -376,6 +386,20 @@ impl Ctx<'_> {
         Ok(SessionView::new(
             session, &seen, &lineage, claims, waits_for,
         ))
+    }
+
+    /// The view of a session as the holder of a claim: without what it holds and had.
+    pub fn brief(&mut self, session: &Session) -> Result<SessionView, Stop> {
+        let liveness = self.liveness(session)?;
+        let standing = Standing::of(&liveness, &session.lease, self.policy.lock_delay, &self.now);
+        let state = State::of(session, &liveness, self.policy.stalled_after, &self.now);
+        let seen = Seen {
+            liveness: &liveness,
+            standing: &standing,
+            state,
+            now: &self.now,
+        };
+        Ok(SessionView::brief(session, &seen))
     }
 
     /// What a session's living waiters wait for.

@@ -356,6 +356,7 @@ fn explain(
     holder: Option<&(Session, Standing)>,
 ) -> Result<WhyView, Stop> {
     let key = &record.key;
+    let typed = key.quoted();
     let ask = Ask {
         blind: me.is_some_and(|caller| caller.blind),
         ..Ask::default()
@@ -372,15 +373,15 @@ fn explain(
             session.handle, view.state, view.why
         ));
     }
-    let takeover = format!("tenure takeover {key} --reason \"why\"");
-    let (answer, commands) = match &verdict {
-        Verdict::Grant(_) => ("granted".to_owned(), vec![format!("tenure claim {key}")]),
+    let takeover = format!("tenure takeover {typed} --reason \"why\"");
+    let (answer, mut commands) = match &verdict {
+        Verdict::Grant(_) => ("granted".to_owned(), vec![format!("tenure claim {typed}")]),
         Verdict::AlreadyHeld | Verdict::Retry | Verdict::HeldByYou => {
-            ("yours".to_owned(), vec![format!("tenure release {key}")])
+            ("yours".to_owned(), vec![format!("tenure release {typed}")])
         }
         Verdict::Done => (
             "refused: done".to_owned(),
-            vec![format!("tenure claim {key} --reopen")],
+            vec![format!("tenure claim {typed} --reopen")],
         ),
         Verdict::Held(_) | Verdict::Lost => {
             let tell =
@@ -399,6 +400,7 @@ fn explain(
     let queue = ctx.tx.queue(key)?;
     let waiters = ctx.show_waiters(queue)?;
     if me.is_none() {
+        commands.insert(0, "tenure register".into());
         because
             .push("the caller is no session, so it can claim nothing before it registers".into());
     }

@@ -25,6 +25,8 @@ pub struct Failure {
     pub error: Error,
     /// Notices of the calling session, delivered by this answer.
     pub notices: Vec<Notice>,
+    /// The store that was asked, where one was.
+    pub store: Option<String>,
 }
 
 impl From<Error> for Failure {
@@ -32,6 +34,7 @@ impl From<Error> for Failure {
         Self {
             error,
             notices: Vec::new(),
+            store: None,
         }
     }
 }
@@ -125,6 +128,7 @@ impl<'a> Service<'a> {
                         return Err(Failure {
                             error: *error,
                             notices,
+                            store: Some(self.store.location()),
                         });
                     }
                     Err(StoreError::Conflict) => {}

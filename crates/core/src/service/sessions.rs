@@ -34,7 +34,13 @@ impl Service<'_> {
         self.run(Mode::Write, |ctx| {
             let caller = caller::acting(ctx, naming)?;
             let why = naming.reason.clone().unwrap_or_else(|| "it said so".into());
-            let closed = ctx.close(&caller.session, ClosedBy::End, &why, caller.actor)?;
+            let closed = ctx.close(
+                &caller.session,
+                ClosedBy::End,
+                &why,
+                caller.actor,
+                naming.reason.clone(),
+            )?;
             ctx.view(&closed)
         })
     }

@@ -41,6 +41,7 @@ impl InitLock {
                 .write(true)
                 .mode(0o600)
                 .open(path)?;
+            own_alone(&file)?;
             file.lock()?;
             // Somebody may have removed the file while we waited: then others lock another one.
             let locked = file.metadata()?;
@@ -84,6 +85,12 @@ pub(super) fn create(file: &Path, store: &str) -> Result<(), StoreError> {
     put_in_place(&new, file).map_err(|error| io_error(store, &error))
 }
 
+/// The owner may read and write, whatever the umask took away.
+fn own_alone(file: &fs_err::File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))
+}
+
 /// Builds a complete database in `new`, which nobody else looks at.
 fn build(new: &Path, store: &str) -> Result<(), StoreError> {
     fs_err::OpenOptions::new()
@@ -91,6 +98,7 @@ fn build(new: &Path, store: &str) -> Result<(), StoreError> {
         .write(true)
         .mode(0o600)
         .open(new)
+        .and_then(|file| own_alone(&file))
         .map_err(|error| io_error(store, &error))?;
     let conn = connection::open(new, store)?;
     let sql = |error: &rusqlite::Error| connection::classify(store, None, error);

@@ -69,7 +69,7 @@ pub fn a_turn_is_noted_and_forgotten(store: &mut dyn Store) {
         })
     };
     write(store, |tx| {
-        tx.set_turn(ticket, &key("wp:a"), Some(&until)).unwrap()
+        tx.set_turn(ticket, &key("wp:a"), Some(&until)).unwrap();
     });
     assert_eq!(noted(store, "wp:a"), Some(until));
     assert_eq!(noted(store, "wp:b"), None);

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use serde_json::{Value, json};
 use tenure_core::process::{RunState, Sighting};
 use tenure_host::{pause, process};
@@ -163,6 +163,9 @@ impl Drop for Worker {
 
 /// The worker's own side.
 pub fn run() -> Outcome {
+    // A demo that is killed takes its workers along, also one that is stopped.
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| wrong(error.to_string()))?;
     let program = std::env::current_exe().map_err(|error| wrong(error.to_string()))?;
     for text in std::io::stdin().lines() {
         let text = text.map_err(|error| wrong(error.to_string()))?;

@@ -2,6 +2,7 @@
 
 use super::grant::{Terms, answer, end, grant, log_end, shown, taken, tell_loser, view_of};
 use super::guard::{already_held, guard, live_receiver, own_hold};
+use super::rivals::make_way;
 
 use super::request::{Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest};
 use crate::claim::{EndedBy, Hold, Means};
@@ -26,7 +27,12 @@ impl Service<'_> {
                 (EndedBy::Release, EventKind::Released)
             };
             end(ctx, &hold, by)?;
-            log_act(ctx, &caller, kind, &hold, "the holder's own act".into())?;
+            let evidence = match caller.actor {
+                Some(actor) if actor == hold.session => "the holder's own act".to_owned(),
+                Some(actor) => format!("on its behalf by {}", ctx.session(actor)?.handle),
+                None => "on its behalf by somebody who is no session".to_owned(),
+            };
+            log_act(ctx, &caller, kind, &hold, evidence)?;
             view_of(ctx, &request.key)
         })
     }
@@ -40,6 +46,7 @@ impl Service<'_> {
             if to.id == caller.session.id {
                 return Err(already_held(&hold).into());
             }
+            make_way(ctx, &request.key, &to)?;
             end(ctx, &hold, EndedBy::Handoff)?;
             log_act(
                 ctx,
@@ -157,6 +164,7 @@ fn takeover(
         }
         .into());
     }
+    make_way(ctx, &request.key, &caller.session)?;
     end(ctx, &hold, EndedBy::Taken)?;
     log_end(
         ctx,

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::grant::{holder_of, shown};
 use super::request::ClaimRequest;
-use super::steps::{Rival, Steps};
+use super::rivals::{Asker, Rivals, rivals};
+use super::steps::Steps;
 use crate::claim::{Ask, ClaimRecord, EndedBy, Hold, Verdict, decide};
 use crate::error::Error;
 use crate::id::{Epoch, SessionId};
@@ -15,13 +16,6 @@ use crate::key::Key;
 use crate::process::{Process, Survivors};
 use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
-
-/// Who asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Asker {
-    pub(super) id: SessionId,
-    pub(super) blind: bool,
-}
 
 /// What a request for one key would come to.
 pub(super) enum Finding {
@@ -85,9 +79,11 @@ pub(super) fn assess(
             return Ok(refused(error, holder));
         }
     };
-    let rivals = match rivals(ctx, asker, &record, &ask)? {
-        Ok(rivals) => rivals,
-        Err(refusal) => return Ok(refusal),
+    let rivals = match rivals(ctx, asker, key)? {
+        Rivals::Gone(gone) => gone,
+        Rivals::Living(rival) => {
+            return Ok(refused(rival.error, Some((rival.session, rival.standing))));
+        }
     };
     let survivors = survivors(ctx, &record, asker.id)?;
     if request.require_quiet
@@ -144,47 +140,6 @@ fn refused(error: Error, holder: Option<(Session, Standing)>) -> Finding {
         at_most,
         unseen,
     }))
-}
-
-/// Overlapping paths of others: those that are gone may be ended, a living one refuses.
-fn rivals(
-    ctx: &mut Ctx<'_>,
-    asker: Asker,
-    record: &ClaimRecord,
-    ask: &Ask,
-) -> Result<Result<Vec<Rival>, Finding>, Stop> {
-    let mut gone = Vec::new();
-    for rival in ctx.overlapping_paths(&record.key)? {
-        let Some((session, standing)) = holder_of(ctx, &rival, asker.id)? else {
-            continue;
-        };
-        let plain = Ask {
-            blind: ask.blind,
-            ..Ask::default()
-        };
-        match (
-            decide(&rival, asker.id, None, Some(&standing), &plain),
-            rival.current(),
-        ) {
-            (Verdict::Grant(former), Some(hold)) => gone.push((hold.clone(), session, former)),
-            (Verdict::CannotTell(doubt), _) => {
-                let error = Error::CannotTell {
-                    handle: session.handle.to_string(),
-                    doubt,
-                    key: Some(record.key.clone()),
-                };
-                return Ok(Err(refused(error, Some((session, standing)))));
-            }
-            _ => {
-                let error = Error::Overlaps {
-                    key: record.key.clone(),
-                    claim: Box::new(shown(ctx, &rival)?),
-                };
-                return Ok(Err(refused(error, Some((session, standing)))));
-            }
-        }
-    }
-    Ok(Ok(gone))
 }
 
 /// What the former holder left running, where it did not give the key back itself.

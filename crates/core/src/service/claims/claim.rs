@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
-use super::assess::{Asker, Finding, Refusal, assess};
+use super::assess::{Finding, Refusal, assess};
 use super::grant::{Receiver, answer, carry_out};
 use super::guard::covering_hold;
 use super::request::{ChildRequest, ChildTurn, ClaimRequest, Grant, Pick, Turn, Wait, Waiting};
+use super::rivals::{Asker, end_gone};
 use super::steps::Steps;
 use crate::error::Error;
 use crate::event::{EventKind, NewEvent};
@@ -37,8 +38,7 @@ impl Service<'_> {
             };
             match choose(ctx, asker, request, None)? {
                 Choice::Take(taken) => hand_out(ctx, &Receiver::of(&caller), taken, request),
-                Choice::Refuse(refusal) => Err(give_up(ctx, asker.id, *refusal)?),
-                Choice::Line { .. } => Err(Stop::Store(crate::store::StoreError::Conflict)),
+                choice => Err(refusal_of(ctx, asker.id, choice)?),
             }
         })
     }
@@ -74,11 +74,13 @@ impl Service<'_> {
     }
 
     /// The same for a command that becomes a session of its own with the grant.
+    ///
+    /// Without a place to wait at it is a plain claim: granted at once, or refused.
     pub fn claim_for_child(
         &mut self,
         naming: &Naming,
         request: &ChildRequest,
-        waiting: &Waiting,
+        waiting: Option<&Waiting>,
     ) -> Reply<ChildTurn> {
         self.run(Mode::Read, |ctx| {
             claim_for_child(ctx, naming, request, waiting)
@@ -104,7 +106,7 @@ impl Service<'_> {
         self.run(Mode::Write, |ctx| {
             let mut session = ctx.session(child.id)?;
             if session.is_open() && session.life == child.life {
-                session = ctx.close(&session, ClosedBy::End, why, None)?;
+                session = ctx.close(&session, ClosedBy::End, why, None, None)?;
             }
             ctx.view(&session)
         })
@@ -381,7 +383,7 @@ fn leave(ctx: &mut Ctx<'_>, waiting: &Waiting) -> Result<(), Stop> {
 
 /// Nothing is granted to a session that is not live: its process is looked at anew, each time.
 fn still_lives(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
-    if caller.by != ResolvedBy::Ancestry {
+    if caller.by == ResolvedBy::Namespace {
         return Ok(());
     }
     let own = ctx.own.take();
@@ -407,11 +409,24 @@ fn hand_out(
     let mut grants = Vec::new();
     for one in taken {
         grants.push(match one {
-            Taken::Granted(steps) => carry_out(ctx, receiver, &steps, request)?,
+            Taken::Granted(steps) => {
+                end_gone(ctx, &steps.rivals, &steps.record.key, receiver.session)?;
+                carry_out(ctx, receiver, &steps, request)?
+            }
             Taken::Mine { key, retry } => answer(ctx, &key, !retry)?,
         });
     }
     Ok(grants)
+}
+
+/// What somebody who does not wait is told.
+fn refusal_of(ctx: &mut Ctx<'_>, asker: SessionId, choice: Choice) -> Result<Stop, Stop> {
+    match choice {
+        Choice::Refuse(refusal) => give_up(ctx, asker, *refusal),
+        Choice::Take(_) | Choice::Line { .. } => {
+            Ok(Stop::Store(crate::store::StoreError::Conflict))
+        }
+    }
 }
 
 /// A refusal; what could not be seen from inside a sandbox is noted for the agent outside.
@@ -427,7 +442,7 @@ fn claim_for_child(
     ctx: &mut Ctx<'_>,
     naming: &Naming,
     request: &ChildRequest,
-    waiting: &Waiting,
+    waiting: Option<&Waiting>,
 ) -> Result<ChildTurn, Stop> {
     let caller = match &naming.session {
         Some(_) => Some(caller::acting(ctx, naming)?),
@@ -443,10 +458,12 @@ fn claim_for_child(
         id: SessionId::mint(0, [0; 10]),
         blind: caller.as_ref().is_some_and(|caller| caller.blind),
     };
-    match choose(ctx, asker, &request.claim, Some(waiting))? {
+    match choose(ctx, asker, &request.claim, waiting)? {
         Choice::Take(taken) => {
             ctx.write()?;
-            leave(ctx, waiting)?;
+            if let Some(waiting) = waiting {
+                leave(ctx, waiting)?;
+            }
             let session = child_session(ctx, request, caller.as_ref())?;
             ctx.own = Some(session.id);
             let receiver = Receiver {
@@ -463,10 +480,13 @@ fn claim_for_child(
             })
         }
         choice => {
+            let Some(waiting) = waiting else {
+                return Err(refusal_of(ctx, asker.id, choice)?);
+            };
             let token = caller.as_ref().map(|caller| caller.session.token());
             let own = caller.and_then(|caller| caller.session.process);
-            stand_in_line(ctx, asker.id, token, &request.claim, waiting, choice, own)
-                .map(ChildTurn::Wait)
+            let wait = stand_in_line(ctx, asker.id, token, &request.claim, waiting, choice, own)?;
+            Ok(ChildTurn::Wait(wait))
         }
     }
 }

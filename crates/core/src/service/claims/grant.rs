@@ -10,7 +10,7 @@ use crate::notice::NoticeKind;
 use crate::service::caller::{self, Caller};
 use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
-use crate::view::{ClaimView, HeldView};
+use crate::view::ClaimView;
 
 /// The session of a key's open hold, where it is another than `me`, with how it stands.
 pub(super) fn holder_of(
@@ -55,12 +55,6 @@ pub(super) fn carry_out(
     request: &ClaimRequest,
 ) -> Result<Grant, Stop> {
     let key = steps.record.key.clone();
-    for (hold, session, former) in &steps.rivals {
-        let why = format!("{} took {key}, which overlaps it", receiver.session.handle);
-        end(ctx, hold, EndedBy::Taken)?;
-        log_end(ctx, hold, EndedBy::Taken, &why)?;
-        end_former(ctx, session, former)?;
-    }
     if let Some((holder, former)) = &steps.holder {
         if let (Former::Expired(doubt), Some(hold)) = (former, steps.record.current()) {
             let why = format!("{doubt}; its lease and the lock-delay are over");
@@ -94,7 +88,11 @@ pub(super) fn carry_out(
 }
 
 /// Records the death of a former holder, once.
-fn end_former(ctx: &mut Ctx<'_>, session: &Session, former: &Former) -> Result<(), Stop> {
+pub(super) fn end_former(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    former: &Former,
+) -> Result<(), Stop> {
     if let Former::Gone(proof) = former {
         let session = ctx.session(session.id)?;
         if session.is_open() {
@@ -235,74 +233,6 @@ pub(super) fn tell_loser(
     )
 }
 
-/// What a resumed session got back, and what others took.
-pub struct Regranted {
-    pub regranted: Vec<HeldView>,
-    pub taken: Vec<String>,
-}
-
-/// Grants to `to` what `from` held in its last life and nobody took since.
-pub fn regrant(
-    ctx: &mut Ctx<'_>,
-    from: &Session,
-    to: &Session,
-    means: Means,
-) -> Result<Regranted, Stop> {
-    let mut outcome = Regranted {
-        regranted: Vec::new(),
-        taken: Vec::new(),
-    };
-    for hold in ctx.tx.newest_holds(from.id)? {
-        let ended_without_act = matches!(
-            hold.ended.map(|end| end.by),
-            Some(EndedBy::End | EndedBy::Death | EndedBy::Lease)
-        );
-        if !ended_without_act {
-            continue;
-        }
-        let record = ctx.tx.lock_claim(&hold.key)?;
-        let in_the_way = path_rival(ctx, &hold, to.id)?;
-        if record.is_regrantable(&hold) && in_the_way.is_none() {
-            let terms = Terms {
-                means,
-                request: hold.request.clone(),
-                note: hold.note.clone(),
-                taken_from: None,
-                actor: None,
-                reason: None,
-            };
-            let granted = grant(ctx, &record, to, terms)?;
-            outcome.regranted.push(HeldView {
-                key: granted.key.to_string(),
-                epoch: granted.epoch.0,
-            });
-        } else if hold.life == from.life {
-            let now = match record.current() {
-                _ if in_the_way.is_some() => {
-                    let rival = in_the_way.unwrap_or_default();
-                    format!("{rival} overlaps it and is held")
-                }
-                Some(other) => format!("{} has it now", ctx.session(other.session)?.handle),
-                None if record.is_done() => "it is done".into(),
-                None => "others had it since".into(),
-            };
-            outcome
-                .taken
-                .push(format!("{}: {now} (epoch {})", record.key, record.epoch));
-        }
-    }
-    Ok(outcome)
-}
-
-/// The overlapping path that another session holds, if one does.
-fn path_rival(ctx: &mut Ctx<'_>, hold: &Hold, me: SessionId) -> Result<Option<String>, Stop> {
-    let rivals = ctx.overlapping_paths(&hold.key)?;
-    let other = rivals
-        .iter()
-        .find(|rival| rival.current().is_some_and(|current| current.session != me));
-    Ok(other.map(|rival| rival.key.to_string()))
-}
-
 /// Ends what a session holds because its lease and the lock-delay are over.
 pub fn end_by_lease(ctx: &mut Ctx<'_>, session: &Session, why: &str) -> Result<(), Stop> {
     for hold in ctx.tx.open_holds(session.id)? {
@@ -337,6 +267,8 @@ pub fn shown(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<ClaimView, Stop>
     };
     let session = ctx.session(hold.session)?;
     let standing = ctx.standing(&session)?;
-    let view = ctx.view(&session)?;
-    Ok(ClaimView::new(record, Some((view, &standing))))
+    let view = ctx.brief(&session)?;
+    let mut claim = ClaimView::new(record, Some((view, &standing)));
+    claim.age = Some(hold.granted_at.age_at(ctx.now.wall));
+    Ok(claim)
 }

@@ -159,8 +159,10 @@ fn guard_path(
         (Some((_, held)), Some(asked)) => held.includes(asked),
         _ => false,
     };
+    let mut beside = ctx.overlapping_paths(&request.key)?;
+    beside.extend(record.current().map(|_| record.clone()));
     let mut refusing = None;
-    for rival in ctx.overlapping_paths(&request.key)? {
+    for rival in beside {
         if contains(&rival.key)
             && let Some(answer) = covered_by(ctx, caller, &rival, request)?
         {
@@ -174,24 +176,32 @@ fn guard_path(
             None => {}
         }
     }
-    let Some(rival) = refusing else {
-        return Err(not_mine(ctx, caller, record, request.epoch)?);
-    };
     let space = request.key.path_space();
-    let claim = Box::new(shown(ctx, &rival)?);
     for mine in ctx.tx.newest_holds(caller.session.id)? {
-        let ended = mine.ended.map(|end| end.by);
-        let robbed = matches!(
-            ended,
-            Some(EndedBy::Death | EndedBy::Lease | EndedBy::Taken)
-        );
-        if robbed && mine.key.path_space() == space && contains(&mine.key) {
+        if mine.key.path_space() != space || !contains(&mine.key) {
+            continue;
+        }
+        let held = ctx.claim_record(&mine.key)?;
+        let taken = mine.ended.is_some_and(|end| end.by == EndedBy::Taken);
+        let gone_meanwhile = refusing.is_some()
+            && matches!(
+                mine.ended.map(|end| end.by),
+                Some(EndedBy::Death | EndedBy::Lease)
+            );
+        if taken || gone_meanwhile || held.was_lost(&mine) {
+            let claim = Box::new(shown(ctx, refusing.as_ref().unwrap_or(&held))?);
             let (key, epoch) = (request.key.clone(), mine.epoch);
             return Err(Error::Lost { key, epoch, claim }.into());
         }
     }
-    let key = request.key.clone();
-    Err(Error::Overlaps { key, claim }.into())
+    match refusing {
+        Some(rival) if rival.key != request.key => {
+            let claim = Box::new(shown(ctx, &rival)?);
+            let key = request.key.clone();
+            Err(Error::Overlaps { key, claim }.into())
+        }
+        _ => Err(not_mine(ctx, caller, record, request.epoch)?),
+    }
 }
 
 /// Who holds a key for a session: itself, or an ancestor whose hold covers it.

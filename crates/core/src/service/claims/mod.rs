@@ -8,10 +8,13 @@ mod assess;
 mod claim;
 mod grant;
 mod guard;
+mod regrant;
 mod request;
+mod rivals;
 mod steps;
 
-pub use grant::{end_by_lease, regrant, shown};
+pub use grant::{end_by_lease, shown};
+pub use regrant::regrant;
 pub use request::{
     ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
     ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting,

@@ -145,6 +145,12 @@ fn gather(
                 view.ended_here.get_or_insert(session.id);
             }
             (true, false) => {}
+            // The session ended here and came back here: its earlier lives are this process too.
+            (false, _)
+                if session
+                    .process
+                    .as_ref()
+                    .is_some_and(|now| now.same_as(process)) => {}
             (false, _) => {
                 view.superseded.get_or_insert(session.id);
             }

@@ -353,14 +353,20 @@ pub(super) fn nearest_session(
     above: &[Ancestor],
 ) -> Result<Option<SessionToken>, Stop> {
     for ancestor in above {
+        let mut here = Vec::new();
         for (token, recorded) in ctx.tx.lives_at((&ancestor.process).into())? {
             if !recorded.same_as(&ancestor.process) {
                 continue;
             }
             let session = ctx.session(token.id)?;
             if session.life == token.life && session.is_open() {
-                return Ok(Some(token));
+                here.push(session);
             }
+        }
+        match here.as_slice() {
+            [] => {}
+            [only] => return Ok(Some(only.token())),
+            several => return Ok(caller::picked(ctx.facts, several).map(Session::token)),
         }
         if agent::recognise(&ancestor.looks).is_some() {
             return Ok(None);

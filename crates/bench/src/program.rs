@@ -1,0 +1,146 @@
+//! The programs that are compared, and how long one run of them takes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Failed;
+
+/// The executables, all built the same way.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// What is measured.
+    pub tenure: PathBuf,
+    /// A program that does nothing.
+    pub empty: PathBuf,
+    /// The hand-written SQLite.
+    pub bare: PathBuf,
+    /// This one, for workers.
+    pub own: PathBuf,
+}
+
+impl Programs {
+    /// Those beside this executable.
+    pub fn find() -> Result<Self, Failed> {
+        let own = std::env::current_exe()?;
+        let beside = |name: &str| -> Result<PathBuf, Failed> {
+            let path = own.with_file_name(name);
+            if path.is_file() {
+                return Ok(path);
+            }
+            Err(format!("{} is missing; run scripts/bench", path.display()).into())
+        };
+        Ok(Self {
+            tenure: beside("tenure")?,
+            empty: beside("bench-empty")?,
+            bare: beside("bench-bare")?,
+            own: own.clone(),
+        })
+    }
+}
+
+/// Where programs run: a private home, a state directory, and a git worktree to work in.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    home: PathBuf,
+    state: PathBuf,
+    work: PathBuf,
+}
+
+impl Surroundings {
+    /// Makes home and worktree below `root`, for this state directory.
+    pub fn make(root: &Path, state: &Path) -> Result<Self, Failed> {
+        let (home, work) = (root.join("home"), root.join("work"));
+        fs_err::create_dir_all(&home)?;
+        fs_err::create_dir_all(work.join(".git/objects"))?;
+        fs_err::create_dir_all(work.join(".git/refs"))?;
+        fs_err::write(work.join(".git/HEAD"), "ref: refs/heads/main\n")?;
+        fs_err::write(
+            work.join(".git/config"),
+            "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://github.com/acme/web.git\n",
+        )?;
+        Ok(Self {
+            home,
+            state: state.to_owned(),
+            work,
+        })
+    }
+
+    /// A run of a program here.
+    pub fn call<A: Into<String>>(&self, program: &Path, args: impl IntoIterator<Item = A>) -> Call {
+        Call {
+            program: program.to_owned(),
+            args: args.into_iter().map(Into::into).collect(),
+            around: self.clone(),
+        }
+    }
+}
+
+/// One program with its arguments.
+#[derive(Debug, Clone)]
+pub struct Call {
+    program: PathBuf,
+    args: Vec<String>,
+    around: Surroundings,
+}
+
+impl Call {
+    /// The command, with nothing of our own environment but PATH.
+    pub fn command(&self) -> Command {
+        self.under(&[])
+    }
+
+    /// The command, run by another program that is given it as its last arguments.
+    pub fn under(&self, wrapper: &[String]) -> Command {
+        let mut command = match wrapper.split_first() {
+            Some((first, rest)) => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(&self.program);
+                command
+            }
+            None => Command::new(&self.program),
+        };
+        command
+            .args(&self.args)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &self.around.home)
+            .env("TENURE_HOME", &self.around.state)
+            .env("LANG", "C.UTF-8")
+            .current_dir(&self.around.work)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+
+    /// Runs it and says how long that took, from before its start until after its end.
+    pub fn timed(&self) -> Result<Duration, Failed> {
+        let mut command = self.command();
+        let began = Instant::now();
+        let status = command.spawn().and_then(|mut child| child.wait());
+        let took = began.elapsed();
+        match status {
+            Ok(status) if status.success() => Ok(took),
+            Ok(status) => Err(self.explain(&status.to_string())),
+            Err(error) => Err(self.explain(&error.to_string())),
+        }
+    }
+
+    /// Runs it for what it does.
+    pub fn run(&self) -> Result<(), Failed> {
+        self.timed().map(|_| ())
+    }
+
+    fn explain(&self, what: &str) -> Failed {
+        let program = self.program.display();
+        let said = self.command().stderr(Stdio::piped()).output();
+        let said = said.map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
+        format!(
+            "{program} {}: {what}; run again it says: {}",
+            self.args.join(" "),
+            said.unwrap_or_default()
+        )
+        .into()
+    }
+}

@@ -1,0 +1,173 @@
+//! From the end of a hold to the grant to a waiter: after kill -9 of the holder, and after a release.
+//!
+//! Holder and waiter are processes with sessions of their own; the waiter is `tenure claim --wait`. The
+//! time runs from before the kill, or before the release, to the waiter's first line on stdout.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use tenure_core::key::Key;
+use tenure_core::service::{Naming, ReleaseRequest};
+use tenure_testkit::poll;
+
+use super::Bench;
+use crate::Failed;
+use crate::place::{Place, answered};
+use crate::program::Surroundings;
+use crate::report::{Budget, Row, Unit};
+use crate::sample::Sample;
+use crate::seeded::{SMALL, Seeded, reader};
+use crate::worker::request;
+
+const BUDGET: Budget = Budget::AtMost(50.0);
+
+/// A process that is a session, registers itself and then becomes what it is to be.
+pub(super) struct Actor {
+    pub(super) child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Actor {
+    /// A shell that runs `script`, in which `$T` is tenure and `$1` the key.
+    fn start(
+        bench: &Bench,
+        around: &Surroundings,
+        script: &str,
+        key: &str,
+    ) -> Result<Self, Failed> {
+        let args = ["-c", script, "actor", key];
+        let mut child = around
+            .call(std::path::Path::new("/bin/sh"), args)
+            .command()
+            .env("T", &bench.programs.tenure)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()?;
+        let stdout = BufReader::new(child.stdout.take().ok_or("no stdout")?);
+        Ok(Self { child, stdout })
+    }
+
+    /// One that holds a key until it is killed.
+    fn holder(bench: &Bench, around: &Surroundings, key: &str) -> Result<Self, Failed> {
+        let script = "\"$T\" -q register --agent holder --pid $$ && \"$T\" -q claim \"$1\" \
+                      && echo ready && exec sleep 600";
+        let mut holder = Self::start(bench, around, script, key)?;
+        loop {
+            let line = holder.line()?;
+            if line.trim() == "ready" {
+                return Ok(holder);
+            }
+            if line.is_empty() {
+                return Err("the holder did not get the key".into());
+            }
+        }
+    }
+
+    /// One that waits for a key; it is in line when this returns.
+    pub(super) fn waiter(
+        bench: &Bench,
+        around: &Surroundings,
+        place: &Place,
+        key: &str,
+        patience: &str,
+    ) -> Result<Self, Failed> {
+        let script = format!(
+            "\"$T\" register --agent waiter --pid $$ >/dev/null && exec \"$T\" claim \"$1\" --wait {patience}"
+        );
+        let waiter = Self::start(bench, around, &script, key)?;
+        let conn = reader(place)?;
+        poll(Duration::from_secs(30), "the waiter stands in line", || {
+            let sql = "SELECT count(*) FROM waiters WHERE key = ?1";
+            let count: Result<i64, _> = conn.query_row(sql, [key], |row| row.get(0));
+            count.is_ok_and(|count| count > 0).then_some(())
+        });
+        // It stands in line before it sleeps.
+        tenure_host::pause::for_a_while(Duration::from_millis(50));
+        Ok(waiter)
+    }
+
+    fn line(&mut self) -> Result<String, Failed> {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line)?;
+        Ok(line)
+    }
+
+    /// Waits until it says that it has the key.
+    fn await_grant(&mut self) -> Result<(), Failed> {
+        match self.line()? {
+            line if line.contains("is yours") => Ok(()),
+            line => Err(format!("the waiter said {line:?}").into()),
+        }
+    }
+
+    fn end(mut self) -> Result<(), Failed> {
+        self.stdout.read_to_string(&mut String::new())?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+    let dir = bench.dir("grant")?;
+    let seeded = Seeded::fresh(&dir.join("state"), SMALL)?;
+    let place = &seeded.place;
+    let around = Surroundings::make(&dir, place.dir())?;
+    let rounds = bench.times(100);
+    let (mut killed, mut released) = (Vec::new(), Vec::new());
+    let mut store = place.store()?;
+    place.register(&mut store)?;
+    for round in 0..rounds {
+        if round % 10 == 0 {
+            bench.say(&format!("grant: round {} of {rounds}", round + 1));
+        }
+        let key = format!("issue:bench/kill#{round}");
+        let mut holder = Actor::holder(bench, &around, &key)?;
+        let mut waiter = Actor::waiter(bench, &around, place, &key, "30s")?;
+        let began = Instant::now();
+        holder.child.kill()?;
+        waiter.await_grant()?;
+        killed.push(began.elapsed());
+        holder.end()?;
+        waiter.end()?;
+
+        let key = format!("issue:bench/release#{round}");
+        let wanted = request(Key::parse(&key)?);
+        answered(place.service(&mut store).claim(&Naming::default(), &wanted))?;
+        let mut waiter = Actor::waiter(bench, &around, place, &key, "30s")?;
+        let back = ReleaseRequest {
+            key: Key::parse(&key)?,
+            epoch: None,
+            done: false,
+        };
+        let began = Instant::now();
+        let answer = place.service(&mut store).release(&Naming::default(), &back);
+        waiter.await_grant()?;
+        released.push(began.elapsed());
+        answered(answer)?;
+        waiter.end()?;
+    }
+    Ok(vec![
+        row(
+            "from kill -9 of the holder to the grant, the longest",
+            killed,
+        ),
+        row("from a release to the grant, the longest", released),
+    ])
+}
+
+fn row(what: &str, times: Vec<Duration>) -> Row {
+    let sample = Sample::of(times);
+    let mut row = Row {
+        group: "grant",
+        what: what.to_owned(),
+        ours: sample.shown(),
+        baseline: String::new(),
+        number: sample.max() / 1000.0,
+        unit: Unit::Millis,
+        budget: BUDGET,
+        more: Default::default(),
+    };
+    row.add("ours", sample.json());
+    row
+}

@@ -1,0 +1,229 @@
+//! A verb as a whole process, beside an empty program and beside bare SQLite.
+//!
+//! No other process has the store open meanwhile, as in life: each run finds the log anew.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tenure_core::process::Process;
+
+use super::Bench;
+use crate::Failed;
+use crate::bare::Who;
+use crate::counts::Counts;
+use crate::place::{Place, answered};
+use crate::program::{Call, Surroundings};
+use crate::report::{Budget, Row, Unit, divide};
+use crate::sample::Sample;
+use crate::seeded::{SMALL, Seeded, cut_log};
+use crate::worker::request;
+
+/// What a hook process may have.
+const MOST_MEBIBYTES: f64 = 10.0;
+
+const OURS: &str = "issue:bench/ours#1";
+const THEIRS: &str = "issue:bench/bare#1";
+
+/// A verb of ours and the same in bare SQLite, with what undoes each.
+struct Verb {
+    name: &'static str,
+    ours: Call,
+    bare: Call,
+    undo: Option<(Call, Call)>,
+}
+
+/// This process as a session in a place, for the baseline.
+pub(super) fn register(place: &Place) -> Result<Who, Failed> {
+    let mut store = place.store()?;
+    let session = place.register(&mut store)?;
+    let own: Process = tenure_host::process::identify(std::process::id(), place.observer())?;
+    Ok(Who {
+        token: tenure_core::id::SessionToken::parse(&session.token)?,
+        process: own,
+    })
+}
+
+/// Arguments of the baseline's program for a child of this process.
+pub(super) fn bare_args(place: &Place, who: &Who, verb: &[&str]) -> Vec<String> {
+    let mut args = vec![
+        place.database().to_string_lossy().into_owned(),
+        "same".to_owned(),
+        "2".to_owned(),
+    ];
+    args.extend(who.args());
+    args.extend(verb.iter().map(|word| (*word).to_owned()));
+    args
+}
+
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+    let dir = bench.dir("process")?;
+    let seeded = Seeded::fresh(&dir.join("state"), SMALL)?;
+    let place = &seeded.place;
+    let who = register(place)?;
+    let around = Surroundings::make(&dir, place.dir())?;
+    let held = "issue:bench/held#1";
+    {
+        let mut store = place.store()?;
+        let wanted = request(tenure_core::key::Key::parse(held)?);
+        answered(
+            place
+                .service(&mut store)
+                .claim(&Default::default(), &wanted),
+        )?;
+    }
+    let tenure = |args: &[&str]| around.call(&bench.programs.tenure, args.iter().copied());
+    let bare = |args: &[&str]| around.call(&bench.programs.bare, bare_args(place, &who, args));
+    let empty = around.call(&bench.programs.empty, [""; 0]);
+    let verbs = [
+        Verb {
+            name: "guard",
+            ours: tenure(&["guard", held]),
+            bare: bare(&["guard", held]),
+            undo: None,
+        },
+        Verb {
+            name: "whoami",
+            ours: tenure(&["whoami"]),
+            bare: bare(&["whoami"]),
+            undo: None,
+        },
+        Verb {
+            name: "renew",
+            ours: tenure(&["renew"]),
+            bare: bare(&["renew"]),
+            undo: None,
+        },
+        Verb {
+            name: "claim",
+            ours: tenure(&["claim", OURS]),
+            bare: bare(&["claim", THEIRS]),
+            undo: Some((tenure(&["release", OURS]), bare(&["release", THEIRS]))),
+        },
+    ];
+    let mut rows = timed(bench, &verbs, &empty)?;
+    bench.say("process: counting instructions and system calls");
+    rows.extend(counted(&verbs, &empty, place, &dir)?);
+    Ok(rows)
+}
+
+fn timed(bench: &Bench, verbs: &[Verb], empty: &Call) -> Result<Vec<Row>, Failed> {
+    #[derive(Default)]
+    struct Times {
+        ours: Vec<Duration>,
+        bare: Vec<Duration>,
+        ours_undo: Vec<Duration>,
+        bare_undo: Vec<Duration>,
+    }
+    let mut nothing = Vec::new();
+    let mut times: Vec<Times> = verbs.iter().map(|_| Times::default()).collect();
+    for _ in 0..bench.times(300) {
+        for (verb, times) in verbs.iter().zip(&mut times) {
+            nothing.push(empty.timed()?);
+            times.bare.push(verb.bare.timed()?);
+            times.ours.push(verb.ours.timed()?);
+            if let Some((ours, bare)) = &verb.undo {
+                times.bare_undo.push(bare.timed()?);
+                times.ours_undo.push(ours.timed()?);
+            }
+        }
+    }
+    let nothing = Sample::of(nothing);
+    let mut rows = Vec::new();
+    let mut add = |name: &str, ours: Vec<Duration>, bare: Vec<Duration>| {
+        let (ours, bare) = (Sample::of(ours), Sample::of(bare));
+        let what = format!("tenure {name} : empty program");
+        rows.push(Row::ratio("process", what, &ours, &nothing, Budget::None));
+        let what = format!("tenure {name} : bare SQLite, same statements");
+        rows.push(Row::ratio("process", what, &ours, &bare, Budget::None));
+    };
+    for (verb, times) in verbs.iter().zip(times) {
+        add(verb.name, times.ours, times.bare);
+        if verb.undo.is_some() {
+            add("release", times.ours_undo, times.bare_undo);
+        }
+    }
+    Ok(rows)
+}
+
+fn counted(
+    verbs: &[Verb],
+    empty: &Call,
+    place: &Place,
+    scratch: &std::path::Path,
+) -> Result<Vec<Row>, Failed> {
+    let nothing = Counts::of(empty, scratch, || Ok(()))?;
+    let mut rows = Vec::new();
+    let mut peak = nothing.peak_kib;
+    for verb in verbs {
+        let undo = |which: fn(&(Call, Call)) -> &Call| {
+            move || {
+                if let Some(both) = &verb.undo {
+                    // The first time there is nothing to undo.
+                    drop(which(both).run());
+                }
+                cut_log(place)
+            }
+        };
+        let bare = Counts::of(&verb.bare, scratch, undo(|both| &both.1))?;
+        undo(|both| &both.1)()?;
+        let ours = Counts::of(&verb.ours, scratch, undo(|both| &both.0))?;
+        undo(|both| &both.0)()?;
+        peak = peak.max(ours.peak_kib);
+        rows.push(compared(
+            &format!("tenure {}: counts", verb.name),
+            ours,
+            bare,
+            nothing,
+        ));
+    }
+    if let Some(kib) = peak {
+        #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+        let mebibytes = kib as f64 / 1024.0;
+        let mut row = Row {
+            group: "process",
+            what: "memory of a verb's process, the most of all".into(),
+            ours: format!("{kib} KiB"),
+            baseline: format!("{} KiB (empty)", nothing.peak_kib.unwrap_or(0)),
+            number: mebibytes,
+            unit: Unit::Mebibytes,
+            budget: Budget::AtMost(MOST_MEBIBYTES),
+            more: Default::default(),
+        };
+        row.add("peak_kib", kib);
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// Instructions of ours over those of the baseline.
+fn compared(what: &str, ours: Counts, bare: Counts, empty: Counts) -> Row {
+    let mut row = counts_row("process", what, ours, bare, Budget::None);
+    row.add("empty", empty.json());
+    row
+}
+
+/// A row that compares counts, judged by the instructions.
+pub(super) fn counts_row(
+    group: &'static str,
+    what: &str,
+    ours: Counts,
+    baseline: Counts,
+    budget: Budget,
+) -> Row {
+    #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
+    let number = |counts: Counts| counts.instructions.unwrap_or(0) as f64;
+    let mut row = Row {
+        group,
+        what: what.to_owned(),
+        ours: ours.shown(),
+        baseline: baseline.shown(),
+        number: divide(number(ours), number(baseline)),
+        unit: Unit::Times,
+        budget,
+        more: Default::default(),
+    };
+    row.add("ours", ours.json());
+    row.add("baseline", baseline.json());
+    row.add("judged_by", Value::from("instructions"));
+    row
+}

@@ -1,0 +1,306 @@
+//! Single-key verbs in a store of a million sessions and keys, beside a store of a thousand.
+//!
+//! Keys and handles are picked at random, so that what SQLite keeps of the last one seldom helps. The
+//! file is in the kernel's memory; what a cold disk costs is not measured.
+
+use std::time::{Duration, Instant};
+
+use tenure_core::error::Error;
+use tenure_core::key::Key;
+use tenure_core::service::{GuardRequest, Naming, ReleaseRequest, Reply};
+use tenure_store::sqlite::SqliteStore;
+use tenure_testkit::seed;
+
+use super::process::{counts_row, register};
+use super::{Bench, Dice};
+use crate::Failed;
+use crate::counts::Counts;
+use crate::place::{Place, answered};
+use crate::program::{Call, Surroundings};
+use crate::report::{Budget, Row};
+use crate::sample::Sample;
+use crate::seeded::{LARGE, SMALL, Seeded, cut_log};
+use crate::worker::request;
+
+const BUDGET: Budget = Budget::AtMost(1.3);
+
+/// The key that this process holds.
+const HELD: &str = "issue:bench/held#1";
+
+/// A store under measurement.
+struct Side {
+    place: Place,
+    size: u32,
+    dice: Dice,
+    around: Surroundings,
+}
+
+impl Side {
+    fn new(bench: &Bench, size: u32) -> Result<Self, Failed> {
+        let dir = bench.dir(&format!("scale-{size}"))?;
+        let state = dir.join("state");
+        let seeded = match size {
+            SMALL => Seeded::fresh(&state, size)?,
+            _ => Seeded::copied(&bench.kept, &state, size)?,
+        };
+        register(&seeded.place)?;
+        let place = seeded.place;
+        let mut store = place.store()?;
+        let held = request(Key::parse(HELD)?);
+        answered(place.service(&mut store).claim(&Naming::default(), &held))?;
+        drop(store);
+        let around = Surroundings::make(&dir, place.dir())?;
+        Ok(Self {
+            place,
+            size,
+            dice: Dice::new(),
+            around,
+        })
+    }
+
+    /// A number whose session ended long ago, and whose key is free, not done and no path.
+    fn pick(&mut self) -> u32 {
+        loop {
+            let n = self.dice.below(self.size - 400);
+            if n % 10 != 9 && n % 64 != 7 {
+                return n;
+            }
+        }
+    }
+
+    fn free_key(&mut self) -> Result<Key, Failed> {
+        let n = self.pick();
+        Ok(seed::key(n)?)
+    }
+
+    fn path_key(&mut self) -> Result<Key, Failed> {
+        loop {
+            let n = self.dice.below((self.size - 400) / 64) * 64 + 7;
+            if n % 10 != 9 {
+                return Ok(seed::key(n)?);
+            }
+        }
+    }
+}
+
+/// A verb in process: it prepares, and returns how long the use case itself took.
+type InProcess = fn(&mut Side, &mut SqliteStore) -> Result<Duration, Failed>;
+
+fn claim_release(side: &Side, store: &mut SqliteStore, key: Key) -> Result<Duration, Failed> {
+    let wanted = request(key.clone());
+    let back = ReleaseRequest {
+        key,
+        epoch: None,
+        done: false,
+    };
+    let naming = Naming::default();
+    let mut service = side.place.service(store);
+    let began = Instant::now();
+    let granted = service.claim(&naming, &wanted);
+    let released = service.release(&naming, &back);
+    let took = began.elapsed();
+    answered(granted)?;
+    answered(released)?;
+    Ok(took)
+}
+
+fn guard(side: &Side, store: &mut SqliteStore, key: Key) -> (Duration, Reply<()>) {
+    let asked = GuardRequest { key, epoch: None };
+    let mut service = side.place.service(store);
+    let began = Instant::now();
+    let answer = service.guard(&Naming::default(), &asked);
+    let took = began.elapsed();
+    let answer = answer.map(|answer| tenure_core::service::Answer {
+        value: (),
+        notices: answer.notices,
+    });
+    (took, answer)
+}
+
+const IN_PROCESS: &[(&str, usize, InProcess)] = &[
+    ("claim+release, any free key", 400, |side, store| {
+        let key = side.free_key()?;
+        claim_release(side, store, key)
+    }),
+    ("claim+release, a path", 200, |side, store| {
+        let key = side.path_key()?;
+        claim_release(side, store, key)
+    }),
+    ("guard, own key", 3000, |side, store| {
+        let (took, answer) = guard(side, store, Key::parse(HELD)?);
+        answered(answer)?;
+        Ok(took)
+    }),
+    ("guard, any free key", 3000, |side, store| {
+        let key = side.free_key()?;
+        let (took, answer) = guard(side, store, key);
+        match answer {
+            Err(failure) if matches!(failure.error, Error::Free { .. }) => Ok(took),
+            other => Err(format!("a free key is not free: {other:?}").into()),
+        }
+    }),
+    ("whoami", 3000, |side, store| {
+        let mut service = side.place.service(store);
+        let began = Instant::now();
+        let answer = service.whoami(&Naming::default());
+        let took = began.elapsed();
+        answered(answer)?;
+        Ok(took)
+    }),
+    ("why, any free key", 3000, |side, store| {
+        let key = side.free_key()?;
+        let mut service = side.place.service(store);
+        let began = Instant::now();
+        let answer = service.why(&key);
+        let took = began.elapsed();
+        answered(answer)?;
+        Ok(took)
+    }),
+    ("show, by any handle", 3000, |side, store| {
+        let name = seed::handle(side.pick())?.to_string();
+        show(side, store, &name)
+    }),
+    ("show, by any code", 3000, |side, store| {
+        let handle = seed::handle(side.pick())?.to_string();
+        let code = handle.rsplit('-').next().unwrap_or_default();
+        show(side, store, code)
+    }),
+];
+
+fn show(side: &Side, store: &mut SqliteStore, name: &str) -> Result<Duration, Failed> {
+    let mut service = side.place.service(store);
+    let began = Instant::now();
+    let answer = service.show(name);
+    let took = began.elapsed();
+    answered(answer)?;
+    Ok(took)
+}
+
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+    bench.say("scale: a store of a million sessions and keys (made once, then copied)");
+    let mut small = Side::new(bench, SMALL)?;
+    let mut large = Side::new(bench, LARGE)?;
+    let mut rows = in_process(bench, &mut small, &mut large)?;
+    rows.extend(no_such_name(bench, &small, &large)?);
+    rows.extend(as_processes(bench, &mut small, &mut large)?);
+    Ok(rows)
+}
+
+fn in_process(bench: &Bench, small: &mut Side, large: &mut Side) -> Result<Vec<Row>, Failed> {
+    let mut rows = Vec::new();
+    let mut small_store = small.place.store()?;
+    let mut large_store = large.place.store()?;
+    for (name, count, verb) in IN_PROCESS {
+        bench.say(&format!("scale: {name}, in process"));
+        let mut times = (Vec::new(), Vec::new());
+        for _ in 0..bench.times(*count) {
+            times.0.push(verb(large, &mut large_store)?);
+            times.1.push(verb(small, &mut small_store)?);
+        }
+        let what = format!("{name}, in process: 1,000,000 : 1,000");
+        let (ours, baseline) = (Sample::of(times.0), Sample::of(times.1));
+        rows.push(Row::ratio("scale", what, &ours, &baseline, BUDGET));
+    }
+    Ok(rows)
+}
+
+/// A name that nobody has must be looked for everywhere.
+fn no_such_name(bench: &Bench, small: &Side, large: &Side) -> Result<Vec<Row>, Failed> {
+    let mut times = (Vec::new(), Vec::new());
+    for _ in 0..bench.times(30) {
+        for (side, times) in [(large, &mut times.0), (small, &mut times.1)] {
+            let mut store = side.place.store()?;
+            let mut service = side.place.service(&mut store);
+            let began = Instant::now();
+            let answer = service.show("nobody");
+            times.push(began.elapsed());
+            if answer.is_ok() {
+                return Err("nobody is somebody".into());
+            }
+        }
+    }
+    let (ours, baseline) = (Sample::of(times.0), Sample::of(times.1));
+    let what = "show, a name that nobody has, in process: 1,000,000 : 1,000";
+    Ok(vec![Row::ratio(
+        "scale",
+        what,
+        &ours,
+        &baseline,
+        Budget::None,
+    )])
+}
+
+fn as_processes(bench: &Bench, small: &mut Side, large: &mut Side) -> Result<Vec<Row>, Failed> {
+    type Words = fn(&mut Side) -> Result<Vec<String>, Failed>;
+    let verbs: [(&str, Words); 5] = [
+        ("guard", |_| Ok(vec!["guard".into(), HELD.into()])),
+        ("whoami", |_| Ok(vec!["whoami".into()])),
+        ("why", |side| {
+            Ok(vec!["why".into(), side.free_key()?.to_string()])
+        }),
+        ("show", |side| {
+            let handle = seed::handle(side.pick())?;
+            Ok(vec!["show".into(), handle.to_string()])
+        }),
+        ("claim", |side| {
+            Ok(vec!["claim".into(), side.free_key()?.to_string()])
+        }),
+    ];
+    let call = |side: &Side, words: Vec<String>| side.around.call(&bench.programs.tenure, words);
+    let mut rows = Vec::new();
+    for (name, words) in verbs {
+        bench.say(&format!("scale: tenure {name}, as a process"));
+        let mut times = (Vec::new(), Vec::new());
+        for _ in 0..bench.times(200) {
+            for (side, times) in [(&mut *large, &mut times.0), (&mut *small, &mut times.1)] {
+                let words = words(side)?;
+                times.push(call(side, words.clone()).timed()?);
+                release(bench, side, &words)?;
+            }
+        }
+        let (ours, baseline) = (Sample::of(times.0), Sample::of(times.1));
+        let what = format!("tenure {name}: 1,000,000 : 1,000");
+        let mut row = Row::ratio("scale", what, &ours, &baseline, BUDGET);
+        row.add("as", "process");
+        rows.push(row);
+        let large_counts = counts(bench, large, words)?;
+        let small_counts = counts(bench, small, words)?;
+        let what = format!("tenure {name}, counts: 1,000,000 : 1,000");
+        rows.push(counts_row(
+            "scale",
+            &what,
+            large_counts,
+            small_counts,
+            BUDGET,
+        ));
+    }
+    Ok(rows)
+}
+
+fn counts(
+    bench: &Bench,
+    side: &mut Side,
+    words: fn(&mut Side) -> Result<Vec<String>, Failed>,
+) -> Result<Counts, Failed> {
+    let words = words(side)?;
+    let call: Call = side.around.call(&bench.programs.tenure, words.clone());
+    let scratch = bench.dir("counts")?;
+    let counted = Counts::of(&call, &scratch, || {
+        // The first time there is nothing to undo.
+        drop(release(bench, side, &words));
+        cut_log(&side.place)
+    })?;
+    release(bench, side, &words)?;
+    Ok(counted)
+}
+
+/// Gives back what a claim got.
+fn release(bench: &Bench, side: &Side, words: &[String]) -> Result<(), Failed> {
+    match words {
+        [verb, key] if verb == "claim" => {
+            let args = ["release".to_owned(), key.clone()];
+            side.around.call(&bench.programs.tenure, args).run()
+        }
+        _ => Ok(()),
+    }
+}

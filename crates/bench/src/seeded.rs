@@ -1,0 +1,109 @@
+//! Stores of a given size: small ones made anew, large ones copied from one that is kept.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+use tenure_testkit::seed::{Seed, seed};
+
+use crate::Failed;
+use crate::place::Place;
+
+/// The size that everything is compared with.
+pub const SMALL: u32 = 1_000;
+/// The size of a store that has been in use for long.
+pub const LARGE: u32 = 1_000_000;
+/// How many sessions are open, whatever the size.
+pub const OPEN: u32 = 200;
+
+/// Raised when the seeding changes, so that kept stores are made anew.
+const VERSION: u32 = 1;
+
+/// A filled store.
+#[derive(Debug)]
+pub struct Seeded {
+    /// Where it is.
+    pub place: Place,
+    /// What it was filled with.
+    pub seed: Seed,
+}
+
+impl Seeded {
+    fn at(dir: &Path, size: u32) -> Result<Self, Failed> {
+        let place = Place::open(dir)?;
+        let observer = place.observer();
+        let seed = Seed {
+            sessions: size,
+            open: OPEN.min(size / 5),
+            host: observer.host.clone(),
+            boot: observer.boot.clone(),
+            pid_ns: observer.pid_ns,
+        };
+        Ok(Self { place, seed })
+    }
+
+    /// Makes a store of this size in a directory that has none.
+    pub fn fresh(dir: &Path, size: u32) -> Result<Self, Failed> {
+        let seeded = Self::at(dir, size)?;
+        let mut store = seeded.place.store()?;
+        seed(&mut store, &seeded.seed)?;
+        drop(store);
+        cut_log(&seeded.place)?;
+        Ok(seeded)
+    }
+
+    /// Copies the store of this size that is kept in `kept`, which is made first if it is missing.
+    pub fn copied(kept: &Path, dir: &Path, size: u32) -> Result<Self, Failed> {
+        let source = kept.join(size.to_string());
+        let made_of = describe(&kept.join("schema"), size)?;
+        let note = source.join("made-of");
+        if fs_err::read_to_string(&note).ok().as_ref() != Some(&made_of) {
+            let part = kept.join(format!("{size}.part"));
+            for old in [&part, &source] {
+                if old.exists() {
+                    fs_err::remove_dir_all(old)?;
+                }
+            }
+            Self::fresh(&part, size)?;
+            fs_err::write(part.join("made-of"), made_of)?;
+            fs_err::rename(&part, &source)?;
+        }
+        let seeded = Self::at(dir, size)?;
+        for name in ["tenure.db", "host-id"] {
+            fs_err::copy(source.join(name), dir.join(name))?;
+        }
+        // The host id was read before it was replaced.
+        drop(seeded);
+        Self::at(dir, size)
+    }
+}
+
+/// What a kept store must have been made of to be used again.
+fn describe(scratch: &Path, size: u32) -> Result<String, Failed> {
+    if scratch.exists() {
+        fs_err::remove_dir_all(scratch)?;
+    }
+    let place = Place::open(scratch)?;
+    drop(place.store()?);
+    let conn = reader(&place)?;
+    let mut statement = conn.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")?;
+    let parts: Result<Vec<String>, _> = statement.query_map([], |row| row.get(0))?.collect();
+    Ok(format!("{VERSION} {size} {OPEN}\n{}\n", parts?.join("\n")))
+}
+
+/// Brings all of a store's log into its database.
+pub fn cut_log(place: &Place) -> Result<(), Failed> {
+    let conn = Connection::open_with_flags(
+        place.database(),
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(())
+}
+
+/// A plain connection that only reads.
+pub fn reader(place: &Place) -> Result<Connection, Failed> {
+    Ok(Connection::open_with_flags(
+        place.database(),
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?)
+}

@@ -1,0 +1,91 @@
+//! What a session that comes back is granted again.
+
+use super::grant::{Terms, grant};
+use super::rivals::{Asker, Rivals, end_gone, rivals};
+use crate::claim::{ClaimRecord, EndedBy, Hold, Means};
+use crate::service::context::{Ctx, Stop};
+use crate::session::Session;
+use crate::view::HeldView;
+
+/// What a resumed session got back, and what others took.
+pub struct Regranted {
+    pub regranted: Vec<HeldView>,
+    pub taken: Vec<String>,
+}
+
+/// Grants to `to` what `from` held in its last life and nobody took since.
+pub fn regrant(
+    ctx: &mut Ctx<'_>,
+    from: &Session,
+    to: &Session,
+    means: Means,
+) -> Result<Regranted, Stop> {
+    let mut outcome = Regranted {
+        regranted: Vec::new(),
+        taken: Vec::new(),
+    };
+    for hold in ctx.tx.newest_holds(from.id)? {
+        let by = hold.ended.map(|end| end.by);
+        let record = ctx.tx.lock_claim(&hold.key)?;
+        let overlapped = by == Some(EndedBy::Taken) && record.epoch == hold.epoch;
+        if !matches!(by, Some(EndedBy::End | EndedBy::Death | EndedBy::Lease)) && !overlapped {
+            continue;
+        }
+        let asker = Asker {
+            id: to.id,
+            blind: false,
+        };
+        match rivals(ctx, asker, &hold.key)? {
+            Rivals::Gone(gone) if record.is_regrantable(&hold) => {
+                end_gone(ctx, &gone, &hold.key, to)?;
+                outcome
+                    .regranted
+                    .push(grant_again(ctx, &record, &hold, to, means)?);
+            }
+            Rivals::Living(living) if hold.life == from.life => {
+                let (rival, holder) = (&living.key, &living.session.handle);
+                outcome.taken.push(format!(
+                    "{}: {holder} has {rival}, which overlaps it",
+                    hold.key
+                ));
+            }
+            _ if hold.life == from.life && !overlapped => {
+                outcome.taken.push(taken_since(ctx, &record)?);
+            }
+            _ => {}
+        }
+    }
+    Ok(outcome)
+}
+
+fn grant_again(
+    ctx: &mut Ctx<'_>,
+    record: &ClaimRecord,
+    hold: &Hold,
+    to: &Session,
+    means: Means,
+) -> Result<HeldView, Stop> {
+    let terms = Terms {
+        means,
+        request: hold.request.clone(),
+        note: hold.note.clone(),
+        taken_from: None,
+        actor: None,
+        reason: None,
+    };
+    let granted = grant(ctx, record, to, terms)?;
+    Ok(HeldView {
+        key: granted.key.to_string(),
+        epoch: granted.epoch.0,
+    })
+}
+
+/// Who has what the session held before.
+fn taken_since(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<String, Stop> {
+    let now = match record.current() {
+        Some(other) => format!("{} has it now", ctx.session(other.session)?.handle),
+        None if record.is_done() => "it is done".into(),
+        None => "others had it since".into(),
+    };
+    Ok(format!("{}: {now} (epoch {})", record.key, record.epoch))
+}

@@ -1,0 +1,102 @@
+//! Rivals: held `path:` keys of others that can match a file that this one can match.
+//!
+//! Whoever gets a path, by whatever act, must have no living rival; the holds of rivals that are gone end
+//! as taken, so that they are not granted again when their session comes back.
+
+use super::grant::{end, end_former, holder_of, log_end, shown};
+use super::steps::Rival;
+use crate::claim::{Ask, EndedBy, Verdict, decide};
+use crate::error::Error;
+use crate::id::SessionId;
+use crate::key::Key;
+use crate::service::context::{Ctx, Stop};
+use crate::session::{Session, Standing};
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asker {
+    pub(super) id: SessionId,
+    pub(super) blind: bool,
+}
+
+/// What stands beside a path.
+pub(super) enum Rivals {
+    /// Nobody who lives; these holds may be ended.
+    Gone(Vec<Rival>),
+    /// Somebody who lives, or may live.
+    Living(Box<Living>),
+}
+
+/// A rival that refuses.
+pub(super) struct Living {
+    pub(super) error: Error,
+    pub(super) session: Session,
+    pub(super) standing: Standing,
+    pub(super) key: Key,
+}
+
+/// Looks for rivals of whoever asks for a key.
+pub(super) fn rivals(ctx: &mut Ctx<'_>, asker: Asker, key: &Key) -> Result<Rivals, Stop> {
+    let mut gone = Vec::new();
+    let ask = Ask {
+        blind: asker.blind,
+        ..Ask::default()
+    };
+    for rival in ctx.overlapping_paths(key)? {
+        let Some((session, standing)) = holder_of(ctx, &rival, asker.id)? else {
+            continue;
+        };
+        let verdict = decide(&rival, asker.id, None, Some(&standing), &ask);
+        let error = match (verdict, rival.current()) {
+            (Verdict::Grant(former), Some(hold)) => {
+                gone.push((hold.clone(), session, former));
+                continue;
+            }
+            (Verdict::CannotTell(doubt), _) => Error::CannotTell {
+                handle: session.handle.to_string(),
+                doubt,
+                key: Some(key.clone()),
+            },
+            _ => Error::Overlaps {
+                key: key.clone(),
+                claim: Box::new(shown(ctx, &rival)?),
+            },
+        };
+        let key = rival.key.clone();
+        return Ok(Rivals::Living(Box::new(Living {
+            error,
+            session,
+            standing,
+            key,
+        })));
+    }
+    Ok(Rivals::Gone(gone))
+}
+
+/// Ends the holds of rivals that are gone.
+pub(super) fn end_gone(
+    ctx: &mut Ctx<'_>,
+    gone: &[Rival],
+    key: &Key,
+    taker: &Session,
+) -> Result<(), Stop> {
+    for (hold, session, former) in gone {
+        let why = format!("{} took {key}, which overlaps it", taker.handle);
+        end(ctx, hold, EndedBy::Taken)?;
+        log_end(ctx, hold, EndedBy::Taken, &why)?;
+        end_former(ctx, session, former)?;
+    }
+    Ok(())
+}
+
+/// Makes sure that a session may get a path by another act than a claim, or refuses.
+pub(super) fn make_way(ctx: &mut Ctx<'_>, key: &Key, to: &Session) -> Result<(), Stop> {
+    let asker = Asker {
+        id: to.id,
+        blind: false,
+    };
+    match rivals(ctx, asker, key)? {
+        Rivals::Gone(gone) => end_gone(ctx, &gone, key, to),
+        Rivals::Living(living) => Err(living.error.into()),
+    }
+}
