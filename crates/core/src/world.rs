@@ -10,8 +10,8 @@ pub trait World {
     /// Looks for a pid in the observer's own namespace.
     fn look(&self, pid: u32) -> Sighting;
 
-    /// Looks for processes that a dead session left behind.
-    fn survivors(&self, signs: &Signs) -> Survivors;
+    /// Looks for processes that dead sessions left behind; one answer for each.
+    fn survivors(&self, signs: &[Signs]) -> Vec<Survivors>;
 
     /// Random bytes for new ids.
     fn random(&self) -> [u8; 16];

@@ -9,7 +9,7 @@ use tenure_core::id::{AgentName, NativeId};
 use tenure_core::key::Key;
 use tenure_core::notice::{Notice, NoticeKind};
 use tenure_core::policy::Policy;
-use tenure_core::process::{BootId, CallerFacts};
+use tenure_core::process::{BootId, CallerFacts, RunState, Sighting};
 use tenure_core::registration::Source;
 use tenure_core::service::{
     ClaimRequest, GuardRequest, Naming, Pick, RegisterRequest, Registered, ReleaseRequest,
@@ -347,21 +347,6 @@ fn f_l20_a_boot_id_of_a_containers_own_proves_no_death_and_its_lease_never_ends(
 }
 
 #[test]
-fn f_l03_another_boot_of_the_kernel_is_death() {
-    let mut rig = Rig::new();
-    let far = rig.here(&[20]);
-    rig.register(&far, "far");
-    rig.claim(&far, "wp:1").unwrap();
-    let mut near = rig.here(&[30]);
-    near.world.observer.boot.id = "next".into();
-    rig.clock.new_era("next", false);
-    rig.register(&near, "near");
-    let from = rig.claim(&near, "wp:1").unwrap().taken_from.unwrap();
-    assert_eq!(from.by, "death");
-    assert!(from.proof.contains("rebooted"), "{from:?}");
-}
-
-#[test]
 fn f_i23_from_a_sandbox_nothing_is_taken_until_a_call_outside_proves_the_death() {
     let mut rig = Rig::new();
     let (holder, agent) = (rig.here(&[20]), rig.here(&[30]));
@@ -546,6 +531,24 @@ fn a_waiter_that_does_not_act_within_a_second_is_passed_over_and_keeps_its_place
     rig.release(&eve, "wp:1");
     assert!(rig.look(&ann, &mut late, "wp:1").is_some(), "not its turn");
     assert!(rig.look(&bob, &mut slow, "wp:1").is_none(), "its turn");
+}
+
+#[test]
+fn f_c22_a_stopped_waiter_is_passed_over_without_a_wait() {
+    let (mut rig, [ann, bob, eve], [mut stopped, mut next]) = line();
+    rig.release(&ann, "wp:1");
+    let (start, threads) = (stopped.process.start, 1);
+    let see = |state| Sighting::Present {
+        start,
+        state,
+        threads,
+    };
+    rig.world.see(31, see(RunState::Stopped));
+    assert!(rig.look(&eve, &mut next, "wp:1").is_none());
+    rig.world.see(31, see(RunState::Going));
+    rig.release(&eve, "wp:1");
+    assert!(rig.look(&ann, &mut rig.waiting(21), "wp:1").is_some());
+    assert!(rig.look(&bob, &mut stopped, "wp:1").is_none());
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl World for Machine {
         process::look(pid)
     }
 
-    fn survivors(&self, signs: &Signs) -> Survivors {
+    fn survivors(&self, signs: &[Signs]) -> Vec<Survivors> {
         survivors::find(signs, &self.observer)
     }
 

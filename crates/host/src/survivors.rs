@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tenure_core::agent;
-use tenure_core::process::{Observer, RunState, Signs, Survivor, Survivors};
+use tenure_core::process::{Observer, RunState, Signs, StartTicks, Survivor, Survivors};
 
 use crate::stat::View;
 use crate::{caller, pause, process, system};
@@ -23,20 +23,23 @@ const COMMAND_LIMIT: usize = 120;
 /// How often an environment that reads as empty is read again.
 const READS: usize = 5;
 
-/// Looks through this user's processes.
-pub fn find(signs: &Signs, observer: &Observer) -> Survivors {
-    let mut answer = Survivors::default();
+/// Looks through this user's processes once; one answer for each of the signs.
+pub fn find(signs: &[Signs], observer: &Observer) -> Vec<Survivors> {
+    let doubtful = |why: String| Survivors {
+        found: Vec::new(),
+        doubt: Some(why),
+    };
     if !observer.proc_is_own {
-        answer.doubt = Some("/proc shows another pid namespace than this one".into());
-        return answer;
+        let why = "/proc shows another pid namespace than this one";
+        return vec![doubtful(why.into()); signs.len()];
     }
     let entries = match std::fs::read_dir("/proc") {
         Ok(entries) => entries,
         Err(error) => {
-            answer.doubt = Some(format!("/proc cannot be listed: {error}"));
-            return answer;
+            return vec![doubtful(format!("/proc cannot be listed: {error}")); signs.len()];
         }
     };
+    let mut answers = vec![Survivors::default(); signs.len()];
     let own_uid = rustix::process::geteuid().as_raw();
     for entry in entries.flatten() {
         let name = entry.file_name();
@@ -47,53 +50,93 @@ pub fn find(signs: &Signs, observer: &Observer) -> Survivors {
         if entry.metadata().map(|found| found.uid()).ok() != Some(own_uid) {
             continue;
         }
-        match shows(pid, signs) {
-            Ok(false) => {}
-            Ok(true) if is_an_agents(pid, observer) => {}
-            Ok(true) => answer.found.push(Survivor {
-                pid,
-                command: command(pid),
-            }),
-            Err(why) => {
-                answer
-                    .doubt
-                    .get_or_insert(format!("process {pid} cannot be read: {why}"));
+        if let Some(suspect) = Suspect::of(pid, signs) {
+            suspect.add_to(&mut answers, signs, observer);
+        }
+    }
+    answers
+}
+
+/// A living process that may be somebody's survivor.
+struct Suspect {
+    pid: u32,
+    start: StartTicks,
+    session: u32,
+    environment: Result<Vec<u8>, String>,
+}
+
+impl Suspect {
+    /// Looks at a process that is young enough to be left behind by anybody.
+    fn of(pid: u32, signs: &[Signs]) -> Option<Self> {
+        let View::Present(seen) = system::view(pid) else {
+            return None;
+        };
+        let young =
+            |sign: &Signs| seen.start.ticks + u64::from(seen.start.shifted) >= sign.since.ticks;
+        if seen.stat.state == RunState::Zombie || !signs.iter().any(young) {
+            return None;
+        }
+        let environment = match environment(pid) {
+            Ok(environment) => Ok(environment),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
+                return None;
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        Some(Self {
+            pid,
+            start: seen.start,
+            session: seen.stat.session,
+            environment,
+        })
+    }
+
+    /// Counts it for those whose signs it shows.
+    fn add_to(&self, answers: &mut [Survivors], signs: &[Signs], observer: &Observer) {
+        let mut is_an_agents_known = None;
+        for (answer, sign) in answers.iter_mut().zip(signs) {
+            let older = self.start.ticks + u64::from(self.start.shifted) < sign.since.ticks;
+            if older || sign.leader == self.pid {
+                continue;
+            }
+            match self.shows(sign) {
+                Some(false) => {}
+                Some(true) => {
+                    let agents =
+                        *is_an_agents_known.get_or_insert_with(|| is_an_agents(self.pid, observer));
+                    if !agents {
+                        answer.found.push(Survivor {
+                            pid: self.pid,
+                            command: command(self.pid),
+                        });
+                    }
+                }
+                None => {
+                    let why = self.environment.as_ref().err().cloned().unwrap_or_default();
+                    answer
+                        .doubt
+                        .get_or_insert(format!("process {} cannot be read: {why}", self.pid));
+                }
             }
         }
     }
-    answer.found.sort_by_key(|survivor| survivor.pid);
-    answer
-}
 
-/// Whether a living process shows one of the signs.
-fn shows(pid: u32, signs: &Signs) -> Result<bool, String> {
-    let View::Present(seen) = system::view(pid) else {
-        return Ok(false);
-    };
-    let gone = seen.stat.state == RunState::Zombie;
-    let older = seen.start.ticks + u64::from(seen.start.shifted) < signs.since.ticks;
-    if gone || older || signs.leader == pid {
-        return Ok(false);
-    }
-    if signs.leader == seen.stat.session {
-        return Ok(true);
-    }
-    let environment = match environment(pid) {
-        Ok(environment) => environment,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
-            return Ok(false);
+    /// Whether it shows the signs; `None` where that cannot be told.
+    fn shows(&self, signs: &Signs) -> Option<bool> {
+        if signs.leader == self.session {
+            return Some(true);
         }
-        Err(error) => return Err(error.to_string()),
-    };
-    let has = |name: &str, value: &str| {
-        let wanted = format!("{name}={value}");
-        environment
-            .split(|byte| *byte == 0)
-            .any(|entry| entry == wanted.as_bytes())
-    };
-    let native = signs.natives.iter().any(|(name, value)| has(name, value));
-    Ok(native || has(caller::SESSION_VARIABLE, &signs.token))
+        let environment = self.environment.as_ref().ok()?;
+        let has = |name: &str, value: &str| {
+            let wanted = format!("{name}={value}");
+            environment
+                .split(|byte| *byte == 0)
+                .any(|entry| entry == wanted.as_bytes())
+        };
+        let native = signs.natives.iter().any(|(name, value)| has(name, value));
+        Some(native || has(caller::SESSION_VARIABLE, &signs.token))
+    }
 }
 
 fn environment(pid: u32) -> std::io::Result<Vec<u8>> {

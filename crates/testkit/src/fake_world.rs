@@ -154,8 +154,8 @@ impl World for FakeWorld {
         state.seen.get(&pid).cloned().unwrap_or(Sighting::Absent)
     }
 
-    fn survivors(&self, _: &Signs) -> Survivors {
-        self.lock().survivors.clone()
+    fn survivors(&self, signs: &[Signs]) -> Vec<Survivors> {
+        vec![self.lock().survivors.clone(); signs.len()]
     }
 
     /// Never the same twice in one world, always the same in one test.

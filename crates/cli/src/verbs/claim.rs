@@ -139,7 +139,7 @@ fn request(args: &Args, app: &App) -> Result<ClaimRequest, Trouble> {
     let typed = typed_keys(args)?;
     if typed.is_empty() {
         return Err(usage(
-            "no item was named".into(),
+            "no item was named: KEY is missing".into(),
             "for example: tenure claim issue:acme/web#42",
         ));
     }

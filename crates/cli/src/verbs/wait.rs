@@ -45,21 +45,27 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut opened = app.open()?;
     let began = Instant::now();
     let mut watch = watch_signals(&opened)?;
+    let mut told = Vec::new();
     loop {
         let seen = opened.service().changes()?;
-        let answer = opened.service().show(&args.name)?;
+        let mut answer = opened.service().show(&args.name)?;
+        told.append(&mut answer.notices);
         let session = &answer.value.session;
         let idle = args.what == What::Idle && matches!(session.activity, Some("idle" | "waiting"));
         if session.ended_at.is_some() || idle {
             let text = format!("{} is {}: {}", session.handle, session.state, session.why);
-            return Ok(Shown::new("session", session, text).told(&answer));
+            let mut shown = Shown::new("session", session, text);
+            shown.notices = told;
+            return Ok(shown);
         }
         let left = match args.timeout {
             Some(Span(timeout)) => timeout.saturating_sub(began.elapsed()),
             None => Duration::from_secs(30),
         };
         if left.is_zero() {
-            return Err(timed_out(session, began.elapsed()));
+            let mut trouble = timed_out(session, began.elapsed());
+            trouble.notices = told;
+            return Err(trouble);
         }
         let processes: Vec<_> = process_of(&mut opened, &args.name)?;
         let limit = if processes.is_empty() {

@@ -23,14 +23,55 @@ use crate::policy::Policy;
 pub enum Stop {
     /// These processes must be looked at first.
     Look(Vec<Process>),
-    /// What this session left behind must be looked for first.
-    Survivors(SessionId, Signs),
+    /// What these sessions left behind must be looked for first.
+    Survivors(Vec<(SessionId, Signs)>),
     /// It must be run again in this mode.
     Write(Mode),
     /// The answer is no; what was written on the way stays.
     Refuse(Box<Error>),
     /// The store failed; nothing stays.
     Store(StoreError),
+}
+
+/// What several steps need to have looked at, gathered so that it is looked at in one go.
+#[derive(Debug, Default)]
+pub struct Unseen {
+    processes: Vec<Process>,
+    left_behind: Vec<(SessionId, Signs)>,
+}
+
+impl Unseen {
+    /// The outcome of a step; `None` means that it must be run again after a look.
+    pub fn gather<T>(&mut self, step: Result<T, Stop>) -> Result<Option<T>, Stop> {
+        match step {
+            Ok(done) => return Ok(Some(done)),
+            Err(Stop::Look(processes)) => self.processes.extend(processes),
+            Err(Stop::Survivors(left_behind)) => self.left_behind.extend(left_behind),
+            Err(other) => return Err(other),
+        }
+        Ok(None)
+    }
+
+    /// Whether anything must be looked at.
+    pub fn is_empty(&self) -> bool {
+        self.processes.is_empty() && self.left_behind.is_empty()
+    }
+
+    /// Stops for the look, if one is needed.
+    pub fn look(mut self) -> Result<(), Stop> {
+        if !self.processes.is_empty() {
+            self.processes
+                .sort_by_key(|process| (process.pid, process.start.ticks));
+            self.processes.dedup();
+            return Err(Stop::Look(self.processes));
+        }
+        if !self.left_behind.is_empty() {
+            self.left_behind.sort_by_key(|(session, _)| *session);
+            self.left_behind.dedup_by_key(|(session, _)| *session);
+            return Err(Stop::Survivors(self.left_behind));
+        }
+        Ok(())
+    }
 }
 
 impl From<StoreError> for Stop {
@@ -86,15 +127,11 @@ impl Ctx<'_> {
 
     /// Makes sure that all these sessions were looked at, in one go.
     pub fn look_at_all(&self, sessions: &[Session]) -> Result<(), Stop> {
-        let unseen: Vec<Process> = sessions
-            .iter()
-            .filter_map(|s| self.known_liveness(s).err())
-            .collect();
-        if unseen.is_empty() {
-            Ok(())
-        } else {
-            Err(Stop::Look(unseen))
+        let mut unseen = Unseen::default();
+        for session in sessions {
+            unseen.gather(self.liveness(session))?;
         }
+        unseen.look()
     }
 
     fn known_liveness(&self, session: &Session) -> Result<Liveness, Process> {
@@ -194,7 +231,7 @@ impl Ctx<'_> {
             leader: process.pid,
             since: process.start,
         };
-        Err(Stop::Survivors(session.id, signs))
+        Err(Stop::Survivors(vec![(session.id, signs)]))
     }
 
     /// A key's row: locked where this run writes.
@@ -413,6 +450,14 @@ impl Ctx<'_> {
 
     /// Waiters that are not dead, as they are shown.
     pub fn show_waiters(&mut self, waiters: Vec<Waiter>) -> Result<Vec<WaitView>, Stop> {
+        let unseen: Vec<Process> = waiters
+            .iter()
+            .filter(|waiter| matches!(self.fitness(&waiter.process), Err(Stop::Look(_))))
+            .map(|waiter| waiter.process.clone())
+            .collect();
+        if !unseen.is_empty() {
+            return Err(Stop::Look(unseen));
+        }
         let mut shown = Vec::new();
         for waiter in waiters {
             if self.fitness(&waiter.process)? == Fitness::Dead {

@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 
 use super::caller::{self, Caller, Naming};
 use super::claims::shown;
-use super::context::{Ctx, Stop};
+use super::context::{Ctx, Stop, Unseen};
 use super::run::{Reply, Service};
 use super::sessions::no_such_value;
 use crate::claim::{Ask, ClaimRecord, Verdict, decide};
@@ -248,13 +248,13 @@ fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<SessionView>, St
     let sessions = ctx.tx.list_sessions(&filter)?;
     ctx.look_at_all(&sessions)?;
     let mut views = Vec::with_capacity(sessions.len());
+    let mut unseen = Unseen::default();
     for session in sessions {
-        let was_open = session.is_open();
         let session = ctx.bury_if_dead(session)?;
-        if session.is_open() || was_open || request.closed_too {
-            views.push(ctx.view(&session)?);
-        }
+        let view = ctx.view(&session);
+        views.extend(unseen.gather(view)?);
     }
+    unseen.look()?;
     Ok(views)
 }
 

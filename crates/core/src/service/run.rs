@@ -48,9 +48,12 @@ impl From<StoreError> for Failure {
 /// What every use case returns.
 pub type Reply<T> = Result<Answer<T>, Failure>;
 
-/// How often a use case is run again before the store counts as busy. Each repetition means that some
-/// other caller got further, so this is met only where something is wrong.
-const MOST_RUNS: usize = 200;
+/// How often a use case loses a race before the store counts as busy. Each time some other caller got
+/// further, so this is met only where something is wrong.
+const MOST_RACES: usize = 200;
+/// How often it stops to look at something new. Each look is kept, so this is met only where what there
+/// is to look at changes faster than it can be looked at.
+const MOST_LOOKS: usize = 10_000;
 
 /// The use cases.
 pub struct Service<'a> {
@@ -95,10 +98,14 @@ impl<'a> Service<'a> {
         let mut mode = mode;
         let mut seen: Vec<(Process, Sighting)> = Vec::new();
         let mut left_behind: Vec<(SessionId, Survivors)> = Vec::new();
-        for _ in 0..MOST_RUNS {
+        let (mut races, mut looks) = (0, 0);
+        while races < MOST_RACES && looks < MOST_LOOKS {
             let location = self.store.location();
             let mut tx = match self.store.begin(mode) {
-                Err(StoreError::Conflict) => continue,
+                Err(StoreError::Conflict) => {
+                    races += 1;
+                    continue;
+                }
                 other => other?,
             };
             let now = tx.now()?;
@@ -120,7 +127,7 @@ impl<'a> Service<'a> {
             match outcome {
                 Ok(value) => match tx.commit() {
                     Ok(()) => return Ok(Answer { value, notices }),
-                    Err(StoreError::Conflict) => {}
+                    Err(StoreError::Conflict) => races += 1,
                     Err(error) => return Err(error.into()),
                 },
                 Err(Stop::Refuse(error)) => match tx.commit() {
@@ -131,22 +138,25 @@ impl<'a> Service<'a> {
                             store: Some(self.store.location()),
                         });
                     }
-                    Err(StoreError::Conflict) => {}
+                    Err(StoreError::Conflict) => races += 1,
                     Err(error) => return Err(error.into()),
                 },
                 Err(Stop::Look(processes)) => {
                     drop(tx);
+                    looks += 1;
                     for process in processes {
                         let sighting = self.world.look(process.pid);
                         seen.push((process, sighting));
                     }
                 }
-                Err(Stop::Survivors(session, signs)) => {
+                Err(Stop::Survivors(wanted)) => {
                     drop(tx);
-                    left_behind.push((session, self.world.survivors(&signs)));
+                    looks += 1;
+                    let (sessions, signs): (Vec<_>, Vec<_>) = wanted.into_iter().unzip();
+                    left_behind.extend(sessions.into_iter().zip(self.world.survivors(&signs)));
                 }
                 Err(Stop::Write(stronger)) => mode = stronger,
-                Err(Stop::Store(StoreError::Conflict)) => {}
+                Err(Stop::Store(StoreError::Conflict)) => races += 1,
                 Err(Stop::Store(error)) => return Err(error.into()),
             }
         }

@@ -21,7 +21,7 @@ use crate::process::Process;
 use crate::queue::{Fitness, Place, TURN, Waiter, place};
 use crate::service::birth::{Birth, born};
 use crate::service::caller::{self, Caller, Naming, ResolvedBy};
-use crate::service::context::{Ctx, Stop};
+use crate::service::context::{Ctx, Stop, Unseen};
 use crate::service::run::{Reply, Service};
 use crate::session::{ClosedBy, Session};
 use crate::store::{Mode, NewWaiter};
@@ -151,34 +151,31 @@ fn choose(
     }
 }
 
-/// Assesses keys in ascending order; what must be looked at is gathered and looked at in one go.
+/// Assesses all keys; what must be looked at is gathered and looked at in one go.
+///
+/// All of several are locked in ascending order. Of any, those after the first that is free need no look.
 fn assess_all(
     ctx: &mut Ctx<'_>,
     asker: Asker,
     request: &ClaimRequest,
 ) -> Result<Vec<Finding>, Stop> {
     let mut order: Vec<usize> = (0..request.keys.len()).collect();
-    order.sort_by_key(|place| &request.keys[*place]);
+    if request.pick == Pick::All {
+        order.sort_by_key(|place| &request.keys[*place]);
+    }
     let mut findings: Vec<Option<Finding>> = Vec::new();
     findings.resize_with(request.keys.len(), || None);
-    let mut unseen: Vec<Process> = Vec::new();
+    let mut unseen = Unseen::default();
     for place in order {
-        match assess(ctx, asker, &request.keys[place], request) {
-            Ok(finding) => findings[place] = Some(finding),
-            Err(Stop::Look(processes)) => unseen.extend(processes),
-            Err(other) => return Err(other),
+        let finding = unseen.gather(assess(ctx, asker, &request.keys[place], request))?;
+        let is_free = matches!(finding, Some(Finding::Free(_)));
+        findings[place] = finding;
+        if is_free && request.pick == Pick::Any && request.request.is_none() && unseen.is_empty() {
+            break;
         }
     }
-    if unseen.is_empty() {
-        return Ok(findings.into_iter().flatten().collect());
-    }
-    let mut distinct: Vec<Process> = Vec::new();
-    for process in unseen {
-        if !distinct.contains(&process) {
-            distinct.push(process);
-        }
-    }
-    Err(Stop::Look(distinct))
+    unseen.look()?;
+    Ok(findings.into_iter().flatten().collect())
 }
 
 fn choose_all(findings: Vec<Finding>) -> Choice {
@@ -275,18 +272,14 @@ fn wait_for_turn(ctx: &mut Ctx<'_>, taken: Vec<Taken>, waiting: &Waiting) -> Res
 /// The line for a key, each with whether it can act; the dead are taken out on the way.
 fn line_of(ctx: &mut Ctx<'_>, key: &Key) -> Result<Vec<(Waiter, Fitness)>, Stop> {
     let queue = ctx.tx.queue(key)?;
-    let mut unseen = Vec::new();
+    let mut unseen = Unseen::default();
     let mut line = Vec::new();
     for waiter in queue {
-        match ctx.fitness(&waiter.process) {
-            Ok(fitness) => line.push((waiter, fitness)),
-            Err(Stop::Look(processes)) => unseen.extend(processes),
-            Err(other) => return Err(other),
+        if let Some(fitness) = unseen.gather(ctx.fitness(&waiter.process))? {
+            line.push((waiter, fitness));
         }
     }
-    if !unseen.is_empty() {
-        return Err(Stop::Look(unseen));
-    }
+    unseen.look()?;
     let dead: Vec<Ticket> = line
         .iter()
         .filter(|(_, fitness)| *fitness == Fitness::Dead)

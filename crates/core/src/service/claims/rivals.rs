@@ -5,10 +5,11 @@
 
 use super::grant::{end, end_former, holder_of, log_end, shown};
 use super::steps::Rival;
-use crate::claim::{Ask, EndedBy, Verdict, decide};
+use crate::claim::{Ask, EndedBy, Former, Verdict, decide};
 use crate::error::Error;
 use crate::id::SessionId;
 use crate::key::Key;
+use crate::notice::NoticeKind;
 use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
 
@@ -85,6 +86,11 @@ pub(super) fn end_gone(
         end(ctx, hold, EndedBy::Taken)?;
         log_end(ctx, hold, EndedBy::Taken, &why)?;
         end_former(ctx, session, former)?;
+        if matches!(former, Former::Expired(_)) {
+            let message = format!("you lost {} (epoch {}): {why}", hold.key, hold.epoch);
+            let about = Some((&hold.key, hold.epoch));
+            ctx.notify(session.id, NoticeKind::Lost, message, Some(taker.id), about)?;
+        }
     }
     Ok(())
 }
