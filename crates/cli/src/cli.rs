@@ -149,5 +149,7 @@ fn usage_trouble(text: &str) -> Trouble {
         .map(str::trim)
         .filter(|line| !line.is_empty())
         .collect();
-    Trouble::new(Exit::USAGE, "usage", one_line.join(" "), hint)
+    // One word per concept: what clap calls a subcommand is a verb.
+    let message = one_line.join(" ").replace("subcommand", "verb");
+    Trouble::new(Exit::USAGE, "usage", message, hint)
 }

@@ -163,6 +163,7 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     error: this process belongs to no session
     hint: run: tenure register (a script says: tenure register --agent NAME --pid $$)
     hint: or act for a session that exists: --session NAME --reason "why"
+    hint: the store that was asked is [dir]/state/tenure.db
     "#);
 }
 
@@ -176,7 +177,7 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     --- stdout
 
     --- stderr
-    error: issue:acme/web#42 is held by ann-XXXX (live in [dir]/repo)
+    error: issue:acme/web#42 is held by ann-XXXX (live in [dir]/repo) for [span]: fix login
     hint: tenure why issue:acme/web#42 explains it
     hint: tenure takeover issue:acme/web#42 --reason "why" takes it all the same, on record
     "#);

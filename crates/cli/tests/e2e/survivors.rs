@@ -1,6 +1,7 @@
 //! What a dead agent left running: whoever takes over is told, and can insist on quiet.
 
 use serde_json::{Value, json};
+use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Agent, Cmd, Env, poll};
 
 use crate::claims::{SOON, handle, register, run, session, take, text};
@@ -143,6 +144,12 @@ fn what_is_older_than_the_session_is_not_counted() {
     let env = env();
     let bob = session(&env, "bob");
     let older = bob.start(busy().env("CLAUDE_CODE_SESSION_ID", native(&env)));
+    // Starts are told apart by clock ticks: the next one must have begun.
+    let ticks = |pid| Stat::read(pid).map(|stat| stat.start);
+    poll(SOON, "the next tick", || {
+        let later = bob.start(Cmd::new("sleep").arg("1000"));
+        (ticks(later.pid) > ticks(older.pid)).then_some(())
+    });
     let (_outer, claude, _) = inner(&env, "claude");
     claude.kill9();
     assert_eq!(left_behind(&bob), json!([]));
