@@ -120,9 +120,17 @@ fn show_parse_error(error: &clap::Error, json: bool) -> Exit {
         }
         return Exit::DONE;
     }
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !json {
-        line(&mut std::io::stderr(), text.trim_end());
-        return Exit::USAGE;
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        if !json {
+            line(&mut std::io::stderr(), &format!("{}\n", text.trim_end()));
+        }
+        let hint = "tenure ps shows who is alive; tenure help --all lists every verb";
+        return style.show_trouble(&Trouble::new(
+            Exit::USAGE,
+            "usage",
+            "no verb was given",
+            hint,
+        ));
     }
     style.show_trouble(&usage_trouble(&text))
 }
