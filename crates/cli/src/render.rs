@@ -43,9 +43,17 @@ fn session_row(session: &SessionView, now: Timestamp, verbose: bool) -> Vec<Cell
         Cell::plain(session.agent.clone()),
         Cell::plain(whereabouts(session)),
         Cell::state(state, session.state),
-        Cell::plain(Span(session.started_at.age_at(now)).to_string()),
+        Cell::plain(age(session.started_at, now)),
         Cell::plain(holds(session, verbose)),
     ]
+}
+
+/// How old something is, in a column.
+fn age(at: Timestamp, now: Timestamp) -> String {
+    match at.age_at(now) {
+        young if young.as_secs() == 0 => "now".into(),
+        age => Span(age).to_string(),
+    }
 }
 
 /// `acme/web (main)`, or the directory where there is no repository.
@@ -194,9 +202,7 @@ pub fn claims(claims: &[ClaimView]) -> String {
                 .holder
                 .as_ref()
                 .map_or("-".to_owned(), |session| session.handle.clone());
-            let since = claim
-                .acquired_at
-                .map_or("-".to_owned(), |at| Span(at.age_at(now)).to_string());
+            let since = claim.acquired_at.map_or("-".to_owned(), |at| age(at, now));
             vec![
                 Cell::plain(claim.key.clone()),
                 Cell::state(claim.state, claim.state),
@@ -222,7 +228,7 @@ pub fn why(why: &Why) -> String {
         let who = waiter.session.as_deref().unwrap_or("a command");
         let _infallible = writeln!(
             text,
-            "  {who} (pid {}) waits for it since {}",
+            "  {who} (pid {}) waits in line, since {}",
             waiter.pid,
             ago(waiter.since, now())
         );

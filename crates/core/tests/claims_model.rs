@@ -307,7 +307,7 @@ impl ReferenceStateMachine for Model {
             1 => who.clone().prop_map(Step::Move),
             2 => who.clone().prop_map(Step::Kill),
             1 => who.clone().prop_map(Step::End),
-            3 => prop::sample::select(vec![15, 300, 585, 601, 616]).prop_map(Step::Advance),
+            3 => prop::sample::select(vec![15, 300, 585, 601, 609, 616]).prop_map(Step::Advance),
             8 => (both(), rarely()).prop_map(|((who, item), yes)| Step::Claim(who, item, yes)),
             3 => (both(), rarely()).prop_map(|((who, item), yes)| Step::Release(who, item, yes)),
             2 => (both(), who).prop_map(|((who, item), to)| Step::Handoff(who, item, to)),

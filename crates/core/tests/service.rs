@@ -441,18 +441,23 @@ fn whoever_enters_a_dead_sessions_conversation_gets_what_it_held() {
 #[test]
 fn f_c21_cover_by_an_ancestor_ends_with_its_life() {
     let mut rig = Rig::new();
-    let (parent, child) = (rig.here(&[20]), rig.here(&[30, 20]));
-    let above = rig.register(&parent, "parent");
-    rig.register(&child, "child");
+    let [top, parent, child] = [&[10][..], &[20, 10], &[30, 20, 10]].map(|pids| rig.here(pids));
+    for (who, name) in [(&top, "top"), (&parent, "parent"), (&child, "child")] {
+        rig.register(who, name);
+    }
+    rig.claim(&top, "wp:top").unwrap();
     rig.claim(&parent, "wp:1").unwrap();
-    let covered = rig.guard(&child, "wp:1").unwrap();
-    assert_eq!(covered.via, Some(above.session.handle));
+    for item in ["wp:1", "wp:top"] {
+        assert!(rig.guard(&child, item).unwrap().via.is_some(), "{item}");
+    }
     parent.dies();
     let orphan = rig.here(&[30]);
     assert_eq!(kind(rig.guard(&orphan, "wp:1")), "free");
-    let next = rig.here(&[40]);
+    let next = rig.here(&[40, 10]);
     assert_eq!(rig.register(&next, "parent").regranted.len(), 1);
-    assert_eq!(kind(rig.guard(&orphan, "wp:1")), "held");
+    for item in ["wp:1", "wp:top"] {
+        assert_eq!(kind(rig.guard(&orphan, item)), "held", "{item}");
+    }
 }
 
 #[test]
