@@ -22,6 +22,8 @@ fn settings(env: &Env) -> insta::Settings {
     settings.add_filter(r"\b\d+(ms|s)\b|\b(9|10)m\b|\bjust now\b", "[span]");
     settings.add_filter(r"\[span\] ago", "[span]");
     settings.add_filter(r"   +", "  ");
+    // What is younger than a second is as young as anything else here.
+    settings.add_filter("  now  ", "  [span]  ");
     settings
 }
 
