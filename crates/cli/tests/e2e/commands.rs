@@ -42,9 +42,16 @@ fn runs(env: &Env, wrapper: &Background) -> u64 {
     holder["process"]["pid"].as_u64().expect("it holds wp:1")
 }
 
+/// Kills it and waits until it is gone.
 fn kill9(agent: &Agent, pid: u64) {
     let kill = ["-9".to_owned(), pid.to_string()];
     agent.run(Cmd::new("kill").args(kill)).ok();
+    let pid = u32::try_from(pid).expect("a pid");
+    poll(SOON, "it is gone", || is_gone(pid).then_some(()));
+}
+
+fn is_gone(pid: u32) -> bool {
+    Stat::read(pid).is_none_or(|stat| stat.state == 'Z')
 }
 
 /// The object that the wrapper puts last on stderr.
@@ -223,9 +230,7 @@ fn a_wrapper_that_is_killed_while_it_waits_never_runs_its_command() {
     wrapper.kill9();
     run(&ann, 0, "release wp:1");
     poll(SOON, "the one that waited at the gate is gone", || {
-        Stat::read(command)
-            .is_none_or(|stat| stat.state == 'Z')
-            .then_some(())
+        is_gone(command).then_some(())
     });
     assert!(!ran.exists());
     assert_eq!(holder(&env, "wp:1"), (None, 1));
