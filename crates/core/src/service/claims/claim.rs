@@ -518,11 +518,28 @@ fn child_session(
 fn covered(ctx: &mut Ctx<'_>, caller: &Caller, keys: &[Key]) -> Result<Option<String>, Stop> {
     let mut holder = None;
     for key in keys {
-        let record = ctx.claim_record(key)?;
-        match covering_hold(ctx, &caller.session, &record)? {
+        match covering_key(ctx, caller, key)? {
             Some(handle) => holder = Some(handle),
             None => return Ok(None),
         }
     }
     Ok(holder)
+}
+
+/// Who covers one key: whoever holds it, or a path that contains it.
+fn covering_key(ctx: &mut Ctx<'_>, caller: &Caller, key: &Key) -> Result<Option<String>, Stop> {
+    let record = ctx.claim_record(key)?;
+    if let Some(handle) = covering_hold(ctx, &caller.session, &record)? {
+        return Ok(Some(handle));
+    }
+    for wider in ctx.overlapping_paths(key)? {
+        let contains = match (wider.key.path(), key.path()) {
+            (Some((_, wide)), Some((_, narrow))) => wide.includes(&narrow),
+            _ => false,
+        };
+        if contains && let Some(handle) = covering_hold(ctx, &caller.session, &wider)? {
+            return Ok(Some(handle));
+        }
+    }
+    Ok(None)
 }

@@ -1,0 +1,214 @@
+//! What tests share: a place with locks, and this program run again as another process.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
+use tenure_host::{lock_table, pause};
+
+use crate::{contention, files};
+
+pub const TASK: &str = "TENURE_HOST_LOCK_TASK";
+const MARK: &str = "answer: ";
+/// The test that does the tasks.
+pub const TASK_TEST: &str = "worker::does_its_task";
+pub const SOON: Duration = Duration::from_secs(30);
+
+/// Asks again until the answer is there.
+#[track_caller]
+pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + SOON;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        pause::for_a_while(Duration::from_millis(1));
+    }
+}
+
+/// A directory with locks in it.
+pub struct Place {
+    pub dir: tempfile::TempDir,
+    pub locks: LockDir,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let locks = LockDir::open(&dir.path().join("locks")).unwrap();
+        Place { dir, locks }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn try_lock(&self, name: &str) -> Result<Held, LockError> {
+        self.locks.try_lock(&plain(name), Sharing::Exclusive)
+    }
+
+    /// How many wait for a lock, as the kernel says.
+    pub fn waiting(&self, name: &str) -> usize {
+        lock_table::state(&self.locks, &plain(name)).waiting
+    }
+
+    /// Starts this program again to do a task here.
+    pub fn start(&self, task: &str) -> Worker {
+        let (send, receive) = channel();
+        let dir = self.dir.path().to_str().unwrap();
+        let process = Process::start(&format!("{dir} {task}"), 0, &send);
+        Worker { process, receive }
+    }
+
+    /// A process that holds a lock.
+    pub fn holder(&self, name: &str) -> Worker {
+        let worker = self.start(&format!("hold {name}"));
+        assert_eq!(worker.says(), "held");
+        worker
+    }
+}
+
+pub fn plain(name: &str) -> LockName {
+    LockName::plain(name).unwrap()
+}
+
+pub fn is_held<T>(outcome: Result<T, LockError>) -> bool {
+    match outcome {
+        Ok(_) => false,
+        Err(LockError::Held { .. }) => true,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// This program, run again; it is killed and reaped with the test.
+pub struct Process(pub Child);
+
+pub type Said = (usize, Option<String>);
+
+impl Process {
+    /// Starts it; what it says arrives with `tag`, and `None` at its end.
+    pub fn start(task: &str, tag: usize, said: &Sender<Said>) -> Process {
+        let words = ["--exact", TASK_TEST, "--nocapture", "--test-threads=1"];
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(words)
+            .env(TASK, task)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (said, out) = (said.clone(), child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            let lines = BufReader::new(out).lines().map_while(Result::ok);
+            // Whoever has heard enough does not listen any more.
+            lines
+                .filter_map(|line| Some(line.split_once(MARK)?.1.to_owned()))
+                .for_each(|answer| drop(said.send((tag, Some(answer)))));
+            drop(said.send((tag, None)));
+        });
+        Process(child)
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.0);
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Kills it with -9 and reaps it.
+    pub fn kill9(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    pub fn state(&self) -> char {
+        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        let after = text.rsplit_once(") ").unwrap().1;
+        after.chars().next().unwrap()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // One that was reaped already answers with an error that says nothing.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// One process and what it says.
+pub struct Worker {
+    pub process: Process,
+    pub receive: Receiver<Said>,
+}
+
+impl Worker {
+    #[track_caller]
+    pub fn says(&self) -> String {
+        let said = self.receive.recv_timeout(SOON).expect("it says something");
+        said.1.expect("it goes on")
+    }
+
+    pub fn is_silent(&self) -> bool {
+        self.receive.try_recv().is_err()
+    }
+
+    /// Closes its stdin and waits for a good end.
+    #[track_caller]
+    pub fn finish(mut self) {
+        drop(self.process.0.stdin.take());
+        assert!(self.process.0.wait().unwrap().success());
+    }
+}
+
+pub fn say(text: &str) {
+    println!("\n{MARK}{text}");
+}
+
+/// Until the test closes it, or kills us.
+pub fn stand() {
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
+/// The other side of [`Process::start`]; without a task it does nothing.
+#[test]
+fn does_its_task() {
+    let Some(task) = std::env::var_os(TASK) else {
+        return;
+    };
+    let task = task.into_string().unwrap();
+    let words: Vec<&str> = task.split(' ').collect();
+    let dir = Path::new(words[0]);
+    let locks = LockDir::open(&dir.join("locks")).unwrap();
+    let lock = |name: &str, sharing| {
+        locks
+            .lock(&plain(name), sharing, Patience::Endless)
+            .unwrap()
+    };
+    match words[1..] {
+        ["hold", name] => {
+            let held = lock(name, Sharing::Exclusive);
+            say("held");
+            stand();
+            held.unlock();
+        }
+        ["share", name] => {
+            let held = lock(name, Sharing::Shared);
+            say("held");
+            stand();
+            held.unlock();
+        }
+        ["count", slot, quota] => {
+            contention::count(dir, &locks, slot.parse().unwrap(), quota.parse().unwrap());
+        }
+        ["turns", slot] => contention::turns(dir, &locks, slot.parse().unwrap()),
+        ["write", name, letter, rounds] => {
+            files::write(&dir.join(name), letter, rounds.parse().unwrap());
+        }
+        ["mirror", rounds] => files::mirror(dir, &locks, rounds.parse().unwrap()),
+        _ => panic!("no such task: {task}"),
+    }
+}
