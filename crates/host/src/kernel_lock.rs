@@ -36,6 +36,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::panic::Location;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
@@ -293,6 +294,7 @@ impl LockDir {
                     file,
                     id,
                     name: name.shown.clone(),
+                    passed_on: AtomicBool::new(false),
                 }),
             });
         }
@@ -452,6 +454,7 @@ struct Inner {
     file: File,
     id: FileId,
     name: String,
+    passed_on: AtomicBool,
 }
 
 impl Held {
@@ -477,6 +480,7 @@ impl Held {
     /// Lets children inherit the descriptor, and the lock with it.
     pub fn pass_on(&self) -> io::Result<()> {
         rustix::io::fcntl_setfd(&self.inner.file, rustix::io::FdFlags::empty())?;
+        self.inner.passed_on.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -492,8 +496,13 @@ impl AsFd for Held {
     }
 }
 
+/// Unlocks explicitly: a program that another thread is just starting has a copy of every descriptor until
+/// it is executed, and closing ours alone would leave the lock with it. What was passed on on purpose stays.
 impl Drop for Inner {
     fn drop(&mut self) {
+        if !self.passed_on.load(Ordering::Relaxed) && self.file.unlock().is_err() {
+            // Closing it, which comes next, frees it as well.
+        }
         let mut held_here = registry();
         if let Some(entry) = held_here.get_mut(&self.id) {
             entry.handles -= 1;

@@ -1,0 +1,68 @@
+//! The lock and the append of tenure in a program of one's own.
+//!
+//! `cargo run -p tenure-host --example lock_and_append [DIR]`
+//!
+//! The directory of locks is a choice: whoever uses the same one excludes each other. `tenure` itself uses
+//! `locks` in its state directory (`tenure config` says where that is).
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tenure_host::append::{Durability, append_lines};
+use tenure_host::file::write_atomic;
+use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
+
+const PATIENCE: Patience = Patience::AtMost(Duration::from_secs(10));
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let scratch = tempfile::tempdir()?;
+    let dir = std::env::args_os().nth(1).map(PathBuf::from);
+    let dir = dir.as_deref().unwrap_or(scratch.path());
+    let locks = LockDir::open(&dir.join("locks"))?;
+    println!("count is now {}", add_one(&locks, &dir.join("count"))?);
+    whole_lines(&locks, &dir.join("log.jsonl"))?;
+    not_without_the_handle(&locks)?;
+    Ok(())
+}
+
+/// Reads, adds one, and writes: under the file's own lock, so that no other's addition is lost.
+fn add_one(locks: &LockDir, path: &Path) -> Result<u64, Box<dyn Error>> {
+    // However the path is spelt, it is the same lock.
+    let name = LockName::of_path(path)?;
+    let held = locks.lock(&name, Sharing::Exclusive, PATIENCE)?;
+    let count = match std::fs::read_to_string(path) {
+        Ok(text) => text.trim().parse::<u64>()?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+        Err(error) => return Err(error.into()),
+    };
+    write_atomic(path, format!("{}\n", count + 1).as_bytes())?;
+    // Dropping it does the same, and so does dying.
+    held.unlock();
+    Ok(count + 1)
+}
+
+/// Appends lines that are all there or none; it takes the file's lock by itself.
+fn whole_lines(locks: &LockDir, path: &Path) -> Result<(), Box<dyn Error>> {
+    let lines = b"{\"type\":\"note\",\"text\":\"one\"}\n{\"type\":\"note\",\"text\":\"two\"}\n";
+    let offset = append_lines(locks, path, lines, PATIENCE, Durability::Disk)?;
+    println!("two lines at {offset} of {}", path.display());
+    Ok(())
+}
+
+/// What needs the lock takes its handle; who asks for it again without is told where it was taken.
+fn not_without_the_handle(locks: &LockDir) -> Result<(), Box<dyn Error>> {
+    let name = LockName::plain("example/section")?;
+    let held = locks.try_lock(&name, Sharing::Exclusive)?;
+    part_of_the_section(held.again());
+    match locks.lock(&name, Sharing::Exclusive, Patience::Endless) {
+        Err(LockError::HeldHere { place, .. }) => println!("held already, since {place}"),
+        Err(error) => return Err(error.into()),
+        Ok(_) => return Err("two hold one lock".into()),
+    }
+    Ok(())
+}
+
+fn part_of_the_section(held: Held) {
+    println!("under {}", held.name());
+}
