@@ -1,0 +1,117 @@
+//! Runs the chaos, or is one of its workers.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use tenure_testkit::chaos::record::monotonic;
+use tenure_testkit::chaos::run::{Judgement, Options, judge, run};
+use tenure_testkit::chaos::verb::work;
+use tenure_testkit::chaos::worker::Orders;
+
+/// Race workers for few keys while they are killed, stopped and continued, and check every answer
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
+struct Args {
+    /// For how many seconds
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+
+    /// How many workers
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=200))]
+    workers: u16,
+
+    /// What decides the choices; printed, so that they can be made again
+    #[arg(long)]
+    seed: Option<u64>,
+
+    #[command(subcommand)]
+    role: Option<Role>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Role {
+    /// Check what a run left in its directory once more
+    #[command(hide = true)]
+    Check {
+        /// The directory that was kept
+        dir: PathBuf,
+    },
+    /// Be a worker of a run
+    #[command(hide = true)]
+    Worker(WorkerArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct WorkerArgs {
+    #[arg(long)]
+    dir: PathBuf,
+    #[arg(long)]
+    name: String,
+    #[arg(long)]
+    slot: String,
+    #[arg(long)]
+    native: String,
+    #[arg(long)]
+    seed: u64,
+    #[arg(long)]
+    until: u64,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let outcome = match args.role {
+        Some(Role::Worker(worker)) => be_worker(worker),
+        Some(Role::Check { dir }) => be_judge(&dir),
+        None => be_nemesis(&args),
+    };
+    outcome.unwrap_or_else(|error| {
+        // Where standard error fails too there is nobody left to tell.
+        writeln!(io::stderr(), "chaos: {error}").ok();
+        ExitCode::FAILURE
+    })
+}
+
+fn be_nemesis(args: &Args) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let report = run(&Options {
+        program: std::env::current_exe()?,
+        length: Duration::from_secs(args.seconds),
+        workers: usize::from(args.workers),
+        seed: args.seed.unwrap_or_else(|| monotonic() % 1_000_000),
+    })?;
+    writeln!(io::stdout(), "{report}")?;
+    Ok(verdict(&report.judgement))
+}
+
+fn be_judge(dir: &Path) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let judgement = judge(dir)?;
+    writeln!(io::stdout(), "{judgement}")?;
+    Ok(verdict(&judgement))
+}
+
+fn verdict(judgement: &Judgement) -> ExitCode {
+    match judgement.violations.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+fn be_worker(args: WorkerArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let parent = getppid();
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid() != parent {
+        return Err("the nemesis died".into());
+    }
+    work(Orders {
+        dir: args.dir,
+        name: args.name,
+        slot: args.slot,
+        native: args.native,
+        seed: args.seed,
+        until: args.until,
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,305 @@
+//! The store after the run, read by other means than the product's: is everything there that was
+//! acknowledged, and nothing that nobody asked for?
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::history::{Call, History};
+use super::model::{End, Item, Space, State};
+use super::record::{Answer, Op};
+use super::rule::{Violation, observed};
+
+/// A row of the holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Whose it is.
+    pub session: String,
+    /// How it was granted.
+    pub means: String,
+    /// The tag of the call that it was granted to first.
+    pub note: Option<String>,
+    /// How it ended.
+    pub ended_by: Option<String>,
+}
+
+/// What the store holds after a run.
+#[derive(Debug, Default)]
+pub struct Audit {
+    /// Each key's epoch.
+    pub claims: BTreeMap<String, u64>,
+    /// Each key's holds by epoch.
+    pub holds: BTreeMap<String, BTreeMap<u64, Row>>,
+    /// The first event of each call that the log names.
+    pub events: HashMap<String, u64>,
+    /// Keys and epochs whose grant the log has.
+    pub granted: HashSet<(String, u64)>,
+    /// Keys and epochs whose end the log has.
+    pub ended: HashSet<(String, u64)>,
+    /// How many events there are.
+    pub count: u64,
+    /// What the store's own checks found.
+    pub damage: Vec<String>,
+}
+
+impl Audit {
+    /// Reads a store.
+    pub fn read(database: &Path, history: &History) -> rusqlite::Result<Self> {
+        let conn = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let mut audit = Self {
+            damage: damage(&conn)?,
+            ..Self::default()
+        };
+        let mut rows = conn.prepare("SELECT key, epoch FROM claims")?;
+        let pairs = rows.query_map([], |row| Ok((row.get(0)?, number(row, 1)?)))?;
+        audit.claims = pairs.collect::<rusqlite::Result<_>>()?;
+        audit.read_holds(&conn)?;
+        audit.read_events(&conn, history)?;
+        Ok(audit)
+    }
+
+    fn read_holds(&mut self, conn: &Connection) -> rusqlite::Result<()> {
+        let sql = "SELECT key, epoch, session, means, note, ended_by FROM holds";
+        let mut statement = conn.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let hold = Row {
+                session: row.get(2)?,
+                means: row.get(3)?,
+                note: row.get(4)?,
+                ended_by: row.get(5)?,
+            };
+            let key: String = row.get(0)?;
+            self.holds
+                .entry(key)
+                .or_default()
+                .insert(number(row, 1)?, hold);
+        }
+        Ok(())
+    }
+
+    fn read_events(&mut self, conn: &Connection, history: &History) -> rusqlite::Result<()> {
+        let resumed = resumptions(history);
+        let sql = "SELECT id, kind, key, epoch, evidence, reason FROM events ORDER BY id";
+        let mut statement = conn.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (id, kind): (u64, String) = (number(row, 0)?, row.get(1)?);
+            let key: Option<String> = row.get(2)?;
+            let epoch: Option<i64> = row.get(3)?;
+            let (evidence, reason): (String, Option<String>) = (row.get(4)?, row.get(5)?);
+            let about = key.zip(epoch.map(i64::cast_unsigned));
+            match kind.as_str() {
+                "claim.granted" | "claim.taken" => self.granted.extend(about),
+                "claim.released" | "claim.done" | "claim.freed" | "claim.handed" => {
+                    self.ended.extend(about);
+                }
+                _ => {}
+            }
+            let tag = match kind.as_str() {
+                "session.resumed" => resumed_by(&resumed, &evidence),
+                "session.ended" => Some(evidence.clone()),
+                _ => reason,
+            };
+            if let Some(tag) = tag {
+                self.events.entry(tag).or_insert(id);
+            }
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    /// Judges the store against what was acknowledged.
+    pub fn violations(&self, history: &History) -> Vec<Violation> {
+        let mut found: Vec<Violation> = self
+            .damage
+            .iter()
+            .map(|damage| Violation::new("a whole store", damage.clone(), Vec::new()))
+            .collect();
+        found.extend(self.broken_rows());
+        found.extend(self.lost_grants(history));
+        for (place, call) in history.calls.iter().enumerate() {
+            found.extend(self.lost_act(place, call));
+        }
+        found
+    }
+
+    /// Rows that contradict each other.
+    fn broken_rows(&self) -> Vec<Violation> {
+        let mut found = Vec::new();
+        let mut broken = |what: String| found.push(Violation::new("a whole store", what, vec![]));
+        for (key, holds) in &self.holds {
+            let epoch = self.claims.get(key).copied().unwrap_or(0);
+            let epochs: Vec<u64> = holds.keys().copied().collect();
+            if !epochs.iter().copied().eq(1..=epoch) {
+                broken(format!("{key} has epoch {epoch} and the holds {epochs:?}"));
+            }
+            for (at, hold) in holds {
+                if hold.ended_by.is_none() && *at != epoch {
+                    broken(format!(
+                        "{key} epoch {at} is open, and {epoch} is the newest"
+                    ));
+                }
+                if !self.granted.contains(&(key.clone(), *at)) {
+                    broken(format!(
+                        "{key} epoch {at} was granted, and no event says so"
+                    ));
+                }
+                if hold.ended_by.is_some() != self.ended.contains(&(key.clone(), *at)) {
+                    let by = hold.ended_by.as_deref().unwrap_or("nothing");
+                    broken(format!("{key} epoch {at} ended by {by}; its events differ"));
+                }
+            }
+        }
+        found
+    }
+
+    /// Acknowledged grants that the store does not have.
+    fn lost_grants(&self, history: &History) -> Vec<Violation> {
+        let mut found = Vec::new();
+        for (key, sightings) in observed(history) {
+            for seen in sightings {
+                let row = self
+                    .holds
+                    .get(&key)
+                    .and_then(|holds| holds.get(&seen.epoch));
+                if row.is_none_or(|row| *row.session != *seen.session) {
+                    let what = format!(
+                        "{key} epoch {} was acknowledged to {}; the store has {row:?}",
+                        seen.epoch, seen.session
+                    );
+                    found.push(Violation::new(
+                        "acknowledged means stored",
+                        what,
+                        vec![seen.call],
+                    ));
+                }
+            }
+        }
+        found
+    }
+
+    /// An acknowledged change that the log, or the row that it changed, does not have.
+    fn lost_act(&self, place: usize, call: &Call) -> Option<Violation> {
+        let lost = |what: &str| {
+            let what = format!("{} was acknowledged; {what}", call.tag);
+            Some(Violation::new(
+                "acknowledged means stored",
+                what,
+                vec![place],
+            ))
+        };
+        let ended = |key: &str, epoch: u64| {
+            let row = self.holds.get(key).and_then(|holds| holds.get(&epoch));
+            row.and_then(|row| row.ended_by.as_deref())
+                .unwrap_or("not ended")
+        };
+        let (key, epoch, expected) = match (&call.op, call.answer.as_ref()?) {
+            (Op::End, Answer::Yes { .. }) => {
+                let logged = self.events.contains_key(&call.tag);
+                return if logged {
+                    None
+                } else {
+                    lost("no event says so")
+                };
+            }
+            (
+                Op::Release { key, done, .. },
+                Answer::Yes {
+                    epoch: Some(epoch), ..
+                },
+            ) => (key, *epoch, if *done { "done" } else { "release" }),
+            (
+                Op::Handoff { key, .. },
+                Answer::Yes {
+                    epoch: Some(epoch), ..
+                },
+            ) => (key, epoch - 1, "handoff"),
+            (Op::Takeover { key, .. }, Answer::Granted { grants }) => {
+                (key, grants.first()?.epoch - 1, "taken")
+            }
+            _ => return None,
+        };
+        if !self.events.contains_key(&call.tag) {
+            return lost("no event says so");
+        }
+        match ended(key, epoch) {
+            by if by == expected => None,
+            by => lost(&format!("{key} epoch {epoch} is {by}")),
+        }
+    }
+
+    /// Whether the store's rows are what a state of the model says.
+    pub fn fits(&self, space: &Space, state: &State) -> bool {
+        let same = |(key, item): (&String, &Item)| {
+            let epoch = self.claims.get(key).copied().unwrap_or(0);
+            let row = self.holds.get(key).and_then(|holds| holds.get(&epoch));
+            item.epoch == epoch
+                && match (&item.newest, row) {
+                    (None, None) => true,
+                    (Some(hold), Some(row)) => {
+                        *hold.session == *row.session && ends_as(hold.end, row.ended_by.as_deref())
+                    }
+                    _ => false,
+                }
+        };
+        space.keys.iter().zip(state).all(same)
+    }
+}
+
+/// Whether a row ended as the model says; all processes are dead by then, buried or not.
+fn ends_as(end: Option<End>, row: Option<&str>) -> bool {
+    match end {
+        None | Some(End::Death) => matches!(row, None | Some("death")),
+        Some(End::Given) => matches!(row, Some("release" | "handoff")),
+        Some(End::Done) => row == Some("done"),
+        Some(End::End) => row == Some("end"),
+        Some(End::Taken) => row == Some("taken"),
+        Some(End::Fallen) => matches!(row, Some("taken" | "death")),
+    }
+}
+
+/// A number that is never negative.
+pub(super) fn number(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(i64::cast_unsigned)
+}
+
+fn damage(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = conn.prepare("PRAGMA integrity_check")?;
+    let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+    let mut found: Vec<String> = rows.collect::<rusqlite::Result<_>>()?;
+    found.retain(|line| line != "ok");
+    let mut statement = conn.prepare("PRAGMA foreign_key_check")?;
+    let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+    for table in rows {
+        found.push(format!("a row of {} refers to nothing", table?));
+    }
+    Ok(found)
+}
+
+/// The registrations by pid and life, as the log names them; those without an answer by pid alone.
+fn resumptions(history: &History) -> HashMap<String, String> {
+    let mut found = HashMap::new();
+    for call in &history.calls {
+        let pid = history.lives[call.life].pid;
+        match (&call.op, &call.answer) {
+            (Op::Register { .. }, Some(Answer::Registered { life, .. })) => {
+                found.insert(format!("{pid} {life}"), call.tag.clone());
+            }
+            (Op::Register { .. }, None) => {
+                found.insert(pid.to_string(), call.tag.clone());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The registration that an event of a resumption names.
+fn resumed_by(resumed: &HashMap<String, String>, evidence: &str) -> Option<String> {
+    let pid = evidence.strip_prefix("pid ")?.split(' ').next()?;
+    let (_, life) = evidence.rsplit_once("life ")?;
+    let answered = resumed.get(&format!("{pid} {life}"));
+    answered.or_else(|| resumed.get(pid)).cloned()
+}

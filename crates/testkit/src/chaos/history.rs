@@ -1,0 +1,350 @@
+//! A history: which processes lived when, what each asked and was answered, and which session it was.
+//!
+//! Whether a process lives is known from outside, with bounds: it may be dead from the moment before it
+//! was killed, and is dead for certain once it was reaped. A question without an answer was asked by a
+//! process that was killed: it took effect once, before that process was gone, or never.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+
+use super::record::{Answer, Deed, Line, Op, read};
+
+/// A session's id.
+pub type Name = Rc<str>;
+
+/// The name of the nemesis's own log.
+pub const DEEDS: &str = "nemesis.log";
+
+/// A worker's process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Life {
+    /// Its name: the worker, and how often it was started.
+    pub name: String,
+    /// Its pid.
+    pub pid: u32,
+    /// From when on it may be dead.
+    pub doomed: u64,
+    /// From when on it is dead.
+    pub gone: u64,
+}
+
+/// A question, with its answer if there was one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The process that asked: its place among the lives.
+    pub life: usize,
+    /// Its name: that of the process, and the number of the question.
+    pub tag: String,
+    /// The session that asked; the one that came of it, for a registration.
+    pub session: Option<Name>,
+    /// What was asked.
+    pub op: Op,
+    /// When.
+    pub asked: u64,
+    /// By when it had taken effect, if it ever did.
+    pub until: u64,
+    /// The answer.
+    pub answer: Option<Answer>,
+}
+
+/// A session in one process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tenancy {
+    /// The process.
+    pub life: usize,
+    /// From when on it may be that session.
+    pub from: u64,
+    /// From when on it is.
+    pub surely_from: u64,
+    /// Until when it is.
+    pub surely_until: u64,
+    /// Until when it may be.
+    pub until: u64,
+}
+
+/// Everything that was asked and answered.
+#[derive(Debug, Default)]
+pub struct History {
+    /// The processes.
+    pub lives: Vec<Life>,
+    /// What they asked, in order of asking.
+    pub calls: Vec<Call>,
+    /// In which processes each session was, in order.
+    pub tenancies: BTreeMap<Name, Vec<Tenancy>>,
+}
+
+impl History {
+    /// Puts a history together.
+    pub fn new(lives: Vec<Life>, mut calls: Vec<Call>) -> Self {
+        calls.sort_by_key(|call| call.asked);
+        name_sessions(&mut calls);
+        let tenancies = tenancies(&lives, &calls);
+        Self {
+            lives,
+            calls,
+            tenancies,
+        }
+    }
+
+    /// Reads the logs of a run.
+    pub fn load(dir: &Path) -> io::Result<Self> {
+        let mut lives = lives(&read::<Deed>(&dir.join(DEEDS))?);
+        let mut calls = Vec::new();
+        for (place, life) in lives.iter_mut().enumerate() {
+            let path = dir.join(format!("{}.log", life.name));
+            let lines = if path.exists() {
+                read::<Line>(&path)?
+            } else {
+                Vec::new()
+            };
+            calls.extend(calls_of(place, life, lines)?);
+        }
+        Ok(Self::new(lives, calls))
+    }
+
+    /// Whether a process may be dead as far as this call can know.
+    pub fn may_be_dead(&self, life: usize, call: &Call) -> bool {
+        call.until >= self.lives[life].doomed
+    }
+
+    /// Whether a process may be alive as far as this call can know.
+    pub fn may_be_alive(&self, life: usize, call: &Call) -> bool {
+        call.asked <= self.lives[life].gone
+    }
+
+    /// The processes in which a session may have been open during a call.
+    pub fn open_in(&self, session: &str, call: &Call) -> Vec<usize> {
+        let tenancies = self.tenancies.get(session).map_or(&[][..], Vec::as_slice);
+        let mut found: Vec<usize> = tenancies
+            .iter()
+            .filter(|tenancy| tenancy.from <= call.until && call.asked <= tenancy.until)
+            .map(|tenancy| tenancy.life)
+            .collect();
+        found.dedup();
+        found
+    }
+
+    /// Whether a session was open all through a call.
+    pub fn surely_open(&self, session: &str, call: &Call) -> bool {
+        let tenancies = self.tenancies.get(session).map_or(&[][..], Vec::as_slice);
+        tenancies
+            .iter()
+            .any(|tenancy| tenancy.surely_from < call.asked && call.until < tenancy.surely_until)
+    }
+}
+
+/// Gives registrations the session that came of them. One without an answer can only have become the
+/// session that owns its conversation, if others say which that is.
+fn name_sessions(calls: &mut [Call]) {
+    let mut owners: HashMap<String, Name> = HashMap::new();
+    for call in calls.iter() {
+        if let (Op::Register { native }, Some(Answer::Registered { session, word, .. })) =
+            (&call.op, &call.answer)
+            && word != "twin"
+        {
+            owners.insert(native.clone(), session.as_str().into());
+        }
+    }
+    for call in calls {
+        let Op::Register { native } = &call.op else {
+            continue;
+        };
+        call.session = match &call.answer {
+            Some(Answer::Registered { session, .. }) => Some(session.as_str().into()),
+            Some(_) => None,
+            None => owners.get(native).cloned(),
+        };
+    }
+}
+
+fn tenancies(lives: &[Life], calls: &[Call]) -> BTreeMap<Name, Vec<Tenancy>> {
+    let mut found: BTreeMap<Name, Vec<Tenancy>> = BTreeMap::new();
+    for call in calls {
+        let Some(session) = &call.session else {
+            continue;
+        };
+        let life = &lives[call.life];
+        let all = found.entry(session.clone()).or_default();
+        match &call.op {
+            Op::Register { .. } => all.push(Tenancy {
+                life: call.life,
+                from: call.asked,
+                surely_from: call.answer.as_ref().map_or(u64::MAX, |_| call.until),
+                surely_until: life.doomed,
+                until: life.gone,
+            }),
+            Op::End => {
+                let ended = all
+                    .iter_mut()
+                    .filter(|open| open.life == call.life && open.until > call.until);
+                for open in ended {
+                    open.surely_until = open.surely_until.min(call.asked);
+                    open.until = call.until;
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The processes as the nemesis saw them.
+fn lives(deeds: &[Deed]) -> Vec<Life> {
+    let mut lives: Vec<Life> = Vec::new();
+    for deed in deeds {
+        match deed {
+            Deed::Started { worker, pid, .. } => lives.push(Life {
+                name: worker.clone(),
+                pid: *pid,
+                doomed: u64::MAX,
+                gone: u64::MAX,
+            }),
+            Deed::Kills { at, worker } => {
+                for life in lives.iter_mut().filter(|life| life.name == *worker) {
+                    life.doomed = life.doomed.min(*at);
+                }
+            }
+            Deed::Gone { at, worker, .. } => {
+                for life in lives.iter_mut().filter(|life| life.name == *worker) {
+                    life.gone = life.gone.min(*at);
+                    life.doomed = life.doomed.min(*at);
+                }
+            }
+            Deed::Stopped { .. } => {}
+        }
+    }
+    lives
+}
+
+/// What one process asked; it may be dead from when it says that it leaves.
+fn calls_of(place: usize, life: &mut Life, lines: Vec<Line>) -> io::Result<Vec<Call>> {
+    let mut calls: Vec<Call> = Vec::new();
+    for line in lines {
+        match line {
+            Line::Asked {
+                at,
+                call,
+                session,
+                op,
+            } => calls.push(Call {
+                life: place,
+                tag: format!("{}#{call}", life.name),
+                session: session.map(Into::into),
+                op,
+                asked: at,
+                until: life.gone,
+                answer: None,
+            }),
+            Line::Answered { at, call, answer } => {
+                let tag = format!("{}#{call}", life.name);
+                let asked = calls.last_mut().filter(|asked| asked.tag == tag);
+                let asked = asked.ok_or_else(|| io::Error::other(format!("{tag}: not asked")))?;
+                asked.until = at;
+                asked.answer = Some(answer);
+            }
+            Line::Leaves { at } => life.doomed = life.doomed.min(at),
+        }
+    }
+    Ok(calls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chaos::record::Log;
+    use crate::chaos::story::{Story, registered};
+
+    fn register(native: &str) -> Op {
+        Op::Register {
+            native: native.into(),
+        }
+    }
+
+    #[test]
+    fn a_killed_process_may_be_dead_from_the_kill_and_is_once_reaped() {
+        let mut story = Story::default();
+        let a = story.life("a");
+        story.killed(a, 50, 60);
+        story.call(a, "S", 1, 2, register("n"), registered("S", "new", &[]));
+        let b = story.life("b");
+        for (asked, until, dead, alive) in [
+            (10, 49, false, true),
+            (40, 50, true, true),
+            (61, 70, true, false),
+        ] {
+            let call = story.call(b, "T", asked, until, Op::Renew, None);
+            let history = story.history();
+            let call = history.calls.iter().find(|c| c.tag == call).unwrap();
+            assert_eq!(history.may_be_dead(0, call), dead);
+            assert_eq!(history.may_be_alive(0, call), alive);
+        }
+    }
+
+    #[test]
+    fn a_registration_without_an_answer_may_be_its_conversations_session() {
+        let mut story = Story::default();
+        let (a, b, c) = (story.life("a"), story.life("b"), story.life("c"));
+        story.killed(a, 10, 11);
+        story.killed(b, 21, 22);
+        story.call(a, "", 1, 2, register("n"), registered("S", "new", &[]));
+        story.call(b, "", 20, 22, register("n"), None);
+        story.call(c, "", 30, 31, register("other"), None);
+        let history = story.history();
+        let sessions: Vec<_> = history.calls.iter().map(|c| c.session.clone()).collect();
+        assert_eq!(sessions, [Some("S".into()), Some("S".into()), None]);
+        let spans: Vec<_> = history.tenancies["S"]
+            .iter()
+            .map(|t| (t.from, t.until))
+            .collect();
+        assert_eq!(spans, [(1, 11), (20, 22)]);
+    }
+
+    #[test]
+    fn logs_are_read_and_the_unanswered_lasts_until_its_process_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut deeds = Log::open(&dir.path().join(DEEDS)).unwrap();
+        let worker = || "w0.0".to_owned();
+        let lines = [
+            Deed::Started {
+                at: 1,
+                worker: worker(),
+                pid: 7,
+            },
+            Deed::Kills {
+                at: 90,
+                worker: worker(),
+            },
+            Deed::Gone {
+                at: 95,
+                worker: worker(),
+                trouble: None,
+            },
+        ];
+        lines.iter().for_each(|line| deeds.write(line).unwrap());
+        let mut log = Log::open(&dir.path().join("w0.0.log")).unwrap();
+        let asked = |at, call| Line::Asked {
+            at,
+            call,
+            session: None,
+            op: Op::Renew,
+        };
+        let answer = Answer::Yes {
+            epoch: None,
+            holder: None,
+        };
+        log.write(&asked(10, 1)).unwrap();
+        log.write(&Line::Answered {
+            at: 12,
+            call: 1,
+            answer,
+        })
+        .unwrap();
+        log.write(&asked(80, 2)).unwrap();
+        let history = History::load(dir.path()).unwrap();
+        let ends: Vec<_> = history.calls.iter().map(|call| call.until).collect();
+        assert_eq!(ends, [12, 95]);
+        assert_eq!((history.lives[0].doomed, history.lives[0].gone), (90, 95));
+    }
+}

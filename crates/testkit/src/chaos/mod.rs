@@ -1,0 +1,40 @@
+//! Chaos: workers race for a few keys of one store while a nemesis kills, stops and continues them, and
+//! a checker looks for one answer that should not have been given.
+//!
+//! [`nemesis`] starts [`worker`]s, which are processes of their own and use the product in process, each
+//! as a session. Everybody writes down what it does ([`record`]), which makes a [`history`]. That is then
+//! judged three times, independently: by plain rules over the answers ([`rule`]), by the rows and events
+//! that the store has when it is opened again ([`audit`]), and by a search for an order of all calls that
+//! explains every answer ([`order`]) under a sequential [`model`] of the contract. What cannot be
+//! explained is told with as few calls as were found to show it ([`shrink`]).
+//!
+//! *Covered*: one holder at a time; epochs that grow by one and belong to one grant; a living holder, be
+//! it stopped for longer than lease and lock-delay, is never robbed but by a takeover; a dead one blocks
+//! nobody, at once; whoever lost a key is told so and its guard says no; retries, reopened items, all or
+//! none, the first free, overlapping paths; what is granted again to a session that comes back; two
+//! living processes are never one session; every acknowledged change is in the rows and in the log; no
+//! call fails for any other reason. The wall clock jumps by days, and the store's write lock is kept.
+//!
+//! *Not covered*: the order in which waiters are served and that a free key reaches a waiter at all;
+//! notices and messages; what a call to several spaces of keys does at one instant (each space is judged
+//! by itself, but half a grant would be a hole in the epochs of one of them); conversations that move
+//! to another session; processes in other pid namespaces and therefore leases; survivors of a holder; a
+//! power cut; several machines; the command line, whose races are tested end to end.
+
+pub mod audit;
+pub mod check;
+pub mod dice;
+pub mod history;
+pub mod keys;
+pub mod model;
+pub mod nemesis;
+pub mod order;
+pub mod record;
+pub mod rule;
+pub mod run;
+mod say;
+pub mod shrink;
+#[cfg(test)]
+mod story;
+pub mod verb;
+pub mod worker;

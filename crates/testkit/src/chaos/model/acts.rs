@@ -1,0 +1,257 @@
+//! Giving back, handing on and taking over.
+
+use super::state::{End, Hold, Item, State};
+use super::step::{Model, Step, agrees};
+use crate::chaos::history::{Call, Name};
+use crate::chaos::record::{Answer, Grant, Refusal};
+
+impl Model<'_> {
+    pub(super) fn release(
+        &self,
+        state: &State,
+        call: &Call,
+        me: &Name,
+        (key, epoch, done): (&str, Option<u64>, bool),
+        answer: &Answer,
+    ) -> Step {
+        let Some(place) = self.space.place(key) else {
+            return Step::No;
+        };
+        let item = &state[place];
+        match answer {
+            Answer::Yes { epoch: said, .. } if agrees(said, &item.epoch) => {
+                Step::to(self.imagine_release(state, me, (key, epoch, done)))
+            }
+            Answer::Refused(refusal) => {
+                Step::right_if(self.is_not_mine(item, call, me, epoch, refusal))
+            }
+            _ => Step::No,
+        }
+    }
+
+    pub(super) fn imagine_release(
+        &self,
+        state: &State,
+        me: &Name,
+        (key, epoch, done): (&str, Option<u64>, bool),
+    ) -> Vec<State> {
+        let Some(place) = self.own(state, me, key, epoch) else {
+            return Vec::new();
+        };
+        let mut after = state.clone();
+        after[place].end(if done { End::Done } else { End::Given });
+        vec![after]
+    }
+
+    /// Where a key is that the caller has with the epoch that it names.
+    fn own(&self, state: &State, me: &Name, key: &str, epoch: Option<u64>) -> Option<usize> {
+        let place = self.space.place(key)?;
+        let item = &state[place];
+        (item.is_of(me) && agrees(&epoch, &item.epoch)).then_some(place)
+    }
+
+    /// Whether a key is not the caller's, or not with the epoch that it names, for the reason given.
+    pub(super) fn is_not_mine(
+        &self,
+        item: &Item,
+        call: &Call,
+        me: &Name,
+        epoch: Option<u64>,
+        refusal: &Refusal,
+    ) -> bool {
+        let at = agrees(&refusal.epoch, &item.epoch);
+        if item.is_of(me) {
+            return match refusal.kind.as_str() {
+                "lost" => at && epoch.is_some_and(|epoch| epoch < item.epoch),
+                "no_such_epoch" => epoch.is_some_and(|epoch| epoch > item.epoch),
+                _ => false,
+            };
+        }
+        if item.lost_by(me).is_some() {
+            return refusal.kind == "lost" && at;
+        }
+        let other = item.open_to_other(me);
+        match refusal.kind.as_str() {
+            "held" => other.is_some_and(|hold| {
+                let named = agrees(&refusal.holder.as_deref(), &&*hold.session);
+                at && named && self.may_be_alive(hold, call)
+            }),
+            "done" => item.is_done() && at,
+            "free" => !item.is_done() && other.is_none_or(|hold| self.may_be_dead(hold, call)),
+            _ => false,
+        }
+    }
+
+    pub(super) fn handoff(
+        &self,
+        state: &State,
+        call: &Call,
+        me: &Name,
+        (key, epoch, to_whom): (&str, Option<u64>, &str),
+        answer: &Answer,
+    ) -> Step {
+        let Some(place) = self.space.place(key) else {
+            return Step::No;
+        };
+        let item = &state[place];
+        match answer {
+            Answer::Yes {
+                epoch: said,
+                holder,
+            } => {
+                let named = agrees(&holder.as_deref(), &to_whom);
+                if !named || !agrees(said, &(item.epoch + 1)) {
+                    return Step::No;
+                }
+                Step::to(self.imagine_handoff(state, call, me, (key, epoch, to_whom)))
+            }
+            Answer::Refused(refusal) => {
+                let mine = self.own(state, me, key, epoch).is_some();
+                let right = match refusal.kind.as_str() {
+                    "not_live" => mine && !self.history.surely_open(to_whom, call),
+                    "already_held" => mine && *to_whom == **me,
+                    "overlaps" => mine && self.bars(state, call, to_whom, place, refusal),
+                    _ => self.is_not_mine(item, call, me, epoch, refusal),
+                };
+                Step::right_if(right)
+            }
+            _ => Step::No,
+        }
+    }
+
+    /// Whether a living session may stand in the way of whoever gets a path by another act than a claim.
+    fn bars(&self, state: &State, call: &Call, to: &str, place: usize, said: &Refusal) -> bool {
+        self.space.rivals(place).any(|rival| {
+            let item = &state[rival];
+            let hold = item
+                .open_to_other(to)
+                .filter(|hold| self.may_be_alive(hold, call));
+            let named = agrees(&said.rival, &self.space.keys[rival]);
+            hold.is_some() && named && agrees(&said.epoch, &item.epoch)
+        })
+    }
+
+    /// The state after rivals that are gone made way for a path; none where a living one does not.
+    fn made_way(&self, state: &State, call: &Call, to: &str, place: usize) -> Option<State> {
+        let mut after = state.clone();
+        for rival in self.space.rivals(place) {
+            if let Some(hold) = state[rival].open_to_other(to) {
+                if !self.may_be_dead(hold, call) {
+                    return None;
+                }
+                after[rival].end(End::Fallen);
+            }
+        }
+        Some(after)
+    }
+
+    pub(super) fn imagine_handoff(
+        &self,
+        state: &State,
+        call: &Call,
+        me: &Name,
+        (key, epoch, to_whom): (&str, Option<u64>, &str),
+    ) -> Vec<State> {
+        let Some(place) = self.own(state, me, key, epoch) else {
+            return Vec::new();
+        };
+        if *to_whom == **me {
+            return Vec::new();
+        }
+        let Some(cleared) = self.made_way(state, call, to_whom, place) else {
+            return Vec::new();
+        };
+        let lives = self.history.open_in(to_whom, call);
+        let handed = |life: usize| {
+            let mut after = cleared.clone();
+            after[place].end(End::Given);
+            after[place].grant(to_whom.into(), life, None);
+            after
+        };
+        lives.into_iter().map(handed).collect()
+    }
+
+    pub(super) fn takeover(
+        &self,
+        state: &State,
+        call: &Call,
+        me: &Name,
+        (key, epoch, from): (&str, Option<u64>, Option<&str>),
+        answer: &Answer,
+    ) -> Step {
+        let Some(place) = self.space.place(key) else {
+            return Step::No;
+        };
+        let item = &state[place];
+        match answer {
+            Answer::Granted { grants } => {
+                let [grant] = grants.as_slice() else {
+                    return Step::No;
+                };
+                if !is_taken(item, me, grant) {
+                    return Step::No;
+                }
+                Step::to(self.imagine_takeover(state, call, me, (key, epoch, from)))
+            }
+            Answer::Refused(refusal) => {
+                let other = item.open_to_other(me);
+                let at = agrees(&refusal.epoch, &item.epoch);
+                let meant = |hold: &Hold| {
+                    let named = from.is_none_or(|from| *from == *hold.session);
+                    named && agrees(&epoch, &item.epoch)
+                };
+                let right = match refusal.kind.as_str() {
+                    "done" => item.is_done() && at,
+                    "already_held" => item.is_of(me) && at,
+                    "free" => {
+                        let freed = other.is_none_or(|hold| self.may_be_dead(hold, call));
+                        freed && !item.is_of(me) && !item.is_done()
+                    }
+                    "held" => at && other.is_some_and(|hold| !meant(hold)),
+                    "overlaps" => {
+                        let barred = self.bars(state, call, me, place, refusal);
+                        barred && other.is_some_and(meant)
+                    }
+                    _ => false,
+                };
+                Step::right_if(right)
+            }
+            _ => Step::No,
+        }
+    }
+
+    pub(super) fn imagine_takeover(
+        &self,
+        state: &State,
+        call: &Call,
+        me: &Name,
+        (key, epoch, from): (&str, Option<u64>, Option<&str>),
+    ) -> Vec<State> {
+        let Some(place) = self.space.place(key) else {
+            return Vec::new();
+        };
+        let item = &state[place];
+        let Some(hold) = item.open_to_other(me) else {
+            return Vec::new();
+        };
+        if !agrees(&epoch, &item.epoch) || from.is_some_and(|from| *from != *hold.session) {
+            return Vec::new();
+        }
+        let Some(mut after) = self.made_way(state, call, me, place) else {
+            return Vec::new();
+        };
+        after[place].end(End::Taken);
+        after[place].grant(me.clone(), call.life, None);
+        vec![after]
+    }
+}
+
+/// Whether an answer is that of a takeover from the present holder.
+fn is_taken(item: &Item, me: &Name, grant: &Grant) -> bool {
+    let Some(hold) = item.open_to_other(me) else {
+        return false;
+    };
+    let from = (hold.session.to_string(), item.epoch);
+    let by_me = grant.holder.as_deref().is_none_or(|holder| *holder == **me);
+    by_me && grant.epoch == item.epoch + 1 && agrees(&grant.taken_from, &from)
+}

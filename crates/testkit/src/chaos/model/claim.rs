@@ -1,0 +1,292 @@
+//! Claims: one key, the first free of several, or all of them.
+
+use super::state::{End, Hold, Item, State};
+use super::step::{Model, Step, agrees};
+use crate::chaos::history::{Call, Name};
+use crate::chaos::record::{Answer, Claim, Grant, Refusal};
+
+/// Who asks for what.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    call: &'a Call,
+    me: &'a Name,
+    claim: &'a Claim,
+}
+
+impl Asking<'_> {
+    /// The claimer has it: whether by this very request.
+    fn has(&self, item: &Item) -> Option<bool> {
+        let hold = item.open().filter(|hold| hold.session == *self.me)?;
+        Some(self.is_request(&hold.request))
+    }
+
+    fn is_request(&self, request: &Option<Name>) -> bool {
+        let mine = self.claim.request.as_deref();
+        mine.is_some() && request.as_deref() == mine
+    }
+
+    /// This very request was granted, and lost since.
+    fn lost(&self, item: &Item) -> bool {
+        item.lost_by(self.me)
+            .is_some_and(|request| self.is_request(request))
+    }
+}
+
+impl Model<'_> {
+    pub(super) fn claim(
+        &self,
+        state: &State,
+        call: &Call,
+        me: &Name,
+        claim: &Claim,
+        answer: &Answer,
+    ) -> Step {
+        let asking = Asking { call, me, claim };
+        match answer {
+            Answer::Granted { grants } if claim.any => self.first_free(state, asking, grants),
+            Answer::Granted { grants } => self.all_granted(state, asking, grants),
+            Answer::Refused(refusal) if claim.any => {
+                Step::right_if(self.none_free(state, asking, refusal))
+            }
+            Answer::Refused(refusal) => Step::right_if(self.not_all(state, asking, refusal)),
+            Answer::Registered { .. } | Answer::Yes { .. } => Step::No,
+        }
+    }
+
+    pub(super) fn imagine_claim(
+        &self,
+        state: &State,
+        call: &Call,
+        me: &Name,
+        claim: &Claim,
+    ) -> Vec<State> {
+        let asking = Asking { call, me, claim };
+        let here = || claim.keys.iter().filter_map(|key| self.space.place(key));
+        if claim.any {
+            let mut found = Vec::new();
+            for place in here() {
+                if asking.has(&state[place]) == Some(true) {
+                    return Vec::new();
+                }
+                if self.may_be_granted(state, asking, place) {
+                    found.push(self.granted(state, asking, place));
+                }
+                if !self.may_be_unfree(state, asking, place) {
+                    break;
+                }
+            }
+            return found;
+        }
+        let mut after = state.clone();
+        for place in here() {
+            if self.may_be_granted(state, asking, place) {
+                after = self.granted(&after, asking, place);
+            } else if asking.has(&state[place]).is_none() {
+                return Vec::new();
+            }
+        }
+        vec![after]
+    }
+
+    /// The answer to a claim of the first free key.
+    fn first_free(&self, state: &State, asking: Asking<'_>, grants: &[Grant]) -> Step {
+        let [grant] = grants else { return Step::No };
+        for key in &asking.claim.keys {
+            let place = self.space.place(key);
+            if *key == grant.key {
+                return match place {
+                    Some(place) => self.one_granted(state, asking, place, grant),
+                    None => Step::Same,
+                };
+            }
+            // A retry is answered before anything that is free, wherever it stands.
+            let repeats = grant_is_retry(self, state, asking, grant);
+            let passed = |place| {
+                let retry = asking.has(&state[place]) == Some(true);
+                repeats || (!retry && self.may_be_unfree(state, asking, place))
+            };
+            if place.is_some_and(|place| !passed(place)) {
+                return Step::No;
+            }
+        }
+        Step::No
+    }
+
+    /// The answer to a claim of all keys.
+    fn all_granted(&self, state: &State, asking: Asking<'_>, grants: &[Grant]) -> Step {
+        let named: Vec<&String> = grants.iter().map(|grant| &grant.key).collect();
+        if named != asking.claim.keys.iter().collect::<Vec<_>>() {
+            return Step::No;
+        }
+        let mut after = state.clone();
+        for grant in grants {
+            let Some(place) = self.space.place(&grant.key) else {
+                continue;
+            };
+            match self.one_granted(state, asking, place, grant) {
+                Step::No => return Step::No,
+                Step::Same => {}
+                Step::To(_) => after = self.granted(&after, asking, place),
+            }
+        }
+        Step::to_or_same(after, state)
+    }
+
+    /// One key of an answer: had before, had by this request, or granted.
+    fn one_granted(&self, state: &State, asking: Asking<'_>, place: usize, grant: &Grant) -> Step {
+        let item = &state[place];
+        if grant
+            .holder
+            .as_deref()
+            .is_some_and(|holder| *holder != **asking.me)
+        {
+            return Step::No;
+        }
+        if let Some(retry) = asking.has(item) {
+            let right = grant.epoch == item.epoch && grant.already_held != retry;
+            return Step::right_if(right && (retry || !asking.claim.once));
+        }
+        let right = !grant.already_held
+            && grant.epoch == item.epoch + 1
+            && grant.taken_from == former(item, asking.me)
+            && self.may_be_granted(state, asking, place);
+        if !right {
+            return Step::No;
+        }
+        Step::To(vec![self.granted(state, asking, place)])
+    }
+
+    /// None of several keys was free; with one key only, that one was not.
+    fn none_free(&self, state: &State, asking: Asking<'_>, refusal: &Refusal) -> bool {
+        let keys = &asking.claim.keys;
+        if (keys.len() > 1) != refusal.none_free {
+            return false;
+        }
+        let unfree = |(rank, key): (usize, &String)| {
+            self.space.place(key).is_none_or(|place| match rank {
+                0 => self.may_be_refused(state, asking, place, refusal),
+                _ => self.may_be_unfree(state, asking, place),
+            })
+        };
+        keys.iter().enumerate().all(unfree)
+    }
+
+    /// One of the keys was refused, and so all were.
+    fn not_all(&self, state: &State, asking: Asking<'_>, refusal: &Refusal) -> bool {
+        for key in &asking.claim.keys {
+            let place = self.space.place(key);
+            if refusal.key.as_ref() == Some(key) {
+                let refused = |place| self.may_be_refused(state, asking, place, refusal);
+                return place.is_none_or(refused);
+            }
+            let Some(place) = place else { continue };
+            let had = asking.has(&state[place]).is_some();
+            if !had && !self.may_be_granted(state, asking, place) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Whether a key may be granted, whoever else wants it.
+    fn may_be_granted(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
+        let rival_is_dead = |rival: usize| {
+            let open = state[rival].open_to_other(asking.me);
+            open.is_none_or(|hold| self.may_be_dead(hold, asking.call))
+        };
+        self.is_for_granting(state, asking, place) && self.space.rivals(place).all(rival_is_dead)
+    }
+
+    /// The same, but for overlapping paths of others.
+    fn is_for_granting(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
+        let item = &state[place];
+        if asking.lost(item) || (item.is_done() && !asking.claim.reopen) {
+            return false;
+        }
+        match item.open() {
+            None => true,
+            Some(hold) if hold.session == *asking.me => false,
+            Some(hold) => self.may_be_dead(hold, asking.call),
+        }
+    }
+
+    /// Whether a key may count as not free, for whatever reason.
+    fn may_be_unfree(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
+        let kinds = ["held", "done", "already_held", "lost", "overlaps"];
+        kinds.iter().any(|kind| {
+            let refusal = Refusal {
+                kind: (*kind).to_owned(),
+                ..Refusal::default()
+            };
+            self.may_be_refused(state, asking, place, &refusal)
+        })
+    }
+
+    /// Whether a key may be refused with these words.
+    fn may_be_refused(
+        &self,
+        state: &State,
+        asking: Asking<'_>,
+        place: usize,
+        refusal: &Refusal,
+    ) -> bool {
+        let item = &state[place];
+        let at = |item: &Item| agrees(&refusal.epoch, &item.epoch);
+        let by = |session: &Name| agrees(&refusal.holder.as_deref(), &&**session);
+        let lost = asking.lost(item);
+        let shut = item.is_done() && !asking.claim.reopen;
+        match refusal.kind.as_str() {
+            "lost" => lost && at(item),
+            "done" => !lost && shut && at(item),
+            "already_held" => {
+                let refuses = asking.claim.once || asking.claim.any;
+                asking.has(item) == Some(false) && refuses && at(item)
+            }
+            "held" => {
+                let other = item.open_to_other(asking.me);
+                let alive = |hold: &&Hold| self.may_be_alive(hold, asking.call);
+                !lost && at(item) && other.filter(alive).is_some_and(|hold| by(&hold.session))
+            }
+            "overlaps" => {
+                let bars = |rival: usize| {
+                    let open = state[rival].open_to_other(asking.me);
+                    let named = agrees(&refusal.rival, &self.space.keys[rival]);
+                    open.is_some_and(|hold| {
+                        self.may_be_alive(hold, asking.call)
+                            && named
+                            && at(&state[rival])
+                            && by(&hold.session)
+                    })
+                };
+                self.is_for_granting(state, asking, place) && self.space.rivals(place).any(bars)
+            }
+            _ => false,
+        }
+    }
+
+    /// The state after a grant. Overlapping holds of the dead end; nobody is told how.
+    fn granted(&self, state: &State, asking: Asking<'_>, place: usize) -> State {
+        let mut after = state.clone();
+        for rival in self.space.rivals(place) {
+            if after[rival].open_to_other(asking.me).is_some() {
+                after[rival].end(End::Fallen);
+            }
+        }
+        let request = asking.claim.request.as_deref().map(Name::from);
+        after[place].grant(asking.me.clone(), asking.call.life, request);
+        after
+    }
+}
+
+/// Whether an answer repeats what the same request was granted before.
+fn grant_is_retry(model: &Model<'_>, state: &State, asking: Asking<'_>, grant: &Grant) -> bool {
+    let place = model.space.place(&grant.key);
+    place.is_none_or(|place| asking.has(&state[place]) == Some(true))
+}
+
+/// From whom a grant says that it was taken: from one who did not give it back itself.
+fn former(item: &Item, me: &Name) -> Option<(String, u64)> {
+    let hold = item.newest.as_ref().filter(|hold| hold.session != *me)?;
+    let left = hold.end.is_none_or(|end| end.robs() || end == End::End);
+    left.then(|| (hold.session.to_string(), item.epoch))
+}

@@ -1,0 +1,118 @@
+//! Guards: may the caller write to what a key protects?
+
+use super::state::{End, Item, State};
+use super::step::{Model, Step, agrees};
+use crate::chaos::history::{Call, Name};
+use crate::chaos::record::{Answer, Refusal};
+
+/// Whether somebody was robbed of what it asks about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Robbed {
+    No,
+    /// It died: it lost the path only if somebody else is there now.
+    IfBarred,
+    /// It died, or was taken from it.
+    Perhaps,
+    Surely,
+}
+
+impl Model<'_> {
+    pub(super) fn guard(
+        &self,
+        state: &State,
+        call: &Call,
+        me: &Name,
+        (key, epoch): (&str, Option<u64>),
+        answer: &Answer,
+    ) -> Step {
+        let Some(place) = self.space.place(key) else {
+            return Step::No;
+        };
+        let covers = |at: &usize| {
+            let other = *at != place;
+            state[*at].is_of(me) && (!other || self.space.includes(*at, place))
+        };
+        let own = Some(place).filter(covers);
+        if let Some(cover) = own.or_else(|| self.space.rivals(place).find(covers)) {
+            let item = &state[cover];
+            return match answer {
+                Answer::Yes { epoch: said, .. } => {
+                    Step::right_if(agrees(said, &item.epoch) && agrees(&epoch, &item.epoch))
+                }
+                Answer::Refused(refusal) => {
+                    Step::right_if(self.is_not_mine(item, call, me, epoch, refusal))
+                }
+                _ => Step::No,
+            };
+        }
+        let Answer::Refused(refusal) = answer else {
+            return Step::No;
+        };
+        Step::right_if(self.guard_refuses(state, call, me, (place, epoch), refusal))
+    }
+
+    /// A guard's no, for a caller that has nothing that covers the key.
+    fn guard_refuses(
+        &self,
+        state: &State,
+        call: &Call,
+        me: &Name,
+        (place, epoch): (usize, Option<u64>),
+        refusal: &Refusal,
+    ) -> bool {
+        if self.space.rivals(place).next().is_none() {
+            return self.is_not_mine(&state[place], call, me, epoch, refusal);
+        }
+        let alive = |at: &usize| {
+            let hold = state[*at].open_to_other(me);
+            hold.is_some_and(|hold| self.may_be_alive(hold, call))
+        };
+        let surely_alive = |at: usize| {
+            let hold = state[at].open_to_other(me);
+            hold.is_some_and(|hold| !self.may_be_dead(hold, call))
+        };
+        let beside = || self.space.rivals(place).chain([place]);
+        let robbed = self.was_robbed(state, me, place);
+        match refusal.kind.as_str() {
+            "lost" => match robbed {
+                Robbed::Surely | Robbed::Perhaps => true,
+                Robbed::IfBarred => beside().any(|at| alive(&at)),
+                Robbed::No => false,
+            },
+            "overlaps" => {
+                let named = |at: &usize| {
+                    agrees(&refusal.rival, &self.space.keys[*at])
+                        && agrees(&refusal.epoch, &state[*at].epoch)
+                };
+                let bars = self.space.rivals(place).filter(alive).any(|at| named(&at));
+                bars && robbed == Robbed::No && !surely_alive(place)
+            }
+            kind => {
+                let barred = match kind {
+                    "held" => robbed != Robbed::No,
+                    _ => robbed == Robbed::Surely || beside().any(surely_alive),
+                };
+                !barred && self.is_not_mine(&state[place], call, me, epoch, refusal)
+            }
+        }
+    }
+
+    /// Whether the caller was robbed of a path that covers this one.
+    fn was_robbed(&self, state: &State, me: &Name, place: usize) -> Robbed {
+        let covers = |at: &usize| *at == place || self.space.includes(*at, place);
+        let places = (0..self.space.keys.len()).filter(covers);
+        let of = |item: &Item| {
+            if item.lost_by(me).is_some() {
+                return Robbed::Surely;
+            }
+            let mine = item.newest.as_ref().filter(|hold| hold.session == *me);
+            match mine.and_then(|hold| hold.end) {
+                Some(End::Taken) => Robbed::Surely,
+                Some(End::Fallen) => Robbed::Perhaps,
+                Some(End::Death) => Robbed::IfBarred,
+                _ => Robbed::No,
+            }
+        };
+        places.map(|at| of(&state[at])).max().unwrap_or(Robbed::No)
+    }
+}

@@ -1,0 +1,138 @@
+//! A session ends, and comes back.
+
+use super::state::{End, Item, State};
+use super::step::{Model, Step};
+use crate::chaos::history::{Call, Name};
+
+/// What a session that comes back can expect of a key.
+struct Again {
+    may: bool,
+    must: bool,
+}
+
+/// A hold of an earlier life that was not granted again has ended with that life.
+fn fall(item: &mut Item) {
+    if item.open().is_some() {
+        item.end(End::Death);
+    }
+}
+
+impl Model<'_> {
+    pub(super) fn end(&self, state: &State, call: &Call, me: &Name) -> Step {
+        let mut after = state.clone();
+        for item in after.iter_mut().filter(|item| item.is_of(me)) {
+            if item.open().is_some_and(|hold| hold.life == call.life) {
+                item.end(End::End);
+            }
+        }
+        Step::to_or_same(after, state)
+    }
+
+    /// A session comes back in this process, and says what it was granted again.
+    pub(super) fn resume(
+        &self,
+        state: &State,
+        call: &Call,
+        me: &Name,
+        regranted: &[(String, u64)],
+    ) -> Step {
+        let mut after = state.clone();
+        for place in 0..state.len() {
+            let said = regranted
+                .iter()
+                .find(|(key, _)| *key == self.space.keys[place]);
+            let Some(claim) = self.claim_of_resumed(state, call, me, place) else {
+                if said.is_some() {
+                    return Step::No;
+                }
+                continue;
+            };
+            match said {
+                Some((_, epoch)) if claim.may && *epoch == state[place].epoch + 1 => {
+                    self.regrant(&mut after, call, me, place);
+                }
+                None if !claim.must => fall(&mut after[place]),
+                _ => return Step::No,
+            }
+        }
+        Step::to_or_same(after, state)
+    }
+
+    pub(super) fn imagine_resume(&self, state: &State, call: &Call, me: &Name) -> Vec<State> {
+        let mut found = vec![state.clone()];
+        for place in 0..state.len() {
+            let Some(claim) = self.claim_of_resumed(state, call, me, place) else {
+                continue;
+            };
+            if claim.must && !claim.may {
+                return Vec::new();
+            }
+            let mut more = Vec::new();
+            for after in &mut found {
+                if claim.may && !claim.must {
+                    let mut granted = after.clone();
+                    self.regrant(&mut granted, call, me, place);
+                    more.push(granted);
+                }
+                if claim.must {
+                    self.regrant(after, call, me, place);
+                } else {
+                    fall(&mut after[place]);
+                }
+            }
+            found.extend(more);
+        }
+        found
+    }
+
+    /// Whether a session that comes back may, or must, be granted a key again; none where it has no
+    /// claim to it.
+    fn claim_of_resumed(
+        &self,
+        state: &State,
+        call: &Call,
+        me: &Name,
+        place: usize,
+    ) -> Option<Again> {
+        let hold = state[place]
+            .newest
+            .as_ref()
+            .filter(|hold| hold.session == *me)?;
+        let sure = match hold.end {
+            None if !self.may_be_dead(hold, call) || hold.life == call.life => {
+                return Some(Again {
+                    may: false,
+                    must: true,
+                });
+            }
+            None | Some(End::End | End::Death) => true,
+            Some(End::Fallen) => false,
+            Some(End::Given | End::Done | End::Taken) => return None,
+        };
+        let mut barred = false;
+        let mut surely_barred = false;
+        for rival in self.space.rivals(place) {
+            if let Some(other) = state[rival].open_to_other(me) {
+                barred |= self.may_be_alive(other, call);
+                surely_barred |= !self.may_be_dead(other, call);
+            }
+        }
+        Some(Again {
+            may: !surely_barred,
+            must: sure && !barred,
+        })
+    }
+
+    fn regrant(&self, after: &mut State, call: &Call, me: &Name, place: usize) {
+        for rival in self.space.rivals(place) {
+            if after[rival].open_to_other(me).is_some() {
+                after[rival].end(End::Fallen);
+            }
+        }
+        let request = after[place]
+            .newest
+            .as_ref()
+            .and_then(|hold| hold.request.clone());
+        after[place].grant(me.clone(), call.life, request);
+    }
+}

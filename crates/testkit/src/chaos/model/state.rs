@@ -1,0 +1,177 @@
+//! What the model knows of a few keys: epochs, newest holds, and who was robbed of what.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tenure_core::key::Key;
+
+use crate::chaos::history::Name;
+
+/// How a hold ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum End {
+    /// Given back, or handed on.
+    Given,
+    /// Finished.
+    Done,
+    /// With its session.
+    End,
+    /// With its process.
+    Death,
+    /// Taken from it.
+    Taken,
+    /// With its process, or taken from the dead: nobody was told which.
+    Fallen,
+}
+
+impl End {
+    /// Whether it ended without an act of its holder.
+    pub fn robs(self) -> bool {
+        matches!(self, End::Death | End::Taken | End::Fallen)
+    }
+}
+
+/// One grant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Hold {
+    /// The holder.
+    pub session: Name,
+    /// Its process.
+    pub life: usize,
+    /// The holder's name for its request.
+    pub request: Option<Name>,
+    /// How it ended, if it did. A hold of a dead process may be open or not; it blocks nobody.
+    pub end: Option<End>,
+}
+
+/// One key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Item {
+    /// The epoch of the newest grant.
+    pub epoch: u64,
+    /// That grant.
+    pub newest: Option<Hold>,
+    /// Sessions whose newest hold of it is an older one that ended without their act: its epoch, and
+    /// their name for the request.
+    robbed: Rc<BTreeMap<Name, (u64, Option<Name>)>>,
+}
+
+impl Item {
+    /// The hold that is open.
+    pub fn open(&self) -> Option<&Hold> {
+        self.newest.as_ref().filter(|hold| hold.end.is_none())
+    }
+
+    /// The hold that is open, where another has it.
+    pub fn open_to_other(&self, me: &str) -> Option<&Hold> {
+        self.open().filter(|hold| *hold.session != *me)
+    }
+
+    /// Whether this session has it.
+    pub fn is_of(&self, me: &str) -> bool {
+        self.open().is_some_and(|hold| *hold.session == *me)
+    }
+
+    /// Whether it is finished.
+    pub fn is_done(&self) -> bool {
+        self.newest
+            .as_ref()
+            .is_some_and(|hold| hold.end == Some(End::Done))
+    }
+
+    /// The request for which a session had it before it was robbed of it, and others had it since.
+    pub fn lost_by(&self, me: &str) -> Option<&Option<Name>> {
+        self.robbed.get(me).map(|(_, request)| request)
+    }
+
+    /// Ends the newest hold.
+    pub fn end(&mut self, by: End) {
+        if let Some(hold) = &mut self.newest {
+            hold.end = Some(by);
+        }
+    }
+
+    /// Grants it.
+    pub fn grant(&mut self, session: Name, life: usize, request: Option<Name>) {
+        let former = self.newest.take();
+        let robs = |hold: &Hold| hold.end.is_none_or(End::robs) && hold.session != session;
+        if let Some(former) = former.filter(robs) {
+            let row = (self.epoch, former.request);
+            Rc::make_mut(&mut self.robbed).insert(former.session, row);
+        }
+        if self.robbed.contains_key(&session) {
+            Rc::make_mut(&mut self.robbed).remove(&session);
+        }
+        self.epoch += 1;
+        self.newest = Some(Hold {
+            session,
+            life,
+            request,
+            end: None,
+        });
+    }
+}
+
+/// All keys of a space, in its order.
+pub type State = Vec<Item>;
+
+/// Keys that are judged together.
+#[derive(Debug, Clone)]
+pub struct Space {
+    /// The keys, in ascending order.
+    pub keys: Vec<String>,
+    overlaps: Vec<Vec<bool>>,
+    includes: Vec<Vec<bool>>,
+}
+
+impl Space {
+    /// The space of these keys.
+    pub fn new(keys: &[&str]) -> Self {
+        let mut keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        keys.sort();
+        let globs: Vec<_> = keys
+            .iter()
+            .map(|key| {
+                Key::parse(key)
+                    .ok()
+                    .and_then(|key| key.path().map(|(_, glob)| glob))
+            })
+            .collect();
+        let table = |holds: fn(&tenure_core::glob::Glob, &tenure_core::glob::Glob) -> bool| {
+            let row = |one: usize| {
+                let cell = |other: usize| match (&globs[one], &globs[other]) {
+                    (Some(a), Some(b)) if one != other => holds(a, b),
+                    _ => false,
+                };
+                (0..keys.len()).map(cell).collect()
+            };
+            (0..keys.len()).map(row).collect::<Vec<Vec<bool>>>()
+        };
+        let (overlaps, includes) = (table(|a, b| a.overlaps(b)), table(|a, b| a.includes(b)));
+        Self {
+            overlaps,
+            includes,
+            keys,
+        }
+    }
+
+    /// Where a key is.
+    pub fn place(&self, key: &str) -> Option<usize> {
+        self.keys.iter().position(|known| known == key)
+    }
+
+    /// The other keys that can match a file that this one can match.
+    pub fn rivals(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.keys.len()).filter(move |other| self.overlaps[place][*other])
+    }
+
+    /// Whether `one` matches every file that `other` matches, and is another key.
+    pub fn includes(&self, one: usize, other: usize) -> bool {
+        self.includes[one][other]
+    }
+
+    /// Nothing was ever granted.
+    pub fn fresh(&self) -> State {
+        vec![Item::default(); self.keys.len()]
+    }
+}

@@ -1,0 +1,64 @@
+//! What the model is asked, and what it answers.
+
+use super::state::{Hold, Space, State};
+use crate::chaos::history::{Call, History};
+
+/// What a call comes to in a state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Its answer is impossible here.
+    No,
+    /// Its answer is right, and nothing changes.
+    Same,
+    /// Its answer is right, and one of these states follows.
+    To(Vec<State>),
+}
+
+impl Step {
+    pub(super) fn right_if(right: bool) -> Self {
+        if right { Step::Same } else { Step::No }
+    }
+
+    /// One of these states; none of them means that it is impossible.
+    pub(super) fn to(states: Vec<State>) -> Self {
+        if states.is_empty() {
+            Step::No
+        } else {
+            Step::To(states)
+        }
+    }
+
+    pub(super) fn to_or_same(after: State, before: &State) -> Self {
+        if after == *before {
+            Step::Same
+        } else {
+            Step::To(vec![after])
+        }
+    }
+}
+
+/// The model of some keys under a history's facts.
+#[derive(Debug, Clone, Copy)]
+pub struct Model<'a> {
+    /// The keys.
+    pub space: &'a Space,
+    /// Who lived when.
+    pub history: &'a History,
+}
+
+impl Model<'_> {
+    /// Whether a hold may count as a dead one's for this call.
+    pub(super) fn may_be_dead(&self, hold: &Hold, call: &Call) -> bool {
+        self.history.may_be_dead(hold.life, call)
+    }
+
+    /// Whether a hold may count as a living one's for this call.
+    pub(super) fn may_be_alive(&self, hold: &Hold, call: &Call) -> bool {
+        self.history.may_be_alive(hold.life, call)
+    }
+}
+
+/// Whether what was said, if anything was, is what is.
+pub(super) fn agrees<T: PartialEq>(said: &Option<T>, is: &T) -> bool {
+    said.as_ref().is_none_or(|said| said == is)
+}

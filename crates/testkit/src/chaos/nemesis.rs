@@ -1,0 +1,324 @@
+//! The nemesis: it starts the workers, kills them with -9, stops and continues them, keeps the store's
+//! write lock for a while, and writes down what it does to whom and when.
+//!
+//! It signals only processes that it started and has not reaped, so no pid can be another's. A worker
+//! asks the kernel to be killed when its nemesis dies: nothing is left behind either way.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::audit::number;
+use super::dice::Dice;
+use super::history::DEEDS;
+use super::record::{Deed, Log, monotonic};
+use super::worker::{DATABASE, PEERS, STATE};
+
+/// How long workers may take to leave when it is time.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What to do.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The program that becomes a worker.
+    pub program: PathBuf,
+    /// The run's directory.
+    pub dir: PathBuf,
+    /// How many workers.
+    pub workers: usize,
+    /// For how long.
+    pub length: Duration,
+    /// What decides the choices.
+    pub seed: u64,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Harm {
+    /// Workers killed.
+    pub kills: u64,
+    /// Workers stopped.
+    pub stops: u64,
+    /// Times that the write lock was kept.
+    pub locks: u64,
+    /// What went wrong with workers or with the log of events.
+    pub troubles: Vec<String>,
+    /// The most events that were seen.
+    pub events: u64,
+}
+
+struct Slot {
+    starts: u64,
+    native: String,
+    name: String,
+    /// None while it is dead.
+    child: Option<Child>,
+    /// When it is started, or continued.
+    due: Option<u64>,
+}
+
+struct Nemesis {
+    plan: Plan,
+    dice: Dice,
+    deeds: Log,
+    slots: Vec<Slot>,
+    natives: u64,
+    until: u64,
+    harm: Harm,
+}
+
+/// Runs workers and harms them until the time is over and all have left.
+pub fn run(plan: &Plan) -> io::Result<Harm> {
+    for dir in [PEERS, STATE] {
+        std::fs::create_dir(plan.dir.join(dir))?;
+    }
+    private(&plan.dir.join(STATE))?;
+    let length = u64::try_from(plan.length.as_nanos()).unwrap_or(u64::MAX);
+    let mut nemesis = Nemesis {
+        dice: Dice::new(plan.seed, 0),
+        deeds: Log::open(&plan.dir.join(DEEDS))?,
+        slots: Vec::new(),
+        natives: 0,
+        until: monotonic() + length,
+        harm: Harm::default(),
+        plan: plan.clone(),
+    };
+    for _ in 0..plan.workers {
+        let native = nemesis.fresh_native();
+        nemesis.slots.push(Slot {
+            starts: 0,
+            native,
+            name: String::new(),
+            child: None,
+            due: None,
+        });
+    }
+    for slot in 0..plan.workers {
+        nemesis.start(slot)?;
+    }
+    while monotonic() < nemesis.until {
+        nemesis.something()?;
+    }
+    nemesis.finish()?;
+    Ok(nemesis.harm)
+}
+
+fn private(dir: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700))
+}
+
+impl Nemesis {
+    fn fresh_native(&mut self) -> String {
+        self.natives += 1;
+        format!("n{}", self.natives)
+    }
+
+    /// Starts a worker, in its own conversation, a new one, or that of another.
+    fn start(&mut self, slot: usize) -> io::Result<()> {
+        let mut native = self.slots[slot].native.clone();
+        match self.dice.below(100) {
+            _ if self.slots[slot].starts == 0 => {}
+            0..60 => {}
+            60..85 => {
+                native = self.fresh_native();
+                self.slots[slot].native.clone_from(&native);
+            }
+            _ => {
+                let natives: Vec<String> = self.slots.iter().map(|s| s.native.clone()).collect();
+                native = self.dice.pick(&natives).cloned().unwrap_or(native);
+            }
+        }
+        let name = format!("w{slot}.{}", self.slots[slot].starts);
+        let errors = File::create(self.plan.dir.join(format!("{name}.err")))?;
+        let child = Command::new(&self.plan.program)
+            .arg("worker")
+            .args(["--name", &name, "--native", &native])
+            .args(["--slot", &slot.to_string()])
+            .args(["--seed", &self.plan.seed.to_string()])
+            .args(["--until", &self.until.to_string()])
+            .arg("--dir")
+            .arg(&self.plan.dir)
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors)
+            .spawn()?;
+        self.deeds.write(&Deed::Started {
+            at: monotonic(),
+            worker: name.clone(),
+            pid: child.id(),
+        })?;
+        let this = &mut self.slots[slot];
+        this.starts += 1;
+        this.name = name;
+        this.child = Some(child);
+        this.due = None;
+        Ok(())
+    }
+
+    fn something(&mut self) -> io::Result<()> {
+        let pause = self.dice.between(10, 120);
+        tenure_host::pause::for_a_while(Duration::from_millis(pause));
+        self.what_is_due()?;
+        let count = u64::try_from(self.slots.len()).unwrap_or(1);
+        let slot = usize::try_from(self.dice.below(count)).unwrap_or(0);
+        match self.dice.below(100) {
+            0..42 => self.kill(slot),
+            42..80 => self.stop(slot),
+            80..95 => self.keep_lock(),
+            95..97 => (0..self.slots.len()).try_for_each(|slot| self.kill(slot)),
+            _ => (0..self.slots.len()).try_for_each(|slot| self.stop(slot)),
+        }
+    }
+
+    /// Starts again and continues those whose time has come.
+    fn what_is_due(&mut self) -> io::Result<()> {
+        for slot in 0..self.slots.len() {
+            if self.slots[slot].due.is_none_or(|due| due > monotonic()) {
+                self.notice_end(slot)?;
+                continue;
+            }
+            if self.slots[slot].child.is_some() {
+                self.signal(slot, Signal::CONT);
+                self.slots[slot].due = None;
+            } else {
+                self.start(slot)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn soon(&mut self, most_millis: u64) -> u64 {
+        monotonic() + self.dice.between(0, most_millis) * 1_000_000
+    }
+
+    fn kill(&mut self, slot: usize) -> io::Result<()> {
+        let Some(mut child) = self.slots[slot].child.take() else {
+            return Ok(());
+        };
+        let worker = self.slots[slot].name.clone();
+        let at = monotonic();
+        self.deeds.write(&Deed::Kills {
+            at,
+            worker: worker.clone(),
+        })?;
+        child.kill()?;
+        child.wait()?;
+        self.gone(worker, None)?;
+        self.harm.kills += 1;
+        let most = if self.dice.percent(50) { 5 } else { 400 };
+        self.slots[slot].due = Some(self.soon(most));
+        Ok(())
+    }
+
+    fn gone(&mut self, worker: String, trouble: Option<String>) -> io::Result<()> {
+        if let Some(trouble) = &trouble {
+            self.harm.troubles.push(format!("{worker} {trouble}"));
+        }
+        self.deeds.write(&Deed::Gone {
+            at: monotonic(),
+            worker,
+            trouble,
+        })
+    }
+
+    fn stop(&mut self, slot: usize) -> io::Result<()> {
+        if self.slots[slot].child.is_none() || self.slots[slot].due.is_some() {
+            return Ok(());
+        }
+        let at = monotonic();
+        let most = if self.dice.percent(70) { 150 } else { 1200 };
+        let until = self.soon(most);
+        self.signal(slot, Signal::STOP);
+        self.slots[slot].due = Some(until);
+        self.harm.stops += 1;
+        self.deeds.write(&Deed::Stopped {
+            at,
+            worker: self.slots[slot].name.clone(),
+            millis: (until - at) / 1_000_000,
+        })
+    }
+
+    fn signal(&self, slot: usize, signal: Signal) {
+        let pid = self.slots[slot].child.as_ref().map(Child::id);
+        let pid = pid.and_then(|pid| i32::try_from(pid).ok());
+        if let Some(pid) = pid.and_then(Pid::from_raw) {
+            // It is our child and not reaped, so the pid is its own; one that has exited does not mind.
+            kill_process(pid, signal).ok();
+        }
+    }
+
+    /// A worker that ended although nobody killed it.
+    fn notice_end(&mut self, slot: usize) -> io::Result<()> {
+        let Some(child) = &mut self.slots[slot].child else {
+            return Ok(());
+        };
+        let Some(status) = child.try_wait()? else {
+            return Ok(());
+        };
+        let trouble = (!status.success()).then(|| {
+            let path = self.plan.dir.join(format!("{}.err", self.slots[slot].name));
+            let said = std::fs::read_to_string(path).unwrap_or_default();
+            format!("ended by itself: {status}: {}", said.trim())
+        });
+        self.slots[slot].child = None;
+        let worker = self.slots[slot].name.clone();
+        self.gone(worker, trouble)
+    }
+
+    /// Keeps the store's write lock for a moment, and looks whether the log of events shrank.
+    fn keep_lock(&mut self) -> io::Result<()> {
+        let database = self.plan.dir.join(STATE).join(DATABASE);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+        let Ok(conn) = Connection::open_with_flags(database, flags) else {
+            return Ok(());
+        };
+        let count = "SELECT coalesce(max(id), 0), count(*) FROM events";
+        // It must not wait for long itself: whoever has the lock may be stopped, and only the nemesis continues it.
+        let locked = conn
+            .busy_timeout(Duration::from_millis(20))
+            .and_then(|()| conn.execute_batch("BEGIN IMMEDIATE"))
+            .and_then(|()| conn.query_row(count, [], |row| Ok((number(row, 0)?, number(row, 1)?))));
+        // A stopped worker may have the lock, or nobody has made the tables yet.
+        let Ok((newest, events)) = locked else {
+            return Ok(());
+        };
+        if events < self.harm.events || events != newest {
+            let had = self.harm.events;
+            let trouble = format!("the log had {had} events, then {events} up to {newest}");
+            self.harm.troubles.push(trouble);
+        }
+        self.harm.events = events;
+        let most = if self.dice.percent(80) { 30 } else { 300 };
+        let length = self.dice.between(1, most);
+        tenure_host::pause::for_a_while(Duration::from_millis(length));
+        self.harm.locks += 1;
+        conn.execute_batch("ROLLBACK").map_err(io::Error::other)
+    }
+
+    /// Continues everybody and waits until all have left; whoever does not is killed, and told of.
+    fn finish(&mut self) -> io::Result<()> {
+        let late = monotonic() + u64::try_from(PATIENCE.as_nanos()).unwrap_or(u64::MAX);
+        for slot in 0..self.slots.len() {
+            self.signal(slot, Signal::CONT);
+        }
+        while self.slots.iter().any(|slot| slot.child.is_some()) {
+            tenure_host::pause::for_a_while(Duration::from_millis(5));
+            for slot in 0..self.slots.len() {
+                self.notice_end(slot)?;
+                if monotonic() > late && self.slots[slot].child.is_some() {
+                    let name = self.slots[slot].name.clone();
+                    self.harm.troubles.push(format!("{name} did not leave"));
+                    self.kill(slot)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

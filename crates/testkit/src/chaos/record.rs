@@ -1,0 +1,285 @@
+//! What is written down while the chaos runs: one JSON object a line, one file for each process.
+//!
+//! A worker writes what it asks before it asks and what it was answered after that, each with one write
+//! call, so that a kill leaves at most one question without an answer, and perhaps a torn last line, which
+//! is no line. Times are nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Nanoseconds of the clock that all processes share.
+pub fn monotonic() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let part = |number: i64| u64::try_from(number).unwrap_or(0);
+    part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec)
+}
+
+/// What a worker asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verb", rename_all = "snake_case")]
+pub enum Op {
+    /// To be a session, in a conversation.
+    Register {
+        /// The conversation.
+        native: String,
+    },
+    /// To end its session.
+    End,
+    /// To renew its lease.
+    Renew,
+    /// One or more keys.
+    Claim(Claim),
+    /// To give a key back.
+    Release {
+        /// The key.
+        key: String,
+        /// The epoch that it names.
+        epoch: Option<u64>,
+        /// Whether the item is finished.
+        done: bool,
+    },
+    /// To give a key to another session.
+    Handoff {
+        /// The key.
+        key: String,
+        /// The receiver.
+        to: String,
+        /// The epoch that it names.
+        epoch: Option<u64>,
+    },
+    /// To take a key from whoever holds it.
+    Takeover {
+        /// The key.
+        key: String,
+        /// Only from this session.
+        from: Option<String>,
+        /// Only with this epoch.
+        epoch: Option<u64>,
+    },
+    /// Whether it may write.
+    Guard {
+        /// The key.
+        key: String,
+        /// The epoch that it names.
+        epoch: Option<u64>,
+    },
+}
+
+/// A request for keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The keys, in the order in which they were named.
+    pub keys: Vec<String>,
+    /// The first free one, or else all of them.
+    pub any: bool,
+    /// The worker's own name for the request.
+    pub request: Option<String>,
+    /// Refuse what it already holds.
+    pub once: bool,
+    /// Take up what is finished.
+    pub reopen: bool,
+    /// How many milliseconds it waits in line.
+    pub wait: Option<u64>,
+}
+
+/// What a worker was answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Answer {
+    /// It is this session.
+    Registered {
+        /// The session.
+        session: String,
+        /// The life of that session which it is.
+        life: u32,
+        /// How that was resolved.
+        word: String,
+        /// What it was granted again.
+        regranted: Vec<(String, u64)>,
+    },
+    /// It has these keys.
+    Granted {
+        /// Each of them.
+        grants: Vec<Grant>,
+    },
+    /// Yes, or done.
+    Yes {
+        /// The epoch of the key that the answer is about, where it is about one.
+        epoch: Option<u64>,
+        /// Who holds that key now.
+        holder: Option<String>,
+    },
+    /// No.
+    Refused(Refusal),
+}
+
+/// One key that a worker has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The key.
+    pub key: String,
+    /// Its epoch.
+    pub epoch: u64,
+    /// Who holds it, as the answer says.
+    pub holder: Option<String>,
+    /// Whether it had it before.
+    pub already_held: bool,
+    /// From whom it was taken, and that one's epoch.
+    pub taken_from: Option<(String, u64)>,
+}
+
+/// Why not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The kind of the error; of the first one where none of several keys was free.
+    pub kind: String,
+    /// Whether it says that none of several keys was free.
+    pub none_free: bool,
+    /// The key that was asked for and refused.
+    pub key: Option<String>,
+    /// The key that stands in the way, where that is another.
+    pub rival: Option<String>,
+    /// Who holds what stands in the way.
+    pub holder: Option<String>,
+    /// The epoch of what stands in the way.
+    pub epoch: Option<u64>,
+    /// The sentence.
+    pub text: String,
+}
+
+/// A line of a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "snake_case")]
+pub enum Line {
+    /// It asks.
+    Asked {
+        /// When.
+        at: u64,
+        /// The number of the question.
+        call: u64,
+        /// The session that it is, if it is one.
+        session: Option<String>,
+        /// What.
+        op: Op,
+    },
+    /// It was answered.
+    Answered {
+        /// When.
+        at: u64,
+        /// The number of the question.
+        call: u64,
+        /// What.
+        answer: Answer,
+    },
+    /// It stops asking, and exits.
+    Leaves {
+        /// When.
+        at: u64,
+    },
+}
+
+/// A line of the nemesis.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "snake_case")]
+pub enum Deed {
+    /// A worker was started.
+    Started {
+        /// When.
+        at: u64,
+        /// Its name.
+        worker: String,
+        /// Its pid.
+        pid: u32,
+    },
+    /// A worker is about to be killed.
+    Kills {
+        /// When.
+        at: u64,
+        /// Its name.
+        worker: String,
+    },
+    /// A worker is gone and reaped.
+    Gone {
+        /// When.
+        at: u64,
+        /// Its name.
+        worker: String,
+        /// How it ended, if not as it was told to.
+        trouble: Option<String>,
+    },
+    /// A worker was stopped for this many milliseconds.
+    Stopped {
+        /// When.
+        at: u64,
+        /// Its name.
+        worker: String,
+        /// For how long.
+        millis: u64,
+    },
+}
+
+/// A file that lines are appended to.
+#[derive(Debug)]
+pub struct Log(File);
+
+impl Log {
+    /// Opens a log, and makes it.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Self(file))
+    }
+
+    /// Appends a line with one write call.
+    pub fn write(&mut self, line: &impl Serialize) -> io::Result<()> {
+        let mut bytes = serde_json::to_vec(line)?;
+        bytes.push(b'\n');
+        self.0.write_all(&bytes)
+    }
+}
+
+/// Reads a log; a torn last line is none.
+pub fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
+    let text = std::fs::read_to_string(path)?;
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let lines = whole.lines().map(serde_json::from_str);
+    Ok(lines.collect::<Result<Vec<T>, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again_and_a_torn_line_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let mut log = Log::open(&path).unwrap();
+        let asked = Line::Asked {
+            at: monotonic(),
+            call: 1,
+            session: None,
+            op: Op::Claim(Claim {
+                keys: vec!["wp:1".into()],
+                wait: Some(5),
+                ..Claim::default()
+            }),
+        };
+        let answered = Line::Answered {
+            at: monotonic(),
+            call: 1,
+            answer: Answer::Refused(Refusal {
+                kind: "held".into(),
+                ..Refusal::default()
+            }),
+        };
+        log.write(&asked).unwrap();
+        log.write(&answered).unwrap();
+        log.0.write_all(b"{\"line\":\"leaves\",\"a").unwrap();
+        assert_eq!(read::<Line>(&path).unwrap(), [asked, answered]);
+    }
+}

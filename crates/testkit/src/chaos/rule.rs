@@ -1,0 +1,464 @@
+//! Plain rules over a history, each judged without the model.
+//!
+//! They overlap with what the search for an order finds, on purpose: they are short enough to be seen to
+//! be right, and what they report names the calls that contradict each other.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tenure_core::key::Key;
+
+use super::history::{Call, History, Name};
+use super::record::{Answer, Op};
+
+/// Something that must not happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Which rule.
+    pub rule: &'static str,
+    /// What happened.
+    pub what: String,
+    /// The calls that show it: their places in the history.
+    pub calls: Vec<usize>,
+    /// The state before those calls, where that matters.
+    pub before: Option<String>,
+}
+
+impl Violation {
+    pub(super) fn new(rule: &'static str, what: String, calls: Vec<usize>) -> Self {
+        Self {
+            rule,
+            what,
+            calls,
+            before: None,
+        }
+    }
+}
+
+/// Judges a history by all rules.
+pub fn violations(history: &History) -> Vec<Violation> {
+    let had = observed(history);
+    let mut found = unexpected(history);
+    found.extend(shared_sessions(history));
+    for sightings in had.values() {
+        found.extend(epochs(sightings));
+        found.extend(robberies(history, sightings));
+    }
+    found
+}
+
+/// An answer that says that a session had a key with an epoch.
+#[derive(Debug, Clone)]
+pub struct Sighting {
+    /// The key.
+    pub key: String,
+    /// The epoch.
+    pub epoch: u64,
+    /// The session.
+    pub session: Name,
+    /// Its process, where the answer settles that.
+    pub life: Option<usize>,
+    /// The call: its place in the history.
+    pub call: usize,
+    /// When it was asked.
+    pub asked: u64,
+    /// When it was answered.
+    pub until: u64,
+}
+
+/// All such answers, by key.
+pub fn observed(history: &History) -> BTreeMap<String, Vec<Sighting>> {
+    let mut found: BTreeMap<String, Vec<Sighting>> = BTreeMap::new();
+    for (place, call) in history.calls.iter().enumerate() {
+        for sighting in sightings(history, place, call) {
+            found
+                .entry(sighting.key.clone())
+                .or_default()
+                .push(sighting);
+        }
+    }
+    found
+}
+
+fn sightings(history: &History, place: usize, call: &Call) -> Vec<Sighting> {
+    let (Some(me), Some(answer)) = (&call.session, &call.answer) else {
+        return Vec::new();
+    };
+    let seen = |key: &str, epoch: u64, session: &Name, life: Option<usize>| Sighting {
+        key: key.to_owned(),
+        epoch,
+        session: session.clone(),
+        life,
+        call: place,
+        asked: call.asked,
+        until: call.until,
+    };
+    let mine = |key: &str, epoch: u64| seen(key, epoch, me, Some(call.life));
+    match (&call.op, answer) {
+        (_, Answer::Granted { grants }) => grants
+            .iter()
+            .map(|grant| mine(&grant.key, grant.epoch))
+            .collect(),
+        (_, Answer::Registered { regranted, .. }) => regranted
+            .iter()
+            .map(|(key, epoch)| mine(key, *epoch))
+            .collect(),
+        (
+            Op::Handoff { key, to, .. },
+            Answer::Yes {
+                epoch: Some(epoch), ..
+            },
+        ) => {
+            let lives = history.open_in(to, call);
+            let life = lives.first().copied().filter(|_| lives.len() == 1);
+            vec![seen(key, *epoch, &to.as_str().into(), life)]
+        }
+        // A path may be covered by another key, whose epoch the answer then names.
+        (
+            Op::Guard { key, .. },
+            Answer::Yes {
+                epoch: Some(epoch), ..
+            },
+        ) if !key.starts_with("path:") => {
+            vec![mine(key, *epoch)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Answers that nobody should ever get here.
+fn unexpected(history: &History) -> Vec<Violation> {
+    let is_right = |call: &Call| match (&call.op, &call.answer) {
+        (_, None) => true,
+        (op, Some(Answer::Refused(refusal))) => is_known(op, &refusal.kind),
+        (Op::Register { .. }, Some(Answer::Registered { word, .. })) => {
+            ["new", "same", "resumed", "twin"].contains(&&**word)
+        }
+        (Op::Register { .. }, Some(_)) | (_, Some(Answer::Registered { .. })) => false,
+        _ => true,
+    };
+    let strange = |(place, call): (usize, &Call)| {
+        let what = || match &call.answer {
+            Some(Answer::Refused(refusal)) => {
+                format!(
+                    "{} was refused as {}: {}",
+                    call.tag, refusal.kind, refusal.text
+                )
+            }
+            other => format!("{} was answered {other:?}", call.tag),
+        };
+        (!is_right(call)).then(|| Violation::new("unexpected answer", what(), vec![place]))
+    };
+    history
+        .calls
+        .iter()
+        .enumerate()
+        .filter_map(strange)
+        .collect()
+}
+
+/// Whether a refusal of this kind may be an answer to this question at all.
+pub fn is_known(op: &Op, kind: &str) -> bool {
+    known_refusals(op).contains(&kind)
+}
+
+fn known_refusals(op: &Op) -> &'static [&'static str] {
+    match op {
+        Op::Register { .. } | Op::End | Op::Renew => &[],
+        Op::Claim(claim) if claim.wait.is_some() => &[
+            "held",
+            "done",
+            "already_held",
+            "lost",
+            "overlaps",
+            "timed_out",
+        ],
+        Op::Claim(_) => &["held", "done", "already_held", "lost", "overlaps"],
+        Op::Release { .. } => &["lost", "no_such_epoch", "held", "done", "free"],
+        Op::Handoff { .. } => &[
+            "lost",
+            "no_such_epoch",
+            "held",
+            "done",
+            "free",
+            "not_live",
+            "already_held",
+            "overlaps",
+        ],
+        Op::Takeover { .. } => &["done", "free", "already_held", "held", "overlaps"],
+        Op::Guard { .. } => &["lost", "no_such_epoch", "held", "done", "free", "overlaps"],
+    }
+}
+
+/// Two living processes in one session.
+fn shared_sessions(history: &History) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (session, tenancies) in &history.tenancies {
+        for (place, one) in tenancies.iter().enumerate() {
+            let both = |other: &&super::history::Tenancy| {
+                other.life != one.life
+                    && one.surely_from.max(other.surely_from)
+                        < one.surely_until.min(other.surely_until)
+            };
+            if let Some(other) = tenancies[place + 1..].iter().find(both) {
+                let name = |life: usize| history.lives[life].name.clone();
+                let what = format!(
+                    "{} and {} were both session {session} while both lived",
+                    name(one.life),
+                    name(other.life)
+                );
+                found.push(Violation::new("own identity", what, Vec::new()));
+            }
+        }
+    }
+    found
+}
+
+/// An epoch belongs to one session, and later grants have higher ones.
+fn epochs(sightings: &[Sighting]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut owner: HashMap<u64, &Sighting> = HashMap::new();
+    for seen in sightings {
+        let first = owner.entry(seen.epoch).or_insert(seen);
+        if first.session != seen.session {
+            let what = format!(
+                "{} epoch {} was given to two sessions",
+                seen.key, seen.epoch
+            );
+            found.push(Violation::new(
+                "one holder",
+                what,
+                vec![first.call, seen.call],
+            ));
+        }
+    }
+    let mut by_end: Vec<&Sighting> = sightings.iter().collect();
+    by_end.sort_by_key(|seen| seen.until);
+    let mut by_start: Vec<&Sighting> = sightings.iter().collect();
+    by_start.sort_by_key(|seen| seen.asked);
+    let mut ended = by_end.into_iter().peekable();
+    let mut highest: Option<&Sighting> = None;
+    for seen in by_start {
+        while let Some(before) = ended.next_if(|before| before.until < seen.asked) {
+            if highest.is_none_or(|high| before.epoch > high.epoch) {
+                highest = Some(before);
+            }
+        }
+        if let Some(high) = highest.filter(|high| high.epoch > seen.epoch) {
+            let what = format!(
+                "{} was had with epoch {} after it had epoch {}",
+                seen.key, seen.epoch, high.epoch
+            );
+            found.push(Violation::new(
+                "growing epochs",
+                what,
+                vec![high.call, seen.call],
+            ));
+        }
+    }
+    found
+}
+
+/// A holder that lived and did not let go, and yet another got the key.
+fn robberies(history: &History, sightings: &[Sighting]) -> Vec<Violation> {
+    let Some(key) = sightings.first().map(|seen| seen.key.as_str()) else {
+        return Vec::new();
+    };
+    let lettings = lettings(history, key);
+    let mut by_epoch: Vec<&Sighting> = sightings.iter().collect();
+    by_epoch.sort_by_key(|seen| seen.epoch);
+    let mut found = Vec::new();
+    for (place, holder) in by_epoch.iter().enumerate() {
+        let Some(life) = holder.life else { continue };
+        let kept = kept_until(history, &lettings, holder, life);
+        // The very next epochs of others are enough: what comes later comes after them.
+        let others = by_epoch[place + 1..]
+            .iter()
+            .filter(|seen| seen.epoch > holder.epoch && seen.session != holder.session);
+        let robber = others.take(8).find(|seen| seen.until < kept);
+        if let Some(robber) = robber {
+            let what = format!(
+                "{key} epoch {} was taken from a living holder by epoch {}",
+                holder.epoch, robber.epoch
+            );
+            let calls = vec![holder.call, robber.call];
+            found.push(Violation::new("the living are not robbed", what, calls));
+        }
+    }
+    found
+}
+
+/// A call after which a key may be another's although its holder lives.
+struct Letting {
+    asked: u64,
+    until: u64,
+    /// By whom; anybody's where it takes from others.
+    life: Option<usize>,
+    /// The epoch that it led to, where it was answered one.
+    epoch: Option<u64>,
+}
+
+fn lettings(history: &History, key: &str) -> Vec<Letting> {
+    let path = |text: &str| Key::parse(text).ok();
+    let overlap = |other: &str| {
+        let (one, other) = (path(key), path(other));
+        match (
+            one.as_ref().and_then(Key::path),
+            other.as_ref().and_then(Key::path),
+        ) {
+            (Some((_, one)), Some((_, other))) => one.overlaps(&other),
+            _ => false,
+        }
+    };
+    let mut found = Vec::new();
+    for call in &history.calls {
+        let life = match &call.op {
+            Op::End => Some(call.life),
+            Op::Release { key: other, .. } | Op::Handoff { key: other, .. } if other == key => {
+                Some(call.life)
+            }
+            Op::Takeover { key: other, .. } if other == key || overlap(other) => None,
+            _ => continue,
+        };
+        let epoch = match (&call.op, &call.answer) {
+            (_, Some(Answer::Refused(_))) => continue,
+            (Op::Takeover { key: other, .. }, Some(Answer::Granted { grants })) if other == key => {
+                grants.first().map(|grant| grant.epoch)
+            }
+            _ => None,
+        };
+        found.push(Letting {
+            asked: call.asked,
+            until: call.until,
+            life,
+            epoch,
+        });
+    }
+    found
+}
+
+/// Until when a holder surely keeps what it was seen to have.
+fn kept_until(history: &History, lettings: &[Letting], holder: &Sighting, life: usize) -> u64 {
+    let applies = |letting: &&Letting| {
+        let own = letting.life.is_none_or(|by| by == life);
+        let later = letting.epoch.is_none_or(|epoch| epoch > holder.epoch);
+        own && later && letting.until >= holder.asked
+    };
+    let first = lettings
+        .iter()
+        .filter(applies)
+        .map(|letting| letting.asked)
+        .min();
+    first.unwrap_or(u64::MAX).min(history.lives[life].doomed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chaos::story::{
+        Story, claim, grant, granted, guard, held, refused, registered, release, takeover, yes,
+    };
+
+    fn rules(story: &Story) -> Vec<&'static str> {
+        violations(&story.history())
+            .iter()
+            .map(|found| found.rule)
+            .collect()
+    }
+
+    fn two() -> (Story, usize, usize) {
+        let mut story = Story::default();
+        let (a, b) = (story.life("a"), story.life("b"));
+        (story, a, b)
+    }
+
+    #[test]
+    fn a_key_that_is_given_back_and_granted_again_is_right() {
+        let (mut story, a, b) = two();
+        story.call(a, "A", 1, 2, claim(&["wp:1"]), granted(&[grant("wp:1", 1)]));
+        story.call(b, "B", 3, 4, claim(&["wp:1"]), held("wp:1", "A", 1));
+        story.call(a, "A", 5, 8, release("wp:1"), yes(1));
+        story.call(b, "B", 6, 7, claim(&["wp:1"]), granted(&[grant("wp:1", 2)]));
+        story.call(b, "B", 9, 10, guard("wp:1", 2), yes(2));
+        assert_eq!(rules(&story), [""; 0]);
+    }
+
+    #[test]
+    fn two_sessions_with_one_epoch_are_found() {
+        let (mut story, a, b) = two();
+        story.killed(a, 3, 3);
+        story.call(a, "A", 1, 2, claim(&["wp:1"]), granted(&[grant("wp:1", 1)]));
+        story.call(b, "B", 4, 5, claim(&["wp:1"]), granted(&[grant("wp:1", 1)]));
+        assert_eq!(rules(&story), ["one holder"]);
+    }
+
+    #[test]
+    fn an_epoch_that_falls_is_found() {
+        let (mut story, a, b) = two();
+        story.call(a, "A", 1, 2, claim(&["wp:1"]), granted(&[grant("wp:1", 2)]));
+        story.call(a, "A", 3, 4, release("wp:1"), yes(2));
+        story.call(b, "B", 5, 6, claim(&["wp:1"]), granted(&[grant("wp:1", 1)]));
+        assert_eq!(rules(&story)[0], "growing epochs");
+    }
+
+    #[test]
+    fn the_living_are_robbed_by_claims_and_never_by_takeovers() {
+        let (mut story, a, b) = two();
+        story.call(a, "A", 1, 2, claim(&["wp:1"]), granted(&[grant("wp:1", 1)]));
+        let mut taken = story.clone();
+        let mut dead = story.clone();
+        story.call(b, "B", 3, 4, claim(&["wp:1"]), granted(&[grant("wp:1", 2)]));
+        assert_eq!(rules(&story), ["the living are not robbed"]);
+        story.killed(a, 5, 6);
+        assert_eq!(rules(&story), ["the living are not robbed"]);
+        dead.killed(a, 4, 6);
+        dead.call(b, "B", 3, 4, claim(&["wp:1"]), granted(&[grant("wp:1", 2)]));
+        assert_eq!(rules(&dead), [""; 0]);
+        taken.call(b, "B", 3, 4, takeover("wp:1"), granted(&[grant("wp:1", 2)]));
+        assert_eq!(rules(&taken), [""; 0]);
+    }
+
+    #[test]
+    fn a_stale_guard_that_says_yes_is_found() {
+        let (mut story, a, b) = two();
+        story.call(a, "A", 1, 2, claim(&["wp:1"]), granted(&[grant("wp:1", 1)]));
+        story.call(b, "B", 3, 4, takeover("wp:1"), granted(&[grant("wp:1", 2)]));
+        story.call(a, "A", 5, 6, guard("wp:1", 1), yes(1));
+        assert_eq!(rules(&story)[0], "growing epochs");
+    }
+
+    #[test]
+    fn a_session_in_two_living_processes_is_found() {
+        let (mut story, a, b) = two();
+        let register = || Op::Register { native: "n".into() };
+        story.call(a, "", 1, 2, register(), registered("A", "new", &[]));
+        let mut ended = story.clone();
+        let mut dead = story.clone();
+        story.call(b, "", 3, 4, register(), registered("A", "resumed", &[]));
+        assert_eq!(rules(&story), ["own identity"]);
+        dead.killed(a, 3, 5);
+        dead.call(b, "", 3, 4, register(), registered("A", "resumed", &[]));
+        assert_eq!(rules(&dead), [""; 0]);
+        let nothing = Some(Answer::Yes {
+            epoch: None,
+            holder: None,
+        });
+        ended.call(a, "A", 3, 4, Op::End, nothing);
+        ended.call(b, "", 5, 6, register(), registered("A", "resumed", &[]));
+        assert_eq!(rules(&ended), [""; 0]);
+    }
+
+    #[test]
+    fn answers_that_nobody_should_get_are_found() {
+        for kind in [
+            "store_busy",
+            "suspect",
+            "cannot_tell",
+            "nobody",
+            "timed_out",
+        ] {
+            let (mut story, a, _) = two();
+            story.call(a, "A", 1, 2, claim(&["wp:1"]), refused(kind, "wp:1"));
+            assert_eq!(rules(&story), ["unexpected answer"], "{kind}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! One run: workers, nemesis, the logs that they leave, and what the checks say to them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tenure_core::process::BootId;
+use tenure_core::store::{ClaimFilter, Mode, Store, Tx};
+use tenure_store::sqlite::SqliteStore;
+
+use super::audit::Audit;
+use super::check::{check, tell};
+use super::history::History;
+use super::nemesis::{self, Harm, Plan};
+use super::rule::Violation;
+use super::worker::{DATABASE, STATE};
+
+/// How many violations of one rule are told.
+const MOST_TOLD: usize = 3;
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The program that becomes a worker.
+    pub program: PathBuf,
+    /// For how long.
+    pub length: Duration,
+    /// How many workers.
+    pub workers: usize,
+    /// What decides the choices.
+    pub seed: u64,
+}
+
+/// What the checks said.
+#[derive(Debug)]
+pub struct Judgement {
+    /// How many calls were made.
+    pub calls: usize,
+    /// How many of them were never answered.
+    pub unanswered: usize,
+    /// How many events the store has.
+    pub events: u64,
+    /// What was found, told for people.
+    pub violations: Vec<String>,
+    /// How long the checks took.
+    pub took: Duration,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Report {
+    /// What decided the choices.
+    pub seed: u64,
+    /// What was done to the workers.
+    pub harm: Harm,
+    /// What the checks said.
+    pub judgement: Judgement,
+    /// Where everything was kept, if something was found.
+    pub kept: Option<PathBuf>,
+}
+
+impl fmt::Display for Judgement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut told: BTreeMap<&str, usize> = BTreeMap::new();
+        for violation in &self.violations {
+            let rule = violation.split(':').next().unwrap_or_default();
+            let times = told.entry(rule).or_default();
+            *times += 1;
+            if *times <= MOST_TOLD {
+                writeln!(f, "{violation}")?;
+            }
+        }
+        for (rule, times) in told.iter().filter(|(_, times)| **times > MOST_TOLD) {
+            writeln!(f, "{rule}: {} more", times - MOST_TOLD)?;
+        }
+        write!(
+            f,
+            "{} calls, {} unanswered, {} events; checked in {:.1} s; {} violations",
+            self.calls,
+            self.unanswered,
+            self.events,
+            self.took.as_secs_f64(),
+            self.violations.len()
+        )
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(kept) = &self.kept {
+            writeln!(
+                f,
+                "seed {}: everything is kept in {}",
+                self.seed,
+                kept.display()
+            )?;
+        }
+        let harm = &self.harm;
+        writeln!(
+            f,
+            "seed {}: {} kills, {} stops, {} locks",
+            self.seed, harm.kills, harm.stops, harm.locks
+        )?;
+        write!(f, "{}", self.judgement)
+    }
+}
+
+/// Runs and checks.
+pub fn run(options: &Options) -> io::Result<Report> {
+    let scratch = scratch()?;
+    let harm = nemesis::run(&Plan {
+        program: options.program.clone(),
+        dir: scratch.path().to_owned(),
+        workers: options.workers,
+        length: options.length,
+        seed: options.seed,
+    })?;
+    let mut judgement = judge(scratch.path())?;
+    let troubles = harm.troubles.iter().cloned();
+    judgement.violations.splice(0..0, troubles);
+    let kept = (!judgement.violations.is_empty()).then(|| scratch.keep());
+    Ok(Report {
+        seed: options.seed,
+        harm,
+        judgement,
+        kept,
+    })
+}
+
+/// Checks what a run left in its directory.
+pub fn judge(dir: &Path) -> io::Result<Judgement> {
+    let began = Instant::now();
+    let history = History::load(dir)?;
+    let database = dir.join(STATE).join(DATABASE);
+    let audit = Audit::read(&database, &history).map_err(io::Error::other)?;
+    let told = |violation: &Violation| tell(&history, violation);
+    let mut violations: Vec<String> = reopened(&database, &audit).into_iter().collect();
+    violations.extend(check(&history, Some(&audit)).iter().map(told));
+    let unanswered = history.calls.iter().filter(|call| call.answer.is_none());
+    Ok(Judgement {
+        calls: history.calls.len(),
+        unanswered: unanswered.count(),
+        events: audit.count,
+        violations,
+        took: began.elapsed(),
+    })
+}
+
+/// A directory in memory where there is one: what a kill can lose does not depend on the disk, and without
+/// waiting for a disk there are ten times as many races in a second.
+fn scratch() -> io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("tenure-chaos-");
+    builder
+        .tempdir_in("/dev/shm")
+        .or_else(|_| builder.tempdir())
+}
+
+/// Whether the product itself reads the store as it stands in the tables.
+fn reopened(database: &Path, audit: &Audit) -> Option<String> {
+    let boot = BootId {
+        id: "audit".into(),
+        private: true,
+    };
+    let now = move || tenure_host::clock::now(&boot);
+    let filter = ClaimFilter {
+        free_too: true,
+        ..ClaimFilter::default()
+    };
+    let read = || -> Result<_, tenure_core::store::StoreError> {
+        let mut store = SqliteStore::open(database, Box::new(now))?;
+        let mut tx: Box<dyn Tx> = store.begin(Mode::Read)?;
+        tx.list_claims(&filter)
+    };
+    let records = match read() {
+        Ok(records) => records,
+        Err(error) => return Some(format!("the store does not open again: {error}")),
+    };
+    let read: Vec<(String, u64)> = records
+        .iter()
+        .map(|record| (record.key.to_string(), record.epoch.0))
+        .collect();
+    let stand: Vec<(String, u64)> = audit.claims.clone().into_iter().collect();
+    (read != stand).then(|| format!("the store reads {read:?}, and its tables have {stand:?}"))
+}

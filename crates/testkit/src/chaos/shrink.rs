@@ -1,0 +1,180 @@
+//! From a search that got stuck to the shortest story that shows why.
+//!
+//! The longest order that was found ends in a state from which no call that must come next can come. Told
+//! are the changes since the present holders of the keys got them, and the calls that contradict. Then
+//! every look and every unanswered call that the contradiction does not need is dropped, one by one: to
+//! leave those out can only make an order easier to find, so what still has none is still wrong.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::history::Call;
+use super::model::{Item, Model, Space, State, Step};
+use super::order::{Outcome, Puzzle, Stuck};
+use super::record::{Answer, Op};
+
+/// The shortest story that was found.
+#[derive(Debug)]
+pub struct Short {
+    /// The state before it.
+    pub before: State,
+    /// Its calls: their places among those of the puzzle.
+    pub calls: Vec<usize>,
+}
+
+/// Shortens.
+pub fn shorten(puzzle: &Puzzle<'_>, stuck: &Stuck) -> Short {
+    let blocked = blocked(puzzle, stuck);
+    let keys = keys_of(puzzle, &blocked);
+    let (before, mut calls) = since_the_holders(puzzle, stuck, &keys);
+    calls.extend(&blocked);
+    let mut short = Short { before, calls };
+    if !is_stuck(puzzle, &short) {
+        short = Short {
+            before: stuck.state.clone(),
+            calls: stuck.waiting.clone(),
+        };
+    }
+    let mut place = 0;
+    while place < short.calls.len() {
+        let call = puzzle.calls[short.calls[place]];
+        let mut fewer = Short {
+            before: short.before.clone(),
+            calls: short.calls.clone(),
+        };
+        fewer.calls.remove(place);
+        if is_droppable(call) && is_stuck(puzzle, &fewer) {
+            short = fewer;
+        } else {
+            place += 1;
+        }
+    }
+    short
+}
+
+/// The state of the keys for people.
+pub fn describe(space: &Space, state: &State, name: &dyn Fn(usize) -> String) -> String {
+    let one = |(key, item): (&String, &Item)| {
+        let holder = match &item.newest {
+            None => "never granted".to_owned(),
+            Some(hold) => match hold.end {
+                None => format!("held by {} in {}", hold.session, name(hold.life)),
+                Some(end) => format!("had by {} in {}, {end:?}", hold.session, name(hold.life)),
+            },
+        };
+        format!("{key}: epoch {}, {holder}", item.epoch)
+    };
+    let lines: Vec<String> = space.keys.iter().zip(state).map(one).collect();
+    lines.join("; ")
+}
+
+/// The calls that must come next and cannot: those that were answered, the first answer first.
+fn blocked(puzzle: &Puzzle<'_>, stuck: &Stuck) -> Vec<usize> {
+    let mut waiting = stuck.waiting.clone();
+    waiting.sort_by_key(|call| {
+        (
+            puzzle.calls[*call].answer.is_none(),
+            puzzle.calls[*call].until,
+        )
+    });
+    waiting
+}
+
+fn keys_of(puzzle: &Puzzle<'_>, calls: &[usize]) -> BTreeSet<usize> {
+    let space = puzzle.model.space;
+    let named = calls.iter().flat_map(|call| match &puzzle.calls[*call].op {
+        Op::Claim(claim) => claim.keys.clone(),
+        Op::Release { key, .. }
+        | Op::Handoff { key, .. }
+        | Op::Takeover { key, .. }
+        | Op::Guard { key, .. } => vec![key.clone()],
+        Op::Register { .. } | Op::End | Op::Renew => Vec::new(),
+    });
+    let places: BTreeSet<usize> = named.filter_map(|key| space.place(&key)).collect();
+    let rivals: Vec<usize> = places
+        .iter()
+        .flat_map(|place| space.rivals(*place))
+        .collect();
+    if places.is_empty() {
+        return (0..space.keys.len()).collect();
+    }
+    places.into_iter().chain(rivals).collect()
+}
+
+/// The part of the order since the present epochs of these keys began, and the state before it.
+fn since_the_holders(
+    puzzle: &Puzzle<'_>,
+    stuck: &Stuck,
+    keys: &BTreeSet<usize>,
+) -> (State, Vec<usize>) {
+    let Some(states) = replay(puzzle, &stuck.order) else {
+        return (stuck.state.clone(), Vec::new());
+    };
+    let last_grant = |key: &usize| {
+        let now = stuck.state[*key].epoch;
+        let granted = states.iter().position(|state| state[*key].epoch == now);
+        granted.and_then(|at| at.checked_sub(1))
+    };
+    let begins = keys.iter().filter_map(last_grant).min();
+    let begins = begins.unwrap_or(states.len() - 1);
+    let changes = |at: &usize| {
+        let (one, other) = (&states[*at], &states[*at + 1]);
+        keys.iter().any(|key| one[*key] != other[*key])
+    };
+    let calls = (begins..stuck.order.len())
+        .filter(changes)
+        .map(|at| stuck.order[at])
+        .collect();
+    (states[begins].clone(), calls)
+}
+
+/// The states along an order, the first before all its calls.
+fn replay(puzzle: &Puzzle<'_>, order: &[usize]) -> Option<Vec<State>> {
+    let mut states = vec![puzzle.start.clone()];
+    for place in order {
+        let call = puzzle.calls[*place];
+        let state = states.last()?;
+        let next = if call.answer.is_some() {
+            match puzzle.model.judge(state, call) {
+                Step::No => return None,
+                Step::Same => state.clone(),
+                Step::To(next) => next.into_iter().next()?,
+            }
+        } else {
+            puzzle.model.imagine(state, call).into_iter().next()?
+        };
+        states.push(next);
+    }
+    Some(states)
+}
+
+fn is_droppable(call: &Call) -> bool {
+    match (&call.op, &call.answer) {
+        (_, None) | (Op::Guard { .. }, _) => true,
+        (_, Some(Answer::Refused(_))) => true,
+        (Op::Claim(_), Some(Answer::Granted { grants })) => {
+            grants.iter().all(|grant| grant.already_held)
+        }
+        _ => false,
+    }
+}
+
+fn is_stuck(puzzle: &Puzzle<'_>, short: &Short) -> bool {
+    let mut calls: Vec<&Call> = short.calls.iter().map(|call| puzzle.calls[*call]).collect();
+    calls.sort_by_key(|call| call.asked);
+    let model = Model { ..puzzle.model };
+    let smaller = Puzzle {
+        model,
+        calls,
+        start: short.before.clone(),
+        log: &HashMap::new(),
+        fits: &|_| true,
+        most_tried: 20_000,
+    };
+    matches!(
+        smaller.solve(),
+        Outcome::Stuck(Stuck {
+            exhausted: true,
+            ..
+        })
+    )
+}

@@ -1,0 +1,141 @@
+//! Histories told by hand, for tests of what checks them.
+
+use super::history::{Call, History, Life};
+use super::record::{Answer, Claim, Grant, Op, Refusal};
+
+/// A history in the making.
+#[derive(Debug, Default, Clone)]
+pub struct Story {
+    lives: Vec<Life>,
+    calls: Vec<Call>,
+}
+
+impl Story {
+    /// A process that lives for ever.
+    pub fn life(&mut self, name: &str) -> usize {
+        self.lives.push(Life {
+            name: name.to_owned(),
+            pid: u32::try_from(self.lives.len()).unwrap() + 100,
+            doomed: u64::MAX,
+            gone: u64::MAX,
+        });
+        self.lives.len() - 1
+    }
+
+    /// It was killed between these times.
+    pub fn killed(&mut self, life: usize, doomed: u64, gone: u64) {
+        self.lives[life].doomed = doomed;
+        self.lives[life].gone = gone;
+    }
+
+    /// It asked and was answered at these times.
+    pub fn call(
+        &mut self,
+        life: usize,
+        session: &str,
+        asked: u64,
+        until: u64,
+        op: Op,
+        answer: Option<Answer>,
+    ) -> String {
+        let tag = format!("{}#{}", self.lives[life].name, self.calls.len());
+        self.calls.push(Call {
+            life,
+            tag: tag.clone(),
+            session: Some(session.into()),
+            op,
+            asked,
+            until,
+            answer,
+        });
+        tag
+    }
+
+    /// The history.
+    pub fn history(&self) -> History {
+        History::new(self.lives.clone(), self.calls.clone())
+    }
+}
+
+pub fn registered(session: &str, word: &str, regranted: &[(&str, u64)]) -> Option<Answer> {
+    Some(Answer::Registered {
+        session: session.into(),
+        life: 1,
+        word: word.into(),
+        regranted: regranted
+            .iter()
+            .map(|(key, epoch)| ((*key).to_owned(), *epoch))
+            .collect(),
+    })
+}
+
+pub fn claim(keys: &[&str]) -> Op {
+    Op::Claim(Claim {
+        keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+        ..Claim::default()
+    })
+}
+
+pub fn grant(key: &str, epoch: u64) -> Grant {
+    Grant {
+        key: key.into(),
+        epoch,
+        holder: None,
+        already_held: false,
+        taken_from: None,
+    }
+}
+
+pub fn granted(grants: &[Grant]) -> Option<Answer> {
+    Some(Answer::Granted {
+        grants: grants.to_vec(),
+    })
+}
+
+pub fn guard(key: &str, epoch: u64) -> Op {
+    Op::Guard {
+        key: key.into(),
+        epoch: Some(epoch),
+    }
+}
+
+pub fn release(key: &str) -> Op {
+    Op::Release {
+        key: key.into(),
+        epoch: None,
+        done: false,
+    }
+}
+
+pub fn takeover(key: &str) -> Op {
+    Op::Takeover {
+        key: key.into(),
+        from: None,
+        epoch: None,
+    }
+}
+
+pub fn yes(epoch: u64) -> Option<Answer> {
+    Some(Answer::Yes {
+        epoch: Some(epoch),
+        holder: None,
+    })
+}
+
+pub fn held(key: &str, holder: &str, epoch: u64) -> Option<Answer> {
+    Some(Answer::Refused(Refusal {
+        kind: "held".into(),
+        key: Some(key.into()),
+        holder: Some(holder.into()),
+        epoch: Some(epoch),
+        ..Refusal::default()
+    }))
+}
+
+pub fn refused(kind: &str, key: &str) -> Option<Answer> {
+    Some(Answer::Refused(Refusal {
+        kind: kind.into(),
+        key: Some(key.into()),
+        ..Refusal::default()
+    }))
+}

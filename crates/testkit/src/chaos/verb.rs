@@ -1,0 +1,330 @@
+//! Every verb of claims, asked at random.
+
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use tenure_core::id::{Epoch, RequestId};
+use tenure_core::key::Key;
+use tenure_core::service::{
+    ClaimRequest, Failure, GuardRequest, HandoffRequest, Naming, Pick, ReleaseRequest,
+    RenewRequest, TakeoverRequest,
+};
+use tenure_core::view::ClaimView;
+
+use super::keys::SPACES;
+use super::record::{Answer, Claim, Op, Refusal, monotonic};
+use super::say::{nothing, refusal, said_grant};
+use super::worker::{Orders, PEERS, Worker};
+
+type Trouble = Box<dyn StdError>;
+
+/// Works until it is time to leave, or until it is killed.
+pub fn work(orders: Orders) -> Result<(), Trouble> {
+    let mut worker = Worker::new(orders)?;
+    worker.register()?;
+    while monotonic() < worker.orders.until {
+        worker.something()?;
+        let pause = worker.dice.between(0, 12_000);
+        tenure_host::pause::for_a_while(Duration::from_micros(pause));
+    }
+    Ok(worker.leave()?)
+}
+
+impl Worker {
+    /// Asks for something.
+    pub(super) fn something(&mut self) -> Result<(), Trouble> {
+        match self.dice.below(100) {
+            0..25 => self.claim_one(),
+            25..33 => self.claim_several(),
+            33..40 => self.claim_again(),
+            40..59 => self.release(),
+            59..77 => self.guard(),
+            77..84 => self.takeover(),
+            84..92 => self.handoff(),
+            92..95 => self.renew(),
+            95..98 => self.end_and_return(),
+            _ => Ok(self.reopen()?),
+        }
+    }
+
+    fn any_key(&mut self) -> String {
+        let space = self.dice.pick(SPACES).copied().unwrap_or_default();
+        self.dice
+            .pick(space)
+            .copied()
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// A key, rather one that it believes to hold, with an epoch that it may name.
+    fn my_key(&mut self) -> (String, Option<u64>) {
+        let held: Vec<(String, u64)> = self.holds.clone().into_iter().collect();
+        let past = self.held.clone();
+        let known = match self.dice.below(10) {
+            0..7 => self.dice.pick(&held).cloned(),
+            7..9 => self.dice.pick(&past).cloned(),
+            _ => None,
+        };
+        let Some((key, epoch)) = known else {
+            let epoch = self
+                .dice
+                .percent(10)
+                .then(|| self.dice.between(1, 1_000_000));
+            return (self.any_key(), epoch);
+        };
+        (key, self.dice.percent(60).then_some(epoch))
+    }
+
+    fn wants(&mut self, keys: Vec<String>, any: bool) -> Claim {
+        let request = self
+            .dice
+            .percent(35)
+            .then(|| format!("r{}", self.dice.below(3)));
+        Claim {
+            keys,
+            any,
+            request,
+            once: self.dice.percent(10),
+            reopen: self.dice.percent(50),
+            wait: self.dice.percent(15).then(|| self.dice.between(20, 250)),
+        }
+    }
+
+    fn claim_one(&mut self) -> Result<(), Trouble> {
+        let keys = vec![self.any_key()];
+        let any = self.dice.percent(10);
+        let claim = self.wants(keys, any);
+        self.claim(claim)
+    }
+
+    fn claim_several(&mut self) -> Result<(), Trouble> {
+        let mut keys: Vec<String> = if self.dice.percent(80) {
+            let space = if self.dice.percent(60) {
+                SPACES[2]
+            } else {
+                SPACES[3]
+            };
+            space.iter().map(|key| (*key).to_owned()).collect()
+        } else {
+            SPACES.concat().into_iter().map(str::to_owned).collect()
+        };
+        self.dice.shuffle(&mut keys);
+        let count = self.dice.between(2, 3);
+        keys.truncate(usize::try_from(count)?);
+        let any = self.dice.percent(50);
+        let claim = self.wants(keys, any);
+        self.claim(claim)
+    }
+
+    /// Asks once more for what it asked for with a request of this name, as one whose answer was lost.
+    fn claim_again(&mut self) -> Result<(), Trouble> {
+        match self.asked.clone() {
+            Some(claim) => self.claim(claim),
+            None => self.claim_one(),
+        }
+    }
+
+    fn claim(&mut self, claim: Claim) -> Result<(), Trouble> {
+        if claim.request.is_some() {
+            self.asked = Some(claim.clone());
+        }
+        let keys: Result<Vec<Key>, _> = claim.keys.iter().map(|key| Key::parse(key)).collect();
+        let mut request = ClaimRequest {
+            keys: keys?,
+            pick: if claim.any { Pick::Any } else { Pick::All },
+            request: claim.request.as_deref().map(RequestId::parse).transpose()?,
+            once: claim.once,
+            reopen: claim.reopen,
+            note: None,
+            require_quiet: false,
+        };
+        let patience = claim.wait.map(Duration::from_millis);
+        let answer = self.ask(Op::Claim(claim), |worker, naming| {
+            request.note.clone_from(&naming.reason);
+            let granted = match patience {
+                None => worker
+                    .call(|service| service.claim(naming, &request))
+                    .map(Some),
+                Some(patience) => worker.wait_in_line(naming, &request, patience),
+            };
+            match granted {
+                Ok(Some(grants)) => Answer::Granted {
+                    grants: grants.iter().map(said_grant).collect(),
+                },
+                Ok(None) => Answer::Refused(Refusal {
+                    kind: "timed_out".into(),
+                    ..Refusal::default()
+                }),
+                Err(failure) => refusal(&failure.error),
+            }
+        })?;
+        self.remember(&answer);
+        Ok(())
+    }
+
+    fn remember(&mut self, answer: &Answer) {
+        if let Answer::Granted { grants } = answer {
+            let pairs = grants.iter().map(|grant| (grant.key.clone(), grant.epoch));
+            self.holds.extend(pairs);
+        }
+    }
+
+    /// It holds a key no more.
+    fn forget(&mut self, key: &str) {
+        if let Some(pair) = self.holds.remove_entry(key) {
+            self.held.push(pair);
+        }
+        if self.held.len() > 12 {
+            self.held.remove(0);
+        }
+    }
+
+    fn act(
+        &mut self,
+        op: Op,
+        key: &str,
+        case: impl FnOnce(&mut Self, &Naming) -> Result<ClaimView, Failure>,
+    ) -> Result<bool, Trouble> {
+        let answer = self.ask(op, |worker, naming| match case(worker, naming) {
+            Ok(view) => Answer::Yes {
+                epoch: Some(view.epoch),
+                holder: view.holder.map(|holder| holder.id),
+            },
+            Err(failure) => refusal(&failure.error),
+        })?;
+        let yes = matches!(answer, Answer::Yes { .. });
+        if matches!(&answer, Answer::Refused(why) if why.kind != "already_held") {
+            self.forget(key);
+        }
+        Ok(yes)
+    }
+
+    fn release(&mut self) -> Result<(), Trouble> {
+        let (key, epoch) = self.my_key();
+        let done = self.dice.percent(15);
+        let request = ReleaseRequest {
+            key: Key::parse(&key)?,
+            epoch: epoch.map(Epoch),
+            done,
+        };
+        let op = Op::Release {
+            key: key.clone(),
+            epoch,
+            done,
+        };
+        let done = self.act(op, &key, |worker, naming| {
+            worker.call(|service| service.release(naming, &request))
+        })?;
+        if done {
+            self.forget(&key);
+        }
+        Ok(())
+    }
+
+    fn guard(&mut self) -> Result<(), Trouble> {
+        let (key, epoch) = self.my_key();
+        let request = GuardRequest {
+            key: Key::parse(&key)?,
+            epoch: epoch.map(Epoch),
+        };
+        let op = Op::Guard {
+            key: key.clone(),
+            epoch,
+        };
+        self.act(op, &key, |worker, naming| {
+            worker.call(|service| service.guard(naming, &request))
+        })?;
+        Ok(())
+    }
+
+    fn handoff(&mut self) -> Result<(), Trouble> {
+        let (key, epoch) = self.my_key();
+        let Some(to) = self.peer()? else {
+            return Ok(());
+        };
+        let mut request = HandoffRequest {
+            key: Key::parse(&key)?,
+            to: to.clone(),
+            epoch: epoch.map(Epoch),
+            note: None,
+        };
+        let op = Op::Handoff {
+            key: key.clone(),
+            to,
+            epoch,
+        };
+        let handed = self.act(op, &key, |worker, naming| {
+            request.note.clone_from(&naming.reason);
+            worker.call(|service| service.handoff(naming, &request))
+        })?;
+        if handed {
+            self.forget(&key);
+        }
+        Ok(())
+    }
+
+    /// A session that some worker is, or was, perhaps its own.
+    fn peer(&mut self) -> Result<Option<String>, Trouble> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(self.orders.dir.join(PEERS))? {
+            names.push(entry?.path());
+        }
+        names.sort();
+        let Some(path) = self.dice.pick(&names) else {
+            return Ok(None);
+        };
+        // A file that is just being written is empty.
+        let name = std::fs::read_to_string(path)?;
+        Ok(Some(name).filter(|name| !name.is_empty()))
+    }
+
+    fn takeover(&mut self) -> Result<(), Trouble> {
+        let key = self.any_key();
+        let from = if self.dice.percent(20) {
+            self.peer()?
+        } else {
+            None
+        };
+        let epoch = self.dice.percent(10).then(|| self.dice.between(1, 50));
+        let mut request = TakeoverRequest {
+            key: Key::parse(&key)?,
+            from: from.clone(),
+            epoch: epoch.map(Epoch),
+            note: None,
+        };
+        let answer = self.ask(Op::Takeover { key, from, epoch }, |worker, naming| {
+            request.note.clone_from(&naming.reason);
+            match worker.call(|service| service.takeover(naming, &request)) {
+                Ok(view) => Answer::Granted {
+                    grants: vec![said_grant(&view)],
+                },
+                Err(failure) => refusal(&failure.error),
+            }
+        })?;
+        self.remember(&answer);
+        Ok(())
+    }
+
+    fn renew(&mut self) -> Result<(), Trouble> {
+        self.ask(Op::Renew, |worker, naming| {
+            let request = RenewRequest::default();
+            nothing(worker.call(|service| service.renew(naming, &request)))
+        })?;
+        Ok(())
+    }
+
+    fn end_and_return(&mut self) -> Result<(), Trouble> {
+        self.ask(Op::End, |worker, naming| {
+            nothing(worker.call(|service| service.end(naming)))
+        })?;
+        let held: Vec<String> = self.holds.keys().cloned().collect();
+        for key in held {
+            self.forget(&key);
+        }
+        if self.dice.percent(50) {
+            let pause = self.dice.between(0, 50);
+            tenure_host::pause::for_a_while(Duration::from_millis(pause));
+        }
+        self.register()
+    }
+}

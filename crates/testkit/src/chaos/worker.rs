@@ -1,0 +1,259 @@
+//! A worker: a process that is a session of the store and asks for whatever the dice say.
+//!
+//! It uses the product in process, as the command line does, with a wall clock that jumps by hours and a
+//! lease that is shorter than it will be stopped for: neither may matter. What it asks is written down
+//! before it asks, what it is answered after that.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tenure_core::id::{AgentName, Malformed, NativeId};
+use tenure_core::policy::Policy;
+use tenure_core::process::CallerFacts;
+use tenure_core::registration::Source;
+use tenure_core::service::{
+    ClaimRequest, Failure, Grant, Naming, RegisterRequest, Reply, Service, Subject, Turn, Waiting,
+};
+use tenure_core::session::Place;
+use tenure_core::store::StoreError;
+use tenure_core::time::{Now, Timestamp};
+use tenure_core::world::World;
+use tenure_host::machine::Machine;
+use tenure_host::pidfd::ProcessWatch;
+use tenure_host::state_dir::StateDir;
+use tenure_host::watch::Watch;
+use tenure_host::{caller, clock, process};
+use tenure_store::sqlite::SqliteStore;
+
+use super::dice::Dice;
+use super::record::{Answer, Claim, Line, Log, Op, monotonic};
+use super::say::{refusal, said};
+
+/// The name of the database in the state directory.
+pub const DATABASE: &str = "tenure.db";
+/// The state directory in a run's directory.
+pub const STATE: &str = "state";
+/// Where workers say which sessions they are.
+pub const PEERS: &str = "peers";
+
+/// What a worker is told.
+#[derive(Debug, Clone)]
+pub struct Orders {
+    /// The run's directory.
+    pub dir: PathBuf,
+    /// Its name.
+    pub name: String,
+    /// The file in which it says which session it is.
+    pub slot: String,
+    /// The conversation that it is in.
+    pub native: String,
+    /// What decides its choices.
+    pub seed: u64,
+    /// When it leaves, on the clock that all share.
+    pub until: u64,
+}
+
+/// A worker at work.
+pub struct Worker {
+    pub(super) orders: Orders,
+    pub(super) dice: Dice,
+    store: SqliteStore,
+    machine: Machine,
+    facts: CallerFacts,
+    log: Log,
+    calls: u64,
+    /// The session that it is.
+    pub(super) session: Option<String>,
+    /// What it believes to hold.
+    pub(super) holds: BTreeMap<String, u64>,
+    /// What it held once.
+    pub(super) held: Vec<(String, u64)>,
+    /// The last claim to which it gave a name.
+    pub(super) asked: Option<Claim>,
+}
+
+/// Opens the store with a clock whose wall time jumps.
+fn open(dir: &Path, machine: &Machine, dice: &mut Dice) -> Result<SqliteStore, StoreError> {
+    let boot = machine.observer().boot.clone();
+    let jumps = RefCell::new(Dice::new(dice.below(u64::MAX), 1));
+    let offset = Cell::new(0);
+    let now = move || {
+        if jumps.borrow_mut().percent(3) {
+            let hours = i64::try_from(jumps.borrow_mut().below(96)).unwrap_or(0) - 48;
+            offset.set(hours * 3_600_000);
+        }
+        let real = clock::now(&boot);
+        Now {
+            wall: Timestamp(real.wall.0 + offset.get()),
+            ..real
+        }
+    };
+    SqliteStore::open(&dir.join(DATABASE), Box::new(now))
+}
+
+impl Worker {
+    /// Opens the store and the log.
+    pub fn new(orders: Orders) -> Result<Self, Box<dyn std::error::Error>> {
+        let state = orders.dir.join(STATE);
+        let machine = Machine::new(StateDir::open(&state)?.host().clone(), false)?;
+        let stream = orders.name.bytes().fold(7, |sum: u64, byte| {
+            sum.wrapping_mul(131).wrapping_add(u64::from(byte))
+        });
+        let mut dice = Dice::new(orders.seed, stream);
+        let store = open(&state, &machine, &mut dice)?;
+        let dir = orders.dir.to_string_lossy().into_owned();
+        let facts = caller::facts(machine.observer().clone(), dir);
+        let log = Log::open(&orders.dir.join(format!("{}.log", orders.name)))?;
+        Ok(Worker {
+            orders,
+            dice,
+            store,
+            machine,
+            facts,
+            log,
+            calls: 0,
+            session: None,
+            holds: BTreeMap::new(),
+            held: Vec::new(),
+            asked: None,
+        })
+    }
+
+    /// Writes down that it asks no more.
+    pub(super) fn leave(&mut self) -> io::Result<()> {
+        self.log.write(&Line::Leaves { at: monotonic() })
+    }
+
+    fn service(&mut self) -> Service<'_> {
+        let policy = Policy {
+            lease: Duration::from_millis(200),
+            lock_delay: Duration::from_millis(100),
+            ..Policy::default()
+        };
+        Service::new(&mut self.store, &self.machine, &self.facts, policy)
+    }
+
+    /// Closes the store and opens it again.
+    pub(super) fn reopen(&mut self) -> Result<(), StoreError> {
+        let dir = self.orders.dir.join(STATE);
+        self.store = open(&dir, &self.machine, &mut self.dice)?;
+        Ok(())
+    }
+
+    /// Asks: writes it down, does it, writes down the answer.
+    pub(super) fn ask(
+        &mut self,
+        op: Op,
+        act: impl FnOnce(&mut Self, &Naming) -> Answer,
+    ) -> io::Result<Answer> {
+        self.calls += 1;
+        let call = self.calls;
+        let session = self.session.clone();
+        let at = monotonic();
+        self.log.write(&Line::Asked {
+            at,
+            call,
+            session,
+            op,
+        })?;
+        let naming = Naming {
+            session: None,
+            reason: Some(format!("{}#{call}", self.orders.name)),
+        };
+        let answer = act(self, &naming);
+        let at = monotonic();
+        self.log.write(&Line::Answered {
+            at,
+            call,
+            answer: answer.clone(),
+        })?;
+        Ok(answer)
+    }
+
+    /// Calls one use case of the product.
+    pub(super) fn call<T>(
+        &mut self,
+        case: impl FnOnce(&mut Service<'_>) -> Reply<T>,
+    ) -> Result<T, Failure> {
+        case(&mut self.service()).map(|answer| answer.value)
+    }
+
+    /// Becomes a session, and tells the others which.
+    pub(super) fn register(&mut self) -> Result<(), Box<dyn std::error::Error>> {
+        let native = self.orders.native.clone();
+        let request = self.registration()?;
+        let answer = self.ask(Op::Register { native }, |worker, _| {
+            let registered = worker.call(|service| service.register(&request));
+            registered.map_or_else(|failure| refusal(&failure.error), said)
+        })?;
+        let Answer::Registered {
+            session, regranted, ..
+        } = answer
+        else {
+            return Err(format!("cannot register: {answer:?}").into());
+        };
+        self.holds.extend(regranted);
+        let path = self.orders.dir.join(PEERS).join(&self.orders.slot);
+        std::fs::write(path, &session)?;
+        self.session = Some(session);
+        Ok(())
+    }
+
+    fn registration(&self) -> Result<RegisterRequest, Malformed> {
+        let (chain, _) = process::chain_from(std::process::id(), self.machine.observer());
+        Ok(RegisterRequest {
+            subject: Subject::Given(chain),
+            agent: Some(AgentName::parse("chaos")?),
+            native_id: Some(NativeId::parse(&self.orders.native)?),
+            transcript: None,
+            source: Source::Start,
+            hosted: false,
+            place: Place {
+                dir: self.facts.dir.clone(),
+                repo: None,
+                branch: None,
+            },
+            place_named: false,
+            title: None,
+            parent: None,
+            reason: None,
+            metadata: BTreeMap::new(),
+        })
+    }
+
+    /// Waits in line for keys; `None` when that took too long.
+    pub(super) fn wait_in_line(
+        &mut self,
+        naming: &Naming,
+        request: &ClaimRequest,
+        patience: Duration,
+    ) -> Result<Option<Vec<Grant>>, Failure> {
+        let end = Instant::now() + patience;
+        let watch = Watch::on(&self.orders.dir.join(STATE));
+        let own = process::identify(std::process::id(), self.machine.observer());
+        let mut waiting = Waiting {
+            process: own.expect("this process runs and is our own"),
+            ticket: None,
+        };
+        loop {
+            let wait = match self.call(|service| service.claim_turn(naming, request, &waiting))? {
+                Turn::Granted(grants) => return Ok(Some(grants)),
+                Turn::Wait(wait) => wait,
+            };
+            waiting.ticket = Some(wait.ticket);
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                self.call(|service| service.leave_queue(wait.ticket))?;
+                return Ok(None);
+            }
+            let limit = wait.at_most.unwrap_or(left).min(left);
+            let watched: Vec<_> = wait.watch.iter().filter_map(ProcessWatch::open).collect();
+            let limit = limit.min(Duration::from_millis(20));
+            // What woke it does not matter: it looks again in any case.
+            watch.wait(&watched, Some(limit)).ok();
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! A short run of the chaos with fixed seeds; `scripts/chaos` runs it for longer.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tenure_testkit::chaos::run::{Options, run};
+
+fn no_wrong_answer(seed: u64) {
+    let report = run(&Options {
+        program: PathBuf::from(env!("CARGO_BIN_EXE_chaos")),
+        length: Duration::from_secs(3),
+        workers: 8,
+        seed,
+    })
+    .expect("the chaos can be run");
+    assert!(report.judgement.violations.is_empty(), "{report}");
+    assert!(report.judgement.calls > 50, "nothing happened: {report}");
+    assert!(report.harm.kills > 0 && report.harm.stops > 0, "{report}");
+}
+
+#[test]
+fn killed_and_stopped_workers_get_no_wrong_answer_first_seed() {
+    no_wrong_answer(1);
+}
+
+#[test]
+fn killed_and_stopped_workers_get_no_wrong_answer_second_seed() {
+    no_wrong_answer(2);
+}
