@@ -304,3 +304,27 @@ fn malformed_globs_are_refused() {
     let held = run(&ann, 0, "claims");
     assert_eq!(held["claims"], json!([]));
 }
+
+/// A dead session that held several parts of what is asked for is in nobody's way.
+#[test]
+fn several_overlapping_holds_of_one_dead_session_end_together() {
+    let env = env();
+    for (held, asked) in [
+        (vec!["src/a/**", "src/b/**"], vec!["src/**"]),
+        (vec!["src/a/**", "src/b/**"], vec!["src/a/x", "src/b/y"]),
+        (vec!["src/**", "src/a/**"], vec!["src/**", "src/a/**"]),
+        (vec!["src/**"], vec!["src/a/x", "src/b/y"]),
+    ] {
+        let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+        for glob in &held {
+            holds(&ann, glob);
+        }
+        ann.kill9();
+        let keys: Vec<String> = asked.iter().map(|glob| key(glob)).collect();
+        run(&bob, 0, &format!("claim --all {}", keys.join(" ")));
+        for glob in &asked {
+            assert_eq!(guard(&bob, glob), 0, "{held:?} {glob}");
+        }
+        run(&bob, 0, "end");
+    }
+}

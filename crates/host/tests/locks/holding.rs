@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tenure_host::file::write_atomic;
 use tenure_host::kernel_lock::{Held, LockError, Patience, Sharing};
+use tenure_host::lock_table;
 
 use crate::worker::{Place, SOON, is_held, plain, until};
 
@@ -226,4 +227,31 @@ fn f_k12_a_symbolic_link_in_the_place_of_a_lock_file_is_refused() {
     );
     assert!(write_atomic(&link, b"x").is_err());
     assert_eq!(std::fs::read(&theirs).unwrap(), b"precious");
+}
+
+/// The kernel's table of locks is longer than what it gives at once.
+#[test]
+fn a_held_lock_is_seen_however_many_others_come_and_go() {
+    let place = Place::new();
+    let _others: Vec<Held> = (0..100)
+        .map(|n| place.try_lock(&format!("other{n}")).unwrap())
+        .collect();
+    let held = place.try_lock("a").unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let some: Vec<Held> = (0..20)
+                    .map(|n| place.try_lock(&format!("brief{n}")).unwrap())
+                    .collect();
+                drop(some);
+            }
+        });
+        let state = || lock_table::state(&place.locks, &plain("a"));
+        let seen = (0..500).filter(|_| state().held).count();
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(seen, 500);
+    });
+    held.unlock();
+    assert!(!lock_table::state(&place.locks, &plain("a")).held);
 }

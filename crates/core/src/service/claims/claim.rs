@@ -10,7 +10,7 @@ use super::assess::{Finding, Refusal, assess};
 use super::grant::{Receiver, answer, carry_out};
 use super::guard::covering_hold;
 use super::request::{ChildRequest, ChildTurn, ClaimRequest, Grant, Pick, Turn, Wait, Waiting};
-use super::rivals::{Asker, end_gone};
+use super::rivals::{Asker, end_holds, end_sessions};
 use super::steps::Steps;
 use crate::error::Error;
 use crate::event::{EventKind, NewEvent};
@@ -399,13 +399,11 @@ fn hand_out(
     taken: Vec<Taken>,
     request: &ClaimRequest,
 ) -> Result<Vec<Grant>, Stop> {
+    end_rivals(ctx, receiver, &taken)?;
     let mut grants = Vec::new();
     for one in taken {
         grants.push(match one {
-            Taken::Granted(steps) => {
-                end_gone(ctx, &steps.rivals, &steps.record.key, receiver.session)?;
-                carry_out(ctx, receiver, &steps, request)?
-            }
+            Taken::Granted(steps) => carry_out(ctx, receiver, &steps, request)?,
             Taken::Mine { key, retry } => answer(ctx, &key, !retry)?,
         });
     }
@@ -420,6 +418,28 @@ fn refusal_of(ctx: &mut Ctx<'_>, asker: SessionId, choice: Choice) -> Result<Sto
             Ok(Stop::Store(crate::store::StoreError::Conflict))
         }
     }
+}
+
+/// Ends what rivals that are gone left open, once for all the keys: several may have the same rival.
+fn end_rivals(ctx: &mut Ctx<'_>, receiver: &Receiver<'_>, taken: &[Taken]) -> Result<(), Stop> {
+    let mut granted: Vec<&Steps> = Vec::new();
+    for one in taken {
+        if let Taken::Granted(steps) = one {
+            granted.push(steps);
+        }
+    }
+    let wanted = |key: &Key| granted.iter().any(|steps| steps.record.key == *key);
+    let mut ended: Vec<Key> = Vec::new();
+    for steps in &granted {
+        let mut gone = steps.rivals.clone();
+        gone.retain(|(hold, _, _)| !wanted(&hold.key) && !ended.contains(&hold.key));
+        ended.extend(gone.iter().map(|(hold, _, _)| hold.key.clone()));
+        end_holds(ctx, &gone, &steps.record.key, receiver.session)?;
+    }
+    for steps in &granted {
+        end_sessions(ctx, &steps.rivals, &steps.record.key, receiver.session)?;
+    }
+    Ok(())
 }
 
 /// A refusal; what could not be seen from inside a sandbox is noted for the agent outside.

@@ -74,25 +74,53 @@ pub(super) fn rivals(ctx: &mut Ctx<'_>, asker: Asker, key: &Key) -> Result<Rival
     Ok(Rivals::Gone(gone))
 }
 
-/// Ends the holds of rivals that are gone.
+/// Ends what rivals that are gone left open: first all holds, then their sessions, because one session
+/// may have several, and its end ends the rest.
 pub(super) fn end_gone(
     ctx: &mut Ctx<'_>,
     gone: &[Rival],
     key: &Key,
     taker: &Session,
 ) -> Result<(), Stop> {
-    for (hold, session, former) in gone {
-        let why = format!("{} took {key}, which overlaps it", taker.handle);
+    end_holds(ctx, gone, key, taker)?;
+    end_sessions(ctx, gone, key, taker)
+}
+
+/// Ends the holds of rivals that are gone.
+pub(super) fn end_holds(
+    ctx: &mut Ctx<'_>,
+    gone: &[Rival],
+    key: &Key,
+    taker: &Session,
+) -> Result<(), Stop> {
+    for (hold, _, _) in gone {
         end(ctx, hold, EndedBy::Taken)?;
-        log_end(ctx, hold, EndedBy::Taken, &why)?;
+        log_end(ctx, hold, EndedBy::Taken, &reason(key, taker))?;
+    }
+    Ok(())
+}
+
+/// Records the deaths of rivals that are dead, and tells those of whom nobody could tell.
+pub(super) fn end_sessions(
+    ctx: &mut Ctx<'_>,
+    gone: &[Rival],
+    key: &Key,
+    taker: &Session,
+) -> Result<(), Stop> {
+    for (hold, session, former) in gone {
         end_former(ctx, session, former)?;
         if matches!(former, Former::Expired(_)) {
+            let why = reason(key, taker);
             let message = format!("you lost {} (epoch {}): {why}", hold.key, hold.epoch);
             let about = Some((&hold.key, hold.epoch));
             ctx.notify(session.id, NoticeKind::Lost, message, Some(taker.id), about)?;
         }
     }
     Ok(())
+}
+
+fn reason(key: &Key, taker: &Session) -> String {
+    format!("{} took {key}, which overlaps it", taker.handle)
 }
 
 /// Makes sure that a session may get a path by another act than a claim, or refuses.
