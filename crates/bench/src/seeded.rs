@@ -70,6 +70,8 @@ impl Seeded {
         let seeded = Self::at(dir, size)?;
         for name in ["tenure.db", "host-id"] {
             fs_err::copy(source.join(name), dir.join(name))?;
+            // Or else the first commit waits for all of it.
+            fs_err::File::open(dir.join(name))?.sync_all()?;
         }
         // The host id was read before it was replaced.
         drop(seeded);

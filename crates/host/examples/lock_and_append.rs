@@ -5,6 +5,8 @@
 //! The directory of locks is a choice: whoever uses the same one excludes each other. `tenure` itself uses
 //! `locks` in its state directory (`tenure config` says where that is).
 
+#![allow(clippy::print_stdout)] // it shows what it does
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -54,7 +56,7 @@ fn whole_lines(locks: &LockDir, path: &Path) -> Result<(), Box<dyn Error>> {
 fn not_without_the_handle(locks: &LockDir) -> Result<(), Box<dyn Error>> {
     let name = LockName::plain("example/section")?;
     let held = locks.try_lock(&name, Sharing::Exclusive)?;
-    part_of_the_section(held.again());
+    part_of_the_section(&held.again());
     match locks.lock(&name, Sharing::Exclusive, Patience::Endless) {
         Err(LockError::HeldHere { place, .. }) => println!("held already, since {place}"),
         Err(error) => return Err(error.into()),
@@ -63,6 +65,6 @@ fn not_without_the_handle(locks: &LockDir) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn part_of_the_section(held: Held) {
+fn part_of_the_section(held: &Held) {
     println!("under {}", held.name());
 }

@@ -89,7 +89,7 @@ pub fn append_lines(
     check_lines(lines)?;
     let name = LockName::of_path(path)?;
     let held = locks.lock(&name, Sharing::Exclusive, patience)?;
-    let journal = locks.path().join(format!("{}.who.journal", name.file()));
+    let journal = locks.path().join(format!("{}~journal", name.file()));
     recover(&journal)?;
     let mut target = open_target(path)?;
     let offset = target.metadata()?.len();
@@ -278,9 +278,7 @@ mod tests {
 
         fn journal(&self) -> PathBuf {
             let name = LockName::of_path(&self.file()).unwrap();
-            self.locks
-                .path()
-                .join(format!("{}.who.journal", name.file()))
+            self.locks.path().join(format!("{}~journal", name.file()))
         }
     }
 

@@ -178,7 +178,7 @@ impl LockName {
 }
 
 /// The canonical directory, and the last part as it is: that need not exist.
-fn canonical(path: &Path) -> io::Result<PathBuf> {
+pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     if let Ok(whole) = std::fs::canonicalize(path) {
         return Ok(whole);
     }
@@ -357,7 +357,8 @@ fn refuse_own(id: FileId, sharing: Sharing, name: &LockName) -> Result<(), LockE
     Ok(())
 }
 
-/// Whether a descriptor of this file was passed on to us. What we opened ourselves is closed on exec.
+/// Whether a descriptor of this file that holds its lock was passed on to us. What we opened ourselves is
+/// closed on exec; what a command left behind has the descriptor, but no lock any more.
 fn inherited(id: FileId) -> bool {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
         // Without /proc nothing that was passed on can be seen.
@@ -376,7 +377,10 @@ fn is_passed_on(descriptor: &str) -> bool {
     };
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
-    flags.is_some_and(|flags| flags & CLOSE_ON_EXEC == 0)
+    let holds = text
+        .lines()
+        .any(|line| line.starts_with("lock:") && line.contains("FLOCK"));
+    holds && flags.is_some_and(|flags| flags & CLOSE_ON_EXEC == 0)
 }
 
 fn take(

@@ -48,7 +48,7 @@ pub struct LockState {
 
 /// The record beside a lock file.
 fn note_path(dir: &LockDir, name: &LockName) -> PathBuf {
-    dir.path().join(format!("{}.who", name.file()))
+    dir.path().join(format!("{}~who", name.file()))
 }
 
 /// Leaves word of who holds a lock. Failing to is nobody's problem but the reader's.
@@ -78,7 +78,7 @@ pub fn states(dir: &LockDir) -> std::io::Result<Vec<LockState>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir.path())? {
         let file = entry?.file_name();
-        if let Some(file) = file.to_str().filter(|file| !file.contains(".who"))
+        if let Some(file) = file.to_str().filter(|file| !file.contains('~'))
             && let Some(state) = describe(dir.path(), file, &kernel)
         {
             found.push(state);
@@ -91,7 +91,7 @@ pub fn states(dir: &LockDir) -> std::io::Result<Vec<LockState>> {
 fn describe(dir: &Path, file: &str, kernel: &HashMap<Place, Entry>) -> Option<LockState> {
     let found = std::fs::symlink_metadata(dir.join(file)).ok()?;
     let entry = kernel.get(&place_of(&found)).cloned().unwrap_or_default();
-    let text = std::fs::read(dir.join(format!("{file}.who"))).unwrap_or_default();
+    let text = std::fs::read(dir.join(format!("{file}~who"))).unwrap_or_default();
     let note: Option<HolderNote> = serde_json::from_slice(&text).ok();
     let plain = file.strip_prefix("n-").map(|name| name.replace('%', "/"));
     let name = note.as_ref().map(|note| note.lock.clone()).or(plain);
@@ -99,9 +99,14 @@ fn describe(dir: &Path, file: &str, kernel: &HashMap<Place, Entry>) -> Option<Lo
         name: name.unwrap_or_else(|| file.to_owned()),
         held: entry.held,
         waiting: entry.waiting,
-        holder: note.filter(|_| entry.held),
+        holder: note.filter(|note| entry.held && is_by(note, &entry)),
         pids: entry.pids,
     })
+}
+
+/// Whether a note is by one of those who hold the lock now, as far as the kernel names them.
+fn is_by(note: &HolderNote, entry: &Entry) -> bool {
+    entry.pids.is_empty() || entry.pids.contains(&note.pid)
 }
 
 /// Device and inode, as /proc/locks writes them.

@@ -4,8 +4,8 @@
 
 mod contend;
 mod crowd;
-mod flock;
 mod grant;
+mod lock;
 mod process;
 mod scale;
 mod waiting;
@@ -66,7 +66,7 @@ pub const ALL: &[Kind] = &[
     ("grant", grant::rows),
     ("crowd", crowd::rows),
     ("waiting", waiting::rows),
-    ("flock", flock::rows),
+    ("lock", lock::rows),
 ];
 
 /// A number that follows no order, for picking keys; the same ones in every run.

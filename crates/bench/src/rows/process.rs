@@ -101,6 +101,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
         },
     ];
     let mut rows = timed(bench, &verbs, &empty)?;
+    rows.push(long_log(bench)?);
     bench.say("process: counting instructions and system calls");
     rows.extend(counted(&verbs, &empty, place, &dir)?);
     Ok(rows)
@@ -143,6 +144,34 @@ fn timed(bench: &Bench, verbs: &[Verb], empty: &Call) -> Result<Vec<Row>, Failed
         }
     }
     Ok(rows)
+}
+
+/// What it costs that each process finds the log anew: the longest that there is, beside none.
+fn long_log(bench: &Bench) -> Result<Row, Failed> {
+    let side = |name: &str, fill: bool| -> Result<Call, Failed> {
+        let dir = bench.dir(name)?;
+        let place = Seeded::fresh(&dir.join("state"), SMALL)?.place;
+        register(&place)?;
+        cut_log(&place)?;
+        let log = place.dir().join("tenure.db-wal");
+        let mut store = place.store()?;
+        let long = || std::fs::metadata(&log).is_ok_and(|meta| meta.len() > 120 * 4120);
+        while fill && !long() {
+            let mut service = place.service(&mut store);
+            answered(service.renew(&Default::default(), &Default::default()))?;
+        }
+        let around = Surroundings::make(&dir, place.dir())?;
+        Ok(around.call(&bench.programs.tenure, ["whoami"]))
+    };
+    let (long, short) = (side("long-log", true)?, side("no-log", false)?);
+    let (mut ours, mut baseline) = (Vec::new(), Vec::new());
+    for _ in 0..bench.times(300) {
+        ours.push(long.timed()?);
+        baseline.push(short.timed()?);
+    }
+    let (ours, baseline) = (Sample::of(ours), Sample::of(baseline));
+    let what = "tenure whoami, a log of 120 pages : no log";
+    Ok(Row::ratio("process", what, &ours, &baseline, Budget::None))
 }
 
 fn counted(

@@ -17,6 +17,8 @@ use crate::worker::request;
 
 const KEY: &str = "issue:bench/wait#1";
 const BEAT: Duration = Duration::from_millis(100);
+/// How long a waiter may be restless after it has come.
+const SETTLING: Duration = Duration::from_secs(3);
 
 /// What a process has used so far.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +58,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     let length = Duration::from_secs(if bench.quick { 3 } else { 20 });
 
     bench.say("waiting: in a quiet store");
+    pause::for_a_while(SETTLING);
     let quiet = over(pid, || {
         pause::for_a_while(length);
         Ok(())

@@ -145,7 +145,7 @@ fn request(args: &Args) -> Result<RegisterRequest, Trouble> {
         title: args.title.clone(),
         parent: args.parent.clone(),
         reason: args.reason.clone(),
-        transcript: args.transcript.clone(),
+        transcript: args.transcript.as_deref().map(whole_path),
         metadata,
     })
 }
@@ -179,4 +179,13 @@ fn named_process(opened: &Opened, pid: u32) -> Result<Subject, Trouble> {
         ));
     }
     Ok(Subject::Given(chain))
+}
+
+/// One spelling for one file: a path whose directory exists is made canonical.
+fn whole_path(path: &str) -> String {
+    let found = tenure_host::kernel_lock::canonical(std::path::Path::new(path));
+    found.map_or_else(
+        |_| path.to_owned(),
+        |whole| whole.to_string_lossy().into_owned(),
+    )
 }

@@ -302,6 +302,10 @@ fn append_trouble(error: AppendError) -> Trouble {
             message,
             "tenure locks shows who holds it",
         ),
+        AppendError::Lock(LockError::Unusable { .. }) => {
+            let hint = "the agent makes its directory with its first prompt";
+            Trouble::new(Exit::NOT_FOUND, "not_found", message, hint)
+        }
         AppendError::Lock(_) => Trouble::new(
             Exit::INVALID,
             "nested",

@@ -1,5 +1,6 @@
 //! `lock NAME -- CMD` and `lock NAME --hold` as their users see them: waiting, exit codes, signals, names.
 
+use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -324,7 +325,7 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
 }
 
-/// Runs an example twice at once: with a lock that is free, and with one that is held.
+/// Runs an example twice: with a lock that is free, and with one that is held.
 #[track_caller]
 fn example_works(env: &Env, ann: &Agent, program: &str) {
     let line = |name: &str| Cmd::shell(&format!("exec {program} {name}"));
@@ -341,25 +342,26 @@ fn example_works(env: &Env, ann: &Agent, program: &str) {
     lock.ends().ok();
 }
 
-fn has(agent: &Agent, program: &str) -> bool {
-    let found = agent
-        .run(Cmd::shell(&format!("{program} >/dev/null 2>&1")))
-        .code
-        == 0;
-    if !found {
-        println!("skipped: {program} does not work here");
-    }
-    found
+/// Says aloud, past the harness, that a test did not run.
+pub fn skipped(why: &str) {
+    let name = std::thread::current().name().unwrap_or_default().to_owned();
+    writeln!(std::io::stderr().lock(), "skipped {name}: {why}").expect("stderr is open");
+}
+
+fn works(agent: &Agent, program: &str) -> bool {
+    let line = format!("{program} >/dev/null 2>&1");
+    agent.run(Cmd::shell(&line)).code == 0
 }
 
 #[test]
 fn the_example_in_python_works() {
     let env = env();
     let ann = env.agent("ann");
-    if has(&ann, "python3 -c 'import json, subprocess'") {
-        let file = examples().join("lock.py");
-        example_works(&env, &ann, &format!("python3 -B {}", file.display()));
+    if !works(&ann, "python3 -c 'import json, subprocess'") {
+        return skipped("python3 does not work here");
     }
+    let file = examples().join("lock.py");
+    example_works(&env, &ann, &format!("python3 -B {}", file.display()));
 }
 
 /// Where node does not read types by itself, they are taken out: the example has none but annotations.
@@ -367,11 +369,11 @@ fn the_example_in_python_works() {
 fn the_example_in_typescript_works() {
     let env = env();
     let ann = env.agent("ann");
-    if !has(&ann, "node --version") {
-        return;
+    if !works(&ann, "node --version") {
+        return skipped("node does not work here");
     }
     let file = examples().join("lock.ts");
-    if has(&ann, "node --experimental-strip-types -e 0") {
+    if works(&ann, "node --experimental-strip-types -e 0") {
         return example_works(
             &env,
             &ann,

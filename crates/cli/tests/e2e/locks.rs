@@ -25,7 +25,7 @@ impl Lock {
         let flag = env
             .dir()
             .join(format!("{}.flag", line.replace([' ', '/'], "-")));
-        std::fs::write(&flag, "").unwrap();
+        std::fs::write(&flag, "").expect("the environment's directory is writable");
         let wrapper = agent.start(lock(line, &while_there(&flag)));
         let command = poll(SOON, "the command runs", || {
             assert!(wrapper.is_alive(), "{}", wrapper.stderr());
@@ -42,7 +42,7 @@ impl Lock {
     /// Lets the command end, and waits for the wrapper.
     #[track_caller]
     pub fn ends(self) -> Output {
-        std::fs::remove_file(&self.flag).unwrap();
+        std::fs::remove_file(&self.flag).expect("it was not ended before");
         ends(self.wrapper)
     }
 }
@@ -121,7 +121,7 @@ pub fn shown(env: &Env, name: &str) -> Value {
 
 #[track_caller]
 pub fn waits(env: &Env, agent: &Agent, name: &str, cmd: Cmd) -> Background {
-    let before = shown(env, name)["waiting"].as_u64().unwrap();
+    let before = shown(env, name)["waiting"].as_u64().expect("a number");
     let waiter = agent.start(cmd);
     poll(SOON, "it waits", || {
         assert!(waiter.is_alive(), "{}", waiter.stderr());
@@ -189,7 +189,7 @@ fn f_k05_what_is_in_lock_file_and_record_never_changes_who_holds_it() {
         let fill = || {
             files
                 .iter()
-                .for_each(|file| std::fs::write(file, content).unwrap())
+                .for_each(|file| std::fs::write(file, content).unwrap());
         };
         fill();
         free(&env, "a");

@@ -6,12 +6,16 @@ mod demo;
 mod identity;
 mod input;
 mod liveness;
+mod lock_command;
+mod locks;
 mod output;
 mod paths;
 mod races;
 mod registering;
 mod several;
 mod survivors;
+mod transcript_append;
+mod transcripts;
 mod waiting;
 
 use std::path::Path;

@@ -10,6 +10,7 @@ use tenure_testkit::{Background, Cmd, Signal, poll};
 
 use crate::claims::{SOON, events, handle, run, session};
 use crate::env;
+use crate::lock_command::skipped;
 use crate::transcripts::{append, claude, fails, file_of, line_of};
 use crate::waiting::ends;
 
@@ -253,8 +254,7 @@ fn an_append_to_a_file_that_is_removed_meanwhile_is_not_acknowledged() {
     let ann = claude(&env, "aaa");
     let (own, me) = (file_of(&env, "aaa"), handle(&ann));
     if ann.run(Cmd::shell("strace -o /dev/null true")).code != 0 {
-        println!("skipped: strace does not work here");
-        return;
+        return skipped("strace does not work here");
     }
     let (input, trace) = (env.dir().join("input"), env.dir().join("trace"));
     fs::write(&input, "{}\n").unwrap();

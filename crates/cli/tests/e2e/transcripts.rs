@@ -17,7 +17,7 @@ pub fn file_of(env: &Env, id: &str) -> PathBuf {
     let dashed = env
         .work()
         .to_str()
-        .unwrap()
+        .expect("the environment is ours")
         .replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     env.home()
         .join(".claude/projects")
@@ -32,8 +32,9 @@ pub fn line_of(id: &str) -> String {
 /// A session of Claude Code in this conversation, with a transcript of one line.
 pub fn claude(env: &Env, id: &str) -> Agent {
     let file = file_of(env, id);
-    fs::create_dir_all(file.parent().unwrap()).unwrap();
-    fs::write(&file, line_of(id)).unwrap();
+    fs::create_dir_all(file.parent().expect("the environment is ours"))
+        .expect("the environment is ours");
+    fs::write(&file, line_of(id)).expect("the environment is ours");
     let agent = env.agent("claude");
     register(
         &agent,
@@ -64,17 +65,21 @@ fn contaminations(agent: &Agent) -> Vec<Value> {
 
 /// Opens the store behind tenure's back.
 fn database(env: &Env) -> Connection {
-    Connection::open(env.state().join("tenure.db")).unwrap()
+    Connection::open(env.state().join("tenure.db")).expect("the environment is ours")
 }
 
 /// Makes the stored transcript of one session another's file, by hand.
 fn inject(env: &Env, victim: &str, path: &Path) {
     let db = database(env);
-    let path = path.to_str().unwrap();
+    let path = path.to_str().expect("the environment is ours");
     db.execute("DELETE FROM transcripts WHERE path = ?1", [path])
-        .unwrap();
+        .expect("the environment is ours");
     let sql = "UPDATE transcripts SET path = ?1 WHERE native_id = ?2";
-    assert_eq!(db.execute(sql, params![path, victim]).unwrap(), 1);
+    assert_eq!(
+        db.execute(sql, params![path, victim])
+            .expect("the environment is ours"),
+        1
+    );
 }
 
 /// What was set aside: the path, for each conversation.
@@ -82,18 +87,19 @@ fn quarantine(env: &Env) -> Vec<(String, String)> {
     let db = database(env);
     let mut all = db
         .prepare("SELECT native_id, path FROM quarantine ORDER BY id")
-        .unwrap();
+        .expect("the environment is ours");
     let rows = all
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
-        .unwrap();
-    rows.collect::<Result<_, _>>().unwrap()
+        .expect("the environment is ours");
+    rows.collect::<Result<_, _>>()
+        .expect("the environment is ours")
 }
 
 /// Both sides of a contamination are in the record: whose it would have been, and whose it is.
 #[track_caller]
 fn names_both(event: &Value, path: &Path, one: &str, other: &str) {
     let told = event.to_string();
-    for part in [path.to_str().unwrap(), one, other] {
+    for part in [path.to_str().expect("the environment is ours"), one, other] {
         assert!(told.contains(part), "{part} is missing: {event}");
     }
 }

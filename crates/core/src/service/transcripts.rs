@@ -59,7 +59,21 @@ impl Service<'_> {
     pub fn transcript_to_write(&mut self, naming: &Naming) -> Reply<Vouched> {
         self.run(Mode::Read, |ctx| {
             let caller = caller::acting(ctx, naming)?;
-            vouch(ctx, &caller.session)
+            let vouched = vouch(ctx, &caller.session)?;
+            if caller.actor != Some(caller.session.id) {
+                ctx.write()?;
+                ctx.log(&NewEvent {
+                    actor: caller.actor,
+                    reason: caller.reason.clone(),
+                    ..ctx.event(
+                        EventKind::Changed,
+                        Some(caller.session.id),
+                        "transcript",
+                        "its transcript is written to on its behalf".into(),
+                    )
+                })?;
+            }
+            Ok(vouched)
         })
     }
 
@@ -196,15 +210,24 @@ fn named_conversation_owner(
     {
         return Ok(Some(owner));
     }
+    let owner = conversation_named_by(ctx, &session.agent, path)?;
+    Ok(owner.filter(|owner| *owner != session.id))
+}
+
+/// The session of the conversation that a file's name is, where the name is nothing but its id.
+fn conversation_named_by(
+    ctx: &mut Ctx<'_>,
+    agent: &AgentName,
+    path: &str,
+) -> Result<Option<SessionId>, Stop> {
     let stem = path
         .rsplit('/')
         .next()
         .and_then(|file| file.strip_suffix(".jsonl"));
-    let Some(native_id) = stem.and_then(|stem| NativeId::parse(stem).ok()) else {
-        return Ok(None);
-    };
-    let owner = ctx.tx.native_owner(&session.agent, &native_id)?;
-    Ok(owner.filter(|owner| *owner != session.id))
+    match stem.and_then(|stem| NativeId::parse(stem).ok()) {
+        Some(native_id) => Ok(ctx.tx.native_owner(agent, &native_id)?),
+        None => Ok(None),
+    }
 }
 
 /// Keeps a path as a session's transcript, or refuses and records why not.
@@ -214,16 +237,16 @@ pub fn set(
     native_id: &NativeId,
     path: &str,
 ) -> Result<(), Stop> {
-    if let Err(wrong) = examine(ctx, session, native_id, path)? {
-        let what = record(ctx, session, path, &wrong)?;
-        return Err(contaminated(what).into());
-    }
     let visits = ctx
         .tx
         .native_owner(&session.agent, native_id)?
         .is_some_and(|owner| owner != session.id);
     if visits {
         return Ok(());
+    }
+    if let Err(wrong) = examine(ctx, session, native_id, path)? {
+        let what = record(ctx, session, path, &wrong)?;
+        return Err(contaminated(what).into());
     }
     ctx.tx.set_transcript(&Transcript {
         path: path.to_owned(),
@@ -259,22 +282,30 @@ pub fn refuse_foreign(
         (Err(_), _) => format!("{path:?} is not an absolute path of a file"),
     };
     ctx.write()?;
+    let other = match holder {
+        Some(holder) => Some(holder),
+        None => conversation_named_by(ctx, agent, path)?.filter(|other| Some(*other) != owner),
+    };
     ctx.log(&NewEvent {
-        actor: holder,
+        actor: other,
         ..ctx.event(EventKind::Contamination, owner, "register", what.clone())
     })?;
     Err(contaminated(what).into())
 }
 
-/// Refuses a subagent's id as a session's conversation, before anything is written.
-pub fn refuse_subagent(agent: &AgentName, native_id: Option<&NativeId>) -> Result<(), Stop> {
-    match native_id {
-        Some(native_id) if is_subagent_id(agent, native_id) => Err(contaminated(format!(
-            "{native_id} is a subagent's id, not a conversation of its own"
-        ))
-        .into()),
-        _ => Ok(()),
-    }
+/// Refuses, and records, a subagent's id as a session's conversation, before anything else is written.
+pub fn refuse_subagent(
+    ctx: &mut Ctx<'_>,
+    agent: &AgentName,
+    native_id: Option<&NativeId>,
+) -> Result<(), Stop> {
+    let Some(native_id) = native_id.filter(|native_id| is_subagent_id(agent, native_id)) else {
+        return Ok(());
+    };
+    let what = format!("{native_id} is a subagent's id, not a conversation of its own");
+    ctx.write()?;
+    ctx.log(&ctx.event(EventKind::Contamination, None, "register", what.clone()))?;
+    Err(contaminated(what).into())
 }
 
 fn contaminated(what: String) -> Error {

@@ -105,7 +105,9 @@ fn f_k04_two_who_find_a_dead_holder_never_both_get_its_lock() {
         let mut both = [Some(second), Some(third)];
         holder = both[winner].take().unwrap();
         second = both[loser].take().unwrap();
-        assert_eq!(place.waiting("a"), 1);
+        until("the other waits", || {
+            (place.waiting("a") == 1).then_some(())
+        });
         assert!(second.is_silent(), "both have it in round {round}");
         assert!(is_held(place.try_lock("a")));
         assert_eq!(inode(&file), born, "the lock is another file now");

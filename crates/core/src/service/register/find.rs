@@ -24,7 +24,7 @@ fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Registered, 
     let candidate = find_candidate(ctx, request)?;
     let (view, known) = gather(ctx, request, candidate.process.as_ref())?;
     let agent = agent_of(request, &candidate, known.as_ref())?;
-    transcripts::refuse_subagent(&agent, request.native_id.as_ref())?;
+    transcripts::refuse_subagent(ctx, &agent, request.native_id.as_ref())?;
     check_transcript(ctx, &agent, request)?;
     let spec = agent::spec_of(&agent);
     let arrival = Arrival {
