@@ -93,8 +93,10 @@ fn describe(dir: &Path, file: &str, kernel: &HashMap<Place, Entry>) -> Option<Lo
     let entry = kernel.get(&place_of(&found)).cloned().unwrap_or_default();
     let text = std::fs::read(dir.join(format!("{file}~who"))).unwrap_or_default();
     let note: Option<HolderNote> = serde_json::from_slice(&text).ok();
+    // A record that is another lock's says nothing about this one.
+    let note = note.filter(|note| is_file_of(&note.lock, file));
     let plain = file.strip_prefix("n-").map(|name| name.replace('%', "/"));
-    let name = note.as_ref().map(|note| note.lock.clone()).or(plain);
+    let name = plain.or_else(|| note.as_ref().map(|note| note.lock.clone()));
     Some(LockState {
         name: name.unwrap_or_else(|| file.to_owned()),
         held: entry.held,
@@ -102,6 +104,12 @@ fn describe(dir: &Path, file: &str, kernel: &HashMap<Place, Entry>) -> Option<Lo
         holder: note.filter(|note| entry.held && is_by(note, &entry)),
         pids: entry.pids,
     })
+}
+
+/// Whether a lock of this name has this file.
+fn is_file_of(lock: &str, file: &str) -> bool {
+    let plain = LockName::plain(lock).is_ok_and(|name| name.file() == file);
+    plain || LockName::of_path(Path::new(lock)).is_ok_and(|name| name.file() == file)
 }
 
 /// Whether a note is by one of those who hold the lock now, as far as the kernel names them.

@@ -328,3 +328,18 @@ fn several_overlapping_holds_of_one_dead_session_end_together() {
         run(&bob, 0, "end");
     }
 }
+
+#[test]
+fn a_path_is_taken_over_from_the_dead_whatever_else_they_held() {
+    let env = env();
+    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    holds(&ann, "src/**");
+    holds(&ann, "src/a.rs");
+    ann.kill9();
+    run(
+        &bob,
+        0,
+        &format!("takeover {} --reason test", key("src/**")),
+    );
+    assert_eq!(guard(&bob, "src/a.rs"), 0);
+}

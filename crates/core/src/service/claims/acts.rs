@@ -2,7 +2,7 @@
 
 use super::grant::{Terms, answer, end, grant, log_end, shown, taken, tell_loser, view_of};
 use super::guard::{already_held, guard, live_receiver, own_hold};
-use super::rivals::make_way;
+use super::rivals::{end_gone, gone_rivals};
 
 use super::request::{Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest};
 use crate::claim::{EndedBy, Hold, Means};
@@ -46,8 +46,9 @@ impl Service<'_> {
             if to.id == caller.session.id {
                 return Err(already_held(&hold).into());
             }
-            make_way(ctx, &request.key, &to)?;
+            let gone = gone_rivals(ctx, &request.key, &to)?;
             end(ctx, &hold, EndedBy::Handoff)?;
+            end_gone(ctx, &gone, &request.key, &to)?;
             log_act(
                 ctx,
                 &caller,
@@ -164,8 +165,9 @@ fn takeover(
         }
         .into());
     }
-    make_way(ctx, &request.key, &caller.session)?;
+    let gone = gone_rivals(ctx, &request.key, &caller.session)?;
     end(ctx, &hold, EndedBy::Taken)?;
+    end_gone(ctx, &gone, &request.key, &caller.session)?;
     log_end(
         ctx,
         &hold,

@@ -123,14 +123,14 @@ fn reason(key: &Key, taker: &Session) -> String {
     format!("{} took {key}, which overlaps it", taker.handle)
 }
 
-/// Makes sure that a session may get a path by another act than a claim, or refuses.
-pub(super) fn make_way(ctx: &mut Ctx<'_>, key: &Key, to: &Session) -> Result<(), Stop> {
+/// The rivals that are gone, where a session gets a path by another act than a claim; a living one refuses.
+pub(super) fn gone_rivals(ctx: &mut Ctx<'_>, key: &Key, to: &Session) -> Result<Vec<Rival>, Stop> {
     let asker = Asker {
         id: to.id,
         blind: false,
     };
     match rivals(ctx, asker, key)? {
-        Rivals::Gone(gone) => end_gone(ctx, &gone, key, to),
+        Rivals::Gone(gone) => Ok(gone),
         Rivals::Living(living) => Err(living.error.into()),
     }
 }
