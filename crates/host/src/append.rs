@@ -194,7 +194,7 @@ fn write_journal(
     durability: Durability,
 ) -> io::Result<()> {
     let intent = Intent {
-        path: path.to_owned(),
+        path: from_anywhere(path)?,
         offset,
         length: lines.len() as u64,
         sha256: hash(lines),
@@ -206,6 +206,17 @@ fn write_journal(
         Durability::Disk => file::write_atomic(journal, &bytes),
         Durability::Kernel => file::write_private(journal, &bytes),
     }
+}
+
+/// The same file for a process in another directory; a link at the end is not followed.
+fn from_anywhere(path: &Path) -> io::Result<PathBuf> {
+    let odd = || io::Error::new(io::ErrorKind::InvalidInput, "it does not name a file");
+    let name = path.file_name().ok_or_else(odd)?;
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    Ok(std::fs::canonicalize(parent)?.join(name))
 }
 
 /// Finishes an append that was cut short; forgets one that had not begun, or whose journal is torn.

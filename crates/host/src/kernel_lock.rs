@@ -275,10 +275,9 @@ impl LockDir {
             why,
         };
         loop {
-            let file = open_lock_file(&path).map_err(unusable)?;
-            let id = id_of(&file).map_err(unusable)?;
+            let (file, id) = open_lock_file(&path).map_err(unusable)?;
             refuse_own(id, sharing, name)?;
-            let file = take(file, sharing, patience, name)?;
+            let file = take(file, id, sharing, patience, name)?;
             if !is_still_there(&path, id) {
                 continue;
             }
@@ -311,7 +310,7 @@ fn registry() -> std::sync::MutexGuard<'static, HashMap<FileId, HeldHere>> {
     HELD_HERE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn open_lock_file(path: &Path) -> io::Result<File> {
+fn open_lock_file(path: &Path) -> io::Result<(File, FileId)> {
     let mut options = OpenOptions::new();
     options
         .read(true)
@@ -323,23 +322,19 @@ fn open_lock_file(path: &Path) -> io::Result<File> {
     let file = options
         .open(path)
         .map_err(|error| at("open", path, error))?;
-    if !file.metadata()?.is_file() {
+    let found = file.metadata()?;
+    if !found.is_file() {
         let odd = io::Error::new(io::ErrorKind::InvalidInput, "it must be a plain file");
         return Err(at("use", path, odd));
     }
-    Ok(file)
-}
-
-fn id_of(file: &File) -> io::Result<FileId> {
-    let found = file.metadata()?;
-    Ok((found.dev(), found.ino()))
+    Ok((file, (found.dev(), found.ino())))
 }
 
 fn is_still_there(path: &Path, id: FileId) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == id)
 }
 
-/// Refuses to wait for ourselves: a handle of this process, or a descriptor that was passed on to us.
+/// Refuses to wait for a handle of this process.
 fn refuse_own(id: FileId, sharing: Sharing, name: &LockName) -> Result<(), LockError> {
     let both_share =
         |held: &HeldHere| held.sharing == Sharing::Shared && sharing == Sharing::Shared;
@@ -347,11 +342,6 @@ fn refuse_own(id: FileId, sharing: Sharing, name: &LockName) -> Result<(), LockE
         return Err(LockError::HeldHere {
             name: name.shown.clone(),
             place: held.place.to_string(),
-        });
-    }
-    if inherited(id) {
-        return Err(LockError::Nested {
-            name: name.shown.clone(),
         });
     }
     Ok(())
@@ -385,6 +375,7 @@ fn is_passed_on(descriptor: &str) -> bool {
 
 fn take(
     file: File,
+    id: FileId,
     sharing: Sharing,
     patience: Patience,
     name: &LockName,
@@ -403,6 +394,10 @@ fn take(
     match (tried, patience) {
         (Ok(()), _) => Ok(file),
         (Err(TryLockError::Error(error)), _) => Err(unusable(error)),
+        // Only a lock that is held can be one that was passed on to us.
+        (Err(TryLockError::WouldBlock), _) if inherited(id) => Err(LockError::Nested {
+            name: name.shown.clone(),
+        }),
         (Err(TryLockError::WouldBlock), Patience::None) => Err(held()),
         (Err(TryLockError::WouldBlock), Patience::Endless) => {
             block(&file, sharing).map_err(unusable)?;
