@@ -135,8 +135,19 @@ fn place_of(found: &std::fs::Metadata) -> Place {
     )
 }
 
+/// How often the kernel's table is read. It is handed out in pieces, between which locks come and go, so
+/// one reading may miss a lock that is held all along.
+const READINGS: usize = 5;
+
 fn kernel_table() -> HashMap<Place, Entry> {
-    parse(&std::fs::read_to_string("/proc/locks").unwrap_or_default())
+    let mut table = HashMap::new();
+    for _ in 0..READINGS {
+        let reading = parse(&std::fs::read_to_string("/proc/locks").unwrap_or_default());
+        for (place, entry) in reading {
+            table.entry(place).or_insert(entry);
+        }
+    }
+    table
 }
 
 /// Lines such as `3: FLOCK  ADVISORY  WRITE 4242 fe:00:1234567 0 EOF`; a waiter has `->` before FLOCK.
