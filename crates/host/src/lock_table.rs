@@ -144,7 +144,10 @@ fn kernel_table() -> HashMap<Place, Entry> {
     for _ in 0..READINGS {
         let reading = parse(&std::fs::read_to_string("/proc/locks").unwrap_or_default());
         for (place, entry) in reading {
-            table.entry(place).or_insert(entry);
+            let known: &mut Entry = table.entry(place).or_default();
+            if !known.held {
+                *known = entry;
+            }
         }
     }
     table
