@@ -1,7 +1,7 @@
 //! The use cases, each in one transaction.
 //!
 //! A surface builds a request, calls one method of [`Service`], and renders what comes back. The service
-//! alone begins and commits transactions. A use case is a closure over a [`Ctx`] that may be run several
+//! alone begins and commits transactions. A use case is a closure over a context that may be run several
 //! times: it runs first as cheaply as it can, and stops when it needs more than it has.
 //!
 //! - It needs to know whether a process lives: the transaction is dropped, the process is looked at,

@@ -1,9 +1,9 @@
 //! What every backend must do, one case per promise of the store interface.
 //!
 //! Each case is given an empty store. A backend's tests name a function that makes one and runs a case
-//! in it; [`crate::conformance!`](crate::conformance) turns every case into a test of its own:
+//! in it; `tenure_testkit::conformance!` turns every case into a test of its own:
 //!
-//! ```ignore
+//! ```text
 //! fn in_a_file(case: fn(&mut dyn Store)) { … }
 //! tenure_testkit::conformance!(in_a_file);
 //! ```
