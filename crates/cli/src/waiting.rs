@@ -24,8 +24,10 @@ use crate::output::Trouble;
 
 /// How long after a change of the files its commit is looked for.
 const SETTLING: Duration = Duration::from_secs(2);
-/// The longest step in which it is looked for.
-const STEP: Duration = Duration::from_millis(25);
+/// For this long it is looked for in short steps: most commits are seen by then.
+const SOON: Duration = Duration::from_millis(80);
+/// The longest short step, and the longest step after that.
+const STEPS: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(25));
 /// How many processes are watched at once; beyond that the waiter looks again each second.
 const MOST_WATCHED: usize = 256;
 /// How often a waiter looks again whatever happens, in case a change went by unseen.
@@ -195,7 +197,8 @@ impl Until<'_> {
                     step = Duration::from_millis(1);
                 }
                 Woken::Timeout if settled_by.is_some_and(|settled| now < settled) => {
-                    step = (step * 2).min(STEP);
+                    let fresh = settled_by.is_some_and(|settled| now + SETTLING < settled + SOON);
+                    step = (step * 2).min(if fresh { STEPS.0 } else { STEPS.1 });
                 }
                 Woken::Timeout => settled_by = None,
             }

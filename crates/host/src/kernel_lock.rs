@@ -11,8 +11,8 @@
 //! is kept in a registry with the place that took it, and a second acquisition without the handle is an
 //! error that names that place, also when the handle was leaked. A handle can be shared ([`Held::again`]).
 //! *Inherited*: a process that was started under a lock has its descriptor; asking for the same lock is
-//! an error at once, never a wait on oneself. *Fairness*: waiters block in the kernel, which serves them in
-//! order of arrival.
+//! an error at once, never a wait on oneself. *Fairness*: waiters block in the kernel, which wakes them in
+//! order of arrival; somebody who comes at that very moment may still be first. None of 32 starves.
 //!
 //! ```
 //! use std::time::Duration;

@@ -5,7 +5,7 @@
 //! file; it is written after the lock was had, and where it is missing, torn or old it changes nothing
 //! but what is shown.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -156,6 +156,7 @@ fn kernel_table() -> HashMap<Place, Entry> {
 /// Lines such as `3: FLOCK  ADVISORY  WRITE 4242 fe:00:1234567 0 EOF`; a waiter has `->` before FLOCK.
 fn parse(text: &str) -> HashMap<Place, Entry> {
     let mut table: HashMap<Place, Entry> = HashMap::new();
+    let mut seen: HashSet<(Place, u32)> = HashSet::new();
     for line in text.lines() {
         let mut words: Vec<&str> = line.split_whitespace().skip(1).collect();
         let waits = words.first() == Some(&"->");
@@ -171,7 +172,11 @@ fn parse(text: &str) -> HashMap<Place, Entry> {
         };
         let entry = table.entry(place).or_default();
         if waits {
-            entry.waiting += 1;
+            // A line may be handed out twice, where locks came and went in between.
+            let pid = pid.parse::<u32>().unwrap_or(0);
+            if pid == 0 || seen.insert((place, pid)) {
+                entry.waiting += 1;
+            }
         } else {
             entry.held = true;
             entry

@@ -1,7 +1,9 @@
 //! From the end of a hold to the grant to a waiter: after kill -9 of the holder, and after a release.
 //!
 //! Holder and waiter are processes with sessions of their own; the waiter is `tenure claim --wait`. The
-//! time runs from before the kill, or before the release, to the waiter's first line on stdout.
+//! time runs from before the kill, or before the release, to the waiter's first line on stdout. It holds
+//! one commit after a kill and two after a release; what a bare release and claim take on this disk in the
+//! same rounds stands beside it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Stdio};
@@ -12,7 +14,9 @@ use tenure_core::service::{Naming, ReleaseRequest};
 use tenure_testkit::poll;
 
 use super::Bench;
+use super::process::register;
 use crate::Failed;
+use crate::bare::{Bare, Manner};
 use crate::place::{Place, answered};
 use crate::program::Surroundings;
 use crate::report::{Budget, Row, Unit};
@@ -114,9 +118,11 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     let place = &seeded.place;
     let around = Surroundings::make(&dir, place.dir())?;
     let rounds = bench.times(100);
-    let (mut killed, mut released) = (Vec::new(), Vec::new());
+    let (mut killed, mut released, mut bare_pairs) = (Vec::new(), Vec::new(), Vec::new());
+    let who = register(place)?;
     let mut store = place.store()?;
-    place.register(&mut store)?;
+    let bare = Bare::open(&place.database(), who, Manner::Same, 1)?;
+    bare.be_durable()?;
     for round in 0..rounds {
         if round % 10 == 0 {
             bench.say(&format!("grant: round {} of {rounds}", round + 1));
@@ -146,28 +152,33 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
         released.push(began.elapsed());
         answered(answer)?;
         waiter.end()?;
+
+        let key = format!("issue:bench/bare#{round}");
+        let began = Instant::now();
+        bare.claim(&key)?;
+        bare.release(&key)?;
+        bare_pairs.push(began.elapsed());
     }
-    Ok(vec![
-        row(
-            "from kill -9 of the holder to the grant, the longest",
-            killed,
-        ),
-        row("from a release to the grant, the longest", released),
-    ])
+    let bare = Sample::of(bare_pairs);
+    let what = "from kill -9 of the holder to the grant, the longest";
+    let after_kill = row(what, killed, &bare);
+    let what = "from a release to the grant, the longest";
+    Ok(vec![after_kill, row(what, released, &bare)])
 }
 
-fn row(what: &str, times: Vec<Duration>) -> Row {
+fn row(what: &str, times: Vec<Duration>, bare: &Sample) -> Row {
     let sample = Sample::of(times);
     let mut row = Row {
         group: "grant",
         what: what.to_owned(),
         ours: sample.shown(),
-        baseline: String::new(),
+        baseline: bare.shown(),
         number: sample.max() / 1000.0,
         unit: Unit::Millis,
         budget: BUDGET,
         more: Default::default(),
     };
     row.add("ours", sample.json());
+    row.add("two_bare_commits", bare.json());
     row
 }

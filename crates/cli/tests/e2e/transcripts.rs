@@ -197,6 +197,25 @@ fn f_t01_an_injected_row_is_found_at_the_next_use_refused_recorded_and_derived_a
     }
 }
 
+/// The file that the rule gives is on record as the transcript of a session of another agent.
+#[test]
+fn f_t01_a_derived_path_that_is_anothers_is_refused_and_recorded() {
+    let env = env();
+    let (ann, bob) = (env.agent("mine"), env.agent("claude"));
+    let file = file_of(&env, "aaa");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, line_of("aaa")).unwrap();
+    let more = format!("--native-id aaa --transcript {}", file.display());
+    register(&ann, "mine", &more);
+    register(&bob, "claude", "--native-id aaa");
+    let me = handle(&bob);
+    refused(&bob, 6, "invalid", &format!("transcript show {me}"));
+    fails(&append(&bob, &me, "{}\n"), 6, "invalid");
+    assert_eq!(fs::read_to_string(&file).unwrap(), line_of("aaa"));
+    let recorded = contaminations(&ann);
+    names_both(&recorded[0], &file, &me, &handle(&ann));
+}
+
 #[test]
 fn f_t01_two_spellings_of_one_file_are_one_transcript() {
     let env = env();

@@ -221,7 +221,8 @@ fn f_k12_a_symbolic_link_in_the_place_of_a_lock_file_is_refused() {
     let (theirs, link) = (place.path("theirs"), place.locks.file_of(&plain("a")));
     std::fs::write(&theirs, "precious").unwrap();
     std::os::unix::fs::symlink(&theirs, &link).unwrap();
-    let error = place.try_lock("a").unwrap_err();
+    let locks = place.locks;
+    let error = at_once(move || locks.try_lock(&plain("a"), Sharing::Exclusive).unwrap_err());
     assert!(matches!(error, LockError::Unusable { .. }), "{error}");
     assert!(
         error.to_string().contains(link.to_str().unwrap()),
