@@ -186,6 +186,11 @@ impl Bare {
         Ok(self.conn.execute_batch("PRAGMA synchronous = FULL")?)
     }
 
+    /// Commits of this connection keep their order, and the newest may be lost in a power cut.
+    pub fn be_orderly(&self) -> Result<(), Failed> {
+        Ok(self.conn.execute_batch("PRAGMA synchronous = NORMAL")?)
+    }
+
     fn run(&self, sql: &str, params: impl Params) -> Result<usize, Failed> {
         Ok(self.conn.prepare_cached(sql)?.execute(params)?)
     }
@@ -317,7 +322,7 @@ impl Bare {
         self.commit()
     }
 
-    /// A heartbeat that survives a power cut.
+    /// A heartbeat.
     pub fn renew(&self) -> Result<(), Failed> {
         self.begin_writing()?;
         self.caller()?;

@@ -40,6 +40,7 @@ fn run() -> Result<(), Failed> {
         "whoami" => bare.whoami(),
         "guard" => bare.guard(&key),
         "renew" => bare.be_durable().and_then(|()| bare.renew()),
+        "beat" => bare.be_orderly().and_then(|()| bare.renew()),
         "claim" => match bare.be_durable().and_then(|()| bare.claim(&key))? {
             true => Ok(()),
             false => Err("it is held".into()),

@@ -44,10 +44,15 @@ pub(super) fn register(place: &Place) -> Result<Who, Failed> {
 }
 
 /// Arguments of the baseline's program for a child of this process.
-pub(super) fn bare_args(place: &Place, who: &Who, verb: &[&str]) -> Vec<String> {
+pub(super) fn bare_args(
+    place: &Place,
+    who: &Who,
+    manner: &'static str,
+    verb: &[&str],
+) -> Vec<String> {
     let mut args = vec![
         place.database().to_string_lossy().into_owned(),
-        "same".to_owned(),
+        manner.to_owned(),
         "2".to_owned(),
     ];
     args.extend(who.args());
@@ -72,7 +77,10 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
         )?;
     }
     let tenure = |args: &[&str]| around.call(&bench.programs.tenure, args.iter().copied());
-    let bare = |args: &[&str]| around.call(&bench.programs.bare, bare_args(place, &who, args));
+    let by_hand = |manner: &'static str, args: &[&str]| {
+        around.call(&bench.programs.bare, bare_args(place, &who, manner, args))
+    };
+    let bare = |args: &[&str]| by_hand("same", args);
     let empty = around.call(&bench.programs.empty, [""; 0]);
     let verbs = [
         Verb {
@@ -100,15 +108,20 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
             undo: Some((tenure(&["release", OURS]), bare(&["release", THEIRS]))),
         },
     ];
-    let mut rows = timed(bench, &verbs, &empty)?;
+    let beat = by_hand("lean", &["beat"]);
+    let mut rows = timed(bench, &verbs, &empty, &beat)?;
     rows.push(long_log(bench)?);
     bench.say("process: counting instructions and system calls");
     let renew = tenure(&["renew"]);
-    rows.extend(counted(&verbs, &empty, &renew, place, &dir)?);
+    let floor = Counts::of(&beat, &dir, || cut_log(place))?;
+    let nothing = Counts::of(&empty, &dir, || Ok(()))?;
+    let what = "bare SQLite heartbeat : empty program, counts";
+    rows.push(counts_row("process", what, floor, nothing, Budget::None));
+    rows.extend(counted(&verbs, nothing, &renew, place, &dir)?);
     Ok(rows)
 }
 
-fn timed(bench: &Bench, verbs: &[Verb], empty: &Call) -> Result<Vec<Row>, Failed> {
+fn timed(bench: &Bench, verbs: &[Verb], empty: &Call, beat: &Call) -> Result<Vec<Row>, Failed> {
     #[derive(Default)]
     struct Times {
         ours: Vec<Duration>,
@@ -116,9 +129,10 @@ fn timed(bench: &Bench, verbs: &[Verb], empty: &Call) -> Result<Vec<Row>, Failed
         ours_undo: Vec<Duration>,
         bare_undo: Vec<Duration>,
     }
-    let mut nothing = Vec::new();
+    let (mut nothing, mut beats) = (Vec::new(), Vec::new());
     let mut times: Vec<Times> = verbs.iter().map(|_| Times::default()).collect();
     for _ in 0..bench.times(300) {
+        beats.push(beat.timed()?);
         for (verb, times) in verbs.iter().zip(&mut times) {
             nothing.push(empty.timed()?);
             times.bare.push(verb.bare.timed()?);
@@ -130,7 +144,9 @@ fn timed(bench: &Bench, verbs: &[Verb], empty: &Call) -> Result<Vec<Row>, Failed
         }
     }
     let nothing = Sample::of(nothing);
-    let mut rows = Vec::new();
+    let what = "bare SQLite heartbeat, the least that a hook can be : empty program";
+    let floor = Row::ratio("process", what, &Sample::of(beats), &nothing, Budget::None);
+    let mut rows = vec![floor];
     let mut add = |name: &str, ours: Vec<Duration>, bare: Vec<Duration>| {
         let (ours, bare) = (Sample::of(ours), Sample::of(bare));
         let what = format!("tenure {name} : empty program");
@@ -177,12 +193,11 @@ fn long_log(bench: &Bench) -> Result<Row, Failed> {
 
 fn counted(
     verbs: &[Verb],
-    empty: &Call,
+    nothing: Counts,
     renew: &Call,
     place: &Place,
     scratch: &std::path::Path,
 ) -> Result<Vec<Row>, Failed> {
-    let nothing = Counts::of(empty, scratch, || Ok(()))?;
     let mut rows = Vec::new();
     let mut peak = nothing.peak_kib;
     for verb in verbs {
