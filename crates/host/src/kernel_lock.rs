@@ -37,11 +37,13 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::lock_wait::{FileId, Passing, block, block_within, says_that_it_holds};
 use crate::path_error::at;
+
+pub use crate::lock_wait::Sharing;
 
 /// What a lock is called.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -93,15 +95,6 @@ pub enum LockError {
         /// What stands in the way.
         why: io::Error,
     },
-}
-
-/// Who else may hold a lock at the same time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sharing {
-    /// Nobody.
-    Exclusive,
-    /// Others that share it too.
-    Shared,
 }
 
 /// How long to wait for a lock.
@@ -210,9 +203,6 @@ fn clip(text: &str) -> String {
 pub struct LockDir {
     path: PathBuf,
 }
-
-/// What a lock file is, whatever it is called.
-type FileId = (u64, u64);
 
 /// A lock that this process holds.
 #[derive(Debug, Clone, Copy)]
@@ -367,10 +357,23 @@ fn is_passed_on(descriptor: &str) -> bool {
     };
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
-    let holds = text
-        .lines()
-        .any(|line| line.starts_with("lock:") && line.contains("FLOCK"));
-    holds && flags.is_some_and(|flags| flags & CLOSE_ON_EXEC == 0)
+    says_that_it_holds(&text) && flags.is_some_and(|flags| flags & CLOSE_ON_EXEC == 0)
+}
+
+/// One try. Somebody of this process who gave up earlier and passes just now is no holder.
+fn try_now(file: &File, id: FileId, sharing: Sharing) -> Result<(), TryLockError> {
+    loop {
+        let passing = Passing::of(id);
+        let tried = match sharing {
+            Sharing::Exclusive => file.try_lock(),
+            Sharing::Shared => file.try_lock_shared(),
+        };
+        if matches!(tried, Err(TryLockError::WouldBlock)) && passing.is_the_holder() {
+            std::thread::yield_now();
+            continue;
+        }
+        return tried;
+    }
 }
 
 fn take(
@@ -387,11 +390,7 @@ fn take(
         name: name.shown.clone(),
         why,
     };
-    let tried = match sharing {
-        Sharing::Exclusive => file.try_lock(),
-        Sharing::Shared => file.try_lock_shared(),
-    };
-    match (tried, patience) {
+    match (try_now(&file, id, sharing), patience) {
         (Ok(()), _) => Ok(file),
         (Err(TryLockError::Error(error)), _) => Err(unusable(error)),
         // Only a lock that is held can be one that was passed on to us.
@@ -404,41 +403,10 @@ fn take(
             Ok(file)
         }
         (Err(TryLockError::WouldBlock), Patience::AtMost(limit)) => {
-            take_within(file, sharing, limit)
+            block_within(file, id, sharing, limit)
                 .map_err(unusable)?
                 .ok_or_else(held)
         }
-    }
-}
-
-fn block(file: &File, sharing: Sharing) -> io::Result<()> {
-    loop {
-        let done = match sharing {
-            Sharing::Exclusive => file.lock(),
-            Sharing::Shared => file.lock_shared(),
-        };
-        match done {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => return other,
-        }
-    }
-}
-
-/// Blocks in a thread of its own, so that the wait can be given up. A lock that comes too late finds
-/// nobody to take it and is dropped with its file.
-fn take_within(file: File, sharing: Sharing, limit: Duration) -> io::Result<Option<File>> {
-    let (send, receive) = sync_channel(0);
-    std::thread::Builder::new()
-        .name("lock".into())
-        .spawn(move || {
-            let outcome = block(&file, sharing).map(|()| file);
-            if send.send(outcome).is_err() {
-                // Given up: the file is dropped here, and the lock with it.
-            }
-        })?;
-    match receive.recv_timeout(limit) {
-        Ok(outcome) => outcome.map(Some),
-        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(None),
     }
 }
 

@@ -17,6 +17,7 @@ mod git_config;
 pub mod host_id;
 pub mod kernel_lock;
 pub mod lock_table;
+mod lock_wait;
 pub mod machine;
 mod path_error;
 pub mod pause;

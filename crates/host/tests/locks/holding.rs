@@ -163,6 +163,26 @@ fn f_k07_a_holder_that_stands_still_keeps_its_lock() {
     place.try_lock("a").unwrap().unlock();
 }
 
+/// Its thread still stands in the kernel's queue and has the lock for a moment when its turn comes.
+#[test]
+fn a_wait_that_was_given_up_never_looks_like_a_holder() {
+    let place = Place::new();
+    for round in 0..50 {
+        let holder = place.holder("a");
+        for _ in 0..30 {
+            let patience = Patience::AtMost(Duration::from_micros(100));
+            assert!(is_held(place.locks.lock(
+                &plain("a"),
+                Sharing::Exclusive,
+                patience
+            )));
+        }
+        holder.finish();
+        let again = place.try_lock("a");
+        assert!(again.is_ok(), "round {round}: {again:?}");
+    }
+}
+
 #[test]
 fn those_who_share_a_lock_keep_out_only_those_who_do_not() {
     let place = Place::new();
