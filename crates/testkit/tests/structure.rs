@@ -10,7 +10,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("host", &["core"]),
     ("store", &["core", "host"]),
-    ("cli", &["core", "host", "store"]),
+    ("agents", &["core"]),
+    ("cli", &["core", "host", "store", "agents"]),
 ];
 
 /// How long a file may be before it is two files.

@@ -1,0 +1,1 @@
+//! Which settings make an agent call us, and how they are edited without touching anything else.
