@@ -1,6 +1,7 @@
 //! What a verb needs of this machine: settings, state directory, store and caller, opened on demand.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use tenure_core::key::{Key, Repo};
 use tenure_core::process::CallerFacts;
@@ -62,6 +63,61 @@ impl Opened {
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
+}
+
+/// The store for a hook: opened late, bounded in time, and without what only other verbs need.
+pub struct HookStore {
+    config: Config,
+    path: PathBuf,
+    machine: Machine,
+    facts: CallerFacts,
+    until: Instant,
+    store: Option<SqliteStore>,
+}
+
+impl HookStore {
+    /// Finds out where the store is and what can be seen from here.
+    pub fn prepare(until: Instant) -> Result<Self, Trouble> {
+        let config = Config::load(&env, None)?;
+        let path = store_path(&config)?;
+        let machine = machine_of(&open_state_dir(&path)?)?;
+        let facts = caller::variables(observer_of(&machine).clone());
+        Ok(Self {
+            config,
+            path,
+            machine,
+            facts,
+            until,
+            store: None,
+        })
+    }
+
+    /// This machine.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Whether a start is answered with a brief.
+    pub fn wants_brief(&self) -> bool {
+        self.config.is_on("agent.brief")
+    }
+
+    /// Opens the store: the use cases for the agent.
+    pub fn open(&mut self) -> Result<Service<'_>, Trouble> {
+        let boot = observer_of(&self.machine).boot.clone();
+        let clock = Box::new(move || clock::now(&boot));
+        let store = SqliteStore::open_until(&self.path, clock, Some(self.until))
+            .map_err(|error| Trouble::from(tenure_core::error::Error::from(error)))?;
+        let store = self.store.insert(store);
+        let policy = self.config.policy();
+        Ok(Service::new(store, &self.machine, &self.facts, policy))
+    }
+}
+
+/// Where the state directory is, whether or not it can be used.
+pub fn state_path() -> Option<PathBuf> {
+    let config = Config::load(&env, None).ok()?;
+    Some(store_path(&config).ok()?.parent()?.to_owned())
 }
 
 /// Reads the environment.

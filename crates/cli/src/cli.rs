@@ -62,6 +62,9 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
     if is_internal {
         return run_internal(arguments);
     }
+    if let Some(rest) = verbs::hook::typed(&arguments) {
+        return verbs::hook::run(rest);
+    }
     let before_command = arguments.iter().take_while(|arg| *arg != "--");
     let wants_json = before_command.clone().any(|arg| arg == "--json");
     let parsed = Cli::command()

@@ -21,7 +21,19 @@ struct Known {
     default: &'static str,
     /// Whether a project's file may set it.
     project: bool,
+    kind: Kind,
     about: &'static str,
+}
+
+/// What a setting's value is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A path.
+    Path,
+    /// A span of time, such as `10m`.
+    Span,
+    /// `true` or `false`.
+    Switch,
 }
 
 const KNOWN: &[Known] = &[
@@ -30,6 +42,7 @@ const KNOWN: &[Known] = &[
         variable: "TENURE_STORE",
         default: "",
         project: false,
+        kind: Kind::Path,
         about: "the database file; by default tenure.db in the state directory",
     },
     Known {
@@ -37,6 +50,7 @@ const KNOWN: &[Known] = &[
         variable: "TENURE_LEASE",
         default: "10m",
         project: false,
+        kind: Kind::Span,
         about: "how long a session counts as living where nobody can tell",
     },
     Known {
@@ -44,6 +58,7 @@ const KNOWN: &[Known] = &[
         variable: "TENURE_LOCK_DELAY",
         default: "15s",
         project: false,
+        kind: Kind::Span,
         about: "how much longer its claims stay its own after that",
     },
     Known {
@@ -51,7 +66,16 @@ const KNOWN: &[Known] = &[
         variable: "TENURE_STALLED_AFTER",
         default: "15m",
         project: true,
+        kind: Kind::Span,
         about: "silence in one turn after which a session is shown as stalled",
+    },
+    Known {
+        key: "agent.brief",
+        variable: "TENURE_AGENT_BRIEF",
+        default: "true",
+        project: true,
+        kind: Kind::Switch,
+        about: "whether a model is told at its start who it is and who else works here",
     },
 ];
 
@@ -151,19 +175,19 @@ impl Config {
             }
             Err(why) => return Err(malformed(&origin, "the file", &why)),
         };
-        for (key, value) in table {
+        for (key, value) in flat(table) {
             let known = KNOWN.iter().find(|known| known.key == key);
             match known {
                 Some(known) if !project || known.project => {
-                    let Some(text) = value.as_str() else {
-                        let why = "expected a string in quotes".to_owned();
+                    let Some(text) = known.kind.text(&value) else {
+                        let why = known.kind.expected().to_owned();
                         if project {
                             self.ignore(&origin, &key, why);
                             continue;
                         }
                         return Err(malformed(&origin, &key, &why));
                     };
-                    match self.set(known, text.to_owned(), origin.clone()) {
+                    match self.set(known, text, origin.clone()) {
                         Err(trouble) if project => self.ignore(&origin, &key, trouble.message),
                         other => other?,
                     }
@@ -208,6 +232,11 @@ impl Config {
         }
     }
 
+    /// Whether a switch is on.
+    pub fn is_on(&self, key: &str) -> bool {
+        self.get(key) == "true"
+    }
+
     /// Where the store is, if that was set.
     pub fn store(&self) -> Option<&str> {
         Some(self.get("store")).filter(|store| !store.is_empty())
@@ -227,10 +256,44 @@ impl Config {
 }
 
 fn check(known: &Known, value: &str) -> Result<(), String> {
-    if known.key == "store" {
-        return Ok(());
+    match known.kind {
+        Kind::Path => Ok(()),
+        Kind::Span => value.parse::<Span>().map(|_| ()).map_err(|error| error.why),
+        Kind::Switch if matches!(value, "true" | "false") => Ok(()),
+        Kind::Switch => Err(known.kind.expected().to_owned()),
     }
-    value.parse::<Span>().map(|_| ()).map_err(|error| error.why)
+}
+
+impl Kind {
+    /// The text of a value of this kind.
+    fn text(self, value: &toml::Value) -> Option<String> {
+        match self {
+            Kind::Switch => value.as_bool().map(|on| on.to_string()),
+            Kind::Path | Kind::Span => value.as_str().map(str::to_owned),
+        }
+    }
+
+    fn expected(self) -> &'static str {
+        match self {
+            Kind::Switch => "expected true or false",
+            Kind::Path | Kind::Span => "expected a string in quotes",
+        }
+    }
+}
+
+/// Settings in a section are named `section.key`.
+fn flat(table: toml::Table) -> Vec<(String, toml::Value)> {
+    let mut found = Vec::new();
+    for (key, value) in table {
+        match value {
+            toml::Value::Table(section) => {
+                let inner = section.into_iter();
+                found.extend(inner.map(|(name, value)| (format!("{key}.{name}"), value)));
+            }
+            value => found.push((key, value)),
+        }
+    }
+    found
 }
 
 fn read_table(path: &Path) -> Result<Option<toml::Table>, String> {

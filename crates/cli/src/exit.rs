@@ -27,6 +27,8 @@ impl Exit {
     pub const STORE: Exit = Exit(8);
     /// Cannot tell: liveness is unknown.
     pub const CANNOT_TELL: Exit = Exit(9);
+    /// The command line of a hook is wrong; 2 would block the agent's tool.
+    pub const HOOK_USAGE: Exit = Exit(64);
     /// An unexpected failure, panics included.
     pub const INTERNAL: Exit = Exit(70);
 

@@ -30,6 +30,9 @@ pub enum EventKind {
     /// A session's title, place or metadata changed.
     #[serde(rename = "session.changed")]
     Changed,
+    /// A subagent of a session started or stopped.
+    #[serde(rename = "session.subagent")]
+    Subagent,
     /// A session was told something.
     #[serde(rename = "session.told")]
     Told,
@@ -70,6 +73,7 @@ impl EventKind {
             EventKind::Died => "session.died",
             EventKind::Moved => "session.moved",
             EventKind::Changed => "session.changed",
+            EventKind::Subagent => "session.subagent",
             EventKind::Told => "session.told",
             EventKind::Renewed => "lease.renewed",
             EventKind::Granted => "claim.granted",

@@ -19,7 +19,7 @@ use crate::key::Key;
 use crate::notice::Notice;
 use crate::process::{BootId, Process};
 use crate::queue::Waiter;
-use crate::session::{MetaKey, Session};
+use crate::session::{Activity, MetaKey, Session};
 use crate::time::{Deadline, Now, Timestamp};
 use crate::transcript::Transcript;
 
@@ -215,12 +215,14 @@ pub trait Tx {
     /// Replaces a session's record if its revision is still the one given, and raises the revision.
     fn update_session(&mut self, session: &Session) -> Result<(), StoreError>;
 
-    /// Records that a session was heard of, if it is still open and in this life; tells whether it was.
+    /// Records that a session was heard of, and what it does if that is given, if it is still open and in
+    /// this life; tells whether it was.
     fn touch_session(
         &mut self,
         token: SessionToken,
         seen_at: Timestamp,
         lease: &Deadline,
+        activity: Option<Activity>,
     ) -> Result<bool, StoreError>;
 
     /// Records that a life began in a process.

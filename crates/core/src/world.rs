@@ -1,6 +1,7 @@
 //! What the service asks of the machine it runs on, so that core itself touches nothing.
 
-use crate::process::{Observer, Sighting, Signs, Survivors};
+use crate::process::{Ancestor, Observer, Sighting, Signs, Survivors};
+use crate::session::Place;
 
 /// This machine, as far as a use case needs it.
 pub trait World {
@@ -12,6 +13,12 @@ pub trait World {
 
     /// Looks for processes that dead sessions left behind; one answer for each.
     fn survivors(&self, signs: &[Signs]) -> Vec<Survivors>;
+
+    /// A process and those above it.
+    fn chain(&self, pid: u32) -> Vec<Ancestor>;
+
+    /// What a directory is: its repository and branch.
+    fn place(&self, dir: &str) -> Place;
 
     /// Random bytes for new ids.
     fn random(&self) -> [u8; 16];

@@ -28,6 +28,20 @@ pub fn facts(observer: Observer, dir: String) -> CallerFacts {
     }
 }
 
+/// What the environment alone says, for a caller whose ancestry is looked at elsewhere.
+pub fn variables(observer: Observer) -> CallerFacts {
+    let env = |name: &str| std::env::var_os(name);
+    CallerFacts {
+        observer,
+        chain: Vec::new(),
+        chain_broken: None,
+        has_terminal: false,
+        session_variable: text(&env, SESSION_VARIABLE),
+        native_variables: native_variables(&env),
+        dir: String::new(),
+    }
+}
+
 fn text(env: &dyn Fn(&str) -> Option<OsString>, name: &str) -> Option<String> {
     let value = env(name)?.into_string().ok()?;
     (!value.is_empty()).then_some(value)

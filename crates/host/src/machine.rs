@@ -4,12 +4,15 @@
 //! the clock's offsets or random bytes nothing may be recorded.
 
 use std::io;
+use std::path::Path;
 
 use tenure_core::id::HostId;
-use tenure_core::process::{Observer, Sighting, Signs, Survivors};
+use tenure_core::process::{Ancestor, Observer, Sighting, Signs, Survivors};
+use tenure_core::session::Place;
 use tenure_core::world::World;
 
-use crate::{boot, process, random, survivors, system};
+use crate::git::Worktree;
+use crate::{boot, git, process, random, survivors, system};
 
 /// This machine, seen from this process.
 #[derive(Debug, Clone)]
@@ -44,6 +47,19 @@ impl World for Machine {
 
     fn survivors(&self, signs: &[Signs]) -> Vec<Survivors> {
         survivors::find(signs, &self.observer)
+    }
+
+    fn chain(&self, pid: u32) -> Vec<Ancestor> {
+        process::chain_from(pid, &self.observer).0
+    }
+
+    fn place(&self, dir: &str) -> Place {
+        let worktree = git::worktree(Path::new(dir));
+        Place {
+            dir: dir.to_owned(),
+            repo: worktree.as_ref().map(Worktree::repo),
+            branch: worktree.and_then(|found| found.branch),
+        }
     }
 
     fn random(&self) -> [u8; 16] {

@@ -118,6 +118,25 @@ pub fn chain(observer: &Observer) -> (Vec<Ancestor>, Option<String>) {
 
 /// The same for any process: itself, its parent, and so on.
 pub fn chain_from(pid: u32, observer: &Observer) -> (Vec<Ancestor>, Option<String>) {
+    climb(pid, observer, |_| true)
+}
+
+/// The nearest process above this one that fits; nothing above it is looked at.
+pub fn nearest(observer: &Observer, mut fits: impl FnMut(&Ancestor) -> bool) -> Option<Ancestor> {
+    let mut found = false;
+    let (mut chain, _) = climb(std::os::unix::process::parent_id(), observer, |ancestor| {
+        found = fits(ancestor);
+        !found
+    });
+    chain.pop().filter(|_| found)
+}
+
+/// A process and those above it, as long as `goes_on` says so.
+fn climb(
+    pid: u32,
+    observer: &Observer,
+    mut goes_on: impl FnMut(&Ancestor) -> bool,
+) -> (Vec<Ancestor>, Option<String>) {
     if !observer.proc_is_own {
         return (Vec::new(), Some(FOREIGN_PROC.to_owned()));
     }
@@ -148,8 +167,10 @@ pub fn chain_from(pid: u32, observer: &Observer) -> (Vec<Ancestor>, Option<Strin
             );
         }
         let parent = seen.stat.parent;
-        chain.push(ancestor(pid, &seen, observer));
-        if pid == 1 {
+        let this = ancestor(pid, &seen, observer);
+        let ends_here = pid == 1 || !goes_on(&this);
+        chain.push(this);
+        if ends_here {
             break;
         }
         pid = parent;

@@ -32,7 +32,7 @@ fn write_event(store: &mut dyn Store, n: u32) {
 fn beat(store: &mut dyn Store, n: u32, at: i64) {
     let mut tx = store.begin(Mode::Beat).unwrap();
     assert!(
-        tx.touch_session(token(n), Timestamp(EPOCH + at), &lease(at))
+        tx.touch_session(token(n), Timestamp(EPOCH + at), &lease(at), None)
             .unwrap()
     );
     tx.commit().unwrap();

@@ -8,6 +8,7 @@ use tenure_core::process::{
     Ancestor, BootId, CallerFacts, Looks, Observer, Process, RunState, Sighting, Signs, StartTicks,
     Survivors,
 };
+use tenure_core::session::Place;
 use tenure_core::world::World;
 
 /// A world; clones of it show the same processes, each to an observer of its own.
@@ -156,6 +157,19 @@ impl World for FakeWorld {
 
     fn survivors(&self, signs: &[Signs]) -> Vec<Survivors> {
         vec![self.lock().survivors.clone(); signs.len()]
+    }
+
+    /// Nobody is above anybody.
+    fn chain(&self, pid: u32) -> Vec<Ancestor> {
+        self.facts(&[pid]).chain
+    }
+
+    /// No directory is a repository.
+    fn place(&self, dir: &str) -> Place {
+        Place {
+            dir: dir.to_owned(),
+            ..Place::default()
+        }
     }
 
     /// Never the same twice in one world, always the same in one test.

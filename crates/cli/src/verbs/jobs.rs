@@ -15,7 +15,7 @@ pub const JOBS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Lock and write", &["lock", "locks", "transcript"]),
-    ("Be a session", &["register", "end", "tell", "meta"]),
+    ("Be a session", &["register", "end", "tell", "meta", "hook"]),
     (
         "Set up",
         &["config", "schema", "completions", "man", "demo", "help"],

@@ -11,6 +11,7 @@ mod end;
 mod guard;
 mod handoff;
 mod help;
+pub mod hook;
 mod jobs;
 mod lock;
 mod locks;
@@ -35,7 +36,7 @@ mod why;
 use clap::Subcommand;
 
 use crate::app::App;
-use crate::output::Outcome;
+use crate::output::{Outcome, Shown};
 
 /// Everything that tenure does.
 #[derive(Debug, Subcommand)]
@@ -79,6 +80,8 @@ pub enum Verb {
     Guard(guard::Args),
     #[command(hide = true)]
     Claims(claims::Args),
+    #[command(hide = true)]
+    Hook(hook::Args),
     #[command(hide = true)]
     Config(config::Args),
     #[command(hide = true)]
@@ -136,6 +139,7 @@ pub fn run(verb: &Verb, app: &App) -> Outcome {
         Verb::Handoff(args) => handoff::run(args, app),
         Verb::Guard(args) => guard::run(args, app),
         Verb::Claims(args) => claims::run(args, app),
+        Verb::Hook(args) => Ok(Shown::silent(hook::run_parsed(args))),
         Verb::Config(args) => config::run(args, app),
         Verb::Schema(args) => schema::run(args, app),
         Verb::Completions(args) => completions::run(args, app),

@@ -182,7 +182,7 @@ fn named_process(opened: &Opened, pid: u32) -> Result<Subject, Trouble> {
 }
 
 /// One spelling for one file: a path whose directory exists is made canonical.
-fn whole_path(path: &str) -> String {
+pub fn whole_path(path: &str) -> String {
     let found = tenure_host::kernel_lock::canonical(std::path::Path::new(path));
     found.map_or_else(
         |_| path.to_owned(),

@@ -8,9 +8,9 @@ use crate::id::{Handle, SessionId};
 use crate::key::Key;
 use crate::liveness::{self, Liveness};
 use crate::notice::{Notice, NoticeKind};
-use crate::process::{CallerFacts, Process, RunState, Sighting, Signs, Survivors};
+use crate::process::{Ancestor, CallerFacts, Process, RunState, Sighting, Signs, Survivors};
 use crate::queue::{Fitness, Waiter};
-use crate::session::{Session, Standing, State};
+use crate::session::{Place, Session, Standing, State};
 use crate::store::{Mode, StoreError, Tx};
 use crate::time::Now;
 use crate::view::{HeldView, Seen, SessionView, WaitView};
@@ -25,12 +25,21 @@ pub enum Stop {
     Look(Vec<Process>),
     /// What these sessions left behind must be looked for first.
     Survivors(Vec<(SessionId, Signs)>),
+    /// Where this process and this directory are must be found out first.
+    Surroundings(Option<u32>, String),
     /// It must be run again in this mode.
     Write(Mode),
     /// The answer is no; what was written on the way stays.
     Refuse(Box<Error>),
     /// The store failed; nothing stays.
     Store(StoreError),
+}
+
+/// The processes above one that registers, and the place that it works in.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    pub chain: Vec<Ancestor>,
+    pub place: Place,
 }
 
 /// What several steps need to have looked at, gathered so that it is looked at in one go.
@@ -97,6 +106,7 @@ pub struct Ctx<'a> {
     pub location: String,
     pub seen: &'a [(Process, Sighting)],
     pub left_behind: &'a [(SessionId, Survivors)],
+    pub surroundings: Option<&'a Surroundings>,
     pub notices: Vec<Notice>,
     /// The session in whose own process tree the caller runs: the call itself proves that it lives.
     pub own: Option<SessionId>,

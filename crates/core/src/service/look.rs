@@ -237,7 +237,7 @@ fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop> {
     })
 }
 
-fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<SessionView>, Stop> {
+pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<SessionView>, Stop> {
     let filter = SessionFilter {
         closed_too: request.closed_too,
         repo: request.repo.clone(),

@@ -18,6 +18,7 @@ mod birth;
 mod caller;
 mod claims;
 mod context;
+mod hear;
 mod look;
 mod register;
 mod run;
@@ -29,6 +30,7 @@ pub use claims::{
     ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
     ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting,
 };
+pub use hear::{AgentEvent, Brief, Happening, Heard, Subagent};
 pub use look::{ListRequest, Status, Whoami, Why};
 pub use register::{RegisterRequest, Registered, Subject};
 pub use run::{Answer, Failure, Reply, Service};

@@ -1,6 +1,6 @@
 //! Running a use case: begin, run, look, repeat, commit.
 
-use super::context::{Ctx, Stop};
+use super::context::{Ctx, Stop, Surroundings};
 use crate::error::Error;
 use crate::id::SessionId;
 use crate::notice::Notice;
@@ -98,6 +98,7 @@ impl<'a> Service<'a> {
         let mut mode = mode;
         let mut seen: Vec<(Process, Sighting)> = Vec::new();
         let mut left_behind: Vec<(SessionId, Survivors)> = Vec::new();
+        let mut surroundings = None;
         let (mut races, mut looks) = (0, 0);
         while races < MOST_RACES && looks < MOST_LOOKS {
             let location = self.store.location();
@@ -119,6 +120,7 @@ impl<'a> Service<'a> {
                 location,
                 seen: &seen,
                 left_behind: &left_behind,
+                surroundings: surroundings.as_ref(),
                 notices: Vec::new(),
                 own: None,
             };
@@ -154,6 +156,14 @@ impl<'a> Service<'a> {
                     looks += 1;
                     let (sessions, signs): (Vec<_>, Vec<_>) = wanted.into_iter().unzip();
                     left_behind.extend(sessions.into_iter().zip(self.world.survivors(&signs)));
+                }
+                Err(Stop::Surroundings(pid, dir)) => {
+                    drop(tx);
+                    looks += 1;
+                    surroundings = Some(Surroundings {
+                        chain: pid.map_or_else(Vec::new, |pid| self.world.chain(pid)),
+                        place: self.world.place(&dir),
+                    });
                 }
                 Err(Stop::Write(stronger)) => mode = stronger,
                 Err(Stop::Store(StoreError::Conflict)) => races += 1,

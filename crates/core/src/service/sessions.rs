@@ -146,7 +146,7 @@ fn renew_session(
         .map_or(ctx.policy.lease, |Span(length)| length);
     session.lease = session.lease.or_later(ctx.now.after(length));
     ctx.tx
-        .touch_session(session.token(), ctx.now.wall, &session.lease)?;
+        .touch_session(session.token(), ctx.now.wall, &session.lease, None)?;
     if request.length.is_some() {
         ctx.log(&NewEvent {
             actor: caller.actor.filter(|actor| *actor != session.id),

@@ -9,7 +9,7 @@
 //! *Older version*: nothing here depends on the schema.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
@@ -69,6 +69,20 @@ pub(super) fn configure(conn: &Connection, store: &str) -> Result<(), StoreError
         )
     };
     set().map_err(|error| classify(store, Some(conn), &error))
+}
+
+/// Bounds how long the next statements wait for another process; unbounded means as long as any other.
+pub(super) fn wait_until(
+    conn: &Connection,
+    store: &str,
+    until: Option<Instant>,
+) -> Result<(), StoreError> {
+    let Some(until) = until else {
+        return Ok(());
+    };
+    let left = until.saturating_duration_since(Instant::now());
+    conn.busy_timeout(left.min(BUSY_TIMEOUT))
+        .map_err(|error| classify(store, Some(conn), &error))
 }
 
 /// Sets how durable the next commits are.

@@ -31,6 +31,7 @@ mod tx;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use rusqlite::Connection;
 use tenure_core::store::{Mode, Store, StoreError, Tx};
@@ -50,6 +51,8 @@ pub struct SqliteStore {
     clock: Box<dyn Fn() -> Now>,
     durability: Option<Durability>,
     log: Option<Log>,
+    /// Until when it waits for others, where that is bounded.
+    until: Option<Instant>,
     /// After the connection, so that it is dropped once that is closed.
     _opened: Option<Opened>,
 }
@@ -67,6 +70,15 @@ impl SqliteStore {
     ///
     /// `clock` says what time it is for every user of the store.
     pub fn open(path: &Path, clock: Box<dyn Fn() -> Now>) -> Result<Self, StoreError> {
+        Self::open_until(path, clock, None)
+    }
+
+    /// The same for a caller that has no time: whatever is not done by `until` is answered as busy.
+    pub fn open_until(
+        path: &Path,
+        clock: Box<dyn Fn() -> Now>,
+        until: Option<Instant>,
+    ) -> Result<Self, StoreError> {
         let location = path.display().to_string();
         let file = resolve(path).map_err(|error| creation::io_error(&location, &error))?;
         match fs_err::symlink_metadata(&file) {
@@ -79,6 +91,7 @@ impl SqliteStore {
         let opened = Opened::check(&file, &location)?;
         let conn = connection::open(&file, &location)?;
         connection::configure(&conn, &location)?;
+        connection::wait_until(&conn, &location, until)?;
         if migrations::fit(&conn, &location, MIGRATIONS)? == Fit::Behind {
             let _lock = InitLock::acquire(&file, &location)?;
             migrations::migrate(&conn, &location, MIGRATIONS)?;
@@ -89,6 +102,7 @@ impl SqliteStore {
             clock,
             durability: None,
             log: Some(Log::of(&file)),
+            until,
             _opened: Some(opened),
         })
     }
@@ -105,6 +119,7 @@ impl SqliteStore {
             clock,
             durability: None,
             log: None,
+            until: None,
             _opened: None,
         })
     }
@@ -131,6 +146,7 @@ impl Store for SqliteStore {
         if !self.conn.is_autocommit() {
             self.execute("ROLLBACK")?;
         }
+        connection::wait_until(&self.conn, &self.location, self.until)?;
         let durability = match mode {
             Mode::Read => None,
             Mode::Write => Some(Durability::Full),

@@ -244,7 +244,10 @@ type Verb = (&'static str, fn(&mut dyn Tx));
 fn verbs() -> Vec<Verb> {
     vec![
         ("beat", |tx| {
-            assert!(tx.touch_session(token(3), Timestamp(1), &lease(1)).unwrap());
+            assert!(
+                tx.touch_session(token(3), Timestamp(1), &lease(1), None)
+                    .unwrap()
+            );
         }),
         ("who am i", |tx| {
             let place = process(1003, 3);

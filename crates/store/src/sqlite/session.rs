@@ -64,7 +64,8 @@ pub(super) const UPDATE: &str = "UPDATE sessions SET handle = ?2, code = ?3, age
      revision = revision + 1 WHERE id = ?1 AND revision = ?33";
 
 pub(super) const TOUCH: &str = "UPDATE sessions SET seen_at = ?3, lease_era = ?4, \
-     lease_era_private = ?5, lease_at = ?6 WHERE id = ?1 AND life = ?2 AND closed_at IS NULL";
+     lease_era_private = ?5, lease_at = ?6, activity = COALESCE(?7, activity), \
+     activity_since = COALESCE(?8, activity_since) WHERE id = ?1 AND life = ?2 AND closed_at IS NULL";
 
 /// Sessions whose handle, code or id begins with a text, open ones first.
 pub(super) const MATCH_PREFIX: &str = "SELECT id, handle FROM sessions \
@@ -187,6 +188,7 @@ pub(super) fn touch(
     token: SessionToken,
     seen_at: Timestamp,
     lease: &Deadline,
+    activity: Option<Activity>,
 ) -> Result<bool, StoreError> {
     let changed = tx.run(
         TOUCH,
@@ -197,6 +199,8 @@ pub(super) fn touch(
             lease.era.id,
             lease.era.private,
             lease.at,
+            activity.map(|activity| activity.doing.as_str()),
+            activity.map(|activity| activity.since.0),
         ],
     )?;
     Ok(changed == 1)

@@ -11,7 +11,7 @@ use tenure_core::key::Key;
 use tenure_core::notice::Notice;
 use tenure_core::process::Process;
 use tenure_core::queue::Waiter;
-use tenure_core::session::{MetaKey, Session};
+use tenure_core::session::{Activity, MetaKey, Session};
 use tenure_core::store::{
     ClaimFilter, LineageEntry, NewWaiter, ProcessPlace, SessionFilter, StoreError, Tx,
 };
@@ -79,8 +79,9 @@ impl Tx for SqliteTx<'_> {
         token: SessionToken,
         seen_at: Timestamp,
         lease: &Deadline,
+        activity: Option<Activity>,
     ) -> Result<bool, StoreError> {
-        session::touch(self, token, seen_at, lease)
+        session::touch(self, token, seen_at, lease, activity)
     }
 
     fn insert_life(

@@ -150,7 +150,7 @@ pub fn a_touch_needs_the_open_session_and_its_life(store: &mut dyn Store) {
     });
     write(store, |tx| {
         let mut touch = |token| {
-            tx.touch_session(token, Timestamp(EPOCH + 50), &lease(99))
+            tx.touch_session(token, Timestamp(EPOCH + 50), &lease(99), None)
                 .unwrap()
         };
         let next = SessionToken {
@@ -175,7 +175,7 @@ pub fn a_touch_needs_the_open_session_and_its_life(store: &mut dyn Store) {
 pub fn a_touch_leaves_the_revision_alone(store: &mut dyn Store) {
     with_sessions(store, [1]);
     write(store, |tx| {
-        tx.touch_session(token(1), Timestamp(EPOCH + 50), &lease(99))
+        tx.touch_session(token(1), Timestamp(EPOCH + 50), &lease(99), None)
             .unwrap();
         assert_eq!(tx.session(id(1)).unwrap().unwrap().revision, 0);
         tx.update_session(&session(1)).unwrap();

@@ -4,7 +4,7 @@ use super::request::{Candidate, RegisterRequest, Registered, Subject};
 use super::work::Work;
 use crate::agent;
 use crate::error::Error;
-use crate::id::{AgentName, NativeId};
+use crate::id::{AgentName, NativeId, SessionId};
 use crate::process::{Ancestor, Looks, Process};
 use crate::registration::{Arrival, Here, Owner, Plan, View, plan};
 use crate::service::context::{Ctx, Stop};
@@ -16,11 +16,19 @@ use crate::store::Mode;
 impl Service<'_> {
     /// Registers a process as a session, or finds the session that it is.
     pub fn register(&mut self, request: &RegisterRequest) -> Reply<Registered> {
-        self.run(Mode::Write, |ctx| register(ctx, request))
+        self.run(Mode::Write, |ctx| {
+            let done = register(ctx, request)?;
+            if let Ok(id) = SessionId::parse(&done.session.id) {
+                let told = ctx.tx.take_notices(id, ctx.now.wall)?;
+                ctx.notices.extend(told);
+            }
+            Ok(done)
+        })
     }
 }
 
-fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Registered, Stop> {
+/// Registers, without telling the session anything.
+pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Registered, Stop> {
     let candidate = find_candidate(ctx, request)?;
     let (view, known) = gather(ctx, request, candidate.process.as_ref())?;
     let agent = agent_of(request, &candidate, known.as_ref())?;
@@ -51,8 +59,6 @@ fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Registered, 
     if let (Some(path), Some(native_id)) = (&request.transcript, &session.native_id) {
         transcripts::set(ctx, &session, native_id, path)?;
     }
-    let told = ctx.tx.take_notices(session.id, ctx.now.wall)?;
-    ctx.notices.extend(told);
     if candidate.process.is_some() {
         ctx.own = Some(session.id);
     }
@@ -122,6 +128,11 @@ fn gather(
     let mut view = View::default();
     let mut known = None;
     let Some(process) = process else {
+        if let Some(session) = unverified(ctx, request.agent.as_ref(), request.native_id.as_ref())?
+        {
+            view.here.push(here(&session));
+            known = Some(session);
+        }
         return Ok((view, known));
     };
     for (token, recorded) in ctx.tx.lives_at(process.into())? {
@@ -130,12 +141,7 @@ fn gather(
         }
         let session = ctx.session(token.id)?;
         match (session.life == token.life, session.is_open()) {
-            (true, true) => view.here.push(Here {
-                id: session.id,
-                native_id: session.native_id.clone(),
-                fork_of: session.fork_of.clone(),
-                hosted: session.hosted,
-            }),
+            (true, true) => view.here.push(here(&session)),
             (true, false)
                 if session.native_id.is_none() || session.native_id == request.native_id =>
             {
@@ -161,6 +167,31 @@ fn gather(
         view.superseded = None;
     }
     Ok((view, known))
+}
+
+fn here(session: &Session) -> Here {
+    Here {
+        id: session.id,
+        native_id: session.native_id.clone(),
+        fork_of: session.fork_of.clone(),
+        hosted: session.hosted,
+    }
+}
+
+/// Without a process the conversation alone says which session it is, if that one has no process either.
+pub fn unverified(
+    ctx: &mut Ctx<'_>,
+    agent: Option<&AgentName>,
+    native_id: Option<&NativeId>,
+) -> Result<Option<Session>, Stop> {
+    let (Some(agent), Some(native_id)) = (agent, native_id) else {
+        return Ok(None);
+    };
+    let Some(owner) = ctx.tx.native_owner(agent, native_id)? else {
+        return Ok(None);
+    };
+    let session = ctx.session(owner)?;
+    Ok(Some(session).filter(|session| session.is_open() && session.process.is_none()))
 }
 
 fn with_owner(

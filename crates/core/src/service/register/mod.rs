@@ -8,4 +8,5 @@ mod find;
 mod request;
 mod work;
 
+pub(super) use find::{register, unverified};
 pub use request::{RegisterRequest, Registered, Subject};

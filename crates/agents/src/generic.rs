@@ -1,0 +1,93 @@
+//! Any program: a small JSON in, a small JSON out.
+//!
+//! In: `event` (`start`, `fork`, `busy`, `waiting`, `idle`, `beat` or `end`) and, as far as there are such,
+//! `agent` (a name for the program), `session_id` (its id of the conversation), `cwd`, `subagent_id`,
+//! `reason` (of an end), `transcript_path`, `writes` (a file about to be written). Out, all optional:
+//! `context` (for the model), `message` (for the person), `block` (why not to write), `env` (variables
+//! for its tools). The program is the process that started the hook.
+
+use std::ffi::OsString;
+
+use serde_json::Value;
+use tenure_core::id::AgentName;
+use tenure_core::service::{Happening, Subagent};
+use tenure_core::session::Doing;
+
+use crate::adapter::{Adapter, Failed, Turn};
+use crate::opencode::own_answer;
+use crate::payload::Payload;
+use crate::report::{Answer, Report, Tool};
+
+const FIELDS: &[&str] = &[
+    "event",
+    "agent",
+    "session_id",
+    "cwd",
+    "subagent_id",
+    "reason",
+    "transcript_path",
+    "writes",
+];
+
+/// Any program.
+pub struct Generic;
+
+impl Adapter for Generic {
+    fn name(&self) -> &'static str {
+        "generic"
+    }
+
+    fn read(&self, event: &[u8]) -> Report {
+        let mut payload = Payload::read(event, FIELDS);
+        let mut report = Report::begin(&mut payload);
+        report.name = payload.text("event").unwrap_or_default();
+        report.agent = payload.text("agent").and_then(|text| {
+            AgentName::parse(&text)
+                .map_err(|wrong| payload.problem(wrong.to_string()))
+                .ok()
+        });
+        report.subagent = payload
+            .text("subagent_id")
+            .map(|id| Subagent { id, kind: None });
+        report.what = match report.name.as_str() {
+            "start" => Happening::Start,
+            "fork" => Happening::Fork,
+            "end" => Happening::End {
+                ends_worker: true,
+                reason: payload.text("reason").unwrap_or_default(),
+            },
+            _ => Happening::Other,
+        };
+        report.doing = match report.name.as_str() {
+            "start" | "fork" | "idle" => Some(Doing::Idle),
+            "busy" => Some(Doing::Busy),
+            "waiting" => Some(Doing::Waiting),
+            _ => None,
+        };
+        report.transcript = payload.text("transcript_path");
+        report.tool = payload.text("writes").map(|file| Tool {
+            name: "write".into(),
+            before: true,
+            writes: Some(file),
+            command: None,
+        });
+        report.reaches_model = true;
+        report.finish(payload)
+    }
+
+    fn answer(&self, _event: &str, answer: &Answer) -> Option<Value> {
+        own_answer(answer)
+    }
+
+    fn is_any_program(&self) -> bool {
+        true
+    }
+
+    fn command(&self, _turn: &Turn<'_>) -> Option<Vec<OsString>> {
+        None
+    }
+
+    fn is_unknown(&self, _failed: &Failed<'_>) -> bool {
+        false
+    }
+}

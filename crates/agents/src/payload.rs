@@ -1,0 +1,283 @@
+//! What an agent's event says, read without trusting it.
+//!
+//! Only the fields that somebody asked for are kept; everything else is skipped unread, however large or
+//! deep it is. A payload that was cut off, is not JSON, or goes wrong in the middle still gives what came
+//! before: the fields that name the session stand first in every agent's events. A field of the wrong
+//! type counts as absent and is named among the [`Payload::problems`]. Nothing here can panic.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// The fields of one event that were asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Payload {
+    fields: BTreeMap<String, Field>,
+    problems: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Field {
+    Text(String),
+    Null,
+    /// Anything else, by what it is called.
+    Other(&'static str),
+}
+
+impl Field {
+    fn kind(&self) -> &'static str {
+        match self {
+            Field::Text(_) => "a string",
+            Field::Null => "null",
+            Field::Other(kind) => kind,
+        }
+    }
+}
+
+impl Payload {
+    /// Reads the wanted fields of a JSON object. `a.b` is the field `b` of the object `a`.
+    pub fn read(bytes: &[u8], wanted: &[&str]) -> Self {
+        let mut payload = Self::default();
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            payload.problems.push("the event is empty".to_owned());
+            return payload;
+        }
+        let mut text = serde_json::Deserializer::from_slice(bytes);
+        let object = Object {
+            prefix: "",
+            wanted,
+            fields: &mut payload.fields,
+        };
+        match object.deserialize(&mut text) {
+            Ok(true) => {}
+            Ok(false) => payload
+                .problems
+                .push("the event is not a JSON object".to_owned()),
+            Err(error) => payload
+                .problems
+                .push(format!("the event is not whole JSON: {error}")),
+        }
+        payload
+    }
+
+    /// A text, if the field is one that is not empty.
+    pub fn text(&mut self, name: &str) -> Option<String> {
+        match self.fields.get(name)? {
+            Field::Text(text) if text.is_empty() => None,
+            Field::Text(text) => Some(text.clone()),
+            Field::Null => None,
+            other => {
+                let kind = other.kind();
+                self.problem(format!("{name} is {kind}, not a string"));
+                None
+            }
+        }
+    }
+
+    /// Adds something that is wrong with the event.
+    pub fn problem(&mut self, what: String) {
+        if !self.problems.contains(&what) {
+            self.problems.push(what);
+        }
+    }
+
+    /// What was wrong.
+    pub fn problems(self) -> Vec<String> {
+        self.problems
+    }
+}
+
+/// Reads an object into `fields`; tells whether it was one.
+struct Object<'a> {
+    prefix: &'a str,
+    wanted: &'a [&'a str],
+    fields: &'a mut BTreeMap<String, Field>,
+}
+
+impl<'de> DeserializeSeed<'de> for Object<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<bool, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Object<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            let name = if self.prefix.is_empty() {
+                key
+            } else {
+                format!("{}.{key}", self.prefix)
+            };
+            let has_wanted_parts = self.wanted.iter().any(|wanted| {
+                wanted
+                    .strip_prefix(name.as_str())
+                    .is_some_and(|rest| rest.starts_with('.'))
+            });
+            if has_wanted_parts {
+                map.next_value_seed(Object {
+                    prefix: &name,
+                    wanted: self.wanted,
+                    fields: &mut *self.fields,
+                })?;
+            } else if self.wanted.contains(&name.as_str()) {
+                let field = map.next_value_seed(AnyField)?;
+                self.fields.insert(name, field);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(false)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+}
+
+/// Reads one value, keeping only what a field can be.
+struct AnyField;
+
+impl<'de> DeserializeSeed<'de> for AnyField {
+    type Value = Field;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Field, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for AnyField {
+    type Value = Field;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Field, E> {
+        Ok(Field::Text(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Field, E> {
+        Ok(Field::Text(text))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Field, E> {
+        Ok(Field::Other("true or false"))
+    }
+
+    fn visit_unit<E>(self) -> Result<Field, E> {
+        Ok(Field::Null)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Field, E> {
+        Ok(Field::Other("a number"))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Field, E> {
+        Ok(Field::Other("a number"))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Field, E> {
+        Ok(Field::Other("a number"))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Field, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Field::Other("a list"))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Field, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Field::Other("an object"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WANTED: &[&str] = &["session_id", "cwd", "tool_input.file_path"];
+
+    #[test]
+    fn what_was_asked_for_is_kept_and_the_rest_skipped() {
+        let text =
+            br#"{"x":[1,{"y":2}],"session_id":"a","tool_input":{"file_path":"/f","old":"z"}}"#;
+        let mut payload = Payload::read(text, WANTED);
+        assert_eq!(payload.text("session_id").as_deref(), Some("a"));
+        assert_eq!(payload.text("tool_input.file_path").as_deref(), Some("/f"));
+        assert_eq!(payload.text("cwd"), None);
+        assert_eq!(payload.problems(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_came_before_the_trouble_counts() {
+        for tail in [
+            "",
+            "\"x\":",
+            "\"x\":[[[[",
+            "\"x\":\"\u{1}",
+            "\"x\":1}trailing",
+        ] {
+            let text = format!("{{\"session_id\":\"a\",{tail}");
+            let mut payload = Payload::read(text.as_bytes(), WANTED);
+            assert_eq!(payload.text("session_id").as_deref(), Some("a"), "{tail}");
+        }
+        let mut deep = b"{\"session_id\":\"a\",\"x\":".to_vec();
+        deep.extend(vec![b'['; 100_000]);
+        let mut payload = Payload::read(&deep, WANTED);
+        assert_eq!(payload.text("session_id").as_deref(), Some("a"));
+        assert_eq!(payload.problems().len(), 1);
+        let mut cut = b"{\"session_id\":\"a\",\"x\":\"".to_vec();
+        cut.extend([0xff, 0xfe, b'"', b'}']);
+        assert_eq!(
+            Payload::read(&cut, WANTED).text("session_id").as_deref(),
+            Some("a")
+        );
+    }
+
+    #[test]
+    fn wrong_types_are_absent_and_said() {
+        let text = br#"{"session_id":7,"cwd":null,"tool_input":[]}"#;
+        let mut payload = Payload::read(text, WANTED);
+        assert_eq!(payload.text("session_id"), None);
+        assert_eq!(payload.text("cwd"), None);
+        assert_eq!(payload.problems(), ["session_id is a number, not a string"]);
+        for odd in ["", "  \n", "7", "null", "[1]", "\"x\"", "nope"] {
+            let problems = Payload::read(odd.as_bytes(), WANTED).problems();
+            assert_eq!(problems.len(), 1, "{odd}: {problems:?}");
+        }
+    }
+}

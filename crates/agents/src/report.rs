@@ -1,0 +1,116 @@
+//! An agent's event in our words, and what we say back in its words.
+
+use tenure_core::id::{AgentName, NativeId};
+use tenure_core::service::{Happening, Subagent};
+use tenure_core::session::Doing;
+
+use crate::payload::Payload;
+
+/// An event as an agent reported it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The agent's own name for it.
+    pub name: String,
+    /// The program's name, where the event tells.
+    pub agent: Option<AgentName>,
+    /// What it means for the session.
+    pub what: Happening,
+    /// The conversation.
+    pub native_id: Option<NativeId>,
+    /// The subagent that it happened in.
+    pub subagent: Option<Subagent>,
+    /// What the session does now, where the event tells.
+    pub doing: Option<Doing>,
+    /// Where it works.
+    pub dir: Option<String>,
+    /// The file that it keeps the conversation in, where this event can be trusted to name it.
+    pub transcript: Option<String>,
+    /// The tool that is about to be used, or was.
+    pub tool: Option<Tool>,
+    /// Whether the model reads what is answered to this event.
+    pub reaches_model: bool,
+    /// What was wrong with the payload.
+    pub problems: Vec<String>,
+}
+
+/// A tool's use.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// Whether it has not run yet.
+    pub before: bool,
+    /// The file that it writes, where it is one that writes a file.
+    pub writes: Option<String>,
+    /// The command that it runs, where it is a shell.
+    pub command: Option<String>,
+}
+
+/// What is answered to an event.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answer {
+    /// For the model.
+    pub context: Option<String>,
+    /// For the person.
+    pub message: Option<String>,
+    /// Why the tool must not run.
+    pub block: Option<String>,
+    /// What TENURE_SESSION must be in the agent's tools.
+    pub token: Option<String>,
+}
+
+/// The fields that agents with hooks in the shape of Claude Code's have in common.
+pub(crate) const COMMON: &[&str] = &[
+    "hook_event_name",
+    "session_id",
+    "cwd",
+    "transcript_path",
+    "source",
+    "reason",
+    "agent_id",
+    "agent_type",
+    "tool_name",
+    "tool_input.file_path",
+    "tool_input.notebook_path",
+    "tool_input.command",
+    "notification_type",
+    "message",
+];
+
+impl Report {
+    /// An event of which nothing is known but its common fields.
+    pub(crate) fn begin(payload: &mut Payload) -> Self {
+        let name = payload.text("hook_event_name").unwrap_or_default();
+        let native_id = payload.text("session_id").and_then(|text| {
+            NativeId::parse(&text)
+                .map_err(|wrong| payload.problem(wrong.to_string()))
+                .ok()
+        });
+        let dir = payload.text("cwd").and_then(|dir| {
+            if dir.starts_with('/') {
+                return Some(dir);
+            }
+            payload.problem("cwd is not an absolute path".to_owned());
+            None
+        });
+        Self {
+            name,
+            agent: None,
+            what: Happening::Other,
+            native_id,
+            subagent: None,
+            doing: None,
+            dir,
+            transcript: None,
+            tool: None,
+            reaches_model: false,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Closes the reading: what was wrong is kept.
+    pub(crate) fn finish(mut self, payload: Payload) -> Self {
+        self.problems = payload.problems();
+        self
+    }
+}

@@ -1,0 +1,83 @@
+//! Reading an event within bounds: an agent may leave the pipe open, send nothing, or send far too much.
+//!
+//! What comes within a second counts, up to a mebibyte. More is read and thrown away, so that an agent
+//! that still writes does not meet a closed pipe.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// How much of an event is kept.
+const MOST: usize = 1 << 20;
+/// How long an event may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Reads stdin to its end, or as far as the bounds allow.
+pub fn read(began: Instant) -> io::Result<Vec<u8>> {
+    read_from(&io::stdin(), began + PATIENCE)
+}
+
+fn read_from(stdin: &impl AsFd, until: Instant) -> io::Result<Vec<u8>> {
+    let mut kept = Vec::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(kept);
+        }
+        let wait = Timespec::try_from(left).unwrap_or(Timespec {
+            tv_sec: 1,
+            tv_nsec: 0,
+        });
+        let mut watched = [PollFd::new(stdin, PollFlags::IN)];
+        match poll(&mut watched, Some(&wait)) {
+            Ok(0) => return Ok(kept),
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        match rustix::io::read(stdin, &mut buffer) {
+            Ok(0) => return Ok(kept),
+            Ok(count) => {
+                let room = MOST - kept.len();
+                kept.extend_from_slice(&buffer[..count.min(room)]);
+            }
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_millis(300)
+    }
+
+    #[test]
+    fn a_pipe_that_stays_open_gives_what_came() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        rustix::io::write(&writer, b"{\"a\":1}").unwrap();
+        assert_eq!(read_from(&reader, soon()).unwrap(), b"{\"a\":1}");
+        drop(writer);
+    }
+
+    #[test]
+    fn more_than_fits_is_read_and_thrown_away() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let writes = std::thread::spawn(move || {
+            let piece = [b'x'; 64 << 10];
+            let mut left = 5 << 20;
+            while left > 0 {
+                left -= rustix::io::write(&writer, &piece[..piece.len().min(left)]).unwrap();
+            }
+        });
+        let until = Instant::now() + Duration::from_secs(60);
+        assert_eq!(read_from(&reader, until).unwrap().len(), MOST);
+        writes.join().unwrap();
+    }
+}

@@ -1,0 +1,220 @@
+//! `tenure hook`: an agent's event in, our answer in the agent's own format out.
+//!
+//! It runs at every tool call of every agent, so it reads nothing that the event does not need, and it may
+//! never break the agent: whatever goes wrong (no event, a store that is locked, full or gone, our own
+//! bug) costs a line on stderr and exit 0, within two seconds, one for an end. Its exit codes are its own:
+//! 0, 2 only as a deliberate block, 64 for a wrong command line. What fails is said once where the person
+//! and the model see it, and counted ([`outage`]).
+
+mod brief;
+mod input;
+mod outage;
+mod own_process;
+
+use std::ffi::{OsStr, OsString};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tenure_agents::{Adapter, Answer, Report};
+use tenure_core::id::AgentName;
+use tenure_core::notice::Notice;
+use tenure_core::process::Ancestor;
+use tenure_core::service::{self, AgentEvent, Happening, Heard};
+
+use crate::app::{HookStore, current_dir};
+use crate::exit::Exit;
+use crate::output::{Trouble, line};
+use own_process::Whose;
+
+/// How long an event may take in all.
+const LIMIT: Duration = Duration::from_millis(1_800);
+/// The same for an end, for which agents wait less.
+const END_LIMIT: Duration = Duration::from_millis(900);
+
+/// Take note of an agent's event; called by the agent, never by hand
+///
+/// Reads the event on stdin and answers in the agent's own format. `tenure install` makes agents call it.
+/// Exit codes: 0; 2 only to block a tool on purpose; 64 for a wrong command line.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure hook claude < event.json
+  echo '{\"event\":\"busy\",\"agent\":\"nightly\",\"session_id\":\"7f3c\"}' | tenure hook generic
+
+For any program (generic): event is start, fork, busy, waiting, idle, beat or end; agent, session_id, cwd,
+subagent_id, reason, transcript_path and writes are optional. The answer has context, message, block, env.")]
+pub struct Args {
+    /// Which agent: claude, codex, gemini, opencode or generic
+    #[arg(value_name = "AGENT")]
+    agent: String,
+}
+
+/// What was typed after `hook`; help is clap's business.
+pub fn typed(arguments: &[OsString]) -> Option<&[OsString]> {
+    let words = arguments.get(1..)?;
+    let at = words
+        .iter()
+        .position(|word| !word.as_encoded_bytes().starts_with(b"-"))?;
+    let asks_help = |word: &OsString| word == "--help" || word == "-h";
+    (words[at] == "hook" && !words.iter().any(asks_help)).then(|| &words[at + 1..])
+}
+
+/// Runs the hook; every way out is one that the agent survives.
+pub fn run(arguments: &[OsString]) -> Exit {
+    let began = Instant::now();
+    let adapter = match parse(arguments) {
+        Ok(adapter) => adapter,
+        Err(what) => {
+            say(&format!("error: {what}"));
+            say("hint: tenure help hook shows how it is used");
+            return Exit::HOOK_USAGE;
+        }
+    };
+    let answered = std::panic::catch_unwind(|| answer(adapter, began));
+    answered.unwrap_or(Exit::DONE)
+}
+
+/// Runs the hook as clap read it.
+pub fn run_parsed(args: &Args) -> Exit {
+    run(&[OsString::from(&args.agent)])
+}
+
+fn parse(arguments: &[OsString]) -> Result<&'static dyn Adapter, String> {
+    let mut named: Option<&OsStr> = None;
+    for argument in arguments {
+        match argument.to_str() {
+            Some("--json" | "--quiet" | "-q" | "--verbose" | "-v") => {}
+            Some(flag) if flag.starts_with('-') => {
+                return Err(format!("{flag} is not a flag of hook"));
+            }
+            _ if named.is_some() => return Err("one agent at a time".to_owned()),
+            _ => named = Some(argument),
+        }
+    }
+    let names = || {
+        let names: Vec<&str> = tenure_agents::ADAPTERS
+            .iter()
+            .map(|one| one.name())
+            .collect();
+        names.join(", ")
+    };
+    let Some(named) = named else {
+        return Err(format!("which agent? One of {}", names()));
+    };
+    named
+        .to_str()
+        .and_then(tenure_agents::adapter)
+        .ok_or_else(|| format!("{} is not an agent; there are {}", named.display(), names()))
+}
+
+fn answer(adapter: &dyn Adapter, began: Instant) -> Exit {
+    let bytes = match input::read(began) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            say(&format!("tenure: cannot read the event: {error}"));
+            Vec::new()
+        }
+    };
+    let report = adapter.read(&bytes);
+    for problem in &report.problems {
+        say(&format!("tenure: hook {}: {problem}", adapter.name()));
+    }
+    if report.name.is_empty() && report.native_id.is_none() {
+        return Exit::DONE;
+    }
+    let limit = match report.what {
+        Happening::End { .. } => END_LIMIT,
+        _ => LIMIT,
+    };
+    let mut answer = Answer::default();
+    match hear(adapter, &report, began + limit) {
+        Ok((heard, notices)) => {
+            answer.context = brief::context(heard.brief.as_ref(), &notices);
+            if let Some(token) = heard.token {
+                own_process::export(adapter, &token);
+                answer.token = Some(token);
+            }
+        }
+        Err(Missed::Trouble(trouble, process)) => {
+            say(&format!("tenure: {}", trouble.message));
+            let told = outage::note(adapter.name(), &report, process.as_ref(), &trouble);
+            answer.context = told.clone().filter(|_| report.reaches_model);
+            answer.message = told;
+        }
+        Err(Missed::NotOurs(why)) => say(&format!("tenure: {why}; nothing was recorded")),
+    }
+    if let Some(said) = adapter.answer(&report.name, &answer) {
+        show(&said);
+    }
+    Exit::DONE
+}
+
+/// Why an event was not taken note of.
+enum Missed {
+    Trouble(Box<Trouble>, Option<Ancestor>),
+    NotOurs(String),
+}
+
+impl From<Trouble> for Missed {
+    fn from(trouble: Trouble) -> Self {
+        Missed::Trouble(Box::new(trouble), None)
+    }
+}
+
+fn hear(
+    adapter: &dyn Adapter,
+    report: &Report,
+    until: Instant,
+) -> Result<(Heard, Vec<Notice>), Missed> {
+    let mut store = HookStore::prepare(until)?;
+    let process = match own_process::find(adapter, store.machine()) {
+        Whose::Agent(found) => Some(*found),
+        Whose::Nobody => None,
+        Whose::Another(why) => return Err(Missed::NotOurs(why)),
+    };
+    let event = event_of(adapter, report, process.clone(), store.wants_brief())?;
+    let outcome = store
+        .open()
+        .and_then(|mut service| service.hear(&event).map_err(Trouble::from));
+    match outcome {
+        Ok(service::Answer { value, notices }) => Ok((value, notices)),
+        Err(trouble) => Err(Missed::Trouble(Box::new(trouble), process)),
+    }
+}
+
+fn event_of(
+    adapter: &dyn Adapter,
+    report: &Report,
+    process: Option<Ancestor>,
+    wants_brief: bool,
+) -> Result<AgentEvent, Trouble> {
+    let dir = match &report.dir {
+        Some(dir) => dir.clone(),
+        None => current_dir()?.to_string_lossy().into_owned(),
+    };
+    let agent = match adapter.is_any_program() {
+        true => report.agent.clone(),
+        false => AgentName::parse(adapter.name()).ok(),
+    };
+    let transcript = report.transcript.as_deref();
+    Ok(AgentEvent {
+        agent,
+        process,
+        native_id: report.native_id.clone(),
+        what: report.what.clone(),
+        subagent: report.subagent.clone(),
+        doing: report.doing,
+        dir,
+        transcript: transcript.map(super::register::whole_path),
+        reaches_model: report.reaches_model,
+        wants_brief: wants_brief && report.reaches_model,
+    })
+}
+
+fn say(text: &str) {
+    line(&mut std::io::stderr(), text);
+}
+
+fn show(answer: &Value) {
+    line(&mut std::io::stdout(), &answer.to_string());
+}

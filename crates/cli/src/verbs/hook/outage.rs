@@ -1,0 +1,82 @@
+//! A store that cannot be used costs an agent nothing, but must not go unnoticed for a week.
+//!
+//! Every event that was not recorded is a line in `outages.log` of the state directory. It is said to the
+//! person and the model once an hour for each agent process: whether it was said is in the line. Where even
+//! that file cannot be written, it is said at starts only. The file is cut when it is large.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tenure_agents::Report;
+use tenure_core::process::Ancestor;
+use tenure_core::service::Happening;
+use tenure_core::time::Timestamp;
+use tenure_host::clock;
+
+use crate::app::state_path;
+use crate::output::Trouble;
+
+/// How large the file may get.
+const MOST: u64 = 256 << 10;
+/// How long one process is not told again.
+const QUIET: Duration = Duration::from_secs(3600);
+
+/// Counts an event that was not recorded; gives the words if they must be said.
+pub fn note(
+    agent: &str,
+    report: &Report,
+    process: Option<&Ancestor>,
+    trouble: &Trouble,
+) -> Option<String> {
+    let words = format!(
+        "tenure cannot record this session: {}. Nothing is blocked and your work goes on; claims are \
+         not watched until this is mended ({}).",
+        trouble.message,
+        trouble
+            .hints
+            .first()
+            .map_or("tenure ps says more", String::as_str)
+    );
+    let at = clock::wall();
+    let whose = process.map(|found| (found.process.pid, found.process.start.ticks));
+    let file = state_path().map(|dir| dir.join("outages.log"));
+    let known = file.as_deref().map(lines).unwrap_or_default();
+    let can_be_seen = report.reaches_model || matches!(report.what, Happening::Start);
+    let said = can_be_seen && !known.iter().any(|line| was_said(line, whose, at));
+    let entry = json!({
+        "at": at.0, "agent": agent, "event": report.name, "said": said,
+        "pid": whose.map(|(pid, _)| pid), "start": whose.map(|(_, start)| start),
+        "kind": trouble.kind, "why": trouble.message,
+    });
+    let kept = file.is_some_and(|file| append(&file, &entry).is_ok());
+    (said && (kept || matches!(report.what, Happening::Start))).then_some(words)
+}
+
+fn was_said(line: &Value, whose: Option<(u32, u64)>, now: Timestamp) -> bool {
+    let same = line["pid"].as_u64() == whose.map(|(pid, _)| u64::from(pid))
+        && line["start"].as_u64() == whose.map(|(_, start)| start);
+    let at = line["at"].as_i64().map(Timestamp);
+    let lately = at.is_some_and(|at| at.age_at(now) < QUIET);
+    same && lately && line["said"].as_bool() == Some(true)
+}
+
+fn lines(file: &Path) -> Vec<Value> {
+    let text = fs_err::read_to_string(file).unwrap_or_default();
+    let parsed = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    parsed.collect()
+}
+
+fn append(file: &PathBuf, entry: &Value) -> std::io::Result<()> {
+    if fs_err::metadata(file).is_ok_and(|found| found.len() > MOST) {
+        fs_err::rename(file, file.with_extension("log.1"))?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.append(true).create(true).mode(0o600);
+    let mut open = options.open(file)?;
+    open.write_all(format!("{entry}\n").as_bytes())
+}

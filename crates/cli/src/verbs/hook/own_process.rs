@@ -1,0 +1,121 @@
+//! Which process the agent itself is, seen from a hook that it started.
+//!
+//! The nearest ancestor that is the agent: by its executable or script, by the agent's own pid variable if
+//! that pid is an ancestor, or by the agent's registry of live processes if it names that very process.
+//! Never the shell that ran the hook, and never an agent above another one. A wrong process is worse than
+//! none.
+
+use std::path::PathBuf;
+
+use tenure_agents::Adapter;
+use tenure_core::agent;
+use tenure_core::process::Ancestor;
+use tenure_core::world::World;
+use tenure_host::machine::Machine;
+use tenure_host::process;
+
+use crate::app::env;
+
+/// Whose event it is.
+pub enum Whose {
+    /// This process's.
+    Agent(Box<Ancestor>),
+    /// Nobody can be found; the session lives by its lease alone.
+    Nobody,
+    /// Another agent ran the hook.
+    Another(String),
+}
+
+/// Finds the agent's own process.
+pub fn find(adapter: &dyn Adapter, machine: &Machine) -> Whose {
+    let signs = Signs::of(adapter);
+    let mut another = None;
+    let nearest = process::nearest(machine.observer(), |ancestor| {
+        if adapter.is_any_program() {
+            return !is_command_of_a_shell(ancestor);
+        }
+        if signs.fit(ancestor) {
+            return true;
+        }
+        another = agent::recognise(&ancestor.looks).map(|spec| spec.name);
+        another.is_some()
+    });
+    match (nearest, another) {
+        (Some(found), Some(name)) => Whose::Another(format!(
+            "hook {} was run by {name} (pid {})",
+            adapter.name(),
+            found.process.pid
+        )),
+        (Some(found), None) => Whose::Agent(Box::new(found)),
+        (None, _) => Whose::Nobody,
+    }
+}
+
+/// A shell that runs one command stands between a program and its hook.
+fn is_command_of_a_shell(ancestor: &Ancestor) -> bool {
+    let runs_one = ancestor
+        .looks
+        .argv
+        .iter()
+        .skip(1)
+        .take(2)
+        .any(|word| word.starts_with('-') && word.ends_with('c'));
+    agent::is_shell(&ancestor.looks) && runs_one
+}
+
+struct Signs<'a> {
+    adapter: &'a dyn Adapter,
+    pid: Option<u32>,
+    registry: Option<(PathBuf, tenure_agents::Registry)>,
+}
+
+impl<'a> Signs<'a> {
+    fn of(adapter: &'a dyn Adapter) -> Self {
+        let pid = adapter.pid_variable().and_then(env);
+        let pid = pid.and_then(|text| text.to_str()?.parse().ok());
+        let registry = adapter.registry().and_then(|registry| {
+            let own = match env(registry.variable).filter(|dir| !dir.is_empty()) {
+                Some(dir) => PathBuf::from(dir),
+                None => PathBuf::from(env("HOME")?).join(registry.home),
+            };
+            Some((own.join(registry.folder), registry))
+        });
+        Self {
+            adapter,
+            pid,
+            registry,
+        }
+    }
+
+    fn fit(&self, ancestor: &Ancestor) -> bool {
+        let by_looks =
+            agent::recognise(&ancestor.looks).is_some_and(|spec| spec.name == self.adapter.name());
+        by_looks || self.pid == Some(ancestor.process.pid) || self.is_registered(ancestor)
+    }
+
+    fn is_registered(&self, ancestor: &Ancestor) -> bool {
+        let Some((folder, registry)) = &self.registry else {
+            return false;
+        };
+        let file = folder.join(format!("{}.json", ancestor.process.pid));
+        fs_err::read_to_string(file).is_ok_and(|text| (registry.names)(&text, &ancestor.process))
+    }
+}
+
+/// Puts TENURE_SESSION into the environment of the agent's tools, where the agent has a way.
+pub fn export(adapter: &dyn Adapter, token: &str) {
+    let Some(file) = adapter.env_file_variable().and_then(env) else {
+        return;
+    };
+    let file = PathBuf::from(file);
+    let before = fs_err::read_to_string(&file).unwrap_or_default();
+    let others = before
+        .lines()
+        .filter(|line| !line.starts_with("export TENURE_SESSION="));
+    let mut lines: Vec<String> = others.map(str::to_owned).collect();
+    lines.push(format!("export TENURE_SESSION={token}\n"));
+    if let Err(error) = fs_err::write(&file, lines.join("\n")) {
+        // Ancestry finds the session without the variable.
+        super::say(&format!("tenure: TENURE_SESSION is not passed on: {error}"));
+    }
+}

@@ -1,0 +1,360 @@
+//! What an agent reports about itself, event by event.
+//!
+//! This is the hot path: it runs at every tool call of every agent. An event of a session that is known and
+//! does nothing new costs one indexed read of the session and two of what waits for it; at most
+//! every ten seconds, and when the activity changes, one row is written, without waiting for the disk. Any
+//! event but an end registers a process that is nobody yet, so a lost start heals itself. An end
+//! never registers, and ends only the session whose present process sent it: agents report the end of
+//! conversations that live elsewhere. A subagent is no session; its events are its session's heartbeats.
+//!
+//! *Crash*: an event that was not committed never came; the next one says the same. *Clock jump*: the
+//! heartbeat's age is taken from the wall clock in both directions, the lease from the steady one.
+
+use super::caller;
+use super::context::{Ctx, Stop, Surroundings};
+use super::look::{ListRequest, list};
+use super::register::{RegisterRequest, Registered, Subject, register, unverified};
+use super::run::{Reply, Service};
+use super::transcripts;
+use crate::error::Error;
+use crate::event::EventKind;
+use crate::id::{AgentName, NativeId};
+use crate::process::Ancestor;
+use crate::registration::Source;
+use crate::session::{Activity, ClosedBy, Doing, Session};
+use crate::store::Mode;
+use crate::view::{HeldView, SessionView};
+
+/// How many others a brief names at most.
+const MOST_OTHERS: usize = 50;
+
+/// What an event means for the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Happening {
+    /// A conversation starts, or starts again.
+    Start,
+    /// A conversation starts as a copy of another.
+    Fork,
+    /// A subagent starts.
+    SubagentStart,
+    /// A subagent is done.
+    SubagentStop,
+    /// A conversation ends.
+    End {
+        /// Whether the worker ends with it.
+        ends_worker: bool,
+        /// What the agent says why.
+        reason: String,
+    },
+    /// Anything else.
+    Other,
+}
+
+/// A worker inside a session, with no process of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subagent {
+    /// The agent's id for it.
+    pub id: String,
+    /// What kind it is.
+    pub kind: Option<String>,
+}
+
+/// An event of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentEvent {
+    /// The agent, where it has a name.
+    pub agent: Option<AgentName>,
+    /// The agent's own process; none where it could not be established.
+    pub process: Option<Ancestor>,
+    /// The conversation.
+    pub native_id: Option<NativeId>,
+    /// What it means.
+    pub what: Happening,
+    /// The subagent that it happened in.
+    pub subagent: Option<Subagent>,
+    /// What the session does now.
+    pub doing: Option<Doing>,
+    /// Where it works.
+    pub dir: String,
+    /// The file that it keeps the conversation in.
+    pub transcript: Option<String>,
+    /// Whether the model reads the answer: only then is it told anything.
+    pub reaches_model: bool,
+    /// Whether a start is answered with a brief.
+    pub wants_brief: bool,
+}
+
+/// What came of an event.
+#[derive(Debug, Clone, Default)]
+pub struct Heard {
+    /// The session, if there is one.
+    pub session: Option<String>,
+    /// How it was registered, if it was.
+    pub registered: Option<&'static str>,
+    /// What TENURE_SESSION must be, at a start.
+    pub token: Option<String>,
+    /// What the model is told at a start.
+    pub brief: Option<Brief>,
+}
+
+/// What a model should know when it starts.
+#[derive(Debug, Clone)]
+pub struct Brief {
+    /// Its session.
+    pub me: SessionView,
+    /// Claims that it was granted again.
+    pub regranted: Vec<HeldView>,
+    /// Claims that others took meanwhile, with who has them.
+    pub taken: Vec<String>,
+    /// Who else works in the same repository, or in the same directory where there is none.
+    pub others: Vec<SessionView>,
+}
+
+impl Service<'_> {
+    /// Takes note of an agent's event.
+    pub fn hear(&mut self, event: &AgentEvent) -> Reply<Heard> {
+        self.run(Mode::Read, |ctx| hear(ctx, event))
+    }
+}
+
+fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
+    let here = present(ctx, event)?;
+    if let Some(session) = &here
+        && event.process.is_some()
+    {
+        ctx.own = Some(session.id);
+    }
+    let heard = match (&event.what, here) {
+        (Happening::End { .. }, None) => return Ok(Heard::default()),
+        (
+            Happening::End {
+                ends_worker,
+                reason,
+            },
+            Some(session),
+        ) => {
+            note_transcript(ctx, &session, event)?;
+            if *ends_worker && event.subagent.is_none() {
+                let why = match reason.as_str() {
+                    "" => "the agent ended".to_owned(),
+                    reason => format!("the agent ended: {reason}"),
+                };
+                ctx.close(&session, ClosedBy::End, &why, None, None)?;
+            }
+            return Ok(of(&session));
+        }
+        (_, Some(session)) if !says_more(event, &session) => beat(ctx, session, event)?,
+        _ => enrol(ctx, event)?,
+    };
+    Ok(heard)
+}
+
+fn of(session: &Session) -> Heard {
+    Heard {
+        session: Some(session.handle.to_string()),
+        ..Heard::default()
+    }
+}
+
+/// The open session whose present process sent the event.
+fn present(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Option<Session>, Stop> {
+    let Some(ancestor) = &event.process else {
+        return unverified(ctx, event.agent.as_ref(), event.native_id.as_ref());
+    };
+    let process = &ancestor.process;
+    let mut here = ctx.tx.sessions_at(process.into())?;
+    here.retain(|session| {
+        let recorded = session.process.as_ref();
+        recorded.is_some_and(|recorded| recorded.same_as(process))
+    });
+    let is_named =
+        |session: &Session| session.native_id.is_some() && session.native_id == event.native_id;
+    Ok(match here.iter().position(|session| session.hosted) {
+        None => here.pop(),
+        Some(_) => here.into_iter().find(is_named),
+    })
+}
+
+/// Whether an event says anything about who the session is that is not known yet.
+fn says_more(event: &AgentEvent, session: &Session) -> bool {
+    if matches!(event.what, Happening::Start | Happening::Fork) {
+        return true;
+    }
+    let known = |named: &NativeId| {
+        session.native_id.as_ref() == Some(named) || session.fork_of.as_ref() == Some(named)
+    };
+    event.subagent.is_none() && event.native_id.as_ref().is_some_and(|named| !known(named))
+}
+
+/// An event of a session that is known.
+fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<Heard, Stop> {
+    note_subagent(ctx, &session, event)?;
+    note_transcript(ctx, &session, event)?;
+    tell(ctx, &session, event)?;
+    caller::resolve_doubts(ctx, session.id)?;
+    note_activity(ctx, &mut session, event)?;
+    Ok(of(&session))
+}
+
+fn note_activity(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -> Result<(), Stop> {
+    let before = session.activity.map(|activity| activity.doing);
+    let changed = event.doing.filter(|doing| Some(*doing) != before);
+    if changed.is_none() && !caller::is_due(ctx, session) {
+        return Ok(());
+    }
+    ctx.write_beat()?;
+    let activity = changed.map(|doing| Activity {
+        doing,
+        since: ctx.now.wall,
+    });
+    caller::renew_doing(ctx, session, activity)
+}
+
+/// A subagent's beginning and end are kept in the log: it shares its session's identity.
+fn note_subagent(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
+    let (Some(subagent), Happening::SubagentStart | Happening::SubagentStop) =
+        (&event.subagent, &event.what)
+    else {
+        return Ok(());
+    };
+    ctx.write()?;
+    let mechanism = match event.what {
+        Happening::SubagentStart => "started",
+        _ => "stopped",
+    };
+    let evidence = match &subagent.kind {
+        Some(kind) => format!("subagent {} ({kind})", subagent.id),
+        None => format!("subagent {}", subagent.id),
+    };
+    ctx.log(&ctx.event(EventKind::Subagent, Some(session.id), mechanism, evidence))
+}
+
+/// Keeps the transcript's path where it is new. One that is another's is refused and recorded, and the
+/// event counts all the same.
+fn note_transcript(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
+    let (Some(path), Some(native_id)) = (&event.transcript, &session.native_id) else {
+        return Ok(());
+    };
+    if event.native_id.as_ref() != Some(native_id) {
+        return Ok(());
+    }
+    let kept = ctx.tx.transcript_of(session.id, native_id)?;
+    if kept.is_some_and(|kept| kept.path == *path) {
+        return Ok(());
+    }
+    ctx.write()?;
+    match transcripts::set(ctx, session, native_id, path) {
+        Err(Stop::Refuse(_)) => Ok(()),
+        other => other,
+    }
+}
+
+/// Takes what the session must be told, if the model will read it.
+fn tell(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
+    if event.reaches_model && ctx.tx.has_notices(session.id)? {
+        ctx.write()?;
+        let told = ctx.tx.take_notices(session.id, ctx.now.wall)?;
+        ctx.notices.extend(told);
+    }
+    Ok(())
+}
+
+/// An event that says who the session is: its start, or anything from a process that is nobody yet.
+fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
+    let around = surroundings(ctx, event)?;
+    ctx.write()?;
+    let request = request(event, around);
+    let done = register(ctx, &request)?;
+    let mut session = match ctx.tx.session_by_handle(&done.session.handle)? {
+        Some(session) => session,
+        None => {
+            return Err(Error::NoSuchSession {
+                name: done.session.handle,
+            }
+            .into());
+        }
+    };
+    note_subagent(ctx, &session, event)?;
+    note_transcript(ctx, &session, event)?;
+    note_activity(ctx, &mut session, event)?;
+    tell(ctx, &session, event)?;
+    caller::resolve_doubts(ctx, session.id)?;
+    let starts = matches!(event.what, Happening::Start | Happening::Fork);
+    let brief = if starts && event.wants_brief {
+        Some(brief(ctx, &session, &done)?)
+    } else {
+        None
+    };
+    Ok(Heard {
+        session: Some(session.handle.to_string()),
+        registered: done.session.registered,
+        token: Some(done.token),
+        brief,
+    })
+}
+
+/// What is above the process and where it works, looked for before anything is locked.
+fn surroundings(ctx: &Ctx<'_>, event: &AgentEvent) -> Result<Surroundings, Stop> {
+    match ctx.surroundings {
+        Some(found) => Ok(found.clone()),
+        None => {
+            let pid = event.process.as_ref().map(|found| found.process.pid);
+            Err(Stop::Surroundings(pid, event.dir.clone()))
+        }
+    }
+}
+
+fn request(event: &AgentEvent, around: Surroundings) -> RegisterRequest {
+    let subject = match &event.process {
+        None => Subject::Unverified,
+        Some(found) => {
+            // The process itself as it was found, then whatever was seen above it.
+            let above = around.chain.into_iter().skip(1);
+            Subject::Given(std::iter::once(found.clone()).chain(above).collect())
+        }
+    };
+    RegisterRequest {
+        subject,
+        agent: event.agent.clone(),
+        native_id: event.native_id.clone(),
+        source: match event.what {
+            Happening::Start => Source::Start,
+            Happening::Fork => Source::Fork,
+            _ => Source::Event,
+        },
+        hosted: false,
+        place: around.place,
+        place_named: matches!(event.what, Happening::Start | Happening::Fork),
+        title: None,
+        parent: None,
+        reason: None,
+        transcript: None,
+        metadata: std::collections::BTreeMap::new(),
+    }
+}
+
+fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Registered) -> Result<Brief, Stop> {
+    let here = match &session.place.repo {
+        Some(repo) => ListRequest {
+            repo: Some(repo.clone()),
+            limit: MOST_OTHERS,
+            ..ListRequest::default()
+        },
+        None => ListRequest {
+            under: Some(session.place.dir.clone()),
+            limit: MOST_OTHERS,
+            ..ListRequest::default()
+        },
+    };
+    let own = session.id.to_string();
+    let others = list(ctx, &here)?
+        .into_iter()
+        .filter(|other| other.id != own && other.ended_at.is_none())
+        .collect();
+    Ok(Brief {
+        me: ctx.view(session)?,
+        regranted: done.regranted.clone(),
+        taken: done.taken.clone(),
+        others,
+    })
+}
