@@ -105,7 +105,7 @@ fn read(path: &Path) -> Result<Option<String>, HostIdError> {
     if !file.metadata().map_err(at)?.is_file() {
         return Err(unusable(path, "it is not a plain file"));
     }
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(LIMIT as usize);
     file.take(LIMIT).read_to_end(&mut bytes).map_err(at)?;
     match parse(&bytes) {
         Some(id) => Ok(Some(id)),

@@ -27,12 +27,15 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const OFFSETS: &str = "/proc/self/timens_offsets";
 
 /// A command line is only read this far: it says what a process is, and may be megabytes long.
-const CMDLINE_LIMIT: u64 = 64 * 1024;
+const CMDLINE_LIMIT: usize = 64 * 1024;
+
+/// Other files that are read here are far shorter.
+const FILE_LIMIT: usize = 4096;
 
 /// The kernel's id of this boot.
 pub(crate) fn boot_id() -> io::Result<BootId> {
     let path = Path::new(BOOT_ID);
-    let text = std::fs::read_to_string(path).map_err(|e| at("read", path, e))?;
+    let text = read_text(path).map_err(|e| at("read", path, e))?;
     let id = text.trim();
     if id.is_empty() {
         return Err(at(
@@ -98,7 +101,7 @@ fn offsets() -> io::Result<Offsets> {
         return Ok(*known);
     }
     let path = Path::new(OFFSETS);
-    let found = match std::fs::read_to_string(path) {
+    let found = match read_text(path) {
         Ok(text) => timens::parse(&text).ok_or_else(|| {
             let odd = io::Error::new(ErrorKind::InvalidData, "it has an unknown form");
             at("read", path, odd)
@@ -188,7 +191,7 @@ fn has_vanished(error: &io::Error) -> bool {
 }
 
 fn read_seen(path: &Path) -> io::Result<Seen> {
-    let text = std::fs::read(path)?;
+    let text = read_file(path, FILE_LIMIT)?;
     let stat = parse_stat(&text)
         .ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "it has an unknown form"))?;
     let shift = offsets()?.boottime_ticks(rustix::param::clock_ticks_per_second());
@@ -242,11 +245,32 @@ fn read_comm(pid: u32) -> String {
 }
 
 fn read_cmdline(pid: u32) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(proc_path(pid, "cmdline"))?
-        .take(CMDLINE_LIMIT)
-        .read_to_end(&mut bytes)?;
-    Ok(bytes)
+    read_file(&proc_path(pid, "cmdline"), CMDLINE_LIMIT)
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    let bytes = read_file(path, FILE_LIMIT)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+}
+
+/// Reads a file of the kernel, which hands out a small one whole: where less came than there was room for,
+/// that was all. Reading them in growing pieces would be most of what a hook does.
+fn read_file(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut bytes = vec![0; FILE_LIMIT];
+    let mut filled = 0;
+    loop {
+        match file.read(&mut bytes[filled..]) {
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        if filled < bytes.len() || filled >= limit {
+            bytes.truncate(filled.min(limit));
+            return Ok(bytes);
+        }
+        bytes.resize((bytes.len() * 4).min(limit), 0);
+    }
 }
 
 fn split_argv(cmdline: &[u8]) -> Vec<String> {
