@@ -157,7 +157,7 @@ pub(crate) fn tool(event: &str, payload: &mut Payload) -> Option<Tool> {
     Some(Tool {
         name,
         before,
-        writes,
+        writes: writes.into_iter().collect(),
         command,
     })
 }

@@ -130,7 +130,7 @@ fn tool(event: &str, payload: &mut Payload) -> Option<Tool> {
     Some(Tool {
         name,
         before,
-        writes,
+        writes: writes.into_iter().collect(),
         command,
     })
 }

@@ -68,7 +68,7 @@ impl Adapter for Generic {
         report.tool = payload.text("writes").map(|file| Tool {
             name: "write".into(),
             before: true,
-            writes: Some(file),
+            writes: vec![file],
             command: None,
         });
         report.reaches_model = true;

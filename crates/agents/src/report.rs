@@ -40,8 +40,8 @@ pub struct Tool {
     pub name: String,
     /// Whether it has not run yet.
     pub before: bool,
-    /// The file that it writes, where it is one that writes a file.
-    pub writes: Option<String>,
+    /// The files that it writes, where it is one that writes files.
+    pub writes: Vec<String>,
     /// The command that it runs, where it is a shell.
     pub command: Option<String>,
 }

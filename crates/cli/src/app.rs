@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use tenure_core::key::{Key, Repo};
 use tenure_core::process::CallerFacts;
-use tenure_core::service::{Naming, Service};
+use tenure_core::service::{GuardPolicy, Naming, Service};
 use tenure_core::session::Place;
 use tenure_core::store::Store;
+use tenure_core::trample::Mode;
 use tenure_host::git::{self, Worktree};
 use tenure_host::kernel_lock::LockDir;
 use tenure_host::machine::Machine;
@@ -102,6 +103,15 @@ impl HookStore {
         self.config.is_on("agent.brief")
     }
 
+    /// What the user wants of tools that write; the settings win over the hook's own line.
+    pub fn guard(&self, line: Option<Mode>) -> GuardPolicy {
+        let set = self.config.text("guard.mode").and_then(Mode::parse);
+        GuardPolicy {
+            mode: set.or(line).unwrap_or_default(),
+            require_claim: self.config.text("guard.require_claim").map(str::to_owned),
+        }
+    }
+
     /// Opens the store: the use cases for the agent.
     pub fn open(&mut self) -> Result<Service<'_>, Trouble> {
         let boot = observer_of(&self.machine).boot.clone();
@@ -112,6 +122,11 @@ impl HookStore {
         let policy = self.config.policy();
         Ok(Service::new(store, &self.machine, &self.facts, policy))
     }
+}
+
+/// Whether the user wants writes to wait where nobody can tell whether they may go ahead.
+pub fn closes_on_error() -> bool {
+    Config::load(&env, None).is_ok_and(|config| config.text("guard.on_error") == Some("closed"))
 }
 
 /// Where the state directory is, whether or not it can be used.

@@ -34,6 +34,8 @@ enum Kind {
     Span,
     /// `true` or `false`.
     Switch,
+    /// One of these words.
+    Word(&'static [&'static str]),
 }
 
 const KNOWN: &[Known] = &[
@@ -76,6 +78,30 @@ const KNOWN: &[Known] = &[
         project: true,
         kind: Kind::Switch,
         about: "whether a model is told at its start who it is and who else works here",
+    },
+    Known {
+        key: "guard.mode",
+        variable: "TENURE_GUARD_MODE",
+        default: "",
+        project: false,
+        kind: Kind::Word(&["observe", "warn", "block"]),
+        about: "what is done about a tool under another session's feet; by default as installed",
+    },
+    Known {
+        key: "guard.require_claim",
+        variable: "TENURE_GUARD_REQUIRE_CLAIM",
+        default: "",
+        project: false,
+        kind: Kind::Path,
+        about: "what a claim must look like for a file to be written at all, such as issue:*",
+    },
+    Known {
+        key: "guard.on_error",
+        variable: "TENURE_GUARD_ON_ERROR",
+        default: "open",
+        project: false,
+        kind: Kind::Word(&["open", "closed"]),
+        about: "whether a write waits where nobody can tell whether it may go ahead",
     },
 ];
 
@@ -180,7 +206,7 @@ impl Config {
             match known {
                 Some(known) if !project || known.project => {
                     let Some(text) = known.kind.text(&value) else {
-                        let why = known.kind.expected().to_owned();
+                        let why = known.kind.expected();
                         if project {
                             self.ignore(&origin, &key, why);
                             continue;
@@ -232,6 +258,11 @@ impl Config {
         }
     }
 
+    /// The text of a setting, if it was set.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        Some(self.get(key)).filter(|text| !text.is_empty())
+    }
+
     /// Whether a switch is on.
     pub fn is_on(&self, key: &str) -> bool {
         self.get(key) == "true"
@@ -260,7 +291,8 @@ fn check(known: &Known, value: &str) -> Result<(), String> {
         Kind::Path => Ok(()),
         Kind::Span => value.parse::<Span>().map(|_| ()).map_err(|error| error.why),
         Kind::Switch if matches!(value, "true" | "false") => Ok(()),
-        Kind::Switch => Err(known.kind.expected().to_owned()),
+        Kind::Word(words) if words.contains(&value) => Ok(()),
+        Kind::Switch | Kind::Word(_) => Err(known.kind.expected()),
     }
 }
 
@@ -269,14 +301,15 @@ impl Kind {
     fn text(self, value: &toml::Value) -> Option<String> {
         match self {
             Kind::Switch => value.as_bool().map(|on| on.to_string()),
-            Kind::Path | Kind::Span => value.as_str().map(str::to_owned),
+            Kind::Path | Kind::Span | Kind::Word(_) => value.as_str().map(str::to_owned),
         }
     }
 
-    fn expected(self) -> &'static str {
+    fn expected(self) -> String {
         match self {
-            Kind::Switch => "expected true or false",
-            Kind::Path | Kind::Span => "expected a string in quotes",
+            Kind::Switch => "expected true or false".to_owned(),
+            Kind::Path | Kind::Span => "expected a string in quotes".to_owned(),
+            Kind::Word(words) => format!("expected one of {}", words.join(", ")),
         }
     }
 }

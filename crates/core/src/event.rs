@@ -33,6 +33,9 @@ pub enum EventKind {
     /// A subagent of a session started or stopped.
     #[serde(rename = "session.subagent")]
     Subagent,
+    /// A tool's use would have been, or was, under another session's feet.
+    #[serde(rename = "session.trampled")]
+    Trampled,
     /// A session was told something.
     #[serde(rename = "session.told")]
     Told,
@@ -74,6 +77,7 @@ impl EventKind {
             EventKind::Moved => "session.moved",
             EventKind::Changed => "session.changed",
             EventKind::Subagent => "session.subagent",
+            EventKind::Trampled => "session.trampled",
             EventKind::Told => "session.told",
             EventKind::Renewed => "lease.renewed",
             EventKind::Granted => "claim.granted",

@@ -21,6 +21,7 @@ pub mod service;
 pub mod session;
 pub mod store;
 pub mod time;
+pub mod trample;
 pub mod transcript;
 pub mod view;
 pub mod world;

@@ -21,6 +21,7 @@ use crate::process::{BootId, Process};
 use crate::queue::Waiter;
 use crate::session::{Activity, MetaKey, Session};
 use crate::time::{Deadline, Now, Timestamp};
+use crate::trample::{FileWrite, Tree};
 use crate::transcript::Transcript;
 
 /// Why a store did not answer.
@@ -373,6 +374,25 @@ pub trait Tx {
         &mut self,
         session: SessionId,
     ) -> Result<Vec<(Transcript, String)>, StoreError>;
+
+    /// Who wrote a file, and when last.
+    fn writers(&mut self, path: &str) -> Result<Vec<FileWrite>, StoreError>;
+
+    /// The files that a session wrote, the newest first; at most `limit`, zero means all.
+    fn writes_of(&mut self, session: SessionId, limit: usize)
+    -> Result<Vec<FileWrite>, StoreError>;
+
+    /// Keeps that a session writes a file; an earlier time of the same file is replaced.
+    fn note_write(&mut self, write: &FileWrite) -> Result<(), StoreError>;
+
+    /// Drops what a session wrote before a time.
+    fn forget_writes(&mut self, session: SessionId, before: Timestamp) -> Result<(), StoreError>;
+
+    /// What a session's worktree was when it last wrote there.
+    fn tree_of(&mut self, session: SessionId) -> Result<Option<Tree>, StoreError>;
+
+    /// Keeps what a session's worktree is, in the place of what it was.
+    fn set_tree(&mut self, session: SessionId, tree: &Tree) -> Result<(), StoreError>;
 
     /// Remembers that `asker` could not see whether `holder` lives.
     fn add_doubt(&mut self, asker: SessionId, holder: SessionToken) -> Result<(), StoreError>;

@@ -22,6 +22,13 @@ use crate::id::Malformed;
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
+    /// The moment that much earlier.
+    #[must_use]
+    pub fn minus(self, span: Duration) -> Timestamp {
+        let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        Timestamp(self.0.saturating_sub(millis))
+    }
+
     /// How long before `later` this was; zero when the wall clock moved back.
     pub fn age_at(self, later: Timestamp) -> Duration {
         Duration::from_millis(u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0))

@@ -2,6 +2,7 @@
 
 use crate::process::{Ancestor, Observer, Sighting, Signs, Survivors};
 use crate::session::Place;
+use crate::trample::RepoFile;
 
 /// This machine, as far as a use case needs it.
 pub trait World {
@@ -19,6 +20,9 @@ pub trait World {
 
     /// What a directory is: its repository and branch.
     fn place(&self, dir: &str) -> Place;
+
+    /// Where a file is in its repository, if it is in one.
+    fn file(&self, path: &str) -> Option<RepoFile>;
 
     /// Random bytes for new ids.
     fn random(&self) -> [u8; 16];

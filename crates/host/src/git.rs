@@ -7,6 +7,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use tenure_core::trample::RepoFile;
+
 use crate::git_config::{self, Entry};
 
 /// No file that is read here is longer in an honest repository.
@@ -17,6 +19,8 @@ const FILE_LIMIT: u64 = 1024 * 1024;
 pub struct Worktree {
     /// The directory that holds its `.git`.
     pub root: PathBuf,
+    /// Its own git directory.
+    pub git_dir: PathBuf,
     /// The directory that all worktrees of the repository share.
     pub common_dir: PathBuf,
     /// The `owner/name` of its remote, where it has one on a server.
@@ -34,6 +38,24 @@ impl Worktree {
     }
 }
 
+impl Worktree {
+    /// The commit that is checked out, if there is one.
+    pub fn head(&self) -> Option<String> {
+        let head = read_text(&self.git_dir.join("HEAD"))?;
+        let Some(name) = head.strip_prefix("ref:").map(str::trim) else {
+            return Some(head.trim().to_owned());
+        };
+        if let Some(commit) = read_text(&self.common_dir.join(name)) {
+            return Some(commit.trim().to_owned());
+        }
+        let packed = read_text(&self.common_dir.join("packed-refs"))?;
+        packed.lines().find_map(|line| {
+            let (commit, packed) = line.split_once(' ')?;
+            (packed == name).then(|| commit.to_owned())
+        })
+    }
+}
+
 /// The worktree that `dir` is in, if it is in one.
 pub fn worktree(dir: &Path) -> Option<Worktree> {
     let dir = fs_err::canonicalize(dir).ok()?;
@@ -47,7 +69,25 @@ pub fn worktree(dir: &Path) -> Option<Worktree> {
         root: root.to_owned(),
         remote: remote_url(&git_config::parse(&config)).and_then(|url| owner_and_name(&url)),
         branch: branch_of(&git_dir),
+        git_dir,
         common_dir,
+    })
+}
+
+/// Where a file is in its repository; the file itself need not exist.
+pub fn file(path: &Path) -> Option<RepoFile> {
+    let there = path.ancestors().find(|dir| dir.is_dir())?;
+    let worktree = worktree(there)?;
+    let whole = fs_err::canonicalize(there).ok()?;
+    let below = path.strip_prefix(there).ok()?;
+    let relative = whole.join(below);
+    let relative = relative.strip_prefix(&worktree.root).ok()?;
+    Some(RepoFile {
+        repo: worktree.repo(),
+        root: worktree.root.to_string_lossy().into_owned(),
+        relative: relative.to_string_lossy().into_owned(),
+        head: worktree.head(),
+        branch: worktree.branch,
     })
 }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use tenure_core::id::HostId;
 use tenure_core::process::{Ancestor, Observer, Sighting, Signs, Survivors};
 use tenure_core::session::Place;
+use tenure_core::trample::RepoFile;
 use tenure_core::world::World;
 
 use crate::git::Worktree;
@@ -60,6 +61,10 @@ impl World for Machine {
             repo: worktree.as_ref().map(Worktree::repo),
             branch: worktree.and_then(|found| found.branch),
         }
+    }
+
+    fn file(&self, path: &str) -> Option<RepoFile> {
+        git::file(Path::new(path))
     }
 
     fn random(&self) -> [u8; 16] {

@@ -9,6 +9,7 @@ use tenure_core::process::{
     Survivors,
 };
 use tenure_core::session::Place;
+use tenure_core::trample::RepoFile;
 use tenure_core::world::World;
 
 /// A world; clones of it show the same processes, each to an observer of its own.
@@ -170,6 +171,11 @@ impl World for FakeWorld {
             dir: dir.to_owned(),
             ..Place::default()
         }
+    }
+
+    /// No file is in a repository.
+    fn file(&self, _path: &str) -> Option<RepoFile> {
+        None
     }
 
     /// Never the same twice in one world, always the same in one test.

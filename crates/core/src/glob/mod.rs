@@ -35,6 +35,18 @@ use crate::id::Malformed;
 /// The longest glob, in bytes: as long as a key may be.
 const MAX_BYTES: usize = 512;
 
+/// The text of a glob that matches exactly this path.
+pub fn literal(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    for c in path.chars() {
+        if matches!(c, '\\' | '*' | '?' | '[' | ']' | '{' | '}' | ',') {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text
+}
+
 /// A pattern of relative paths that matches at least one.
 #[derive(Clone)]
 pub struct Glob {

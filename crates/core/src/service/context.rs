@@ -13,6 +13,7 @@ use crate::queue::{Fitness, Waiter};
 use crate::session::{Place, Session, Standing, State};
 use crate::store::{Mode, StoreError, Tx};
 use crate::time::Now;
+use crate::trample::RepoFile;
 use crate::view::{HeldView, Seen, SessionView, WaitView};
 use crate::world::World;
 
@@ -27,6 +28,8 @@ pub enum Stop {
     Survivors(Vec<(SessionId, Signs)>),
     /// Where this process and this directory are must be found out first.
     Surroundings(Option<u32>, String),
+    /// Where this file is must be found out first.
+    WhereIs(String),
     /// It must be run again in this mode.
     Write(Mode),
     /// The answer is no; what was written on the way stays.
@@ -107,6 +110,7 @@ pub struct Ctx<'a> {
     pub seen: &'a [(Process, Sighting)],
     pub left_behind: &'a [(SessionId, Survivors)],
     pub surroundings: Option<&'a Surroundings>,
+    pub files: &'a [(String, Option<RepoFile>)],
     pub notices: Vec<Notice>,
     /// The session in whose own process tree the caller runs: the call itself proves that it lives.
     pub own: Option<SessionId>,
@@ -173,6 +177,14 @@ impl Ctx<'_> {
             self.policy.lock_delay,
             &self.now,
         ))
+    }
+
+    /// Where a file is in its repository, if it is in one.
+    pub fn file(&self, path: &str) -> Result<Option<RepoFile>, Stop> {
+        match self.files.iter().find(|(known, _)| known == path) {
+            Some((_, found)) => Ok(found.clone()),
+            None => Err(Stop::WhereIs(path.to_owned())),
+        }
     }
 
     /// Whether a waiting process can act.

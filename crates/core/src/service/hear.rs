@@ -15,6 +15,7 @@ use super::context::{Ctx, Stop, Surroundings};
 use super::look::{ListRequest, list};
 use super::register::{RegisterRequest, Registered, Subject, register, unverified};
 use super::run::{Reply, Service};
+use super::tools::{Advice, ToolUse, advise};
 use super::transcripts;
 use crate::error::Error;
 use crate::event::EventKind;
@@ -78,6 +79,8 @@ pub struct AgentEvent {
     pub dir: String,
     /// The file that it keeps the conversation in.
     pub transcript: Option<String>,
+    /// The tool that is about to run.
+    pub tool: Option<ToolUse>,
     /// Whether the model reads the answer: only then is it told anything.
     pub reaches_model: bool,
     /// Whether a start is answered with a brief.
@@ -95,6 +98,8 @@ pub struct Heard {
     pub token: Option<String>,
     /// What the model is told at a start.
     pub brief: Option<Brief>,
+    /// What is to be said about a tool's use.
+    pub advice: Advice,
 }
 
 /// What a model should know when it starts.
@@ -192,8 +197,15 @@ fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<H
     note_transcript(ctx, &session, event)?;
     tell(ctx, &session, event)?;
     caller::resolve_doubts(ctx, session.id)?;
+    let advice = match &event.tool {
+        Some(tool) => advise(ctx, &session, tool, &event.dir)?,
+        None => Advice::default(),
+    };
     note_activity(ctx, &mut session, event)?;
-    Ok(of(&session))
+    Ok(Heard {
+        advice,
+        ..of(&session)
+    })
 }
 
 fn note_activity(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -> Result<(), Stop> {
@@ -279,6 +291,10 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
     note_activity(ctx, &mut session, event)?;
     tell(ctx, &session, event)?;
     caller::resolve_doubts(ctx, session.id)?;
+    let advice = match &event.tool {
+        Some(tool) => advise(ctx, &session, tool, &event.dir)?,
+        None => Advice::default(),
+    };
     let starts = matches!(event.what, Happening::Start | Happening::Fork);
     let brief = if starts && event.wants_brief {
         Some(brief(ctx, &session, &done)?)
@@ -290,6 +306,7 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
         registered: done.session.registered,
         token: Some(done.token),
         brief,
+        advice,
     })
 }
 

@@ -23,6 +23,7 @@ mod look;
 mod register;
 mod run;
 mod sessions;
+mod tools;
 mod transcripts;
 
 pub use caller::{Caller, Naming, ResolvedBy};
@@ -35,4 +36,5 @@ pub use look::{ListRequest, Status, Whoami, Why};
 pub use register::{RegisterRequest, Registered, Subject};
 pub use run::{Answer, Failure, Reply, Service};
 pub use sessions::{MetaChange, RenewRequest};
+pub use tools::{Advice, GuardPolicy, ToolUse};
 pub use transcripts::{Derivation, Vouched, VouchedFile};

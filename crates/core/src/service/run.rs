@@ -99,6 +99,7 @@ impl<'a> Service<'a> {
         let mut seen: Vec<(Process, Sighting)> = Vec::new();
         let mut left_behind: Vec<(SessionId, Survivors)> = Vec::new();
         let mut surroundings = None;
+        let mut files = Vec::new();
         let (mut races, mut looks) = (0, 0);
         while races < MOST_RACES && looks < MOST_LOOKS {
             let location = self.store.location();
@@ -121,6 +122,7 @@ impl<'a> Service<'a> {
                 seen: &seen,
                 left_behind: &left_behind,
                 surroundings: surroundings.as_ref(),
+                files: &files,
                 notices: Vec::new(),
                 own: None,
             };
@@ -164,6 +166,12 @@ impl<'a> Service<'a> {
                         chain: pid.map_or_else(Vec::new, |pid| self.world.chain(pid)),
                         place: self.world.place(&dir),
                     });
+                }
+                Err(Stop::WhereIs(path)) => {
+                    drop(tx);
+                    looks += 1;
+                    let found = self.world.file(&path);
+                    files.push((path, found));
                 }
                 Err(Stop::Write(stronger)) => mode = stronger,
                 Err(Stop::Store(StoreError::Conflict)) => races += 1,

@@ -27,6 +27,7 @@ mod row;
 mod session;
 mod transcript;
 mod tx;
+mod write;
 
 use std::fmt;
 use std::io;

@@ -16,10 +16,13 @@ use tenure_core::store::{
     ClaimFilter, LineageEntry, NewWaiter, ProcessPlace, SessionFilter, StoreError, Tx,
 };
 use tenure_core::time::{Deadline, Now, Timestamp};
+use tenure_core::trample::{FileWrite, Tree};
 use tenure_core::transcript::Transcript;
 
 use super::handle::SqliteTx;
-use super::{claim, doubt, event, metadata, native, notice, process, queue, session, transcript};
+use super::{
+    claim, doubt, event, metadata, native, notice, process, queue, session, transcript, write,
+};
 
 impl Tx for SqliteTx<'_> {
     fn commit(self: Box<Self>) -> Result<(), StoreError> {
@@ -266,6 +269,34 @@ impl Tx for SqliteTx<'_> {
         session: SessionId,
     ) -> Result<Vec<(Transcript, String)>, StoreError> {
         transcript::quarantined(self, session)
+    }
+
+    fn writers(&mut self, path: &str) -> Result<Vec<FileWrite>, StoreError> {
+        write::writers(self, path)
+    }
+
+    fn writes_of(
+        &mut self,
+        session: SessionId,
+        limit: usize,
+    ) -> Result<Vec<FileWrite>, StoreError> {
+        write::of(self, session, limit)
+    }
+
+    fn note_write(&mut self, write: &FileWrite) -> Result<(), StoreError> {
+        write::note(self, write)
+    }
+
+    fn forget_writes(&mut self, session: SessionId, before: Timestamp) -> Result<(), StoreError> {
+        write::forget(self, session, before)
+    }
+
+    fn tree_of(&mut self, session: SessionId) -> Result<Option<Tree>, StoreError> {
+        write::tree(self, session)
+    }
+
+    fn set_tree(&mut self, session: SessionId, tree: &Tree) -> Result<(), StoreError> {
+        write::set_tree(self, session, tree)
     }
 
     fn add_doubt(&mut self, asker: SessionId, holder: SessionToken) -> Result<(), StoreError> {

@@ -3,19 +3,25 @@
 //! Plain and short: at most fifteen lines at a start, a line for each notice.
 
 use tenure_core::notice::Notice;
-use tenure_core::service::Brief;
+use tenure_core::service::{Advice, Brief};
 use tenure_core::view::{HeldView, SessionView};
 
 /// How many claims or others are named before the rest is counted.
 const NAMED: usize = 4;
 
 /// The text for the model, if there is anything to say.
-pub fn context(brief: Option<&Brief>, notices: &[Notice]) -> Option<String> {
+pub fn context(brief: Option<&Brief>, notices: &[Notice], advice: &Advice) -> Option<String> {
     let mut lines = brief.map(lines_of).unwrap_or_default();
     lines.extend(notices.iter().map(|notice| {
         let message = notice.message.replace('\n', " ");
         format!("tenure notice ({}): {message}", notice.kind.as_str())
     }));
+    lines.extend(
+        advice
+            .warnings
+            .iter()
+            .map(|warning| format!("tenure warning: {warning}")),
+    );
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 

@@ -21,7 +21,8 @@ pub fn read(began: Instant) -> io::Result<Vec<u8>> {
 
 fn read_from(stdin: &impl AsFd, until: Instant) -> io::Result<Vec<u8>> {
     let mut kept = Vec::new();
-    let mut buffer = vec![0; 64 << 10];
+    // Events are small; what is larger is read in more pieces.
+    let mut buffer = [0; 8 << 10];
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {

@@ -12,6 +12,7 @@ mod outage;
 mod own_process;
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -19,9 +20,10 @@ use tenure_agents::{Adapter, Answer, Report};
 use tenure_core::id::AgentName;
 use tenure_core::notice::Notice;
 use tenure_core::process::Ancestor;
-use tenure_core::service::{self, AgentEvent, Happening, Heard};
+use tenure_core::service::{self, AgentEvent, GuardPolicy, Happening, Heard, ToolUse};
+use tenure_core::trample::Mode;
 
-use crate::app::{HookStore, current_dir};
+use crate::app::{HookStore, closes_on_error, current_dir};
 use crate::exit::Exit;
 use crate::output::{Trouble, line};
 use own_process::Whose;
@@ -47,6 +49,10 @@ pub struct Args {
     /// Which agent: claude, codex, gemini, opencode or generic
     #[arg(value_name = "AGENT")]
     agent: String,
+
+    /// What is done about a tool under another session's feet: observe, warn or block
+    #[arg(long, value_name = "MODE", default_value = "warn")]
+    mode: String,
 }
 
 /// What was typed after `hook`; help is clap's business.
@@ -62,33 +68,41 @@ pub fn typed(arguments: &[OsString]) -> Option<&[OsString]> {
 /// Runs the hook; every way out is one that the agent survives.
 pub fn run(arguments: &[OsString]) -> Exit {
     let began = Instant::now();
-    let adapter = match parse(arguments) {
-        Ok(adapter) => adapter,
+    let (adapter, mode) = match parse(arguments) {
+        Ok(parsed) => parsed,
         Err(what) => {
             say(&format!("error: {what}"));
             say("hint: tenure help hook shows how it is used");
             return Exit::HOOK_USAGE;
         }
     };
-    let answered = std::panic::catch_unwind(|| answer(adapter, began));
+    let answered = std::panic::catch_unwind(|| answer(adapter, mode, began));
     answered.unwrap_or(Exit::DONE)
 }
 
 /// Runs the hook as clap read it.
 pub fn run_parsed(args: &Args) -> Exit {
-    run(&[OsString::from(&args.agent)])
+    let words = [args.agent.as_str(), "--mode", args.mode.as_str()];
+    run(&words.map(OsString::from))
 }
 
-fn parse(arguments: &[OsString]) -> Result<&'static dyn Adapter, String> {
+fn parse(arguments: &[OsString]) -> Result<(&'static dyn Adapter, Option<Mode>), String> {
     let mut named: Option<&OsStr> = None;
-    for argument in arguments {
-        match argument.to_str() {
+    let mut mode = None;
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.to_str() {
             Some("--json" | "--quiet" | "-q" | "--verbose" | "-v") => {}
+            Some("--mode") => {
+                let given = words.next().and_then(|word| word.to_str());
+                let read = given.and_then(Mode::parse);
+                mode = Some(read.ok_or("--mode is observe, warn or block")?);
+            }
             Some(flag) if flag.starts_with('-') => {
                 return Err(format!("{flag} is not a flag of hook"));
             }
             _ if named.is_some() => return Err("one agent at a time".to_owned()),
-            _ => named = Some(argument),
+            _ => named = Some(word),
         }
     }
     let names = || {
@@ -101,13 +115,14 @@ fn parse(arguments: &[OsString]) -> Result<&'static dyn Adapter, String> {
     let Some(named) = named else {
         return Err(format!("which agent? One of {}", names()));
     };
-    named
+    let adapter = named
         .to_str()
         .and_then(tenure_agents::adapter)
-        .ok_or_else(|| format!("{} is not an agent; there are {}", named.display(), names()))
+        .ok_or_else(|| format!("{} is not an agent; there are {}", named.display(), names()))?;
+    Ok((adapter, mode))
 }
 
-fn answer(adapter: &dyn Adapter, began: Instant) -> Exit {
+fn answer(adapter: &dyn Adapter, mode: Option<Mode>, began: Instant) -> Exit {
     let bytes = match input::read(began) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -127,9 +142,10 @@ fn answer(adapter: &dyn Adapter, began: Instant) -> Exit {
         _ => LIMIT,
     };
     let mut answer = Answer::default();
-    match hear(adapter, &report, began + limit) {
+    match hear(adapter, mode, &report, began + limit) {
         Ok((heard, notices)) => {
-            answer.context = brief::context(heard.brief.as_ref(), &notices);
+            answer.context = brief::context(heard.brief.as_ref(), &notices, &heard.advice);
+            answer.block = heard.advice.block.clone();
             if let Some(token) = heard.token {
                 own_process::export(adapter, &token);
                 answer.token = Some(token);
@@ -140,6 +156,7 @@ fn answer(adapter: &dyn Adapter, began: Instant) -> Exit {
             let told = outage::note(adapter.name(), &report, process.as_ref(), &trouble);
             answer.context = told.clone().filter(|_| report.reaches_model);
             answer.message = told;
+            answer.block = trouble_blocks(&report, &trouble);
         }
         Err(Missed::NotOurs(why)) => say(&format!("tenure: {why}; nothing was recorded")),
     }
@@ -163,6 +180,7 @@ impl From<Trouble> for Missed {
 
 fn hear(
     adapter: &dyn Adapter,
+    mode: Option<Mode>,
     report: &Report,
     until: Instant,
 ) -> Result<(Heard, Vec<Notice>), Missed> {
@@ -172,7 +190,10 @@ fn hear(
         Whose::Nobody => None,
         Whose::Another(why) => return Err(Missed::NotOurs(why)),
     };
-    let event = event_of(adapter, report, process.clone(), store.wants_brief())?;
+    let event = AgentEvent {
+        tool: tool_of(report, store.guard(mode)),
+        ..event_of(adapter, report, process.clone(), store.wants_brief())?
+    };
     let outcome = store
         .open()
         .and_then(|mut service| service.hear(&event).map_err(Trouble::from));
@@ -206,8 +227,37 @@ fn event_of(
         doing: report.doing,
         dir,
         transcript: transcript.map(super::register::whole_path),
+        tool: None,
         reaches_model: report.reaches_model,
         wants_brief: wants_brief && report.reaches_model,
+    })
+}
+
+/// The tool that is about to run, if it is one that can be under somebody's feet.
+fn tool_of(report: &Report, policy: GuardPolicy) -> Option<ToolUse> {
+    let tool = report.tool.as_ref().filter(|tool| tool.before)?;
+    let dir = report.dir.as_deref().unwrap_or("/");
+    let whole = |path: &String| {
+        let path = Path::new(dir).join(path);
+        super::register::whole_path(&path.to_string_lossy())
+    };
+    let used = ToolUse {
+        writes: tool.writes.iter().map(whole).collect(),
+        command: tool.command.clone(),
+        policy,
+    };
+    (!used.writes.is_empty() || used.command.is_some()).then_some(used)
+}
+
+/// Whether a write must wait because nobody can tell whether it may go ahead, and the user wants that.
+fn trouble_blocks(report: &Report, trouble: &Trouble) -> Option<String> {
+    let writes = |tool: &tenure_agents::Tool| tool.before && !tool.writes.is_empty();
+    let asked = report.tool.as_ref().is_some_and(writes) && closes_on_error();
+    asked.then(|| {
+        format!(
+            "tenure cannot tell whether this file may be written ({}), and guard.on_error is closed",
+            trouble.message
+        )
     })
 }
 

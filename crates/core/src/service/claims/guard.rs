@@ -205,7 +205,7 @@ fn guard_path(
 }
 
 /// Who holds a key for a session: itself, or an ancestor whose hold covers it.
-pub(super) fn covering_hold(
+pub fn covering_hold(
     ctx: &mut Ctx<'_>,
     session: &Session,
     record: &ClaimRecord,

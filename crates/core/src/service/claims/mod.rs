@@ -13,6 +13,8 @@ mod request;
 mod rivals;
 mod steps;
 
+pub(super) use guard::covering_hold;
+
 pub use grant::{end_by_lease, shown};
 pub use regrant::regrant;
 pub use request::{

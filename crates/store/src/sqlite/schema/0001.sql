@@ -212,3 +212,22 @@ CREATE TABLE quarantine (
 ) STRICT;
 
 CREATE INDEX quarantine_session ON quarantine (session);
+
+-- Which file a session wrote when last; for tools that write files only.
+CREATE TABLE writes (
+    path    TEXT NOT NULL,
+    session TEXT NOT NULL REFERENCES sessions (id) DEFERRABLE INITIALLY DEFERRED,
+    at      INTEGER NOT NULL,
+    PRIMARY KEY (path, session)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX writes_session ON writes (session, at);
+
+-- What a session's worktree was when it last wrote there.
+CREATE TABLE trees (
+    session TEXT NOT NULL PRIMARY KEY REFERENCES sessions (id) DEFERRABLE INITIALLY DEFERRED,
+    root    TEXT NOT NULL,
+    head    TEXT,
+    branch  TEXT,
+    at      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,270 @@
+//! A tool's use, before it runs: is it under another session's feet?
+//!
+//! Asked only for tools that write a file or run a command that moves a worktree's files. What is found
+//! is in the log whatever the mode, said to the model in mode `warn`, and stops the tool in mode
+//! `block`; a claim that the user requires stops it in any mode. A write that goes ahead is kept, so
+//! that the next writer can be told. Only those who live count: the dead have no feet.
+
+use super::claims::covering_hold;
+use super::context::{Ctx, Stop};
+use crate::event::EventKind;
+use crate::glob;
+use crate::key::Key;
+use crate::session::{Session, Standing};
+use crate::store::{ClaimFilter, SessionFilter};
+use crate::trample::{
+    FileWrite, Finding, GitMove, LATELY, Mode, RepoFile, Tree, fits, git_move, is_news,
+};
+
+/// What the user wants of tools that write.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GuardPolicy {
+    /// What is done about a finding.
+    pub mode: Mode,
+    /// What a claim must look like for a file to be written at all.
+    pub require_claim: Option<String>,
+}
+
+/// A tool that is about to run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolUse {
+    /// The files that it writes, by their whole paths.
+    pub writes: Vec<String>,
+    /// The command that it runs.
+    pub command: Option<String>,
+    /// What the user wants.
+    pub policy: GuardPolicy,
+}
+
+/// What is answered to a tool's use.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Advice {
+    /// What the model is told.
+    pub warnings: Vec<String>,
+    /// Why the tool must not run.
+    pub block: Option<String>,
+}
+
+/// Looks at a tool's use, and keeps it if it goes ahead.
+pub fn advise(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    tool: &ToolUse,
+    dir: &str,
+) -> Result<Advice, Stop> {
+    let mut findings = Vec::new();
+    if !tool.writes.is_empty()
+        && let Some(pattern) = &tool.policy.require_claim
+        && !holds_fitting(ctx, session, pattern)?
+    {
+        let pattern = pattern.clone();
+        findings.push(Finding::Unclaimed { pattern });
+    }
+    for path in &tool.writes {
+        findings.extend(second_writer(ctx, session, path)?);
+        findings.extend(reserved(ctx, session, path)?);
+    }
+    if let Some(moves) = tool.command.as_deref().and_then(git_move) {
+        findings.extend(tree_moved(ctx, session, &moves, dir)?);
+    }
+    let blocked = findings
+        .iter()
+        .any(|finding| finding.blocks(tool.policy.mode));
+    if !findings.is_empty() {
+        ctx.write()?;
+    }
+    for finding in &findings {
+        let kind = EventKind::Trampled;
+        ctx.log(&ctx.event(
+            kind,
+            Some(session.id),
+            finding.mechanism(),
+            finding.sentence(),
+        ))?;
+    }
+    if !blocked {
+        keep(ctx, session, tool)?;
+    }
+    Ok(advice(&findings, tool.policy.mode))
+}
+
+fn advice(findings: &[Finding], mode: Mode) -> Advice {
+    let (stops, warns): (Vec<&Finding>, Vec<&Finding>) =
+        findings.iter().partition(|finding| finding.blocks(mode));
+    let sentences = |found: &[&Finding]| -> Vec<String> {
+        found.iter().map(|finding| finding.sentence()).collect()
+    };
+    Advice {
+        warnings: match mode {
+            Mode::Observe => Vec::new(),
+            Mode::Warn | Mode::Block => sentences(&warns),
+        },
+        block: (!stops.is_empty()).then(|| sentences(&stops).join(" ")),
+    }
+}
+
+/// Keeps that the session writes these files now, and what its worktree is.
+fn keep(ctx: &mut Ctx<'_>, session: &Session, tool: &ToolUse) -> Result<(), Stop> {
+    let Some(first) = tool.writes.first() else {
+        return Ok(());
+    };
+    let file = ctx.file(first)?;
+    ctx.write_beat()?;
+    let at = ctx.now.wall;
+    for path in &tool.writes {
+        ctx.tx.note_write(&FileWrite {
+            path: path.clone(),
+            session: session.id,
+            at,
+        })?;
+    }
+    // What is older than a few days helps nobody at a resume either.
+    let old = at.minus(LATELY * 24 * 7);
+    ctx.tx.forget_writes(session.id, old)?;
+    if let Some(file) = file {
+        let tree = Tree {
+            root: file.root,
+            head: file.head,
+            branch: file.branch,
+            at,
+        };
+        ctx.tx.set_tree(session.id, &tree)?;
+    }
+    Ok(())
+}
+
+fn lives(ctx: &Ctx<'_>, session: &Session) -> Result<bool, Stop> {
+    if !session.is_open() {
+        return Ok(false);
+    }
+    Ok(match ctx.standing(session)? {
+        Standing::Live | Standing::Trusted { .. } | Standing::Suspect { .. } => true,
+        Standing::Gone(_) | Standing::Expired(_) => false,
+    })
+}
+
+fn second_writer(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    path: &str,
+) -> Result<Option<Finding>, Stop> {
+    let writers = ctx.tx.writers(path)?;
+    let own = writers.iter().find(|write| write.session == session.id);
+    let own = own.map(|write| write.at);
+    let mut news: Vec<&FileWrite> = writers
+        .iter()
+        .filter(|write| write.session != session.id && is_news(write.at, own, ctx.now.wall))
+        .collect();
+    news.sort_by_key(|write| std::cmp::Reverse(write.at));
+    for write in news {
+        let other = ctx.session(write.session)?;
+        if lives(ctx, &other)? {
+            return Ok(Some(Finding::SecondWriter {
+                path: path.to_owned(),
+                handle: other.handle.to_string(),
+                dir: other.place.dir,
+                ago: write.at.age_at(ctx.now.wall),
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// A path that another session's claim contains. Only asked where anybody holds a path at all.
+fn reserved(ctx: &mut Ctx<'_>, session: &Session, path: &str) -> Result<Option<Finding>, Stop> {
+    let any = ClaimFilter {
+        prefix: Some("path:".into()),
+        limit: 1,
+        ..ClaimFilter::default()
+    };
+    if ctx.tx.list_claims(&any)?.is_empty() {
+        return Ok(None);
+    }
+    let Some(key) = ctx.file(path)?.and_then(|file| key_of(&file)) else {
+        return Ok(None);
+    };
+    for record in ctx.overlapping_paths(&key)? {
+        let Some(hold) = record.current() else {
+            continue;
+        };
+        if covering_hold(ctx, session, &record)?.is_some() {
+            continue;
+        }
+        let holder = ctx.session(hold.session)?;
+        if lives(ctx, &holder)? {
+            return Ok(Some(Finding::Reserved {
+                path: path.to_owned(),
+                key: record.key.to_string(),
+                handle: holder.handle.to_string(),
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// The key that names exactly this file; none where its name cannot be in a key.
+fn key_of(file: &RepoFile) -> Option<Key> {
+    let literal = glob::literal(&file.relative);
+    Key::parse(&format!("path:{}:{literal}", file.repo)).ok()
+}
+
+fn tree_moved(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    moves: &GitMove,
+    dir: &str,
+) -> Result<Option<Finding>, Stop> {
+    let at = match &moves.dir {
+        Some(named) if named.starts_with('/') => named.clone(),
+        Some(named) => format!("{dir}/{named}"),
+        None => dir.to_owned(),
+    };
+    let Some(here) = ctx.file(&at)? else {
+        return Ok(None);
+    };
+    let filter = SessionFilter {
+        under: Some(here.root.clone()),
+        ..SessionFilter::default()
+    };
+    let mut others = ctx.tx.list_sessions(&filter)?;
+    // A worktree below this one is another's feet, and so is another repository.
+    others.retain(|other| other.id != session.id && other.place.repo.as_ref() == Some(&here.repo));
+    ctx.look_at_all(&others)?;
+    let mut handles = Vec::new();
+    for other in others {
+        let is_own_child = other.parent == Some(session.token());
+        let same_tree = ctx
+            .file(&other.place.dir)?
+            .is_some_and(|there| there.root == here.root);
+        if !is_own_child && same_tree && lives(ctx, &other)? {
+            handles.push(other.handle.to_string());
+        }
+    }
+    Ok((!handles.is_empty()).then(|| Finding::TreeMoved {
+        command: moves.command.clone(),
+        root: here.root,
+        handles,
+    }))
+}
+
+/// Whether the session, or an ancestor whose hold covers it, holds a key that fits.
+fn holds_fitting(ctx: &mut Ctx<'_>, session: &Session, pattern: &str) -> Result<bool, Stop> {
+    let prefix = pattern.split('*').next().unwrap_or_default();
+    let filter = ClaimFilter {
+        prefix: Some(prefix.to_owned()).filter(|prefix| !prefix.is_empty()),
+        ..ClaimFilter::default()
+    };
+    let own = ctx.tx.open_holds(session.id)?;
+    if own.iter().any(|hold| fits(pattern, hold.key.as_str())) {
+        return Ok(true);
+    }
+    if session.parent.is_none() {
+        return Ok(false);
+    }
+    for record in ctx.tx.list_claims(&filter)? {
+        if fits(pattern, record.key.as_str()) && covering_hold(ctx, session, &record)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
