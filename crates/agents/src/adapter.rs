@@ -56,6 +56,8 @@ pub struct Registry {
     pub home: &'static str,
     /// The folder in it, with a file `PID.json` for each process.
     pub folder: &'static str,
+    /// The field that names the conversation.
+    pub conversation: &'static str,
     /// Whether a file's text names exactly this process.
     pub names: fn(&str, &Process) -> bool,
 }

@@ -57,6 +57,7 @@ impl Adapter for Claude {
             variable: "CLAUDE_CONFIG_DIR",
             home: ".claude",
             folder: "sessions",
+            conversation: "sessionId",
             names,
         })
     }

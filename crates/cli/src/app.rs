@@ -64,6 +64,11 @@ impl Opened {
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
+
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
 }
 
 /// The store for a hook: opened late, bounded in time, and without what only other verbs need.

@@ -80,6 +80,14 @@ const KNOWN: &[Known] = &[
         about: "whether a model is told at its start who it is and who else works here",
     },
     Known {
+        key: "ps.unmanaged",
+        variable: "TENURE_PS_UNMANAGED",
+        default: "true",
+        project: true,
+        kind: Kind::Switch,
+        about: "whether agents that run without hooks are shown",
+    },
+    Known {
         key: "guard.mode",
         variable: "TENURE_GUARD_MODE",
         default: "",

@@ -27,6 +27,10 @@ impl Exit {
     pub const STORE: Exit = Exit(8);
     /// Cannot tell: liveness is unknown.
     pub const CANNOT_TELL: Exit = Exit(9);
+    /// A command that was to be run is there and cannot be.
+    pub const COMMAND_NOT_EXECUTABLE: Exit = Exit(126);
+    /// A command that was to be run is not there.
+    pub const COMMAND_NOT_FOUND: Exit = Exit(127);
     /// The command line of a hook is wrong; 2 would block the agent's tool.
     pub const HOOK_USAGE: Exit = Exit(64);
     /// An unexpected failure, panics included.

@@ -9,6 +9,7 @@ mod config;
 mod exit;
 mod output;
 mod render;
+mod unmanaged;
 mod verbs;
 mod waiting;
 

@@ -7,6 +7,7 @@ use tenure_core::time::{Span, Timestamp};
 use tenure_core::view::{ClaimView, EventView, SessionView};
 
 use crate::output::{Cell, ago, paint, table};
+use crate::unmanaged::Unmanaged;
 
 fn now() -> Timestamp {
     tenure_host::clock::wall()
@@ -26,6 +27,37 @@ pub fn sessions(sessions: &[SessionView], verbose: bool) -> String {
         &["SESSION", "AGENT", "WHERE", "STATE", "AGE", "HOLDS"],
         &rows,
     )
+}
+
+/// Sessions, and agents that run without being one.
+pub fn people(sessions: &[SessionView], unmanaged: &[Unmanaged], verbose: bool) -> String {
+    if unmanaged.is_empty() {
+        return self::sessions(sessions, verbose);
+    }
+    let now = now();
+    let mut rows: Vec<Vec<Cell>> = sessions
+        .iter()
+        .map(|session| session_row(session, now, verbose))
+        .collect();
+    rows.extend(unmanaged.iter().map(|agent| {
+        let dash = || Cell::plain("-".to_owned());
+        vec![
+            Cell::plain(format!("pid {}", agent.pid)),
+            Cell::plain(agent.agent.to_owned()),
+            Cell::plain(agent.dir.clone().unwrap_or_else(|| "-".into())),
+            Cell::state("unmanaged".to_owned(), "unknown"),
+            dash(),
+            dash(),
+        ]
+    }));
+    let heads = ["SESSION", "AGENT", "WHERE", "STATE", "AGE", "HOLDS"];
+    let mut text = table(&heads, &rows);
+    let pid = unmanaged[0].pid;
+    let _infallible = writeln!(
+        text,
+        "unmanaged: no hooks told tenure of it; tenure adopt {pid} makes it a session, tenure install all later ones"
+    );
+    text
 }
 
 fn session_row(session: &SessionView, now: Timestamp, verbose: bool) -> Vec<Cell> {

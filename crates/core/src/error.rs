@@ -127,6 +127,14 @@ pub enum Error {
         /// How it stands, as a verb: "has ended".
         state: String,
     },
+    /// A session that lives is in the way.
+    #[error("{handle} lives (pid {pid}) and is in that conversation")]
+    Lives {
+        /// The session.
+        handle: String,
+        /// Its process.
+        pid: u32,
+    },
     /// It cannot be told whether a session lives.
     #[error("cannot tell whether {handle} lives: {doubt}")]
     CannotTell {
@@ -272,6 +280,7 @@ impl Error {
             | Error::Free { .. } => Class::Refused,
             Error::CannotTell { .. } | Error::MaybeNoisy { .. } => Class::CannotTell,
             Error::Held { .. }
+            | Error::Lives { .. }
             | Error::Suspect { .. }
             | Error::Overlaps { .. }
             | Error::Noisy { .. } => Class::Held,
@@ -295,6 +304,7 @@ impl Error {
             Error::NotLive { .. } => "not_live",
             Error::CannotTell { .. } => "cannot_tell",
             Error::Held { .. } => "held",
+            Error::Lives { .. } => "live",
             Error::Suspect { .. } => "suspect",
             Error::Overlaps { .. } => "overlaps",
             Error::Noisy { .. } => "survivors",
@@ -336,6 +346,10 @@ impl Error {
             }
             Error::ReasonNeeded { .. } => vec!["add --reason \"why\"; it is recorded".into()],
             Error::NotLive { handle, .. } => vec![format!("tenure show {handle} says more")],
+            Error::Lives { handle, .. } => vec![
+                format!("tenure show {handle} says where it is"),
+                format!("tenure tell {handle} \"message\" reaches it"),
+            ],
             Error::CannotTell { handle, key, .. } => cannot_tell_hints(handle, key.as_ref()),
             Error::Overlaps { claim, .. } => vec![
                 format!("tenure why {} explains it", claim.key),

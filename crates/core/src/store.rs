@@ -155,6 +155,8 @@ pub struct SessionFilter {
     pub repo: Option<String>,
     /// Only those that work in exactly this directory or below it.
     pub under: Option<String>,
+    /// Only those that died, and since then.
+    pub died_since: Option<Timestamp>,
     /// Only children of this session in this life.
     pub parent: Option<SessionToken>,
     /// At most this many, the newest first; zero means all.

@@ -178,7 +178,7 @@ fn climb(
     (chain, None)
 }
 
-fn ancestor(pid: u32, seen: &Seen, observer: &Observer) -> Ancestor {
+pub(crate) fn ancestor(pid: u32, seen: &Seen, observer: &Observer) -> Ancestor {
     Ancestor {
         process: record(pid, seen.start, observer),
         looks: system::looks(pid, Some(&seen.stat.comm)),

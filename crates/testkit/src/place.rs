@@ -77,6 +77,8 @@ impl Place {
             ("HOME", within("home")),
             ("TENURE_HOME", within("state")),
             ("TENURE_TEST", "1".to_owned()),
+            // Agents of other tests and of whoever runs them are not ours to see.
+            ("TENURE_PS_UNMANAGED", "false".to_owned()),
             ("LANG", "C.UTF-8".to_owned()),
             ("TMPDIR", within("tmp")),
         ]

@@ -15,7 +15,10 @@ pub const JOBS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Lock and write", &["lock", "locks", "transcript"]),
-    ("Be a session", &["register", "end", "tell", "meta", "hook"]),
+    (
+        "Be a session",
+        &["register", "adopt", "resume", "end", "tell", "meta", "hook"],
+    ),
     (
         "Set up",
         &["config", "schema", "completions", "man", "demo", "help"],

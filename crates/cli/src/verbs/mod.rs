@@ -1,5 +1,6 @@
 //! The verbs, one file each.
 
+mod adopt;
 mod alive;
 mod claim;
 mod claims;
@@ -22,6 +23,7 @@ mod ps;
 mod register;
 mod release;
 mod renew;
+mod resume;
 mod schema;
 mod show;
 mod status;
@@ -49,6 +51,7 @@ pub enum Verb {
     Why(why::Args),
     Takeover(takeover::Args),
     Log(log::Args),
+    Resume(resume::Args),
     Lock(lock::Args),
     #[command(hide = true)]
     Locks(locks::Args),
@@ -68,6 +71,8 @@ pub enum Verb {
     Alive(alive::Args),
     #[command(hide = true)]
     Wait(wait::Args),
+    #[command(hide = true)]
+    Adopt(adopt::Args),
     #[command(hide = true)]
     Tell(tell::Args),
     #[command(hide = true)]
@@ -125,6 +130,8 @@ pub fn run(verb: &Verb, app: &App) -> Outcome {
         Verb::Lock(args) => lock::run(args, app),
         Verb::Locks(args) => locks::run(args, app),
         Verb::Transcript(args) => transcript::run(args, app),
+        Verb::Resume(args) => resume::run(args, app),
+        Verb::Adopt(args) => adopt::run(args, app),
         Verb::Log(args) => log::run(args, app),
         Verb::Register(args) => register::run(args, app),
         Verb::End(args) => end::run(args, app),

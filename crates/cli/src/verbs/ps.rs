@@ -2,9 +2,11 @@ use tenure_core::service::ListRequest;
 
 use crate::app::App;
 use crate::output::{Outcome, Shown};
-use crate::render;
+use crate::{render, unmanaged};
 
 /// Show sessions: who is alive, where, since when, and what each holds
+///
+/// Agents that run without hooks are shown as unmanaged; tenure adopt PID makes a session of one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,6 +31,12 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         ..ListRequest::default()
     };
     let answer = opened.service().list(&request)?;
-    let text = render::sessions(&answer.value, app.verbose);
-    Ok(Shown::new("sessions", &answer.value, text).told(&answer))
+    let unmanaged = match opened.config().is_on("ps.unmanaged") {
+        true => unmanaged::find(&mut opened)?,
+        false => Vec::new(),
+    };
+    let text = render::people(&answer.value, &unmanaged, app.verbose);
+    Ok(Shown::new("sessions", &answer.value, text)
+        .with("unmanaged", &unmanaged)
+        .told(&answer))
 }

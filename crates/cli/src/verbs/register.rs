@@ -151,7 +151,7 @@ fn request(args: &Args) -> Result<RegisterRequest, Trouble> {
 }
 
 /// A process that was named must live, and be ours: a wrong pid is worse than none.
-fn named_process(opened: &Opened, pid: u32) -> Result<Subject, Trouble> {
+pub fn named_process(opened: &Opened, pid: u32) -> Result<Subject, Trouble> {
     let observer = opened.machine().observer();
     process::identify(pid, observer).map_err(|error| {
         let (exit, kind) = match error {

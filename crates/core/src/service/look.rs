@@ -243,6 +243,7 @@ pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Sessi
         repo: request.repo.clone(),
         under: request.under.clone(),
         parent: None,
+        died_since: None,
         limit: request.limit,
     };
     let sessions = ctx.tx.list_sessions(&filter)?;

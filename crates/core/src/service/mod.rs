@@ -21,8 +21,10 @@ mod context;
 mod hear;
 mod look;
 mod register;
+mod resume;
 mod run;
 mod sessions;
+mod strangers;
 mod tools;
 mod transcripts;
 
@@ -34,6 +36,7 @@ pub use claims::{
 pub use hear::{AgentEvent, Brief, Happening, Heard, Subagent};
 pub use look::{ListRequest, Status, Whoami, Why};
 pub use register::{RegisterRequest, Registered, Subject};
+pub use resume::Resumable;
 pub use run::{Answer, Failure, Reply, Service};
 pub use sessions::{MetaChange, RenewRequest};
 pub use tools::{Advice, GuardPolicy, ToolUse};

@@ -135,6 +135,7 @@ pub(super) fn list_statement(filter: &SessionFilter) -> (String, Vec<Value>) {
     let mut sql = select!().to_owned();
     let mut values: Vec<Value> = Vec::new();
     sql.push_str(match filter {
+        filter if filter.died_since.is_some() => "INDEXED BY sessions_died",
         filter if filter.parent.is_some() => "INDEXED BY sessions_parent",
         filter if filter.closed_too => "INDEXED BY sessions_newest",
         filter if filter.repo.is_some() => "INDEXED BY sessions_open_repo",
@@ -142,8 +143,13 @@ pub(super) fn list_statement(filter: &SessionFilter) -> (String, Vec<Value>) {
         _ => "INDEXED BY sessions_open_newest",
     });
     sql.push_str(" WHERE TRUE");
-    if !filter.closed_too {
-        sql.push_str(" AND closed_at IS NULL");
+    match filter.died_since {
+        Some(since) => {
+            sql.push_str(" AND closed_by = 'death' AND closed_at >= ?");
+            values.push(since.0.into());
+        }
+        None if !filter.closed_too => sql.push_str(" AND closed_at IS NULL"),
+        None => {}
     }
     if let Some(repo) = &filter.repo {
         sql.push_str(" AND repo = ?");

@@ -50,6 +50,7 @@ CREATE INDEX sessions_code ON sessions (code);
 CREATE INDEX sessions_newest ON sessions (started_at, id);
 CREATE INDEX sessions_parent ON sessions (parent_id, parent_life, closed_at)
     WHERE parent_id IS NOT NULL;
+CREATE INDEX sessions_died ON sessions (closed_at) WHERE closed_by = 'death';
 CREATE INDEX sessions_open_newest ON sessions (started_at, id) WHERE closed_at IS NULL;
 CREATE INDEX sessions_open_repo ON sessions (repo, started_at, id) WHERE closed_at IS NULL;
 CREATE INDEX sessions_open_dir ON sessions (dir) WHERE closed_at IS NULL;

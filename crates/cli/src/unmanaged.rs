@@ -1,0 +1,86 @@
+//! Agents that run without hooks: found in the process table and in the agents' own registries.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use tenure_agents::Adapter;
+use tenure_core::id::NativeId;
+use tenure_core::process::Process;
+use tenure_core::world::World;
+use tenure_host::running::{self, Running};
+
+use crate::app::{Opened, env};
+use crate::output::Trouble;
+
+/// An agent that runs without being a session.
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+pub struct Unmanaged {
+    /// Which agent.
+    pub agent: &'static str,
+    /// Its pid.
+    pub pid: u32,
+    /// Where it works.
+    pub dir: Option<String>,
+    /// The conversation that it is in, where the agent itself says so.
+    pub native_id: Option<String>,
+    /// `busy` or `idle`, where the agent itself says so.
+    pub activity: Option<String>,
+}
+
+/// All of them, the lowest pid first.
+pub fn find(opened: &mut Opened) -> Result<Vec<Unmanaged>, Trouble> {
+    let found = running::agents(opened.machine().observer());
+    let processes: Vec<Process> = found
+        .iter()
+        .map(|running| running.process.process.clone())
+        .collect();
+    let strange = opened.service().strangers(&processes)?.value;
+    let strangers = found.iter().zip(strange).filter(|(_, strange)| *strange);
+    Ok(strangers.map(|(running, _)| shown(running)).collect())
+}
+
+fn shown(running: &Running) -> Unmanaged {
+    let known = tenure_agents::adapter(running.agent)
+        .and_then(|adapter| registered(adapter, &running.process.process));
+    let (native_id, activity) = match known {
+        Some(entry) => (entry.native_id, entry.status),
+        None => (None, None),
+    };
+    Unmanaged {
+        agent: running.agent,
+        pid: running.process.process.pid,
+        dir: running.dir.clone(),
+        native_id: native_id.map(|id| id.to_string()),
+        activity,
+    }
+}
+
+/// What the agent's own registry says of a process.
+pub struct Entry {
+    /// The conversation.
+    pub native_id: Option<NativeId>,
+    /// What it does.
+    pub status: Option<String>,
+}
+
+/// Reads the agent's own registry.
+pub fn registered(adapter: &dyn Adapter, process: &Process) -> Option<Entry> {
+    let registry = adapter.registry()?;
+    let own = match env(registry.variable).filter(|dir| !dir.is_empty()) {
+        Some(dir) => PathBuf::from(dir),
+        None => PathBuf::from(env("HOME")?).join(registry.home),
+    };
+    let file = own
+        .join(registry.folder)
+        .join(format!("{}.json", process.pid));
+    let text = fs_err::read_to_string(file).ok()?;
+    if !(registry.names)(&text, process) {
+        return None;
+    }
+    let entry: serde_json::Value = serde_json::from_str(&text).ok()?;
+    let text = |name: &str| entry[name].as_str().map(str::to_owned);
+    Some(Entry {
+        native_id: text(registry.conversation).and_then(|id| NativeId::parse(&id).ok()),
+        status: text("status").filter(|status| status == "busy" || status == "idle"),
+    })
+}

@@ -1,0 +1,85 @@
+use tenure_core::agent;
+use tenure_core::id::AgentName;
+use tenure_core::process::Ancestor;
+use tenure_core::registration::Source;
+use tenure_core::service::{RegisterRequest, Subject};
+
+use super::register::named_process;
+use crate::app::{App, place};
+use crate::exit::Exit;
+use crate::output::{Outcome, Shown, Trouble};
+use crate::unmanaged;
+
+/// Make a session of an agent that runs without hooks
+///
+/// tenure ps shows such agents as unmanaged, with their pids. What it held or said before is not known.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure adopt 4711
+  tenure adopt 4711 --title 'the migration'")]
+pub struct Args {
+    /// The agent's process
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=4_194_304), allow_hyphen_values = true)]
+    pid: u32,
+
+    /// What people may call its work
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let mut opened = app.open()?;
+    let subject = named_process(&opened, args.pid)?;
+    let Subject::Given(chain) = &subject else {
+        return Err(not_an_agent(args.pid));
+    };
+    let Some((process, spec)) = chain.first().and_then(recognised) else {
+        return Err(not_an_agent(args.pid));
+    };
+    let dir = std::fs::read_link(format!("/proc/{}/cwd", args.pid)).map_err(|error| {
+        let message = format!("cannot see where pid {} works: {error}", args.pid);
+        Trouble::new(
+            Exit::CANNOT_TELL,
+            "cannot_tell",
+            message,
+            "tenure needs /proc",
+        )
+    })?;
+    let entry = tenure_agents::adapter(spec.name)
+        .and_then(|adapter| unmanaged::registered(adapter, &process.process));
+    let request = RegisterRequest {
+        agent: AgentName::parse(spec.name).ok(),
+        native_id: entry.and_then(|entry| entry.native_id),
+        source: Source::Event,
+        hosted: false,
+        place: place(&dir)?,
+        place_named: false,
+        title: args.title.clone(),
+        parent: None,
+        reason: None,
+        transcript: None,
+        metadata: std::collections::BTreeMap::new(),
+        subject,
+    };
+    let answer = opened.service().register(&request)?;
+    let session = &answer.value.session;
+    let word = session.registered.unwrap_or_default();
+    let text = format!(
+        "{} is pid {} in {} ({word})\n",
+        session.handle, args.pid, session.dir
+    );
+    Ok(Shown::new("session", session, text)
+        .with("token", &answer.value.token)
+        .told(&answer))
+}
+
+fn recognised(first: &Ancestor) -> Option<(&Ancestor, &'static agent::AgentSpec)> {
+    agent::recognise(&first.looks).map(|spec| (first, spec))
+}
+
+fn not_an_agent(pid: u32) -> Trouble {
+    let message = format!("pid {pid} is not an agent that tenure knows");
+    let hint = format!("tenure register --agent NAME --pid {pid} makes a session of any process");
+    Trouble::new(Exit::INVALID, "invalid", message, hint)
+}

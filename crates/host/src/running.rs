@@ -1,0 +1,68 @@
+//! The agents that run on this machine for this user, whether or not anybody registered them.
+//!
+//! A process that only started the real one (a node wrapper, a program that starts itself once more) is
+//! not listed: of two with one name, parent and child, the child is the agent. What ends while it is
+//! looked at is left out.
+
+use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
+
+use tenure_core::agent;
+use tenure_core::process::{Ancestor, Observer, RunState};
+
+use crate::stat::View;
+use crate::{process, system};
+
+/// An agent's process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    /// Which agent it is.
+    pub agent: &'static str,
+    /// The process.
+    pub process: Ancestor,
+    /// Where it works, if that can be seen.
+    pub dir: Option<String>,
+    parent: u32,
+}
+
+/// Looks through this user's processes once, the lowest pid first.
+pub fn agents(observer: &Observer) -> Vec<Running> {
+    if !observer.proc_is_own {
+        return Vec::new();
+    }
+    let own_uid = rustix::process::geteuid().as_raw();
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let mut found: Vec<Running> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse::<u32>().ok()?;
+            (entry.metadata().ok()?.uid() == own_uid).then_some(pid)
+        })
+        .filter_map(|pid| one(pid, observer))
+        .collect();
+    let wrappers: HashSet<(u32, &str)> =
+        found.iter().map(|this| (this.parent, this.agent)).collect();
+    found.retain(|this| !wrappers.contains(&(this.process.process.pid, this.agent)));
+    found.sort_by_key(|this| this.process.process.pid);
+    found
+}
+
+fn one(pid: u32, observer: &Observer) -> Option<Running> {
+    // What it looks like decides first: most processes are no agents.
+    let spec = agent::recognise(&process::looks(pid))?;
+    let View::Present(seen) = system::view(pid) else {
+        return None;
+    };
+    if seen.stat.state == RunState::Zombie {
+        return None;
+    }
+    let dir = std::fs::read_link(format!("/proc/{pid}/cwd")).ok();
+    Some(Running {
+        agent: spec.name,
+        parent: seen.stat.parent,
+        process: process::ancestor(pid, &seen, observer),
+        dir: dir.map(|dir| dir.to_string_lossy().into_owned()),
+    })
+}
