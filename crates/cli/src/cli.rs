@@ -53,6 +53,15 @@ pub struct Cli {
     verb: Verb,
 }
 
+/// How to show what happens before the flags are read, or instead of reading them.
+pub fn style_before_parsing(arguments: &[OsString]) -> Style {
+    let mut before_command = arguments.iter().take_while(|arg| *arg != "--");
+    Style {
+        json: before_command.any(|arg| arg == "--json"),
+        quiet: false,
+    }
+}
+
 /// Parses, runs one verb, shows its answer.
 pub fn run(arguments: Vec<OsString>) -> Exit {
     let is_internal = arguments
@@ -65,14 +74,13 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
     if let Some(rest) = verbs::hook::typed(&arguments) {
         return verbs::hook::run(rest);
     }
-    let before_command = arguments.iter().take_while(|arg| *arg != "--");
-    let wants_json = before_command.clone().any(|arg| arg == "--json");
+    let style = style_before_parsing(&arguments);
     let parsed = Cli::command()
         .try_get_matches_from(arguments)
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return show_parse_error(&error, wants_json),
+        Err(error) => return show_parse_error(&error, style),
     };
     let style = Style {
         json: cli.json,
@@ -100,14 +108,14 @@ fn run_internal(arguments: Vec<OsString>) -> Exit {
             Ok(shown) => style.show(&shown),
             Err(trouble) => style.show_trouble(&trouble),
         },
-        Err(error) => show_parse_error(&error, false),
+        Err(error) => show_parse_error(&error, style),
     }
 }
 
 /// Help and version are answers; everything else is an error of usage.
-fn show_parse_error(error: &clap::Error, json: bool) -> Exit {
+fn show_parse_error(error: &clap::Error, style: Style) -> Exit {
     use clap::error::ErrorKind;
-    let style = Style { json, quiet: false };
+    let json = style.json;
     let text = error.to_string();
     let name = match error.kind() {
         ErrorKind::DisplayHelp => Some("help"),

@@ -9,24 +9,22 @@ mod config;
 mod exit;
 mod output;
 mod render;
+mod unexpected;
 mod unmanaged;
 mod verbs;
 mod waiting;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
-    std::panic::set_hook(Box::new(report_panic));
-    let code = std::panic::catch_unwind(|| cli::run(std::env::args_os().collect()));
-    let Exit(code) = code.unwrap_or(Exit::INTERNAL);
+    std::panic::set_hook(Box::new(unexpected::report));
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let style = cli::style_before_parsing(&arguments);
+    let code = std::panic::catch_unwind(|| cli::run(arguments.clone()));
+    let Exit(code) =
+        code.unwrap_or_else(|payload| unexpected::show(payload.as_ref(), style, &arguments));
     ExitCode::from(code)
-}
-
-fn report_panic(info: &std::panic::PanicHookInfo<'_>) {
-    let text = format!(
-        "error: tenure failed unexpectedly: {info}\nhint: nothing half-done was kept; please report it with this text"
-    );
-    output::line(&mut std::io::stderr(), &text);
 }

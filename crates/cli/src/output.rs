@@ -118,6 +118,18 @@ impl Trouble {
     }
 }
 
+impl Trouble {
+    /// The one object that programs get.
+    pub fn object(&self) -> Value {
+        let mut error = Map::new();
+        error.insert("kind".into(), json!(self.kind));
+        error.insert("message".into(), json!(self.message));
+        error.insert("hints".into(), json!(self.hints));
+        error.extend(self.data.clone());
+        json!({"v": 1, "error": error, "notices": notices_json(&self.notices)})
+    }
+}
+
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
         Self {
@@ -242,12 +254,7 @@ impl Style {
     /// Shows a failure and returns the exit code.
     pub fn show_trouble(self, trouble: &Trouble) -> Exit {
         if self.json {
-            let mut error = Map::new();
-            error.insert("kind".into(), json!(trouble.kind));
-            error.insert("message".into(), json!(trouble.message));
-            error.insert("hints".into(), json!(trouble.hints));
-            error.extend(trouble.data.clone());
-            let object = json!({"v": 1, "error": error, "notices": notices_json(&trouble.notices)});
+            let object = trouble.object();
             match trouble.to_stderr {
                 true => line(&mut std::io::stderr(), &object.to_string()),
                 false => line(&mut std::io::stdout(), &object.to_string()),

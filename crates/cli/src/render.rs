@@ -207,6 +207,13 @@ pub fn grant(claim: &ClaimView) -> String {
             .as_ref()
             .map_or(String::new(), |branch| format!(", branch {branch}"));
         let _infallible = writeln!(text, "  look for unfinished work in {}{branch}", former.dir);
+        for held in &former.also_ended {
+            let (key, epoch) = (&held.key, held.epoch);
+            let _infallible = writeln!(
+                text,
+                "  it lost {key} (epoch {epoch}) as well, which overlaps it"
+            );
+        }
         for survivor in &former.survivors {
             let (pid, command) = (survivor.pid, &survivor.command);
             let _infallible = writeln!(

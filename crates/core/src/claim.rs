@@ -141,6 +141,30 @@ pub struct TakenFrom {
     /// Why these may not be all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survivors_unsure: Option<String>,
+    /// Its other paths that overlapped this one and were taken along.
+    #[serde(default)]
+    pub also_ended: Vec<TakenAlong>,
+}
+
+/// A hold that ended because an overlapping path was taken from the same holder.
+#[derive(
+    Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+pub struct TakenAlong {
+    /// The key.
+    pub key: String,
+    /// Its epoch.
+    pub epoch: u64,
+}
+
+impl TakenAlong {
+    /// The name of a hold.
+    pub fn of(hold: &Hold) -> Self {
+        Self {
+            key: hold.key.to_string(),
+            epoch: hold.epoch.0,
+        }
+    }
 }
 
 /// A key's row with its newest hold.

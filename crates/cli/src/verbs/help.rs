@@ -29,14 +29,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     root.build();
     match args.topic.as_deref() {
         None if args.all => Ok(all(&root)),
-        None => {
-            let text = root.render_help().to_string();
-            Ok(Shown::new("help", &text, text.clone()))
-        }
+        None => Ok(explained(app, &[])),
         Some("exit-codes") => Ok(exit_codes()),
         Some(verb) => {
-            let found = root.find_subcommand_mut(verb);
-            let Some(command) = found else {
+            if root.find_subcommand(verb).is_none() {
                 let message = format!("there is no verb {verb:?}");
                 return Err(Trouble::new(
                     Exit::NOT_FOUND,
@@ -44,11 +40,20 @@ pub fn run(args: &Args, app: &App) -> Outcome {
                     message,
                     "tenure help --all lists every verb",
                 ));
-            };
-            let text = command.render_long_help().to_string();
-            Ok(Shown::new("help", &text, text.clone()))
+            }
+            Ok(explained(app, &[verb]))
         }
     }
+}
+
+/// What `--help` says after these words, so that both ways of asking get one answer.
+fn explained(app: &App, words: &[&str]) -> Shown {
+    let line = ["tenure"].iter().chain(words).chain(&["--help"]);
+    let text = match app.command().try_get_matches_from(line) {
+        Err(help) => help.to_string(),
+        Ok(_) => String::new(),
+    };
+    Shown::new("help", &text.trim_end(), text.as_str())
 }
 
 fn all(root: &clap::Command) -> Shown {

@@ -7,7 +7,8 @@ use crate::render;
 
 /// Take an item from whoever holds it, with a reason, on record
 ///
-/// The only way to take from a living session. It is told at its next call, and its guards fail.
+/// The only way to take from a living session. It is told at its next call, and its guards fail. With a
+/// path goes whatever else the same session holds that overlaps it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

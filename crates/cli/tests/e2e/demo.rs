@@ -364,6 +364,11 @@ fn every_verb_explains_itself_with_examples_of_itself() {
             let (_, examples) = help.stdout.split_once("Examples:\n").expect(&help.stdout);
             assert!(examples.contains(&format!("  tenure {verb}")), "{help}");
         }
+        for more in [&[][..], &["--json"]] {
+            let [flag, word] = [[verb.as_str(), "--help"], ["help", verb.as_str()]]
+                .map(|asked| env.tenure(&[&asked, more].concat()).ok().stdout);
+            assert_eq!(flag.trim_end(), word.trim_end(), "{verb}");
+        }
     }
 }
 

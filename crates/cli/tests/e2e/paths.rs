@@ -343,3 +343,54 @@ fn a_path_is_taken_over_from_the_dead_whatever_else_they_held() {
     );
     assert_eq!(guard(&bob, "src/a.rs"), 0);
 }
+
+/// Two overlapping holds of one living session do not protect each other from a takeover.
+#[test]
+fn a_path_is_taken_over_from_the_living_with_all_that_overlaps_it() {
+    let env = env();
+    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| session(&env, name));
+    let globs = ["src/**", "src/a.rs"];
+    for (asked, other) in [(globs[0], globs[1]), (globs[1], globs[0])] {
+        let epochs = globs.map(|glob| holds(&ann, glob));
+        let epoch = if other == globs[0] {
+            epochs[0]
+        } else {
+            epochs[1]
+        };
+        holds(&ann, "docs/**");
+        let asked = key(asked);
+        let wrong = format!("takeover {asked} --from {} --reason stuck", handle(&eve));
+        refused(&bob, 3, "held", &wrong);
+        let won = run(&bob, 0, &format!("takeover {asked} --reason stuck"));
+        let along = json!([{"key": key(other), "epoch": epoch}]);
+        assert_eq!(won["claim"]["taken_from"]["also_ended"], along);
+        let may = [&ann, &bob].map(|agent| guard(agent, "src/a.rs"));
+        assert_eq!(may, [5, 0], "{asked}");
+        assert_eq!(guard(&ann, "docs/a.md"), 0);
+        let log = run(&bob, 0, &format!("log {}", key(other)))["events"].clone();
+        let log = log.as_array().expect("a list");
+        let is_end = |event: &&Value| event["kind"] == "claim.freed" && event["epoch"] == epoch;
+        let end = log.iter().find(is_end).expect("it ended");
+        assert_eq!(end["mechanism"], "taken");
+        assert_eq!(end["reason"], "stuck");
+        assert!(text(&end["evidence"]).contains(&asked), "{end}");
+        run(&bob, 0, &format!("release {asked}"));
+    }
+}
+
+#[test]
+fn taker_and_loser_are_told_what_was_taken_along() {
+    let env = env();
+    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    holds(&ann, "src/**");
+    holds(&ann, "src/a.rs");
+    let said = bob.tenure(&["takeover", &key("src/**"), "--reason", "stuck"]);
+    let said = said.ok().stdout;
+    assert!(said.contains("it lost path:acme/web:src/a.rs (epoch 1) as well"));
+    let told = run(&ann, 0, "whoami")["notices"].clone();
+    let lost: Vec<&Value> = told.as_array().expect("a list").iter().collect();
+    let keys: Vec<_> = lost.iter().map(|notice| notice["key"].clone()).collect();
+    assert_eq!(keys, [key("src/**"), key("src/a.rs")].map(Value::from));
+    assert!(text(&lost[1]["message"]).contains("stuck"), "{told}");
+    assert_eq!(run(&ann, 0, "whoami")["notices"], json!([]), "once");
+}

@@ -105,6 +105,19 @@ fn single_key_statements_use_their_indexes() {
     }
 }
 
+/// A part can be anywhere in a name, so all names are read; but nothing beside them.
+#[test]
+fn a_name_that_nobody_has_is_looked_for_in_the_indexes_alone() {
+    let store = SqliteStore::in_memory(clock()).unwrap();
+    for (sql, index) in [
+        (session::IN_A_HANDLE, "sessions_handle"),
+        (session::IN_AN_ID, "sessions_id"),
+    ] {
+        let step = format!("SCAN sessions USING COVERING INDEX {index}");
+        assert_eq!(plan(&store.conn, sql), [step]);
+    }
+}
+
 #[test]
 fn listing_sessions_touches_only_open_ones() {
     let store = SqliteStore::in_memory(clock()).unwrap();

@@ -77,6 +77,14 @@ pub(super) const MATCH_OPEN: &str = "SELECT id, handle FROM sessions \
      WHERE closed_at IS NULL AND (instr(handle, ?1) > 0 OR instr(id, ?1) > 0) \
      ORDER BY started_at DESC, id DESC LIMIT ?2";
 
+/// Whether any handle contains a text, from the index alone: a name that nobody has is told quickly.
+pub(super) const IN_A_HANDLE: &str = "SELECT 1 FROM sessions INDEXED BY sessions_handle \
+     WHERE instr(handle, ?1) > 0 LIMIT 1";
+
+/// The same for ids.
+pub(super) const IN_AN_ID: &str = "SELECT 1 FROM sessions INDEXED BY sessions_id \
+     WHERE instr(id, ?1) > 0 LIMIT 1";
+
 const MATCH_CLOSED: &str = "SELECT id, handle FROM sessions \
      WHERE closed_at IS NOT NULL AND (instr(handle, ?1) > 0 OR instr(id, ?1) > 0) \
      ORDER BY started_at DESC, id DESC LIMIT ?2";
@@ -110,12 +118,22 @@ pub(super) fn matching(
     let mut found = tx.all("sessions", MATCH_PREFIX, range, names)?;
     if found.is_empty() {
         found = tx.all("sessions", MATCH_OPEN, params![part, wanted], names)?;
-        if found.len() < limit {
+        if found.len() < limit && is_somewhere(tx, part)? {
             let left = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
             found.extend(tx.all("sessions", MATCH_CLOSED, params![part, left], names)?);
         }
     }
     Ok(found)
+}
+
+/// Whether a text is part of any name. Characters that no handle and no id has need no look.
+fn is_somewhere(tx: &SqliteTx<'_>, part: &str) -> Result<bool, StoreError> {
+    let all = |fits: fn(u8) -> bool| part.bytes().all(fits);
+    let has = |sql: &str| tx.first("sessions", sql, [part], |_| Ok(()));
+    let in_handles = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
+    let in_ids = |b: u8| matches!(b, b'a'..=b'f' | b'0'..=b'9' | b'-');
+    let found = all(in_handles) && has(IN_A_HANDLE)?.is_some();
+    Ok(found || (all(in_ids) && has(IN_AN_ID)?.is_some()))
 }
 
 /// What comes after every text that begins with `prefix` and goes on with an assigned character.

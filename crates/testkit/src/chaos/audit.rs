@@ -217,7 +217,12 @@ impl Audit {
                 },
             ) => (key, epoch - 1, "handoff"),
             (Op::Takeover { key, .. }, Answer::Granted { grants }) => {
-                (key, grants.first()?.epoch - 1, "taken")
+                let grant = grants.first()?;
+                let kept = |held: &&(String, u64)| ended(&held.0, held.1) != "taken";
+                match grant.also_ended.iter().find(kept) {
+                    Some((along, epoch)) => (along, *epoch, "taken"),
+                    None => (key, grant.epoch - 1, "taken"),
+                }
             }
             _ => return None,
         };

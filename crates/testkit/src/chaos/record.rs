@@ -131,6 +131,9 @@ pub struct Grant {
     pub already_held: bool,
     /// From whom it was taken, and that one's epoch.
     pub taken_from: Option<(String, u64)>,
+    /// What was taken along from the same holder, with the epochs.
+    #[serde(default)]
+    pub also_ended: Vec<(String, u64)>,
 }
 
 /// Why not.

@@ -83,6 +83,7 @@ pub fn grant(key: &str, epoch: u64) -> Grant {
         holder: None,
         already_held: false,
         taken_from: None,
+        also_ended: Vec::new(),
     }
 }
 

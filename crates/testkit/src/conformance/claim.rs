@@ -1,6 +1,6 @@
 //! Claims and holds.
 
-use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means, TakenFrom};
+use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means, TakenAlong, TakenFrom};
 use tenure_core::id::{Epoch, Life, RequestId};
 use tenure_core::store::{ClaimFilter, Store};
 
@@ -45,6 +45,10 @@ pub fn a_grant_reads_back_with_every_field(store: &mut dyn Store) {
             branch: None,
             survivors: Vec::new(),
             survivors_unsure: None,
+            also_ended: vec![TakenAlong {
+                key: "wp:2".into(),
+                epoch: 4,
+            }],
         }),
         ..hold("wp:1", 1, 1)
     };

@@ -333,7 +333,23 @@ pub fn a_part_names_a_session(store: &mut dyn Store) {
     }
     assert_eq!(matched(store, "q", 9).len(), 2, "ambiguous");
     assert_eq!(matched(store, &whole[..8], 9).len(), 2, "ambiguous");
-    assert_eq!(matched(store, "zzz", 9), []);
+    for nobody in ["zzz", "Kzqd", "kzqd ", "kzqd%", "ü", "abcdef"] {
+        assert_eq!(matched(store, nobody, 9), [], "{nobody}");
+    }
+    write(store, |tx| {
+        let mut ended = named(3, "my_own-agent-bbcc");
+        ended.closed = closed(ClosedBy::End);
+        tx.insert_session(&ended).unwrap();
+    });
+    let ended = id(3).to_string();
+    for part in ["y_own", "_", "n-agent-b", "bcc", &ended[9..]] {
+        let found = matched(store, part, 9);
+        assert_eq!(
+            found,
+            [Handle::parse("my_own-agent-bbcc").unwrap()],
+            "{part}"
+        );
+    }
 }
 
 pub fn a_part_at_the_beginning_goes_before_one_inside(store: &mut dyn Store) {

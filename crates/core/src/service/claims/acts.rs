@@ -2,10 +2,10 @@
 
 use super::grant::{Terms, answer, end, grant, log_end, shown, taken, tell_loser, view_of};
 use super::guard::{already_held, guard, live_receiver, own_hold};
-use super::rivals::{end_gone, gone_rivals};
+use super::rivals::{end_along, end_gone, gone_rivals, way_from};
 
 use super::request::{Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest};
-use crate::claim::{EndedBy, Hold, Means};
+use crate::claim::{ClaimRecord, EndedBy, Hold, Means, TakenAlong};
 use crate::error::Error;
 use crate::event::{EventKind, NewEvent};
 use crate::notice::NoticeKind;
@@ -165,25 +165,38 @@ fn takeover(
         }
         .into());
     }
-    let gone = gone_rivals(ctx, &request.key, &caller.session)?;
-    end(ctx, &hold, EndedBy::Taken)?;
-    end_gone(ctx, &gone, &request.key, &caller.session)?;
-    log_end(
-        ctx,
-        &hold,
-        EndedBy::Taken,
-        &format!("taken by {}: {reason}", caller.session.handle),
-    )?;
-    tell_loser(ctx, &holder, &record, &caller.session, reason)?;
-    let record = ctx.tx.lock_claim(&request.key)?;
+    take(ctx, caller, &record, &hold, reason, request.note.clone())
+}
+
+/// Takes a hold and what the same session has beside it, unless a third session stands in the way.
+fn take(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    record: &ClaimRecord,
+    hold: &Hold,
+    reason: &str,
+    note: Option<String>,
+) -> Result<Grant, Stop> {
+    let (key, taker) = (&record.key, &caller.session);
+    let holder = ctx.session(hold.session)?;
+    let way = way_from(ctx, key, taker, holder.id)?;
+    end(ctx, hold, EndedBy::Taken)?;
+    end_gone(ctx, &way.gone, key, taker)?;
+    let why = format!("taken by {}: {reason}", taker.handle);
+    log_end(ctx, hold, EndedBy::Taken, &why)?;
+    tell_loser(ctx, &holder, record, taker, reason)?;
+    end_along(ctx, &way.along, (key, caller), reason)?;
+    let mut from = taken(&holder, hold, EndedBy::Taken, reason.to_owned());
+    from.also_ended = way.along.iter().map(TakenAlong::of).collect();
+    let record = ctx.tx.lock_claim(key)?;
     let terms = Terms {
         means: Means::Takeover,
         request: None,
-        note: request.note.clone(),
-        taken_from: Some(taken(&holder, &hold, EndedBy::Taken, reason.to_owned())),
+        note,
+        taken_from: Some(from),
         actor: caller.actor,
         reason: Some(reason.to_owned()),
     };
-    grant(ctx, &record, &caller.session, terms)?;
-    answer(ctx, &request.key, false)
+    grant(ctx, &record, taker, terms)?;
+    answer(ctx, key, false)
 }

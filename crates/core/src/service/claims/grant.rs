@@ -137,6 +137,7 @@ pub(super) fn taken(session: &Session, hold: &Hold, by: EndedBy, proof: String) 
         branch: session.place.branch.clone(),
         survivors: Vec::new(),
         survivors_unsure: None,
+        also_ended: Vec::new(),
     }
 }
 

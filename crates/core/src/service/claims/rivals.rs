@@ -1,15 +1,18 @@
 //! Rivals: held `path:` keys of others that can match a file that this one can match.
 //!
 //! Whoever gets a path, by whatever act, must have no living rival; the holds of rivals that are gone end
-//! as taken, so that they are not granted again when their session comes back.
+//! as taken, so that they are not granted again when their session comes back. A takeover takes along what
+//! the same holder has beside the path: else two overlapping holds would protect each other.
 
 use super::grant::{end, end_former, holder_of, log_end, shown};
 use super::steps::Rival;
-use crate::claim::{Ask, EndedBy, Former, Verdict, decide};
+use crate::claim::{Ask, ClaimRecord, EndedBy, Former, Hold, Verdict, decide};
 use crate::error::Error;
+use crate::event::{EventKind, NewEvent};
 use crate::id::SessionId;
 use crate::key::Key;
 use crate::notice::NoticeKind;
+use crate::service::caller::Caller;
 use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
 
@@ -38,12 +41,22 @@ pub(super) struct Living {
 
 /// Looks for rivals of whoever asks for a key.
 pub(super) fn rivals(ctx: &mut Ctx<'_>, asker: Asker, key: &Key) -> Result<Rivals, Stop> {
+    let beside = ctx.overlapping_paths(key)?;
+    rivals_among(ctx, asker, key, beside)
+}
+
+fn rivals_among(
+    ctx: &mut Ctx<'_>,
+    asker: Asker,
+    key: &Key,
+    beside: Vec<ClaimRecord>,
+) -> Result<Rivals, Stop> {
     let mut gone = Vec::new();
     let ask = Ask {
         blind: asker.blind,
         ..Ask::default()
     };
-    for rival in ctx.overlapping_paths(key)? {
+    for rival in beside {
         let Some((session, standing)) = holder_of(ctx, &rival, asker.id)? else {
             continue;
         };
@@ -123,14 +136,78 @@ fn reason(key: &Key, taker: &Session) -> String {
     format!("{} took {key}, which overlaps it", taker.handle)
 }
 
-/// The rivals that are gone, where a session gets a path by another act than a claim; a living one refuses.
+/// The rivals that are gone, where a session is handed a path; a living one refuses.
 pub(super) fn gone_rivals(ctx: &mut Ctx<'_>, key: &Key, to: &Session) -> Result<Vec<Rival>, Stop> {
+    let beside = ctx.overlapping_paths(key)?;
+    gone_among(ctx, key, to, beside)
+}
+
+fn gone_among(
+    ctx: &mut Ctx<'_>,
+    key: &Key,
+    to: &Session,
+    beside: Vec<ClaimRecord>,
+) -> Result<Vec<Rival>, Stop> {
     let asker = Asker {
         id: to.id,
         blind: false,
     };
-    match rivals(ctx, asker, key)? {
+    match rivals_among(ctx, asker, key, beside)? {
         Rivals::Gone(gone) => Ok(gone),
         Rivals::Living(living) => Err(living.error.into()),
     }
+}
+
+/// What ends so that a path can be taken over.
+pub(super) struct Way {
+    /// Holds of sessions that are gone.
+    pub(super) gone: Vec<Rival>,
+    /// Other holds of the session from which it is taken, living or not.
+    pub(super) along: Vec<Hold>,
+}
+
+/// What makes way for a takeover from `holder`; a third session that lives refuses.
+pub(super) fn way_from(
+    ctx: &mut Ctx<'_>,
+    key: &Key,
+    to: &Session,
+    holder: SessionId,
+) -> Result<Way, Stop> {
+    let is_theirs = |record: &ClaimRecord| {
+        let hold = record.current();
+        hold.is_some_and(|hold| hold.session == holder)
+    };
+    let beside = ctx.overlapping_paths(key)?;
+    let (theirs, others) = beside.into_iter().partition::<Vec<_>, _>(is_theirs);
+    Ok(Way {
+        gone: gone_among(ctx, key, to, others)?,
+        along: theirs.into_iter().filter_map(|held| held.newest).collect(),
+    })
+}
+
+/// Ends what is taken along, each on record and told to the one who had it.
+pub(super) fn end_along(
+    ctx: &mut Ctx<'_>,
+    along: &[Hold],
+    (key, taker): (&Key, &Caller),
+    stated: &str,
+) -> Result<(), Stop> {
+    let why = reason(key, &taker.session);
+    for hold in along {
+        end(ctx, hold, EndedBy::Taken)?;
+        let by = EndedBy::Taken.as_str();
+        ctx.log(&NewEvent {
+            actor: Some(taker.session.id),
+            key: Some(hold.key.clone()),
+            epoch: Some(hold.epoch),
+            reason: Some(stated.to_owned()),
+            ..ctx.event(EventKind::Freed, Some(hold.session), by, why.clone())
+        })?;
+        let (lost, epoch) = (&hold.key, hold.epoch);
+        let message = format!("you lost {lost} (epoch {epoch}): {why}: {stated}");
+        let from = Some(taker.session.id);
+        let about = Some((lost, epoch));
+        ctx.notify(hold.session, NoticeKind::Lost, message, from, about)?;
+    }
+    Ok(())
 }

@@ -5,6 +5,32 @@ use super::step::{Model, Step, agrees};
 use crate::chaos::history::{Call, Name};
 use crate::chaos::record::{Answer, Grant, Refusal};
 
+/// How somebody gets a path by another act than a claim.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    place: usize,
+    to: &'a str,
+    /// From whom it is taken with a reason.
+    from: Option<&'a str>,
+}
+
+impl<'a> Way<'a> {
+    fn given(place: usize, to: &'a str) -> Self {
+        let from = None;
+        Self { place, to, from }
+    }
+
+    fn taken(place: usize, to: &'a str, from: &'a str) -> Self {
+        let from = Some(from);
+        Self { place, to, from }
+    }
+
+    /// Whether a hold is taken along, whoever lives.
+    fn takes(&self, hold: &Hold) -> bool {
+        self.from.is_some_and(|from| *from == *hold.session)
+    }
+}
+
 impl Model<'_> {
     pub(super) fn release(
         &self,
@@ -110,7 +136,9 @@ impl Model<'_> {
                 let right = match refusal.kind.as_str() {
                     "not_live" => mine && !self.history.surely_open(to_whom, call),
                     "already_held" => mine && *to_whom == **me,
-                    "overlaps" => mine && self.bars(state, call, to_whom, place, refusal),
+                    "overlaps" => {
+                        mine && self.bars(state, call, Way::given(place, to_whom), refusal)
+                    }
                     _ => self.is_not_mine(item, call, me, epoch, refusal),
                 };
                 Step::right_if(right)
@@ -120,29 +148,40 @@ impl Model<'_> {
     }
 
     /// Whether a living session may stand in the way of whoever gets a path by another act than a claim.
-    fn bars(&self, state: &State, call: &Call, to: &str, place: usize, said: &Refusal) -> bool {
-        self.space.rivals(place).any(|rival| {
+    fn bars(&self, state: &State, call: &Call, way: Way<'_>, said: &Refusal) -> bool {
+        self.space.rivals(way.place).any(|rival| {
             let item = &state[rival];
             let hold = item
-                .open_to_other(to)
-                .filter(|hold| self.may_be_alive(hold, call));
+                .open_to_other(way.to)
+                .filter(|hold| !way.takes(hold) && self.may_be_alive(hold, call));
             let named = agrees(&said.rival, &self.space.keys[rival]);
             hold.is_some() && named && agrees(&said.epoch, &item.epoch)
         })
     }
 
-    /// The state after rivals that are gone made way for a path; none where a living one does not.
-    fn made_way(&self, state: &State, call: &Call, to: &str, place: usize) -> Option<State> {
+    /// The state after rivals that are gone, and those that are taken along, made way for a path; none
+    /// where a living one does not.
+    fn made_way(&self, state: &State, call: &Call, way: Way<'_>) -> Option<State> {
         let mut after = state.clone();
-        for rival in self.space.rivals(place) {
-            if let Some(hold) = state[rival].open_to_other(to) {
-                if !self.may_be_dead(hold, call) {
+        for rival in self.space.rivals(way.place) {
+            if let Some(hold) = state[rival].open_to_other(way.to) {
+                if !way.takes(hold) && !self.may_be_dead(hold, call) {
                     return None;
                 }
-                after[rival].end(End::Fallen);
+                let taken = way.takes(hold);
+                after[rival].end(if taken { End::Taken } else { End::Fallen });
             }
         }
         Some(after)
+    }
+
+    /// What a takeover from this session takes along, with the epochs, in the order of the keys.
+    fn taken_along(&self, state: &State, place: usize, from: &str) -> Vec<(String, u64)> {
+        let theirs = self.space.rivals(place);
+        theirs
+            .filter(|rival| state[*rival].is_of(from))
+            .map(|rival| (self.space.keys[rival].clone(), state[rival].epoch))
+            .collect()
     }
 
     pub(super) fn imagine_handoff(
@@ -158,7 +197,7 @@ impl Model<'_> {
         if *to_whom == **me {
             return Vec::new();
         }
-        let Some(cleared) = self.made_way(state, call, to_whom, place) else {
+        let Some(cleared) = self.made_way(state, call, Way::given(place, to_whom)) else {
             return Vec::new();
         };
         let lives = self.history.open_in(to_whom, call);
@@ -188,7 +227,7 @@ impl Model<'_> {
                 let [grant] = grants.as_slice() else {
                     return Step::No;
                 };
-                if !is_taken(item, me, grant) {
+                if !self.is_taken(state, place, me, grant) {
                     return Step::No;
                 }
                 Step::to(self.imagine_takeover(state, call, me, (key, epoch, from)))
@@ -209,8 +248,11 @@ impl Model<'_> {
                     }
                     "held" => at && other.is_some_and(|hold| !meant(hold)),
                     "overlaps" => {
-                        let barred = self.bars(state, call, me, place, refusal);
-                        barred && other.is_some_and(meant)
+                        let barred = |hold: &Hold| {
+                            let way = Way::taken(place, me, &hold.session);
+                            meant(hold) && self.bars(state, call, way, refusal)
+                        };
+                        other.is_some_and(barred)
                     }
                     _ => false,
                 };
@@ -237,21 +279,27 @@ impl Model<'_> {
         if !agrees(&epoch, &item.epoch) || from.is_some_and(|from| *from != *hold.session) {
             return Vec::new();
         }
-        let Some(mut after) = self.made_way(state, call, me, place) else {
+        let way = Way::taken(place, me, &hold.session);
+        let Some(mut after) = self.made_way(state, call, way) else {
             return Vec::new();
         };
         after[place].end(End::Taken);
         after[place].grant(me.clone(), call.life, None);
         vec![after]
     }
-}
 
-/// Whether an answer is that of a takeover from the present holder.
-fn is_taken(item: &Item, me: &Name, grant: &Grant) -> bool {
-    let Some(hold) = item.open_to_other(me) else {
-        return false;
-    };
-    let from = (hold.session.to_string(), item.epoch);
-    let by_me = grant.holder.as_deref().is_none_or(|holder| *holder == **me);
-    by_me && grant.epoch == item.epoch + 1 && agrees(&grant.taken_from, &from)
+    /// Whether an answer is that of a takeover from the present holder.
+    fn is_taken(&self, state: &State, place: usize, me: &Name, grant: &Grant) -> bool {
+        let item = &state[place];
+        let Some(hold) = item.open_to_other(me) else {
+            return false;
+        };
+        let from = (hold.session.to_string(), item.epoch);
+        let by_me = grant.holder.as_deref().is_none_or(|holder| *holder == **me);
+        let along = self.taken_along(state, place, &hold.session);
+        by_me
+            && grant.epoch == item.epoch + 1
+            && agrees(&grant.taken_from, &from)
+            && grant.also_ended == along
+    }
 }

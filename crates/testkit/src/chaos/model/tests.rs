@@ -302,6 +302,46 @@ fn one_file_has_one_holder() {
 }
 
 #[test]
+fn a_takeover_takes_along_what_the_same_holder_has_beside_it() {
+    let (mut story, a, b, c) = three();
+    let (wide, narrow) = ("path:o/r:src/**", "path:o/r:src/db/x.rs");
+    let keys = &[wide, narrow];
+    story.call(a, "A", 1, 2, claim(&[wide]), granted(&[grant(wide, 1)]));
+    story.call(a, "A", 3, 4, claim(&[narrow]), granted(&[grant(narrow, 1)]));
+    let mut silent = story.clone();
+    let mut refusal = story.clone();
+    let won = from(grant(wide, 2), "A", 1);
+    let named = Grant {
+        also_ended: vec![(narrow.into(), 1)],
+        ..won.clone()
+    };
+    story.call(b, "B", 5, 6, takeover(wide), granted(&[named]));
+    let mut kept = story.clone();
+    story.call(a, "A", 7, 8, guard(narrow, 1), refused("lost", narrow));
+    story.call(b, "B", 9, 10, guard(narrow, 2), yes(2));
+    story.call(c, "C", 11, 12, guard(wide, 1), held(wide, "B", 2));
+    assert!(is_ordered(&story, keys));
+    kept.call(a, "A", 7, 8, guard(narrow, 1), yes(1));
+    assert!(!is_ordered(&kept, keys), "one file has one holder");
+    silent.call(b, "B", 5, 6, takeover(wide), granted(&[won]));
+    assert!(!is_ordered(&silent, keys), "the taker is told of all");
+    let overlaps = Refusal {
+        kind: "overlaps".into(),
+        key: Some(wide.into()),
+        rival: Some(narrow.into()),
+        holder: Some("A".into()),
+        epoch: Some(1),
+        ..Refusal::default()
+    };
+    let answer = Some(Answer::Refused(overlaps));
+    refusal.call(b, "B", 5, 6, takeover(wide), answer);
+    assert!(
+        !is_ordered(&refusal, keys),
+        "holds of one session bar nobody"
+    );
+}
+
+#[test]
 fn a_handoff_reaches_a_living_session_only() {
     let (mut story, a, b, _) = three();
     let hand = || Op::Handoff {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod paths;
+
 use std::time::Duration;
 
 use tenure_core::error::{Class, Error};
@@ -475,18 +477,6 @@ fn f_c06_nothing_that_a_loser_does_renews_its_successor() {
     assert_ne!(kind(rig.guard(&ghost, "wp:1")), "granted");
     assert_ne!(kind(rig.guard(&far, "wp:1")), "granted");
     assert_eq!(kind(rig.claim(&third, "wp:1")), "suspect");
-}
-
-#[test]
-fn a_path_that_an_unseen_session_lost_by_overlap_is_told_to_it_once() {
-    let (mut rig, far, near) = unseen();
-    rig.claim(&far, "path:acme/web:src/**").unwrap();
-    rig.clock.advance(LEASE + LOCK_DELAY);
-    rig.claim(&near, "path:acme/web:src/a.rs").unwrap();
-    assert_ne!(kind(rig.guard(&far, "path:acme/web:src/a.rs")), "granted");
-    assert_eq!(rig.lost(), ["path:acme/web:src/**"]);
-    rig.guard(&far, "wp:1").unwrap();
-    assert_eq!(rig.lost(), [""; 0]);
 }
 
 #[test]

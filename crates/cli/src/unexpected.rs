@@ -1,0 +1,75 @@
+//! A panic, told like any other error.
+
+use std::any::Any;
+use std::ffi::OsString;
+
+use crate::exit::Exit;
+use crate::output::{Style, Trouble, line};
+
+/// Tells people at once, with the place in the program, whichever thread it was.
+pub fn report(info: &std::panic::PanicHookInfo<'_>) {
+    let text = format!("error: tenure failed unexpectedly: {info}\nhint: {HINT}");
+    line(&mut std::io::stderr(), &text);
+}
+
+/// Tells programs, which read one object whatever happens, and returns the exit code.
+pub fn show(payload: &(dyn Any + Send), style: Style, arguments: &[OsString]) -> Exit {
+    let trouble = trouble(payload, arguments);
+    if style.json {
+        return style.show_trouble(&trouble);
+    }
+    trouble.exit
+}
+
+const HINT: &str = "nothing half-done was kept; please report it with this text";
+
+fn trouble(payload: &(dyn Any + Send), arguments: &[OsString]) -> Trouble {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let message = format!(
+        "tenure failed unexpectedly: {}",
+        text.unwrap_or("it did not say why")
+    );
+    let mut trouble = Trouble::new(Exit::INTERNAL, "unexpected", message, HINT);
+    // After `--` comes a command, to which stdout belongs.
+    trouble.to_stderr = arguments.iter().any(|word| word == "--");
+    trouble
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caught(act: fn(), words: &[&str]) -> Trouble {
+        let payload = std::panic::catch_unwind(act).expect_err("it panics");
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        trouble(payload.as_ref(), &words)
+    }
+
+    #[test]
+    fn a_panic_is_one_json_object_of_its_own_kind() {
+        let acts: [fn(); 2] = [
+            || panic!("seven of nine"),
+            || panic!("seven of {}", std::hint::black_box("nine")),
+        ];
+        for act in acts {
+            let trouble = caught(act, &["tenure", "ps", "--json"]);
+            let object = trouble.object();
+            assert_eq!(object["v"], 1);
+            assert_eq!(object["error"]["kind"], "unexpected");
+            let message = object["error"]["message"].as_str();
+            assert_eq!(message, Some("tenure failed unexpectedly: seven of nine"));
+            assert_eq!(object["error"]["hints"][0], HINT);
+            assert_eq!(object["notices"].as_array().map(Vec::len), Some(0));
+            assert_eq!((trouble.exit, trouble.to_stderr), (Exit(70), false));
+        }
+    }
+
+    #[test]
+    fn a_panic_beside_a_command_leaves_stdout_to_it() {
+        let words = ["tenure", "--json", "claim", "wp:1", "--", "make"];
+        assert!(caught(|| panic!("seven"), &words).to_stderr);
+        let silent = caught(|| std::panic::panic_any(7), &words);
+        assert!(silent.message.ends_with("it did not say why"));
+    }
+}
