@@ -24,6 +24,7 @@ pub mod pause;
 pub mod pidfd;
 pub mod process;
 mod random;
+pub mod settings_file;
 mod shared_fs;
 pub mod shelf;
 mod stat;

@@ -7,7 +7,11 @@
 
 mod command;
 pub mod hooks_file;
+pub mod opencode;
+pub mod plugin;
+pub mod sandbox;
 mod splice;
+pub mod trust;
 
 pub use command::{HookLine, Mode};
 pub use hooks_file::{Edited, Entry, HooksFormat, Refusal};

@@ -18,6 +18,15 @@ pub const JOBS: &[(&str, &[&str])] = &[
     ("Be a session", &["register", "end", "tell", "meta"]),
     (
         "Set up",
-        &["config", "schema", "completions", "man", "demo", "help"],
+        &[
+            "install",
+            "uninstall",
+            "config",
+            "schema",
+            "completions",
+            "man",
+            "demo",
+            "help",
+        ],
     ),
 ];

@@ -11,6 +11,7 @@ mod end;
 mod guard;
 mod handoff;
 mod help;
+mod install;
 mod jobs;
 mod lock;
 mod locks;
@@ -27,6 +28,7 @@ mod status;
 mod takeover;
 mod tell;
 mod transcript;
+mod uninstall;
 mod wait;
 mod who;
 mod whoami;
@@ -49,6 +51,9 @@ pub enum Verb {
     Takeover(takeover::Args),
     Log(log::Args),
     Lock(lock::Args),
+    Install(install::Args),
+    #[command(hide = true)]
+    Uninstall(uninstall::Args),
     #[command(hide = true)]
     Locks(locks::Args),
     #[command(hide = true)]
@@ -120,6 +125,8 @@ pub fn run(verb: &Verb, app: &App) -> Outcome {
         Verb::Why(args) => why::run(args, app),
         Verb::Takeover(args) => takeover::run(args, app),
         Verb::Lock(args) => lock::run(args, app),
+        Verb::Install(args) => install::run(args, app),
+        Verb::Uninstall(args) => uninstall::run(args, app),
         Verb::Locks(args) => locks::run(args, app),
         Verb::Transcript(args) => transcript::run(args, app),
         Verb::Log(args) => log::run(args, app),
