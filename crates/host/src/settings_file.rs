@@ -251,10 +251,16 @@ mod tests {
         let path = dir.path().join("a");
         let absent = SettingsFile::read(&path).unwrap();
         fs_err::write(&path, "one").unwrap();
-        assert!(matches!(absent.write("x"), Err(SettingsError::Changed { .. })));
+        assert!(matches!(
+            absent.write("x"),
+            Err(SettingsError::Changed { .. })
+        ));
         let read = SettingsFile::read(&path).unwrap();
         fs_err::write(&path, "two").unwrap();
-        assert!(matches!(read.write("x"), Err(SettingsError::Changed { .. })));
+        assert!(matches!(
+            read.write("x"),
+            Err(SettingsError::Changed { .. })
+        ));
         assert!(matches!(read.remove(), Err(SettingsError::Changed { .. })));
         assert_eq!(fs_err::read_to_string(&path).unwrap(), "two");
         assert_eq!(fs_err::read_dir(dir.path()).unwrap().count(), 1);

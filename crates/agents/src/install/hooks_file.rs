@@ -16,9 +16,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::json;
 
 use super::command::HookLine;
-use super::splice::{
-    Comments, Layout, List, indent_of_line, line_and_column, line_end, spliced,
-};
+use super::splice::{Comments, Layout, List, indent_of_line, line_and_column, line_end, spliced};
 
 /// Why a file is left alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -151,7 +149,10 @@ impl HooksFormat {
 
     fn next_change(&self, text: &str, line: &HookLine) -> Result<Option<String>, Refusal> {
         let entries = self.entries_in(text)?;
-        if let Some(wrong) = entries.iter().rposition(|entry| self.is_wrong(entry, &entries)) {
+        if let Some(wrong) = entries
+            .iter()
+            .rposition(|entry| self.is_wrong(entry, &entries))
+        {
             return self.without(text, &entries[wrong]).map(Some);
         }
         let wanted = line.text(self.agent);
@@ -257,9 +258,8 @@ impl HooksFormat {
         let command = property(hook, "command")?.1.value.as_string_lit()?;
         let line = HookLine::read(&command.value, self.agent)?;
         let matcher = property(group.as_object()?, "matcher");
-        let timeout = property(hook, "timeout").and_then(|(_, timeout)| {
-            timeout.value.as_number_lit()?.value.parse().ok()
-        });
+        let timeout = property(hook, "timeout")
+            .and_then(|(_, timeout)| timeout.value.as_number_lit()?.value.parse().ok());
         let at = spot(range(command));
         Some(Entry {
             event: event.to_owned(),
@@ -430,7 +430,9 @@ fn is_one_line(text: &str) -> bool {
 fn rendered(value: &serde_json::Value, layout: &Layout, unit: &str, end: &str) -> String {
     let (open, close, items): (_, _, Vec<(String, &serde_json::Value)>) = match value {
         serde_json::Value::Object(map) => {
-            let named = map.iter().map(|(name, value)| (format!("{}: ", json!(name)), value));
+            let named = map
+                .iter()
+                .map(|(name, value)| (format!("{}: ", json!(name)), value));
             ('{', '}', named.collect())
         }
         serde_json::Value::Array(list) => {

@@ -52,7 +52,12 @@ mod tests {
                 mode,
             };
             let text = plugin(&line);
-            assert!(text.lines().next().unwrap().contains("tenure uninstall opencode"));
+            assert!(
+                text.lines()
+                    .next()
+                    .unwrap()
+                    .contains("tenure uninstall opencode")
+            );
             assert_eq!(read(&text), Some(line));
         }
         assert_eq!(read("export const Mine = async () => ({})\n"), None);

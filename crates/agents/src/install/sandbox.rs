@@ -14,7 +14,8 @@ use super::splice::{Comments, List, indent_of_line, line_end, spliced};
 const TABLE: &str = "sandbox_workspace_write";
 const KEY: &str = "writable_roots";
 /// Stands above a table that we made.
-const COMMENT: &str = "# So that tenure works from the sandbox; `tenure uninstall codex` removes it.";
+const COMMENT: &str =
+    "# So that tenure works from the sandbox; `tenure uninstall codex` removes it.";
 
 /// Where the list of writable places is, or where it would be.
 enum Found<'a> {
@@ -99,7 +100,10 @@ fn made_for_it(text: &str, root: &Table, dir: &str) -> Result<Option<String>, Re
     let keys = table.iter().filter(|(_, item)| item.is_value()).count();
     if keys == 1 {
         if let Some(at) = text.find(&whole) {
-            return Ok(Some(spliced(text, &[(at..at + whole.len(), String::new())])));
+            return Ok(Some(spliced(
+                text,
+                &[(at..at + whole.len(), String::new())],
+            )));
         }
         if text.starts_with(at_start) {
             return Ok(Some(text[at_start.len()..].to_owned()));
@@ -257,7 +261,10 @@ mod tests {
         let Edited::Text(left) = disallow(&mine, DIR).unwrap() else {
             panic!("theirs was eaten")
         };
-        assert!(left.contains("network_access = true\n") && !left.contains(DIR), "{left}");
+        assert!(
+            left.contains("network_access = true\n") && !left.contains(DIR),
+            "{left}"
+        );
         assert!(left.parse::<toml_edit::DocumentMut>().is_ok());
     }
 

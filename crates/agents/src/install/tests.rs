@@ -96,12 +96,19 @@ fn odd_files_are_as_they_were() {
 
 #[test]
 fn comments_stay_with_what_they_speak_of() {
-    let text = "// mine\n{\n  \"a\": 1, // one\n  /* two */ \"b\": 2 // last\n  // end\n}\n// after\n";
+    let text =
+        "// mine\n{\n  \"a\": 1, // one\n  /* two */ \"b\": 2 // last\n  // end\n}\n// after\n";
     let with = there_and_back(&GEMINI, text);
-    assert!(with.contains("\"b\": 2, // last\n  // end\n  \"hooks\": {"), "{with}");
+    assert!(
+        with.contains("\"b\": 2, // last\n  // end\n  \"hooks\": {"),
+        "{with}"
+    );
     let inside = "{\n  \"hooks\": {\n    // none yet\n  }\n}\n";
     there_and_back(&GEMINI, inside);
-    assert!(CLAUDE.install(text, &ours()).is_err(), "Claude Code reads no comments");
+    assert!(
+        CLAUDE.install(text, &ours()).is_err(),
+        "Claude Code reads no comments"
+    );
 }
 
 #[test]
@@ -109,7 +116,10 @@ fn a_new_file_is_made_and_comes_to_nothing_again() {
     for format in HOOKS {
         for empty in ["", "\n", "  \n\n"] {
             let made = format.install(empty, &ours()).unwrap();
-            assert!(made.starts_with("{\n  \"hooks\": {\n    \"SessionStart\": [\n"), "{made}");
+            assert!(
+                made.starts_with("{\n  \"hooks\": {\n    \"SessionStart\": [\n"),
+                "{made}"
+            );
             assert!(made.ends_with("\n}\n"));
             assert_eq!(format.uninstall(&made).unwrap(), Edited::Nothing);
         }
@@ -123,7 +133,10 @@ fn f_h04_no_entry_has_a_matcher_and_one_that_got_one_is_mended() {
     let limited = "{\"hooks\":{\"SessionStart\":[{\"matcher\":\"startup\",\"hooks\":[{\"type\":\"command\",\"command\":\"/old/tenure hook claude\"},{\"type\":\"command\",\"command\":\"theirs\"}]}]}}";
     let mended = CLAUDE.install(limited, &ours()).unwrap();
     let entries = CLAUDE.entries(&mended).unwrap();
-    assert!(entries.iter().all(|entry| entry.matcher.is_none()), "{mended}");
+    assert!(
+        entries.iter().all(|entry| entry.matcher.is_none()),
+        "{mended}"
+    );
     let value: Value = serde_json::from_str(&mended).unwrap();
     let start = &value["hooks"]["SessionStart"];
     assert_eq!(start[0]["hooks"][0]["command"], "theirs");
@@ -133,7 +146,9 @@ fn f_h04_no_entry_has_a_matcher_and_one_that_got_one_is_mended() {
 
 #[test]
 fn f_h07_another_path_or_mode_is_replaced_in_place_and_never_doubled() {
-    let old = CLAUDE.install(FULL, &line("/old/bin/tenure", Mode::Block)).unwrap();
+    let old = CLAUDE
+        .install(FULL, &line("/old/bin/tenure", Mode::Block))
+        .unwrap();
     let new = CLAUDE.install(&old, &ours()).unwrap();
     let (before, after) = (
         line("/old/bin/tenure", Mode::Block).text("claude"),
@@ -151,7 +166,11 @@ fn f_h07_another_path_or_mode_is_replaced_in_place_and_never_doubled() {
         "\"Other\": [{\"hooks\":[{\"type\":\"command\",\"command\":\"'/a b/tenure' hook claude\"}]}, ",
     );
     let once = CLAUDE.install(&doubled, &ours()).unwrap();
-    assert_eq!(CLAUDE.entries(&once).unwrap().len(), CLAUDE.events.len(), "{once}");
+    assert_eq!(
+        CLAUDE.entries(&once).unwrap().len(),
+        CLAUDE.events.len(),
+        "{once}"
+    );
     assert_eq!(once.matches("hook claude").count(), CLAUDE.events.len());
 }
 
@@ -160,7 +179,10 @@ fn a_hook_of_the_users_in_our_group_stays() {
     let with = CLAUDE.install("{}", &ours()).unwrap();
     let mut value: Value = serde_json::from_str(&with).unwrap();
     let theirs = serde_json::json!({"type": "command", "command": "theirs"});
-    value["hooks"]["Stop"][0]["hooks"].as_array_mut().unwrap().insert(0, theirs);
+    value["hooks"]["Stop"][0]["hooks"]
+        .as_array_mut()
+        .unwrap()
+        .insert(0, theirs);
     let text = serde_json::to_string_pretty(&value).unwrap();
     let Edited::Text(left) = CLAUDE.uninstall(&text).unwrap() else {
         panic!("theirs was eaten")
@@ -177,12 +199,18 @@ fn what_does_not_parse_is_refused_with_its_place() {
     let refused = |text: &str| CLAUDE.install(text, &ours()).unwrap_err();
     let error = refused("{\n  \"a\": 1,\n  \"b\" 2\n}");
     assert_eq!((error.line, error.column), (3, 7), "{error}");
-    assert_eq!(refused("{\n \"hooks\": []\n}").to_string(), "line 2, column 11: hooks is no object");
+    assert_eq!(
+        refused("{\n \"hooks\": []\n}").to_string(),
+        "line 2, column 11: hooks is no object"
+    );
     assert_eq!(
         refused("{\"hooks\": {\"Stop\": {}}}").to_string(),
         "line 1, column 20: hooks.Stop is no list"
     );
-    assert_eq!(refused("[]").to_string(), "line 1, column 1: the file is no object");
+    assert_eq!(
+        refused("[]").to_string(),
+        "line 1, column 1: the file is no object"
+    );
     for text in ["{", "{\"a\": }", "{'a': 1}", "{} {}", "{\"a\": 1,}", "nul"] {
         for format in HOOKS {
             assert!(format.install(text, &ours()).is_err(), "{text}");
@@ -198,7 +226,10 @@ fn what_does_not_parse_is_refused_with_its_place() {
 #[test]
 fn switches_are_read() {
     let text = "{\"hooksConfig\": {\"enabled\": false}, \"disableAllHooks\": true}";
-    assert_eq!(GEMINI.switch(text, &["hooksConfig", "enabled"]), Some(false));
+    assert_eq!(
+        GEMINI.switch(text, &["hooksConfig", "enabled"]),
+        Some(false)
+    );
     assert_eq!(CLAUDE.switch(text, &["disableAllHooks"]), Some(true));
     assert_eq!(CLAUDE.switch("{}", &["disableAllHooks"]), None);
 }
@@ -224,12 +255,7 @@ fn blanks(comments: bool) -> BoxedStrategy<String> {
     }
 }
 
-fn joined(
-    open: &str,
-    items: Vec<(String, String, String)>,
-    last: &str,
-    close: &str,
-) -> String {
+fn joined(open: &str, items: Vec<(String, String, String)>, last: &str, close: &str) -> String {
     let parts: Vec<String> = items
         .into_iter()
         .map(|(before, item, after)| format!("{before}{item}{after}"))
@@ -268,9 +294,10 @@ fn object_of(
     );
     property
         .prop_map(|(names, parts, last)| {
-            let items = names.into_iter().zip(parts).map(|(name, (a, b, value, c))| {
-                (a, format!("\"{name}\"{b}:{value}"), c)
-            });
+            let items = names
+                .into_iter()
+                .zip(parts)
+                .map(|(name, (a, b, value, c))| (a, format!("\"{name}\"{b}:{value}"), c));
             joined("{", items.collect(), &last, "}")
         })
         .boxed()

@@ -42,16 +42,17 @@ pub fn trust(config: &str, files: &[String], entries: &[Entry]) -> Trust {
         .as_ref()
         .and_then(|document| document.as_table().get("hooks")?.get("state"));
     let one = |entry: &Entry| {
-        let remembered = files
-            .iter()
-            .find_map(|file| state?.get(&key(file, entry)));
+        let remembered = files.iter().find_map(|file| state?.get(&key(file, entry)));
         let Some(remembered) = remembered else {
             return Trust::Untrusted;
         };
         if remembered.get("enabled").and_then(|on| on.as_bool()) == Some(false) {
             return Trust::Off;
         }
-        match remembered.get("trusted_hash").and_then(|hash| hash.as_str()) {
+        match remembered
+            .get("trusted_hash")
+            .and_then(|hash| hash.as_str())
+        {
             Some(reviewed) if reviewed == hash(entry) => Trust::Trusted,
             Some(_) => Trust::Changed,
             None => Trust::Untrusted,

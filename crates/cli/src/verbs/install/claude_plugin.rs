@@ -27,7 +27,12 @@ pub fn run(dir: &Path, agents: &[String], wanted: &Wanted, dry_run: bool) -> Out
         mode: wanted.mode.unwrap_or_default(),
     };
     let files = plugin::files(&line, env!("CARGO_PKG_VERSION")).map_err(|refusal| {
-        Trouble::new(Exit::INTERNAL, "internal", refusal.to_string(), "please report it")
+        Trouble::new(
+            Exit::INTERNAL,
+            "internal",
+            refusal.to_string(),
+            "please report it",
+        )
     })?;
     let manifest = read(&dir.join(plugin::MANIFEST))?;
     let is_ours = manifest.text().is_some_and(plugin::is_ours);
@@ -68,7 +73,10 @@ fn shown(dir: &Path, line: &HookLine, changes: &[(SettingsFile, String)], dry_ru
     );
     let mut notes = Vec::new();
     if is_in_settings() {
-        notes.push("the hooks are in your settings too: tenure uninstall claude leaves the plugin alone".to_owned());
+        notes.push(
+            "the hooks are in your settings too: tenure uninstall claude leaves the plugin alone"
+                .to_owned(),
+        );
     }
     for note in &notes {
         super::add(&mut text, note);

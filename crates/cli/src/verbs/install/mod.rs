@@ -180,9 +180,15 @@ fn installed(plans: &[Plan]) -> Shown {
         }
     }
     if plans.iter().any(|plan| !plan.changes.is_empty()) {
-        add(&mut text, "Sessions that start from now on are seen; tenure ps shows them.");
+        add(
+            &mut text,
+            "Sessions that start from now on are seen; tenure ps shows them.",
+        );
     }
-    let agents: Vec<Value> = plans.iter().map(|plan| plan.json(State::Installed)).collect();
+    let agents: Vec<Value> = plans
+        .iter()
+        .map(|plan| plan.json(State::Installed))
+        .collect();
     Shown::new("agents", &agents, text)
 }
 

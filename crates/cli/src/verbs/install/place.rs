@@ -108,7 +108,8 @@ fn user_dir(agent: &str) -> Result<PathBuf, Trouble> {
     }
     let home = set("HOME").filter(|home| home.is_absolute());
     let home = home.ok_or_else(|| {
-        let message = "HOME is not set, so there is no telling where the agents keep their settings";
+        let message =
+            "HOME is not set, so there is no telling where the agents keep their settings";
         Trouble::new(Exit::NOT_FOUND, "not_found", message, "set HOME")
     })?;
     Ok(match agent {

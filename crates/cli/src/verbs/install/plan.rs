@@ -178,7 +178,8 @@ impl Plan {
             state: State::NotInstalled,
             mode: Some(mode),
             changes: vec![Change {
-                keep: place.agent != "opencode",
+                // Before the first change, not before every one.
+                keep: place.agent != "opencode" && there.is_none(),
                 file,
                 after: Some(after),
             }],
@@ -236,19 +237,24 @@ impl Plan {
         }
         let will_change = self.changes.first().is_some_and(|change| !change.is_none());
         let trusted = self.trust == Some(Trust::Trusted) && !will_change;
-        self.notes.extend((!trusted).then(|| self.about_trust(will_change)));
+        self.notes
+            .extend((!trusted).then(|| self.about_trust(will_change)));
         Ok(())
     }
 
     fn about_trust(&self, will_change: bool) -> String {
         let why = match self.trust {
-            Some(Trust::Off) if !will_change => "some of these hooks are switched off in Codex",
-            Some(Trust::Changed | Trust::Trusted) => {
-                "Codex skips hooks that changed since they were trusted, without a word"
+            Some(Trust::Off) if !will_change => {
+                return "some of these hooks are switched off in Codex: type /hooks there to switch them on".to_owned();
             }
-            _ => "Codex skips hooks that are not trusted, without a word",
+            Some(Trust::Changed | Trust::Trusted | Trust::Off) => {
+                "Codex skips hooks that changed since they were reviewed"
+            }
+            _ => "Codex skips hooks that nobody has reviewed",
         };
-        format!("{why}: start codex, type /hooks, and trust the ones that run tenure")
+        format!(
+            "{why}, without a word: choose \"Trust all and continue\" when codex starts, or type /hooks there and press t (codex exec never asks)"
+        )
     }
 
     /// What uninstalling would do.
@@ -275,8 +281,7 @@ impl Plan {
             let path = place.codex_config()?;
             let file = read(&path)?;
             if let Some(text) = file.text() {
-                let edited =
-                    sandbox::disallow(text, state_dir).map_err(|e| refused(&path, &e))?;
+                let edited = sandbox::disallow(text, state_dir).map_err(|e| refused(&path, &e))?;
                 changes.push(undone(file, edited, ""));
             }
         }
