@@ -202,7 +202,7 @@ impl HooksFormat {
         };
         let parsed = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {
             let what = error.kind().to_string();
-            Refusal::at(text, error.range().start, what)
+            Refusal::at(text, error.range().start, uncapitalised(&what))
         })?;
         Ok(parsed.value)
     }
@@ -368,6 +368,13 @@ fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let end = text.rfind(" at line ").unwrap_or(text.len());
     text[..end].to_owned()
+}
+
+/// Errors begin with a small letter here.
+fn uncapitalised(what: &str) -> String {
+    let mut letters = what.chars();
+    let first = letters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
 }
 
 fn range(node: &impl Ranged) -> Range<usize> {

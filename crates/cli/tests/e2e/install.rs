@@ -204,13 +204,13 @@ fn a_file_that_does_not_parse_is_refused_and_nothing_at_all_is_changed() {
         &["install", "--dry-run"],
     ] {
         let refused = env.tenure(verb).fails(6);
-        let place = format!("{}, line 3, column 3: ", broken.display());
+        let place = format!("{}, line 2, column 9: expected comma", broken.display());
         assert!(refused.stderr.contains(&place), "{refused}");
     }
     let json = env.tenure(&["install", "--json"]).fails(6).json();
     assert_eq!(
         (&json["error"]["line"], &json["error"]["column"]),
-        (&3.into(), &3.into())
+        (&2.into(), &9.into())
     );
     assert_eq!(tree(&env.home()), before);
 }
