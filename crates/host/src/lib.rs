@@ -25,6 +25,7 @@ pub mod pidfd;
 pub mod process;
 mod random;
 pub mod running;
+pub mod settings_file;
 mod shared_fs;
 pub mod shelf;
 mod stat;

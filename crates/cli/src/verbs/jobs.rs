@@ -21,6 +21,15 @@ pub const JOBS: &[(&str, &[&str])] = &[
     ),
     (
         "Set up",
-        &["config", "schema", "completions", "man", "demo", "help"],
+        &[
+            "install",
+            "uninstall",
+            "config",
+            "schema",
+            "completions",
+            "man",
+            "demo",
+            "help",
+        ],
     ),
 ];

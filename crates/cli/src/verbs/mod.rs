@@ -13,6 +13,7 @@ mod guard;
 mod handoff;
 mod help;
 pub mod hook;
+mod install;
 mod jobs;
 mod lock;
 mod locks;
@@ -30,6 +31,7 @@ mod status;
 mod takeover;
 mod tell;
 mod transcript;
+mod uninstall;
 mod wait;
 mod who;
 mod whoami;
@@ -53,6 +55,9 @@ pub enum Verb {
     Log(log::Args),
     Resume(resume::Args),
     Lock(lock::Args),
+    Install(install::Args),
+    #[command(hide = true)]
+    Uninstall(uninstall::Args),
     #[command(hide = true)]
     Locks(locks::Args),
     #[command(hide = true)]
@@ -128,6 +133,8 @@ pub fn run(verb: &Verb, app: &App) -> Outcome {
         Verb::Why(args) => why::run(args, app),
         Verb::Takeover(args) => takeover::run(args, app),
         Verb::Lock(args) => lock::run(args, app),
+        Verb::Install(args) => install::run(args, app),
+        Verb::Uninstall(args) => uninstall::run(args, app),
         Verb::Locks(args) => locks::run(args, app),
         Verb::Transcript(args) => transcript::run(args, app),
         Verb::Resume(args) => resume::run(args, app),

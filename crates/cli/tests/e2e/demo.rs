@@ -172,6 +172,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       log       Show what happened: every change with who, by what means, on what evidence
       lock      Run a command while holding a lock: one at a time among all users of this state
                 directory
+      install   Make coding agents tell tenure what they do, by hooks in their settings
       demo      Play the story of tenure with real processes in a scratch directory
 
     Options:
@@ -228,6 +229,8 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       meta         Keep small values with a session: a team name, a run id
 
     Set up:
+      install      Make coding agents tell tenure what they do, by hooks in their settings
+      uninstall    Take tenure's hooks out of the settings of coding agents again
       config       Show every setting and where it came from
       schema       Print the shapes of the JSON answers
       completions  Print a shell's completion script

@@ -5,6 +5,7 @@ mod commands;
 mod demo;
 mod identity;
 mod input;
+mod install;
 mod liveness;
 mod lock_command;
 mod locks;

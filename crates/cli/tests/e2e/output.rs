@@ -312,6 +312,8 @@ fn valid_call(verb: &str, bob: &str, gone: &str) -> String {
         "completions" => "bash",
         "transcript" => "show ann",
         "lock" => "one --json -- true",
+        "install" => "claude",
+        "uninstall" => "--all",
         _ => "",
     };
     format!("{verb} {more}")

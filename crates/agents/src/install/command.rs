@@ -1,0 +1,179 @@
+//! The command line that an agent runs at each event, and how ours is told from the user's.
+
+/// What the hook does about a write that would collide with another session's work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Records, and says nothing.
+    Observe,
+    /// Tells the model.
+    #[default]
+    Warn,
+    /// Refuses the write.
+    Block,
+}
+
+impl Mode {
+    /// All of them, the weakest first.
+    pub const ALL: [Mode; 3] = [Mode::Observe, Mode::Warn, Mode::Block];
+
+    /// Its word on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Observe => "observe",
+            Mode::Warn => "warn",
+            Mode::Block => "block",
+        }
+    }
+
+    /// The mode of this word.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.word() == word)
+    }
+}
+
+/// A hook command that is ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookLine {
+    /// The tenure that it runs.
+    pub program: String,
+    /// With which mode.
+    pub mode: Mode,
+}
+
+impl HookLine {
+    /// The shell's command line. It is nothing to the agent that tenure is gone: exit 0, and no word.
+    pub fn text(&self, agent: &str) -> String {
+        let program = quoted(&self.program);
+        let mode = match self.mode {
+            Mode::Warn => String::new(),
+            mode => format!(" --mode {}", mode.word()),
+        };
+        format!("test -x {program} || exit 0; exec {program} hook {agent}{mode}")
+    }
+
+    /// Reads a command line; none if it is not ours.
+    ///
+    /// Ours ends with the words `tenure hook AGENT`, wherever that tenure is and however it is quoted, or
+    /// is what [`HookLine::text`] makes for a tenure of another name.
+    pub fn read(command: &str, agent: &str) -> Option<Self> {
+        let words = words(command)?;
+        let mut rest: &[String] = &words;
+        let mut mode = Mode::default();
+        if let [before @ .., flag, word] = rest
+            && flag == "--mode"
+        {
+            (rest, mode) = (before, Mode::of(word)?);
+        } else if let [before @ .., last] = rest
+            && let Some(word) = last.strip_prefix("--mode=")
+        {
+            (rest, mode) = (before, Mode::of(word)?);
+        }
+        let [before @ .., program, hook, name] = rest else {
+            return None;
+        };
+        if hook != "hook" || name != agent {
+            return None;
+        }
+        let is_tenure = program.rsplit('/').next() == Some("tenure");
+        let guard = ["test", "-x", program, "||", "exit", "0", ";", "exec"];
+        (is_tenure || before == guard).then(|| Self {
+            program: program.clone(),
+            mode,
+        })
+    }
+}
+
+/// A word that the shell reads as it is.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:,=%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// The words of a command line as a shell splits them; none if a quote stays open.
+fn words(command: &str) -> Option<Vec<String>> {
+    let mut words: Vec<String> = Vec::new();
+    let mut word: Option<String> = None;
+    let mut chars = command.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' | '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next()? {
+                        end if end == c => break,
+                        '\\' if c == '"' => word.push(chars.next()?),
+                        other => word.push(other),
+                    }
+                }
+            }
+            '\\' => word.get_or_insert_default().push(chars.next()?),
+            ';' | '&' | '|' => {
+                words.extend(word.take());
+                let mut operator = c.to_string();
+                if chars.peek() == Some(&c) {
+                    operator.extend(chars.next());
+                }
+                words.push(operator);
+            }
+            c if c.is_whitespace() => words.extend(word.take()),
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word);
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_recognised_whatever_the_path() {
+        for program in [
+            "/usr/bin/tenure",
+            "/home/an na/tenure",
+            "/o'neill/t\"x",
+            "/p/tn;a",
+        ] {
+            for mode in Mode::ALL {
+                let line = HookLine {
+                    program: program.to_owned(),
+                    mode,
+                };
+                assert_eq!(
+                    HookLine::read(&line.text("claude"), "claude"),
+                    Some(line.clone())
+                );
+                assert_eq!(HookLine::read(&line.text("claude"), "codex"), None);
+            }
+        }
+    }
+
+    #[test]
+    fn ours_of_any_version_is_recognised_and_nothing_else() {
+        for ours in [
+            "tenure hook claude",
+            "\"/old path/tenure\" hook claude",
+            "/x/tenure hook claude --mode=block",
+            "exec '/x/tenure' 'hook' claude ",
+            "[ -x /x/tenure ] && /x/tenure hook claude",
+        ] {
+            assert!(HookLine::read(ours, "claude").is_some(), "{ours}");
+        }
+        for theirs in [
+            "tenure hook claude && notify-send done",
+            "tenure hook claude | tee log",
+            "tenure hook claude --mode louder",
+            "echo tenure hook",
+            "mytenure hook claude",
+            "run 'tenure hook claude'",
+            "tenure hook claude 'open",
+            "",
+        ] {
+            assert_eq!(HookLine::read(theirs, "claude"), None, "{theirs}");
+        }
+    }
+}

@@ -1,0 +1,469 @@
+//! A settings file with a `hooks` object, as Claude Code, Codex and Gemini CLI have it.
+//!
+//! ```json
+//! {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "…", "timeout": 5}]}]}}
+//! ```
+//!
+//! One change at a time: find what is ours, make the next change that is needed as a splice of the text,
+//! read again. What we do not touch keeps every byte. Ours are always the last of their list: Codex keeps
+//! the user's trust by position, and an entry put before theirs would take it away.
+
+use std::ops::Range;
+
+use jsonc_parser::ast::{Array, Object, ObjectProp, Value};
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use serde_json::json;
+
+use super::command::HookLine;
+use super::splice::{Comments, Layout, List, indent_of_line, line_and_column, line_end, spliced};
+
+/// Why a file is left alone.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {what}")]
+pub struct Refusal {
+    /// Counted from one.
+    pub line: usize,
+    /// Counted from one.
+    pub column: usize,
+    /// What is wrong there.
+    pub what: String,
+}
+
+impl Refusal {
+    pub(super) fn at(text: &str, at: usize, what: impl Into<String>) -> Self {
+        let (line, column) = line_and_column(text, at);
+        Self {
+            line,
+            column,
+            what: what.into(),
+        }
+    }
+}
+
+/// What an agent calls its hooks for, and how its file is written.
+#[derive(Debug)]
+pub struct HooksFormat {
+    /// The agent's name, the word behind `tenure hook`.
+    pub agent: &'static str,
+    /// Events, each with the agent's own unit of time for how long the hook may take.
+    pub events: &'static [(&'static str, u32)],
+    /// Whether the file may have comments.
+    pub comments: bool,
+    /// Whether the file may begin with a byte order mark.
+    pub byte_order_mark: bool,
+    /// Whether an entry carries a name that the agent shows instead of the command.
+    pub named: bool,
+}
+
+/// One entry of ours in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The event's name.
+    pub event: String,
+    /// Which group of the event's, and which hook of the group's, counted from zero.
+    pub place: (usize, usize),
+    /// What it runs.
+    pub line: HookLine,
+    /// The command as it is written there.
+    pub command: String,
+    /// What the group is limited to.
+    pub matcher: Option<String>,
+    /// How long it may take, in the agent's own unit.
+    pub timeout: Option<u32>,
+    at: Spot,
+}
+
+/// Where an entry is: indexes down the document, and the command's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Spot {
+    root: usize,
+    event: usize,
+    group: usize,
+    hook: usize,
+    command: Range<usize>,
+}
+
+/// A file's text after a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edited {
+    /// It has this text.
+    Text(String),
+    /// Nothing is left in it.
+    Nothing,
+}
+
+impl HooksFormat {
+    /// The text with our entries, and no other byte changed. A second time changes nothing.
+    pub fn install(&self, text: &str, line: &HookLine) -> Result<String, Refusal> {
+        let (mark, mut body) = self.split_mark(text);
+        while let Some(next) = self.next_change(&body, line)? {
+            body = next;
+        }
+        Ok(format!("{mark}{body}"))
+    }
+
+    /// The text without our entries, as it was before them.
+    pub fn uninstall(&self, text: &str) -> Result<Edited, Refusal> {
+        let (mark, mut body) = self.split_mark(text);
+        // The last first: the first that came in is the last that goes.
+        while let Some(last) = self.entries_in(&body)?.pop() {
+            body = self.without(&body, &last)?;
+            if body.trim().is_empty() {
+                return Ok(Edited::Nothing);
+            }
+        }
+        Ok(Edited::Text(format!("{mark}{body}")))
+    }
+
+    /// Our entries, in the order of the file.
+    pub fn entries(&self, text: &str) -> Result<Vec<Entry>, Refusal> {
+        self.entries_in(&self.split_mark(text).1)
+    }
+
+    /// Whether a switch of the file's own, named by its path, has this value.
+    pub fn switch(&self, text: &str, path: &[&str]) -> Option<bool> {
+        let body = self.split_mark(text).1;
+        let value = self.parse(&body).ok()??;
+        let mut value = &value;
+        for name in path {
+            value = &property(value.as_object()?, name)?.1.value;
+        }
+        value.as_boolean_lit().map(|found| found.value)
+    }
+
+    /// Events that have no entry of ours.
+    pub fn missing(&self, entries: &[Entry]) -> Vec<&'static str> {
+        let names = self.events.iter().map(|(name, _)| *name);
+        names
+            .filter(|name| !entries.iter().any(|entry| entry.event == *name))
+            .collect()
+    }
+
+    fn split_mark(&self, text: &str) -> (&'static str, String) {
+        match text.strip_prefix('\u{feff}') {
+            Some(rest) if self.byte_order_mark => ("\u{feff}", rest.to_owned()),
+            _ => ("", text.to_owned()),
+        }
+    }
+
+    fn next_change(&self, text: &str, line: &HookLine) -> Result<Option<String>, Refusal> {
+        let entries = self.entries_in(text)?;
+        if let Some(wrong) = entries
+            .iter()
+            .rposition(|entry| self.is_wrong(entry, &entries))
+        {
+            return self.without(text, &entries[wrong]).map(Some);
+        }
+        let wanted = line.text(self.agent);
+        if let Some(old) = entries.iter().find(|entry| entry.command != wanted) {
+            let new = json!(wanted).to_string();
+            return Ok(Some(spliced(text, &[(old.at.command.clone(), new)])));
+        }
+        let missing = self.missing(&entries);
+        match self.events.iter().find(|(name, _)| missing.contains(name)) {
+            Some((event, timeout)) => self.with(text, event, *timeout, &wanted).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// An entry that has no business where it is: another event, a second one, or one that a matcher
+    /// keeps from some of the event's occasions (a start hook that skips resumes leaves sessions unknown).
+    fn is_wrong(&self, entry: &Entry, all: &[Entry]) -> bool {
+        let first = all.iter().find(|other| other.event == entry.event);
+        let is_limited = entry
+            .matcher
+            .as_ref()
+            .is_some_and(|matcher| !matcher.is_empty() && matcher != "*");
+        is_limited
+            || first.is_some_and(|first| first.at != entry.at)
+            || !self.events.iter().any(|(name, _)| *name == entry.event)
+    }
+
+    fn parse<'a>(&self, text: &'a str) -> Result<Option<Value<'a>>, Refusal> {
+        if !self.comments && !text.trim().is_empty() {
+            serde_json::from_str::<serde_json::Value>(text).map_err(|error| Refusal {
+                line: error.line(),
+                column: error.column(),
+                what: without_place(&error),
+            })?;
+        }
+        let options = ParseOptions {
+            allow_comments: self.comments,
+            allow_loose_object_property_names: false,
+            allow_trailing_commas: false,
+            allow_missing_commas: false,
+            allow_single_quoted_strings: false,
+            allow_hexadecimal_numbers: false,
+            allow_unary_plus_numbers: false,
+            allow_bare_decimal_point_numbers: false,
+            allow_non_finite_numbers: false,
+            allow_extended_string_escapes: false,
+        };
+        let parsed = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {
+            let what = error.kind().to_string();
+            Refusal::at(text, error.range().start, uncapitalised(&what))
+        })?;
+        Ok(parsed.value)
+    }
+
+    fn entries_in(&self, text: &str) -> Result<Vec<Entry>, Refusal> {
+        let Some(value) = self.parse(text)? else {
+            return Ok(Vec::new());
+        };
+        let root = object(text, &value, "the file")?;
+        let mut entries = Vec::new();
+        let Some((at, hooks)) = property(root, "hooks") else {
+            return Ok(entries);
+        };
+        let events = object(text, &hooks.value, "hooks")?;
+        for (event_at, event) in events.properties.iter().enumerate() {
+            let name = event.name.as_str();
+            let is_known = self.events.iter().any(|(known, _)| *known == name);
+            let groups = match event.value.as_array() {
+                Some(groups) => groups,
+                None if is_known => {
+                    return Err(Refusal::at(
+                        text,
+                        event.value.start(),
+                        format!("hooks.{name} is no list"),
+                    ));
+                }
+                None => continue,
+            };
+            for (group_at, group) in groups.elements.iter().enumerate() {
+                for (hook_at, hook) in hooks_of(group).into_iter().enumerate() {
+                    let spot = |command| Spot {
+                        root: at,
+                        event: event_at,
+                        group: group_at,
+                        hook: hook_at,
+                        command,
+                    };
+                    entries.extend(self.entry(name, group, hook, spot));
+                }
+            }
+        }
+        Ok(entries)
+    }
+
+    fn entry(
+        &self,
+        event: &str,
+        group: &Value<'_>,
+        hook: &Value<'_>,
+        spot: impl FnOnce(Range<usize>) -> Spot,
+    ) -> Option<Entry> {
+        let hook = hook.as_object()?;
+        let command = property(hook, "command")?.1.value.as_string_lit()?;
+        let line = HookLine::read(&command.value, self.agent)?;
+        let matcher = property(group.as_object()?, "matcher");
+        let timeout = property(hook, "timeout")
+            .and_then(|(_, timeout)| timeout.value.as_number_lit()?.value.parse().ok());
+        let at = spot(range(command));
+        Some(Entry {
+            event: event.to_owned(),
+            place: (at.group, at.hook),
+            line,
+            command: command.value.to_string(),
+            matcher: matcher
+                .and_then(|(_, found)| Some(found.value.as_string_lit()?.value.to_string())),
+            timeout,
+            at,
+        })
+    }
+
+    /// The text with one more entry.
+    fn with(
+        &self,
+        text: &str,
+        event: &str,
+        timeout: u32,
+        command: &str,
+    ) -> Result<String, Refusal> {
+        let mut hook = json!({"type": "command", "command": command, "timeout": timeout});
+        if self.named {
+            hook = json!({"name": "tenure", "type": "command", "command": command, "timeout": timeout});
+        }
+        let group = json!({"hooks": [hook]});
+        let Some(value) = self.parse(text)? else {
+            let layout = Layout::Lines {
+                indent: String::new(),
+            };
+            let whole = rendered(&json!({"hooks": {event: [group]}}), &layout, "  ", "\n");
+            let above = text.trim();
+            let gap = if above.is_empty() { "" } else { "\n" };
+            return Ok(format!("{above}{gap}{whole}\n"));
+        };
+        let root = object(text, &value, "the file")?;
+        let unit = indent_unit(text, root);
+        let add = |list: &List, name: Option<&str>, value: &serde_json::Value| {
+            let layout = match list.items.is_empty() && is_one_line(text) {
+                true => Layout::OneLine,
+                false => list.layout(text),
+            };
+            let value = rendered(value, &layout, &unit, line_end(text));
+            let item = match name {
+                Some(name) => format!("{}: {value}", json!(name)),
+                None => value,
+            };
+            list.insert(text, &item, Comments::Slashes)
+        };
+        let Some((_, hooks)) = property(root, "hooks") else {
+            return Ok(add(
+                &list_of_object(root),
+                Some("hooks"),
+                &json!({event: [group]}),
+            ));
+        };
+        let events = object(text, &hooks.value, "hooks")?;
+        let Some((_, found)) = property(events, event) else {
+            return Ok(add(&list_of_object(events), Some(event), &json!([group])));
+        };
+        let groups = found.value.as_array().ok_or_else(|| {
+            Refusal::at(
+                text,
+                found.value.start(),
+                format!("hooks.{event} is no list"),
+            )
+        })?;
+        Ok(add(&list_of_array(groups), None, &group))
+    }
+
+    /// The text without this entry, and without what was made for it alone.
+    fn without(&self, text: &str, entry: &Entry) -> Result<String, Refusal> {
+        let gone = || Refusal::at(text, entry.at.command.start, "the entry is not there");
+        let value = self.parse(text)?.ok_or_else(gone)?;
+        let root = object(text, &value, "the file")?;
+        let events_prop = root.properties.get(entry.at.root).ok_or_else(gone)?;
+        let events = object(text, &events_prop.value, "hooks")?;
+        let event = events.properties.get(entry.at.event).ok_or_else(gone)?;
+        let groups = event.value.as_array().ok_or_else(gone)?;
+        let group = groups.elements.get(entry.at.group).ok_or_else(gone)?;
+        let hooks = group
+            .as_object()
+            .and_then(|group| property(group, "hooks")?.1.value.as_array())
+            .ok_or_else(gone)?;
+        let all = Comments::Slashes;
+        if hooks.elements.len() > 1 {
+            return Ok(list_of_array(hooks).remove(text, entry.at.hook, all));
+        }
+        // From the inside out: a list that was made for this one alone goes with it.
+        let lists = [
+            (list_of_array(groups), entry.at.group),
+            (list_of_object(events), entry.at.event),
+            (list_of_object(root), entry.at.root),
+        ];
+        for (list, index) in &lists {
+            if !list.is_made_for(text, *index, all) {
+                return Ok(list.remove(text, *index, all));
+            }
+        }
+        Ok(spliced(text, &[(range(root), String::new())]))
+    }
+}
+
+/// serde_json repeats the place in its sentence.
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let end = text.rfind(" at line ").unwrap_or(text.len());
+    text[..end].to_owned()
+}
+
+/// Errors begin with a small letter here.
+fn uncapitalised(what: &str) -> String {
+    let mut letters = what.chars();
+    let first = letters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}
+
+fn range(node: &impl Ranged) -> Range<usize> {
+    node.start()..node.end()
+}
+
+fn object<'a, 'b>(text: &str, value: &'b Value<'a>, name: &str) -> Result<&'b Object<'a>, Refusal> {
+    value
+        .as_object()
+        .ok_or_else(|| Refusal::at(text, value.start(), format!("{name} is no object")))
+}
+
+/// The property of this name that counts: the last.
+fn property<'a, 'b>(object: &'b Object<'a>, name: &str) -> Option<(usize, &'b ObjectProp<'a>)> {
+    let mut named = object.properties.iter().enumerate();
+    named.rfind(|(_, property)| property.name.as_str() == name)
+}
+
+/// The hooks of a group; none for what is no group.
+fn hooks_of<'a, 'b>(group: &'b Value<'a>) -> Vec<&'b Value<'a>> {
+    let hooks = group
+        .as_object()
+        .and_then(|group| property(group, "hooks")?.1.value.as_array());
+    hooks.map_or_else(Vec::new, |hooks| hooks.elements.iter().collect())
+}
+
+fn list_of_object(object: &Object<'_>) -> List {
+    List {
+        open: object.start() + 1,
+        close: object.end() - 1,
+        items: object.properties.iter().map(range).collect(),
+    }
+}
+
+fn list_of_array(array: &Array<'_>) -> List {
+    List {
+        open: array.start() + 1,
+        close: array.end() - 1,
+        items: array.elements.iter().map(range).collect(),
+    }
+}
+
+/// How far this file indents.
+fn indent_unit(text: &str, root: &Object<'_>) -> String {
+    match root.properties.first() {
+        Some(first) if text[..first.start()].contains('\n') => {
+            indent_of_line(text, first.start()).to_owned()
+        }
+        _ => "  ".to_owned(),
+    }
+}
+
+/// Whether the whole document is written on one line, and is more than a pair of brackets.
+fn is_one_line(text: &str) -> bool {
+    let text = text.trim();
+    !text.contains('\n') && text.len() > 2
+}
+
+/// A value as text. A blank follows each opening bracket: by that we know our own.
+fn rendered(value: &serde_json::Value, layout: &Layout, unit: &str, end: &str) -> String {
+    let (open, close, items): (_, _, Vec<(String, &serde_json::Value)>) = match value {
+        serde_json::Value::Object(map) => {
+            let named = map
+                .iter()
+                .map(|(name, value)| (format!("{}: ", json!(name)), value));
+            ('{', '}', named.collect())
+        }
+        serde_json::Value::Array(list) => {
+            let plain = list.iter().map(|value| (String::new(), value));
+            ('[', ']', plain.collect())
+        }
+        plain => return plain.to_string(),
+    };
+    let (inner, before, after) = match layout {
+        Layout::OneLine => (Layout::OneLine, " ".to_owned(), " ".to_owned()),
+        Layout::Lines { indent } => {
+            let deeper = format!("{indent}{unit}");
+            (
+                Layout::Lines {
+                    indent: deeper.clone(),
+                },
+                format!("{end}{deeper}"),
+                format!("{end}{indent}"),
+            )
+        }
+    };
+    let parts: Vec<String> = items
+        .iter()
+        .map(|(name, value)| format!("{before}{name}{}", rendered(value, &inner, unit, end)))
+        .collect();
+    format!("{open}{}{after}{close}", parts.join(","))
+}

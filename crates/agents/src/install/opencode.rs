@@ -1,0 +1,65 @@
+//! opencode: a plugin of our own in its plugin directory.
+
+use serde_json::json;
+
+use super::command::{HookLine, Mode};
+
+/// How every version of our plugin begins.
+const MARK: &str = "// Written by tenure";
+const SOURCE: &str = include_str!("opencode_plugin.js");
+
+/// The plugin's whole text.
+pub fn plugin(line: &HookLine) -> String {
+    let mut arguments = vec!["hook", "opencode"];
+    if line.mode != Mode::default() {
+        arguments.extend(["--mode", line.mode.word()]);
+    }
+    SOURCE
+        .replace("\"PROGRAM\"", &json!(line.program).to_string())
+        .replace("[\"ARGUMENTS\"]", &json!(arguments).to_string())
+}
+
+/// What an installed plugin runs; none if the file is not ours.
+pub fn read(text: &str) -> Option<HookLine> {
+    if !text.starts_with(MARK) {
+        return None;
+    }
+    let value = |name: &str| {
+        let start = format!("const {name} = ");
+        let line = text.lines().find_map(|line| line.strip_prefix(&start))?;
+        serde_json::from_str::<serde_json::Value>(line).ok()
+    };
+    let program = value("PROGRAM").and_then(|found| Some(found.as_str()?.to_owned()));
+    let arguments = value("ARGUMENTS").unwrap_or_default();
+    let mode = arguments
+        .as_array()
+        .and_then(|words| Mode::of(words.last()?.as_str()?));
+    Some(HookLine {
+        program: program.unwrap_or_default(),
+        mode: mode.unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plugin_says_who_wrote_it_and_what_it_runs() {
+        for mode in Mode::ALL {
+            let line = HookLine {
+                program: "/a \"b\"/tenure".into(),
+                mode,
+            };
+            let text = plugin(&line);
+            assert!(
+                text.lines()
+                    .next()
+                    .unwrap()
+                    .contains("tenure uninstall opencode")
+            );
+            assert_eq!(read(&text), Some(line));
+        }
+        assert_eq!(read("export const Mine = async () => ({})\n"), None);
+    }
+}

@@ -1,0 +1,174 @@
+// Written by tenure (`tenure install opencode`); `tenure uninstall opencode` removes it. Edits here are lost.
+//
+// Sends opencode's events to tenure and brings back what it has to say. Nothing here may cost a turn: each
+// call has two seconds, every failure is silence, and without tenure the plugin does nothing. The one
+// error that it throws on purpose is a block.
+import { spawn } from "node:child_process"
+import { accessSync, constants } from "node:fs"
+
+const PROGRAM = "PROGRAM"
+const ARGUMENTS = ["ARGUMENTS"]
+const MOST_MS = 2000
+const MOST_CHARS = 1024 * 1024
+
+const isThere = () => {
+  try {
+    accessSync(PROGRAM, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const parsed = (text) => {
+  try {
+    const answer = JSON.parse(text)
+    return answer && typeof answer === "object" ? answer : {}
+  } catch {
+    return {}
+  }
+}
+
+// One event to tenure, one answer back.
+const ask = (event) =>
+  new Promise((resolve) => {
+    let child
+    let timer
+    let text = ""
+    const finish = (answer) => {
+      clearTimeout(timer)
+      resolve(answer)
+    }
+    const give_up = () => {
+      try {
+        child?.kill("SIGKILL")
+      } catch {}
+      finish({})
+    }
+    try {
+      if (!isThere()) return finish({})
+      timer = setTimeout(give_up, MOST_MS)
+      child = spawn(PROGRAM, ARGUMENTS, { stdio: ["pipe", "pipe", "ignore"] })
+      child.on("error", () => finish({}))
+      child.on("close", () => finish(parsed(text)))
+      child.stdin.on("error", () => {})
+      child.stdout.on("error", () => {})
+      child.stdout.setEncoding("utf8")
+      child.stdout.on("data", (part) => {
+        text += part
+        if (text.length > MOST_CHARS) give_up()
+      })
+      child.stdin.end(JSON.stringify(event))
+    } catch {
+      give_up()
+    }
+  })
+
+// One plugin per process, also where it is installed for the user and for the project.
+const FIRST = Symbol.for("tenure.opencode")
+
+export const Tenure = async ({ client, directory }) => {
+  globalThis[FIRST] ??= import.meta.url
+  if (globalThis[FIRST] !== import.meta.url) return {}
+
+  // Of each session: its parent, the variables for its shell, text that waits for its next prompt, and the
+  // end of its last call, so that events arrive in order.
+  const sessions = new Map()
+  const known = (id) => {
+    if (!sessions.has(id)) sessions.set(id, { parent: null, env: {}, waiting: [], last: Promise.resolve() })
+    return sessions.get(id)
+  }
+
+  const tell = (id, name, more = {}) => {
+    if (typeof id !== "string") return Promise.resolve({})
+    const session = known(id)
+    const event = {
+      hook_event_name: name,
+      session_id: id,
+      parent_id: session.parent,
+      cwd: directory ?? process.cwd(),
+      ...more,
+    }
+    session.last = session.last.then(async () => {
+      const answer = await ask(event)
+      if (answer.env && typeof answer.env === "object") session.env = answer.env
+      if (typeof answer.message === "string" && answer.message) {
+        client?.tui?.showToast?.({ body: { title: "tenure", message: answer.message, variant: "warning" } })?.catch?.(() => {})
+      }
+      return answer
+    })
+    session.last = session.last.catch(() => ({}))
+    return session.last
+  }
+
+  const context = (answer) => (typeof answer.context === "string" && answer.context ? [answer.context] : [])
+
+  const events = {
+    "session.created": async ({ info }) => {
+      known(info.id).parent = info.parentID ?? null
+      const answer = await tell(info.id, "SessionStart", { cwd: info.directory ?? directory })
+      known(info.id).waiting.push(...context(answer))
+    },
+    "session.idle": ({ sessionID }) => tell(sessionID, "Stop"),
+    "session.error": ({ sessionID }) => tell(sessionID, "Notification"),
+    "session.deleted": ({ info }) => sessions.delete(info.id),
+    "permission.asked": (asked) =>
+      tell(asked.sessionID, "PermissionRequest", { tool_name: asked.permission ?? asked.type ?? null }),
+  }
+  events["permission.updated"] = events["permission.asked"]
+
+  return {
+    event: async ({ event }) => {
+      try {
+        await events[event?.type]?.(event.properties ?? {})
+      } catch {}
+    },
+
+    "chat.message": async (input, output) => {
+      try {
+        const session = known(input.sessionID)
+        const answer = await tell(input.sessionID, "UserPromptSubmit")
+        const texts = [...session.waiting.splice(0), ...context(answer)]
+        const last = output.parts.at(-1)
+        if (!texts.length || !last) return
+        output.parts.push({
+          // Sorts behind the part that it follows.
+          id: `${last.id}0`,
+          sessionID: last.sessionID,
+          messageID: last.messageID,
+          type: "text",
+          text: texts.join("\n\n"),
+          synthetic: true,
+        })
+      } catch {}
+    },
+
+    "tool.execute.before": async (input, output) => {
+      const answer = await tell(input?.sessionID, "PreToolUse", {
+        tool_name: input?.tool ?? null,
+        tool_input: output?.args ?? {},
+      })
+      if (typeof answer.block === "string" && answer.block) throw new Error(answer.block)
+      if (input?.sessionID) known(input.sessionID).waiting.push(...context(answer))
+    },
+
+    "tool.execute.after": async (input, output) => {
+      try {
+        const session = known(input.sessionID)
+        const answer = await tell(input.sessionID, "PostToolUse", {
+          tool_name: input.tool ?? null,
+          tool_input: input.args ?? {},
+        })
+        const texts = [...session.waiting.splice(0), ...context(answer)]
+        if (texts.length && typeof output?.output === "string") output.output += `\n\n${texts.join("\n\n")}`
+        else session.waiting.push(...texts)
+      } catch {}
+    },
+
+    "shell.env": async (input, output) => {
+      try {
+        if (input.sessionID && output?.env) Object.assign(output.env, known(input.sessionID).env)
+      } catch {}
+    },
+  }
+}

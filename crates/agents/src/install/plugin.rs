@@ -1,0 +1,85 @@
+//! Claude Code: the same hooks as a plugin directory, for those who would rather not have their settings
+//! edited. The directory is a marketplace with one plugin in it, itself.
+
+use serde_json::json;
+
+use super::command::HookLine;
+use super::hooks_file::Refusal;
+
+/// The plugin's and the marketplace's name.
+pub const NAME: &str = "tenure";
+/// The file that says whose directory it is.
+pub const MANIFEST: &str = ".claude-plugin/plugin.json";
+const ABOUT: &str =
+    "Keeps the state of coding-agent sessions: who is alive, who holds what, who may write";
+
+const README: &str = "\
+# tenure for Claude Code
+
+Tells tenure, a program on this machine, when a session starts, works, waits and ends. So `tenure ps` shows
+which sessions are really alive and what each holds, and two of them stay off the same item.
+
+The hooks run the tenure that wrote this directory (`tenure install claude --plugin DIR`); run that again after
+moving it. Without tenure they do nothing. No settings are needed, and nothing leaves the machine.
+";
+
+/// The files of the plugin, by their path in its directory.
+pub fn files(line: &HookLine, version: &str) -> Result<Vec<(&'static str, String)>, Refusal> {
+    let manifest = json!({
+        "name": NAME,
+        "version": version,
+        "description": ABOUT,
+        "author": {"name": NAME},
+        "license": "MIT OR Apache-2.0",
+    });
+    let marketplace = json!({
+        "name": NAME,
+        "owner": {"name": NAME},
+        "description": ABOUT,
+        "plugins": [{"name": NAME, "source": "./", "description": ABOUT}],
+    });
+    let hooks = super::CLAUDE.install(&pretty(&json!({"description": ABOUT})), line)?;
+    Ok(vec![
+        (MANIFEST, pretty(&manifest)),
+        (".claude-plugin/marketplace.json", pretty(&marketplace)),
+        ("hooks/hooks.json", hooks),
+        ("README.md", README.to_owned()),
+    ])
+}
+
+/// Whether a manifest is our plugin's.
+pub fn is_ours(manifest: &str) -> bool {
+    serde_json::from_str::<serde_json::Value>(manifest).is_ok_and(|found| found["name"] == NAME)
+}
+
+fn pretty(value: &serde_json::Value) -> String {
+    format!("{value:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plugin_has_every_hook() {
+        let line = HookLine {
+            program: "/x/tenure".into(),
+            mode: crate::install::Mode::Block,
+        };
+        let files = files(&line, "1.2.3").unwrap();
+        let text = |name: &str| {
+            files
+                .iter()
+                .find(|(path, _)| *path == name)
+                .unwrap()
+                .1
+                .clone()
+        };
+        assert!(is_ours(&text(MANIFEST)) && !is_ours("{\"name\": \"other\"}") && !is_ours("x"));
+        let entries = crate::install::CLAUDE
+            .entries(&text("hooks/hooks.json"))
+            .unwrap();
+        assert_eq!(entries.len(), crate::install::CLAUDE.events.len());
+        assert!(entries.iter().all(|entry| entry.line == line));
+    }
+}

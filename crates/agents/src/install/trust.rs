@@ -1,0 +1,163 @@
+//! Whether Codex will run our hooks.
+//!
+//! Codex skips a hook that its user has not reviewed, without a word. Its config.toml remembers each
+//! reviewed hook by file, event and position, with a hash of what was reviewed. We read that, and never
+//! write it: trust is the user's to give.
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use toml_edit::Document;
+
+use super::hooks_file::Entry;
+
+/// What Codex thinks of our hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// It runs all of them.
+    Trusted,
+    /// Its user switched some off.
+    Off,
+    /// Some are not what its user reviewed, and are skipped.
+    Changed,
+    /// Some were never reviewed, and are skipped.
+    Untrusted,
+}
+
+impl Trust {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Trust::Trusted => "trusted",
+            Trust::Off => "off",
+            Trust::Changed => "changed",
+            Trust::Untrusted => "untrusted",
+        }
+    }
+}
+
+/// What Codex's config says of these entries; `files` are the names that the hooks file may go by.
+pub fn trust(config: &str, files: &[String], entries: &[Entry]) -> Trust {
+    let document = Document::parse(config).ok();
+    let state = document
+        .as_ref()
+        .and_then(|document| document.as_table().get("hooks")?.get("state"));
+    let one = |entry: &Entry| {
+        let remembered = files.iter().find_map(|file| state?.get(&key(file, entry)));
+        let Some(remembered) = remembered else {
+            return Trust::Untrusted;
+        };
+        if remembered.get("enabled").and_then(|on| on.as_bool()) == Some(false) {
+            return Trust::Off;
+        }
+        match remembered
+            .get("trusted_hash")
+            .and_then(|hash| hash.as_str())
+        {
+            Some(reviewed) if reviewed == hash(entry) => Trust::Trusted,
+            Some(_) => Trust::Changed,
+            None => Trust::Untrusted,
+        }
+    };
+    let each: Vec<Trust> = entries.iter().map(one).collect();
+    let worst = [Trust::Untrusted, Trust::Changed, Trust::Off];
+    let found = worst.into_iter().find(|trust| each.contains(trust));
+    found.unwrap_or(Trust::Trusted)
+}
+
+/// The name under which Codex remembers a hook.
+fn key(file: &str, entry: &Entry) -> String {
+    let (group, hook) = entry.place;
+    format!("{file}:{}:{group}:{hook}", label(&entry.event))
+}
+
+/// `SessionStart` as `session_start`.
+fn label(event: &str) -> String {
+    let mut label = String::new();
+    for c in event.chars() {
+        if c.is_ascii_uppercase() && !label.is_empty() {
+            label.push('_');
+        }
+        label.push(c.to_ascii_lowercase());
+    }
+    label
+}
+
+/// The hash of a hook as Codex 0.166 makes it: of JSON with sorted keys.
+fn hash(entry: &Entry) -> String {
+    let short = matches!(entry.event.as_str(), "SessionEnd" | "Interrupt");
+    let timeout = match (entry.timeout, short) {
+        (Some(given), true) => given.min(3),
+        (Some(given), false) => given,
+        (None, true) => 1,
+        (None, false) => 600,
+    };
+    let command = &entry.command;
+    let hook = json!({"async": false, "command": command, "timeout": timeout, "type": "command"});
+    let mut identity = json!({"event_name": label(&entry.event), "hooks": [hook]});
+    if let Some(matcher) = &entry.matcher {
+        identity["matcher"] = json!(matcher);
+    }
+    let digest = Sha256::digest(identity.to_string().as_bytes());
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::install::{CODEX, HookLine, Mode};
+
+    fn entries(program: &str) -> Vec<Entry> {
+        let line = HookLine {
+            program: program.to_owned(),
+            mode: Mode::Warn,
+        };
+        CODEX.entries(&CODEX.install("{}", &line).unwrap()).unwrap()
+    }
+
+    fn config(file: &str, entries: &[Entry]) -> String {
+        let state = |entry: &Entry| {
+            let (key, hash) = (key(file, entry), hash(entry));
+            format!("[hooks.state.\"{key}\"]\ntrusted_hash = \"{hash}\"\n")
+        };
+        entries.iter().map(state).collect()
+    }
+
+    /// What Codex 0.166.0 answered to `hooks/list` for these hooks.
+    #[test]
+    fn the_hash_is_the_one_that_codex_makes() {
+        let mut entry = entries("/x/tenure").remove(0);
+        entry.command = "echo user one".into();
+        assert_eq!(
+            hash(&entry),
+            "sha256:71cd84d861e0244b5309a15ddb9f068aec0b531f4c08d443c51bb0fcd8a9b148"
+        );
+        entry.command = "echo i".into();
+        entry.event = "Interrupt".into();
+        assert_eq!(
+            hash(&entry),
+            "sha256:4ade3bc13d25fce0e2345f97915af7a3e36a13bb584f046cd5d395c3c07dc7d3"
+        );
+        entry.timeout = None;
+        assert_eq!(
+            hash(&entry),
+            "sha256:7181efa38f7a375410869cf16b8f63fb3fa47502036e94eb74299623757343a3"
+        );
+    }
+
+    #[test]
+    fn trust_is_read_from_the_config() {
+        let file = "/h/.codex/hooks.json";
+        let files = ["/link/hooks.json".to_owned(), file.to_owned()];
+        let ours = entries("/x/tenure");
+        let reviewed = config(file, &ours);
+        assert_eq!(trust("", &files, &ours), Trust::Untrusted);
+        assert_eq!(trust(&reviewed, &files, &ours), Trust::Trusted);
+        let newer = entries("/y/tenure");
+        assert_eq!(trust(&reviewed, &files, &newer), Trust::Changed);
+        let off = reviewed.replacen("trusted_hash", "enabled = false\ntrusted_hash", 1);
+        assert_eq!(trust(&off, &files, &ours), Trust::Off);
+        let part = config(file, &ours[1..]);
+        assert_eq!(trust(&part, &files, &ours), Trust::Untrusted);
+    }
+}

@@ -1,0 +1,104 @@
+//! `install claude --plugin DIR`: the hooks as a plugin directory of Claude Code.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tenure_agents::install::{CLAUDE, HookLine, plugin};
+use tenure_host::settings_file::SettingsFile;
+
+use super::place::{Place, Scope};
+use super::plan::{Wanted, read};
+use crate::app::current_dir;
+use crate::exit::Exit;
+use crate::output::{Outcome, Shown, Trouble};
+
+pub fn run(dir: &Path, agents: &[String], wanted: &Wanted, dry_run: bool) -> Outcome {
+    if agents.iter().any(|agent| agent != "claude") {
+        return Err(Trouble::new(
+            Exit::USAGE,
+            "usage",
+            "--plugin is for claude alone",
+            "tenure install claude --plugin DIR",
+        ));
+    }
+    let dir: PathBuf = current_dir()?.join(dir).components().collect();
+    let line = HookLine {
+        program: wanted.program.clone(),
+        mode: wanted.mode.unwrap_or_default(),
+    };
+    let files = plugin::files(&line, env!("CARGO_PKG_VERSION")).map_err(|refusal| {
+        Trouble::new(
+            Exit::INTERNAL,
+            "internal",
+            refusal.to_string(),
+            "please report it",
+        )
+    })?;
+    let manifest = read(&dir.join(plugin::MANIFEST))?;
+    let is_ours = manifest.text().is_some_and(plugin::is_ours);
+    let mut changes: Vec<(SettingsFile, String)> = Vec::new();
+    for (name, text) in files {
+        let file = read(&dir.join(name))?;
+        if file.text().is_some() && !is_ours {
+            let message = format!(
+                "{} is there, and {} is not a plugin that tenure wrote; nothing was changed",
+                file.path().display(),
+                dir.display()
+            );
+            let hint = "give --plugin another directory";
+            return Err(Trouble::new(Exit::INVALID, "invalid", message, hint));
+        }
+        if file.text() != Some(&text) {
+            changes.push((file, text));
+        }
+    }
+    for (file, text) in changes.iter().filter(|_| !dry_run) {
+        file.write(text).map_err(super::plan::unusable)?;
+    }
+    Ok(shown(&dir, &line, &changes, dry_run))
+}
+
+fn shown(dir: &Path, line: &HookLine, changes: &[(SettingsFile, String)], dry_run: bool) -> Shown {
+    let paths: Vec<&Path> = changes.iter().map(|(file, _)| file.path()).collect();
+    let done = match (dry_run, paths.is_empty()) {
+        (_, true) => "is as it should be",
+        (true, _) => "would be written",
+        (false, _) => "is written",
+    };
+    let quoted = format!("{:?}", dir.display().to_string());
+    let mut text = format!(
+        "the plugin in {} {done}; to use it:\n  claude plugin marketplace add {quoted}\n  claude plugin install {name}@{name}\n",
+        dir.display(),
+        name = plugin::NAME,
+    );
+    let mut notes = Vec::new();
+    if is_in_settings() {
+        notes.push(
+            "the hooks are in your settings too: tenure uninstall claude leaves the plugin alone"
+                .to_owned(),
+        );
+    }
+    for note in &notes {
+        super::add(&mut text, note);
+    }
+    let part = json!({
+        "agent": "claude",
+        "state": "installed",
+        "scope": "plugin",
+        "file": dir,
+        "mode": line.mode.word(),
+        "changed": !paths.is_empty(),
+        "files": paths,
+        "notes": notes,
+    });
+    Shown::new("agents", &[part], text).with("dry_run", &dry_run)
+}
+
+/// Whether the same hooks are in the user's settings.
+fn is_in_settings() -> bool {
+    let text = Place::of("claude", &Scope::User)
+        .and_then(|place| read(&place.file()))
+        .ok()
+        .and_then(|file| file.text().map(str::to_owned));
+    text.is_some_and(|text| CLAUDE.entries(&text).is_ok_and(|found| !found.is_empty()))
+}

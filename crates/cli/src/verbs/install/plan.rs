@@ -1,0 +1,443 @@
+//! What is to be done to one agent's settings: worked out whole before anything is written.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use similar::TextDiff;
+use tenure_agents::install::trust::{Trust, trust};
+use tenure_agents::install::{
+    CLAUDE, CODEX, Edited, GEMINI, HookLine, HooksFormat, Mode, Refusal, opencode, sandbox,
+};
+use tenure_host::settings_file::{SettingsError, SettingsFile};
+
+use super::place::{Place, Scope};
+use crate::exit::Exit;
+use crate::output::Trouble;
+
+/// How an agent's settings stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// All is there, for this very tenure.
+    Installed,
+    /// Something of ours is there, but not all, or for another tenure.
+    Outdated,
+    /// Nothing of ours.
+    NotInstalled,
+    /// No such agent here.
+    NotFound,
+}
+
+impl State {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Installed => "installed",
+            State::Outdated => "outdated",
+            State::NotInstalled => "not installed",
+            State::NotFound => "not found",
+        }
+    }
+}
+
+/// One file and what it will be.
+#[derive(Debug)]
+pub struct Change {
+    file: SettingsFile,
+    /// None: it goes.
+    after: Option<String>,
+    /// Whether its content is kept beside it before the first change.
+    keep: bool,
+}
+
+impl Change {
+    /// Whether nothing is to be done.
+    fn is_none(&self) -> bool {
+        self.file.text() == self.after.as_deref()
+    }
+
+    fn word(&self) -> &'static str {
+        match (self.file.text(), &self.after) {
+            (None, _) => "created",
+            (_, None) => "removed",
+            _ => "changed",
+        }
+    }
+
+    /// The change as people read it.
+    pub fn diff(&self) -> String {
+        let (old, new) = (
+            self.file.text().unwrap_or_default(),
+            self.after.as_deref().unwrap_or_default(),
+        );
+        let name = self.file.path().display().to_string();
+        let (before, after) = match self.word() {
+            "created" => ("/dev/null", name.as_str()),
+            "removed" => (name.as_str(), "/dev/null"),
+            _ => (name.as_str(), name.as_str()),
+        };
+        TextDiff::from_lines(old, new)
+            .unified_diff()
+            .context_radius(2)
+            .header(before, after)
+            .to_string()
+    }
+
+    fn apply(&self) -> Result<(), SettingsError> {
+        let copy = backup_of(self.file.path());
+        match &self.after {
+            Some(text) => {
+                if self.keep {
+                    self.file.back_up(&copy)?;
+                }
+                self.file.write(text)?;
+            }
+            None => self.file.remove()?,
+        }
+        // A copy of what is there anyway is litter.
+        let kept = fs_err::read_to_string(&copy).ok();
+        if !self.keep && kept.is_some() && kept == self.after {
+            fs_err::remove_file(&copy)?;
+        }
+        Ok(())
+    }
+}
+
+fn backup_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tenure-backup");
+    name.into()
+}
+
+/// What is to be done for one agent, and how things stand.
+#[derive(Debug)]
+pub struct Plan {
+    /// Where.
+    pub place: Place,
+    /// How things stand before.
+    pub state: State,
+    /// The mode that is installed, or will be.
+    pub mode: Option<Mode>,
+    /// What is to be done.
+    pub changes: Vec<Change>,
+    /// What Codex thinks of our hooks, before.
+    pub trust: Option<Trust>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// What is wanted: this tenure, perhaps with a mode.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// The tenure that the hooks run.
+    pub program: String,
+    /// None: the mode that is there.
+    pub mode: Option<Mode>,
+    /// The directory that sandboxes must let us write to.
+    pub state_dir: String,
+}
+
+impl Wanted {
+    fn line(&self, there: Option<Mode>) -> HookLine {
+        HookLine {
+            program: self.program.clone(),
+            mode: self.mode.or(there).unwrap_or_default(),
+        }
+    }
+}
+
+/// The format of an agent's `hooks` object; opencode has none.
+fn format_of(agent: &str) -> Option<&'static HooksFormat> {
+    [&CLAUDE, &CODEX, &GEMINI]
+        .into_iter()
+        .find(|format| format.agent == agent)
+}
+
+impl Plan {
+    /// What installing would do; no change at all where everything is there.
+    pub fn install(place: Place, wanted: &Wanted) -> Result<Self, Trouble> {
+        let path = place.file();
+        let file = read(&path)?;
+        let text = file.text().unwrap_or_default().to_owned();
+        let (there, after, notes) = match format_of(place.agent) {
+            Some(format) => {
+                let entries = format.entries(&text).map_err(|e| refused(&path, &e))?;
+                let there = entries.first().map(|entry| entry.line.mode);
+                let line = wanted.line(there);
+                let after = format
+                    .install(&text, &line)
+                    .map_err(|e| refused(&path, &e))?;
+                (there, after, switched_off(format, &path, &text))
+            }
+            None => {
+                let there = ours_of_opencode(&file)?.map(|line| line.mode);
+                (there, opencode::plugin(&wanted.line(there)), Vec::new())
+            }
+        };
+        let mode = wanted.line(there).mode;
+        let mut plan = Self {
+            state: State::NotInstalled,
+            mode: Some(mode),
+            changes: vec![Change {
+                // Before the first change, not before every one.
+                keep: place.agent != "opencode" && there.is_none(),
+                file,
+                after: Some(after),
+            }],
+            trust: None,
+            notes,
+            place,
+        };
+        if plan.place.agent == "codex" {
+            plan.install_codex(&text, wanted)?;
+        }
+        plan.changes.retain(|change| !change.is_none());
+        plan.state = match (there, plan.changes.is_empty(), plan.place.found) {
+            (_, true, _) => State::Installed,
+            (Some(_), false, _) => State::Outdated,
+            (None, _, true) => State::NotInstalled,
+            (None, _, false) => State::NotFound,
+        };
+        Ok(plan)
+    }
+
+    fn install_codex(&mut self, hooks: &str, wanted: &Wanted) -> Result<(), Trouble> {
+        let path = self.place.codex_config()?;
+        let file = read(&path)?;
+        let config = file.text().unwrap_or_default().to_owned();
+        let dir = &wanted.state_dir;
+        let allowed = sandbox::allow(&config, dir).map_err(|e| refused(&path, &e))?;
+        match self.place.scope {
+            Scope::User => {
+                if allowed != config {
+                    self.notes.push(format!(
+                        "{}: Codex's sandbox may write to {dir}, so that whoami, claim and guard work from its shell tool",
+                        path.display()
+                    ));
+                }
+                self.changes.push(Change {
+                    file,
+                    after: Some(allowed),
+                    keep: true,
+                });
+            }
+            Scope::Project(_) => {
+                self.notes.push(
+                    "Codex reads a project's hooks only where it trusts the project".to_owned(),
+                );
+                if allowed != config {
+                    self.notes.push(
+                        "its sandbox keeps tenure from working in the shell tool: run tenure install codex for yourself too".to_owned(),
+                    );
+                }
+            }
+        }
+        let entries = CODEX.entries(hooks).unwrap_or_default();
+        if !entries.is_empty() {
+            self.trust = Some(trust(&config, &names_of(&self.place.file()), &entries));
+        }
+        let will_change = self.changes.first().is_some_and(|change| !change.is_none());
+        let trusted = self.trust == Some(Trust::Trusted) && !will_change;
+        self.notes
+            .extend((!trusted).then(|| self.about_trust(will_change)));
+        Ok(())
+    }
+
+    fn about_trust(&self, will_change: bool) -> String {
+        let why = match self.trust {
+            Some(Trust::Off) if !will_change => {
+                return "some of these hooks are switched off in Codex: type /hooks there to switch them on".to_owned();
+            }
+            Some(Trust::Changed | Trust::Trusted | Trust::Off) => {
+                "Codex skips hooks that changed since they were reviewed"
+            }
+            _ => "Codex skips hooks that nobody has reviewed",
+        };
+        format!(
+            "{why}, without a word: choose \"Trust all and continue\" when codex starts, or type /hooks there and press t (codex exec never asks)"
+        )
+    }
+
+    /// What uninstalling would do.
+    pub fn uninstall(place: Place, state_dir: &str) -> Result<Self, Trouble> {
+        let path = place.file();
+        let file = read(&path)?;
+        let mut changes = Vec::new();
+        let mut state = if place.found {
+            State::NotInstalled
+        } else {
+            State::NotFound
+        };
+        if let Some(text) = file.text().map(str::to_owned) {
+            let edited = match format_of(place.agent) {
+                Some(format) => format.uninstall(&text).map_err(|e| refused(&path, &e))?,
+                None if opencode::read(&text).is_some() => Edited::Nothing,
+                // A file of that name that is not ours is none of our business.
+                None => Edited::Text(text),
+            };
+            changes.push(undone(file, edited, "{}\n"));
+        }
+        let is_user = matches!(place.scope, Scope::User);
+        if place.agent == "codex" && is_user {
+            let path = place.codex_config()?;
+            let file = read(&path)?;
+            if let Some(text) = file.text() {
+                let edited = sandbox::disallow(text, state_dir).map_err(|e| refused(&path, &e))?;
+                changes.push(undone(file, edited, ""));
+            }
+        }
+        changes.retain(|change| !change.is_none());
+        if !changes.is_empty() {
+            state = State::Installed;
+        }
+        Ok(Self {
+            place,
+            state,
+            mode: None,
+            changes,
+            trust: None,
+            notes: Vec::new(),
+        })
+    }
+
+    /// Does it.
+    pub fn apply(&self) -> Result<(), Trouble> {
+        for change in &self.changes {
+            change.apply().map_err(unusable)?;
+        }
+        Ok(())
+    }
+
+    /// Where things stand, for programs.
+    pub fn json(&self, state: State) -> Value {
+        let files: Vec<Value> = self
+            .changes
+            .iter()
+            .map(|change| {
+                let path = change.file.path();
+                let copy = Some(backup_of(path)).filter(|copy| copy.exists());
+                json!({"file": path, "change": change.word(), "backup": copy})
+            })
+            .collect();
+        json!({
+            "agent": self.place.agent,
+            "state": state.word().replace(' ', "_"),
+            "found": self.place.found,
+            "scope": self.place.scope.word(),
+            "file": self.place.file(),
+            "mode": self.mode.map(Mode::word),
+            "trust": self.trust.map(Trust::word),
+            "changed": !self.changes.is_empty(),
+            "files": files,
+            "notes": self.notes,
+        })
+    }
+
+    /// What was done, a line for each file.
+    pub fn done(&self) -> Vec<String> {
+        let line = |change: &Change| {
+            let path = change.file.path();
+            let copy = backup_of(path);
+            let kept = match change.keep && copy.exists() {
+                true => format!(" (as it was: {})", copy.display()),
+                false => String::new(),
+            };
+            format!("{} {}{kept}", change.word(), path.display())
+        };
+        self.changes.iter().map(line).collect()
+    }
+}
+
+/// A file as it is after our part is gone from it.
+fn undone(file: SettingsFile, edited: Edited, nothing: &str) -> Change {
+    // A copy from before says that the file was there before us.
+    let before = fs_err::read_to_string(backup_of(file.path())).ok();
+    let after = match (edited, before) {
+        (Edited::Text(text), _) => Some(text),
+        (Edited::Nothing, None) => None,
+        (Edited::Nothing, Some(before)) if before.trim().is_empty() => Some(before),
+        (Edited::Nothing, Some(_)) => Some(nothing.to_owned()),
+    };
+    Change {
+        file,
+        after,
+        keep: false,
+    }
+}
+
+/// What the agent itself does not do with our hooks.
+fn switched_off(format: &HooksFormat, path: &Path, text: &str) -> Vec<String> {
+    let (switch, off): (&[&str], bool) = match format.agent {
+        "claude" => (&["disableAllHooks"], true),
+        "gemini" => (&["hooksConfig", "enabled"], false),
+        _ => return Vec::new(),
+    };
+    match format.switch(text, switch) == Some(off) {
+        true => vec![format!(
+            "no hook runs while {} is {off} in {}",
+            switch.join("."),
+            path.display()
+        )],
+        false => Vec::new(),
+    }
+}
+
+fn ours_of_opencode(file: &SettingsFile) -> Result<Option<HookLine>, Trouble> {
+    let Some(text) = file.text() else {
+        return Ok(None);
+    };
+    match opencode::read(text) {
+        Some(line) => Ok(Some(line)),
+        None => Err(Trouble::new(
+            Exit::INVALID,
+            "invalid",
+            format!(
+                "{} is there and was not written by tenure; nothing was changed",
+                file.path().display()
+            ),
+            "move it to another name, then run tenure install opencode again",
+        )),
+    }
+}
+
+/// The names that Codex may know a file by.
+fn names_of(path: &Path) -> Vec<String> {
+    let real = fs_err::canonicalize(path).ok();
+    let named = [Some(path.to_owned()), real];
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
+    named.into_iter().flatten().map(text).collect()
+}
+
+pub fn read(path: &Path) -> Result<SettingsFile, Trouble> {
+    SettingsFile::read(path).map_err(unusable)
+}
+
+/// A file that cannot be edited as it stands.
+fn refused(path: &Path, refusal: &Refusal) -> Trouble {
+    let message = format!("{}, {refusal}; nothing was changed", path.display());
+    let mut trouble = Trouble::new(
+        Exit::INVALID,
+        "invalid",
+        message,
+        "mend the file there, then run the same command again",
+    );
+    let place = [
+        ("file", json!(path)),
+        ("line", json!(refusal.line)),
+        ("column", json!(refusal.column)),
+    ];
+    for (name, value) in place {
+        trouble.data.insert(name.to_owned(), value);
+    }
+    trouble
+}
+
+#[allow(clippy::needless_pass_by_value)] // for map_err
+pub fn unusable(error: SettingsError) -> Trouble {
+    let hint = match &error {
+        SettingsError::Changed { .. } => "run the same command again",
+        SettingsError::OtherOwner { .. } => "run it as the user whose file it is",
+        SettingsError::DanglingLink { .. } => "make the file that it leads to, or remove the link",
+        _ => "mend or move it, then run the same command again",
+    };
+    Trouble::new(Exit::INVALID, "invalid", error.to_string(), hint)
+}

@@ -1,0 +1,294 @@
+//! Settings of other programs, which their users wrote and we edit.
+//!
+//! A file is read once, with who owns it and its mode; it is replaced as one step that survives a crash,
+//! keeps the mode, and goes through a symbolic link to the file that is meant, because people link their
+//! settings from elsewhere. What changed in between is never overwritten. A file that is not the user's
+//! own plain file is left alone.
+
+use std::fmt;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::file::{sync_dir, write_atomic, write_beside};
+use crate::path_error::at;
+
+/// The most that settings may be.
+const MOST_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Why a file is left alone.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// It is something else than a plain file.
+    #[error("{} is not a plain file", .path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It belongs to somebody else.
+    #[error("{} belongs to uid {owner}, not to uid {user}", .path.display())]
+    OtherOwner {
+        /// The path.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Who we are.
+        user: u32,
+    },
+    /// It is a link to nothing.
+    #[error("{} is a symbolic link to a file that is not there", .path.display())]
+    DanglingLink {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It is not UTF-8, or beyond all measure.
+    #[error("{} is {what}", .path.display())]
+    NotText {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// Somebody wrote to it after we read it.
+    #[error("{} was changed by another program at this moment", .path.display())]
+    Changed {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A call failed; the error names the path.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// A file as it was read.
+pub struct SettingsFile {
+    path: PathBuf,
+    /// Without links; the same as `path` for a file that is not there.
+    real: PathBuf,
+    text: Option<String>,
+    mode: u32,
+}
+
+impl fmt::Debug for SettingsFile {
+    /// Settings may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SettingsFile")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SettingsFile {
+    /// Reads a file that may not be there.
+    pub fn read(path: &Path) -> Result<Self, SettingsError> {
+        let absent = |path: &Path| Self {
+            path: path.to_owned(),
+            real: path.to_owned(),
+            text: None,
+            mode: 0o600,
+        };
+        let found = match fs_err::symlink_metadata(path) {
+            Ok(found) => found,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(absent(path)),
+            Err(error) => return Err(error.into()),
+        };
+        let real = match fs_err::canonicalize(path) {
+            Ok(real) => real,
+            Err(error) if error.kind() == ErrorKind::NotFound && found.is_symlink() => {
+                let path = path.to_owned();
+                return Err(SettingsError::DanglingLink { path });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let (text, mode) = read_own(path, &real)?;
+        Ok(Self {
+            path: path.to_owned(),
+            real,
+            text: Some(text),
+            mode,
+        })
+    }
+
+    /// Where it is, as its user names it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is in it; none if it is not there.
+    pub fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// Gives it this content, and makes it and its directories if it is not there.
+    pub fn write(&self, text: &str) -> Result<(), SettingsError> {
+        if let Some(dir) = self.real.parent()
+            && self.text.is_none()
+        {
+            make_dirs(dir)?;
+        }
+        let temporary = write_beside(&self.real, text.as_bytes())?;
+        let replaced = self.replace_with(&temporary);
+        if replaced.is_err() {
+            // The first error is the one to hear of.
+            drop(fs_err::remove_file(&temporary));
+        }
+        replaced
+    }
+
+    fn replace_with(&self, temporary: &Path) -> Result<(), SettingsError> {
+        fs_err::set_permissions(temporary, std::fs::Permissions::from_mode(self.mode))?;
+        self.check_unchanged()?;
+        fs_err::rename(temporary, &self.real)?;
+        Ok(sync_dir(&self.real)?)
+    }
+
+    /// Removes it; a link to it stays.
+    pub fn remove(&self) -> Result<(), SettingsError> {
+        self.check_unchanged()?;
+        fs_err::remove_file(&self.real)?;
+        Ok(sync_dir(&self.real)?)
+    }
+
+    /// Keeps what is in it under another name, once: a copy that is there already is left alone.
+    pub fn back_up(&self, copy: &Path) -> Result<(), SettingsError> {
+        let Some(text) = &self.text else {
+            return Ok(());
+        };
+        if fs_err::symlink_metadata(copy).is_ok() {
+            return Ok(());
+        }
+        Ok(write_atomic(copy, text.as_bytes())?)
+    }
+
+    fn check_unchanged(&self) -> Result<(), SettingsError> {
+        let now = Self::read(&self.path)?;
+        if now.text == self.text && now.real == self.real {
+            return Ok(());
+        }
+        Err(SettingsError::Changed {
+            path: self.path.clone(),
+        })
+    }
+}
+
+/// The content and mode of a plain file of our own; checked on the opened file.
+fn read_own(path: &Path, real: &Path) -> Result<(String, u32), SettingsError> {
+    let named = || path.to_owned();
+    if !fs_err::metadata(real)?.is_file() {
+        // Not opened: a pipe would wait for its writer.
+        return Err(SettingsError::NotAFile { path: named() });
+    }
+    let file = fs_err::File::open(real)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(SettingsError::NotAFile { path: named() });
+    }
+    let user = rustix::process::geteuid().as_raw();
+    if found.uid() != user {
+        return Err(SettingsError::OtherOwner {
+            path: named(),
+            owner: found.uid(),
+            user,
+        });
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    let what = match bytes.len() as u64 > MOST_BYTES {
+        true => Err("larger than 16 MiB"),
+        false => String::from_utf8(bytes).map_err(|_| "not UTF-8 text"),
+    };
+    let text = what.map_err(|what| SettingsError::NotText {
+        path: named(),
+        what,
+    })?;
+    Ok((text, found.mode() & 0o7777))
+}
+
+fn make_dirs(dir: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder
+        .create(dir)
+        .map_err(|error| at("make the directory", dir, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs_err::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_link_and_the_mode_of_its_file_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("dotfiles.json"), dir.path().join("link"));
+        fs_err::write(&real, "old").unwrap();
+        fs_err::set_permissions(&real, std::fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("dotfiles.json", &link).unwrap();
+        SettingsFile::read(&link).unwrap().write("new").unwrap();
+        assert!(fs_err::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs_err::read_to_string(&real).unwrap(), "new");
+        assert_eq!(mode(&real), 0o640);
+    }
+
+    #[test]
+    fn a_new_file_is_for_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b/settings.json");
+        SettingsFile::read(&path).unwrap().write("{}").unwrap();
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        SettingsFile::read(&path).unwrap().remove().unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_another_program_wrote_meanwhile_is_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let absent = SettingsFile::read(&path).unwrap();
+        fs_err::write(&path, "one").unwrap();
+        assert!(matches!(
+            absent.write("x"),
+            Err(SettingsError::Changed { .. })
+        ));
+        let read = SettingsFile::read(&path).unwrap();
+        fs_err::write(&path, "two").unwrap();
+        assert!(matches!(
+            read.write("x"),
+            Err(SettingsError::Changed { .. })
+        ));
+        assert!(matches!(read.remove(), Err(SettingsError::Changed { .. })));
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), "two");
+        assert_eq!(fs_err::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_backup_is_made_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, copy) = (dir.path().join("a"), dir.path().join("a.copy"));
+        for text in ["one", "two"] {
+            fs_err::write(&path, text).unwrap();
+            SettingsFile::read(&path).unwrap().back_up(&copy).unwrap();
+        }
+        assert_eq!(fs_err::read_to_string(&copy).unwrap(), "one");
+        assert_eq!(mode(&copy), 0o600);
+        assert_eq!(fs_err::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_is_no_file_of_ours_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let refused = |path: &Path| SettingsFile::read(path).unwrap_err().to_string();
+        assert!(refused(dir.path()).ends_with("is not a plain file"));
+        let link = dir.path().join("link");
+        symlink("nowhere", &link).unwrap();
+        assert!(refused(&link).contains("a file that is not there"));
+        let binary = dir.path().join("binary");
+        fs_err::write(&binary, [0xff, 0xfe]).unwrap();
+        assert!(refused(&binary).ends_with("is not UTF-8 text"));
+    }
+}
