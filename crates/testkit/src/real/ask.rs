@@ -161,7 +161,7 @@ impl<'w> Ask<'w> {
         let prompt = match self.kind {
             Real::Gemini => vec!["-p", text],
             // It puts quotes around what has spaces, so it gets the words one by one.
-            Real::Opencode => text.split(' ').collect(),
+            Real::Opencode => std::iter::once("--").chain(text.split(' ')).collect(),
             _ => vec![text.as_str()],
         };
         let all = before.into_iter().chain(more).chain(after).chain(prompt);

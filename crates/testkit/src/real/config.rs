@@ -32,6 +32,13 @@ pub(super) fn variables(home: &Path, url: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// Has login shells find what the world's PATH has: Codex runs its commands in one, and the machine's own
+/// profile may set PATH anew.
+pub(super) fn profile(home: &Path, bin: &Path) {
+    let line = format!("export PATH='{}':\"$PATH\"\n", bin.display());
+    save_text(&home.join(".profile"), &line);
+}
+
 /// Sets up the home for this agent, with these directories as projects that it trusts.
 pub(super) fn write(kind: Real, home: &Path, projects: &[&Path], url: &str) {
     match kind {
