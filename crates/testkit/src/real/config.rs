@@ -28,15 +28,22 @@ pub(super) fn variables(home: &Path, url: &str) -> Vec<(&'static str, String)> {
         ("GEMINI_API_KEY", KEY.to_owned()),
         ("GOOGLE_GEMINI_BASE_URL", url.to_owned()),
         ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
+        // It installs a package for plugins when there are any; here that fails at once, and it goes on.
+        ("NPM_CONFIG_REGISTRY", url.to_owned()),
         ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
     ]
 }
 
-/// Has login shells find what the world's PATH has: Codex runs its commands in one, and the machine's own
-/// profile may set PATH anew.
-pub(super) fn profile(home: &Path, bin: &Path) {
+/// What any user has at home.
+///
+/// Login shells find what the world's PATH has: Codex runs its commands in one, and the machine's own
+/// profile may set PATH anew. Git asks nobody: Codex has it look for plugins on the network.
+pub(super) fn write_user(home: &Path, bin: &Path) {
     let line = format!("export PATH='{}':\"$PATH\"\n", bin.display());
     save_text(&home.join(".profile"), &line);
+    let git = "[user]\n\tname = Test\n\temail = test@example.invalid\n[protocol]\n\tallow = never\n\
+               [protocol \"file\"]\n\tallow = always\n";
+    save_text(&home.join(".gitconfig"), git);
 }
 
 /// Sets up the home for this agent, with these directories as projects that it trusts.

@@ -48,7 +48,7 @@ impl RealWorld {
             env.set(key, value);
         }
         scratch_git(&env.work(), Some(REMOTE));
-        config::profile(&env.home(), &env.dir().join("bin"));
+        config::write_user(&env.home(), &env.dir().join("bin"));
         let keeper = Keeper::start(env.place(), &env.variables());
         let driver = env.agent("driver");
         driver.set_patience(TURN);
