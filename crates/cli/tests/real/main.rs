@@ -3,6 +3,8 @@
 //! They are ignored unless they are asked for, so that a summary shows them as not run. Asked for without
 //! the programs they fail.
 
+#![allow(clippy::unwrap_used)]
+
 mod harness;
 mod turns;
 

@@ -42,6 +42,11 @@ impl RealWorld {
         let Some(cache) = std::env::var_os("TENURE_REAL_AGENTS").map(PathBuf::from) else {
             panic!("TENURE_REAL_AGENTS names no directory; run: scripts/test --real");
         };
+        RealWorld::with_agents_in(&cache, tenure)
+    }
+
+    /// The same, with the agents in this directory, which is looked at only when one is asked for.
+    pub fn with_agents_in(cache: &Path, tenure: &Path) -> RealWorld {
         let mut env = Env::new(tenure);
         let mock = MockModel::start();
         for (key, value) in config::variables(&env.home(), &mock.url()) {
@@ -53,7 +58,7 @@ impl RealWorld {
         let driver = env.agent("driver");
         driver.set_patience(TURN);
         RealWorld {
-            cache,
+            cache: cache.to_owned(),
             ready: Mutex::new(BTreeSet::new()),
             driver,
             _keeper: keeper,
