@@ -61,7 +61,11 @@ impl Env {
         self.added.push((key.to_owned(), value.into()));
     }
 
-    fn variables(&self) -> Vec<(String, String)> {
+    pub(crate) fn place(&self) -> &Place {
+        &self.space.place
+    }
+
+    pub(crate) fn variables(&self) -> Vec<(String, String)> {
         let mut all = self.space.place.variables();
         all.extend(self.added.iter().cloned());
         all

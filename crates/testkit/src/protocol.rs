@@ -27,6 +27,13 @@ pub enum Mode {
         /// The terminal to take as the controlling one; only for one that leads.
         terminal: Option<PathBuf>,
     },
+    /// Wait until the test is gone, and end every process that has this HOME.
+    Keep {
+        /// Where the test listens.
+        socket: PathBuf,
+        /// The HOME.
+        home: PathBuf,
+    },
     /// Lead a session at a terminal and become this program.
     Become {
         /// The terminal.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 /// A terminal.
 #[derive(Debug)]
@@ -51,6 +52,17 @@ impl Terminal {
     /// The path of the terminal itself.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Says how big it is; a new one has no size at all.
+    pub fn resize(&self, rows: u16, columns: u16) {
+        let size = Winsize {
+            ws_row: rows,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&self.master, size).expect("a terminal can be resized");
     }
 
     /// Types.

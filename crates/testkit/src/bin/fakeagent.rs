@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tenure_testkit::pinned::{Pinned, Stat};
 use tenure_testkit::protocol::{Mode, Order, Reply, Request, Started};
+use tenure_testkit::real::end_all_at_home;
 
 /// How long a child may show no environment before it counts as one that was given none.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -51,6 +52,11 @@ fn be() -> io::Result<()> {
             // Kept open as long as this runs: a terminal that nobody has open hangs up.
             let _terminal = terminal.map(|path| take_terminal(&path)).transpose()?;
             Worker::default().serve(&UnixStream::connect(socket)?)
+        }
+        Mode::Keep { socket, home } => {
+            rustix::process::setsid()?;
+            end_all_at_home(&UnixStream::connect(socket)?, &home);
+            Ok(())
         }
         Mode::Become { terminal, argv } => {
             rustix::process::setsid()?;

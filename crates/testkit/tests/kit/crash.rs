@@ -1,5 +1,7 @@
 //! A test that dies leaves nothing behind, not even what was stopped or survived its agent.
 
+use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tenure_testkit::Cmd;
@@ -11,8 +13,14 @@ const MARK: &str = "pids:";
 
 #[test]
 fn a_test_that_dies_leaves_no_process() {
+    all_end_with_the_test("crash::dies", 10);
+}
+
+/// Runs a test of this binary that says what it started, kills it, and sees all of that gone.
+#[track_caller]
+pub fn all_end_with_the_test(name: &str, number: usize) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "crash::dies", "--nocapture"])
+        .args(["--exact", name, "--nocapture"])
         .env(TASK, "die")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -32,7 +40,7 @@ fn a_test_that_dies_leaves_no_process() {
         .split_whitespace()
         .map(|pid| pin(pid.parse().unwrap()))
         .collect();
-    assert_eq!(held.len(), 10);
+    assert_eq!(held.len(), number);
     assert!(held.iter().all(|process| !process.is_gone()));
     child.kill().unwrap();
     child.wait().unwrap();
@@ -45,7 +53,7 @@ fn a_test_that_dies_leaves_no_process() {
 /// The one that dies; without its task it does nothing.
 #[test]
 fn dies() {
-    if std::env::var_os(TASK).is_none() {
+    if !is_to_die() {
         return;
     }
     let env = env();
@@ -62,8 +70,18 @@ fn dies() {
     pids.remove(3);
     let terminal = env.agent_at_terminal("claude");
     pids.push(terminal.pid());
+    wait_for_death(env.dir(), &pids);
+}
+
+/// Whether this process is to be killed by [`all_end_with_the_test`].
+pub fn is_to_die() -> bool {
+    std::env::var_os(TASK).is_some()
+}
+
+/// Says what was started, and blocks.
+pub fn wait_for_death(dir: &Path, pids: &[u32]) {
     let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
-    println!("\n{MARK}{} {}", env.dir().display(), pids.join(" "));
-    // Blocks until it is killed.
+    let mut out = std::io::stdout();
+    writeln!(out, "\n{MARK}{} {}", dir.display(), pids.join(" ")).unwrap();
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }

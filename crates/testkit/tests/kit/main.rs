@@ -4,8 +4,10 @@
 
 mod agents;
 mod crash;
+mod mock;
 mod scratch;
 mod terminals;
+mod worlds;
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,0 +1,38 @@
+//! Tests with the real agents, offline: `scripts/test --real`.
+//!
+//! They are ignored unless they are asked for, so that a summary shows them as not run. Asked for without
+//! the programs they fail.
+
+#![allow(clippy::unwrap_used)]
+
+mod harness;
+mod turns;
+
+use std::path::Path;
+
+use tenure_testkit::real::RealWorld;
+
+/// A fresh world for the tenure that was just built.
+fn world() -> RealWorld {
+    RealWorld::begin(Path::new(env!("CARGO_BIN_EXE_tenure")))
+}
+
+/// A file that is not named above would never run.
+#[test]
+fn every_file_of_this_folder_is_a_module_of_it() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real");
+    let text = std::fs::read_to_string(here.join("main.rs")).unwrap();
+    for entry in std::fs::read_dir(&here).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(stem) = name
+            .strip_suffix(".rs")
+            .filter(|stem| !stem.starts_with('.'))
+        else {
+            continue;
+        };
+        assert!(
+            stem == "main" || text.contains(&format!("mod {stem};")),
+            "{name} is not run"
+        );
+    }
+}

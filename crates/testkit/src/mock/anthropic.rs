@@ -1,0 +1,95 @@
+//! Anthropic messages, as Claude Code asks for them.
+
+use serde_json::{Value, json};
+
+use super::reply::{Event, Reply};
+use super::script::{Act, Heard};
+use super::state::State;
+
+pub(super) fn heard(body: &Value) -> Vec<Heard> {
+    let messages = body["messages"].as_array().into_iter().flatten();
+    let of_user = messages.filter(|message| message["role"] == "user");
+    of_user
+        .flat_map(|message| match &message["content"] {
+            Value::String(text) => vec![Heard::Said(text.clone())],
+            content => {
+                let blocks = content.as_array().into_iter().flatten();
+                blocks.filter_map(block).collect()
+            }
+        })
+        .collect()
+}
+
+fn block(block: &Value) -> Option<Heard> {
+    match block["type"].as_str()? {
+        "text" => Some(Heard::Said(block["text"].as_str()?.to_owned())),
+        "tool_result" => Some(Heard::Answered(match &block["content"] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        })),
+        _ => None,
+    }
+}
+
+pub(super) fn refusal(code: u16) -> Value {
+    let message = format!("mock error {code}");
+    json!({"type": "error", "error": {"type": "api_error", "message": message}})
+}
+
+pub(super) fn reply(body: &Value, act: &Act, state: &State) -> Reply {
+    let (block, delta, stop) = match act {
+        Act::Shell(command) => tool(
+            state,
+            "Bash",
+            &json!({"command": command, "description": "mock"}),
+        ),
+        Act::Tool { name, input } => tool(state, name, input),
+        Act::Say(text) => said(text),
+        Act::Refuse(code) => said(&format!("refused with {code}")),
+    };
+    let mut empty = block.clone();
+    for (key, nothing) in [("text", json!("")), ("input", json!({}))] {
+        if empty.get(key).is_some() {
+            empty[key] = nothing;
+        }
+    }
+    let message = json!({
+        "id": state.id("msg_"), "type": "message", "role": "assistant", "model": body["model"],
+        "content": [], "stop_reason": null, "stop_sequence": null,
+        "usage": {
+            "input_tokens": 10, "output_tokens": 5,
+            "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+        },
+    });
+    let mut whole = message.clone();
+    whole["content"] = json!([block]);
+    whole["stop_reason"] = json!(stop);
+    let after = [
+        json!({"type": "content_block_start", "index": 0, "content_block": empty}),
+        json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({
+            "type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": null},
+            "usage": {"output_tokens": 5},
+        }),
+        json!({"type": "message_stop"}),
+    ];
+    Reply {
+        before: vec![Event::typed(
+            json!({"type": "message_start", "message": message}),
+        )],
+        after: after.map(Event::typed).into(),
+        whole,
+    }
+}
+
+fn said(text: &str) -> (Value, Value, &'static str) {
+    let delta = json!({"type": "text_delta", "text": text});
+    (json!({"type": "text", "text": text}), delta, "end_turn")
+}
+
+fn tool(state: &State, name: &str, input: &Value) -> (Value, Value, &'static str) {
+    let block = json!({"type": "tool_use", "id": state.id("toolu_"), "name": name, "input": input});
+    let delta = json!({"type": "input_json_delta", "partial_json": input.to_string()});
+    (block, delta, "tool_use")
+}

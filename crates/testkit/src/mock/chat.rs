@@ -1,0 +1,63 @@
+//! `OpenAI` chat completions, as opencode asks for them.
+
+use serde_json::{Value, json};
+
+use super::reply::{Event, Reply};
+use super::responses::text;
+use super::script::{Act, Heard};
+use super::state::State;
+
+pub(super) fn heard(body: &Value) -> Vec<Heard> {
+    let messages = body["messages"].as_array().into_iter().flatten();
+    messages
+        .filter_map(|message| match message["role"].as_str()? {
+            "user" => Some(Heard::Said(text(&message["content"]))),
+            "tool" => Some(Heard::Answered(text(&message["content"]))),
+            _ => None,
+        })
+        .collect()
+}
+
+pub(super) fn reply(body: &Value, act: &Act, state: &State) -> Reply {
+    let call = |name: &str, input: &Value| {
+        let function = json!({"name": name, "arguments": input.to_string()});
+        json!([{"index": 0, "id": state.id("call_"), "type": "function", "function": function}])
+    };
+    let (said, calls) = match act {
+        Act::Shell(command) => {
+            let input = json!({"command": command, "description": "mock"});
+            (Value::Null, Some(call("bash", &input)))
+        }
+        Act::Tool { name, input } => (Value::Null, Some(call(name, input))),
+        Act::Say(text) => (json!(text), None),
+        Act::Refuse(code) => (json!(format!("refused with {code}")), None),
+    };
+    let finish = if calls.is_some() {
+        "tool_calls"
+    } else {
+        "stop"
+    };
+    let mut message = json!({"role": "assistant", "content": said});
+    if let Some(calls) = calls {
+        message["tool_calls"] = calls;
+    }
+    let usage = json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15});
+    let id = state.id("chatcmpl-");
+    let chunk = |choice: Value| {
+        json!({
+            "id": id, "object": "chat.completion.chunk", "created": 1, "model": body["model"],
+            "choices": [choice],
+        })
+    };
+    let first = chunk(json!({"index": 0, "delta": message, "finish_reason": null}));
+    let mut last = chunk(json!({"index": 0, "delta": {}, "finish_reason": finish}));
+    last["usage"] = usage.clone();
+    Reply {
+        before: Vec::new(),
+        after: [first, last, json!("[DONE]")].map(Event::bare).into(),
+        whole: json!({
+            "id": id, "object": "chat.completion", "created": 1, "model": body["model"],
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": usage,
+        }),
+    }
+}

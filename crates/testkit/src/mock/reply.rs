@@ -1,0 +1,77 @@
+//! How an answer leaves: at once as JSON, or as events with the waiting in between.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::http;
+use super::script::{Answer, Delay};
+use super::state::{State, Until};
+
+/// How often a stream that waits shows that it is there.
+const PING: Duration = Duration::from_millis(500);
+
+/// An answer in one dialect.
+pub(super) struct Reply {
+    /// What comes before the waiting, and after.
+    pub(super) before: Vec<Event>,
+    pub(super) after: Vec<Event>,
+    /// The same for who does not want a stream.
+    pub(super) whole: Value,
+}
+
+/// An event of a stream.
+pub(super) struct Event {
+    pub(super) name: Option<String>,
+    pub(super) data: Value,
+}
+
+impl Event {
+    /// One whose name is the type that its data says.
+    pub(super) fn typed(data: Value) -> Event {
+        let name = data["type"].as_str().map(str::to_owned);
+        Event { name, data }
+    }
+
+    /// One without a name.
+    pub(super) fn bare(data: Value) -> Event {
+        Event { name: None, data }
+    }
+}
+
+/// Sends it as a stream.
+pub(super) fn stream(
+    to: &mut impl Write,
+    state: &State,
+    answer: &Answer,
+    reply: &Reply,
+) -> io::Result<()> {
+    http::stream(to)?;
+    for event in &reply.before {
+        http::event(to, event.name.as_deref(), &event.data)?;
+    }
+    wait(state, answer, || http::ping(to))?;
+    for event in &reply.after {
+        http::event(to, event.name.as_deref(), &event.data)?;
+    }
+    Ok(())
+}
+
+/// Waits for everything that the answer waits for, in pieces.
+pub(super) fn wait(
+    state: &State,
+    answer: &Answer,
+    mut ping: impl FnMut() -> io::Result<()>,
+) -> io::Result<()> {
+    for delay in &answer.delays {
+        let until = match delay {
+            Delay::Sleep(time) => Until::Passed(Instant::now() + *time),
+            Delay::Hold(name) => Until::Released(name),
+        };
+        while !state.wait(&until, PING) {
+            ping()?;
+        }
+    }
+    Ok(())
+}

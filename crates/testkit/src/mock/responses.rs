@@ -1,0 +1,101 @@
+//! `OpenAI` responses, as Codex asks for them.
+
+use serde_json::{Value, json};
+
+use super::reply::{Event, Reply};
+use super::script::{Act, Heard};
+use super::state::State;
+
+pub(super) fn heard(body: &Value) -> Vec<Heard> {
+    let items = body["input"].as_array().into_iter().flatten();
+    items
+        .filter_map(|item| {
+            if item["role"] == "user" {
+                return Some(Heard::Said(text(&item["content"])));
+            }
+            let answers = item["type"].as_str()?.ends_with("_call_output");
+            answers.then(|| Heard::Answered(text(&item["output"])))
+        })
+        .collect()
+}
+
+/// The text of content, which is a string or a list of parts.
+pub(super) fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let texts = parts.iter().filter_map(|part| part["text"].as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        other => other.to_string(),
+    }
+}
+
+pub(super) fn refusal(code: u16) -> Value {
+    json!({"error": {"message": format!("mock error {code}"), "type": "mock", "code": "mock"}})
+}
+
+pub(super) fn reply(body: &Value, act: &Act, state: &State) -> Reply {
+    let item = match act {
+        Act::Shell(command) => shell(body, command, state),
+        Act::Tool { name, input } => function(name, input, state),
+        Act::Say(text) => message(text, state),
+        Act::Refuse(code) => message(&format!("refused with {code}"), state),
+    };
+    let id = state.id("resp_");
+    let usage = json!({
+        "input_tokens": 10, "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 15,
+    });
+    let after = [
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+        json!({"type": "response.completed", "response": {"id": id, "usage": usage}}),
+    ];
+    Reply {
+        before: vec![Event::typed(
+            json!({"type": "response.created", "response": {"id": id}}),
+        )],
+        after: after.map(Event::typed).into(),
+        whole: json!({"id": id, "object": "response", "output": [item], "usage": usage}),
+    }
+}
+
+fn message(text: &str, state: &State) -> Value {
+    let content = json!([{"type": "output_text", "text": text}]);
+    json!({"type": "message", "role": "assistant", "id": state.id("msg_"), "content": content})
+}
+
+fn function(name: &str, input: &Value, state: &State) -> Value {
+    json!({
+        "type": "function_call", "id": state.id("fc_"), "call_id": state.id("call_"),
+        "name": name, "arguments": input.to_string(),
+    })
+}
+
+/// The shell tool has another name from version to version; the one that is offered is called.
+fn shell(body: &Value, command: &str, state: &State) -> Value {
+    let tools = body["tools"].as_array().into_iter().flatten();
+    let names: Vec<&str> = tools
+        .filter_map(|tool| tool["name"].as_str().or(tool["type"].as_str()))
+        .collect();
+    let offered = |name: &str| names.contains(&name);
+    if offered("exec_command") {
+        let input = json!({"cmd": command, "yield_time_ms": 30_000});
+        function("exec_command", &input, state)
+    } else if offered("shell_command") {
+        function("shell_command", &json!({"command": command}), state)
+    } else if offered("exec") {
+        let quoted = Value::from(command);
+        json!({
+            "type": "custom_tool_call", "id": state.id("ctc_"), "call_id": state.id("call_"),
+            "name": "exec",
+            "input": format!("const r = await tools.exec_command({{cmd: {quoted}}}); text(r);"),
+        })
+    } else {
+        function(
+            "shell",
+            &json!({"command": ["bash", "-lc", command]}),
+            state,
+        )
+    }
+}

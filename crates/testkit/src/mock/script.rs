@@ -1,0 +1,210 @@
+//! What the prompt asks the model to do, and how far that is done: a pure function of the conversation.
+//!
+//! Agents put words of their own around and after the prompt, in tags. Those are taken away first, so
+//! that a hook which repeats a prompt to the model does not give it steps.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// What an agent itself adds to what the user says.
+const TAGS: &[&str] = &[
+    "system-reminder",
+    "environment_context",
+    "user_instructions",
+    "session_context",
+    "hook_context",
+];
+
+/// One thing in a conversation, of those that the model did not say.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// Text in the user's name.
+    Said(String),
+    /// What a tool answered.
+    Answered(String),
+}
+
+/// What to wait for before acting.
+#[derive(Debug, PartialEq, Eq, Clone)]
+pub(super) enum Delay {
+    Sleep(Duration),
+    Hold(String),
+}
+
+/// What the model does.
+#[derive(Debug, PartialEq, Clone)]
+pub(super) enum Act {
+    Say(String),
+    Shell(String),
+    Tool { name: String, input: Value },
+    Refuse(u16),
+}
+
+/// What the model does, and when.
+#[derive(Debug, PartialEq, Clone)]
+pub(super) struct Answer {
+    pub(super) delays: Vec<Delay>,
+    pub(super) act: Act,
+}
+
+enum Step {
+    Wait(Delay),
+    Do(Act),
+}
+
+/// The answer to a conversation.
+pub(super) fn answer(heard: &[Heard]) -> Answer {
+    let prompts = heard.iter().enumerate().rev();
+    let prompt = prompts.into_iter().find_map(|(at, one)| match one {
+        Heard::Said(text) => {
+            let text = without_tags(text);
+            (!text.trim().is_empty()).then_some((at, text))
+        }
+        Heard::Answered(_) => None,
+    });
+    let (at, prompt) = prompt.unwrap_or_default();
+    let answers: Vec<&str> = heard[at..]
+        .iter()
+        .filter_map(|one| match one {
+            Heard::Answered(text) => Some(text.as_str()),
+            Heard::Said(_) => None,
+        })
+        .collect();
+    let mut steps = prompt.lines().filter_map(step);
+    // Every tool that answered was an act of an earlier call.
+    let mut acts_done = 0;
+    while acts_done < answers.len() {
+        match steps.next() {
+            Some(Step::Do(_)) => acts_done += 1,
+            Some(Step::Wait(_)) => {}
+            None => break,
+        }
+    }
+    let mut delays = Vec::new();
+    for step in steps {
+        match step {
+            Step::Wait(delay) => delays.push(delay),
+            Step::Do(act) => return Answer { delays, act },
+        }
+    }
+    let text = match answers.last() {
+        Some(last) => format!(
+            "MOCK-TOOL-DONE {}",
+            last.chars().take(400).collect::<String>()
+        ),
+        None if !delays.is_empty() => "MOCK-SLEPT".to_owned(),
+        None => "MOCK-OK".to_owned(),
+    };
+    Answer {
+        delays,
+        act: Act::Say(text),
+    }
+}
+
+/// What a line asks for, if anything. A directive that makes no sense is answered, so that the test shows it.
+fn step(line: &str) -> Option<Step> {
+    let (word, rest) = line.trim().strip_prefix("MOCK:")?.split_once(' ')?;
+    let wrong = || Step::Do(Act::Say(format!("MOCK-WRONG {line}")));
+    Some(match word {
+        "bash" => Step::Do(Act::Shell(rest.to_owned())),
+        "tool" => rest
+            .split_once(' ')
+            .and_then(|(name, json)| {
+                let input = serde_json::from_str(json).ok()?;
+                let name = name.to_owned();
+                Some(Step::Do(Act::Tool { name, input }))
+            })
+            .unwrap_or_else(wrong),
+        "sleep" => rest
+            .parse()
+            .ok()
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .map_or_else(wrong, |time| Step::Wait(Delay::Sleep(time))),
+        "hold" => Step::Wait(Delay::Hold(rest.to_owned())),
+        "error" => rest
+            .parse()
+            .map_or_else(|_| wrong(), |code| Step::Do(Act::Refuse(code))),
+        _ => wrong(),
+    })
+}
+
+fn without_tags(text: &str) -> String {
+    let mut text = text.to_owned();
+    for tag in TAGS {
+        let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+        while let Some(from) = text.find(&open) {
+            let to = text[from..].find(&close);
+            let to = to.map_or(text.len(), |length| from + length + close.len());
+            text.replace_range(from..to, "");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Act, Delay, Heard, answer};
+    use serde_json::json;
+    use std::time::Duration;
+
+    fn said(text: &str) -> Heard {
+        Heard::Said(text.to_owned())
+    }
+
+    fn answered(text: &str) -> Heard {
+        Heard::Answered(text.to_owned())
+    }
+
+    fn says(heard: &[Heard]) -> String {
+        match answer(heard).act {
+            Act::Say(text) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_prompt_without_steps_is_answered_with_text() {
+        assert_eq!(says(&[]), "MOCK-OK");
+        assert_eq!(says(&[said("hello")]), "MOCK-OK");
+        assert_eq!(says(&[said("MOCK:bash a"), said("hello")]), "MOCK-OK");
+    }
+
+    #[test]
+    fn steps_are_done_one_after_the_other() {
+        let prompt = "MOCK:bash one\nMOCK:hold here\nMOCK:tool Read {\"a\":1}\nand so on";
+        let mut heard = vec![said("MOCK:bash earlier"), answered("x"), said(prompt)];
+        assert_eq!(answer(&heard).act, Act::Shell("one".to_owned()));
+        heard.push(answered("first"));
+        let second = answer(&heard);
+        assert_eq!(second.delays, [Delay::Hold("here".to_owned())]);
+        let (name, input) = ("Read".to_owned(), json!({"a": 1}));
+        assert_eq!(second.act, Act::Tool { name, input });
+        heard.push(answered("second"));
+        assert_eq!(says(&heard), "MOCK-TOOL-DONE second");
+    }
+
+    #[test]
+    fn what_the_agent_adds_is_no_prompt() {
+        let around = "<system-reminder>MOCK:bash no</system-reminder>\nMOCK:bash yes";
+        let after = said("<system-reminder>MOCK:error 500</system-reminder>");
+        let heard = [said(around), after];
+        assert_eq!(answer(&heard).act, Act::Shell("yes".to_owned()));
+    }
+
+    #[test]
+    fn waiting_and_refusing() {
+        let slept = answer(&[said("MOCK:sleep 1.5")]);
+        assert_eq!(slept.delays, [Delay::Sleep(Duration::from_millis(1500))]);
+        assert_eq!(slept.act, Act::Say("MOCK-SLEPT".to_owned()));
+        assert_eq!(answer(&[said("MOCK:error 429")]).act, Act::Refuse(429));
+        for wrong in [
+            "MOCK:error many",
+            "MOCK:sleep -1",
+            "MOCK:tool X {",
+            "MOCK:dance now",
+        ] {
+            assert_eq!(says(&[said(wrong)]), format!("MOCK-WRONG {wrong}"));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Accepting connections, and one thread for each.
+
+use std::io::{self, BufReader};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::http::{self, Request};
+use super::reply::{self, Reply};
+use super::script::{self, Act, Answer, Heard};
+use super::state::{Api, Asked, State};
+use super::{anthropic, chat, gemini, responses};
+
+/// Headers that carry a key, dummy or not.
+const SECRET: &[&str] = &["authorization", "x-api-key", "x-goog-api-key"];
+
+pub(super) fn serve(listener: &TcpListener, state: &Arc<State>) {
+    let mut connections = Vec::new();
+    for stream in listener.incoming() {
+        if state.is_closed() {
+            break;
+        }
+        // Who hangs up before it is answered asks again.
+        let Ok(stream) = stream else { continue };
+        let Ok(ours) = stream.try_clone() else {
+            continue;
+        };
+        let state = Arc::clone(state);
+        let thread = std::thread::spawn(move || {
+            // An agent that is killed in the middle of a request is what tests are about.
+            converse(&stream, &state).ok();
+            stream.shutdown(Shutdown::Both).ok();
+        });
+        connections.push((ours, thread));
+    }
+    for (stream, _) in &connections {
+        // An error says that it is closed.
+        stream.shutdown(Shutdown::Both).ok();
+    }
+    for (_, thread) in connections {
+        let ended = thread.join();
+        assert!(ended.is_ok(), "a connection of the mock model panicked");
+    }
+}
+
+/// Answers one request after the other, until one is answered by a stream.
+fn converse(stream: &TcpStream, state: &State) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::new(stream);
+    let mut writer = stream;
+    while let Some(request) = Request::read(&mut reader)? {
+        let api = api(&request);
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let streams = match api {
+            Api::Gemini => request.path.contains("streamGenerateContent"),
+            _ => body["stream"] == true,
+        };
+        let asked = Asked {
+            api,
+            line: format!("{} {}", request.method, request.path),
+            headers: request.headers,
+            body,
+        };
+        state.record(without_keys(asked.clone()));
+        let (answer, code, reply) = match api {
+            Api::Other => {
+                let (code, value) = other(&request.method, &request.path);
+                http::json(&mut writer, code, &value)?;
+                continue;
+            }
+            _ => answer(&asked, state),
+        };
+        if code == 200 && streams {
+            return reply::stream(&mut writer, state, &answer, &reply);
+        }
+        reply::wait(state, &answer, || Ok(()))?;
+        http::json(&mut writer, code, &reply.whole)?;
+    }
+    Ok(())
+}
+
+fn without_keys(mut asked: Asked) -> Asked {
+    asked
+        .headers
+        .retain(|(name, _)| !SECRET.contains(&name.as_str()));
+    asked
+}
+
+fn api(request: &Request) -> Api {
+    let path = request.path.split('?').next().unwrap_or_default();
+    if request.method != "POST" {
+        Api::Other
+    } else if path.ends_with("/v1/messages") {
+        Api::Anthropic
+    } else if path.ends_with("/responses") {
+        Api::Responses
+    } else if path.ends_with("/chat/completions") {
+        Api::Chat
+    } else if path.ends_with("enerateContent") {
+        Api::Gemini
+    } else {
+        Api::Other
+    }
+}
+
+fn answer(asked: &Asked, state: &State) -> (Answer, u16, Reply) {
+    let body = &asked.body;
+    let heard: Vec<Heard> = match asked.api {
+        // Titles and summaries repeat the prompt, but its steps are not theirs.
+        _ if !asked.offers_tools() => Vec::new(),
+        Api::Anthropic => anthropic::heard(body),
+        Api::Responses => responses::heard(body),
+        Api::Chat => chat::heard(body),
+        Api::Gemini => gemini::heard(body),
+        Api::Other => Vec::new(),
+    };
+    let mut answer = script::answer(&heard);
+    if let (Api::Gemini, Some(act)) = (asked.api, gemini::aside(body)) {
+        answer.act = act;
+        answer.delays.clear();
+    }
+    let code = match answer.act {
+        Act::Refuse(code) => code,
+        _ => 200,
+    };
+    let mut reply = match asked.api {
+        Api::Anthropic => anthropic::reply(body, &answer.act, state),
+        Api::Chat => chat::reply(body, &answer.act, state),
+        Api::Gemini => gemini::reply(&answer.act),
+        Api::Responses | Api::Other => responses::reply(body, &answer.act, state),
+    };
+    if code != 200 {
+        reply.whole = match asked.api {
+            Api::Anthropic => anthropic::refusal(code),
+            Api::Gemini => gemini::refusal(code),
+            _ => responses::refusal(code),
+        };
+    }
+    (answer, code, reply)
+}
+
+/// What agents ask for besides.
+fn other(method: &str, path: &str) -> (u16, Value) {
+    if path.contains("countTokens") {
+        (200, json!({"totalTokens": 10}))
+    } else if path.contains("count_tokens") {
+        (200, json!({"input_tokens": 10}))
+    } else if path.contains("/models") {
+        let models = json!([{"id": "mock-model", "object": "model"}]);
+        (200, json!({"object": "list", "data": models, "models": []}))
+    } else if method == "POST" {
+        (200, json!({}))
+    } else {
+        (
+            404,
+            json!({"error": {"message": "the mock model has nothing there"}}),
+        )
+    }
+}

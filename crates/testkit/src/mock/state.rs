@@ -1,0 +1,150 @@
+//! What the threads of the model share: what was asked, which holds are released, whether it is over.
+
+use std::collections::BTreeSet;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// `POST /v1/messages`.
+    Anthropic,
+    /// `POST /v1/responses`.
+    Responses,
+    /// `POST /v1/chat/completions`.
+    Chat,
+    /// `POST …:generateContent` and `…:streamGenerateContent`.
+    Gemini,
+    /// Anything else that an agent asks a server for.
+    Other,
+}
+
+/// One request.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The dialect.
+    pub api: Api,
+    /// The method and the path with its query.
+    pub line: String,
+    /// The headers, names in lower case, without the keys that they carry.
+    pub headers: Vec<(String, String)>,
+    /// The body, or null where it is not JSON.
+    pub body: Value,
+}
+
+impl Asked {
+    /// Whether this text stands in one of the strings of the body.
+    pub fn says(&self, text: &str) -> bool {
+        contains(&self.body, text)
+    }
+
+    /// A header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Whether it is a step of a turn: only those are offered tools.
+    pub fn offers_tools(&self) -> bool {
+        let tools = self.body.get("tools").and_then(Value::as_array);
+        tools.is_some_and(|tools| !tools.is_empty())
+    }
+}
+
+fn contains(value: &Value, text: &str) -> bool {
+    match value {
+        Value::String(string) => string.contains(text),
+        Value::Array(all) => all.iter().any(|one| contains(one, text)),
+        Value::Object(all) => all.values().any(|one| contains(one, text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    asked: Vec<Asked>,
+    released: BTreeSet<String>,
+    closed: bool,
+    ids: u64,
+}
+
+/// Shared by all threads.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+/// What somebody waits for.
+pub(super) enum Until<'a> {
+    Passed(Instant),
+    Released(&'a str),
+}
+
+impl State {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn record(&self, asked: Asked) {
+        self.inner().asked.push(asked);
+    }
+
+    pub(super) fn asked(&self) -> Vec<Asked> {
+        self.inner().asked.clone()
+    }
+
+    pub(super) fn release(&self, name: &str) {
+        self.inner().released.insert(name.to_owned());
+        self.changed.notify_all();
+    }
+
+    pub(super) fn close(&self) {
+        self.inner().closed = true;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.inner().closed
+    }
+
+    /// An id that no other answer of this model has.
+    pub(super) fn id(&self, prefix: &str) -> String {
+        let mut inner = self.inner();
+        inner.ids += 1;
+        format!("{prefix}mock{:08}", inner.ids)
+    }
+
+    /// Waits at most `piece`; true where what was waited for is there, or everything is over.
+    pub(super) fn wait(&self, until: &Until<'_>, piece: Duration) -> bool {
+        let is_there = |inner: &Inner| {
+            inner.closed
+                || match until {
+                    Until::Passed(end) => Instant::now() >= *end,
+                    Until::Released(name) => inner.released.contains(*name),
+                }
+        };
+        let end = Instant::now() + piece;
+        let mut inner = self.inner();
+        loop {
+            if is_there(&inner) {
+                return true;
+            }
+            let left = match until {
+                Until::Passed(at) => end.min(*at),
+                Until::Released(_) => end,
+            }
+            .saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return is_there(&inner);
+            }
+            inner = self
+                .changed
+                .wait_timeout(inner, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! One turn: its command line, and the process while it runs.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::kind::Real;
+use super::turn::{self, Turn};
+use super::world::RealWorld;
+use crate::agent::Background;
+use crate::command::Cmd;
+use crate::pinned::Stat;
+use crate::poll::poll;
+
+/// How long an agent may take to come up on a busy machine.
+const LONG: Duration = Duration::from_secs(90);
+
+/// A turn to be run.
+#[derive(Debug)]
+#[must_use = "nothing is asked until it is run or started"]
+pub struct Ask<'w> {
+    world: &'w RealWorld,
+    kind: Real,
+    words: Words,
+    more: Vec<String>,
+    env: Vec<(String, Option<String>)>,
+    dir: Option<PathBuf>,
+    sandboxed: bool,
+}
+
+#[derive(Debug)]
+enum Words {
+    Prompt {
+        text: String,
+        resume: Option<String>,
+    },
+    Plain,
+}
+
+impl<'w> Ask<'w> {
+    pub(super) fn prompt(
+        world: &'w RealWorld,
+        kind: Real,
+        text: &str,
+        resume: Option<&str>,
+    ) -> Ask<'w> {
+        let text = text.to_owned();
+        let resume = resume.map(str::to_owned);
+        Ask::of(world, kind, Words::Prompt { text, resume })
+    }
+
+    pub(super) fn plain(world: &'w RealWorld, kind: Real) -> Ask<'w> {
+        Ask::of(world, kind, Words::Plain)
+    }
+
+    fn of(world: &'w RealWorld, kind: Real, words: Words) -> Ask<'w> {
+        Ask {
+            world,
+            kind,
+            words,
+            more: Vec::new(),
+            env: Vec::new(),
+            dir: None,
+            sandboxed: false,
+        }
+    }
+
+    /// Adds arguments; options of the agent that stand before a prompt.
+    pub fn args(mut self, args: &[&str]) -> Self {
+        self.more.extend(args.iter().map(|arg| (*arg).to_owned()));
+        self
+    }
+
+    /// Sets a variable.
+    pub fn env(mut self, key: &str, value: &str) -> Self {
+        self.env.push((key.to_owned(), Some(value.to_owned())));
+        self
+    }
+
+    /// Runs it in this directory instead of the project.
+    pub fn dir(mut self, dir: &Path) -> Self {
+        self.dir = Some(dir.to_owned());
+        self
+    }
+
+    /// Leaves Codex in the sandbox that a user has, where it may write to the project alone.
+    pub fn sandboxed(mut self) -> Self {
+        self.sandboxed = true;
+        self
+    }
+
+    /// Runs it to its end.
+    #[track_caller]
+    #[must_use = "what came of a turn is there to be checked"]
+    pub fn run(self) -> Turn {
+        self.start().wait()
+    }
+
+    /// Starts it and goes on.
+    #[track_caller]
+    pub fn start(self) -> Running {
+        let (world, kind) = (self.world, self.kind);
+        Running {
+            kind,
+            background: world.driver().start(self.command()),
+        }
+    }
+
+    /// The command line, whose program is found on the PATH of the world.
+    pub fn command(self) -> Cmd {
+        let mut cmd = Cmd::new(self.world.program(self.kind)).args(self.arguments());
+        for (key, value) in self.env {
+            cmd = match value {
+                Some(value) => cmd.env(&key, value),
+                None => cmd.unset(&key),
+            };
+        }
+        match self.dir {
+            Some(dir) => cmd.dir(&dir),
+            None => cmd,
+        }
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let Words::Prompt { text, resume } = &self.words else {
+            return self.more.clone();
+        };
+        let resume = resume.as_deref();
+        let (before, after): (Vec<&str>, Vec<&str>) = match self.kind {
+            Real::Claude | Real::ClaudeOld => (
+                vec!["-p", "--output-format", "stream-json", "--verbose"],
+                resume.map_or_else(Vec::new, |id| vec!["--resume", id]),
+            ),
+            Real::Codex => (
+                vec![
+                    "exec",
+                    "--json",
+                    "--skip-git-repo-check",
+                    "--dangerously-bypass-hook-trust",
+                ]
+                .into_iter()
+                .chain(match self.sandboxed {
+                    true => vec!["--sandbox", "workspace-write"],
+                    false => vec!["--dangerously-bypass-approvals-and-sandbox"],
+                })
+                .collect(),
+                resume.map_or_else(Vec::new, |id| vec!["resume", id]),
+            ),
+            Real::Gemini => (
+                vec!["-m", "gemini-2.5-flash", "-o", "stream-json", "--yolo"],
+                resume.map_or_else(Vec::new, |id| vec!["--resume", id]),
+            ),
+            Real::Opencode => (
+                vec!["run", "--format", "json"],
+                resume.map_or_else(Vec::new, |id| vec!["--session", id]),
+            ),
+        };
+        let more = self.more.iter().map(String::as_str);
+        let prompt = match self.kind {
+            Real::Gemini => vec!["-p", text],
+            // It puts quotes around what has spaces, so it gets the words one by one.
+            Real::Opencode => std::iter::once("--").chain(text.split(' ')).collect(),
+            _ => vec![text.as_str()],
+        };
+        let all = before.into_iter().chain(more).chain(after).chain(prompt);
+        all.map(str::to_owned).collect()
+    }
+}
+
+/// A turn that goes on. Dropping it leaves it to the world, which ends it.
+#[derive(Debug)]
+pub struct Running {
+    kind: Real,
+    background: Background,
+}
+
+impl Running {
+    /// The pid of what was started, which is a wrapper for Codex and Gemini CLI.
+    pub fn pid(&self) -> u32 {
+        self.background.pid
+    }
+
+    /// Waits for the process that is the agent itself, and says its pid.
+    #[track_caller]
+    pub fn agent_pid(&self) -> u32 {
+        match self.kind {
+            Real::Claude | Real::ClaudeOld | Real::Opencode => self.pid(),
+            Real::Codex => self.child("codex"),
+            Real::Gemini => self.child("node"),
+        }
+    }
+
+    #[track_caller]
+    fn child(&self, comm: &str) -> u32 {
+        poll(LONG, &format!("the wrapper starts {comm}"), || {
+            assert!(
+                self.is_alive(),
+                "the wrapper ended: {}",
+                self.background.stderr()
+            );
+            children(self.pid())
+                .into_iter()
+                .find(|pid| comm_of(*pid).as_deref() == Some(comm))
+        })
+    }
+
+    /// The events that it said so far.
+    pub fn events(&self) -> Vec<Value> {
+        turn::events(&self.background.stdout())
+    }
+
+    /// What it has complained so far.
+    pub fn stderr(&self) -> String {
+        self.background.stderr()
+    }
+
+    /// Waits until it says its id.
+    #[track_caller]
+    pub fn await_id(&self) -> String {
+        poll(LONG, "the agent says the id of its conversation", || {
+            turn::id(self.kind, &self.events())
+        })
+    }
+
+    /// Whether it runs, or could.
+    pub fn is_alive(&self) -> bool {
+        self.background.is_alive()
+    }
+
+    /// Kills what was started with -9, and waits until it is gone. Its own children go on.
+    pub fn kill9(&self) {
+        self.background.kill9();
+    }
+
+    /// Sends a signal to what was started.
+    pub fn signal(&self, signal: Signal) -> bool {
+        self.background.signal(signal)
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    #[must_use = "what came of a turn is there to be checked"]
+    pub fn wait(self) -> Turn {
+        Turn::new(self.kind, self.background.wait())
+    }
+}
+
+fn children(parent: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|pid| Stat::read(*pid).is_some_and(|stat| stat.parent == parent))
+        .collect()
+}
+
+fn comm_of(pid: u32) -> Option<String> {
+    let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(comm.trim_end().to_owned())
+}

@@ -1,0 +1,99 @@
+//! The process that ends whatever of a world still runs, whichever way the test ended.
+//!
+//! It holds one end of a socket and waits for the other to close. Then it kills every process whose HOME
+//! is the world's. The directory was made for this world alone, so nobody else's process has it.
+
+use std::io::Read;
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::pinned::{Pinned, Stat};
+use crate::place::Place;
+use crate::poll::poll;
+use crate::protocol::{Mode, Started};
+use crate::worker;
+
+/// How long the end of everything may take.
+const END: Duration = Duration::from_secs(20);
+
+/// The test's end of it.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    process: Pinned,
+    socket: UnixStream,
+}
+
+impl Keeper {
+    pub(super) fn start(place: &Place, variables: &[(String, String)]) -> Keeper {
+        let path = place.fresh("socket");
+        let listener = UnixListener::bind(&path)
+            .unwrap_or_else(|error| panic!("cannot listen at {}: {error}", path.display()));
+        let home = place.root().join("home");
+        let mode = Mode::Keep { socket: path, home };
+        let order = place.order_mode(&mode, "keeper", &[]);
+        let process = worker::pin(place.launch(variables, order));
+        listener
+            .set_nonblocking(true)
+            .expect("a listener can be asked without waiting");
+        let socket = poll(END, "the keeper connects", || {
+            assert!(!process.is_gone(), "the keeper ended at once");
+            listener.accept().ok().map(|(socket, _)| socket)
+        });
+        Keeper { process, socket }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // An error means that the keeper is gone, which shows below.
+        self.socket.shutdown(Shutdown::Both).ok();
+        let ended = self.process.wait_gone(END * 2);
+        assert!(
+            ended || std::thread::panicking(),
+            "the keeper did not end what the world started"
+        );
+    }
+}
+
+/// What the keeper does: waits for the test's end, and ends the rest.
+pub fn end_all_at_home(mut socket: &UnixStream, home: &Path) {
+    // Nothing is ever sent; an end or an error is the signal.
+    socket.read_exact(&mut [0]).ok();
+    let deadline = Instant::now() + END;
+    // Whoever is killed may have started another just before, so it is looked again until nobody is found.
+    loop {
+        let found = all_at_home(home);
+        if found.is_empty() || Instant::now() > deadline {
+            return;
+        }
+        for process in &found {
+            process.signal(Signal::KILL);
+        }
+        for process in &found {
+            process.wait_gone(deadline.saturating_duration_since(Instant::now()));
+        }
+    }
+}
+
+fn all_at_home(home: &Path) -> Vec<Pinned> {
+    let line = format!("HOME={}", home.display());
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| *pid != std::process::id())
+        .filter_map(|pid| {
+            // The start is read first and compared again by the one who pins: all three are one process.
+            let stat = Stat::read(pid).filter(|stat| stat.state != 'Z')?;
+            let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+            let is_ours = environ
+                .split(|byte| *byte == 0)
+                .any(|one| one == line.as_bytes());
+            let start = stat.start;
+            is_ours.then(|| Pinned::open(Started { pid, start }).ok())?
+        })
+        .filter(|process| !process.is_gone())
+        .collect()
+}

@@ -1,0 +1,158 @@
+//! An agent at a terminal, as a person has it.
+//!
+//! What is shown is compared without white space: the agent moves the cursor where a person sees a blank.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use crate::env::Env;
+use crate::pinned::Pinned;
+use crate::poll::poll;
+use crate::protocol::Mode;
+use crate::terminal::Terminal;
+use crate::worker;
+
+/// How long a person would wait on a busy machine.
+const LONG: Duration = Duration::from_secs(90);
+
+/// A program that leads a session of processes at a terminal.
+#[derive(Debug)]
+pub struct Screen {
+    process: Pinned,
+    terminal: Terminal,
+    /// How much of what was shown is dealt with.
+    seen: Cell<usize>,
+}
+
+impl Screen {
+    pub(super) fn open(env: &Env, program: &str, args: &[&str]) -> Screen {
+        let terminal = Terminal::open();
+        terminal.resize(40, 120);
+        let words = std::iter::once(program).chain(args.iter().copied());
+        let mode = Mode::Become {
+            terminal: terminal.path().to_owned(),
+            argv: words.map(str::to_owned).collect(),
+        };
+        let mut variables = env.variables();
+        variables.push(("TERM".to_owned(), "xterm-256color".to_owned()));
+        let order = env.place().order_mode(&mode, "terminal", &[]);
+        let process = worker::pin(env.place().launch(&variables, order));
+        Screen {
+            process,
+            terminal,
+            seen: Cell::new(0),
+        }
+    }
+
+    /// Its pid.
+    pub fn pid(&self) -> u32 {
+        self.process.started().pid
+    }
+
+    /// Whether it runs, or could.
+    pub fn is_alive(&self) -> bool {
+        !self.process.is_gone()
+    }
+
+    /// Everything that was shown, without white space and without what moves the cursor and colours.
+    pub fn shown(&self) -> String {
+        plain(&self.terminal.shown())
+    }
+
+    /// Waits until this is shown, after what was waited for before.
+    #[track_caller]
+    pub fn await_text(&self, text: &str) {
+        let wanted: String = text.split_whitespace().collect();
+        let what = format!("the terminal shows {text}");
+        let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            poll(LONG, &what, || {
+                let shown = self.shown();
+                let from = self.seen.get().min(shown.len());
+                let at = shown.get(from..)?.find(&wanted)?;
+                Some(from + at + wanted.len())
+            })
+        }));
+        match end {
+            Ok(end) => self.seen.set(end),
+            Err(_) => panic!("{what}: in vain; it shows\n{}", self.shown()),
+        }
+    }
+
+    /// Types a line: first its words, and when they are shown, the key that sends them.
+    ///
+    /// Both at once would be taken for something pasted, in which that key is only a new line.
+    #[track_caller]
+    pub fn type_line(&self, line: &str) {
+        self.seen.set(self.shown().len());
+        self.terminal.write(line);
+        self.await_text(line);
+        self.terminal.write("\r");
+    }
+
+    /// Types these keys as they are.
+    pub fn press(&self, keys: &str) {
+        self.terminal.write(keys);
+    }
+
+    /// Kills it with -9 and waits until it is gone.
+    pub fn kill9(&self) {
+        worker::kill9(&self.process);
+    }
+
+    /// Waits until it is gone by itself.
+    #[track_caller]
+    pub fn await_end(&self) {
+        let gone = self.process.wait_gone(LONG);
+        assert!(gone, "it goes on; its terminal shows\n{}", self.shown());
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.kill9();
+    }
+}
+
+/// Takes away escape sequences, control characters and white space.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text.chars().peekable();
+    while let Some(one) = rest.next() {
+        if one != '\u{1b}' {
+            if !one.is_whitespace() && !one.is_control() {
+                plain.push(one);
+            }
+            continue;
+        }
+        match rest.next() {
+            // CSI: until its final letter.
+            Some('[') => while rest.next().is_some_and(|c| !('@'..='~').contains(&c)) {},
+            // OSC and other strings: until BEL or ST.
+            Some(']' | 'P' | '_' | '^') => loop {
+                match rest.next() {
+                    Some('\u{7}') | None => break,
+                    Some('\u{1b}') => {
+                        rest.next();
+                        break;
+                    }
+                    Some(_) => {}
+                }
+            },
+            Some('(' | ')') => {
+                rest.next();
+            }
+            _ => {}
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_moves_and_colours_is_not_shown() {
+        let text = "\u{1b}[1;31mred\u{1b}[0m\u{1b}[3Cand\u{1b}]0;title\u{7} \u{1b}(Bblue\r\n";
+        assert_eq!(super::plain(text), "redandblue");
+        assert_eq!(super::plain("a\u{1b}]8;;x\u{1b}\\b\u{1b}7c"), "abc");
+    }
+}

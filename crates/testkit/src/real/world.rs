@@ -1,0 +1,185 @@
+//! The world that real agents run in.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::ask::Ask;
+use super::config;
+use super::hooks::{self, Hooked};
+use super::keeper::Keeper;
+use super::kind::Real;
+use super::screen::Screen;
+use crate::agent::Agent;
+use crate::env::Env;
+use crate::git::scratch_git;
+use crate::mock::MockModel;
+use crate::output::Output;
+
+/// How long a turn may take on a busy machine.
+const TURN: Duration = Duration::from_secs(110);
+
+/// The remote of the project; nobody is there.
+const REMOTE: &str = "https://example.invalid/team/project.git";
+
+/// A home, a project and a model, for real agents of any kind at once.
+#[derive(Debug)]
+pub struct RealWorld {
+    cache: PathBuf,
+    ready: Mutex<BTreeSet<Real>>,
+    // Dropped in this order: who starts agents, who ends what is left of them, the model, the directory.
+    driver: Agent,
+    _keeper: Keeper,
+    mock: MockModel,
+    env: Env,
+}
+
+impl RealWorld {
+    /// A new one for this tenure executable, with the agents that `TENURE_REAL_AGENTS` names.
+    #[track_caller]
+    pub fn begin(tenure: &Path) -> RealWorld {
+        let Some(cache) = std::env::var_os("TENURE_REAL_AGENTS").map(PathBuf::from) else {
+            panic!("TENURE_REAL_AGENTS names no directory; run: scripts/test --real");
+        };
+        RealWorld::with_agents_in(&cache, tenure)
+    }
+
+    /// The same, with the agents in this directory, which is looked at only when one is asked for.
+    pub fn with_agents_in(cache: &Path, tenure: &Path) -> RealWorld {
+        let mut env = Env::new(tenure);
+        let mock = MockModel::start();
+        for (key, value) in config::variables(&env.home(), &mock.url()) {
+            env.set(key, value);
+        }
+        scratch_git(&env.work(), Some(REMOTE));
+        config::write_user(&env.home(), &env.dir().join("bin"));
+        let keeper = Keeper::start(env.place(), &env.variables());
+        let driver = env.agent("driver");
+        driver.set_patience(TURN);
+        RealWorld {
+            cache: cache.to_owned(),
+            ready: Mutex::new(BTreeSet::new()),
+            driver,
+            _keeper: keeper,
+            mock,
+            env,
+        }
+    }
+
+    /// The model.
+    pub fn mock(&self) -> &MockModel {
+        &self.mock
+    }
+
+    /// HOME.
+    pub fn home(&self) -> PathBuf {
+        self.env.home()
+    }
+
+    /// TENURE_HOME, which lies where it would without the variable, and does not exist until tenure makes it.
+    pub fn state(&self) -> PathBuf {
+        self.home().join(".local/state/tenure")
+    }
+
+    /// The repository that agents work in unless a turn says otherwise.
+    pub fn project(&self) -> PathBuf {
+        self.env.work()
+    }
+
+    /// A directory for files of the test, outside the home and the project.
+    pub fn scratch(&self) -> PathBuf {
+        self.env.dir().join("tmp")
+    }
+
+    /// What is below all of it: the directories, and workers that are not real agents.
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// The worker that starts the agents: no agent, and nobody's child.
+    pub fn driver(&self) -> &Agent {
+        &self.driver
+    }
+
+    /// Runs tenure in the project, as a caller that is nobody.
+    #[track_caller]
+    #[must_use = "what a command answered is there to be checked"]
+    pub fn tenure(&self, args: &[&str]) -> Output {
+        self.env.tenure(args)
+    }
+
+    /// An agent, whose home is set up the first time.
+    ///
+    /// Its program is on PATH from then on; of two versions the one that was asked for last.
+    pub fn agent(&self, kind: Real) -> RealAgent<'_> {
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        if ready.iter().all(|other| other.name() != kind.name()) {
+            let (project, url) = (self.project(), self.mock.url());
+            config::write(kind, &self.home(), &[&project], &url);
+        }
+        ready.insert(kind);
+        let link = self.env.dir().join("bin").join(kind.name());
+        let fresh = link.with_extension("fresh");
+        std::os::unix::fs::symlink(kind.program(&self.cache), &fresh)
+            .and_then(|()| std::fs::rename(&fresh, &link))
+            .unwrap_or_else(|error| panic!("{}: {error}", link.display()));
+        RealAgent { world: self, kind }
+    }
+
+    /// The path that a person would have typed.
+    pub(super) fn program(&self, kind: Real) -> String {
+        let program = kind.program(&self.cache);
+        program
+            .to_str()
+            .expect("the cache's path is text")
+            .to_owned()
+    }
+}
+
+/// One of the programs, in a world.
+#[derive(Debug, Clone, Copy)]
+pub struct RealAgent<'w> {
+    world: &'w RealWorld,
+    kind: Real,
+}
+
+impl<'w> RealAgent<'w> {
+    /// Which one.
+    pub fn kind(&self) -> Real {
+        self.kind
+    }
+
+    /// A turn of a new conversation.
+    pub fn fresh(&self, prompt: &str) -> Ask<'w> {
+        Ask::prompt(self.world, self.kind, prompt, None)
+    }
+
+    /// A turn of a conversation that exists.
+    pub fn resume(&self, id: &str, prompt: &str) -> Ask<'w> {
+        Ask::prompt(self.world, self.kind, prompt, Some(id))
+    }
+
+    /// The program with no arguments but those that are added.
+    pub fn plain(&self) -> Ask<'w> {
+        Ask::plain(self.world, self.kind)
+    }
+
+    /// The program at a terminal of its own, with these arguments, nobody's child.
+    pub fn at_terminal(&self, args: &[&str]) -> Screen {
+        let world = self.world;
+        Screen::open(&world.env, &world.program(self.kind), args)
+    }
+
+    /// Has every hook of the agent run `command EVENT`, with the event's JSON on its input.
+    pub fn hook(&self, command: &str) {
+        hooks::write(self.kind, &self.world.home(), command);
+    }
+
+    /// Has every hook of the agent write down what it is given.
+    pub fn record_hooks(&self) -> Hooked {
+        let hooked = Hooked::new(&self.world.scratch());
+        self.hook(hooked.command());
+        hooked
+    }
+}
