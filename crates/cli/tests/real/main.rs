@@ -5,7 +5,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod claude;
 mod harness;
+mod state;
 mod turns;
 
 use std::path::Path;
