@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod harness;
+mod registering;
 mod turns;
 
 use std::path::Path;
