@@ -183,7 +183,7 @@ BeforeTool) echo '{"decision":"deny","reason":"the reason"}' ;;
 esac
 "#;
     std::fs::write(&script, text).unwrap();
-    agent.hook(&format!("sh {}", script.display()));
+    agent.hook(&format!("sh {} {{}}", script.display()));
     let mark = world.scratch().join("mark");
     let line = format!("MOCK:bash touch {}", mark.display());
     let turn = agent.fresh(&line).run().ok();

@@ -7,6 +7,7 @@
 
 mod claude;
 mod harness;
+mod registering;
 mod state;
 mod turns;
 

@@ -13,7 +13,7 @@ const KEY: &str = "dummy-key-of-the-mock-model";
 pub(super) fn variables(home: &Path, url: &str) -> Vec<(&'static str, String)> {
     let within = |part: &str| home.join(part).to_string_lossy().into_owned();
     vec![
-        ("TENURE_HOME", within(".local/state/tenure")),
+        ("TENURE_HOME", within(".tenure")),
         ("XDG_CONFIG_HOME", within(".config")),
         ("XDG_DATA_HOME", within(".local/share")),
         ("XDG_STATE_HOME", within(".local/state")),

@@ -66,7 +66,7 @@ fn add(path: &Path, events: &[&str], command: &str) {
         Err(_) => json!({}),
     };
     let entry = |event: &&str| {
-        let hook = json!({"type": "command", "command": format!("{command} {event}")});
+        let hook = json!({"type": "command", "command": command.replace("{}", event)});
         ((*event).to_owned(), json!([{"hooks": [hook]}]))
     };
     settings["hooks"] = Value::Object(events.iter().map(entry).collect::<Map<_, _>>());
@@ -78,7 +78,7 @@ fn plugin(command: &str) -> String {
     format!(
         r#"import {{ spawnSync }} from "child_process"
 const tell = (event, input) =>
-  spawnSync("sh", ["-c", {command} + " " + event], {{ input: JSON.stringify(input) }})
+  spawnSync("sh", ["-c", {command}.replace("{{}}", event)], {{ input: JSON.stringify(input) }})
 export const Hook = async () => ({{
   event: async ({{ event }}) => {{
     if (event.type.startsWith("session.")) tell(event.type, event.properties)
@@ -112,11 +112,12 @@ impl Hooked {
         save_text(&script, &text);
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755))
             .expect("a file of one's own can be made executable");
-        let command = script.to_str().expect("paths of tests are text").to_owned();
+        let script = script.to_str().expect("paths of tests are text");
+        let command = format!("{script} {{}}");
         Hooked { dir, command }
     }
 
-    /// The recorder, to be called with the name of the event.
+    /// The command line of the recorder, with `{}` for the name of the event.
     pub fn command(&self) -> &str {
         &self.command
     }

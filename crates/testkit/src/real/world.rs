@@ -77,9 +77,11 @@ impl RealWorld {
         self.env.home()
     }
 
-    /// TENURE_HOME, which lies where it would without the variable, and does not exist until tenure makes it.
+    /// TENURE_HOME, which lies in the home and does not exist until tenure makes it.
+    ///
+    /// It is not where it would be without the variable: there a test is refused.
     pub fn state(&self) -> PathBuf {
-        self.home().join(".local/state/tenure")
+        self.home().join(".tenure")
     }
 
     /// The repository that agents work in unless a turn says otherwise.
@@ -171,7 +173,7 @@ impl<'w> RealAgent<'w> {
         Screen::open(&world.env, &world.program(self.kind), args)
     }
 
-    /// Has every hook of the agent run `command EVENT`, with the event's JSON on its input.
+    /// Has every hook of the agent run this command, with the event's JSON on its input and its name for `{}`.
     pub fn hook(&self, command: &str) {
         hooks::write(self.kind, &self.world.home(), command);
     }
