@@ -42,7 +42,7 @@ pub fn trust(config: &str, files: &[String], entries: &[Entry]) -> Trust {
         .as_ref()
         .and_then(|document| document.as_table().get("hooks")?.get("state"));
     let one = |entry: &Entry| {
-        let remembered = files.iter().find_map(|file| state?.get(&key(file, entry)));
+        let remembered = files.iter().find_map(|file| state?.get(key(file, entry)));
         let Some(remembered) = remembered else {
             return Trust::Untrusted;
         };
