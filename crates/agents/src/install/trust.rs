@@ -105,7 +105,8 @@ fn hash(entry: &Entry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{CODEX, HookLine, Mode};
+    use crate::install::{CODEX, HookLine};
+    use tenure_core::trample::Mode;
 
     fn entries(program: &str) -> Vec<Entry> {
         let line = HookLine {
