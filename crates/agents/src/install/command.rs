@@ -1,33 +1,16 @@
 //! The command line that an agent runs at each event, and how ours is told from the user's.
 
-/// What the hook does about a write that would collide with another session's work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// Records, and says nothing.
-    Observe,
-    /// Tells the model.
-    #[default]
-    Warn,
-    /// Refuses the write.
-    Block,
-}
+use tenure_core::trample::Mode;
 
-impl Mode {
-    /// All of them, the weakest first.
-    pub const ALL: [Mode; 3] = [Mode::Observe, Mode::Warn, Mode::Block];
+/// Every mode, the weakest first.
+pub const MODES: [Mode; 3] = [Mode::Observe, Mode::Warn, Mode::Block];
 
-    /// Its word on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Mode::Observe => "observe",
-            Mode::Warn => "warn",
-            Mode::Block => "block",
-        }
-    }
-
-    /// The mode of this word.
-    pub fn of(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| mode.word() == word)
+/// A mode's word on the command line.
+pub fn word_of(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Observe => "observe",
+        Mode::Warn => "warn",
+        Mode::Block => "block",
     }
 }
 
@@ -46,7 +29,7 @@ impl HookLine {
         let program = quoted(&self.program);
         let mode = match self.mode {
             Mode::Warn => String::new(),
-            mode => format!(" --mode {}", mode.word()),
+            mode => format!(" --mode {}", word_of(mode)),
         };
         format!("test -x {program} || exit 0; exec {program} hook {agent}{mode}")
     }
@@ -62,11 +45,11 @@ impl HookLine {
         if let [before @ .., flag, word] = rest
             && flag == "--mode"
         {
-            (rest, mode) = (before, Mode::of(word)?);
+            (rest, mode) = (before, Mode::parse(word)?);
         } else if let [before @ .., last] = rest
             && let Some(word) = last.strip_prefix("--mode=")
         {
-            (rest, mode) = (before, Mode::of(word)?);
+            (rest, mode) = (before, Mode::parse(word)?);
         }
         let [before @ .., program, hook, name] = rest else {
             return None;
@@ -131,6 +114,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_mode_is_read_back() {
+        for mode in MODES {
+            assert_eq!(Mode::parse(word_of(mode)), Some(mode));
+        }
+    }
+
+    #[test]
     fn what_is_written_is_recognised_whatever_the_path() {
         for program in [
             "/usr/bin/tenure",
@@ -138,7 +128,7 @@ mod tests {
             "/o'neill/t\"x",
             "/p/tn;a",
         ] {
-            for mode in Mode::ALL {
+            for mode in MODES {
                 let line = HookLine {
                     program: program.to_owned(),
                     mode,

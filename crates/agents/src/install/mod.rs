@@ -13,7 +13,7 @@ pub mod sandbox;
 mod splice;
 pub mod trust;
 
-pub use command::{HookLine, Mode};
+pub use command::{HookLine, MODES, word_of};
 pub use hooks_file::{Edited, Entry, HooksFormat, Refusal};
 
 /// Claude Code: seconds. A time of its own also extends the 1.5 s that all session-end hooks share.

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use super::command::{HookLine, Mode};
+use tenure_core::trample::Mode;
+
+use super::command::{HookLine, word_of};
 
 /// How every version of our plugin begins.
 const MARK: &str = "// Written by tenure";
@@ -12,7 +14,7 @@ const SOURCE: &str = include_str!("opencode_plugin.js");
 pub fn plugin(line: &HookLine) -> String {
     let mut arguments = vec!["hook", "opencode"];
     if line.mode != Mode::default() {
-        arguments.extend(["--mode", line.mode.word()]);
+        arguments.extend(["--mode", word_of(line.mode)]);
     }
     SOURCE
         .replace("\"PROGRAM\"", &json!(line.program).to_string())
@@ -33,7 +35,7 @@ pub fn read(text: &str) -> Option<HookLine> {
     let arguments = value("ARGUMENTS").unwrap_or_default();
     let mode = arguments
         .as_array()
-        .and_then(|words| Mode::of(words.last()?.as_str()?));
+        .and_then(|words| Mode::parse(words.last()?.as_str()?));
     Some(HookLine {
         program: program.unwrap_or_default(),
         mode: mode.unwrap_or_default(),
@@ -46,7 +48,7 @@ mod tests {
 
     #[test]
     fn the_plugin_says_who_wrote_it_and_what_it_runs() {
-        for mode in Mode::ALL {
+        for mode in crate::install::MODES {
             let line = HookLine {
                 program: "/a \"b\"/tenure".into(),
                 mode,

@@ -64,7 +64,7 @@ mod tests {
     fn the_plugin_has_every_hook() {
         let line = HookLine {
             program: "/x/tenure".into(),
-            mode: crate::install::Mode::Block,
+            mode: tenure_core::trample::Mode::Block,
         };
         let files = files(&line, "1.2.3").unwrap();
         let text = |name: &str| {

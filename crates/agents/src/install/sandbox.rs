@@ -105,8 +105,8 @@ fn made_for_it(text: &str, root: &Table, dir: &str) -> Result<Option<String>, Re
                 &[(at..at + whole.len(), String::new())],
             )));
         }
-        if text.starts_with(at_start) {
-            return Ok(Some(text[at_start.len()..].to_owned()));
+        if let Some(rest) = text.strip_prefix(at_start) {
+            return Ok(Some(rest.to_owned()));
         }
     }
     let Some(key) = table.get_key_value(KEY).and_then(|(key, _)| key.span()) else {

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
+use tenure_core::trample::Mode;
 
 use super::*;
 

@@ -42,7 +42,7 @@ pub fn trust(config: &str, files: &[String], entries: &[Entry]) -> Trust {
         .as_ref()
         .and_then(|document| document.as_table().get("hooks")?.get("state"));
     let one = |entry: &Entry| {
-        let remembered = files.iter().find_map(|file| state?.get(&key(file, entry)));
+        let remembered = files.iter().find_map(|file| state?.get(key(file, entry)));
         let Some(remembered) = remembered else {
             return Trust::Untrusted;
         };
@@ -105,7 +105,8 @@ fn hash(entry: &Entry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{CODEX, HookLine, Mode};
+    use crate::install::{CODEX, HookLine};
+    use tenure_core::trample::Mode;
 
     fn entries(program: &str) -> Vec<Entry> {
         let line = HookLine {

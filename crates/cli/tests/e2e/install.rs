@@ -19,8 +19,8 @@ fn bare() -> Env {
 }
 
 fn put(path: &Path, content: &str) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, content).unwrap();
+    std::fs::create_dir_all(path.parent().expect("a directory")).expect("it works");
+    std::fs::write(path, content).expect("it works");
 }
 
 fn get(path: &Path) -> String {
@@ -30,7 +30,7 @@ fn get(path: &Path) -> String {
 /// Every file below, with what is in it.
 fn tree(dir: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(dir).unwrap().flatten() {
+    for entry in std::fs::read_dir(dir).expect("it works").flatten() {
         let path = entry.path();
         match path.is_dir() {
             true => found.extend(tree(&path)),
@@ -262,14 +262,18 @@ fn chown_away(path: &Path) -> bool {
     if chown(path, Some(1), None).is_ok() {
         return true;
     }
-    std::fs::remove_file(path).unwrap();
+    std::fs::remove_file(path).expect("it works");
     false
 }
 
 /// Runs a hook's command as agents do.
 fn sh(command: &str) -> Option<i32> {
     let mut sh = Command::new("/bin/sh");
-    let output = sh.args(["-c", command]).env_clear().output().unwrap();
+    let output = sh
+        .args(["-c", command])
+        .env_clear()
+        .output()
+        .expect("it works");
     output.status.code()
 }
 

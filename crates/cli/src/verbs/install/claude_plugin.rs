@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tenure_agents::install::{CLAUDE, HookLine, plugin};
+use tenure_agents::install::{CLAUDE, HookLine, plugin, word_of};
 use tenure_host::settings_file::SettingsFile;
 
 use super::place::{Place, Scope};
@@ -86,7 +86,7 @@ fn shown(dir: &Path, line: &HookLine, changes: &[(SettingsFile, String)], dry_ru
         "state": "installed",
         "scope": "plugin",
         "file": dir,
-        "mode": line.mode.word(),
+        "mode": word_of(line.mode),
         "changed": !paths.is_empty(),
         "files": paths,
         "notes": notes,

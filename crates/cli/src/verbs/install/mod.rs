@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use serde_json::Value;
-use tenure_agents::install::Mode;
+use tenure_agents::install::{MODES, word_of};
+use tenure_core::trample::Mode;
 
 pub use place::{NAMES, Place, Scope};
 pub use plan::{Plan, State, Wanted};
@@ -46,7 +47,7 @@ pub struct Args {
 
     /// What a hook does about a write that collides with another session: observe, warn or block; by
     /// default what is installed, or warn
-    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(Mode::ALL.map(Mode::word)), hide_possible_values = true)]
+    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(MODES.map(word_of)), hide_possible_values = true)]
     mode: Option<String>,
 
     /// Say for each agent whether it is installed, and change nothing
@@ -80,7 +81,7 @@ impl Whose {
 pub fn run(args: &Args, app: &App) -> Outcome {
     let wanted = Wanted {
         program: own_path()?,
-        mode: args.mode.as_deref().and_then(Mode::of),
+        mode: args.mode.as_deref().and_then(Mode::parse),
         state_dir: state_dir()?,
     };
     if let Some(dir) = &args.plugin {
@@ -168,7 +169,7 @@ pub fn dry(plans: &[Plan]) -> Shown {
 fn installed(plans: &[Plan]) -> Shown {
     let mut text = String::new();
     for plan in plans {
-        let (agent, mode) = (plan.place.agent, plan.mode.map_or("", Mode::word));
+        let (agent, mode) = (plan.place.agent, plan.mode.map_or("", word_of));
         let word = match (plan.changes.is_empty(), plan.state) {
             (true, _) => "already installed",
             (false, State::Outdated) => "brought up to date",
@@ -231,7 +232,7 @@ fn row(plan: &Plan) -> Vec<Cell> {
         State::NotFound => "ended",
     };
     let is_there = matches!(plan.state, State::Installed | State::Outdated);
-    let mode = plan.mode.filter(|_| is_there).map_or("-", Mode::word);
+    let mode = plan.mode.filter(|_| is_there).map_or("-", word_of);
     vec![
         Cell::plain(plan.place.agent),
         Cell::state(plan.state.word(), colour),

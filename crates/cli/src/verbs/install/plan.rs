@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 use tenure_agents::install::trust::{Trust, trust};
 use tenure_agents::install::{
-    CLAUDE, CODEX, Edited, GEMINI, HookLine, HooksFormat, Mode, Refusal, opencode, sandbox,
+    CLAUDE, CODEX, Edited, GEMINI, HookLine, HooksFormat, Refusal, opencode, sandbox, word_of,
 };
+use tenure_core::trample::Mode;
 use tenure_host::settings_file::{SettingsError, SettingsFile};
 
 use super::place::{Place, Scope};
@@ -324,7 +325,7 @@ impl Plan {
             "found": self.place.found,
             "scope": self.place.scope.word(),
             "file": self.place.file(),
-            "mode": self.mode.map(Mode::word),
+            "mode": self.mode.map(word_of),
             "trust": self.trust.map(Trust::word),
             "changed": !self.changes.is_empty(),
             "files": files,
