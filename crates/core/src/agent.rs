@@ -21,6 +21,10 @@ pub struct AgentSpec {
     pub id_variable: Option<&'static str>,
     /// Whether one process of it speaks for several conversations.
     pub hosts: bool,
+    /// Words by which a process of it that speaks for several conversations was started.
+    pub host_arguments: &'static [&'static str],
+    /// Words by which its executable was started as something else: a sandbox, a watchdog.
+    pub helpers: &'static [&'static str],
 }
 
 /// The agents that are recognised.
@@ -32,6 +36,8 @@ pub const AGENTS: &[AgentSpec] = &[
         fork_arguments: &["--fork-session"],
         id_variable: Some("CLAUDE_CODE_SESSION_ID"),
         hosts: false,
+        host_arguments: &[],
+        helpers: &[],
     },
     AgentSpec {
         name: "codex",
@@ -40,6 +46,8 @@ pub const AGENTS: &[AgentSpec] = &[
         fork_arguments: &["fork"],
         id_variable: Some("CODEX_THREAD_ID"),
         hosts: false,
+        host_arguments: &["app-server"],
+        helpers: &["codex-linux-sandbox", "pid-update-loop"],
     },
     AgentSpec {
         name: "gemini",
@@ -51,6 +59,8 @@ pub const AGENTS: &[AgentSpec] = &[
         fork_arguments: &[],
         id_variable: Some("GEMINI_SESSION_ID"),
         hosts: false,
+        host_arguments: &[],
+        helpers: &[],
     },
     AgentSpec {
         name: "opencode",
@@ -59,6 +69,8 @@ pub const AGENTS: &[AgentSpec] = &[
         fork_arguments: &["--fork"],
         id_variable: None,
         hosts: false,
+        host_arguments: &[],
+        helpers: &[],
     },
     AgentSpec {
         name: "openclaw",
@@ -67,6 +79,8 @@ pub const AGENTS: &[AgentSpec] = &[
         fork_arguments: &[],
         id_variable: None,
         hosts: true,
+        host_arguments: &[],
+        helpers: &[],
     },
 ];
 
@@ -86,7 +100,8 @@ pub fn recognise(looks: &Looks) -> Option<&'static AgentSpec> {
     if !is_interpreter(program) {
         return AGENTS
             .iter()
-            .find(|spec| spec.executables.contains(&program));
+            .find(|spec| spec.executables.contains(&program))
+            .filter(|spec| !is_helper(spec, looks));
     }
     let script = script_of(looks)?;
     let name = base(script);
@@ -101,6 +116,20 @@ pub fn recognise(looks: &Looks) -> Option<&'static AgentSpec> {
 /// The row of an agent, if it has one.
 pub fn spec_of(name: &AgentName) -> Option<&'static AgentSpec> {
     AGENTS.iter().find(|spec| spec.name == name.as_str())
+}
+
+/// How it was called, and its first words, say that it is no agent although its executable is one.
+fn is_helper(spec: &AgentSpec, looks: &Looks) -> bool {
+    let words = looks.argv.iter().take(3);
+    words
+        .map(|word| base(word))
+        .any(|word| spec.helpers.contains(&word))
+}
+
+/// Whether a process of this agent speaks for several conversations.
+pub fn hosts(spec: &AgentSpec, looks: &Looks) -> bool {
+    let words = || looks.argv.iter().skip(1).take(3);
+    spec.hosts || words().any(|word| spec.host_arguments.contains(&word.as_str()))
 }
 
 /// Whether the process was started as a fork of a conversation.
@@ -212,6 +241,26 @@ mod tests {
         );
         assert_eq!(name_of("/bin/bash", &["bash", "-c", "claude"]), None);
         assert_eq!(name_of("/bin/bash", &["bash"]), None);
+    }
+
+    #[test]
+    fn a_sandbox_that_is_the_agents_own_executable_is_no_agent() {
+        let exe = "/opt/codex/bin/codex";
+        assert_eq!(name_of(exe, &["codex", "exec", "hello"]), Some("codex"));
+        let sandbox = ["codex-linux-sandbox", "--command-cwd", "/w", "--", "sh"];
+        assert_eq!(name_of(exe, &sandbox), None);
+        assert_eq!(name_of(exe, &["codex", "pid-update-loop"]), None);
+    }
+
+    #[test]
+    fn a_daemon_hosts_and_a_person_s_program_does_not() {
+        let codex = &AGENTS[1];
+        let daemon = looks("codex", &["codex", "app-server", "--managed-daemon"]);
+        assert!(hosts(codex, &daemon));
+        assert!(!hosts(
+            codex,
+            &looks("codex", &["codex", "exec", "-", "hi"])
+        ));
     }
 
     #[test]

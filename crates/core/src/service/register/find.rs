@@ -39,7 +39,7 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Register
         native_id: request.native_id.clone(),
         source: request.source,
         fork_flag: spec.is_some_and(|spec| agent::started_as_fork(spec, &candidate.looks)),
-        hosted: request.hosted || spec.is_some_and(|spec| spec.hosts),
+        hosted: request.hosted || spec.is_some_and(|spec| agent::hosts(spec, &candidate.looks)),
     };
     let view = with_owner(ctx, view, &agent, request.native_id.as_ref())?;
     let plan = plan(&arrival, &view);
