@@ -67,20 +67,37 @@ fn a_turn_that_the_model_holds_goes_on_when_it_is_released() {
 #[test]
 #[ignore = "runs a real agent"]
 fn claude_at_a_terminal_clears_and_compacts() {
+    at_terminal(Real::Claude);
+}
+
+#[test]
+#[ignore = "runs a real agent"]
+fn claude_2_1_197_at_a_terminal_clears_and_compacts() {
+    at_terminal(Real::ClaudeOld);
+}
+
+#[track_caller]
+fn at_terminal(kind: Real) {
     let world = world();
-    let claude = world.agent(Real::Claude);
+    let claude = world.agent(kind);
     let hooked = claude.record_hooks();
     let screen = claude.at_terminal(&[]);
     let starts = |number: usize| {
-        poll(LONG, "a session starts", || {
+        screen.until("a session starts", || {
             let starts = hooked.of("SessionStart");
             (starts.len() >= number).then(|| starts[number - 1].clone())
         })
     };
     let first = starts(1);
     assert_eq!(first["source"], "startup");
-    screen.type_line("hello");
-    screen.await_text("MOCK-OK");
+    // The older one refuses to compact a conversation that is too short.
+    for number in 1..=3 {
+        screen.type_line("hello");
+        screen.await_text("MOCK-OK");
+        screen.until("the turn is over", || {
+            (hooked.of("Stop").len() >= number).then_some(())
+        });
+    }
     screen.type_line("/compact");
     let compacted = starts(2);
     assert_eq!(compacted["source"], "compact");

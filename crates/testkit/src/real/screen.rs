@@ -3,7 +3,7 @@
 //! What is shown is compared without white space: the agent moves the cursor where a person sees a blank.
 
 use std::cell::Cell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::env::Env;
 use crate::pinned::Pinned;
@@ -14,6 +14,9 @@ use crate::worker;
 
 /// How long a person would wait on a busy machine.
 const LONG: Duration = Duration::from_secs(90);
+
+/// Longer than an agent that works pauses between two drawings.
+const QUIET: Duration = Duration::from_millis(700);
 
 /// A program that leads a session of processes at a terminal.
 #[derive(Debug)]
@@ -59,30 +62,55 @@ impl Screen {
         plain(&self.terminal.shown())
     }
 
+    /// Waits for an answer; where none comes, shows what the terminal does.
+    #[track_caller]
+    pub fn until<T>(&self, what: &str, mut f: impl FnMut() -> Option<T>) -> T {
+        let end = Instant::now() + LONG;
+        let found = poll(LONG * 2, what, || match f() {
+            Some(answer) => Some(Some(answer)),
+            None => (Instant::now() > end || !self.is_alive()).then_some(None),
+        });
+        match found {
+            Some(answer) => answer,
+            None => panic!("{what}: in vain; the terminal shows\n{}", self.shown()),
+        }
+    }
+
     /// Waits until this is shown, after what was waited for before.
     #[track_caller]
     pub fn await_text(&self, text: &str) {
         let wanted: String = text.split_whitespace().collect();
-        let what = format!("the terminal shows {text}");
-        let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            poll(LONG, &what, || {
-                let shown = self.shown();
-                let from = self.seen.get().min(shown.len());
-                let at = shown.get(from..)?.find(&wanted)?;
-                Some(from + at + wanted.len())
-            })
-        }));
-        match end {
-            Ok(end) => self.seen.set(end),
-            Err(_) => panic!("{what}: in vain; it shows\n{}", self.shown()),
-        }
+        let end = self.until(&format!("the terminal shows {text}"), || {
+            let shown = self.shown();
+            let from = self.seen.get().min(shown.len());
+            let at = shown.get(from..)?.find(&wanted)?;
+            Some(from + at + wanted.len())
+        });
+        self.seen.set(end);
     }
 
-    /// Types a line: first its words, and when they are shown, the key that sends them.
+    /// Waits until the agent waits for a line: it draws all the time while it works, and then no more.
+    ///
+    /// No hook tells this. After `/clear` the next session has started while the line still stands there.
+    #[track_caller]
+    pub fn await_quiet(&self) {
+        let (mut length, mut since) = (0, Instant::now());
+        self.until("the terminal is quiet", || {
+            let now = self.terminal.shown().len();
+            if now != length {
+                (length, since) = (now, Instant::now());
+            }
+            (since.elapsed() > QUIET).then_some(())
+        });
+    }
+
+    /// Types a line when the agent waits for one: first its words, and when they are shown, the key that
+    /// sends them.
     ///
     /// Both at once would be taken for something pasted, in which that key is only a new line.
     #[track_caller]
     pub fn type_line(&self, line: &str) {
+        self.await_quiet();
         self.seen.set(self.shown().len());
         self.terminal.write(line);
         self.await_text(line);
