@@ -33,7 +33,7 @@ impl Adapter for Claude {
         report.doing = doing(&report.name, &mut payload).filter(|_| report.subagent.is_none());
         let starts_resumed = payload.text("source").as_deref() == Some("resume");
         if !starts_resumed && report.subagent.is_none() && names_transcript(&report.name) {
-            report.transcript = payload.text("transcript_path");
+            report.transcript = payload.path("transcript_path");
         }
         report.tool = tool(&report.name, &mut payload);
         let channel = matches!(
@@ -93,7 +93,7 @@ fn happening(name: &str, payload: &mut Payload) -> Happening {
             _ => Happening::Start,
         },
         "SessionEnd" => {
-            let reason = payload.text("reason").unwrap_or_default();
+            let reason = payload.words("reason").unwrap_or_default();
             Happening::End {
                 // These go on in the same process with another conversation.
                 ends_worker: !matches!(reason.as_str(), "clear" | "resume"),
@@ -108,8 +108,8 @@ fn happening(name: &str, payload: &mut Payload) -> Happening {
 
 /// `agent_type` alone is also there for a session that was started as a certain kind of agent.
 pub(crate) fn subagent(payload: &mut Payload) -> Option<Subagent> {
-    let id = payload.text("agent_id")?;
-    let kind = payload.text("agent_type");
+    let id = payload.words("agent_id")?;
+    let kind = payload.words("agent_type");
     Some(Subagent { id, kind })
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn tool(event: &str, payload: &mut Payload) -> Option<Tool> {
         "PostToolUse" => false,
         _ => return None,
     };
-    let name = payload.text("tool_name")?;
+    let name = payload.words("tool_name")?;
     let writes = match name.as_str() {
         "Write" | "Edit" | "MultiEdit" => payload.text("tool_input.file_path"),
         "NotebookEdit" => payload.text("tool_input.notebook_path"),

@@ -31,7 +31,7 @@ impl Adapter for Codex {
         report.subagent = claude::subagent(&mut payload);
         report.doing = doing(&report.name).filter(|_| report.subagent.is_none());
         if report.subagent.is_none() && names_transcript(&report.name) {
-            report.transcript = payload.text("transcript_path");
+            report.transcript = payload.path("transcript_path");
         }
         report.tool = claude::tool(&report.name, &mut payload);
         let channel = matches!(
@@ -71,7 +71,7 @@ fn happening(name: &str, payload: &mut Payload) -> Happening {
             _ => Happening::Start,
         },
         "SessionEnd" => {
-            let reason = payload.text("reason").unwrap_or_default();
+            let reason = payload.words("reason").unwrap_or_default();
             Happening::End {
                 ends_worker: !matches!(reason.as_str(), "clear" | "resume"),
                 reason,

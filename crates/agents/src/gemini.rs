@@ -34,7 +34,7 @@ impl Adapter for Gemini {
                 "SessionStart" | "AfterAgent" | "SessionEnd"
             )
         {
-            report.transcript = payload.text("transcript_path");
+            report.transcript = payload.path("transcript_path");
         }
         report.tool = tool(&report.name, &mut payload);
         report.reaches_model = matches!(
@@ -84,7 +84,7 @@ fn happening(name: &str, payload: &mut Payload) -> Happening {
     match name {
         "SessionStart" => Happening::Start,
         "SessionEnd" => {
-            let reason = payload.text("reason").unwrap_or_default();
+            let reason = payload.words("reason").unwrap_or_default();
             Happening::End {
                 ends_worker: reason != "clear",
                 reason,
@@ -118,7 +118,7 @@ fn tool(event: &str, payload: &mut Payload) -> Option<Tool> {
         "AfterTool" => false,
         _ => return None,
     };
-    let name = payload.text("tool_name")?;
+    let name = payload.words("tool_name")?;
     let writes = match name.as_str() {
         "write_file" | "replace" => payload.text("tool_input.file_path"),
         _ => None,

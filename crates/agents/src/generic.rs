@@ -40,21 +40,21 @@ impl Adapter for Generic {
     fn read(&self, event: &[u8]) -> Report {
         let mut payload = Payload::read(event, FIELDS);
         let mut report = Report::begin(&mut payload);
-        report.name = payload.text("event").unwrap_or_default();
+        report.name = payload.words("event").unwrap_or_default();
         report.agent = payload.text("agent").and_then(|text| {
             AgentName::parse(&text)
                 .map_err(|wrong| payload.problem(wrong.to_string()))
                 .ok()
         });
         report.subagent = payload
-            .text("subagent_id")
+            .words("subagent_id")
             .map(|id| Subagent { id, kind: None });
         report.what = match report.name.as_str() {
             "start" => Happening::Start,
             "fork" => Happening::Fork,
             "end" => Happening::End {
                 ends_worker: true,
-                reason: payload.text("reason").unwrap_or_default(),
+                reason: payload.words("reason").unwrap_or_default(),
             },
             _ => Happening::Other,
         };
@@ -64,7 +64,7 @@ impl Adapter for Generic {
             "waiting" => Some(Doing::Waiting),
             _ => None,
         };
-        report.transcript = payload.text("transcript_path");
+        report.transcript = payload.path("transcript_path");
         report.tool = payload.text("writes").map(|file| Tool {
             name: "write".into(),
             before: true,

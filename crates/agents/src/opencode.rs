@@ -101,7 +101,7 @@ fn tool(event: &str, payload: &mut Payload) -> Option<Tool> {
         "PostToolUse" => false,
         _ => return None,
     };
-    let name = payload.text("tool_name")?;
+    let name = payload.words("tool_name")?;
     let writes = match name.as_str() {
         "write" | "edit" => payload.text("tool_input.filePath"),
         _ => None,

@@ -10,6 +10,11 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+/// How many characters of a text are kept for people.
+const LONGEST_WORDS: usize = 200;
+/// How long a path may be, as the kernel has it.
+const LONGEST_PATH: usize = 4096;
+
 /// The fields of one event that were asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Payload {
@@ -73,6 +78,23 @@ impl Payload {
                 None
             }
         }
+    }
+
+    /// A text that people are shown: without control characters, and cut where it is too long.
+    pub fn words(&mut self, name: &str) -> Option<String> {
+        let text = self.text(name)?;
+        let plain = text.chars().filter(|c| !c.is_control());
+        Some(plain.take(LONGEST_WORDS).collect()).filter(|words: &String| !words.is_empty())
+    }
+
+    /// A path that the kernel would take and a person can read.
+    pub fn path(&mut self, name: &str) -> Option<String> {
+        let path = self.text(name)?;
+        if path.len() > LONGEST_PATH || path.contains(char::is_control) {
+            self.problem(format!("{name} is not a path"));
+            return None;
+        }
+        Some(path)
     }
 
     /// Adds something that is wrong with the event.
@@ -266,6 +288,25 @@ mod tests {
             Payload::read(&cut, WANTED).text("session_id").as_deref(),
             Some("a")
         );
+    }
+
+    #[test]
+    fn what_people_are_shown_is_short_and_plain() {
+        let long = "x".repeat(1_000_000);
+        let text =
+            serde_json::json!({"session_id": format!("a\u{1b}[2J\n{long}"), "cwd": "/a\u{0}b"});
+        let mut payload = Payload::read(text.to_string().as_bytes(), WANTED);
+        let words = payload.words("session_id").unwrap();
+        assert!(
+            words.starts_with("a[2Jxx") && words.len() == LONGEST_WORDS,
+            "{words}"
+        );
+        assert_eq!(payload.path("cwd"), None);
+        assert_eq!(payload.problems(), ["cwd is not a path"]);
+        let text = serde_json::json!({"session_id": "\u{1b}", "cwd": format!("/{long}")});
+        let mut payload = Payload::read(text.to_string().as_bytes(), WANTED);
+        assert_eq!(payload.words("session_id"), None);
+        assert_eq!(payload.path("cwd"), None);
     }
 
     #[test]

@@ -80,13 +80,13 @@ pub(crate) const COMMON: &[&str] = &[
 impl Report {
     /// An event of which nothing is known but its common fields.
     pub(crate) fn begin(payload: &mut Payload) -> Self {
-        let name = payload.text("hook_event_name").unwrap_or_default();
+        let name = payload.words("hook_event_name").unwrap_or_default();
         let native_id = payload.text("session_id").and_then(|text| {
             NativeId::parse(&text)
                 .map_err(|wrong| payload.problem(wrong.to_string()))
                 .ok()
         });
-        let dir = payload.text("cwd").and_then(|dir| {
+        let dir = payload.path("cwd").and_then(|dir| {
             if dir.starts_with('/') {
                 return Some(dir);
             }

@@ -72,7 +72,7 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
         return run_internal(arguments);
     }
     if let Some(rest) = verbs::hook::typed(&arguments) {
-        return verbs::hook::run(rest);
+        return verbs::hook::run(&rest);
     }
     let style = style_before_parsing(&arguments);
     let parsed = Cli::command()

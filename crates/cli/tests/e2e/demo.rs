@@ -227,6 +227,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       end          End a session: everything that it holds is free
       tell         Tell a session something: it hears it at its next call, once
       meta         Keep small values with a session: a team name, a run id
+      hook         Take note of an agent's event; called by the agent, never by hand
 
     Set up:
       install      Make coding agents tell tenure what they do, by hooks in their settings

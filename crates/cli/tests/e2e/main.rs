@@ -3,6 +3,9 @@
 mod claims;
 mod commands;
 mod demo;
+mod hook_answers;
+mod hook_limits;
+mod hooks;
 mod identity;
 mod input;
 mod install;

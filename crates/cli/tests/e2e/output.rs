@@ -294,6 +294,10 @@ fn settings_are_shown_with_where_they_came_from() {
     lease  5m  TENURE_LEASE  how long a session counts as living where nobody can tell
     lock_delay  15s  default  how much longer its claims stay its own after that
     stalled_after  15m  default  silence in one turn after which a session is shown as stalled
+    agent.brief  true  default  whether a model is told at its start who it is and who else works here
+    guard.mode  default  what is done about a tool under another session's feet; by default as installed
+    guard.require_claim  default  what a claim must look like for a file to be written at all, such as issue:*
+    guard.on_error  open  default  whether a write waits where nobody can tell whether it may go ahead
     --- stderr
     ");
 }
@@ -314,6 +318,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str) -> String {
         "lock" => "one --json -- true",
         "install" => "claude",
         "uninstall" => "--all",
+        "hook" => "claude",
         _ => "",
     };
     format!("{verb} {more}")
@@ -338,6 +343,11 @@ fn every_verb_answers_with_exactly_one_json_object() {
             let own = output.stderr.lines().last().expect("an object on stderr");
             let own: Value = serde_json::from_str(own).expect(own);
             assert_eq!((&own["v"], output.stdout.as_str()), (&Value::from(1), ""));
+            continue;
+        }
+        if verb == "hook" {
+            // It speaks each agent's own format, and there is no event.
+            assert_eq!(caller.tenure(&words).ok().stdout, "");
             continue;
         }
         words.push("--json");

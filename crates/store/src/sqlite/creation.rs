@@ -9,16 +9,22 @@
 //! lock itself goes with its process. *Clock jump*: no clock is read. *Older version*: whoever creates
 //! makes the newest schema that it knows.
 
+use std::fs::TryLockError;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use tenure_core::store::StoreError;
+use tenure_host::pause;
 
 use super::connection;
 use super::log::Log;
 use super::migrations::{self, MIGRATIONS};
+
+/// How often a lock is asked for by whoever cannot wait for it.
+const ASK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Keeps other creating and migrating processes out until it is dropped.
 #[derive(Debug)]
@@ -27,13 +33,22 @@ pub(super) struct InitLock(
 );
 
 impl InitLock {
-    /// Waits for the lock of the database at `file`.
-    pub(super) fn acquire(file: &Path, store: &str) -> Result<Self, StoreError> {
+    /// Waits for the lock of the database at `file`, for a caller that has no time until then only.
+    pub(super) fn acquire(
+        file: &Path,
+        store: &str,
+        until: Option<Instant>,
+    ) -> Result<Self, StoreError> {
         let path = beside(file, ".init");
-        Self::wait(&path).map_err(|error| io_error(store, &error))
+        Self::wait(&path, until).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => StoreError::Busy {
+                store: store.to_owned(),
+            },
+            _ => io_error(store, &error),
+        })
     }
 
-    fn wait(path: &Path) -> io::Result<Self> {
+    fn wait(path: &Path, until: Option<Instant>) -> io::Result<Self> {
         loop {
             let file = fs_err::OpenOptions::new()
                 .create(true)
@@ -42,7 +57,7 @@ impl InitLock {
                 .mode(0o600)
                 .open(path)?;
             own_alone(&file)?;
-            file.lock()?;
+            lock(&file, until)?;
             // Somebody may have removed the file while we waited: then others lock another one.
             let locked = file.metadata()?;
             match fs_err::symlink_metadata(path) {
@@ -61,9 +76,28 @@ impl InitLock {
     }
 }
 
+/// Waits for the kernel's lock. Its wait has no limit, so whoever has one asks again and again: a creator
+/// that is stopped in the middle must not stop others.
+fn lock(file: &fs_err::File, until: Option<Instant>) -> io::Result<()> {
+    let Some(until) = until else {
+        return file.lock();
+    };
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() >= until => {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Err(TryLockError::WouldBlock) => {}
+        }
+        pause::for_a_while(ASK_AGAIN);
+    }
+}
+
 /// Makes the database at `file` unless somebody else has by now.
-pub(super) fn create(file: &Path, store: &str) -> Result<(), StoreError> {
-    let _lock = InitLock::acquire(file, store)?;
+pub(super) fn create(file: &Path, store: &str, until: Option<Instant>) -> Result<(), StoreError> {
+    let _lock = InitLock::acquire(file, store, until)?;
     match fs_err::symlink_metadata(file) {
         Ok(_) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -85,7 +85,7 @@ impl SqliteStore {
         match fs_err::symlink_metadata(&file) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                creation::create(&file, &location)?;
+                creation::create(&file, &location, until)?;
             }
             Err(error) => return Err(creation::io_error(&location, &error)),
         }
@@ -94,7 +94,7 @@ impl SqliteStore {
         connection::configure(&conn, &location)?;
         connection::wait_until(&conn, &location, until)?;
         if migrations::fit(&conn, &location, MIGRATIONS)? == Fit::Behind {
-            let _lock = InitLock::acquire(&file, &location)?;
+            let _lock = InitLock::acquire(&file, &location, until)?;
             migrations::migrate(&conn, &location, MIGRATIONS)?;
         }
         Ok(Self {

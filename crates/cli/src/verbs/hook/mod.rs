@@ -55,14 +55,16 @@ pub struct Args {
     mode: String,
 }
 
-/// What was typed after `hook`; help is clap's business.
-pub fn typed(arguments: &[OsString]) -> Option<&[OsString]> {
+/// What was typed besides `hook`, if that is the verb; help is clap's business.
+pub fn typed(arguments: &[OsString]) -> Option<Vec<OsString>> {
     let words = arguments.get(1..)?;
-    let at = words
-        .iter()
-        .position(|word| !word.as_encoded_bytes().starts_with(b"-"))?;
     let asks_help = |word: &OsString| word == "--help" || word == "-h";
-    (words[at] == "hook" && !words.iter().any(asks_help)).then(|| &words[at + 1..])
+    let mut at = 0;
+    while words.get(at)?.as_encoded_bytes().starts_with(b"-") {
+        at += if words[at] == "--session" { 2 } else { 1 };
+    }
+    let (before, after) = (&words[..at], &words[at + 1..]);
+    (words[at] == "hook" && !words.iter().any(asks_help)).then(|| [before, after].concat())
 }
 
 /// Runs the hook; every way out is one that the agent survives.
@@ -98,6 +100,9 @@ fn parse(arguments: &[OsString]) -> Result<(&'static dyn Adapter, Option<Mode>),
                 let read = given.and_then(Mode::parse);
                 mode = Some(read.ok_or("--mode is observe, warn or block")?);
             }
+            // An event says whose it is.
+            Some("--session") => drop(words.next()),
+            Some(flag) if flag.starts_with("--session=") => {}
             Some(flag) if flag.starts_with('-') => {
                 return Err(format!("{flag} is not a flag of hook"));
             }

@@ -5,7 +5,8 @@
 //! Never the shell that ran the hook, and never an agent above another one. A wrong process is worse than
 //! none.
 
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use tenure_agents::Adapter;
 use tenure_core::agent;
@@ -103,19 +104,49 @@ impl<'a> Signs<'a> {
 }
 
 /// Puts TENURE_SESSION into the environment of the agent's tools, where the agent has a way.
+///
+/// Other hooks of the same event write to the same file at the same time, so a line is added to it;
+/// only a line of ours that is wrong by now makes us write all of it again.
 pub fn export(adapter: &dyn Adapter, token: &str) {
-    let Some(file) = adapter.env_file_variable().and_then(env) else {
+    let named = adapter.env_file_variable().and_then(env);
+    let Some(file) = named.filter(|file| !file.is_empty()) else {
         return;
     };
-    let file = PathBuf::from(file);
-    let before = fs_err::read_to_string(&file).unwrap_or_default();
-    let others = before
-        .lines()
-        .filter(|line| !line.starts_with("export TENURE_SESSION="));
-    let mut lines: Vec<String> = others.map(str::to_owned).collect();
-    lines.push(format!("export TENURE_SESSION={token}\n"));
-    if let Err(error) = fs_err::write(&file, lines.join("\n")) {
+    if let Err(error) = put_line(&PathBuf::from(file), token) {
         // Ancestry finds the session without the variable.
         super::say(&format!("tenure: TENURE_SESSION is not passed on: {error}"));
+    }
+}
+
+fn put_line(file: &Path, token: &str) -> io::Result<()> {
+    const OURS: &[u8] = b"export TENURE_SESSION=";
+    let line = [OURS, token.as_bytes(), b"\n"].concat();
+    let before = match fs_err::read(file) {
+        Ok(before) => before,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let lines = || before.split_inclusive(|byte| *byte == b'\n');
+    let ours: Vec<&[u8]> = lines().filter(|one| one.starts_with(OURS)).collect();
+    if !ours.is_empty() && ours.iter().all(|one| **one == *line) {
+        return Ok(());
+    }
+    if ours.is_empty() {
+        let mut open = fs_err::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(file)?;
+        return open.write_all(&[end_of_line(&before), &line].concat());
+    }
+    let kept: Vec<&[u8]> = lines().filter(|one| !one.starts_with(OURS)).collect();
+    let kept = kept.concat();
+    fs_err::write(file, [&kept, end_of_line(&kept), &line].concat())
+}
+
+/// What a text lacks before another line can follow.
+fn end_of_line(text: &[u8]) -> &'static [u8] {
+    match text.last() {
+        None | Some(b'\n') => b"",
+        Some(_) => b"\n",
     }
 }

@@ -178,7 +178,8 @@ fn here(session: &Session) -> Here {
     }
 }
 
-/// Without a process the conversation alone says which session it is, if that one has no process either.
+/// Without a process the conversation alone says which session it is: the one that owns it, or else one that
+/// visits it, if that has no process either.
 pub fn unverified(
     ctx: &mut Ctx<'_>,
     agent: Option<&AgentName>,
@@ -190,8 +191,14 @@ pub fn unverified(
     let Some(owner) = ctx.tx.native_owner(agent, native_id)? else {
         return Ok(None);
     };
-    let session = ctx.session(owner)?;
-    Ok(Some(session).filter(|session| session.is_open() && session.process.is_none()))
+    let visitors = ctx.tx.native_visitors(agent, native_id)?;
+    for id in std::iter::once(owner).chain(visitors) {
+        let session = ctx.session(id)?;
+        if session.is_open() && session.process.is_none() {
+            return Ok(Some(session));
+        }
+    }
+    Ok(None)
 }
 
 fn with_owner(
