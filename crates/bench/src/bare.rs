@@ -318,7 +318,6 @@ impl Bare {
         if self.manner == Manner::Same {
             self.read(SESSION, [&self.id])?;
         }
-        self.view()?;
         self.commit()
     }
 
@@ -349,7 +348,6 @@ impl Bare {
         }
         if self.manner == Manner::Same {
             self.read(NEWEST_OF, [self.id.as_str(), key])?;
-            self.read(KEY, [key])?;
         }
         self.touch()?;
         let next = epoch + 1;
@@ -363,11 +361,6 @@ impl Bare {
         let life = self.who.token.life.0;
         self.run(HOLD, params![key, next, self.id, life, clock::wall().0])?;
         self.log_event("claim.granted", key, next, "nobody held it")?;
-        if self.manner == Manner::Same {
-            self.read(KEY, [key])?;
-            self.read(SESSION, [&self.id])?;
-            self.view()?;
-        }
         self.commit_change()?;
         Ok(true)
     }
@@ -383,9 +376,6 @@ impl Bare {
             return Err("the hold was not open".into());
         }
         self.log_event("claim.released", key, epoch, "the holder's own act")?;
-        if self.manner == Manner::Same {
-            self.read(KEY, [key])?;
-        }
         self.commit_change()
     }
 }

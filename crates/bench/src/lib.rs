@@ -9,6 +9,8 @@
 
 pub mod bare;
 pub mod counts;
+pub mod crew;
+pub mod flock;
 pub mod machine;
 pub mod place;
 pub mod program;

@@ -128,6 +128,7 @@ pub fn contend(contender: &mut dyn Contender, key: &str, until: Until) -> Result
         "refused": refused,
         "seconds": seconds,
         "p99_us": times.p99(),
+        "longest_us": times.max(),
     });
     say(&tally.to_string())
 }

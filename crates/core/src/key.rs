@@ -76,7 +76,11 @@ impl Key {
         if text.is_empty() {
             return bad("it is empty");
         }
-        let canonical: String = text.nfc().collect();
+        let canonical: String = match text.is_ascii() {
+            // As it is in NFC.
+            true => text.to_owned(),
+            false => text.nfc().collect(),
+        };
         if canonical.len() > MAX_BYTES {
             return bad("it is longer than 512 bytes");
         }
@@ -181,18 +185,20 @@ fn is_scheme(text: &str) -> bool {
 /// Whether a reader can see the character; the only space is the plain one.
 fn is_printable(c: char) -> bool {
     use GeneralCategory as G;
-    c == ' '
-        || !matches!(
-            c.general_category(),
-            G::Control
-                | G::Format
-                | G::Surrogate
-                | G::PrivateUse
-                | G::Unassigned
-                | G::LineSeparator
-                | G::ParagraphSeparator
-                | G::SpaceSeparator
-        )
+    if c.is_ascii() {
+        return c == ' ' || c.is_ascii_graphic();
+    }
+    !matches!(
+        c.general_category(),
+        G::Control
+            | G::Format
+            | G::Surrogate
+            | G::PrivateUse
+            | G::Unassigned
+            | G::LineSeparator
+            | G::ParagraphSeparator
+            | G::SpaceSeparator
+    )
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::lock_wait::{FileId, Passing, block, block_within, says_that_it_holds};
@@ -339,25 +339,60 @@ fn refuse_own(id: FileId, sharing: Sharing, name: &LockName) -> Result<(), LockE
 
 /// Whether a descriptor of this file that holds its lock was passed on to us. What we opened ourselves is
 /// closed on exec; what a command left behind has the descriptor, but no lock any more.
+///
+/// Whoever contends asks at each turn, so all descriptors are looked at once only: what this process was
+/// not started with, nobody above it can pass on to it later.
 fn inherited(id: FileId) -> bool {
-    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
-        // Without /proc nothing that was passed on can be seen.
-        return false;
+    static AT_FIRST: OnceLock<Vec<FileId>> = OnceLock::new();
+    let at_first = match AT_FIRST.get() {
+        Some(at_first) => at_first,
+        None => {
+            let Ok(open) = descriptors() else {
+                // Without /proc nothing that was passed on can be seen.
+                return false;
+            };
+            let may_be_passed_on = |descriptor: &str| {
+                let flags = fdinfo(descriptor).as_deref().and_then(flags_of);
+                flags.is_none_or(|flags| flags & CLOSE_ON_EXEC == 0)
+            };
+            AT_FIRST.get_or_init(|| {
+                open.filter(|(descriptor, _)| may_be_passed_on(descriptor))
+                    .map(|(_, id)| id)
+                    .collect()
+            })
+        }
     };
-    entries.flatten().any(|entry| {
-        let same =
-            std::fs::metadata(entry.path()).is_ok_and(|found| (found.dev(), found.ino()) == id);
-        same && entry.file_name().to_str().is_some_and(is_passed_on)
-    })
+    let is_passed_on =
+        |(descriptor, found): (String, FileId)| found == id && is_passed_on(&descriptor);
+    at_first.contains(&id) && descriptors().is_ok_and(|mut open| open.any(is_passed_on))
+}
+
+/// The open descriptors of this process, and what they are of.
+fn descriptors() -> io::Result<impl Iterator<Item = (String, FileId)>> {
+    let entries = std::fs::read_dir("/proc/self/fd")?;
+    Ok(entries.flatten().filter_map(|entry| {
+        let found = std::fs::metadata(entry.path()).ok()?;
+        let descriptor = entry.file_name().into_string().ok()?;
+        Some((descriptor, (found.dev(), found.ino())))
+    }))
 }
 
 fn is_passed_on(descriptor: &str) -> bool {
-    let Ok(text) = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")) else {
+    let Some(text) = fdinfo(descriptor) else {
         return false;
     };
-    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
-    says_that_it_holds(&text) && flags.is_some_and(|flags| flags & CLOSE_ON_EXEC == 0)
+    says_that_it_holds(&text) && flags_of(&text).is_some_and(|flags| flags & CLOSE_ON_EXEC == 0)
+}
+
+fn fdinfo(descriptor: &str) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()
+}
+
+fn flags_of(fdinfo: &str) -> Option<u32> {
+    let flags = fdinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("flags:"))?;
+    u32::from_str_radix(flags.trim(), 8).ok()
 }
 
 /// One try. Somebody of this process who gave up earlier and passes just now is no holder.

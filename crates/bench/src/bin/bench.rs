@@ -6,12 +6,14 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use serde_json::json;
+use tenure_bench::flock::{BareLock, LOCK, OurLock, Side};
 use tenure_bench::place::Place;
 use tenure_bench::program::Programs;
 use tenure_bench::report::{Row, table};
 use tenure_bench::rows::{ALL, Bench};
 use tenure_bench::worker::{Ours, Until, contend};
 use tenure_bench::{Failed, machine};
+use tenure_host::kernel_lock::LockDir;
 
 /// Measure what tenure costs, as ratios against bare baselines
 #[derive(Debug, Parser)]
@@ -53,12 +55,23 @@ enum Part {
         /// How long.
         until: String,
     },
+    /// One of the processes that contend for a lock
+    #[command(hide = true)]
+    Locker {
+        /// With our locks, or with bare calls.
+        side: Side,
+        /// The directory of the lock.
+        dir: PathBuf,
+        /// How long.
+        until: String,
+    },
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match &args.part {
         Some(Part::Worker { home, key, until }) => worker(home, key, until),
+        Some(Part::Locker { side, dir, until }) => locker(*side, dir, until),
         None => measure(&args),
     };
     match outcome {
@@ -76,6 +89,14 @@ fn main() -> ExitCode {
 fn worker(home: &std::path::Path, key: &str, until: &str) -> Result<(), Failed> {
     let mut ours = Ours::register(Place::open(home)?)?;
     contend(&mut ours, key, Until::parse(until)?)
+}
+
+fn locker(side: Side, dir: &std::path::Path, until: &str) -> Result<(), Failed> {
+    let until = Until::parse(until)?;
+    match side {
+        Side::Ours => contend(&mut OurLock::new(LockDir::open(dir)?), LOCK, until),
+        Side::Bare => contend(&mut BareLock::new(dir), LOCK, until),
+    }
 }
 
 fn measure(args: &Args) -> Result<(), Failed> {

@@ -447,8 +447,8 @@ impl Ctx<'_> {
         ))
     }
 
-    /// The view of a session as the holder of a claim: without what it holds and had.
-    pub fn brief(&mut self, session: &Session) -> Result<SessionView, Stop> {
+    /// The view of a session as the holder of a claim, without what it holds and had; and how it stands.
+    pub fn brief(&self, session: &Session) -> Result<(SessionView, Standing), Stop> {
         let liveness = self.liveness(session)?;
         let standing = Standing::of(&liveness, &session.lease, self.policy.lock_delay, &self.now);
         let state = State::of(session, &liveness, self.policy.stalled_after, &self.now);
@@ -458,7 +458,7 @@ impl Ctx<'_> {
             state,
             now: &self.now,
         };
-        Ok(SessionView::brief(session, &seen))
+        Ok((SessionView::brief(session, &seen), standing))
     }
 
     /// What a session's living waiters wait for.

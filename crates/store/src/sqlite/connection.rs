@@ -63,6 +63,8 @@ pub(super) fn configure(conn: &Connection, store: &str) -> Result<(), StoreError
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        // Or else a statement on a table with partial indexes is planned anew whenever a value is bound.
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         conn.execute_batch(
             "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; \
              PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 1048576",

@@ -235,6 +235,37 @@ mod tests {
     }
 
     #[test]
+    fn statements_are_planned_once_whatever_is_bound() {
+        let (_dir, mut store) = in_a_file();
+        for n in 1..=3 {
+            let mut tx = store.begin(Mode::Write).unwrap();
+            let mut one = session(n);
+            tx.insert_session(&one).unwrap();
+            one.title = Some(format!("work {n}"));
+            tx.update_session(&one).unwrap();
+            let (token, lease) = (one.token(), one.lease);
+            assert!(tx.touch_session(token, Timestamp(EPOCH), &lease).unwrap());
+            assert!(tx.session(id(n)).unwrap().is_some());
+            assert_eq!(tx.open_holds(id(n)).unwrap(), []);
+            assert!(!tx.has_notices(id(n)).unwrap());
+            tx.commit().unwrap();
+        }
+        let used = [
+            session::BY_ID,
+            session::TOUCH,
+            session::UPDATE_SAME_INDEX,
+            claim::OPEN_OF,
+            notice::ANY,
+        ];
+        for sql in used {
+            let statement = store.conn.prepare_cached(sql).unwrap();
+            let again = statement.get_status(rusqlite::StatementStatus::RePrepare);
+            let runs = statement.get_status(rusqlite::StatementStatus::Run);
+            assert_eq!((again, runs), (0, 3), "{sql}");
+        }
+    }
+
+    #[test]
     fn a_full_disk_undoes_the_whole_transaction() {
         let (_dir, mut store) = in_a_file();
         store

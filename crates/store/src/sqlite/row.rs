@@ -29,22 +29,12 @@ impl<'a> Cells<'a> {
 
     /// A text of any form.
     pub(super) fn text(&mut self) -> Result<String, StoreError> {
-        match self.maybe_text()? {
-            Some(text) => Ok(text),
-            None => Err(self.bad("nothing, where there must be a text")),
-        }
+        self.lent_text().map(str::to_owned)
     }
 
     /// A text of any form, or nothing.
     pub(super) fn maybe_text(&mut self) -> Result<Option<String>, StoreError> {
-        match self.take()? {
-            ValueRef::Null => Ok(None),
-            ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => Ok(Some(text.to_owned())),
-                Err(_) => Err(self.bad("a text that is not UTF-8")),
-            },
-            other => Err(self.bad(&format!("{other:?}, where there must be a text"))),
-        }
+        Ok(self.maybe_lent_text()?.map(str::to_owned))
     }
 
     /// A text that one of core's types reads.
@@ -52,8 +42,8 @@ impl<'a> Cells<'a> {
         &mut self,
         parse: impl Fn(&str) -> Result<T, Malformed>,
     ) -> Result<T, StoreError> {
-        let text = self.text()?;
-        parse(&text).map_err(|error| self.bad(&error.to_string()))
+        let text = self.lent_text()?;
+        parse(text).map_err(|error| self.bad(&error.to_string()))
     }
 
     /// A text that one of core's types reads, or nothing.
@@ -61,8 +51,8 @@ impl<'a> Cells<'a> {
         &mut self,
         parse: impl Fn(&str) -> Result<T, Malformed>,
     ) -> Result<Option<T>, StoreError> {
-        let text = self.maybe_text()?;
-        text.map(|text| parse(&text).map_err(|error| self.bad(&error.to_string())))
+        let text = self.maybe_lent_text()?;
+        text.map(|text| parse(text).map_err(|error| self.bad(&error.to_string())))
             .transpose()
     }
 
@@ -123,6 +113,25 @@ impl<'a> Cells<'a> {
         StoreError::Damaged {
             store: self.store.to_owned(),
             why: format!("table {}, column {column} holds {holds}", self.table),
+        }
+    }
+
+    /// A text where it lies in the row.
+    fn lent_text(&mut self) -> Result<&'a str, StoreError> {
+        match self.maybe_lent_text()? {
+            Some(text) => Ok(text),
+            None => Err(self.bad("nothing, where there must be a text")),
+        }
+    }
+
+    fn maybe_lent_text(&mut self) -> Result<Option<&'a str>, StoreError> {
+        match self.take()? {
+            ValueRef::Null => Ok(None),
+            ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Ok(Some(text)),
+                Err(_) => Err(self.bad("a text that is not UTF-8")),
+            },
+            other => Err(self.bad(&format!("{other:?}, where there must be a text"))),
         }
     }
 

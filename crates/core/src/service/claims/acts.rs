@@ -20,20 +20,24 @@ impl Service<'_> {
     pub fn release(&mut self, naming: &Naming, request: &ReleaseRequest) -> Reply<ClaimView> {
         self.run(Mode::Write, |ctx| {
             let caller = caller::acting(ctx, naming)?;
-            let hold = own_hold(ctx, &caller, &request.key, request.epoch)?;
+            let (mut record, hold) = own_hold(ctx, &caller, &request.key, request.epoch)?;
             let (by, kind) = if request.done {
                 (EndedBy::Done, EventKind::Done)
             } else {
                 (EndedBy::Release, EventKind::Released)
             };
-            end(ctx, &hold, by)?;
+            let end = end(ctx, &hold, by)?;
             let evidence = match caller.actor {
                 Some(actor) if actor == hold.session => "the holder's own act".to_owned(),
                 Some(actor) => format!("on its behalf by {}", ctx.session(actor)?.handle),
                 None => "on its behalf by somebody who is no session".to_owned(),
             };
             log_act(ctx, &caller, kind, &hold, evidence)?;
-            view_of(ctx, &request.key)
+            record.newest = Some(Hold {
+                ended: Some(end),
+                ..hold
+            });
+            shown(ctx, &record)
         })
     }
 
@@ -41,7 +45,7 @@ impl Service<'_> {
     pub fn handoff(&mut self, naming: &Naming, request: &HandoffRequest) -> Reply<ClaimView> {
         self.run(Mode::Write, |ctx| {
             let caller = caller::acting(ctx, naming)?;
-            let hold = own_hold(ctx, &caller, &request.key, request.epoch)?;
+            let (_, hold) = own_hold(ctx, &caller, &request.key, request.epoch)?;
             let to = live_receiver(ctx, &request.to)?;
             if to.id == caller.session.id {
                 return Err(already_held(&hold).into());

@@ -54,7 +54,7 @@ pub(super) fn carry_out(
     steps: &Steps,
     request: &ClaimRequest,
 ) -> Result<Grant, Stop> {
-    let key = steps.record.key.clone();
+    let mut record = steps.record.clone();
     if let Some((holder, former)) = &steps.holder {
         if let (Former::Expired(doubt), Some(hold)) = (former, steps.record.current()) {
             let why = format!("{doubt}; its lease and the lock-delay are over");
@@ -64,8 +64,8 @@ pub(super) fn carry_out(
             tell_loser(ctx, holder, &steps.record, receiver.session, why)?;
         }
         end_former(ctx, holder, former)?;
+        record = ctx.tx.lock_claim(&record.key)?;
     }
-    let record = ctx.tx.lock_claim(&key)?;
     let mut former = taken_from(ctx, &record, receiver.session.id)?;
     if let Some(former) = &mut former {
         former.survivors.clone_from(&steps.survivors.found);
@@ -79,12 +79,12 @@ pub(super) fn carry_out(
         actor: receiver.actor,
         reason: receiver.reason.clone(),
     };
+    let mut session = receiver.session.clone();
     if receiver.renews {
-        let mut session = receiver.session.clone();
         caller::renew(ctx, &mut session)?;
     }
-    grant(ctx, &record, receiver.session, terms)?;
-    answer(ctx, &key, false)
+    let hold = grant(ctx, &record, &session, terms)?;
+    granted(ctx, hold, &session)
 }
 
 /// Records the death of a former holder, once.
@@ -190,13 +190,14 @@ pub(super) fn grant(
     Ok(hold)
 }
 
-pub(super) fn end(ctx: &mut Ctx<'_>, hold: &Hold, by: EndedBy) -> Result<(), Stop> {
+/// Ends a hold, and says how.
+pub(super) fn end(ctx: &mut Ctx<'_>, hold: &Hold, by: EndedBy) -> Result<HoldEnd, Stop> {
     let end = HoldEnd {
         at: ctx.now.wall,
         by,
     };
     ctx.tx.end_hold(&hold.key, hold.epoch, end)?;
-    Ok(())
+    Ok(end)
 }
 
 pub(super) fn log_end(ctx: &mut Ctx<'_>, hold: &Hold, by: EndedBy, why: &str) -> Result<(), Stop> {
@@ -256,6 +257,20 @@ pub(super) fn answer(ctx: &mut Ctx<'_>, key: &Key, already_held: bool) -> Result
     Ok(view)
 }
 
+/// The answer to a grant that was just made, out of what was written.
+fn granted(ctx: &mut Ctx<'_>, hold: Hold, to: &Session) -> Result<Grant, Stop> {
+    let taken_from = hold.taken_from.clone();
+    let record = ClaimRecord {
+        key: hold.key.clone(),
+        epoch: hold.epoch,
+        newest: Some(hold),
+    };
+    let mut view = held_by(ctx, &record, to)?;
+    view.already_held = Some(false);
+    view.taken_from = taken_from;
+    Ok(view)
+}
+
 pub(super) fn view_of(ctx: &mut Ctx<'_>, key: &Key) -> Result<ClaimView, Stop> {
     let record = ctx.tx.lock_claim(key)?;
     shown(ctx, &record)
@@ -267,9 +282,15 @@ pub fn shown(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<ClaimView, Stop>
         return Ok(ClaimView::new(record, None));
     };
     let session = ctx.session(hold.session)?;
-    let standing = ctx.standing(&session)?;
-    let view = ctx.brief(&session)?;
+    held_by(ctx, record, &session)
+}
+
+/// The view of a key that this session holds.
+fn held_by(ctx: &Ctx<'_>, record: &ClaimRecord, session: &Session) -> Result<ClaimView, Stop> {
+    let (view, standing) = ctx.brief(session)?;
     let mut claim = ClaimView::new(record, Some((view, &standing)));
-    claim.age = Some(hold.granted_at.age_at(ctx.now.wall));
+    claim.age = record
+        .current()
+        .map(|hold| hold.granted_at.age_at(ctx.now.wall));
     Ok(claim)
 }

@@ -11,18 +11,18 @@ use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
 use crate::view::ClaimView;
 
-/// The caller's open hold of a key, or why it has none.
+/// A key's row and the caller's open hold of it, or why it has none.
 pub(super) fn own_hold(
     ctx: &mut Ctx<'_>,
     caller: &Caller,
     key: &Key,
     epoch: Option<Epoch>,
-) -> Result<Hold, Stop> {
+) -> Result<(ClaimRecord, Hold), Stop> {
     let record = ctx.tx.lock_claim(key)?;
-    match record.current() {
+    match record.current().cloned() {
         Some(hold) if hold.session == caller.session.id => {
             check_epoch(ctx, &record, epoch)?;
-            Ok(hold.clone())
+            Ok((record, hold))
         }
         _ => Err(not_mine(ctx, caller, &record, epoch)?),
     }
