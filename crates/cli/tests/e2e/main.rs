@@ -5,6 +5,7 @@ mod commands;
 mod demo;
 mod hook_answers;
 mod hook_limits;
+mod hook_unverified;
 mod hooks;
 mod identity;
 mod input;
