@@ -244,7 +244,8 @@ mod tests {
             one.title = Some(format!("work {n}"));
             tx.update_session(&one).unwrap();
             let (token, lease) = (one.token(), one.lease);
-            assert!(tx.touch_session(token, Timestamp(EPOCH), &lease).unwrap());
+            let touched = tx.touch_session(token, Timestamp(EPOCH), &lease, None);
+            assert!(touched.unwrap());
             assert!(tx.session(id(n)).unwrap().is_some());
             assert_eq!(tx.open_holds(id(n)).unwrap(), []);
             assert!(!tx.has_notices(id(n)).unwrap());
