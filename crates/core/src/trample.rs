@@ -195,7 +195,7 @@ pub fn git_move(line: &str) -> Option<GitMove> {
                     "sudo" | "env" | "command" | "time" | "exec" | "then" | "do" | "else"
                 )
         };
-        if !words[..at].iter().all(|word| is_prefix(word)) {
+        if !words[..at].iter().all(is_prefix) {
             return None;
         }
         moved_by(&words[at + 1..])
@@ -208,9 +208,8 @@ fn moved_by(words: &[&str]) -> Option<GitMove> {
     let verb = loop {
         match *rest.next()? {
             "-C" => {
-                dir = rest
-                    .next()
-                    .map(|dir| dir.trim_matches(['"', '\'']).to_owned())
+                let named = rest.next();
+                dir = named.map(|dir| dir.trim_matches(['"', '\'']).to_owned());
             }
             "-c" | "--git-dir" | "--work-tree" => {
                 rest.next();

@@ -8,8 +8,7 @@ use tenure_testkit::{Agent, Cmd, Env, Output, poll};
 
 use super::env;
 use super::registering::{
-    PATIENCE, ask, asked_by_nobody, assert_is, count, events, held,
-    refused, text,
+    PATIENCE, ask, asked_by_nobody, assert_is, count, events, held, refused, text,
 };
 use super::transcripts::file_of;
 

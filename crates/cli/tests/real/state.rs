@@ -1,6 +1,6 @@
 //! What tenure says of a world, to be compared with what /proc and the agents' own files say.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -90,10 +90,6 @@ impl Left {
     pub(super) fn json(&self) -> Value {
         let text = self.text();
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.0
     }
 }
 
