@@ -72,6 +72,8 @@ impl Surroundings {
             program: program.to_owned(),
             args: args.into_iter().map(Into::into).collect(),
             around: self.clone(),
+            env: Vec::new(),
+            stdin: None,
         }
     }
 }
@@ -82,9 +84,25 @@ pub struct Call {
     program: PathBuf,
     args: Vec<String>,
     around: Surroundings,
+    env: Vec<(&'static str, String)>,
+    stdin: Option<PathBuf>,
 }
 
 impl Call {
+    /// Sets a variable.
+    #[must_use]
+    pub fn env(mut self, name: &'static str, value: String) -> Self {
+        self.env.push((name, value));
+        self
+    }
+
+    /// Gives it a file to read.
+    #[must_use]
+    pub fn stdin(mut self, file: &Path) -> Self {
+        self.stdin = Some(file.to_owned());
+        self
+    }
+
     /// The command, with nothing of our own environment but PATH.
     pub fn command(&self) -> Command {
         self.under(&[])
@@ -108,10 +126,20 @@ impl Call {
             .env("TENURE_HOME", &self.around.state)
             .env("LANG", "C.UTF-8")
             .current_dir(&self.around.work)
-            .stdin(Stdio::null())
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .stdin(self.input())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         command
+    }
+
+    /// What it reads; nothing where the file cannot be opened.
+    fn input(&self) -> Stdio {
+        let file = self.stdin.as_ref().map(fs_err::File::open);
+        match file {
+            Some(Ok(file)) => file.into_file().into(),
+            Some(Err(_)) | None => Stdio::null(),
+        }
     }
 
     /// Runs it and says how long that took, from before its start until after its end.

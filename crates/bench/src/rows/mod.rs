@@ -5,6 +5,7 @@
 mod contend;
 mod crowd;
 mod grant;
+mod hook;
 mod lock;
 mod process;
 mod scale;
@@ -60,6 +61,7 @@ pub type Kind = (&'static str, fn(&Bench) -> Result<Vec<Row>, Failed>);
 
 /// All kinds, in the order of the table.
 pub const ALL: &[Kind] = &[
+    ("hook", hook::rows),
     ("process", process::rows),
     ("scale", scale::rows),
     ("contend", contend::rows),
