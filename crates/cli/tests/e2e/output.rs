@@ -299,8 +299,11 @@ fn settings_are_shown_with_where_they_came_from() {
 }
 
 /// A call of each verb that succeeds; the session `ann` runs them in the order of the help.
-fn valid_call(verb: &str, bob: &str, gone: &str) -> String {
+fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
     let more = match verb {
+        "resume" => "--all --print",
+        "adopt" => &stranger.to_string(),
+        "statusline" => "claude",
         "show" | "alive" => bob,
         "wait" => gone,
         "claim" | "release" => "wp:new",
@@ -326,8 +329,13 @@ fn every_verb_answers_with_exactly_one_json_object() {
     }
     let (other, gone) = (handle(&bob), handle(&eve));
     eve.kill9();
+    let stranger = env.agent("gemini");
     for verb in verbs(&env) {
-        let call = valid_call(&verb, &other, &gone);
+        if verb == "hook" {
+            // It answers in the agent's own format.
+            continue;
+        }
+        let call = valid_call(&verb, &other, &gone, stranger.pid());
         let caller = if verb == "end" { &bob } else { &ann };
         let mut words: Vec<&str> = call.split_whitespace().collect();
         if verb == "lock" {
