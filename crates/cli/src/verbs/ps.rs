@@ -2,6 +2,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use serde_json::{Map, Value};
 use tenure_core::process::Process;
 use tenure_core::service::ListRequest;
 
@@ -89,7 +90,8 @@ fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
     loop {
         let seen = opened.service().changes()?;
         let mut shown = look(args, app, opened)?;
-        let is_new = before.as_ref() != Some(&shown.json) || !shown.notices.is_empty();
+        let now = lasting(&shown.json);
+        let is_new = before.as_ref() != Some(&now) || !shown.notices.is_empty();
         if on_terminal && !app.style.json {
             // From the top left corner of an empty screen.
             shown.text = format!("\u{1b}[H\u{1b}[2J{}", shown.text);
@@ -97,7 +99,7 @@ fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
         } else if is_new {
             app.style.show(&shown);
         }
-        before = Some(shown.json);
+        before = Some(now);
         std::thread::sleep(AT_MOST_EVERY);
         let processes = opened.service().open_processes(MOST_WATCHED)?.value;
         if let Some(signal) = changed(opened, &mut watch, seen, &processes)? {
@@ -109,6 +111,18 @@ fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
             }));
         }
     }
+}
+
+/// What is left of an answer without what time alone changes.
+fn lasting(answer: &Map<String, Value>) -> Map<String, Value> {
+    let mut answer = answer.clone();
+    let sessions = answer.get_mut("sessions").and_then(Value::as_array_mut);
+    for session in sessions.into_iter().flatten() {
+        for part in ["why", "last_seen_at", "lease_until"] {
+            session[part].take();
+        }
+    }
+    answer
 }
 
 fn changed(

@@ -150,6 +150,13 @@ fn a_watcher_that_nothing_wakes_says_and_costs_nothing() {
     poll(SOON, "three seconds", || {
         (std::time::Instant::now() > end).then_some(())
     });
+    // A heartbeat is nothing that anybody watches for.
+    let forged = "UPDATE sessions SET seen_at = seen_at + 1, lease_at = lease_at + 1";
+    crate::liveness::forge(&env, forged);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(1);
+    poll(SOON, "a second", || {
+        (std::time::Instant::now() > end).then_some(())
+    });
     // A hundred ticks are a second; polling would cost most of one.
     assert!(
         spent(watcher.pid) - before < 40,
