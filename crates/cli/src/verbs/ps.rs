@@ -100,7 +100,7 @@ fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
             app.style.show(&shown);
         }
         before = Some(now);
-        std::thread::sleep(AT_MOST_EVERY);
+        tenure_host::pause::for_a_while(AT_MOST_EVERY);
         let processes = opened.service().open_processes(MOST_WATCHED)?.value;
         if let Some(signal) = changed(opened, &mut watch, seen, &processes)? {
             // Whoever interrupts it, or reads no further, has seen enough.

@@ -7,7 +7,7 @@ use crate::claims::{SOON, run, text};
 use crate::env;
 
 /// What Claude Code sends to its hooks.
-pub fn event(agent: &Agent, name: &str, more: Value) {
+pub fn event(agent: &Agent, name: &str, more: &Value) {
     let conversation = format!("c-{}", agent.pid());
     let mut event = json!({"hook_event_name": name, "session_id": conversation});
     let parts = more.as_object().expect("an object").clone();
@@ -21,7 +21,7 @@ fn starts(env: &Env) -> Agent {
     event(
         &claude,
         "SessionStart",
-        json!({"source": "startup", "cwd": env.work()}),
+        &json!({"source": "startup", "cwd": env.work()}),
     );
     claude
 }
@@ -30,7 +30,7 @@ fn asks(agent: &Agent) {
     event(
         agent,
         "PermissionRequest",
-        json!({"tool_name": "Bash", "tool_input": {"command": "touch x"}}),
+        &json!({"tool_name": "Bash", "tool_input": {"command": "touch x"}}),
     );
 }
 
@@ -83,7 +83,7 @@ fn activity_follows_the_agents_events() {
             "idle",
         ),
     ] {
-        event(&claude, name, more);
+        event(&claude, name, &more);
         let seen = run(&claude, 0, "whoami");
         assert_eq!(seen["session"]["activity"], doing, "after {name}");
         assert!(seen["session"]["activity_since"].is_string(), "{seen}");
@@ -94,8 +94,8 @@ fn activity_follows_the_agents_events() {
 fn whoever_waits_for_a_person_stands_first_and_out() {
     let env = env();
     let (first, second, third) = (starts(&env), starts(&env), starts(&env));
-    event(&third, "UserPromptSubmit", json!({"prompt": "go on"}));
-    event(&first, "UserPromptSubmit", json!({"prompt": "go on"}));
+    event(&third, "UserPromptSubmit", &json!({"prompt": "go on"}));
+    event(&first, "UserPromptSubmit", &json!({"prompt": "go on"}));
     let [a, b, c] = [&first, &second, &third].map(handle);
     let order = |env: &Env| -> Vec<String> { listed(env).into_iter().map(|one| one.0).collect() };
     assert_eq!(order(&env), [c.clone(), b.clone(), a.clone()]);
@@ -127,7 +127,7 @@ fn a_stalled_turn_is_told_from_an_idle_prompt() {
     env.set("TENURE_STALLED_AFTER", "300ms");
     let (busy, idle, waits) = (starts(&env), starts(&env), starts(&env));
     for agent in [&busy, &waits] {
-        event(agent, "UserPromptSubmit", json!({"prompt": "go on"}));
+        event(agent, "UserPromptSubmit", &json!({"prompt": "go on"}));
     }
     asks(&waits);
     let [busy, idle, waits] = [&busy, &idle, &waits].map(|agent| format!("c-{}", agent.pid()));

@@ -24,11 +24,11 @@ fn unmanaged(env: &Env, pid: u32) -> Option<Value> {
 /// Writes what Claude Code writes about a process of its own.
 fn enlist(env: &Env, agent: &Agent, start: u64, conversation: &str) {
     let folder = env.home().join(".claude/sessions");
-    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::create_dir_all(&folder).expect("the home is ours");
     let entry = json!({"pid": agent.pid(), "sessionId": conversation, "procStart": start.to_string(),
         "status": "busy", "cwd": "/elsewhere", "kind": "interactive"});
     let file = folder.join(format!("{}.json", agent.pid()));
-    std::fs::write(file, entry.to_string()).unwrap();
+    std::fs::write(file, entry.to_string()).expect("the home is ours");
 }
 
 fn start_of(agent: &Agent) -> u64 {

@@ -165,7 +165,7 @@ fn what_went_on_in_another_process_is_no_longer_named() {
     let env = env();
     let (first, handle) = talking(&env, "claude", "c-1", "");
     first.kill9();
-    assert_eq!(handles(&env, &[]), [handle.clone()]);
+    assert_eq!(handles(&env, &[]), std::slice::from_ref(&handle));
     let (second, same) = talking(&env, "claude", "c-1", "");
     assert_eq!(same, handle);
     assert_eq!(handles(&env, &[]), Vec::<String>::new());
@@ -216,7 +216,7 @@ fn lately_is_what_the_caller_says() {
     let env = env();
     let (claude, handle) = talking(&env, "claude", "c-1", "");
     claude.kill9();
-    assert_eq!(handles(&env, &[]), [handle.clone()]);
+    assert_eq!(handles(&env, &[]), std::slice::from_ref(&handle));
     forge(&env, "UPDATE sessions SET closed_at = closed_at - 7200000");
     assert_eq!(handles(&env, &["--since", "1h"]), Vec::<String>::new());
     assert_eq!(handles(&env, &["--since", "3h"]), [handle]);
@@ -249,12 +249,12 @@ fn recorder(env: &Env, name: &str) {
         "#!/bin/sh\n{{ pwd; for word in \"$@\"; do echo \"$word\"; done; echo \"ses=$TENURE_SESSION\"; echo $$; }} >'{}'\nexit 7\n",
         to.display()
     );
-    std::fs::write(&path, script).unwrap();
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(&path, script).expect("the directory is ours");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("it is ours");
 }
 
 fn lines(path: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = std::fs::read_to_string(path).expect("it was written");
     text.lines().map(str::to_owned).collect()
 }
 

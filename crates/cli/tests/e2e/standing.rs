@@ -24,7 +24,7 @@ fn claude(env: &Env, dir: &Path) -> Agent {
     event(
         &claude,
         "SessionStart",
-        json!({"source": "startup", "cwd": dir}),
+        &json!({"source": "startup", "cwd": dir}),
     );
     claude
 }
@@ -32,8 +32,8 @@ fn claude(env: &Env, dir: &Path) -> Agent {
 fn writes(agent: &Agent, file: &Path) {
     let tool =
         json!({"tool_name": "Write", "tool_input": {"file_path": file}, "cwd": file.parent()});
-    event(agent, "PreToolUse", tool.clone());
-    event(agent, "PostToolUse", tool);
+    event(agent, "PreToolUse", &tool);
+    event(agent, "PostToolUse", &tool);
 }
 
 fn status(agent: &Agent, dir: &Path) -> (Value, Output) {
@@ -51,7 +51,7 @@ fn a_status_says_who_else_is_here_on_which_branch_and_files_and_who_waits() {
     let (me, other, asks) = (claude(&env, &main), claude(&env, &fix), claude(&env, &main));
     take(&me, "wp:1");
     writes(&other, &fix.join("src.rs"));
-    event(&asks, "PermissionRequest", json!({"tool_name": "Bash"}));
+    event(&asks, "PermissionRequest", &json!({"tool_name": "Bash"}));
     let [mine, writer, asker] = [&me, &other, &asks].map(handle);
     let (json, text) = status(&me, &main);
     assert_eq!(json["me"]["handle"], mine.as_str());
@@ -123,10 +123,8 @@ fn a_status_says_that_events_were_not_recorded() {
     let env = env();
     let me = session(&env, "me");
     let log = env.state().join("outages.log");
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap();
-    let now = i64::try_from(now.as_millis()).unwrap();
+    let now = me.tenure_shell("date +%s%3N").ok().stdout;
+    let now: i64 = now.trim().parse().expect("milliseconds");
     let line = |at: i64| {
         format!(
             "{}\n",
@@ -160,7 +158,7 @@ fn a_status_has_at_most_twenty_lines() {
     }
     let _others: Vec<Agent> = (0..9).map(|_| claude(&env, &env.work())).collect();
     for other in &_others {
-        event(other, "PermissionRequest", json!({"tool_name": "Bash"}));
+        event(other, "PermissionRequest", &json!({"tool_name": "Bash"}));
     }
     let thief = session(&env, "thief");
     for number in 0..8 {
@@ -250,7 +248,7 @@ fn the_status_line_says_session_claims_and_warnings_and_takes_no_notice_away() {
     take(&me, "wp:7");
     assert_eq!(line(&me), format!("{name} | #42, wp:7"));
     let asks = claude(&env, &main);
-    event(&asks, "PermissionRequest", json!({"tool_name": "Bash"}));
+    event(&asks, "PermissionRequest", &json!({"tool_name": "Bash"}));
     let asker = handle(&asks);
     assert_eq!(
         line(&me),

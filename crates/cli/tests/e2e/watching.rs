@@ -186,7 +186,7 @@ fn at_a_terminal_the_table_is_drawn_anew() {
     event(
         &claude,
         "SessionStart",
-        serde_json::json!({"source": "startup"}),
+        &serde_json::json!({"source": "startup"}),
     );
     let shell = env.shell_at_terminal();
     shell
@@ -203,7 +203,7 @@ fn at_a_terminal_the_table_is_drawn_anew() {
     event(
         &claude,
         "UserPromptSubmit",
-        serde_json::json!({"prompt": "x"}),
+        &serde_json::json!({"prompt": "x"}),
     );
     drawn("busy");
     shell
