@@ -6,6 +6,7 @@ mod contend;
 mod crowd;
 mod grant;
 mod lock;
+mod people;
 mod process;
 mod scale;
 mod waiting;
@@ -67,6 +68,7 @@ pub const ALL: &[Kind] = &[
     ("crowd", crowd::rows),
     ("waiting", waiting::rows),
     ("lock", lock::rows),
+    ("people", people::rows),
 ];
 
 /// A number that follows no order, for picking keys; the same ones in every run.

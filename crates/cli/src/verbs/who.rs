@@ -43,14 +43,12 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         _ => request.under = Some(place.dir),
     }
     let mut opened = app.open()?;
-    let me = opened
-        .service()
-        .whoami(&app.naming(None))
-        .ok()
-        .map(|answer| answer.value.session.id);
+    // Without telling it anything: that is for the answer.
+    let me = opened.service().peek(&app.naming(None)).ok();
+    let me = me.map(|answer| answer.value);
     let answer = opened.service().list(&request)?;
     let mut others = answer.value.clone();
-    others.retain(|session| session.ended_at.is_none() && Some(&session.id) != me.as_ref());
+    others.retain(|session| session.ended_at.is_none() && Some(&session.handle) != me.as_ref());
     let mut unmanaged = unmanaged::shown(&mut opened)?;
     unmanaged.retain(|agent| works_here(agent, &request) && !opened.runs_in(agent.pid));
     let text = match others.is_empty() && unmanaged.is_empty() {

@@ -224,6 +224,15 @@ fn who_sees_every_worktree_and_agents_without_hooks() {
     who(9, &main, &[]);
 }
 
+#[test]
+fn who_tells_what_it_must_tell() {
+    let env = seeing();
+    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    run(&ann, 0, &format!("tell {} hello", handle(&bob)));
+    let told = run(&bob, 0, "who")["notices"].clone();
+    assert_eq!(told.as_array().map(Vec::len), Some(1), "{told}");
+}
+
 /// The line that Claude Code shows.
 fn line(agent: &Agent) -> String {
     let input =
