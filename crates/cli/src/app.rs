@@ -69,6 +69,12 @@ impl Opened {
     pub fn config(&self) -> &Config {
         &self.config
     }
+
+    /// Whether a process is one that this command runs in.
+    pub fn runs_in(&self, pid: u32) -> bool {
+        let mut above = self.facts.chain.iter();
+        above.any(|ancestor| ancestor.process.pid == pid)
+    }
 }
 
 /// The store for a hook: opened late, bounded in time, and without what only other verbs need.
@@ -86,6 +92,20 @@ impl HookStore {
     pub fn prepare(until: Instant) -> Result<Self, Trouble> {
         let config = Config::load(&env, None)?;
         let path = store_path(&config)?;
+        Self::at(config, path, until)
+    }
+
+    /// The same for who only looks; none where there is no store yet.
+    pub fn prepare_existing(until: Instant) -> Result<Option<Self>, Trouble> {
+        let config = Config::load(&env, None)?;
+        let path = store_path(&config)?;
+        match path.exists() {
+            true => Self::at(config, path, until).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn at(config: Config, path: PathBuf, until: Instant) -> Result<Self, Trouble> {
         let machine = machine_of(&open_state_dir(&path)?)?;
         let facts = caller::variables(observer_of(&machine).clone());
         Ok(Self {

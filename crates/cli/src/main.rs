@@ -9,6 +9,8 @@ mod config;
 mod exit;
 mod output;
 mod render;
+mod summary;
+mod tree;
 mod unexpected;
 mod unmanaged;
 mod verbs;

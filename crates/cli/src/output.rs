@@ -302,11 +302,25 @@ pub fn colours() -> bool {
 
 /// Paints a word for a terminal.
 pub fn paint(word: &str, state: &str) -> String {
-    if !colours() {
-        return word.to_owned();
+    match colours() {
+        true => painted(word, state),
+        false => word.to_owned(),
     }
+}
+
+/// Paints words for a program that shows them on its own terminal.
+pub fn paint_for_agent(words: &str, state: &str) -> String {
+    match std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
+        true => painted(words, state),
+        false => words.to_owned(),
+    }
+}
+
+fn painted(word: &str, state: &str) -> String {
     let colour = match state {
-        "live" | "held" => "32",
+        "live" | "busy" | "held" => "32",
+        "waiting" => "1;35",
+        "idle" => "36",
         "unknown" | "suspect" | "stalled" => "33",
         "dead" => "31",
         _ => "2",

@@ -2,79 +2,99 @@
 
 use std::fmt::Write as _;
 
-use tenure_core::service::{Status, Whoami, Why};
+use tenure_core::service::{Whoami, Why};
 use tenure_core::time::{Span, Timestamp};
 use tenure_core::view::{ClaimView, EventView, SessionView};
 
 use crate::output::{Cell, ago, paint, table};
+use crate::tree::Branch;
 use crate::unmanaged::Unmanaged;
 
 fn now() -> Timestamp {
     tenure_host::clock::wall()
 }
 
-/// A table of sessions.
-pub fn sessions(sessions: &[SessionView], verbose: bool) -> String {
-    if sessions.is_empty() {
-        return "no sessions; an agent or a shell becomes one with: tenure register".into();
-    }
-    let now = now();
-    let rows: Vec<Vec<Cell>> = sessions
-        .iter()
-        .map(|session| session_row(session, now, verbose))
-        .collect();
-    table(
-        &["SESSION", "AGENT", "WHERE", "STATE", "AGE", "HOLDS"],
-        &rows,
-    )
+/// Sessions as they come, none below another.
+pub fn flat(sessions: &[SessionView]) -> Vec<Branch<'_>> {
+    let top = |session| Branch { depth: 0, session };
+    sessions.iter().map(top).collect()
 }
 
 /// Sessions, and agents that run without being one.
-pub fn people(sessions: &[SessionView], unmanaged: &[Unmanaged], verbose: bool) -> String {
-    if unmanaged.is_empty() {
-        return self::sessions(sessions, verbose);
+pub fn people(sessions: &[Branch<'_>], unmanaged: &[Unmanaged], verbose: bool) -> String {
+    if sessions.is_empty() && unmanaged.is_empty() {
+        return "no sessions; an agent or a shell becomes one with: tenure register".into();
     }
     let now = now();
     let mut rows: Vec<Vec<Cell>> = sessions
         .iter()
-        .map(|session| session_row(session, now, verbose))
+        .map(|branch| session_row(branch, sessions, now, verbose))
         .collect();
-    rows.extend(unmanaged.iter().map(|agent| {
-        let dash = || Cell::plain("-".to_owned());
-        vec![
-            Cell::plain(format!("pid {}", agent.pid)),
-            Cell::plain(agent.agent.to_owned()),
-            Cell::plain(agent.dir.clone().unwrap_or_else(|| "-".into())),
-            Cell::state("unmanaged".to_owned(), "unknown"),
-            dash(),
-            dash(),
-        ]
-    }));
+    rows.extend(unmanaged.iter().map(unmanaged_row));
     let heads = ["SESSION", "AGENT", "WHERE", "STATE", "AGE", "HOLDS"];
     let mut text = table(&heads, &rows);
-    let pid = unmanaged[0].pid;
-    let _infallible = writeln!(
-        text,
-        "unmanaged: no hooks told tenure of it; tenure adopt {pid} makes it a session, tenure install all later ones"
-    );
+    if let Some(first) = unmanaged.first() {
+        let _infallible = writeln!(
+            text,
+            "unmanaged: no hooks told tenure of it; tenure adopt {} makes it a session, tenure install all later ones",
+            first.pid
+        );
+    }
     text
 }
 
-fn session_row(session: &SessionView, now: Timestamp, verbose: bool) -> Vec<Cell> {
+fn unmanaged_row(agent: &Unmanaged) -> Vec<Cell> {
+    let dash = || Cell::plain("-");
+    let state = match &agent.activity {
+        Some(doing) => format!("unmanaged, {doing}"),
+        None => "unmanaged".to_owned(),
+    };
+    vec![
+        Cell::plain(format!("pid {}", agent.pid)),
+        Cell::plain(agent.agent),
+        Cell::plain(agent.dir.as_deref().unwrap_or("-")),
+        Cell::state(state, "unknown"),
+        dash(),
+        dash(),
+    ]
+}
+
+fn session_row(
+    branch: &Branch<'_>,
+    all: &[Branch<'_>],
+    now: Timestamp,
+    verbose: bool,
+) -> Vec<Cell> {
+    let session = branch.session;
     let shows_reason = verbose || !matches!(session.state, "live");
     let word = session
         .activity
         .filter(|_| session.state == "live")
         .unwrap_or(session.state);
-    let state = match shows_reason {
-        true => format!("{word}: {}", session.why),
-        false => word.to_owned(),
+    let since = session
+        .activity_since
+        .filter(|_| session.waits_for_a_person());
+    let mut state = word.to_owned();
+    if let Some(since) = since {
+        let _infallible = write!(state, " for you, {}", age(since, now));
+    }
+    if shows_reason {
+        let _infallible = write!(state, ": {}", session.why);
+    }
+    if let Some(twin) = &session.twin_of {
+        let named = all.iter().find(|other| other.session.id == *twin);
+        let named = named.map_or("another session", |other| other.session.handle.as_str());
+        let _infallible = write!(state, ", twin of {named}");
+    }
+    let below = match branch.depth {
+        0 => String::new(),
+        depth => format!("{}└ ", "  ".repeat(depth - 1)),
     };
     vec![
-        Cell::plain(session.handle.clone()),
+        Cell::plain(format!("{below}{}", session.handle)),
         Cell::plain(session.agent.clone()),
         Cell::plain(whereabouts(session)),
-        Cell::state(state, session.state),
+        Cell::state(state, word),
         Cell::plain(age(session.started_at, now)),
         Cell::plain(holds(session, verbose)),
     ]
@@ -89,7 +109,7 @@ fn age(at: Timestamp, now: Timestamp) -> String {
 }
 
 /// `acme/web (main)`, or the directory where there is no repository.
-fn whereabouts(session: &SessionView) -> String {
+pub fn whereabouts(session: &SessionView) -> String {
     match (&session.repo, &session.branch) {
         (Some(repo), Some(branch)) if !repo.starts_with('/') => format!("{repo} ({branch})"),
         (Some(repo), None) if !repo.starts_with('/') => format!("{repo} (no branch)"),
@@ -99,7 +119,7 @@ fn whereabouts(session: &SessionView) -> String {
 }
 
 /// What a session holds and waits for.
-fn holds(session: &SessionView, verbose: bool) -> String {
+pub fn holds(session: &SessionView, verbose: bool) -> String {
     let held = held(session, verbose);
     let waits = session.waits_for.as_deref().unwrap_or_default();
     match waits.first() {
@@ -274,46 +294,6 @@ pub fn why(why: &Why) -> String {
     }
     for command in &why.why.commands {
         let _infallible = writeln!(text, "  run: {command}");
-    }
-    text
-}
-
-/// The caller's situation.
-pub fn status(status: &Status) -> String {
-    let mut text = String::new();
-    match (&status.me, &status.nobody) {
-        (Some(me), _) => {
-            let _infallible = writeln!(text, "you are {} in {}", me.handle, whereabouts(me));
-        }
-        (None, why) => {
-            let why = why
-                .as_deref()
-                .unwrap_or("this process belongs to no session");
-            let _infallible = writeln!(text, "you are nobody: {why}");
-        }
-    }
-    for claim in &status.claims {
-        let _infallible = writeln!(text, "you hold {} (epoch {})", claim.key, claim.epoch);
-    }
-    let most = 10;
-    for other in status.others.iter().take(most) {
-        let held = holds(other, false);
-        let _infallible = writeln!(
-            text,
-            "{} is {} in {}, holds {held}",
-            other.handle,
-            other.state,
-            whereabouts(other)
-        );
-    }
-    if status.others.len() > most {
-        let _infallible = writeln!(text, "and {} more: tenure who", status.others.len() - most);
-    }
-    if status.others.is_empty() {
-        text.push_str("nobody else works here\n");
-    }
-    for warning in &status.warnings {
-        let _infallible = writeln!(text, "warning: {warning}");
     }
     text
 }

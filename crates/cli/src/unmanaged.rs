@@ -27,8 +27,16 @@ pub struct Unmanaged {
     pub activity: Option<String>,
 }
 
+/// All of them, unless nobody wants to see them.
+pub fn shown(opened: &mut Opened) -> Result<Vec<Unmanaged>, Trouble> {
+    match opened.config().is_on("ps.unmanaged") {
+        true => find(opened),
+        false => Ok(Vec::new()),
+    }
+}
+
 /// All of them, the lowest pid first.
-pub fn find(opened: &mut Opened) -> Result<Vec<Unmanaged>, Trouble> {
+fn find(opened: &mut Opened) -> Result<Vec<Unmanaged>, Trouble> {
     let found = running::agents(opened.machine().observer());
     let processes: Vec<Process> = found
         .iter()
@@ -36,10 +44,10 @@ pub fn find(opened: &mut Opened) -> Result<Vec<Unmanaged>, Trouble> {
         .collect();
     let strange = opened.service().strangers(&processes)?.value;
     let strangers = found.iter().zip(strange).filter(|(_, strange)| *strange);
-    Ok(strangers.map(|(running, _)| shown(running)).collect())
+    Ok(strangers.map(|(running, _)| describe(running)).collect())
 }
 
-fn shown(running: &Running) -> Unmanaged {
+fn describe(running: &Running) -> Unmanaged {
     let known = tenure_agents::adapter(running.agent)
         .and_then(|adapter| registered(adapter, &running.process.process));
     let (native_id, activity) = match known {

@@ -113,6 +113,13 @@ pub fn recognise(looks: &Looks) -> Option<&'static AgentSpec> {
     })
 }
 
+/// Whether a process with this executable can be an agent at all: what else there is to see need not be read.
+pub fn may_be_agent(exe: &str) -> bool {
+    let program = base(exe);
+    let named = |spec: &AgentSpec| spec.executables.contains(&program);
+    is_interpreter(program) || AGENTS.iter().any(named)
+}
+
 /// The row of an agent, if it has one.
 pub fn spec_of(name: &AgentName) -> Option<&'static AgentSpec> {
     AGENTS.iter().find(|spec| spec.name == name.as_str())

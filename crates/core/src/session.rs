@@ -407,6 +407,48 @@ mod tests {
         assert!(matches!(standing, Standing::Trusted { left: None, .. }));
     }
 
+    fn doing(doing: Option<Doing>) -> Session {
+        let id = SessionId::mint(0, [7; 10]);
+        Session {
+            id,
+            handle: Handle::parse("claude-k7qd").unwrap(),
+            agent: AgentName::known("claude"),
+            native_id: None,
+            fork_of: None,
+            parent: None,
+            twin_of: None,
+            title: None,
+            place: Place::default(),
+            hosted: false,
+            life: Life(1),
+            process: None,
+            activity: doing.map(|doing| Activity {
+                doing,
+                since: Timestamp(0),
+            }),
+            started_at: Timestamp(0),
+            seen_at: Timestamp(0),
+            lease: at(0).after(Duration::ZERO),
+            closed: None,
+            revision: 0,
+        }
+    }
+
+    #[test]
+    fn only_a_silent_turn_is_stalled() {
+        let after = Duration::from_secs(60);
+        let state =
+            |activity, steady| State::of(&doing(activity), &Liveness::Alive, after, &at(steady));
+        assert_eq!(state(Some(Doing::Busy), 60_000), State::Live);
+        assert_eq!(state(Some(Doing::Busy), 60_001), State::Stalled);
+        for calm in [None, Some(Doing::Idle), Some(Doing::Waiting)] {
+            assert_eq!(state(calm, 60_001), State::Live, "{calm:?}");
+        }
+        let gone = Liveness::Unknown(Doubt::Unverified);
+        let unseen = State::of(&doing(Some(Doing::Busy)), &gone, after, &at(60_001));
+        assert_eq!(unseen, State::Unknown);
+    }
+
     #[test]
     fn metadata_names_and_values_are_bounded() {
         assert!(MetaKey::parse("team.name").is_ok());

@@ -11,7 +11,7 @@ use crate::event::Event;
 use crate::liveness::Liveness;
 use crate::notice::{Notice, NoticeKind};
 use crate::process::Process;
-use crate::session::{Session, Standing, State};
+use crate::session::{Doing, Session, Standing, State};
 use crate::store::LineageEntry;
 use crate::time::{Now, Remaining, Timestamp};
 
@@ -35,6 +35,8 @@ pub struct SessionView {
     pub why: String,
     /// `busy`, `waiting` or `idle`, where the agent says so.
     pub activity: Option<&'static str>,
+    /// Since when it does that.
+    pub activity_since: Option<Timestamp>,
     /// The session whose live conversation it resumed a second time.
     pub twin_of: Option<String>,
     /// The session in whose process tree it was registered.
@@ -68,6 +70,18 @@ pub struct SessionView {
     /// What it waits for; not in the holder of a claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<Vec<WaitView>>,
+    /// Files that its tools wrote lately, the newest first; in a status only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrote: Option<Vec<WroteView>>,
+}
+
+/// A file that a session wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WroteView {
+    /// The file, by its whole path.
+    pub path: String,
+    /// When last.
+    pub at: Timestamp,
 }
 
 /// A key that a session waits for, or a session that waits for a key.
@@ -263,6 +277,11 @@ pub struct Seen<'a> {
 }
 
 impl SessionView {
+    /// Whether it lives and goes on only when a person answers it.
+    pub fn waits_for_a_person(&self) -> bool {
+        self.state == State::Live.as_str() && self.activity == Some(Doing::Waiting.as_str())
+    }
+
     /// Makes the view of a session.
     pub fn new(
         session: &Session,
@@ -290,6 +309,7 @@ impl SessionView {
             state: seen.state.as_str(),
             why: state_reason(session, seen),
             activity: session.activity.map(|a| a.doing.as_str()),
+            activity_since: session.activity.map(|a| a.since),
             twin_of: session.twin_of.map(|id| id.to_string()),
             parent: session.parent.map(|token| token.id.to_string()),
             title: session.title.clone(),
@@ -305,6 +325,7 @@ impl SessionView {
             end_reason: session.closed.as_ref().map(|closed| closed.why.clone()),
             claims: None,
             waits_for: None,
+            wrote: None,
         }
     }
 }
@@ -325,10 +346,19 @@ fn state_reason(session: &Session, seen: &Seen<'_>) -> String {
         return closed.why.clone();
     }
     match seen.standing {
-        Standing::Live => match &session.process {
-            Some(process) => format!("pid {} lives", process.pid),
-            None => "it is the caller".into(),
-        },
+        Standing::Live => {
+            let lives = match &session.process {
+                Some(process) => format!("pid {} lives", process.pid),
+                None => "it is the caller".into(),
+            };
+            match seen.state {
+                State::Stalled => {
+                    let silent = Span(session.seen_at.age_at(seen.now.wall));
+                    format!("in one turn and silent for {silent}; {lives}")
+                }
+                _ => lives,
+            }
+        }
         Standing::Gone(proof) => proof.to_string(),
         Standing::Trusted {
             doubt,

@@ -49,8 +49,21 @@ pub fn agents(observer: &Observer) -> Vec<Running> {
     found
 }
 
+/// The agent itself, where this process only started it; else the same process.
+pub fn behind(pid: u32, observer: &Observer) -> u32 {
+    let Some(spec) = agent::recognise(&process::looks(pid)) else {
+        return pid;
+    };
+    let mut found = agents(observer).into_iter();
+    let child = found.find(|this| this.parent == pid && this.agent == spec.name);
+    child.map_or(pid, |this| this.process.process.pid)
+}
+
 fn one(pid: u32, observer: &Observer) -> Option<Running> {
     // What it looks like decides first: most processes are no agents.
+    if !agent::may_be_agent(&system::executable(pid)) {
+        return None;
+    }
     let spec = agent::recognise(&process::looks(pid))?;
     let View::Present(seen) = system::view(pid) else {
         return None;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 use rustix::io::Errno;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
 
 use crate::pidfd::ProcessWatch;
 
@@ -41,6 +41,7 @@ pub enum Woken {
 pub struct Watch {
     changes: Option<OwnedFd>,
     signals: Option<Signals>,
+    with_reader: bool,
 }
 
 #[derive(Debug)]
@@ -60,6 +61,7 @@ impl Watch {
         Self {
             changes: watch.ok(),
             signals: None,
+            with_reader: false,
         }
     }
 
@@ -69,6 +71,7 @@ impl Watch {
             changes: inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)
                 .ok(),
             signals: None,
+            with_reader: false,
         }
     }
 
@@ -85,6 +88,11 @@ impl Watch {
         }
         self.signals = Some(Signals { wake, came });
         Ok(())
+    }
+
+    /// From now on it counts as SIGPIPE when nobody can read our standard output any more.
+    pub fn end_with_reader(&mut self) {
+        self.with_reader = true;
     }
 
     /// Waits for the first thing that happens, for at most this long.
@@ -105,6 +113,11 @@ impl Watch {
             .iter()
             .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
             .collect();
+        let output = io::stdout();
+        if self.with_reader {
+            // Asked for nothing, the kernel tells only of errors: that the other end is closed.
+            polled.push(PollFd::new(&output, PollFlags::empty()));
+        }
         let timeout = limit.and_then(|limit| Timespec::try_from(limit).ok());
         match poll(&mut polled, timeout.as_ref()) {
             Ok(0) if blind => return Ok(Woken::Change),
@@ -116,6 +129,9 @@ impl Watch {
         let ready: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
         if let Some(signal) = self.signal() {
             return Ok(Woken::Signal(signal));
+        }
+        if self.with_reader && ready.last() == Some(&true) {
+            return Ok(Woken::Signal(SIGPIPE));
         }
         if ready[..process_count].contains(&true) {
             return Ok(Woken::Exit);

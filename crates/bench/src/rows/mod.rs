@@ -7,6 +7,7 @@ mod crowd;
 mod grant;
 mod hook;
 mod lock;
+mod people;
 mod process;
 mod scale;
 mod waiting;
@@ -69,6 +70,7 @@ pub const ALL: &[Kind] = &[
     ("crowd", crowd::rows),
     ("waiting", waiting::rows),
     ("lock", lock::rows),
+    ("people", people::rows),
 ];
 
 /// A number that follows no order, for picking keys; the same ones in every run.

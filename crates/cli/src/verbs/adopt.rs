@@ -3,6 +3,8 @@ use tenure_core::id::AgentName;
 use tenure_core::process::Ancestor;
 use tenure_core::registration::Source;
 use tenure_core::service::{RegisterRequest, Subject};
+use tenure_core::world::World;
+use tenure_host::running;
 
 use super::register::named_process;
 use crate::app::{App, place};
@@ -30,15 +32,18 @@ pub struct Args {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut opened = app.open()?;
-    let subject = named_process(&opened, args.pid)?;
+    let hint = "tenure ps shows the pids of agents that run without hooks";
+    named_process(&opened, args.pid, hint)?;
+    let pid = running::behind(args.pid, opened.machine().observer());
+    let subject = named_process(&opened, pid, hint)?;
     let Subject::Given(chain) = &subject else {
-        return Err(not_an_agent(args.pid));
+        return Err(not_an_agent(pid));
     };
     let Some((process, spec)) = chain.first().and_then(recognised) else {
-        return Err(not_an_agent(args.pid));
+        return Err(not_an_agent(pid));
     };
-    let dir = std::fs::read_link(format!("/proc/{}/cwd", args.pid)).map_err(|error| {
-        let message = format!("cannot see where pid {} works: {error}", args.pid);
+    let dir = std::fs::read_link(format!("/proc/{pid}/cwd")).map_err(|error| {
+        let message = format!("cannot see where pid {pid} works: {error}");
         Trouble::new(
             Exit::CANNOT_TELL,
             "cannot_tell",
@@ -64,11 +69,11 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     };
     let answer = opened.service().register(&request)?;
     let session = &answer.value.session;
-    let word = session.registered.unwrap_or_default();
-    let text = format!(
-        "{} is pid {} in {} ({word})\n",
-        session.handle, args.pid, session.dir
-    );
+    let word = match session.registered {
+        Some("same") => "was a session before",
+        _ => "is a session now",
+    };
+    let text = format!("{} {word}: pid {pid} in {}\n", session.handle, session.dir);
     Ok(Shown::new("session", session, text)
         .with("token", &answer.value.token)
         .told(&answer))

@@ -17,7 +17,16 @@ pub const JOBS: &[(&str, &[&str])] = &[
     ("Lock and write", &["lock", "locks", "transcript"]),
     (
         "Be a session",
-        &["register", "adopt", "resume", "end", "tell", "meta", "hook"],
+        &[
+            "register",
+            "adopt",
+            "resume",
+            "end",
+            "tell",
+            "meta",
+            "hook",
+            "statusline",
+        ],
     ),
     (
         "Set up",

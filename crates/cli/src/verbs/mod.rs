@@ -28,6 +28,7 @@ mod resume;
 mod schema;
 mod show;
 mod status;
+mod statusline;
 mod takeover;
 mod tell;
 mod transcript;
@@ -93,6 +94,8 @@ pub enum Verb {
     #[command(hide = true)]
     Hook(hook::Args),
     #[command(hide = true)]
+    Statusline(statusline::Args),
+    #[command(hide = true)]
     Config(config::Args),
     #[command(hide = true)]
     Schema(schema::Args),
@@ -154,6 +157,7 @@ pub fn run(verb: &Verb, app: &App) -> Outcome {
         Verb::Guard(args) => guard::run(args, app),
         Verb::Claims(args) => claims::run(args, app),
         Verb::Hook(args) => Ok(Shown::silent(hook::run_parsed(args))),
+        Verb::Statusline(args) => statusline::run(args, app),
         Verb::Config(args) => config::run(args, app),
         Verb::Schema(args) => schema::run(args, app),
         Verb::Completions(args) => completions::run(args, app),

@@ -1,16 +1,28 @@
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::{Map, Value};
+use tenure_core::process::Process;
 use tenure_core::service::ListRequest;
 
-use crate::app::App;
-use crate::output::{Outcome, Shown};
-use crate::{render, unmanaged};
+use crate::app::{App, Opened};
+use crate::child::signal_exit;
+use crate::exit::Exit;
+use crate::output::{Outcome, Shown, Trouble};
+use crate::waiting::{Until, watch_signals};
+use crate::{render, tree, unmanaged};
 
 /// Show sessions: who is alive, where, since when, and what each holds
 ///
-/// Agents that run without hooks are shown as unmanaged; tenure adopt PID makes a session of one.
+/// Whoever waits for a person comes first. Agents that run without hooks are shown as unmanaged; tenure
+/// adopt PID makes a session of one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure ps
+  tenure ps --tree             children below their parents
+  tenure ps --watch            again whenever something changes
   tenure ps -a --limit 20      also those that ended
   tenure ps --json | jq '.sessions[] | select(.state == \"live\") | .handle'")]
 pub struct Args {
@@ -21,22 +33,109 @@ pub struct Args {
     /// At most this many, the newest first
     #[arg(long, value_name = "N", default_value_t = 200)]
     limit: usize,
+
+    /// Show children below their parents
+    #[arg(long, short)]
+    tree: bool,
+
+    /// Show it again whenever something changes, until interrupted; with --json one object a line
+    #[arg(long, short)]
+    watch: bool,
 }
+
+/// How often it is shown at most while much happens.
+const AT_MOST_EVERY: Duration = Duration::from_millis(100);
+/// How often it is looked again whatever happens: ages grow, turns stall, and agents without hooks start.
+const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
+/// How many processes are watched at once.
+const MOST_WATCHED: usize = 256;
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut opened = app.open()?;
+    match args.watch {
+        true => watch(args, app, &mut opened),
+        false => look(args, app, &mut opened),
+    }
+}
+
+fn look(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
     let request = ListRequest {
         closed_too: args.all,
         limit: args.limit,
         ..ListRequest::default()
     };
-    let answer = opened.service().list(&request)?;
-    let unmanaged = match opened.config().is_on("ps.unmanaged") {
-        true => unmanaged::find(&mut opened)?,
-        false => Vec::new(),
+    let mut answer = opened.service().list(&request)?;
+    let unmanaged = unmanaged::shown(opened)?;
+    let sessions = &answer.value;
+    let branches = match args.tree {
+        true => tree::arranged(sessions),
+        false => render::flat(sessions),
     };
-    let text = render::people(&answer.value, &unmanaged, app.verbose);
+    let text = render::people(&branches, &unmanaged, app.verbose);
+    if args.tree {
+        let order = branches.iter().map(|branch| branch.session.clone());
+        answer.value = order.collect();
+    }
     Ok(Shown::new("sessions", &answer.value, text)
         .with("unmanaged", &unmanaged)
         .told(&answer))
+}
+
+/// Shows it, and again after each change, until a signal comes or nobody reads it any more.
+fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
+    let mut watch = watch_signals(opened)?;
+    watch.end_with_reader();
+    let on_terminal = std::io::stdout().is_terminal();
+    let mut before = None;
+    loop {
+        let seen = opened.service().changes()?;
+        let mut shown = look(args, app, opened)?;
+        let now = lasting(&shown.json);
+        let is_new = before.as_ref() != Some(&now) || !shown.notices.is_empty();
+        if on_terminal && !app.style.json {
+            // From the top left corner of an empty screen.
+            shown.text = format!("\u{1b}[H\u{1b}[2J{}", shown.text);
+            app.style.show(&shown);
+        } else if is_new {
+            app.style.show(&shown);
+        }
+        before = Some(now);
+        tenure_host::pause::for_a_while(AT_MOST_EVERY);
+        let processes = opened.service().open_processes(MOST_WATCHED)?.value;
+        if let Some(signal) = changed(opened, &mut watch, seen, &processes)? {
+            // Whoever interrupts it, or reads no further, has seen enough.
+            let enough = [Signal::INT, Signal::PIPE].map(Signal::as_raw);
+            return Ok(Shown::silent(match enough.contains(&signal) {
+                true => Exit::DONE,
+                false => signal_exit(signal),
+            }));
+        }
+    }
+}
+
+/// What is left of an answer without what time alone changes.
+fn lasting(answer: &Map<String, Value>) -> Map<String, Value> {
+    let mut answer = answer.clone();
+    let sessions = answer.get_mut("sessions").and_then(Value::as_array_mut);
+    for session in sessions.into_iter().flatten() {
+        for part in ["why", "last_seen_at", "lease_until"] {
+            session[part].take();
+        }
+    }
+    answer
+}
+
+fn changed(
+    opened: &mut Opened,
+    watch: &mut tenure_host::watch::Watch,
+    seen: u64,
+    processes: &[Process],
+) -> Result<Option<i32>, Trouble> {
+    let mut until = Until {
+        watch,
+        processes,
+        seen,
+        limit: AT_LEAST_EVERY,
+    };
+    until.something_happens(opened)
 }

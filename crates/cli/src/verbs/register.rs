@@ -81,7 +81,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut request = request(args)?;
     let mut opened = app.open()?;
     if let Some(pid) = args.pid {
-        request.subject = named_process(&opened, pid)?;
+        let hint = "give --pid the process that works, such as $$ in a script";
+        request.subject = named_process(&opened, pid, hint)?;
     }
     let answer = opened.service().register(&request)?;
     let done = &answer.value;
@@ -151,7 +152,7 @@ fn request(args: &Args) -> Result<RegisterRequest, Trouble> {
 }
 
 /// A process that was named must live, and be ours: a wrong pid is worse than none.
-pub fn named_process(opened: &Opened, pid: u32) -> Result<Subject, Trouble> {
+pub fn named_process(opened: &Opened, pid: u32, hint: &str) -> Result<Subject, Trouble> {
     let observer = opened.machine().observer();
     process::identify(pid, observer).map_err(|error| {
         let (exit, kind) = match error {
@@ -161,12 +162,7 @@ pub fn named_process(opened: &Opened, pid: u32) -> Result<Subject, Trouble> {
             IdentifyError::OtherUser { .. } => (Exit::INVALID, "invalid"),
             IdentifyError::Unreadable { .. } => (Exit::CANNOT_TELL, "cannot_tell"),
         };
-        Trouble::new(
-            exit,
-            kind,
-            error.to_string(),
-            "give --pid the process that works, such as $$ in a script",
-        )
+        Trouble::new(exit, kind, error.to_string(), hint)
     })?;
     let (chain, broken) = process::chain_from(pid, observer);
     if chain.is_empty() {

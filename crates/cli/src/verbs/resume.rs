@@ -11,7 +11,7 @@ use tenure_core::view::SessionView;
 
 use crate::app::{App, env};
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{Outcome, Shown, Trouble, tell};
 
 /// Start an agent again on what it was doing: its own resume command, in its directory
 ///
@@ -61,9 +61,16 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     if let Some(name) = &args.name {
         let answer = opened.service().resumable(name)?;
         let view = view(&answer.value);
+        let told = |trouble: Trouble| Trouble {
+            notices: answer.notices.clone(),
+            ..trouble
+        };
+        ready(&view).map_err(told)?;
         if args.print {
             return Ok(Shown::new("resume", &[&view], line(&view)).told(&answer));
         }
+        // What runs next is the agent: nothing can be said after that.
+        tell(&answer.notices);
         return start(&view);
     }
     let Span(within) = args

@@ -2,9 +2,11 @@ use schemars::schema_for;
 use serde_json::{Value, json};
 use tenure_core::view::{ClaimView, EventView, NoticeView, ResolvedView, SessionView, WhyView};
 
+use super::resume::ResumeView;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::output::{Outcome, Shown};
+use crate::unmanaged::Unmanaged;
 
 /// Print the shapes of the JSON answers
 #[derive(Debug, clap::Args)]
@@ -30,6 +32,8 @@ pub fn run(_: &Args, _: &App) -> Outcome {
         "notice": schema_for!(NoticeView),
         "resolved": schema_for!(ResolvedView),
         "why": schema_for!(WhyView),
+        "unmanaged": schema_for!(Unmanaged),
+        "resume": schema_for!(ResumeView),
     });
     let text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     Ok(Shown::new("schema", &schema, text))

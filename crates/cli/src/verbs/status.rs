@@ -1,10 +1,13 @@
 use tenure_core::service::ListRequest;
 
+use super::hook::outages;
 use crate::app::{App, current_dir, place};
 use crate::output::{Outcome, Shown};
-use crate::render;
+use crate::summary;
 
 /// Show where this session stands: who it is, what it holds, who else is here, what needs attention
+///
+/// At most twenty lines; --json has all of it. Files are those that others' tools wrote within an hour.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,14 +28,16 @@ pub fn run(_: &Args, app: &App) -> Outcome {
             ..ListRequest::default()
         },
     };
-    let answer = opened.service().status(&app.naming(None), &request)?;
+    let mut answer = opened.service().status(&app.naming(None), &request)?;
+    answer.value.warnings.extend(outages(opened.dir()));
     let status = &answer.value;
-    let text = render::status(status);
+    let text = summary::status(status);
     let json = serde_json::json!({
         "me": status.me,
         "nobody": status.nobody,
         "claims": status.claims,
         "others": status.others,
+        "waiting": status.waiting,
         "warnings": status.warnings,
     });
     Ok(Shown::new("status", &json, text).told(&answer))

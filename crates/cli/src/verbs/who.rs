@@ -1,20 +1,22 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tenure_core::service::ListRequest;
+use tenure_host::git;
 
 use crate::app::{App, current_dir, place};
 use crate::exit::Exit;
 use crate::output::{Outcome, Shown};
-use crate::render;
+use crate::unmanaged::Unmanaged;
+use crate::{render, unmanaged};
 
 /// Show who else works in a repository, in any of its worktrees
 ///
-/// Outside a repository: who works in that directory or below it.
+/// Outside a repository: who works in that directory or below it. Agents that run without hooks count.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure who
-  tenure who ../web-feature --exit-code && git worktree remove ../web-feature")]
+  tenure who ../web-feature --here --exit-code && git worktree remove ../web-feature")]
 pub struct Args {
     /// The directory, if not this one
     #[arg(value_name = "DIR")]
@@ -41,27 +43,39 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         _ => request.under = Some(place.dir),
     }
     let mut opened = app.open()?;
-    let me = opened
-        .service()
-        .whoami(&app.naming(None))
-        .ok()
-        .map(|answer| answer.value.session.id);
+    // Without telling it anything: that is for the answer.
+    let me = opened.service().peek(&app.naming(None)).ok();
+    let me = me.map(|answer| answer.value);
     let answer = opened.service().list(&request)?;
-    let others: Vec<_> = answer
-        .value
-        .iter()
-        .filter(|session| session.ended_at.is_none() && Some(&session.id) != me.as_ref())
-        .cloned()
-        .collect();
-    let text = match others.is_empty() {
+    let mut others = answer.value.clone();
+    others.retain(|session| session.ended_at.is_none() && Some(&session.handle) != me.as_ref());
+    let mut unmanaged = unmanaged::shown(&mut opened)?;
+    unmanaged.retain(|agent| works_here(agent, &request) && !opened.runs_in(agent.pid));
+    let text = match others.is_empty() && unmanaged.is_empty() {
         true => "nobody else works here".to_owned(),
-        false => render::sessions(&others, app.verbose),
+        false => render::people(&render::flat(&others), &unmanaged, app.verbose),
     };
-    let shown = Shown::new("sessions", &others, text).told(&answer);
+    let is_sure = !unmanaged.is_empty() || others.iter().any(|one| one.state != "unknown");
     let exit = match () {
-        () if !args.exit_code || others.is_empty() => Exit::DONE,
-        () if others.iter().any(|session| session.state != "unknown") => Exit::HELD,
+        () if !args.exit_code => Exit::DONE,
+        () if is_sure => Exit::HELD,
+        () if others.is_empty() => Exit::DONE,
         () => Exit::CANNOT_TELL,
     };
-    Ok(shown.exit(exit))
+    Ok(Shown::new("sessions", &others, text)
+        .with("unmanaged", &unmanaged)
+        .told(&answer)
+        .exit(exit))
+}
+
+/// Whether an agent that nobody registered works where it is asked for.
+fn works_here(agent: &Unmanaged, asked: &ListRequest) -> bool {
+    let Some(dir) = agent.dir.as_deref().map(Path::new) else {
+        return false;
+    };
+    match (&asked.repo, &asked.under) {
+        (Some(repo), _) => git::worktree(dir).is_some_and(|found| found.repo() == *repo),
+        (None, Some(under)) => dir.starts_with(under),
+        (None, None) => true,
+    }
 }

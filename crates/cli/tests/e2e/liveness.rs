@@ -28,7 +28,7 @@ fn taker(env: &Env) -> Agent {
 }
 
 /// Changes the database behind tenure's back.
-fn forge(env: &Env, sql: &str) {
+pub fn forge(env: &Env, sql: &str) {
     let store = rusqlite::Connection::open(env.state().join("tenure.db")).expect("it is there");
     store
         .execute_batch(sql)
@@ -36,7 +36,7 @@ fn forge(env: &Env, sql: &str) {
 }
 
 /// Changes the record of a session's process.
-fn forge_process(env: &Env, id: &str, set: &str) {
+pub fn forge_process(env: &Env, id: &str, set: &str) {
     forge(env, &format!("UPDATE sessions SET {set} WHERE id = '{id}'"));
     forge(
         env,

@@ -1,5 +1,6 @@
 //! End-to-end tests: the real binary, real processes, a private HOME.
 
+mod activity;
 mod claims;
 mod commands;
 mod demo;
@@ -15,13 +16,17 @@ mod lock_command;
 mod locks;
 mod output;
 mod paths;
+mod people;
 mod races;
 mod registering;
+mod resume;
 mod several;
+mod standing;
 mod survivors;
 mod transcript_append;
 mod transcripts;
 mod waiting;
+mod watching;
 
 use std::path::Path;
 

@@ -295,6 +295,7 @@ fn settings_are_shown_with_where_they_came_from() {
     lock_delay  15s  default  how much longer its claims stay its own after that
     stalled_after  15m  default  silence in one turn after which a session is shown as stalled
     agent.brief  true  default  whether a model is told at its start who it is and who else works here
+    ps.unmanaged  false  TENURE_PS_UNMANAGED  whether agents that run without hooks are shown
     guard.mode  default  what is done about a tool under another session's feet; by default as installed
     guard.require_claim  default  what a claim must look like for a file to be written at all, such as issue:*
     guard.on_error  open  default  whether a write waits where nobody can tell whether it may go ahead
@@ -303,8 +304,11 @@ fn settings_are_shown_with_where_they_came_from() {
 }
 
 /// A call of each verb that succeeds; the session `ann` runs them in the order of the help.
-fn valid_call(verb: &str, bob: &str, gone: &str) -> String {
+fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
     let more = match verb {
+        "resume" => "--all --print",
+        "adopt" => &stranger.to_string(),
+        "statusline" => "claude",
         "show" | "alive" => bob,
         "wait" => gone,
         "claim" | "release" => "wp:new",
@@ -333,8 +337,13 @@ fn every_verb_answers_with_exactly_one_json_object() {
     }
     let (other, gone) = (handle(&bob), handle(&eve));
     eve.kill9();
+    let stranger = env.agent("gemini");
     for verb in verbs(&env) {
-        let call = valid_call(&verb, &other, &gone);
+        if verb == "hook" {
+            // It answers in the agent's own format.
+            continue;
+        }
+        let call = valid_call(&verb, &other, &gone, stranger.pid());
         let caller = if verb == "end" { &bob } else { &ann };
         let mut words: Vec<&str> = call.split_whitespace().collect();
         if verb == "lock" {

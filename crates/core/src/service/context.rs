@@ -162,10 +162,17 @@ impl Ctx<'_> {
         if let Some(settled) = liveness::settled_unseen(process, observer) {
             return Ok(settled);
         }
-        match self.seen.iter().find(|(seen, _)| seen == process) {
-            Some((_, sighting)) => Ok(liveness::judge(process, observer, sighting)),
+        match self.sighting(process) {
+            Some(sighting) => Ok(liveness::judge(process, observer, sighting)),
             None => Err(process.clone()),
         }
+    }
+
+    /// What was seen of a process. Pids differ where anything does, and are compared at once.
+    fn sighting(&self, process: &Process) -> Option<&Sighting> {
+        let is_it = |seen: &Process| seen.pid == process.pid && seen == process;
+        let mut found = self.seen.iter().filter(|(seen, _)| is_it(seen));
+        found.next().map(|(_, sighting)| sighting)
     }
 
     /// How a session stands: its liveness weighed against its lease.
@@ -196,7 +203,7 @@ impl Ctx<'_> {
                 Liveness::Alive | Liveness::Unknown(_) => Fitness::Ready,
             });
         }
-        let Some((_, sighting)) = self.seen.iter().find(|(seen, _)| seen == process) else {
+        let Some(sighting) = self.sighting(process) else {
             return Err(Stop::Look(vec![process.clone()]));
         };
         Ok(match liveness::judge(process, observer, sighting) {

@@ -47,21 +47,6 @@ pub struct Whoami {
     pub parent: Option<String>,
 }
 
-/// The caller's situation at a glance.
-#[derive(Debug, Clone)]
-pub struct Status {
-    /// The caller, if it is a session.
-    pub me: Option<SessionView>,
-    /// Why it is nobody, otherwise.
-    pub nobody: Option<String>,
-    /// What it holds.
-    pub claims: Vec<ClaimView>,
-    /// Others that are open in the same repository or directory.
-    pub others: Vec<SessionView>,
-    /// What needs attention.
-    pub warnings: Vec<String>,
-}
-
 /// A key, and why it is as it is.
 #[derive(Debug, Clone)]
 pub struct Why {
@@ -80,11 +65,13 @@ impl Service<'_> {
         })
     }
 
-    /// Sessions, the newest first.
+    /// Sessions: those that wait for a person first, then the newest first.
     pub fn list(&mut self, request: &ListRequest) -> Reply<Vec<SessionView>> {
         self.run(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
-            list(ctx, request)
+            let mut sessions = list(ctx, request)?;
+            sessions.sort_by_key(|session| !session.waits_for_a_person());
+            Ok(sessions)
         })
     }
 
@@ -137,18 +124,15 @@ impl Service<'_> {
         self.run(Mode::Read, |ctx| Ok(caller::find(ctx, name)?.process))
     }
 
-    /// The caller's situation at a glance.
-    pub fn status(&mut self, naming: &Naming, here: &ListRequest) -> Reply<Status> {
+    /// The processes of open sessions, the newest first, so that their end can be waited for.
+    pub fn open_processes(&mut self, limit: usize) -> Reply<Vec<Process>> {
         self.run(Mode::Read, |ctx| {
-            let found = caller::looking(ctx, naming);
-            let (caller, nobody) = match found {
-                Ok(caller) => (Some(caller), None),
-                Err(Stop::Refuse(error)) if naming.session.is_none() => {
-                    (None, Some(error.to_string()))
-                }
-                Err(other) => return Err(other),
+            let filter = SessionFilter {
+                limit,
+                ..SessionFilter::default()
             };
-            status(ctx, caller.as_ref(), nobody, here)
+            let open = ctx.tx.list_sessions(&filter)?.into_iter();
+            Ok(open.filter_map(|session| session.process).collect())
         })
     }
 
@@ -216,7 +200,7 @@ fn plain(kept: BTreeMap<MetaKey, String>) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop> {
+pub(super) fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop> {
     let session = &caller.session;
     let liveness = ctx.liveness(session)?;
     let parent = match session.parent {
@@ -259,48 +243,7 @@ pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Sessi
     Ok(views)
 }
 
-fn status(
-    ctx: &mut Ctx<'_>,
-    caller: Option<&Caller>,
-    nobody: Option<String>,
-    here: &ListRequest,
-) -> Result<Status, Stop> {
-    let me = match caller {
-        Some(caller) => Some(whoami(ctx, caller)?.session),
-        None => None,
-    };
-    let mut own = Vec::new();
-    let mut warnings = Vec::new();
-    if let Some(caller) = caller {
-        warnings.extend(caller.disagreements.iter().cloned());
-        let filter = ClaimFilter {
-            session: Some(caller.session.id),
-            ..ClaimFilter::default()
-        };
-        own = claims(ctx, &filter)?;
-        if let Some(twin) = caller.session.twin_of {
-            let twin = ctx.session(twin)?;
-            warnings.push(format!(
-                "this conversation is open in {} as well",
-                twin.handle
-            ));
-        }
-    }
-    let mine = caller.map(|caller| caller.session.id.to_string());
-    let others = list(ctx, here)?
-        .into_iter()
-        .filter(|session| Some(&session.id) != mine.as_ref() && session.ended_at.is_none())
-        .collect();
-    Ok(Status {
-        me,
-        nobody,
-        claims: own,
-        others,
-        warnings,
-    })
-}
-
-fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimView>, Stop> {
+pub(super) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimView>, Stop> {
     let records = ctx.tx.list_claims(filter)?;
     let mut holders: BTreeMap<SessionId, Session> = BTreeMap::new();
     for hold in records.iter().filter_map(ClaimRecord::current) {

@@ -24,6 +24,7 @@ mod register;
 mod resume;
 mod run;
 mod sessions;
+mod status;
 mod strangers;
 mod tools;
 mod transcripts;
@@ -34,10 +35,11 @@ pub use claims::{
     ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting,
 };
 pub use hear::{AgentEvent, Brief, Happening, Heard, Subagent};
-pub use look::{ListRequest, Status, Whoami, Why};
+pub use look::{ListRequest, Whoami, Why};
 pub use register::{RegisterRequest, Registered, Subject};
 pub use resume::Resumable;
 pub use run::{Answer, Failure, Reply, Service};
 pub use sessions::{MetaChange, RenewRequest};
+pub use status::{Glance, Glancer, Status, WARNED_FOR};
 pub use tools::{Advice, GuardPolicy, ToolUse};
 pub use transcripts::{Derivation, Vouched, VouchedFile};

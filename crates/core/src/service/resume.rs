@@ -1,7 +1,8 @@
 //! What can be taken up again: sessions that are gone and whose conversation nobody is in.
 //!
 //! Naming one that lives is refused: two processes in one conversation mix what they write. All of them
-//! are those that *died*, lately, with a conversation to go on with; whoever said goodbye is not woken.
+//! are those that *died*, lately, with a conversation to go on with; whoever said goodbye is not woken, and
+//! a conversation in which two died is named once.
 
 use std::time::Duration;
 
@@ -48,13 +49,25 @@ impl Service<'_> {
             let mut found = Vec::new();
             for session in ctx.tx.list_sessions(&filter)? {
                 match resumable(ctx, &session) {
-                    Ok(one) => found.push(one),
+                    Ok(one) => add(&mut found, one),
                     Err(Stop::Refuse(_)) => {}
                     Err(other) => return Err(other),
                 }
             }
             Ok(found)
         })
+    }
+}
+
+/// A conversation is taken up once, however many died in it: as the session whose own it is, not as a twin.
+fn add(found: &mut Vec<Resumable>, one: Resumable) {
+    let same = |other: &&mut Resumable| {
+        other.native_id == one.native_id && other.session.agent == one.session.agent
+    };
+    match found.iter_mut().find(same) {
+        Some(other) if other.session.twin_of.is_some() => *other = one,
+        Some(_) => {}
+        None => found.push(one),
     }
 }
 

@@ -225,14 +225,18 @@ fn parse_effective_uid(status: &[u8]) -> Option<u32> {
     ids.nth(1)?.parse().ok()
 }
 
+/// The executable of a process, empty where that cannot be read.
+pub(crate) fn executable(pid: u32) -> String {
+    let exe = std::fs::read_link(proc_path(pid, "exe"));
+    exe.map(|path| path.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
 /// How a process looks; what cannot be read stays empty.
 pub(crate) fn looks(pid: u32, comm: Option<&str>) -> Looks {
-    let exe = std::fs::read_link(proc_path(pid, "exe"));
     let comm = comm.map_or_else(|| read_comm(pid), str::to_owned);
     Looks {
-        exe: exe
-            .map(|path| path.to_string_lossy().into_owned())
-            .unwrap_or_default(),
+        exe: executable(pid),
         argv: split_argv(&read_cmdline(pid).unwrap_or_default()),
         comm,
     }

@@ -65,6 +65,11 @@ pub(crate) fn effective_uid(_pid: u32) -> io::Result<u32> {
     Err(unsupported())
 }
 
+/// Nor can its executable.
+pub(crate) fn executable(_pid: u32) -> String {
+    String::new()
+}
+
 /// What a process is cannot be told.
 pub(crate) fn looks(_pid: u32, comm: Option<&str>) -> Looks {
     Looks {

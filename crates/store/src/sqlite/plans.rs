@@ -134,7 +134,12 @@ fn listing_sessions_touches_only_open_ones() {
         parent: Some(token(1)),
         ..open.clone()
     };
+    let died_here = SessionFilter {
+        died_since: Some(Timestamp(1)),
+        ..in_repo.clone()
+    };
     for (filter, index) in [
+        (died_here, "sessions_died (closed_at>?)"),
         (open, "sessions_open_newest"),
         (in_repo, "sessions_open_repo (repo=?)"),
         (under, "sessions_open_dir"),

@@ -9,7 +9,7 @@
 mod brief;
 mod input;
 mod outage;
-mod own_process;
+pub mod own_process;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -26,7 +26,9 @@ use tenure_core::trample::Mode;
 use crate::app::{HookStore, closes_on_error, current_dir};
 use crate::exit::Exit;
 use crate::output::{Trouble, line};
-use own_process::Whose;
+pub use input::read as read_event;
+pub use outage::lately as outages;
+pub use own_process::Whose;
 
 /// How long an event may take in all.
 const LIMIT: Duration = Duration::from_millis(1_800);

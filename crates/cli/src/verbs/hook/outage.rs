@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tenure_agents::Report;
 use tenure_core::id::NativeId;
 use tenure_core::process::Ancestor;
-use tenure_core::service::Happening;
-use tenure_core::time::Timestamp;
+use tenure_core::service::{Happening, WARNED_FOR};
+use tenure_core::time::{Span, Timestamp};
 use tenure_host::clock;
 
 use crate::app::state_path;
@@ -63,6 +63,23 @@ pub fn note(
     });
     let kept = file.is_some_and(|mut file| file.write_all(format!("{entry}\n").as_bytes()).is_ok());
     (said && (kept || matches!(report.what, Happening::Start))).then_some(words)
+}
+
+/// What people are told of events that were not recorded within a day.
+pub fn lately(dir: &Path) -> Option<String> {
+    let now = clock::wall();
+    let ago = |line: &Value| Some(Timestamp(line["at"].as_i64()?).age_at(now));
+    let known = lines(&dir.join("outages.log"));
+    let recent = |line: &&Value| ago(line).is_some_and(|age| age < WARNED_FOR);
+    let missed: Vec<&Value> = known.iter().filter(recent).collect();
+    let last = missed.last()?;
+    let events = match missed.len() {
+        1 => "1 event of an agent was".to_owned(),
+        n => format!("{n} events of agents were"),
+    };
+    let why = last["why"].as_str().unwrap_or("the reason is not known");
+    let age = Span(ago(last)?);
+    Some(format!("{events} not recorded, the last {age} ago: {why}"))
 }
 
 fn was_said(

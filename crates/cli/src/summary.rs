@@ -1,0 +1,102 @@
+//! A status for people: what there is to know, on at most twenty lines.
+
+use std::fmt::Write as _;
+
+use tenure_core::service::Status;
+use tenure_core::view::SessionView;
+
+use crate::output::paint;
+use crate::render::{holds, whereabouts};
+
+/// How many of each are named before the rest is counted. With a line for the caller, one for those that
+/// wait and one for each rest, these make twenty.
+const CLAIMS: usize = 4;
+const OTHERS: usize = 6;
+const WARNINGS: usize = 5;
+/// How many names fit on a line.
+const NAMES: usize = 3;
+
+/// The caller's situation.
+pub fn status(status: &Status) -> String {
+    let mut text = String::new();
+    match (&status.me, &status.nobody) {
+        (Some(me), _) => {
+            let _infallible = writeln!(text, "you are {} in {}", me.handle, whereabouts(me));
+        }
+        (None, why) => {
+            let why = why
+                .as_deref()
+                .unwrap_or("this process belongs to no session");
+            let _infallible = writeln!(text, "you are nobody: {why}");
+        }
+    }
+    list(
+        &mut text,
+        &status.claims,
+        CLAIMS,
+        "tenure claims --mine",
+        |claim| format!("you hold {} (epoch {})", claim.key, claim.epoch),
+    );
+    if !status.waiting.is_empty() {
+        let names = some(&status.waiting);
+        let _infallible = writeln!(
+            text,
+            "{} a person: {names}",
+            paint("waiting for", "waiting")
+        );
+    }
+    list(&mut text, &status.others, OTHERS, "tenure who", other);
+    if status.others.is_empty() {
+        text.push_str("nobody else works here\n");
+    }
+    list(
+        &mut text,
+        &status.warnings,
+        WARNINGS,
+        "tenure status --json",
+        |warning| format!("warning: {}", warning.replace('\n', " ")),
+    );
+    text
+}
+
+fn list<T>(text: &mut String, all: &[T], most: usize, more: &str, line: impl Fn(&T) -> String) {
+    for one in all.iter().take(most) {
+        text.push_str(&line(one));
+        text.push('\n');
+    }
+    if all.len() > most {
+        let _infallible = writeln!(text, "and {} more: {more}", all.len() - most);
+    }
+}
+
+fn other(session: &SessionView) -> String {
+    let doing = session
+        .activity
+        .filter(|_| session.state == "live")
+        .unwrap_or(session.state);
+    let held = holds(session, false);
+    let place = whereabouts(session);
+    let wrote = session.wrote.as_deref().unwrap_or_default();
+    let below = |path: &str| {
+        let inside = path.strip_prefix(session.dir.as_str());
+        let inside = inside.and_then(|rest| rest.strip_prefix('/'));
+        inside.unwrap_or(path).to_owned()
+    };
+    let files: Vec<String> = wrote.iter().map(|file| below(&file.path)).collect();
+    let files = match files.is_empty() {
+        true => String::new(),
+        false => format!(", wrote {}", some(&files)),
+    };
+    format!(
+        "{} is {doing} in {place}, holds {held}{files}",
+        session.handle
+    )
+}
+
+fn some(names: &[String]) -> String {
+    let shown = names[..names.len().min(NAMES)].join(", ");
+    match names.len() {
+        n if n > NAMES => format!("{shown} and {} more", n - NAMES),
+        _ => shown,
+    }
+}

@@ -1,0 +1,313 @@
+//! What died is taken up again: by the agent's own command, in its directory, and never twice at once.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tenure_testkit::{Agent, Env};
+
+use crate::claims::{register, run, session, text};
+use crate::env;
+use crate::liveness::{forge, forge_process};
+
+/// An agent in a conversation, and its session's handle.
+fn talking(env: &Env, name: &str, conversation: &str, more: &str) -> (Agent, String) {
+    let agent = env.agent(name);
+    let born = register(&agent, name, &format!("--native-id {conversation} {more}"));
+    (agent, text(&born["session"]["handle"]))
+}
+
+/// What `resume --all --print` names: handles and command lines.
+#[track_caller]
+fn all(env: &Env, more: &[&str]) -> Vec<(String, Value)> {
+    let words = [&["resume", "--all", "--print", "--json"], more].concat();
+    let answer = env.tenure(&words).ok().json();
+    let views = answer["resume"].as_array().expect("a list").iter();
+    views
+        .map(|view| (text(&view["session"]["handle"]), view["argv"].clone()))
+        .collect()
+}
+
+fn handles(env: &Env, more: &[&str]) -> Vec<String> {
+    all(env, more)
+        .into_iter()
+        .map(|(handle, _)| handle)
+        .collect()
+}
+
+/// How one session is taken up again.
+#[track_caller]
+fn one(env: &Env, handle: &str) -> Value {
+    let answer = env.tenure(&["resume", handle, "--print", "--json"]).ok();
+    answer.json()["resume"][0].clone()
+}
+
+#[track_caller]
+fn refused(env: &Env, code: i32, kind: &str, words: &[&str]) -> String {
+    let words = [words, &["--json"]].concat();
+    let error = env.tenure(&words).fails(code).json()["error"].clone();
+    assert_eq!(error["kind"], kind, "{error}");
+    text(&error["message"])
+}
+
+#[test]
+fn a_living_conversation_is_not_resumed() {
+    let env = env();
+    let (claude, handle) = talking(&env, "claude", "c-1", "");
+    for more in [&["--print"][..], &[]] {
+        let said = refused(&env, 3, "live", &[&["resume", &handle], more].concat());
+        assert!(said.contains(&handle), "{said}");
+        assert!(said.contains(&claude.pid().to_string()), "{said}");
+    }
+    assert_eq!(handles(&env, &[]), Vec::<String>::new());
+    let said = env.tenure(&["resume", "--all", "--print"]).ok();
+    assert_eq!(said.stdout.trim_end(), "nothing died within 1d");
+}
+
+#[test]
+fn each_agent_is_resumed_by_its_own_command_in_its_directory() {
+    let env = env();
+    let dir = env.dir().join("it's here");
+    std::fs::create_dir(&dir).unwrap();
+    for (name, argv) in [
+        ("claude", json!(["claude", "--resume", "c-1"])),
+        ("codex", json!(["codex", "resume", "c-1"])),
+        ("gemini", json!(["gemini", "--resume", "c-1"])),
+        ("opencode", json!(["opencode", "--session", "c-1"])),
+    ] {
+        let agent = env.agent(name);
+        let pid = agent.pid().to_string();
+        let place = dir.to_str().unwrap();
+        let words = [
+            "register",
+            "--pid",
+            &pid,
+            "--native-id",
+            "c-1",
+            "--dir",
+            place,
+        ];
+        agent.tenure(&words).ok();
+        let handle = crate::claims::handle(&agent);
+        agent.kill9();
+        let view = one(&env, &handle);
+        assert_eq!(view["argv"], argv);
+        assert_eq!(view["dir"], place);
+        assert_eq!(view["problem"], Value::Null);
+        let said = env.tenure(&["resume", &handle, "--print"]).ok().stdout;
+        let quoted = place.replace('\'', "'\\''");
+        assert!(
+            said.starts_with(&format!("cd '{quoted}' && {name} ")),
+            "{said}"
+        );
+        assert!(said.trim_end().ends_with(&format!("# {handle}")), "{said}");
+    }
+}
+
+#[test]
+fn an_agent_without_a_resume_command_is_named_and_not_run() {
+    let env = env();
+    let (nightly, handle) = talking(&env, "nightly", "n-1", "");
+    nightly.kill9();
+    for more in [&["--print"][..], &[]] {
+        let said = refused(&env, 4, "not_found", &[&["resume", &handle], more].concat());
+        assert!(said.contains("no command that resumes nightly"), "{said}");
+    }
+    let said = env.tenure(&["resume", "--all", "--print"]).ok().stdout;
+    assert!(
+        said.starts_with(&format!("# {handle}: tenure knows no command")),
+        "{said}"
+    );
+    // Without a conversation there is nothing to go on with.
+    let mute = session(&env, "claude");
+    let handle = crate::claims::handle(&mute);
+    mute.kill9();
+    let said = refused(&env, 4, "not_found", &["resume", &handle, "--print"]);
+    assert!(said.contains("no conversation"), "{said}");
+}
+
+#[test]
+fn all_are_exactly_those_that_died() {
+    let env = env();
+    let (died, dead) = talking(&env, "claude", "c-died", "");
+    let (other, also_dead) = talking(&env, "codex", "c-died", "");
+    let (_living, _) = talking(&env, "claude", "c-lives", "");
+    let (ended, _) = talking(&env, "claude", "c-ended", "");
+    run(&ended, 0, "end");
+    ended.kill9();
+    // Its conversation went on: a second process is in it, and lives.
+    let (owner, _) = talking(&env, "claude", "c-twice", "");
+    let (visitor, twin) = talking(&env, "claude", "c-twice", "");
+    let seen = run(&visitor, 0, "whoami");
+    assert!(seen["session"]["twin_of"].is_string(), "{seen}");
+    owner.kill9();
+    died.kill9();
+    other.kill9();
+    assert_eq!(
+        all(&env, &[]),
+        [
+            (also_dead, json!(["codex", "resume", "c-died"])),
+            (dead, json!(["claude", "--resume", "c-died"])),
+        ]
+    );
+    // Once nobody is in it any more it is named, and once only: two would mix what they write.
+    visitor.kill9();
+    let named: Vec<Value> = all(&env, &[]).into_iter().map(|(_, argv)| argv).collect();
+    let twice = json!(["claude", "--resume", "c-twice"]);
+    assert_eq!(
+        named.iter().filter(|argv| **argv == twice).count(),
+        1,
+        "{named:?} {twin}"
+    );
+}
+
+#[test]
+fn what_went_on_in_another_process_is_no_longer_named() {
+    let env = env();
+    let (first, handle) = talking(&env, "claude", "c-1", "");
+    first.kill9();
+    assert_eq!(handles(&env, &[]), std::slice::from_ref(&handle));
+    let (second, same) = talking(&env, "claude", "c-1", "");
+    assert_eq!(same, handle);
+    assert_eq!(handles(&env, &[]), Vec::<String>::new());
+    run(&second, 0, "end");
+    assert_eq!(handles(&env, &[]), Vec::<String>::new());
+    // By its name it can be taken up although it said goodbye.
+    second.kill9();
+    assert_eq!(one(&env, &handle)["argv"][2], "c-1");
+}
+
+#[test]
+fn what_is_not_there_any_more_is_said() {
+    let env = env();
+    let place = env.dir().join("gone");
+    std::fs::create_dir(&place).unwrap();
+    let file = env.dir().join("c-1.jsonl");
+    std::fs::write(&file, "").unwrap();
+    let (claude, handle) = talking(
+        &env,
+        "claude",
+        "c-1",
+        &format!("--dir {} --transcript {}", place.display(), file.display()),
+    );
+    claude.kill9();
+    assert_eq!(one(&env, &handle)["problem"], Value::Null);
+    for (path, words) in [(&place, "its directory"), (&file, "its transcript")] {
+        match path.is_dir() {
+            true => std::fs::remove_dir(path).unwrap(),
+            false => std::fs::remove_file(path).unwrap(),
+        }
+        for more in [&["--print"][..], &[]] {
+            let said = refused(&env, 4, "not_found", &[&["resume", &handle], more].concat());
+            assert!(
+                said.contains(words) && said.contains(path.to_str().unwrap()),
+                "{said}"
+            );
+        }
+    }
+    let listed = env
+        .tenure(&["resume", "--all", "--print", "--json"])
+        .ok()
+        .json();
+    assert!(listed["resume"][0]["problem"].is_string(), "{listed}");
+}
+
+#[test]
+fn lately_is_what_the_caller_says() {
+    let env = env();
+    let (claude, handle) = talking(&env, "claude", "c-1", "");
+    claude.kill9();
+    assert_eq!(handles(&env, &[]), std::slice::from_ref(&handle));
+    forge(&env, "UPDATE sessions SET closed_at = closed_at - 7200000");
+    assert_eq!(handles(&env, &["--since", "1h"]), Vec::<String>::new());
+    assert_eq!(handles(&env, &["--since", "3h"]), [handle]);
+    refused(
+        &env,
+        2,
+        "malformed",
+        &["resume", "--all", "--since", "soon", "--print"],
+    );
+}
+
+#[test]
+fn after_a_reboot_whatever_was_open_is_named() {
+    let env = env();
+    let (claude, handle) = talking(&env, "claude", "c-1", "");
+    let (ended, _) = talking(&env, "codex", "c-2", "");
+    run(&ended, 0, "end");
+    let id = text(&run(&claude, 0, "whoami")["session"]["id"]);
+    // As if the machine had gone down and the pid were another's now.
+    forge_process(&env, &id, "boot_id = 'another'");
+    assert_eq!(handles(&env, &[]), [handle]);
+}
+
+/// A program that writes down how it was started.
+fn recorder(env: &Env, name: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let path = env.dir().join("bin").join(name);
+    let to = env.dir().join("started");
+    let script = format!(
+        "#!/bin/sh\n{{ pwd; for word in \"$@\"; do echo \"$word\"; done; echo \"ses=$TENURE_SESSION\"; echo $$; }} >'{}'\nexit 7\n",
+        to.display()
+    );
+    std::fs::write(&path, script).expect("the directory is ours");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("it is ours");
+}
+
+fn lines(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).expect("it was written");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn resuming_becomes_the_agent_in_its_directory() {
+    let env = env();
+    let place = env.dir().join("there");
+    std::fs::create_dir(&place).unwrap();
+    let (claude, handle) = talking(&env, "claude", "c-1", &format!("--dir {}", place.display()));
+    claude.kill9();
+    let me = env.agent("me");
+    let missing = me.tenure_env(&[("PATH", Some("/nowhere"))], &["resume", &handle]);
+    assert_eq!(missing.code, 127, "{missing}");
+    recorder(&env, "claude");
+    let started = me.tenure_env(&[("TENURE_SESSION", Some("x.1"))], &["resume", &handle]);
+    // The agent's exit code is the command's own: tenure became the agent.
+    assert_eq!(started.code, 7, "{started}");
+    let said = lines(&env.dir().join("started"));
+    let place = place.to_str().unwrap();
+    assert_eq!(said[..4], [place, "--resume", "c-1", "ses="], "{said:?}");
+}
+
+#[test]
+fn several_need_a_terminal_each() {
+    let env = env();
+    let (claude, _) = talking(&env, "claude", "c-1", "");
+    claude.kill9();
+    let said = refused(&env, 2, "usage", &["resume", "--all"]);
+    assert!(said.contains("tmux"), "{said}");
+}
+
+#[test]
+fn the_schema_says_what_these_answers_have() {
+    let env = crate::people::seeing();
+    let (claude, _) = talking(&env, "claude", "c-1", "");
+    claude.kill9();
+    let stranger = env.agent("gemini");
+    let schema = env.tenure(&["schema"]).ok().json();
+    let resumed = env
+        .tenure(&["resume", "--all", "--print", "--json"])
+        .ok()
+        .json();
+    let listed = run(&stranger, 0, "ps");
+    for (name, answer) in [
+        ("resume", &resumed["resume"][0]),
+        ("unmanaged", &listed["unmanaged"][0]),
+    ] {
+        let known: Vec<&String> = schema[name]["properties"]
+            .as_object()
+            .expect(name)
+            .keys()
+            .collect();
+        let parts: Vec<&String> = answer.as_object().expect(name).keys().collect();
+        assert_eq!(parts, known, "{name}");
+    }
+}
