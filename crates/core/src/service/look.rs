@@ -216,7 +216,7 @@ fn plain(kept: BTreeMap<MetaKey, String>) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop> {
+pub(super) fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop> {
     let session = &caller.session;
     let liveness = ctx.liveness(session)?;
     let parent = match session.parent {
@@ -285,6 +285,12 @@ fn status(
                 twin.handle
             ));
         }
+    }
+    for failure in ctx.tx.mirror_failures()? {
+        warnings.push(format!(
+            "the mirror {} could not be written: {}",
+            failure.path, failure.why
+        ));
     }
     let mine = caller.map(|caller| caller.session.id.to_string());
     let others = list(ctx, here)?
