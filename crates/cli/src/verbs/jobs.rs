@@ -17,8 +17,11 @@ pub const JOBS: &[(&str, &[&str])] = &[
     ("Lock and write", &["lock", "locks", "transcript"]),
     (
         "Be a session",
-        &["register", "adopt", "resume", "end", "tell", "meta", "hook"],
+        &[
+            "register", "adopt", "resume", "end", "tell", "meta", "verify", "hook",
+        ],
     ),
+    ("Work together", &["mission"]),
     (
         "Set up",
         &[

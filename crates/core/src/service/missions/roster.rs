@@ -5,6 +5,7 @@ use super::request::Here;
 use crate::mission::check::Fault;
 use crate::mission::collision::Seen;
 use crate::mission::{Drive, MissionId, Participant, StoredParticipant};
+use crate::process::Process;
 use crate::service::caller::{self, Naming};
 use crate::service::context::{Ctx, Stop};
 use crate::service::run::{Reply, Service};
@@ -23,6 +24,8 @@ pub struct Roster {
     pub pointer: PointerView,
     /// What is wrong with what is stored.
     pub faults: Vec<Fault>,
+    /// The processes of those who are not gone: the roster changes when one of them ends.
+    pub processes: Vec<Process>,
 }
 
 /// A participant that was checked, with its session.
@@ -55,6 +58,16 @@ impl Service<'_> {
             let found = pick::resolve(ctx, me.as_ref(), here, mission)?;
             let mission = pick::meant(&found)?;
             roster(ctx, me.as_ref(), here, &mission, found.into())
+        })
+    }
+
+    /// The mission that is meant where none is named; that none is, is an error.
+    pub fn active_mission(&mut self, naming: &Naming, here: &Here) -> Reply<PointerView> {
+        self.run(Mode::Read, |ctx| {
+            let me = looking(ctx, naming)?;
+            let found = pick::resolve(ctx, me.as_ref(), here, None)?;
+            pick::meant(&found)?;
+            Ok(found.into())
         })
     }
 
@@ -118,6 +131,11 @@ fn roster(
         participants,
         pointer,
         faults,
+        processes: present
+            .iter()
+            .filter(|one| !one.gone)
+            .filter_map(|one| one.session.process.clone())
+            .collect(),
     })
 }
 
