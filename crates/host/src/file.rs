@@ -136,7 +136,7 @@ pub fn remove_leftovers(path: &Path) -> io::Result<()> {
             .strip_prefix(&begin)
             .and_then(|rest| rest.strip_suffix(".tmp"));
         if middle.is_some_and(|middle| {
-            middle.len() == 32 && middle.bytes().all(|b| b.is_ascii_hexdigit())
+            middle.len() == 16 && middle.bytes().all(|b| b.is_ascii_hexdigit())
         }) {
             fs_err::remove_file(entry.path())?;
         }

@@ -11,7 +11,7 @@ use crate::demo::{one_object, verbs};
 use crate::env;
 
 /// What differs from run to run is shown by its kind; runs of spaces are shown as two.
-fn settings(env: &Env) -> insta::Settings {
+pub fn settings(env: &Env) -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(&env.dir().display().to_string(), "[dir]");
     settings.add_filter(r"\b(ann|bob|eve|cron)-[a-z0-9]{4,12}\b", "$1-XXXX");
@@ -313,6 +313,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str) -> String {
         "takeover" => "wp:bobs --reason test",
         "tell" => &format!("{bob} hello"),
         "meta" => "set team blue",
+        "mission" => "join m --role developer",
         "completions" => "bash",
         "transcript" => "show ann",
         "lock" => "one --json -- true",
