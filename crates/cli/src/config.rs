@@ -354,9 +354,7 @@ impl Kind {
     fn expected(self) -> String {
         match self {
             Kind::Switch => "expected true or false".to_owned(),
-            Kind::List => {
-                "expected a list of strings in quotes, without commas in them".to_owned()
-            }
+            Kind::List => "expected a list of strings in quotes, without commas in them".to_owned(),
             Kind::Path | Kind::Span => "expected a string in quotes".to_owned(),
             Kind::Word(words) => format!("expected one of {}", words.join(", ")),
         }

@@ -18,8 +18,8 @@ use crate::waiting::refused;
 /// Writes the user's settings.
 fn configure(env: &Env, settings: &str) {
     let dir = env.home().join(".config/tenure");
-    fs::create_dir_all(&dir).unwrap();
-    fs::write(dir.join("config.toml"), settings).unwrap();
+    fs::create_dir_all(&dir).expect("a private home");
+    fs::write(dir.join("config.toml"), settings).expect("a private home");
 }
 
 fn mirror(format: &str, path: &Path, more: &str) -> String {
@@ -37,7 +37,11 @@ fn read(path: &Path) -> Value {
 }
 
 fn mode(path: &Path) -> u32 {
-    fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+    fs::symlink_metadata(path)
+        .expect("it is there")
+        .permissions()
+        .mode()
+        & 0o7777
 }
 
 #[test]
@@ -156,10 +160,10 @@ fn a_path_that_names_what_a_session_lacks_waits_for_it() {
 /// Targets that cannot be written, and what must stand in the warning.
 fn bad_targets(env: &Env) -> Vec<(PathBuf, &'static str)> {
     let dir = env.dir().join("targets");
-    fs::create_dir_all(dir.join("directory")).unwrap();
-    fs::write(dir.join("theirs"), "theirs").unwrap();
-    symlink(dir.join("theirs"), dir.join("link")).unwrap();
-    symlink(dir.join("nowhere"), dir.join("dangling")).unwrap();
+    fs::create_dir_all(dir.join("directory")).expect("a private directory");
+    fs::write(dir.join("theirs"), "theirs").expect("a private directory");
+    symlink(dir.join("theirs"), dir.join("link")).expect("a private directory");
+    symlink(dir.join("nowhere"), dir.join("dangling")).expect("a private directory");
     vec![
         (dir.join("directory"), "directory"),
         (dir.join("link"), "symbolic link"),

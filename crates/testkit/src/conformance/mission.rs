@@ -173,10 +173,10 @@ pub fn pointers_are_set_moved_and_forgotten(store: &mut dyn Store) {
         );
     });
     write(store, |tx| {
-        tx.set_pointer(&scopes[2], None, Timestamp(EPOCH)).unwrap()
+        tx.set_pointer(&scopes[2], None, Timestamp(EPOCH)).unwrap();
     });
     read(store, |tx| {
-        assert_eq!(tx.pointer(&scopes[2]).unwrap(), None)
+        assert_eq!(tx.pointer(&scopes[2]).unwrap(), None);
     });
 }
 
