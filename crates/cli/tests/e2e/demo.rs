@@ -170,6 +170,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       why       Explain why an item is held or free, and which command would change that
       takeover  Take an item from whoever holds it, with a reason, on record
       log       Show what happened: every change with who, by what means, on what evidence
+      resume    Start an agent again on what it was doing: its own resume command, in its directory
       lock      Run a command while holding a lock: one at a time among all users of this state
                 directory
       install   Make coding agents tell tenure what they do, by hooks in their settings
@@ -224,10 +225,16 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
 
     Be a session:
       register     Make a process a session, or find the session that it is
+      adopt        Make a session of an agent that runs without hooks
+      resume       Start an agent again on what it was doing: its own resume command, in its directory
       end          End a session: everything that it holds is free
       tell         Tell a session something: it hears it at its next call, once
       meta         Keep small values with a session: a team name, a run id
+      verify       Check that this is the session it is taken for: exit 0, or 6 with every disagreement
       hook         Take note of an agent's event; called by the agent, never by hand
+
+    Work together:
+      mission      Take part in shared work: join a mission, say what you focus on, see who does what
 
     Set up:
       install      Make coding agents tell tenure what they do, by hooks in their settings

@@ -295,9 +295,11 @@ fn settings_are_shown_with_where_they_came_from() {
     lock_delay  15s  default  how much longer its claims stay its own after that
     stalled_after  15m  default  silence in one turn after which a session is shown as stalled
     agent.brief  true  default  whether a model is told at its start who it is and who else works here
+    ps.unmanaged  true  default  whether agents that run without hooks are shown
     guard.mode  default  what is done about a tool under another session's feet; by default as installed
     guard.require_claim  default  what a claim must look like for a file to be written at all, such as issue:*
     guard.on_error  open  default  whether a write waits where nobody can tell whether it may go ahead
+    missions.roles  default  the roles that a participant may have; any, where none is listed
     --- stderr
     ");
 }
