@@ -26,8 +26,8 @@ use crate::app::{App, Opened, env};
 use crate::mirrors::setting::{AtEnd, Mirror};
 use crate::output::line;
 
-/// How long a writer waits for another writer of the same file.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a verb waits for another writer of the same file.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Brings the mirrors of every session up to date that something happened to since the store was opened.
 pub fn catch_up(app: &App) {
@@ -43,12 +43,13 @@ pub fn catch_up(app: &App) {
         Err(failure) => return warn(&format!("mirrors are not up to date: {}", failure.error)),
     };
     for session in changed {
-        refresh(&mut opened, session);
+        refresh(&mut opened, session, PATIENCE);
     }
 }
 
-/// Brings the mirrors of one session up to date.
-pub fn refresh(opened: &mut Opened, session: SessionId) {
+/// Brings the mirrors of one session up to date. For each file it waits at most `patience` for another
+/// writer.
+pub fn refresh(opened: &mut Opened, session: SessionId, patience: Duration) {
     let mirrors = opened.mirrors().to_vec();
     if mirrors.is_empty() {
         return;
@@ -58,6 +59,7 @@ pub fn refresh(opened: &mut Opened, session: SessionId) {
         home: env("HOME").and_then(|home| home.into_string().ok()),
         opened,
         session,
+        patience,
         failed: Vec::new(),
         written: Vec::new(),
     };
@@ -88,6 +90,7 @@ struct Writer<'a> {
     here: Here,
     home: Option<String>,
     session: SessionId,
+    patience: Duration,
     failed: Vec<MirrorFailure>,
     written: Vec<String>,
 }
@@ -170,7 +173,7 @@ impl Writer<'_> {
     fn lock(&self, path: &Path) -> io::Result<Option<Held>> {
         let locks = LockDir::open(&self.opened.dir().join("locks"))?;
         let name = LockName::of_path(path).map_err(io::Error::other)?;
-        match locks.lock(&name, Sharing::Exclusive, Patience::AtMost(PATIENCE)) {
+        match locks.lock(&name, Sharing::Exclusive, Patience::AtMost(self.patience)) {
             Ok(held) => Ok(Some(held)),
             // The command that we run in holds it for us.
             Err(LockError::Nested { .. }) => Ok(None),

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use tenure_testkit::{Agent, Cmd, Env, scratch_git};
+use tenure_testkit::{Agent, Cmd, Env, poll, scratch_git};
 
-use crate::claims::{handle, register, run, session, text};
+use crate::claims::{SOON, handle, register, run, session, text};
 use crate::demo::verbs;
 use crate::env;
 use crate::input::with_mounts;
@@ -317,22 +317,34 @@ fn f_k09_a_reader_never_sees_a_torn_or_missing_mirror_while_writers_are_killed()
 }
 
 #[test]
-fn f_k15_two_changes_at_once_leave_the_newer_one() {
+fn f_k15_a_mirror_shows_what_the_store_says_once_its_path_is_locked() {
     let env = env();
     let file = env.dir().join("context.json");
     configure(&env, &mirror("json", &file, ""));
     let ann = session(&env, "ann");
-    let writer = |n: usize| {
-        let all = format!("for i in $(seq 1 20); do tenure meta set k{n} v$i -q || exit 1; done");
-        ann.start(Cmd::shell(&all))
+    let (path, go) = (file.display(), env.dir().join("go"));
+    let hold = format!("until [ -e {} ]; do sleep 0.01; done", go.display());
+    let holder = ann.start(Cmd::shell(&format!(
+        "tenure lock --path {path} -- sh -c '{hold}'"
+    )));
+    let waiting = |count: u64| {
+        poll(SOON, "the lock is held and waited for", || {
+            let locks = ann.tenure(&["locks", "--held", "--json"]).ok().json();
+            let mut locks = locks["locks"].as_array().expect("a list").iter();
+            locks.any(|lock| lock["waiting"] == count).then_some(())
+        });
     };
-    let writers: Vec<_> = (0..4).map(writer).collect();
-    for writer in writers {
-        writer.wait().ok();
-    }
-    let kept = run(&ann, 0, "meta get")["meta"].clone();
-    assert_eq!(kept.as_object().map(serde_json::Map::len), Some(4));
-    assert_eq!(read(&file)["meta"], kept);
+    waiting(0);
+    let writer = ann.start(Cmd::new("tenure").args(["meta", "set", "a", "1"]));
+    waiting(1);
+    // A change that writes no mirror, made after the writer's and before it has the lock.
+    let elsewhere = env.dir().join("elsewhere");
+    let unmirrored = [("HOME", elsewhere.to_str())];
+    ann.tenure_env(&unmirrored, &["meta", "set", "b", "2"]).ok();
+    fs::write(&go, "").unwrap();
+    writer.wait().ok();
+    holder.wait().ok();
+    assert_eq!(read(&file)["meta"], json!({"a": "1", "b": "2"}));
 }
 
 #[test]
