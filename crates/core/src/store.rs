@@ -414,8 +414,8 @@ pub trait Tx {
     /// Every mission that somebody ever joined, in order of their ids.
     fn list_missions(&mut self) -> Result<Vec<Mission>, StoreError>;
 
-    /// Whether a mission is stored.
-    fn has_mission(&mut self, id: &str) -> Result<bool, StoreError>;
+    /// A mission, if it is stored.
+    fn mission(&mut self, id: &str) -> Result<Option<Mission>, StoreError>;
 
     /// A session's row in a mission.
     fn participant(

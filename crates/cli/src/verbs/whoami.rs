@@ -20,7 +20,7 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     Ok(Shown::new("session", &who.session, text)
         .with("resolved", &who.resolved)
         .with("meta", &who.metadata)
-        .with("mission", &mission.participant)
+        .with("participant", &mission.participant)
         .with("pointer", &mission.pointer)
         .with("faults", &mission.faults)
         .told(&answer))

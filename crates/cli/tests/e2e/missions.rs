@@ -138,7 +138,7 @@ fn two_sessions_of_one_user_are_two_participants() {
     assert_eq!(part(&rows, &handle(&bob), "focus"), "wp:2");
     assert_eq!(part(&rows, &handle(&bob), "drive"), "inactive");
     for (agent, focus, drive) in [(&ann, "wp:1", "active"), (&bob, "wp:2", "inactive")] {
-        let own = run(agent, 0, "whoami")["mission"].clone();
+        let own = run(agent, 0, "whoami")["participant"].clone();
         assert_eq!(
             (&own["focus"], &own["drive"]),
             (&json!(focus), &json!(drive))
@@ -371,7 +371,7 @@ fn pointers_survive_the_session_and_a_restart() {
     let again = env.agent("ann");
     let resumed = register(&again, "ann", "--native-id n1");
     assert_eq!(resumed["session"]["registered"], "resumed");
-    let own = run(&again, 0, "whoami")["mission"].clone();
+    let own = run(&again, 0, "whoami")["participant"].clone();
     assert_eq!(
         (&own["mission"], &own["focus"]),
         (&json!("m"), &json!("wp:1"))
@@ -567,5 +567,32 @@ fn every_verb_of_a_mission_explains_itself_and_answers_with_one_object() {
             json.as_object().is_some_and(|parts| parts.len() > 2),
             "{call}: {json}"
         );
+    }
+}
+
+#[test]
+fn the_schema_has_what_missions_answer() {
+    let env = env();
+    let ann = session(&env, "ann");
+    join(&ann, "m");
+    let schema = env.tenure(&["schema"]).ok().json();
+    let status = run(&ann, 0, "mission status");
+    let gone = refused(&ann, 6, "invalid", "verify --file /nowhere");
+    for (name, answer) in [
+        ("participant", &status["participants"][0]),
+        ("participant", &run(&ann, 0, "whoami")["participant"]),
+        ("mission", &status["mission"]),
+        ("pointer", &status["pointer"]),
+        ("fault", &gone["faults"][0]),
+    ] {
+        let known = schema[name]["properties"].as_object().expect(name);
+        let parts = answer.as_object().expect(name);
+        assert!(
+            parts.keys().all(|part| known.contains_key(part)),
+            "{name}: {answer}"
+        );
+        for part in schema[name]["required"].as_array().expect(name) {
+            assert!(parts.contains_key(&text(part)), "{name}.{part}: {answer}");
+        }
     }
 }

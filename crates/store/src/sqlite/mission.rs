@@ -29,7 +29,7 @@ pub(super) const OF_MISSION: &str =
 pub(super) const OF_SESSION: &str =
     select!("INDEXED BY participants_session WHERE session = ?1 ORDER BY mission");
 const EVERY: &str = select!("ORDER BY mission, joined_at, participant, session");
-pub(super) const KNOWN: &str = "SELECT 1 FROM missions WHERE id = ?1";
+pub(super) const BY_ID: &str = "SELECT id, created_at FROM missions WHERE id = ?1";
 pub(super) const UPDATE: &str = "UPDATE participants SET participant = ?3, role = ?4, active_at = ?5, \
      drive = ?6, focus = ?7, revision = revision + 1 \
      WHERE mission = ?1 AND session = ?2 AND revision = ?8";
@@ -44,16 +44,18 @@ pub(super) fn lock(tx: &SqliteTx<'_>, id: &MissionId, at: Timestamp) -> Result<(
 
 pub(super) fn list(tx: &SqliteTx<'_>) -> Result<Vec<Mission>, StoreError> {
     let sql = "SELECT id, created_at FROM missions ORDER BY id";
-    tx.all("missions", sql, [], |cells| {
-        Ok(Mission {
-            id: cells.text()?,
-            created_at: cells.time()?,
-        })
-    })
+    tx.all("missions", sql, [], read_mission)
 }
 
-pub(super) fn is_known(tx: &SqliteTx<'_>, id: &str) -> Result<bool, StoreError> {
-    Ok(tx.first("missions", KNOWN, [id], |_| Ok(()))?.is_some())
+pub(super) fn get(tx: &SqliteTx<'_>, id: &str) -> Result<Option<Mission>, StoreError> {
+    tx.first("missions", BY_ID, [id], read_mission)
+}
+
+fn read_mission(cells: &mut Cells<'_>) -> Result<Mission, StoreError> {
+    Ok(Mission {
+        id: cells.text()?,
+        created_at: cells.time()?,
+    })
 }
 
 pub(super) fn one(

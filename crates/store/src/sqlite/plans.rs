@@ -104,7 +104,7 @@ fn single_key_statements_use_their_indexes() {
         (mission::OF_MISSION, &["PRIMARY KEY (mission=?)"]),
         (mission::OF_SESSION, &["participants_session (session=?)"]),
         (mission::UPDATE, &["PRIMARY KEY (mission=? AND session=?)"]),
-        (mission::KNOWN, &["PRIMARY KEY (id=?)"]),
+        (mission::BY_ID, &["PRIMARY KEY (id=?)"]),
         (mission::POINTER, &["PRIMARY KEY (scope=? AND name=?)"]),
         (doubt::OF, &["PRIMARY KEY (asker=?)"]),
     ];

@@ -323,8 +323,8 @@ impl Tx for SqliteTx<'_> {
         mission::list(self)
     }
 
-    fn has_mission(&mut self, id: &str) -> Result<bool, StoreError> {
-        mission::is_known(self, id)
+    fn mission(&mut self, id: &str) -> Result<Option<Mission>, StoreError> {
+        mission::get(self, id)
     }
 
     fn participant(

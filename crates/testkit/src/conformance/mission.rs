@@ -50,8 +50,11 @@ pub fn a_mission_is_made_once(store: &mut dyn Store) {
             .map(|one| (one.id.as_str(), one.created_at))
             .collect();
         assert_eq!(all, [("a", Timestamp(EPOCH + 1)), ("b", Timestamp(EPOCH))]);
-        assert!(tx.has_mission("a").unwrap());
-        assert!(!tx.has_mission("c").unwrap());
+        assert_eq!(
+            tx.mission("b").unwrap().unwrap().created_at,
+            Timestamp(EPOCH)
+        );
+        assert_eq!(tx.mission("c").unwrap(), None);
     });
 }
 

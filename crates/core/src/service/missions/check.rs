@@ -76,7 +76,7 @@ fn active(
 
 fn must_exist(ctx: &mut Ctx<'_>, mission: &str) -> Result<(), Stop> {
     let rows = ctx.tx.participants(mission)?;
-    if rows.is_empty() && !ctx.tx.has_mission(mission)? {
+    if rows.is_empty() && ctx.tx.mission(mission)?.is_none() {
         return Err(Error::NotFound {
             what: format!("there is no mission {mission}"),
             hint: "tenure mission list shows all of them".into(),

@@ -27,7 +27,7 @@ pub fn membership(
     session: Option<&Session>,
     mission: &str,
 ) -> Result<Membership, Stop> {
-    if !ctx.tx.has_mission(mission)? {
+    if ctx.tx.mission(mission)?.is_none() {
         return Ok(Membership::Missing);
     }
     let joined = match session {
@@ -79,7 +79,7 @@ pub fn read(
 ) -> Result<Result<Participant, Vec<Fault>>, Stop> {
     let against = Against {
         roles: &here.roles,
-        mission_is_known: ctx.tx.has_mission(&row.mission)?,
+        mission_is_known: ctx.tx.mission(&row.mission)?.is_some(),
         handle,
     };
     Ok(check::participant(row, against))

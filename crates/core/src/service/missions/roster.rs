@@ -4,10 +4,10 @@ use super::pick;
 use super::request::Here;
 use crate::mission::check::Fault;
 use crate::mission::collision::Seen;
-use crate::mission::{Drive, MissionId, Participant, StoredParticipant};
+use crate::mission::{Drive, Mission, MissionId, Participant, StoredParticipant};
 use crate::process::Process;
 use crate::service::caller::{self, Naming};
-use crate::service::context::{Ctx, Stop};
+use crate::service::context::{Ctx, Stop, Unseen};
 use crate::service::run::{Reply, Service};
 use crate::session::Session;
 use crate::store::Mode;
@@ -75,17 +75,17 @@ impl Service<'_> {
     pub fn missions(&mut self, naming: &Naming, here: &Here, all: bool) -> Reply<Vec<MissionView>> {
         self.run(Mode::Read, |ctx| {
             let me = looking(ctx, naming)?;
-            let mut views = Vec::new();
+            let mut found = Vec::new();
+            let mut unseen = Unseen::default();
             for mission in ctx.tx.list_missions()? {
-                let (present, faults) = present(ctx, here, &mission.id)?;
+                let present = present(ctx, here, &mission.id);
+                found.extend(unseen.gather(present)?.map(|present| (mission, present)));
+            }
+            unseen.look()?;
+            let mut views = Vec::new();
+            for (mission, (present, faults)) in &found {
                 if all || !present.is_empty() || !faults.is_empty() {
-                    views.push(summary(
-                        ctx,
-                        me.as_ref(),
-                        &mission.id,
-                        mission.created_at,
-                        &present,
-                    )?);
+                    views.push(summary(ctx, me.as_ref(), mission, present)?);
                 }
             }
             Ok(views)
@@ -108,8 +108,7 @@ fn roster(
     mission: &MissionId,
     pointer: PointerView,
 ) -> Result<Roster, Stop> {
-    let stored = ctx.tx.list_missions()?;
-    let Some(stored) = stored.into_iter().find(|one| one.id == mission.as_str()) else {
+    let Some(stored) = ctx.tx.mission(mission.as_str())? else {
         return Err(crate::error::Error::NotFound {
             what: format!("there is no mission {mission}"),
             hint: "tenure mission list shows all of them".into(),
@@ -127,7 +126,7 @@ fn roster(
         participants.push(view);
     }
     Ok(Roster {
-        mission: summary(ctx, me, &stored.id, stored.created_at, &present)?,
+        mission: summary(ctx, me, &stored, &present)?,
         participants,
         pointer,
         faults,
@@ -213,20 +212,19 @@ pub fn view(ctx: &mut Ctx<'_>, one: &Present, all: &[Present]) -> Result<Partici
 fn summary(
     ctx: &mut Ctx<'_>,
     me: Option<&Session>,
-    id: &str,
-    created_at: crate::time::Timestamp,
+    mission: &Mission,
     present: &[Present],
 ) -> Result<MissionView, Stop> {
     let joined = match me {
-        Some(me) => ctx.tx.participant(id, me.id)?.is_some(),
+        Some(me) => ctx.tx.participant(&mission.id, me.id)?.is_some(),
         None => false,
     };
     let last = present
         .iter()
         .map(|one| one.participant.active_at.max(one.session.seen_at));
     Ok(MissionView {
-        id: id.to_owned(),
-        created_at,
+        id: mission.id.clone(),
+        created_at: mission.created_at,
         participants: present.len(),
         live: present.iter().filter(|one| !one.gone).count(),
         driving: present
