@@ -178,7 +178,7 @@ fn one_present(
 
 /// A participant as it is shown.
 pub fn view(ctx: &mut Ctx<'_>, one: &Present, all: &[Present]) -> Result<ParticipantView, Stop> {
-    let brief = ctx.brief(&one.session)?;
+    let (brief, _) = ctx.brief(&one.session)?;
     let rivals = all
         .iter()
         .filter(|other| one.seen().collides_with(&other.seen()));
