@@ -1,11 +1,13 @@
 //! What a verb needs of this machine: settings, state directory, store and caller, opened on demand.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use tenure_core::id::Cursor;
 use tenure_core::key::{Key, Repo};
 use tenure_core::process::CallerFacts;
-use tenure_core::service::{GuardPolicy, Naming, Service};
+use tenure_core::service::{GuardPolicy, Here, Naming, Service};
 use tenure_core::session::Place;
 use tenure_core::store::Store;
 use tenure_core::trample::Mode;
@@ -18,6 +20,7 @@ use tenure_store::sqlite::SqliteStore;
 
 use crate::config::Config;
 use crate::exit::Exit;
+use crate::mirrors::setting::Mirror;
 use crate::output::{Style, Trouble};
 
 /// The name of the database in the state directory.
@@ -33,6 +36,8 @@ pub struct App {
     pub verbose: bool,
     /// The whole command line, for verbs that explain it.
     pub grammar: fn() -> clap::Command,
+    /// Where the log stood when the store was first opened, where there are mirrors to keep up to date.
+    pub mirrored: Cell<Option<Cursor>>,
 }
 
 /// An open store and everything that a service needs.
@@ -42,9 +47,24 @@ pub struct Opened {
     facts: CallerFacts,
     config: Config,
     dir: PathBuf,
+    repo: Option<String>,
 }
 
 impl Opened {
+    /// Where the caller stands, for missions.
+    pub fn here(&self) -> Here {
+        Here {
+            repo: self.repo.clone(),
+            user: rustix::process::getuid().as_raw().to_string(),
+            roles: self.config.roles(),
+        }
+    }
+
+    /// The mirrors that the settings name.
+    pub fn mirrors(&self) -> &[Mirror] {
+        &self.config.mirrors
+    }
+
     /// The directory of the store, whose files change when the store does.
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -205,13 +225,19 @@ impl App {
             observer_of(&machine).clone(),
             dir.to_string_lossy().into_owned(),
         );
-        Ok(Opened {
+        let mut opened = Opened {
             store: Box::new(store),
             machine,
             facts,
             config,
             dir: state.path().to_owned(),
-        })
+            repo: worktree.as_ref().map(Worktree::repo),
+        };
+        if !opened.mirrors().is_empty() && self.mirrored.get().is_none() {
+            let newest = opened.service().newest_event()?.value;
+            self.mirrored.set(Some(newest));
+        }
+        Ok(opened)
     }
 
     /// Who the caller says it acts for.

@@ -1,11 +1,13 @@
 //! The command line: what is typed, and which verb it goes to.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::app::App;
 use crate::exit::Exit;
+use crate::mirrors;
 use crate::output::{Shown, Style, Trouble, line};
 use crate::verbs::{self, Internal, Verb};
 
@@ -91,8 +93,11 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
         session: cli.session,
         verbose: cli.verbose,
         grammar: Cli::command,
+        mirrored: Cell::new(None),
     };
-    match verbs::run(&cli.verb, &app) {
+    let outcome = verbs::run(&cli.verb, &app);
+    mirrors::catch_up(&app);
+    match outcome {
         Ok(shown) => style.show(&shown),
         Err(trouble) => style.show_trouble(&trouble),
     }

@@ -12,6 +12,7 @@ use tenure_core::policy::Policy;
 use tenure_core::time::Span;
 
 use crate::exit::Exit;
+use crate::mirrors::setting::{self, Mirror};
 use crate::output::Trouble;
 
 /// One setting that exists.
@@ -36,6 +37,8 @@ enum Kind {
     Switch,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// Several texts, none with a comma.
+    List,
 }
 
 const KNOWN: &[Known] = &[
@@ -111,6 +114,14 @@ const KNOWN: &[Known] = &[
         kind: Kind::Word(&["open", "closed"]),
         about: "whether a write waits where nobody can tell whether it may go ahead",
     },
+    Known {
+        key: "missions.roles",
+        variable: "TENURE_MISSIONS_ROLES",
+        default: "",
+        project: true,
+        kind: Kind::List,
+        about: "the roles that a participant may have; any, where none is listed",
+    },
 ];
 
 /// A setting and where it came from.
@@ -144,6 +155,8 @@ pub struct Config {
     pub settings: Vec<Setting>,
     /// What a project's file said in vain.
     pub ignored: Vec<Ignored>,
+    /// Files that show sessions to other tools.
+    pub mirrors: Vec<Mirror>,
 }
 
 /// Reads the environment; given in by main so that tests and layers agree.
@@ -182,6 +195,7 @@ impl Config {
         Self {
             settings,
             ignored: Vec::new(),
+            mirrors: Vec::new(),
         }
     }
 
@@ -210,6 +224,12 @@ impl Config {
             Err(why) => return Err(malformed(&origin, "the file", &why)),
         };
         for (key, value) in flat(table) {
+            if key == "mirror" && !project {
+                let found = setting::parse(&value, &origin);
+                let found = found.map_err(|why| malformed(&origin, "mirror", &why))?;
+                self.mirrors.extend(found);
+                continue;
+            }
             let known = KNOWN.iter().find(|known| known.key == key);
             match known {
                 Some(known) if !project || known.project => {
@@ -227,6 +247,9 @@ impl Config {
                     }
                 }
                 Some(_) => self.ignore(&origin, &key, "a project's file may not set it".into()),
+                None if project && key.split('.').next() == Some("mirror") => {
+                    self.ignore(&origin, &key, "a project's file may not set it".into());
+                }
                 None if project => self.ignore(&origin, &key, "it is not a setting".into()),
                 None => {
                     let names: Vec<&str> = KNOWN.iter().map(|known| known.key).collect();
@@ -276,6 +299,15 @@ impl Config {
         self.get(key) == "true"
     }
 
+    /// The roles that a participant of a mission may have; none listed means any.
+    pub fn roles(&self) -> Vec<String> {
+        let listed = self.get("missions.roles").split(',').map(str::trim);
+        listed
+            .filter(|role| !role.is_empty())
+            .map(str::to_owned)
+            .collect()
+    }
+
     /// Where the store is, if that was set.
     pub fn store(&self) -> Option<&str> {
         Some(self.get("store")).filter(|store| !store.is_empty())
@@ -296,7 +328,7 @@ impl Config {
 
 fn check(known: &Known, value: &str) -> Result<(), String> {
     match known.kind {
-        Kind::Path => Ok(()),
+        Kind::Path | Kind::List => Ok(()),
         Kind::Span => value.parse::<Span>().map(|_| ()).map_err(|error| error.why),
         Kind::Switch if matches!(value, "true" | "false") => Ok(()),
         Kind::Word(words) if words.contains(&value) => Ok(()),
@@ -310,12 +342,19 @@ impl Kind {
         match self {
             Kind::Switch => value.as_bool().map(|on| on.to_string()),
             Kind::Path | Kind::Span | Kind::Word(_) => value.as_str().map(str::to_owned),
+            Kind::List => {
+                let texts = value.as_array()?.iter().map(toml::Value::as_str);
+                let texts = texts.collect::<Option<Vec<&str>>>()?;
+                let plain = |text: &&str| !text.trim().is_empty() && !text.contains(',');
+                texts.iter().all(plain).then(|| texts.join(", "))
+            }
         }
     }
 
     fn expected(self) -> String {
         match self {
             Kind::Switch => "expected true or false".to_owned(),
+            Kind::List => "expected a list of strings in quotes, without commas in them".to_owned(),
             Kind::Path | Kind::Span => "expected a string in quotes".to_owned(),
             Kind::Word(words) => format!("expected one of {}", words.join(", ")),
         }
@@ -426,6 +465,44 @@ mod tests {
         let ignored: Vec<&str> = config.ignored.iter().map(|i| i.key.as_str()).collect();
         assert_eq!(ignored, ["lease", "run", "store"]);
         assert!(load("", "not toml", &[]).is_ok());
+    }
+
+    #[test]
+    fn mirrors_are_the_users_alone_to_set() {
+        let mirror = "[[mirror]]\npath = \"/tmp/x\"";
+        assert_eq!(load(mirror, "", &[]).unwrap().mirrors.len(), 1);
+        let config = load("", mirror, &[]).unwrap();
+        assert_eq!((config.mirrors.len(), config.ignored.len()), (0, 1));
+        let config = load("", "[mirror]\npath = \"/tmp/x\"", &[]).unwrap();
+        assert_eq!((config.mirrors.len(), config.ignored.len()), (0, 1));
+        for bad in ["[[mirror]]\nformat = \"xml\"", "[mirror]\npath = \"/x\""] {
+            assert!(
+                load(bad, "", &[]).unwrap_err().message.contains("mirror"),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn roles_are_a_list() {
+        let roles = |user: &str, env: &[(&str, &str)]| load(user, "", env).unwrap().roles();
+        assert_eq!(roles("", &[]), [""; 0]);
+        assert_eq!(
+            roles("[missions]\nroles = [\"a\", \"b c\"]", &[]),
+            ["a", "b c"]
+        );
+        assert_eq!(roles("", &[("TENURE_MISSIONS_ROLES", "x,y")]), ["x", "y"]);
+        for bad in [
+            "roles = \"a\"",
+            "roles = [1]",
+            "roles = [\"\"]",
+            "roles = [\"a,b\"]",
+        ] {
+            assert!(
+                load(&format!("[missions]\n{bad}"), "", &[]).is_err(),
+                "{bad}"
+            );
+        }
     }
 
     #[test]

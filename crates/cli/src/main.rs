@@ -7,6 +7,7 @@ mod child;
 mod cli;
 mod config;
 mod exit;
+mod mirrors;
 mod output;
 mod render;
 mod summary;

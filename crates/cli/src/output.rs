@@ -216,6 +216,21 @@ fn error_data(error: &Error) -> Map<String, Value> {
         Error::NotLive { handle, .. } => {
             data.insert("session".into(), json!(handle));
         }
+        Error::Faulty { faults, .. } => {
+            data.insert("faults".into(), json!(faults));
+        }
+        Error::NoMission { passed_over, .. } => {
+            data.insert("passed_over".into(), json!(passed_over));
+        }
+        Error::Collision {
+            mission,
+            focus,
+            drivers,
+        } => {
+            data.insert("mission".into(), json!(mission));
+            data.insert("focus".into(), json!(focus));
+            data.insert("drivers".into(), json!(drivers));
+        }
         _ => {}
     }
     data

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use tenure_core::service::{Whoami, Why};
+use tenure_core::service::{Membership, Whoami, Why};
 use tenure_core::time::{Span, Timestamp};
 use tenure_core::view::{ClaimView, EventView, SessionView};
 
@@ -211,6 +211,33 @@ pub fn session(who: &Whoami, evidence: bool) -> String {
             row("but", other);
         }
         row("store", &who.resolved.store);
+    }
+    text
+}
+
+/// The active mission of a session, and its part in it.
+pub fn membership(mission: &Membership) -> String {
+    let mut text = String::new();
+    let mut row = |name: &str, value: &str| {
+        let _infallible = writeln!(text, "  {name:<13} {value}");
+    };
+    if let Some(one) = &mission.participant {
+        row(
+            "mission",
+            &format!(
+                "{} (by {}: {})",
+                one.mission, mission.pointer.by, mission.pointer.evidence
+            ),
+        );
+        row("role", &one.role);
+        row("focus", one.focus.as_deref().unwrap_or("none"));
+        row("drive", one.drive);
+        if !one.collides_with.is_empty() {
+            row("collides", &one.collides_with.join(", "));
+        }
+    }
+    for fault in mission.pointer.passed_over.iter().chain(&mission.faults) {
+        row("but", &fault.to_string());
     }
     text
 }

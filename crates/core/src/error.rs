@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::id::{Epoch, Malformed, SessionId};
 use crate::key::Key;
 use crate::liveness::Doubt;
+use crate::mission::check::Fault;
 use crate::process::Survivor;
 use crate::store::StoreError;
 use crate::time::Span;
@@ -257,6 +258,32 @@ pub enum Error {
         /// What to do.
         hint: String,
     },
+    /// A check found faults: all of them.
+    #[error("{}", faults_message(.what, .faults))]
+    Faulty {
+        /// What was checked.
+        what: String,
+        /// What is wrong with it.
+        faults: Vec<Fault>,
+    },
+    /// No mission is meant.
+    #[error("{what}")]
+    NoMission {
+        /// What is missing.
+        what: String,
+        /// Pointers that are not followed.
+        passed_over: Vec<Fault>,
+    },
+    /// Others drive the same focus.
+    #[error("{focus} in mission {mission} is already driven by {}", .drivers.join(", "))]
+    Collision {
+        /// The mission.
+        mission: String,
+        /// What they drive.
+        focus: String,
+        /// Their handles.
+        drivers: Vec<String>,
+    },
     /// The store did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -267,12 +294,14 @@ impl Error {
     pub fn class(&self) -> Class {
         match self {
             Error::Malformed(_) | Error::Usage { .. } | Error::ReasonNeeded { .. } => Class::Usage,
-            Error::Nobody { .. } | Error::NoSuchSession { .. } | Error::NotFound { .. } => {
-                Class::NotFound
-            }
-            Error::Ambiguous { .. } | Error::NoSuchEpoch { .. } | Error::Invalid { .. } => {
-                Class::Invalid
-            }
+            Error::Nobody { .. }
+            | Error::NoSuchSession { .. }
+            | Error::NotFound { .. }
+            | Error::NoMission { .. } => Class::NotFound,
+            Error::Ambiguous { .. }
+            | Error::NoSuchEpoch { .. }
+            | Error::Invalid { .. }
+            | Error::Faulty { .. } => Class::Invalid,
             Error::Superseded { .. } | Error::Lost { .. } => Class::Lost,
             Error::NotLive { .. }
             | Error::Done { .. }
@@ -283,6 +312,7 @@ impl Error {
             | Error::Lives { .. }
             | Error::Suspect { .. }
             | Error::Overlaps { .. }
+            | Error::Collision { .. }
             | Error::Noisy { .. } => Class::Held,
             Error::NoneFree { .. } => Class::Held,
             Error::TimedOut { .. } => Class::TimedOut,
@@ -316,7 +346,9 @@ impl Error {
             Error::Free { .. } => "free",
             Error::Lost { .. } => "lost",
             Error::NoSuchEpoch { .. } => "no_such_epoch",
-            Error::Invalid { .. } => "invalid",
+            Error::Invalid { .. } | Error::Faulty { .. } => "invalid",
+            Error::NoMission { .. } => "no_mission",
+            Error::Collision { .. } => "collision",
             Error::Store(StoreError::Damaged { .. }) => "store_damaged",
             Error::Store(StoreError::TooNew { .. }) => "store_too_new",
             Error::Store(StoreError::Full { .. }) => "store_full",
@@ -396,6 +428,20 @@ impl Error {
                     key.quoted()
                 )]
             }
+            Error::Faulty { faults, .. } => fault_hints(faults),
+            Error::NoMission { passed_over, .. } => {
+                let mut hints = vec![
+                    "name one: --mission MISSION".to_owned(),
+                    "or join one, which makes it the active one: tenure mission join MISSION --role ROLE"
+                        .to_owned(),
+                ];
+                hints.extend(fault_hints(passed_over));
+                hints
+            }
+            Error::Collision { mission, .. } => vec![
+                format!("tenure mission status --mission {mission} shows who does what"),
+                "without --strict it is only a warning".into(),
+            ],
             Error::Store(error) => store_hints(error),
         }
     }
@@ -414,11 +460,39 @@ impl Error {
     }
 }
 
+/// The first line says how many, and each fault has a line of its own.
+fn faults_message(what: &str, faults: &[Fault]) -> String {
+    let mut message = match faults.len() {
+        1 => format!("{what} is not valid"),
+        n => format!("{what} is not valid, {n} faults"),
+    };
+    for fault in faults {
+        message.push_str(&format!("\n  {fault}"));
+    }
+    message
+}
+
+/// Each way out once.
+fn fault_hints(faults: &[Fault]) -> Vec<String> {
+    let mut hints: Vec<String> = Vec::new();
+    for fault in faults {
+        if !hints.contains(&fault.hint) {
+            hints.push(fault.hint.clone());
+        }
+    }
+    hints
+}
+
 fn malformed_hint(what: &str) -> &'static str {
     match what {
         "key" => "a key is SCHEME:NAME, such as issue:acme/web#42, #42 or path:src/**",
         "duration" => "a duration is such as 500ms, 90s, 5m, 1h30m or 2d",
         "agent name" => "an agent's name is such as claude or my-agent",
+        "mission id" => "a mission's id is such as 041-login; it is never a path",
+        "participant id" => "leave --participant out, and one is made",
+        "role" => "a role is such as developer or reviewer",
+        "focus" => "a focus is such as wp:WP01, step:42 or none",
+        "drive" => "tenure mission drive active, or: tenure mission drive inactive",
         "native id" => "give the id that the agent itself uses for the conversation",
         _ => "tenure help VERB shows how it is used",
     }

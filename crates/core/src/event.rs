@@ -63,6 +63,18 @@ pub enum EventKind {
     /// A transcript or an id was refused, because it is another's.
     #[serde(rename = "contamination")]
     Contamination,
+    /// A session became a participant of a mission.
+    #[serde(rename = "mission.joined")]
+    MissionJoined,
+    /// A session left a mission.
+    #[serde(rename = "mission.left")]
+    MissionLeft,
+    /// A participant's role, focus or drive changed.
+    #[serde(rename = "mission.changed")]
+    MissionChanged,
+    /// A pointer to a mission was set or cleared.
+    #[serde(rename = "mission.used")]
+    MissionUsed,
 }
 
 impl EventKind {
@@ -87,6 +99,10 @@ impl EventKind {
             EventKind::Taken => "claim.taken",
             EventKind::Handed => "claim.handed",
             EventKind::Contamination => "contamination",
+            EventKind::MissionJoined => "mission.joined",
+            EventKind::MissionLeft => "mission.left",
+            EventKind::MissionChanged => "mission.changed",
+            EventKind::MissionUsed => "mission.used",
         }
     }
 }

@@ -12,6 +12,8 @@ pub mod glob;
 pub mod id;
 pub mod key;
 pub mod liveness;
+pub mod mirror;
+pub mod mission;
 pub mod notice;
 pub mod policy;
 pub mod process;

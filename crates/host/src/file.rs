@@ -56,7 +56,6 @@ pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     }
 }
 
-/// Removes a temporary file after `error`, which is what the caller hears of.
 /// Writes a small file that only we read, 0600 from its first byte, without waiting for the disk.
 ///
 /// For what is lost without harm; a reader may see it torn.
@@ -75,6 +74,86 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .map_err(|error| at("write", path, error))
 }
 
+/// Reads a small file that others may replace at any time; none where there is no plain file.
+pub fn read_plain(path: &Path) -> io::Result<Option<String>> {
+    /// No file that we read so is longer.
+    const LIMIT: u64 = 4 * 1024 * 1024;
+    let opened = fs_err::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC))
+        .open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        let odd = io::Error::new(ErrorKind::InvalidInput, "it is no plain file");
+        return Err(at("read", path, odd));
+    }
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut io::Read::take(file, LIMIT), &mut bytes)
+        .map_err(|error| at("read", path, error))?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Makes the directories that are missing above a file, for the owner alone. Below `root` none of them
+/// may be a symbolic link.
+pub fn make_dirs_above(path: &Path, root: &Path) -> io::Result<()> {
+    let Some(parent) = path.parent() else {
+        return Ok(());
+    };
+    let mut builder = std::fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+        .recursive(true)
+        .create(parent)
+        .map_err(|error| at("make", parent, error))?;
+    for dir in parent
+        .ancestors()
+        .take_while(|dir| *dir != root && dir.starts_with(root))
+    {
+        if fs_err::symlink_metadata(dir)?.is_symlink() {
+            let link = io::Error::new(ErrorKind::InvalidInput, "it is a symbolic link");
+            return Err(at("write below", dir, link));
+        }
+    }
+    Ok(())
+}
+
+/// Removes what writers of `path` left beside it when they were killed. Only for whoever holds the lock
+/// that every writer of `path` takes.
+pub fn remove_leftovers(path: &Path) -> io::Result<()> {
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(());
+    };
+    let begin = format!(".{}.", name.to_string_lossy());
+    for entry in fs_err::read_dir(dir)? {
+        let entry = entry?;
+        let found = entry.file_name();
+        let found = found.to_string_lossy();
+        let middle = found
+            .strip_prefix(&begin)
+            .and_then(|rest| rest.strip_suffix(".tmp"));
+        if middle.is_some_and(|middle| {
+            middle.len() == 16 && middle.bytes().all(|b| b.is_ascii_hexdigit())
+        }) {
+            fs_err::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file and flushes its directory; one that is gone already is no failure.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match fs_err::remove_file(path) {
+        Ok(()) => sync_dir(path),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes a temporary file after `error`, which is what the caller hears of.
 fn discard(temporary: &Path, error: io::Error) -> io::Error {
     match fs_err::remove_file(temporary) {
         Ok(()) => error,
@@ -148,6 +227,51 @@ mod tests {
         );
         assert_eq!(fs_err::read(&target).unwrap(), b"theirs");
         assert_eq!(names(dir.path()).len(), 2);
+    }
+
+    #[test]
+    fn leftovers_of_killed_writers_are_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        drop(write_beside(&path, b"half").unwrap());
+        for other in [".b.tmp", ".a.tmp", ".a.short.tmp", "a"] {
+            fs_err::write(dir.path().join(other), "theirs").unwrap();
+        }
+        assert_eq!(names(dir.path()).len(), 5);
+        remove_leftovers(&path).unwrap();
+        assert_eq!(names(dir.path()).len(), 4);
+    }
+
+    #[test]
+    fn f_k12_directories_are_not_made_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, elsewhere) = (dir.path().join("root"), dir.path().join("elsewhere"));
+        fs_err::create_dir(&root).unwrap();
+        fs_err::create_dir(&elsewhere).unwrap();
+        make_dirs_above(&root.join("missions/m/session.json"), &root).unwrap();
+        let mode = fs_err::metadata(root.join("missions"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o700);
+        symlink(&elsewhere, root.join("link")).unwrap();
+        assert!(make_dirs_above(&root.join("link/m/session.json"), &root).is_err());
+    }
+
+    #[test]
+    fn only_a_plain_file_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        assert_eq!(read_plain(&path).unwrap(), None);
+        fs_err::write(&path, "text").unwrap();
+        assert_eq!(read_plain(&path).unwrap().as_deref(), Some("text"));
+        let link = dir.path().join("link");
+        symlink(&path, &link).unwrap();
+        assert!(read_plain(&link).is_err());
+        assert!(read_plain(dir.path()).is_err());
+        remove(&path).unwrap();
+        remove(&path).unwrap();
+        assert!(!path.exists());
     }
 
     #[test]

@@ -27,6 +27,7 @@ use tenure_host::watch::Watch;
 use crate::app::{App, Opened, current_dir, place};
 use crate::child::{self, OWN_FAILURE, own_trouble};
 use crate::exit::Exit;
+use crate::mirrors;
 use crate::output::{Outcome, Shown, Trouble, line, notices_json, tell};
 use crate::waiting::{Step, Until, own_place, wait_for_turn, watch_signals};
 
@@ -146,6 +147,7 @@ fn hold_and_run(options: &Options<'_>, request: ClaimRequest, app: &App) -> Resu
         supervised.handle = Some(session.handle);
     }
     supervised.runner.let_go(&word)?;
+    mirrors::catch_up(app);
     let mut ended = supervised.see_through(&mut opened, &mut watch, options.on_lost)?;
     ended.notices = turn.notices;
     Ok(ended)

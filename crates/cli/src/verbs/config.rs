@@ -30,5 +30,11 @@ pub fn run(_: &Args, _: &App) -> Outcome {
             ignored.key, ignored.file, ignored.why
         );
     }
-    Ok(Shown::new("config", &config.settings, text).with("ignored", &config.ignored))
+    for mirror in &config.mirrors {
+        let path = mirror.path.as_deref().unwrap_or("the state directory");
+        let _infallible = writeln!(text, "mirror: {path}, from {}", mirror.origin);
+    }
+    Ok(Shown::new("config", &config.settings, text)
+        .with("mirrors", &config.mirrors)
+        .with("ignored", &config.ignored))
 }

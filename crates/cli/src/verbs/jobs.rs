@@ -24,10 +24,12 @@ pub const JOBS: &[(&str, &[&str])] = &[
             "end",
             "tell",
             "meta",
+            "verify",
             "hook",
             "statusline",
         ],
     ),
+    ("Work together", &["mission"]),
     (
         "Set up",
         &[

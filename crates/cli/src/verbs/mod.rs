@@ -20,6 +20,7 @@ mod locks;
 mod log;
 mod man;
 mod meta;
+mod mission;
 mod ps;
 mod register;
 mod release;
@@ -33,6 +34,7 @@ mod takeover;
 mod tell;
 mod transcript;
 mod uninstall;
+mod verify;
 mod wait;
 mod who;
 mod whoami;
@@ -83,6 +85,10 @@ pub enum Verb {
     Tell(tell::Args),
     #[command(hide = true)]
     Meta(meta::Args),
+    #[command(hide = true)]
+    Verify(verify::Args),
+    #[command(hide = true)]
+    Mission(mission::Args),
     #[command(hide = true)]
     Renew(renew::Args),
     #[command(hide = true)]
@@ -152,6 +158,8 @@ pub fn run(verb: &Verb, app: &App) -> Outcome {
         Verb::Wait(args) => wait::run(args, app),
         Verb::Tell(args) => tell::run(args, app),
         Verb::Meta(args) => meta::run(args, app),
+        Verb::Verify(args) => verify::run(args, app),
+        Verb::Mission(args) => mission::run(args, app),
         Verb::Renew(args) => renew::run(args, app),
         Verb::Handoff(args) => handoff::run(args, app),
         Verb::Guard(args) => guard::run(args, app),

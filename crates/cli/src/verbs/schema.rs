@@ -1,6 +1,10 @@
 use schemars::schema_for;
 use serde_json::{Value, json};
-use tenure_core::view::{ClaimView, EventView, NoticeView, ResolvedView, SessionView, WhyView};
+use tenure_core::mission::check::Fault;
+use tenure_core::view::{
+    ClaimView, EventView, MissionView, NoticeView, ParticipantView, PointerView, ResolvedView,
+    SessionView, WhyView,
+};
 
 use super::resume::ResumeView;
 use crate::app::App;
@@ -34,6 +38,10 @@ pub fn run(_: &Args, _: &App) -> Outcome {
         "why": schema_for!(WhyView),
         "unmanaged": schema_for!(Unmanaged),
         "resume": schema_for!(ResumeView),
+        "participant": schema_for!(ParticipantView),
+        "mission": schema_for!(MissionView),
+        "pointer": schema_for!(PointerView),
+        "fault": schema_for!(Fault),
     });
     let text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     Ok(Shown::new("schema", &schema, text))

@@ -12,10 +12,16 @@ pub struct Args {}
 
 pub fn run(_: &Args, app: &App) -> Outcome {
     let mut opened = app.open()?;
-    let answer = opened.service().whoami(&app.naming(None))?;
-    let text = render::session(&answer.value, true);
-    Ok(Shown::new("session", &answer.value.session, text)
-        .with("resolved", &answer.value.resolved)
-        .with("meta", &answer.value.metadata)
+    let here = opened.here();
+    let answer = opened.service().stand(&app.naming(None), &here)?;
+    let (who, mission) = (&answer.value.who, &answer.value.mission);
+    let mut text = render::session(who, true);
+    text.push_str(&render::membership(mission));
+    Ok(Shown::new("session", &who.session, text)
+        .with("resolved", &who.resolved)
+        .with("meta", &who.metadata)
+        .with("participant", &mission.participant)
+        .with("pointer", &mission.pointer)
+        .with("faults", &mission.faults)
         .told(&answer))
 }

@@ -230,8 +230,12 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       end          End a session: everything that it holds is free
       tell         Tell a session something: it hears it at its next call, once
       meta         Keep small values with a session: a team name, a run id
+      verify       Check that this is the session it is taken for: exit 0, or 6 with every disagreement
       hook         Take note of an agent's event; called by the agent, never by hand
       statusline   Print one line for an agent's status line: session, claims, warnings; called by the agent
+
+    Work together:
+      mission      Take part in shared work: join a mission, say what you focus on, see who does what
 
     Set up:
       install      Make coding agents tell tenure what they do, by hooks in their settings

@@ -69,7 +69,7 @@ fn as_root() -> bool {
 }
 
 /// A script that may mount things, which nobody else sees and which go with it.
-fn with_mounts(script: &str) -> Cmd {
+pub fn with_mounts(script: &str) -> Cmd {
     let how = if as_root() { "-m" } else { "-rm" };
     Cmd::new("unshare").args([how, "sh", "-euc", script])
 }

@@ -11,7 +11,7 @@ use crate::demo::{one_object, verbs};
 use crate::env;
 
 /// What differs from run to run is shown by its kind; runs of spaces are shown as two.
-fn settings(env: &Env) -> insta::Settings {
+pub fn settings(env: &Env) -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(&env.dir().display().to_string(), "[dir]");
     settings.add_filter(r"\b(ann|bob|eve|cron)-[a-z0-9]{4,12}\b", "$1-XXXX");
@@ -299,6 +299,7 @@ fn settings_are_shown_with_where_they_came_from() {
     guard.mode  default  what is done about a tool under another session's feet; by default as installed
     guard.require_claim  default  what a claim must look like for a file to be written at all, such as issue:*
     guard.on_error  open  default  whether a write waits where nobody can tell whether it may go ahead
+    missions.roles  default  the roles that a participant may have; any, where none is listed
     --- stderr
     ");
 }
@@ -317,6 +318,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
         "takeover" => "wp:bobs --reason test",
         "tell" => &format!("{bob} hello"),
         "meta" => "set team blue",
+        "mission" => "join m --role developer",
         "completions" => "bash",
         "transcript" => "show ann",
         "lock" => "one --json -- true",

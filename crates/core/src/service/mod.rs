@@ -20,6 +20,7 @@ mod claims;
 mod context;
 mod hear;
 mod look;
+mod missions;
 mod register;
 mod resume;
 mod run;
@@ -36,6 +37,10 @@ pub use claims::{
 };
 pub use hear::{AgentEvent, Brief, Happening, Heard, Subagent};
 pub use look::{ListRequest, Whoami, Why};
+pub use missions::{
+    Bearings, ChangeRequest, Changed, Here, JoinRequest, Joined, Left, Membership, PointRequest,
+    Pointed, Roster, Verified, Whose,
+};
 pub use register::{RegisterRequest, Registered, Subject};
 pub use resume::Resumable;
 pub use run::{Answer, Failure, Reply, Service};

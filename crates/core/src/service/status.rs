@@ -122,6 +122,12 @@ fn status(
             warnings.push(format!("this conversation is open in {twin} as well"));
         }
     }
+    for failure in ctx.tx.mirror_failures()? {
+        warnings.push(format!(
+            "the mirror {} could not be written: {}",
+            failure.path, failure.why
+        ));
+    }
     let mine = caller.map(|caller| caller.session.id.to_string());
     let mut others = list(ctx, here)?;
     // After the look: whoever just turned out to be dead counts.

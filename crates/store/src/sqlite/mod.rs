@@ -17,6 +17,8 @@ mod header;
 mod log;
 mod metadata;
 mod migrations;
+mod mirror;
+mod mission;
 mod native;
 mod notice;
 #[cfg(test)]

@@ -15,7 +15,9 @@ use tenure_core::store::{ClaimFilter, Mode, ProcessPlace, SessionFilter, Store, 
 use tenure_core::time::Timestamp;
 use tenure_testkit::conformance::sample::*;
 
-use super::{SqliteStore, claim, doubt, event, metadata, native, notice, process, session};
+use super::{
+    SqliteStore, claim, doubt, event, metadata, mission, native, notice, process, session,
+};
 
 /// What SQLite says that it will do, one line per step.
 fn plan(conn: &Connection, sql: &str) -> Vec<String> {
@@ -98,6 +100,12 @@ fn single_key_statements_use_their_indexes() {
         (notice::DELIVER, &["notices_waiting (recipient=?)"]),
         (metadata::OF, &["PRIMARY KEY (session=?)"]),
         (doubt::ANY, &["PRIMARY KEY (asker=?)"]),
+        (mission::ONE, &["PRIMARY KEY (mission=? AND session=?)"]),
+        (mission::OF_MISSION, &["PRIMARY KEY (mission=?)"]),
+        (mission::OF_SESSION, &["participants_session (session=?)"]),
+        (mission::UPDATE, &["PRIMARY KEY (mission=? AND session=?)"]),
+        (mission::BY_ID, &["PRIMARY KEY (id=?)"]),
+        (mission::POINTER, &["PRIMARY KEY (scope=? AND name=?)"]),
         (doubt::OF, &["PRIMARY KEY (asker=?)"]),
     ];
     for (sql, indexes) in cases {

@@ -8,6 +8,9 @@ use tenure_core::id::{
     AgentName, Cursor, Epoch, Handle, NativeId, SessionId, SessionToken, Ticket,
 };
 use tenure_core::key::Key;
+use tenure_core::mirror::failure::MirrorFailure;
+use tenure_core::mission::pointer::{Pointer, Scope};
+use tenure_core::mission::{Mission, MissionId, Participant, StoredParticipant};
 use tenure_core::notice::Notice;
 use tenure_core::process::Process;
 use tenure_core::queue::Waiter;
@@ -21,7 +24,8 @@ use tenure_core::transcript::Transcript;
 
 use super::handle::SqliteTx;
 use super::{
-    claim, doubt, event, metadata, native, notice, process, queue, session, transcript, write,
+    claim, doubt, event, metadata, mirror, mission, native, notice, process, queue, session,
+    transcript, write,
 };
 
 impl Tx for SqliteTx<'_> {
@@ -309,5 +313,82 @@ impl Tx for SqliteTx<'_> {
 
     fn take_doubts(&mut self, asker: SessionId) -> Result<Vec<SessionToken>, StoreError> {
         doubt::take(self, asker)
+    }
+
+    fn lock_mission(&mut self, id: &MissionId, at: Timestamp) -> Result<(), StoreError> {
+        mission::lock(self, id, at)
+    }
+
+    fn list_missions(&mut self) -> Result<Vec<Mission>, StoreError> {
+        mission::list(self)
+    }
+
+    fn mission(&mut self, id: &str) -> Result<Option<Mission>, StoreError> {
+        mission::get(self, id)
+    }
+
+    fn participant(
+        &mut self,
+        mission: &str,
+        session: SessionId,
+    ) -> Result<Option<StoredParticipant>, StoreError> {
+        mission::one(self, mission, session)
+    }
+
+    fn participants(&mut self, mission: &str) -> Result<Vec<StoredParticipant>, StoreError> {
+        mission::of_mission(self, mission)
+    }
+
+    fn participations(&mut self, session: SessionId) -> Result<Vec<StoredParticipant>, StoreError> {
+        mission::of_session(self, session)
+    }
+
+    fn all_participants(&mut self) -> Result<Vec<StoredParticipant>, StoreError> {
+        mission::every(self)
+    }
+
+    fn insert_participant(&mut self, participant: &Participant) -> Result<(), StoreError> {
+        mission::insert(self, participant)
+    }
+
+    fn update_participant(&mut self, participant: &Participant) -> Result<(), StoreError> {
+        mission::update(self, participant)
+    }
+
+    fn remove_participant(
+        &mut self,
+        mission: &str,
+        session: SessionId,
+    ) -> Result<bool, StoreError> {
+        mission::remove(self, mission, session)
+    }
+
+    fn pointer(&mut self, scope: &Scope) -> Result<Option<Pointer>, StoreError> {
+        mission::pointer(self, scope)
+    }
+
+    fn set_pointer(
+        &mut self,
+        scope: &Scope,
+        mission: Option<&MissionId>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        mission::set_pointer(self, scope, mission, at)
+    }
+
+    fn list_pointers(&mut self) -> Result<Vec<Pointer>, StoreError> {
+        mission::list_pointers(self)
+    }
+
+    fn mirror_failures(&mut self) -> Result<Vec<MirrorFailure>, StoreError> {
+        mirror::failures(self)
+    }
+
+    fn set_mirror_failure(&mut self, failure: &MirrorFailure) -> Result<(), StoreError> {
+        mirror::set(self, failure)
+    }
+
+    fn clear_mirror_failure(&mut self, path: &str) -> Result<(), StoreError> {
+        mirror::clear(self, path)
     }
 }

@@ -16,6 +16,7 @@
 pub mod claim;
 pub mod event;
 pub mod metadata;
+pub mod mission;
 pub mod native;
 pub mod notice;
 pub mod process;
@@ -100,6 +101,12 @@ macro_rules! conformance {
             transcript::a_path_is_one_sessions
             transcript::a_conversations_new_path_takes_the_place_of_the_old
             transcript::what_is_set_aside_is_kept_and_no_longer_used
+            mission::a_mission_is_made_once
+            mission::a_participant_reads_back_with_every_field
+            mission::a_participant_is_changed_by_comparing_its_revision
+            mission::a_session_and_a_participant_id_are_in_a_mission_once
+            mission::pointers_are_set_moved_and_forgotten
+            mission::a_mirrors_failure_is_kept_until_it_is_cleared
         }
     };
     (@list ($($run:path)?) $($module:ident :: $case:ident)*) => {
@@ -136,6 +143,7 @@ mod tests {
             ("metadata", include_str!("metadata.rs")),
             ("queue", include_str!("queue.rs")),
             ("transcript", include_str!("transcript.rs")),
+            ("mission", include_str!("mission.rs")),
         ];
         for (module, text) in files {
             let written = text.lines().filter_map(|line| {

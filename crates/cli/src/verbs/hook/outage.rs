@@ -69,7 +69,10 @@ pub fn note(
 pub fn lately(dir: &Path) -> Option<String> {
     let now = clock::wall();
     let ago = |line: &Value| Some(Timestamp(line["at"].as_i64()?).age_at(now));
-    let known = lines(&dir.join("outages.log"));
+    let file = dir.join("outages.log");
+    // One is made where something was missed, never by a look.
+    let known = file.exists().then(|| open(&file).ok()).flatten();
+    let known = lines(&mut known?);
     let recent = |line: &&Value| ago(line).is_some_and(|age| age < WARNED_FOR);
     let missed: Vec<&Value> = known.iter().filter(recent).collect();
     let last = missed.last()?;

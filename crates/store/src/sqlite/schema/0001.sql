@@ -232,3 +232,40 @@ CREATE TABLE trees (
     branch  TEXT,
     at      INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- What is wrong with a row of a mission is for core to say, so these columns take any text.
+CREATE TABLE missions (
+    id         TEXT NOT NULL PRIMARY KEY,
+    created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE participants (
+    mission     TEXT NOT NULL REFERENCES missions (id) DEFERRABLE INITIALLY DEFERRED,
+    session     TEXT NOT NULL REFERENCES sessions (id) DEFERRABLE INITIALLY DEFERRED,
+    participant TEXT NOT NULL,
+    role        TEXT NOT NULL,
+    joined_at   INTEGER NOT NULL,
+    active_at   INTEGER NOT NULL,
+    drive       TEXT NOT NULL,
+    focus       TEXT,
+    revision    INTEGER NOT NULL,
+    PRIMARY KEY (mission, session)
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX participants_id ON participants (mission, participant);
+CREATE INDEX participants_session ON participants (session);
+
+CREATE TABLE pointers (
+    scope   TEXT NOT NULL, -- session, repo or user
+    name    TEXT NOT NULL,
+    mission TEXT NOT NULL,
+    at      INTEGER NOT NULL,
+    PRIMARY KEY (scope, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE mirror_failures (
+    path    TEXT NOT NULL PRIMARY KEY,
+    session TEXT NOT NULL,
+    why     TEXT NOT NULL,
+    at      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

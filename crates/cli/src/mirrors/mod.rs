@@ -1,0 +1,211 @@
+//! Mirrors: files that show sessions to tools that can only read files.
+//!
+//! A mirror is written when something happened to its session. Each file is written under the lock of its
+//! path, from state that is read after the lock is had: two changes at once leave the newer one. A file
+//! that is replaced is whole at every instant, for its owner alone, and never a link. At the session's end
+//! it is removed or marked, if it is still that session's.
+//!
+//! *A failure* never fails the command that caused it: it is said on stderr and kept until the file is
+//! written again. *Crash*: the old file or the new one is there; what a killed writer left beside it is
+//! removed by the next.
+
+pub mod setting;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tenure_core::id::SessionId;
+use tenure_core::mirror::content::{Context, Document, documents, writer_of};
+use tenure_core::mirror::failure::MirrorFailure;
+use tenure_core::service::Here;
+use tenure_host::file;
+use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
+
+use crate::app::{App, Opened, env};
+use crate::mirrors::setting::{AtEnd, Mirror};
+use crate::output::line;
+
+/// How long a verb waits for another writer of the same file.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Brings the mirrors of every session up to date that something happened to since the store was opened.
+pub fn catch_up(app: &App) {
+    let Some(mark) = app.mirrored.take() else {
+        return;
+    };
+    let Ok(mut opened) = app.open() else {
+        // The verb said what is wrong with the store.
+        return;
+    };
+    let changed = match opened.service().changed_sessions(mark) {
+        Ok(answer) => answer.value,
+        Err(failure) => return warn(&format!("mirrors are not up to date: {}", failure.error)),
+    };
+    for session in changed {
+        refresh(&mut opened, session, PATIENCE);
+    }
+}
+
+/// Brings the mirrors of one session up to date. For each file it waits at most `patience` for another
+/// writer.
+pub fn refresh(opened: &mut Opened, session: SessionId, patience: Duration) {
+    let mirrors = opened.mirrors().to_vec();
+    if mirrors.is_empty() {
+        return;
+    }
+    let mut writer = Writer {
+        here: opened.here(),
+        home: env("HOME").and_then(|home| home.into_string().ok()),
+        opened,
+        session,
+        patience,
+        failed: Vec::new(),
+        written: Vec::new(),
+    };
+    for mirror in &mirrors {
+        writer.mirror(mirror);
+    }
+    let (failed, written) = (writer.failed, writer.written);
+    for failure in &failed {
+        warn(&format!(
+            "the mirror {} was not written: {}",
+            failure.path, failure.why
+        ));
+    }
+    if let Err(failure) = opened.service().record_mirrors(&failed, &written) {
+        warn(&format!(
+            "what became of mirrors was not kept: {}",
+            failure.error
+        ));
+    }
+}
+
+fn warn(message: &str) {
+    line(&mut io::stderr(), &format!("warning: {message}"));
+}
+
+struct Writer<'a> {
+    opened: &'a mut Opened,
+    here: Here,
+    home: Option<String>,
+    session: SessionId,
+    patience: Duration,
+    failed: Vec<MirrorFailure>,
+    written: Vec<String>,
+}
+
+impl Writer<'_> {
+    fn context(&mut self) -> io::Result<Context> {
+        let answer = self.opened.service().context(self.session, &self.here);
+        answer
+            .map(|answer| answer.value)
+            .map_err(|failure| io::Error::other(failure.error.to_string()))
+    }
+
+    /// Writes every file of one mirror; each may fail for itself.
+    fn mirror(&mut self, mirror: &Mirror) {
+        let Ok(context) = self.context() else {
+            // Whoever reads the store next is told what is wrong with it.
+            return;
+        };
+        let state = self.opened.dir().to_owned();
+        let Some(root) = mirror.place(&context, self.home.as_deref(), &state) else {
+            return;
+        };
+        if !mirror.is_for(&context.session.agent) {
+            return;
+        }
+        for document in documents(mirror.format, &context) {
+            let path = path_of(&root, &document);
+            let done = self.write(mirror, &root, &path);
+            self.note(&context, &path, done);
+        }
+        if mirror.format.is_directory() {
+            for path in left_missions(&root, &context) {
+                let done = self.write(mirror, &root, &path);
+                self.note(&context, &path, done);
+            }
+        }
+    }
+
+    fn note(&mut self, context: &Context, path: &Path, done: io::Result<()>) {
+        let path = path.display().to_string();
+        match done {
+            Ok(()) => self.written.push(path),
+            Err(error) => self.failed.push(MirrorFailure {
+                path,
+                session: context.session.handle.clone(),
+                why: error.to_string(),
+                at: context.read_at,
+            }),
+        }
+    }
+
+    /// Writes, or removes, one file from what the store says once the path is locked.
+    fn write(&mut self, mirror: &Mirror, root: &Path, path: &Path) -> io::Result<()> {
+        let above = match mirror.format.is_directory() {
+            true => root,
+            false => path.parent().unwrap_or(root),
+        };
+        file::make_dirs_above(path, above)?;
+        let _held = self.lock(path)?;
+        let context = self.context()?;
+        let document = documents(mirror.format, &context)
+            .into_iter()
+            .find(|document| path_of(root, document) == path);
+        let present = file::read_plain(path).unwrap_or(None);
+        let ours =
+            present.as_deref().and_then(writer_of).as_deref() == Some(context.session.id.as_str());
+        let ended = context.session.ended_at.is_some();
+        file::remove_leftovers(path)?;
+        match document {
+            None if ours => file::remove(path),
+            Some(_) if ended && mirror.end == AtEnd::Remove && ours => file::remove(path),
+            Some(document) if !ended || (ours && mirror.end == AtEnd::Mark) => {
+                file::write_atomic(path, document.text(present.as_deref()).as_bytes())
+            }
+            // What is there is another's, and an ended session has nothing to say about it.
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<Held>> {
+        let locks = LockDir::open(&self.opened.dir().join("locks"))?;
+        let name = LockName::of_path(path).map_err(io::Error::other)?;
+        match locks.lock(&name, Sharing::Exclusive, Patience::AtMost(self.patience)) {
+            Ok(held) => Ok(Some(held)),
+            // The command that we run in holds it for us.
+            Err(LockError::Nested { .. }) => Ok(None),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+}
+
+fn path_of(root: &Path, document: &Document) -> PathBuf {
+    match &document.below {
+        Some(below) => root.join(below),
+        None => root.to_owned(),
+    }
+}
+
+/// Files of missions that a session no longer takes part in and that are still its own.
+fn left_missions(root: &Path, context: &Context) -> Vec<PathBuf> {
+    let Ok(entries) = fs_err::read_dir(root.join("missions")) else {
+        return Vec::new();
+    };
+    let joined = |name: &str| context.missions.iter().any(|one| one.mission == name);
+    let mut left = Vec::new();
+    for entry in entries.flatten() {
+        let file = entry.path().join("session.json");
+        let is_joined = entry.file_name().to_str().is_some_and(joined);
+        let own = || {
+            let text = file::read_plain(&file).ok().flatten()?;
+            Some(writer_of(&text)? == context.session.id)
+        };
+        if !is_joined && own() == Some(true) {
+            left.push(file);
+        }
+    }
+    left
+}

@@ -1,0 +1,223 @@
+//! What the settings say about mirrors: `[[mirror]]` with a path, a format and what happens at the end.
+
+use std::path::PathBuf;
+
+use tenure_core::id::AgentName;
+use tenure_core::mirror::content::{Context, Format};
+
+/// One `[[mirror]]`.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Mirror {
+    /// Where it is; by default in the state directory, one for each session.
+    pub path: Option<String>,
+    /// Whose form it has.
+    #[serde(serialize_with = "format_name")]
+    pub format: Format,
+    /// What happens at the session's end.
+    pub end: AtEnd,
+    /// Only sessions of this agent.
+    pub agent: Option<String>,
+    /// The file that says so.
+    pub origin: String,
+}
+
+/// What happens to a mirror at its session's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AtEnd {
+    /// It is removed.
+    Remove,
+    /// It stays, and says that the session has ended.
+    Mark,
+}
+
+fn format_name<S: serde::Serializer>(format: &Format, out: S) -> Result<S::Ok, S::Error> {
+    out.serialize_str(match format {
+        Format::Json => "json",
+        Format::Pact => "pact",
+        Format::SpecKitty => "spec-kitty",
+    })
+}
+
+/// What may stand in braces in a path.
+const PLACES: &[&str] = &["session", "handle", "native_id", "agent", "repo"];
+
+/// Reads the value of `mirror`, which must be an array of tables.
+pub fn parse(value: &toml::Value, origin: &str) -> Result<Vec<Mirror>, String> {
+    let Some(tables) = value.as_array() else {
+        return Err("expected [[mirror]], with two brackets on each side".into());
+    };
+    tables.iter().map(|table| one(table, origin)).collect()
+}
+
+fn one(value: &toml::Value, origin: &str) -> Result<Mirror, String> {
+    let Some(table) = value.as_table() else {
+        return Err("expected [[mirror]] with path, format, end and agent".into());
+    };
+    let mut mirror = Mirror {
+        path: None,
+        format: Format::Json,
+        end: AtEnd::Remove,
+        agent: None,
+        origin: origin.to_owned(),
+    };
+    for (key, value) in table {
+        let Some(text) = value.as_str() else {
+            return Err(format!("{key}: expected a string in quotes"));
+        };
+        match key.as_str() {
+            "path" => {
+                check_path(text)?;
+                mirror.path = Some(text.to_owned());
+            }
+            "format" => mirror.format = Format::parse(text).map_err(|error| error.to_string())?,
+            "end" => {
+                mirror.end = match text {
+                    "remove" => AtEnd::Remove,
+                    "mark" => AtEnd::Mark,
+                    _ => return Err(format!("end {text:?}: expected remove or mark")),
+                }
+            }
+            "agent" => {
+                AgentName::parse(text).map_err(|error| error.to_string())?;
+                mirror.agent = Some(text.to_owned());
+            }
+            _ => {
+                return Err(format!(
+                    "{key:?} is no setting of a mirror; there are path, format, end and agent"
+                ));
+            }
+        }
+    }
+    Ok(mirror)
+}
+
+fn check_path(text: &str) -> Result<(), String> {
+    if !text.starts_with('/') && !text.starts_with("~/") {
+        return Err(format!("path {text:?} must begin with / or ~/"));
+    }
+    if text.split('/').any(|part| part == "..") {
+        return Err(format!("path {text:?} must not contain .."));
+    }
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once('{') {
+        let Some((name, left)) = after.split_once('}') else {
+            return Err(format!("path {text:?} has a brace that is not closed"));
+        };
+        if !PLACES.contains(&name) {
+            let known = PLACES.join("}, {");
+            return Err(format!(
+                "path {text:?}: {{{name}}} is not known; there are {{{known}}}"
+            ));
+        }
+        rest = left;
+    }
+    Ok(())
+}
+
+impl Mirror {
+    /// Whether it is for a session of this agent.
+    pub fn is_for(&self, agent: &str) -> bool {
+        self.agent.as_deref().is_none_or(|only| only == agent)
+    }
+
+    /// Where it is for a session; none where the session lacks what the path names.
+    pub fn place(
+        &self,
+        context: &Context,
+        home: Option<&str>,
+        state: &std::path::Path,
+    ) -> Option<PathBuf> {
+        let session = &context.session;
+        let Some(template) = &self.path else {
+            let name = match self.format.is_directory() {
+                true => session.id.clone(),
+                false => format!("{}.json", session.id),
+            };
+            return Some(state.join("mirrors").join(name));
+        };
+        let mut path = match template.strip_prefix("~/") {
+            Some(below) => format!("{}/{below}", home?.trim_end_matches('/')),
+            None => template.clone(),
+        };
+        let values = [
+            ("{session}", Some(session.id.as_str())),
+            ("{handle}", Some(session.handle.as_str())),
+            ("{native_id}", session.native_id.as_deref()),
+            ("{agent}", Some(session.agent.as_str())),
+            ("{repo}", session.repo.as_deref()),
+        ];
+        for (place, value) in values {
+            if path.contains(place) {
+                path = path.replace(place, &one_part(value?));
+            }
+        }
+        Some(PathBuf::from(path))
+    }
+}
+
+/// A value as one part of a path, which no value can leave and no two values share.
+fn one_part(value: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+    let mut part = String::new();
+    for (place, byte) in value.bytes().enumerate() {
+        match plain(byte) && !(place == 0 && byte == b'.') {
+            true => part.push(char::from(byte)),
+            false => part.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<Mirror>, String> {
+        let table: toml::Table = text.parse().expect("it is TOML");
+        parse(&table["mirror"], "config.toml")
+    }
+
+    #[test]
+    fn mirrors_are_read_and_what_is_wrong_is_named() {
+        let good = read(
+            "[[mirror]]\npath = \"~/.pact/{native_id}.json\"\nformat = \"pact\"\nend = \"mark\"\nagent = \"claude\"\n[[mirror]]",
+        )
+        .expect("it is fine");
+        assert_eq!(
+            (good.len(), good[0].end, good[1].format),
+            (2, AtEnd::Mark, Format::Json)
+        );
+        assert!(good[0].is_for("claude") && !good[0].is_for("codex") && good[1].is_for("codex"));
+        for (bad, word) in [
+            ("mirror = 1", "[[mirror]]"),
+            ("mirror = [1]", "[[mirror]]"),
+            ("[[mirror]]\npath = \"x/y\"", "begin with"),
+            ("[[mirror]]\npath = \"/a/../b\"", ".."),
+            ("[[mirror]]\npath = \"/a/{home}\"", "{home}"),
+            ("[[mirror]]\npath = \"/a/{session\"", "closed"),
+            ("[[mirror]]\nformat = \"xml\"", "xml"),
+            ("[[mirror]]\nend = \"keep\"", "keep"),
+            ("[[mirror]]\nformat = 1", "format"),
+            ("[[mirror]]\ncolour = \"red\"", "colour"),
+            ("[[mirror]]\nagent = \"A B\"", "A B"),
+        ] {
+            let said = read(bad).expect_err(bad);
+            assert!(said.contains(word), "{bad}: {said}");
+        }
+    }
+
+    #[test]
+    fn f_i15_a_value_is_one_part_of_a_path() {
+        for (value, part) in [
+            ("acme/web", "acme%2Fweb"),
+            ("acme-web", "acme-web"),
+            ("..", "%2E."),
+            (".hidden", "%2Ehidden"),
+            ("/srv/r", "%2Fsrv%2Fr"),
+            ("a%b", "a%25b"),
+        ] {
+            assert_eq!(one_part(value), part);
+        }
+    }
+}

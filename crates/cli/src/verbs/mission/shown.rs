@@ -1,0 +1,116 @@
+//! Missions as people read them.
+
+use std::fmt::Write as _;
+
+use tenure_core::service::Roster;
+use tenure_core::time::Timestamp;
+use tenure_core::view::{MissionView, ParticipantView, PointerView};
+
+use crate::app::App;
+use crate::output::{Cell, ago, line, table};
+
+/// Says what needs attention, where programs do not read.
+pub fn warn(app: &App, warnings: &[String]) {
+    if !app.style.json {
+        for warning in warnings {
+            line(&mut std::io::stderr(), &format!("warning: {warning}"));
+        }
+    }
+}
+
+/// What decided which mission is meant, for `-v`.
+pub fn decision(app: &App, pointer: &PointerView) -> String {
+    match (app.verbose, &pointer.mission) {
+        (false, _) => String::new(),
+        (true, Some(mission)) => format!("  {mission} by {}: {}\n", pointer.by, pointer.evidence),
+        (true, None) => format!("  no mission is active: {}\n", pointer.evidence),
+    }
+}
+
+/// The roster.
+pub fn roster(roster: &Roster, app: &App, now: Timestamp) -> String {
+    let mission = &roster.mission;
+    let count = |n: usize, one: &str, many: &str| match n {
+        1 => format!("1 {one}"),
+        n => format!("{n} {many}"),
+    };
+    let mut text = format!(
+        "{}: {}, {} live, {} driving\n",
+        mission.id,
+        count(mission.participants, "participant", "participants"),
+        mission.live,
+        mission.driving
+    );
+    let rows: Vec<Vec<Cell>> = roster
+        .participants
+        .iter()
+        .map(|one| row(one, now))
+        .collect();
+    if !rows.is_empty() {
+        let head = ["ROLE", "WHO", "FOCUS", "DRIVE", "STATE", "LAST ACTIVITY"];
+        text.push_str(&table(&head, &rows));
+    }
+    for one in &roster.participants {
+        if let (Some(focus), false) = (&one.focus, one.collides_with.is_empty()) {
+            let (who, others) = (&one.session.handle, one.collides_with.join(", "));
+            let _infallible = writeln!(text, "collision: {who} and {others} both drive {focus}");
+        }
+    }
+    text.push_str(&decision(app, &roster.pointer));
+    text
+}
+
+fn row(one: &ParticipantView, now: Timestamp) -> Vec<Cell> {
+    let drive = match one.collides_with.is_empty() {
+        true => one.drive.to_owned(),
+        false => format!("{} !", one.drive),
+    };
+    let state = match one.state {
+        "live" => "live".to_owned(),
+        state => format!("{state}: {}", one.why),
+    };
+    vec![
+        Cell::plain(one.role.clone()),
+        Cell::plain(one.session.handle.clone()),
+        Cell::plain(one.focus.clone().unwrap_or_else(|| "-".into())),
+        Cell::plain(drive),
+        Cell::state(state, one.state),
+        Cell::plain(ago(one.last_activity_at, now)),
+    ]
+}
+
+/// A table of missions.
+pub fn missions(missions: &[MissionView]) -> String {
+    if missions.is_empty() {
+        return "no missions; a session begins one with: tenure mission join MISSION --role ROLE"
+            .into();
+    }
+    let now = tenure_host::clock::wall();
+    let rows: Vec<Vec<Cell>> = missions
+        .iter()
+        .map(|one| {
+            let last = one
+                .last_activity_at
+                .map_or("-".to_owned(), |at| ago(at, now));
+            [
+                one.id.clone(),
+                one.participants.to_string(),
+                one.live.to_string(),
+                one.driving.to_string(),
+                if one.joined { "yes" } else { "-" }.to_owned(),
+                last,
+            ]
+            .map(Cell::plain)
+            .to_vec()
+        })
+        .collect();
+    let head = [
+        "MISSION",
+        "PARTICIPANTS",
+        "LIVE",
+        "DRIVING",
+        "JOINED",
+        "LAST ACTIVITY",
+    ];
+    table(&head, &rows)
+}

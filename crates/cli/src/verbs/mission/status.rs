@@ -1,0 +1,114 @@
+//! The roster, once or kept up to date.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use serde_json::json;
+use tenure_core::mission::MissionId;
+use tenure_core::service::{Answer, Roster};
+use tenure_host::clock;
+
+use super::shown::{roster, warn};
+use crate::app::{App, Opened};
+use crate::child::signal_exit;
+use crate::output::{Outcome, Shown, Trouble, line, tell};
+use crate::waiting::{Until, watch_signals};
+
+/// Show who takes part: role, focus, drive, live or not, last activity, collisions
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure mission status
+  tenure mission status --mission 041-login --watch
+  tenure mission status --json | jq '.participants[].focus'")]
+pub struct Args {
+    /// The mission, if not the active one
+    #[arg(long, value_name = "MISSION")]
+    mission: Option<String>,
+
+    /// Keep showing it as it changes, until interrupted
+    #[arg(long, short)]
+    watch: bool,
+}
+
+/// How often the words for times are brought up to date on a terminal.
+const TICK: Duration = Duration::from_secs(10);
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let mission = args.mission.as_deref().map(MissionId::parse).transpose()?;
+    let mut opened = app.open()?;
+    if args.watch {
+        return watch(&mut opened, mission.as_ref(), app);
+    }
+    let answer = look(&mut opened, mission.as_ref(), app)?;
+    let warnings = warnings(&answer.value);
+    warn(app, &warnings);
+    let text = roster(&answer.value, app, clock::wall());
+    Ok(Shown::new("mission", &answer.value.mission, text)
+        .with("participants", &answer.value.participants)
+        .with("pointer", &answer.value.pointer)
+        .with("faults", &answer.value.faults)
+        .with("warnings", &warnings)
+        .told(&answer))
+}
+
+fn look(
+    opened: &mut Opened,
+    mission: Option<&MissionId>,
+    app: &App,
+) -> Result<Answer<Roster>, Trouble> {
+    let here = opened.here();
+    Ok(opened.service().roster(&app.naming(None), &here, mission)?)
+}
+
+/// What is wrong with what is stored, and pointers that are not followed.
+fn warnings(found: &Roster) -> Vec<String> {
+    let faults = found.faults.iter().chain(&found.pointer.passed_over);
+    faults.map(ToString::to_string).collect()
+}
+
+/// Shows the roster whenever it changed; ends when it is interrupted.
+fn watch(opened: &mut Opened, mission: Option<&MissionId>, app: &App) -> Outcome {
+    let on_screen = !app.style.json && std::io::stdout().is_terminal();
+    let mut watch = watch_signals(opened)?;
+    let mut before = String::new();
+    loop {
+        let seen = opened.service().changes()?;
+        let answer = look(opened, mission, app)?;
+        let found = &answer.value;
+        let text = match app.style.json {
+            true => json!({
+                "v": 1,
+                "mission": found.mission,
+                "participants": found.participants,
+                "warnings": warnings(found),
+            })
+            .to_string(),
+            false => roster(found, app, clock::wall()),
+        };
+        if !app.style.json {
+            tell(&answer.notices);
+        }
+        if text != before {
+            if on_screen {
+                // To the first line, and what stood there before is wiped.
+                line(
+                    &mut std::io::stdout(),
+                    &format!("\u{1b}[H\u{1b}[2J{}", text.trim_end()),
+                );
+            } else {
+                line(&mut std::io::stdout(), text.trim_end());
+            }
+            before = text;
+        }
+        let mut until = Until {
+            watch: &mut watch,
+            processes: &found.processes,
+            seen,
+            limit: if on_screen { TICK } else { TICK * 3 },
+        };
+        if let Some(signal) = until.something_happens(opened)? {
+            return Ok(Shown::silent(signal_exit(signal)));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Two that drive one thing.
+
+use super::name::{Drive, Focus};
+use super::record::Participant;
+
+/// A participant, and whether its session is gone: proved dead, ended, or expired with nobody able to tell.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// The participant.
+    pub participant: &'a Participant,
+    /// Whether its session is gone.
+    pub gone: bool,
+}
+
+impl<'a> Seen<'a> {
+    /// What it drives: nothing, where its session is gone.
+    pub fn drives(&self) -> Option<&'a Focus> {
+        match (self.gone, self.participant.drive) {
+            (false, Drive::Active) => self.participant.focus.as_ref(),
+            (true, _) | (false, Drive::Inactive) => None,
+        }
+    }
+
+    /// Whether both drive the same focus.
+    pub fn collides_with(&self, other: &Seen<'_>) -> bool {
+        self.participant.session != other.participant.session
+            && self.drives().is_some()
+            && self.drives() == other.drives()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::SessionId;
+    use crate::mission::{MissionId, ParticipantId, Role};
+    use crate::time::Timestamp;
+
+    fn participant(n: u8, focus: Option<&str>, drive: Drive) -> Participant {
+        Participant {
+            mission: MissionId::parse("m").expect("an id"),
+            session: SessionId::mint(0, [n; 10]),
+            participant: ParticipantId::mint(0, [n; 10]),
+            role: Role::parse("developer").expect("a role"),
+            joined_at: Timestamp(0),
+            active_at: Timestamp(0),
+            drive,
+            focus: focus.and_then(|text| Focus::parse(text).expect("a focus")),
+            revision: 0,
+        }
+    }
+
+    #[test]
+    fn only_two_that_live_and_drive_one_focus_collide() {
+        let first = participant(1, Some("wp:1"), Drive::Active);
+        let first = Seen {
+            participant: &first,
+            gone: false,
+        };
+        assert!(!first.collides_with(&first), "nobody collides with itself");
+        for (focus, drive, gone, collides) in [
+            (Some("wp:1"), Drive::Active, false, true),
+            (Some("wp:1"), Drive::Active, true, false),
+            (Some("wp:1"), Drive::Inactive, false, false),
+            (Some("wp:2"), Drive::Active, false, false),
+            (Some("step:1"), Drive::Active, false, false),
+            (None, Drive::Active, false, false),
+        ] {
+            let other = participant(2, focus, drive);
+            let other = Seen {
+                participant: &other,
+                gone,
+            };
+            assert_eq!(
+                first.collides_with(&other),
+                collides,
+                "{focus:?} {drive:?} {gone}"
+            );
+            assert_eq!(
+                other.collides_with(&first),
+                collides,
+                "{focus:?} {drive:?} {gone}"
+            );
+        }
+        let idle = [1, 2].map(|n| participant(n, None, Drive::Active));
+        let [a, b] = [0, 1].map(|n| Seen {
+            participant: &idle[n],
+            gone: false,
+        });
+        assert!(!a.collides_with(&b), "no focus is nothing to collide about");
+    }
+}

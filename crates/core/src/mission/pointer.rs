@@ -1,0 +1,223 @@
+//! Which mission is meant: the one that is named, else the session's pointer, the repository's, the user's.
+
+use super::check::{Fault, typed};
+use super::name::MissionId;
+use crate::id::SessionId;
+use crate::time::Timestamp;
+
+/// Whose pointer it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// One session's.
+    Session(SessionId),
+    /// A repository's, in all its worktrees.
+    Repo(String),
+    /// A user's.
+    User(String),
+}
+
+impl Scope {
+    /// How the store and the JSON write its kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Scope::Session(_) => "session",
+            Scope::Repo(_) => "repo",
+            Scope::User(_) => "user",
+        }
+    }
+
+    /// Which session, repository or user.
+    pub fn name(&self) -> String {
+        match self {
+            Scope::Session(id) => id.to_string(),
+            Scope::Repo(name) | Scope::User(name) => name.clone(),
+        }
+    }
+
+    /// Whose pointer, as people say it.
+    pub fn phrase(&self) -> String {
+        match self {
+            Scope::Session(_) => "this session's pointer".into(),
+            Scope::Repo(repo) => format!("the pointer of {repo}"),
+            Scope::User(_) => "this user's pointer".into(),
+        }
+    }
+
+    /// The command that forgets it.
+    pub fn clear(&self) -> String {
+        format!("tenure mission use --clear --for {}", self.kind())
+    }
+}
+
+/// A pointer as it was found: its mission is text until it is checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pointer {
+    /// Whose it is.
+    pub scope: Scope,
+    /// The mission that it names.
+    pub mission: String,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+/// How a mission that a pointer names stands to the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Membership {
+    /// The caller takes part.
+    Joined,
+    /// It exists, and the caller does not take part.
+    NotJoined,
+    /// It does not exist.
+    Missing,
+}
+
+/// What a pointer is worth: the mission, or why it is not followed.
+pub fn judge(pointer: &Pointer, membership: Membership) -> Result<MissionId, Fault> {
+    let fault = |why: String, hint: String| Fault {
+        mission: None,
+        subject: pointer.scope.phrase(),
+        field: "pointer",
+        value: pointer.mission.clone(),
+        why,
+        hint,
+    };
+    let id = match MissionId::parse(&pointer.mission) {
+        Ok(id) => id,
+        Err(error) => return Err(fault(error.why, pointer.scope.clear())),
+    };
+    match membership {
+        Membership::Joined => Ok(id),
+        Membership::NotJoined => {
+            let join = format!("tenure mission join {} --role ROLE", typed(id.as_str()));
+            let hint = format!("{join}, or {}", pointer.scope.clear());
+            Err(fault("this session has not joined it".into(), hint))
+        }
+        Membership::Missing => Err(fault(
+            "there is no such mission".into(),
+            pointer.scope.clear(),
+        )),
+    }
+}
+
+/// What decided which mission is meant, and what was passed over on the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolution {
+    /// The mission, if one is meant.
+    pub mission: Option<MissionId>,
+    /// `flag`, `session`, `repo` or `user`.
+    pub by: &'static str,
+    /// What that rests on.
+    pub evidence: String,
+    /// Pointers that are not followed.
+    pub passed_over: Vec<Fault>,
+}
+
+/// Decides which mission is meant. `pointers` come in the order of their weight.
+pub fn resolve(named: Option<&MissionId>, pointers: &[(Pointer, Membership)]) -> Resolution {
+    if let Some(mission) = named {
+        return Resolution {
+            mission: Some(mission.clone()),
+            by: "flag",
+            evidence: format!("--mission {mission}"),
+            passed_over: Vec::new(),
+        };
+    }
+    let mut passed_over = Vec::new();
+    for (pointer, membership) in pointers {
+        match judge(pointer, *membership) {
+            Ok(mission) => {
+                return Resolution {
+                    mission: Some(mission),
+                    by: pointer.scope.kind(),
+                    evidence: format!("{}, set {}", pointer.scope.phrase(), pointer.at),
+                    passed_over,
+                };
+            }
+            Err(fault) => passed_over.push(fault),
+        }
+    }
+    Resolution {
+        mission: None,
+        by: "none",
+        evidence: "no pointer names a mission".into(),
+        passed_over,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pointers(worth: [Option<(&str, Membership)>; 3]) -> Vec<(Pointer, Membership)> {
+        let scopes = [
+            Scope::Session(SessionId::mint(0, [1; 10])),
+            Scope::Repo("acme/web".into()),
+            Scope::User("1000".into()),
+        ];
+        let made = scopes.into_iter().zip(worth).filter_map(|(scope, worth)| {
+            let (mission, membership) = worth?;
+            let mission = mission.to_owned();
+            let at = Timestamp(0);
+            Some((Pointer { scope, mission, at }, membership))
+        });
+        made.collect()
+    }
+
+    fn meant(
+        named: Option<&str>,
+        worth: [Option<(&str, Membership)>; 3],
+    ) -> (Option<String>, &'static str) {
+        let named = named.map(|text| MissionId::parse(text).expect("an id"));
+        let found = resolve(named.as_ref(), &pointers(worth));
+        (found.mission.map(|id| id.to_string()), found.by)
+    }
+
+    #[test]
+    fn the_flag_goes_before_session_repository_and_user() {
+        let joined = |name| Some((name, Membership::Joined));
+        let all = [joined("s"), joined("r"), joined("u")];
+        assert_eq!(meant(Some("f"), all), (Some("f".into()), "flag"));
+        assert_eq!(meant(None, all), (Some("s".into()), "session"));
+        assert_eq!(
+            meant(None, [None, all[1], all[2]]),
+            (Some("r".into()), "repo")
+        );
+        assert_eq!(
+            meant(None, [None, None, all[2]]),
+            (Some("u".into()), "user")
+        );
+        assert_eq!(meant(None, [None; 3]), (None, "none"));
+    }
+
+    #[test]
+    fn a_pointer_that_is_not_worth_following_is_said_and_passed_over() {
+        let found = resolve(
+            None,
+            &pointers([
+                Some(("../x", Membership::Missing)),
+                Some(("gone", Membership::Missing)),
+                Some(("other", Membership::NotJoined)),
+            ]),
+        );
+        assert_eq!(found.mission, None);
+        let said: Vec<_> = found
+            .passed_over
+            .iter()
+            .map(|fault| fault.value.as_str())
+            .collect();
+        assert_eq!(said, ["../x", "gone", "other"]);
+        for (fault, scope) in found.passed_over.iter().zip(["session", "repo", "user"]) {
+            let clear = format!("tenure mission use --clear --for {scope}");
+            assert!(fault.hint.contains(&clear), "{fault:?}");
+        }
+        let next = meant(
+            None,
+            [
+                Some(("gone", Membership::Missing)),
+                Some(("r", Membership::Joined)),
+                None,
+            ],
+        );
+        assert_eq!(next, (Some("r".into()), "repo"));
+    }
+}

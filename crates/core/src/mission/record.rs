@@ -1,0 +1,82 @@
+//! What is kept of missions.
+
+use super::name::{Drive, Focus, MissionId, ParticipantId, Role};
+use crate::id::SessionId;
+use crate::time::Timestamp;
+
+/// A mission, as the store has it: its id is text until it is checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mission {
+    /// Its id.
+    pub id: String,
+    /// When somebody first joined it.
+    pub created_at: Timestamp,
+}
+
+/// A participant's row as it was found: nothing in it is believed before it is checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredParticipant {
+    /// The mission that it is stored under.
+    pub mission: String,
+    /// The session that participates.
+    pub session: SessionId,
+    /// Its id in the mission.
+    pub participant: String,
+    /// What it is in the mission.
+    pub role: String,
+    /// When it joined.
+    pub joined_at: Timestamp,
+    /// When it last did something in the mission.
+    pub active_at: Timestamp,
+    /// Whether it drives.
+    pub drive: String,
+    /// What it works on.
+    pub focus: Option<String>,
+    /// Counts the changes of this row, for comparing and setting.
+    pub revision: u64,
+}
+
+/// A session in a mission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Participant {
+    /// The mission.
+    pub mission: MissionId,
+    /// The session.
+    pub session: SessionId,
+    /// Its id in the mission.
+    pub participant: ParticipantId,
+    /// What it is in the mission.
+    pub role: Role,
+    /// When it joined; never changed.
+    pub joined_at: Timestamp,
+    /// When it last did something in the mission; never before it joined, never backwards.
+    pub active_at: Timestamp,
+    /// Whether it means to drive its focus on.
+    pub drive: Drive,
+    /// What it works on.
+    pub focus: Option<Focus>,
+    /// Counts the changes of this row, for comparing and setting.
+    pub revision: u64,
+}
+
+impl Participant {
+    /// Notes that it did something now. A clock that was moved back moves nothing back.
+    pub fn is_active_at(&mut self, now: Timestamp) {
+        self.active_at = self.active_at.max(self.joined_at).max(now);
+    }
+
+    /// The row that is kept of it.
+    pub fn stored(&self) -> StoredParticipant {
+        StoredParticipant {
+            mission: self.mission.to_string(),
+            session: self.session,
+            participant: self.participant.to_string(),
+            role: self.role.to_string(),
+            joined_at: self.joined_at,
+            active_at: self.active_at,
+            drive: self.drive.as_str().to_owned(),
+            focus: self.focus.as_ref().map(ToString::to_string),
+            revision: self.revision,
+        }
+    }
+}
