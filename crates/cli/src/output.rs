@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -309,10 +310,14 @@ pub fn line(out: &mut dyn Write, text: &str) {
     }
 }
 
-/// Whether text on stdout may carry colour.
-pub fn colours() -> bool {
-    std::io::stdout().is_terminal()
-        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+/// Whether text on stdout may carry colour; asked once, however many words there are to paint.
+fn colours() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| std::io::stdout().is_terminal() && wants_colour())
+}
+
+fn wants_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Paints a word for a terminal.
@@ -325,7 +330,7 @@ pub fn paint(word: &str, state: &str) -> String {
 
 /// Paints words for a program that shows them on its own terminal.
 pub fn paint_for_agent(words: &str, state: &str) -> String {
-    match std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
+    match wants_colour() {
         true => painted(words, state),
         false => words.to_owned(),
     }

@@ -64,18 +64,19 @@ fn one(pid: u32, observer: &Observer) -> Option<Running> {
     if !agent::may_be_agent(&system::executable(pid)) {
         return None;
     }
-    let spec = agent::recognise(&process::looks(pid))?;
     let View::Present(seen) = system::view(pid) else {
         return None;
     };
     if seen.stat.state == RunState::Zombie {
         return None;
     }
+    let found = process::ancestor(pid, &seen, observer);
+    let spec = agent::recognise(&found.looks)?;
     let dir = std::fs::read_link(format!("/proc/{pid}/cwd")).ok();
     Some(Running {
         agent: spec.name,
         parent: seen.stat.parent,
-        process: process::ancestor(pid, &seen, observer),
+        process: found,
         dir: dir.map(|dir| dir.to_string_lossy().into_owned()),
     })
 }
