@@ -8,6 +8,7 @@ pub mod agent;
 pub mod claim;
 pub mod error;
 pub mod event;
+pub mod git_move;
 pub mod glob;
 pub mod id;
 pub mod key;

@@ -15,6 +15,7 @@ mod races;
 mod registering;
 mod several;
 mod survivors;
+mod trampling;
 mod transcript_append;
 mod transcripts;
 mod waiting;

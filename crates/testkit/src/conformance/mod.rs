@@ -24,6 +24,7 @@ pub mod sample;
 pub mod session;
 pub mod transaction;
 pub mod transcript;
+pub mod write;
 
 use tenure_core::store::Store;
 
@@ -100,6 +101,10 @@ macro_rules! conformance {
             transcript::a_path_is_one_sessions
             transcript::a_conversations_new_path_takes_the_place_of_the_old
             transcript::what_is_set_aside_is_kept_and_no_longer_used
+            write::a_later_write_of_a_file_replaces_the_time
+            write::what_a_session_wrote_is_listed_the_newest_first
+            write::what_is_old_is_forgotten_of_that_session_alone
+            write::a_worktree_is_kept_as_it_was_last
         }
     };
     (@list ($($run:path)?) $($module:ident :: $case:ident)*) => {
@@ -136,6 +141,7 @@ mod tests {
             ("metadata", include_str!("metadata.rs")),
             ("queue", include_str!("queue.rs")),
             ("transcript", include_str!("transcript.rs")),
+            ("write", include_str!("write.rs")),
         ];
         for (module, text) in files {
             let written = text.lines().filter_map(|line| {
