@@ -13,6 +13,7 @@ pub mod glob;
 pub mod id;
 pub mod key;
 pub mod liveness;
+pub mod meanwhile;
 pub mod notice;
 pub mod policy;
 pub mod process;

@@ -17,6 +17,17 @@ pub struct FileWrite {
     pub session: SessionId,
     /// When last.
     pub at: Timestamp,
+    /// What the file was when the session was done with it; none while it is at it.
+    pub stamp: Option<FileStamp>,
+}
+
+/// By what a file is known to be as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStamp {
+    /// How long it is, in bytes.
+    pub size: u64,
+    /// When it was last changed, in nanoseconds of the wall clock.
+    pub modified: i64,
 }
 
 /// What a worktree was at a time.
@@ -45,6 +56,8 @@ pub struct RepoFile {
     pub head: Option<String>,
     /// The branch that is checked out.
     pub branch: Option<String>,
+    /// What the file is; none where there is no such file.
+    pub stamp: Option<FileStamp>,
 }
 
 /// For how long a write counts as lately.

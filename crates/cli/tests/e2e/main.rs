@@ -9,6 +9,7 @@ mod install;
 mod liveness;
 mod lock_command;
 mod locks;
+mod meanwhile;
 mod output;
 mod paths;
 mod races;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tenure_testkit::{Agent, Env, add_worktree, scratch_git};
+use tenure_testkit::{Agent, Cmd, Env, add_worktree, scratch_git};
 
 use super::env;
 use super::registering::{ask, events, register};
@@ -60,6 +60,13 @@ impl Hooked {
             self.event(flags, "PostToolUse", tool);
         }
         answer
+    }
+
+    /// Runs git in its directory, without a word to the hook.
+    #[track_caller]
+    pub(super) fn git(&self, args: &[&str]) {
+        let cmd = Cmd::new("git").args(args.iter().copied()).dir(&self.dir);
+        self.agent.run(cmd).ok();
     }
 
     #[track_caller]

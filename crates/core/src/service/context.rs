@@ -28,8 +28,8 @@ pub enum Stop {
     Survivors(Vec<(SessionId, Signs)>),
     /// Where this process and this directory are must be found out first.
     Surroundings(Option<u32>, String),
-    /// Where this file is must be found out first.
-    WhereIs(String),
+    /// Where these files are, and what, must be found out first.
+    WhereAre(Vec<String>),
     /// It must be run again in this mode.
     Write(Mode),
     /// The answer is no; what was written on the way stays.
@@ -183,7 +183,17 @@ impl Ctx<'_> {
     pub fn file(&self, path: &str) -> Result<Option<RepoFile>, Stop> {
         match self.files.iter().find(|(known, _)| known == path) {
             Some((_, found)) => Ok(found.clone()),
-            None => Err(Stop::WhereIs(path.to_owned())),
+            None => Err(Stop::WhereAre(vec![path.to_owned()])),
+        }
+    }
+
+    /// Makes sure that all these files were looked at, in one go.
+    pub fn look_at_files(&self, paths: &[String]) -> Result<(), Stop> {
+        let is_unseen = |path: &&String| !self.files.iter().any(|(known, _)| known == *path);
+        let unseen: Vec<String> = paths.iter().filter(is_unseen).cloned().collect();
+        match unseen.is_empty() {
+            true => Ok(()),
+            false => Err(Stop::WhereAre(unseen)),
         }
     }
 

@@ -20,6 +20,7 @@ mod claims;
 mod context;
 mod hear;
 mod look;
+mod meanwhile;
 mod register;
 mod resume;
 mod run;

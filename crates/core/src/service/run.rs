@@ -167,11 +167,13 @@ impl<'a> Service<'a> {
                         place: self.world.place(&dir),
                     });
                 }
-                Err(Stop::WhereIs(path)) => {
+                Err(Stop::WhereAre(paths)) => {
                     drop(tx);
                     looks += 1;
-                    let found = self.world.file(&path);
-                    files.push((path, found));
+                    for path in paths {
+                        let found = self.world.file(&path);
+                        files.push((path, found));
+                    }
                 }
                 Err(Stop::Write(stronger)) => mode = stronger,
                 Err(Stop::Store(StoreError::Conflict)) => races += 1,

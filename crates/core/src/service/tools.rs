@@ -32,6 +32,8 @@ pub struct ToolUse {
     pub writes: Vec<String>,
     /// The command that it runs.
     pub command: Option<String>,
+    /// Whether it ran already.
+    pub ran: bool,
     /// Whether the model reads what is answered before the tool runs; else it is told afterwards.
     pub answer_is_read: bool,
     /// What the user wants.
@@ -128,6 +130,7 @@ fn keep(ctx: &mut Ctx<'_>, session: &Session, tool: &ToolUse) -> Result<(), Stop
             path: path.clone(),
             session: session.id,
             at,
+            stamp: None,
         })?;
     }
     // What is older than a few days helps nobody at a resume either.

@@ -104,6 +104,7 @@ macro_rules! conformance {
             write::a_later_write_of_a_file_replaces_the_time
             write::what_a_session_wrote_is_listed_the_newest_first
             write::what_is_old_is_forgotten_of_that_session_alone
+            write::a_stamp_stays_until_the_next_write
             write::a_worktree_is_kept_as_it_was_last
         }
     };

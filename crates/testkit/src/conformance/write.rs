@@ -2,7 +2,7 @@
 
 use tenure_core::store::Store;
 use tenure_core::time::Timestamp;
-use tenure_core::trample::{FileWrite, Tree};
+use tenure_core::trample::{FileStamp, FileWrite, Tree};
 
 use super::sample::*;
 
@@ -11,7 +11,39 @@ fn wrote(n: u32, path: &str, at: i64) -> FileWrite {
         path: path.into(),
         session: id(n),
         at: Timestamp(EPOCH + at),
+        stamp: None,
     }
+}
+
+pub fn a_stamp_stays_until_the_next_write(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    let stamp = FileStamp {
+        size: 1 << 40,
+        modified: -5,
+    };
+    let stamped = FileWrite {
+        stamp: Some(stamp),
+        ..wrote(1, "/w/a", 1)
+    };
+    write(store, |tx| {
+        tx.note_write(&wrote(1, "/w/a", 1)).unwrap();
+        tx.note_write(&wrote(2, "/w/a", 2)).unwrap();
+        tx.stamp_write(id(1), "/w/a", Some(stamp)).unwrap();
+        tx.stamp_write(id(1), "/w/never", Some(stamp)).unwrap();
+    });
+    read(store, |tx| {
+        assert_eq!(tx.writes_of(id(1), 0).unwrap(), [stamped.clone()]);
+        assert_eq!(tx.writes_of(id(2), 0).unwrap(), [wrote(2, "/w/a", 2)]);
+    });
+    write(store, |tx| tx.note_write(&wrote(1, "/w/a", 3)).unwrap());
+    read(store, |tx| {
+        assert_eq!(tx.writes_of(id(1), 0).unwrap(), [wrote(1, "/w/a", 3)]);
+    });
+    write(store, |tx| tx.note_write(&stamped).unwrap());
+    write(store, |tx| tx.stamp_write(id(1), "/w/a", None).unwrap());
+    read(store, |tx| {
+        assert_eq!(tx.writes_of(id(1), 0).unwrap(), [wrote(1, "/w/a", 1)]);
+    });
 }
 
 pub fn a_later_write_of_a_file_replaces_the_time(store: &mut dyn Store) {

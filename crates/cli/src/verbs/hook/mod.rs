@@ -238,9 +238,9 @@ fn event_of(
     })
 }
 
-/// The tool that is about to run, if it is one that can be under somebody's feet.
+/// The tool that is about to run or ran, if it is one that can be under somebody's feet.
 fn tool_of(adapter: &dyn Adapter, report: &Report, policy: GuardPolicy) -> Option<ToolUse> {
-    let tool = report.tool.as_ref().filter(|tool| tool.before)?;
+    let tool = report.tool.as_ref()?;
     let dir = report.dir.as_deref().unwrap_or("/");
     let whole = |path: &String| {
         let path = Path::new(dir).join(path);
@@ -249,10 +249,13 @@ fn tool_of(adapter: &dyn Adapter, report: &Report, policy: GuardPolicy) -> Optio
     let used = ToolUse {
         writes: tool.writes.iter().map(whole).collect(),
         command: tool.command.clone(),
+        ran: !tool.before,
         answer_is_read: adapter.reads_before_tool(),
         policy,
     };
-    (!used.writes.is_empty() || used.command.is_some()).then_some(used)
+    let runs_git = |line: &String| line.contains("git");
+    let matters = !used.writes.is_empty() || used.command.as_ref().is_some_and(runs_git);
+    matters.then_some(used)
 }
 
 /// Whether a write must wait because nobody can tell whether it may go ahead, and the user wants that.
