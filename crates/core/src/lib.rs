@@ -25,5 +25,6 @@ pub mod store;
 pub mod time;
 pub mod trample;
 pub mod transcript;
+pub mod tree_lock;
 pub mod view;
 pub mod world;

@@ -19,6 +19,7 @@ mod survivors;
 mod trampling;
 mod transcript_append;
 mod transcripts;
+mod tree_locks;
 mod waiting;
 
 use std::path::Path;

@@ -14,6 +14,7 @@ use crate::session::{Place, Session, Standing, State};
 use crate::store::{Mode, StoreError, Tx};
 use crate::time::Now;
 use crate::trample::RepoFile;
+use crate::tree_lock::TreeChange;
 use crate::view::{HeldView, Seen, SessionView, WaitView};
 use crate::world::World;
 
@@ -112,6 +113,8 @@ pub struct Ctx<'a> {
     pub surroundings: Option<&'a Surroundings>,
     pub files: &'a [(String, Option<RepoFile>)],
     pub notices: Vec<Notice>,
+    /// What is done to the locks of worktrees once this is committed.
+    pub trees: Vec<TreeChange>,
     /// The session in whose own process tree the caller runs: the call itself proves that it lives.
     pub own: Option<SessionId>,
 }
@@ -356,7 +359,20 @@ impl Ctx<'_> {
             ..self.event(kind, Some(session.id), by.as_str(), why.to_owned())
         })?;
         self.end_open_holds(session.id, ends, why)?;
+        self.move_tree(session, false);
         Ok(closed)
+    }
+
+    /// A session begins or stops to work in its directory.
+    pub fn move_tree(&mut self, session: &Session, begins: bool) {
+        if let Some(repo) = &session.place.repo {
+            self.trees.push(TreeChange {
+                dir: session.place.dir.clone(),
+                repo: repo.clone(),
+                handle: session.handle.to_string(),
+                begins,
+            });
+        }
     }
 
     /// Ends everything that a session holds.
