@@ -3,6 +3,7 @@
 mod claims;
 mod commands;
 mod demo;
+mod git_guard;
 mod identity;
 mod input;
 mod install;
