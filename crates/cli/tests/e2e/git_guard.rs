@@ -97,9 +97,11 @@ fn uninstall(env: &Env, repo: &Path) {
 }
 
 fn script(path: &Path, text: &str) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::create_dir_all(path.parent().expect("it is in a directory"))
+        .expect("a scratch directory is ours");
+    std::fs::write(path, text).expect("a scratch directory is ours");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
+        .expect("a scratch directory is ours");
 }
 
 /// Everything in a directory: names, content or target, mode.
@@ -108,11 +110,14 @@ fn files(dir: &Path) -> Vec<(PathBuf, String, u32)> {
         .into_iter()
         .flatten()
         .map(|entry| {
-            let path = entry.unwrap().path();
-            let meta = std::fs::symlink_metadata(&path).unwrap();
+            let path = entry.expect("a scratch directory is ours").path();
+            let meta = std::fs::symlink_metadata(&path).expect("a scratch directory is ours");
             let content = match meta.is_symlink() {
-                true => std::fs::read_link(&path).unwrap().display().to_string(),
-                false => std::fs::read_to_string(&path).unwrap(),
+                true => std::fs::read_link(&path)
+                    .expect("a scratch directory is ours")
+                    .display()
+                    .to_string(),
+                false => std::fs::read_to_string(&path).expect("a scratch directory is ours"),
             };
             (path, content, meta.permissions().mode())
         })

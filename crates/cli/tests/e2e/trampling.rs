@@ -39,8 +39,8 @@ impl Hooked {
         let mut payload = json!({
             "hook_event_name": event, "session_id": self.conversation, "cwd": self.dir,
         });
-        for (key, value) in more.as_object().expect("more is an object") {
-            payload[key] = value.clone();
+        if let (Value::Object(all), Value::Object(more)) = (&mut payload, more) {
+            all.extend(more);
         }
         let args = [&["hook", self.name], flags].concat();
         let answer = self.agent.tenure_stdin(&args, &payload.to_string()).ok();

@@ -32,7 +32,10 @@ pub fn a_stamp_stays_until_the_next_write(store: &mut dyn Store) {
         tx.stamp_write(id(1), "/w/never", Some(stamp)).unwrap();
     });
     read(store, |tx| {
-        assert_eq!(tx.writes_of(id(1), 0).unwrap(), [stamped.clone()]);
+        assert_eq!(
+            tx.writes_of(id(1), 0).unwrap(),
+            std::slice::from_ref(&stamped)
+        );
         assert_eq!(tx.writes_of(id(2), 0).unwrap(), [wrote(2, "/w/a", 2)]);
     });
     write(store, |tx| tx.note_write(&wrote(1, "/w/a", 3)).unwrap());
