@@ -221,9 +221,10 @@ fn the_dead_and_the_ended_have_no_feet() {
     ask(&killed.agent, &["claim", "path:acme/web:src/**"]);
     killed.write(&[], &repo.join("src/one"));
     ended.write(&[], &repo.join("two"));
+    // Before the deaths: a start would record them.
+    let b = Hooked::start(&env, "claude", "b1", &repo);
     killed.agent.kill9();
     ended.event(&[], "SessionEnd", json!({"reason": "other"}));
-    let b = Hooked::start(&env, "claude", "b1", &repo);
     assert_eq!(b.write(BLOCK, &repo.join("src/one")), Value::Null);
     assert_eq!(b.write(BLOCK, &repo.join("two")), Value::Null);
     assert_eq!(b.run(BLOCK, "git reset --hard"), Value::Null);
@@ -234,7 +235,8 @@ fn the_dead_and_the_ended_have_no_feet() {
 fn a_file_of_another_worktree_is_another_file() {
     let env = env();
     let repo = repository(&env, "web");
-    let other = env.dir().join("web-2");
+    // Below the other, as many keep them.
+    let other = repo.join("trees/two");
     add_worktree(&repo, &other, "two");
     let (a, b) = (
         Hooked::start(&env, "claude", "a1", &repo),
