@@ -116,7 +116,8 @@ fn an_end_keeps_what_the_session_left_and_a_kill_before_the_turn_s_end_does_not_
 fn a_worktree_that_is_gone_is_said_once_and_many_files_are_counted() {
     let env = env();
     let repo = repository(&env, "web");
-    let other = env.dir().join("web-2");
+    // What is left in its place is the other worktree's.
+    let other = repo.join("trees/two");
     add_worktree(&repo, &other, "two");
     let a = Hooked::start(&env, "claude", "a1", &other);
     a.write(&[], &other.join("f"));

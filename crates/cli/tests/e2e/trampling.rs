@@ -245,6 +245,7 @@ fn a_file_of_another_worktree_is_another_file() {
     a.write(BLOCK, &repo.join("f"));
     assert_eq!(b.write(BLOCK, &other.join("f")), Value::Null);
     assert_eq!(b.run(BLOCK, "git stash"), Value::Null);
+    assert_eq!(a.run(BLOCK, "git stash"), Value::Null);
     let line = format!("cd {} && git stash", repo.display());
     assert!(denied(&b.run(BLOCK, &line)).is_some());
     let line = format!("cd {} && git stash", other.display());
