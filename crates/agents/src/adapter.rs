@@ -20,6 +20,11 @@ pub trait Adapter: Sync + std::panic::RefUnwindSafe {
     /// What is written to its hook's output for an answer; nothing where there is nothing to say.
     fn answer(&self, event: &str, answer: &Answer) -> Option<Value>;
 
+    /// Whether the model reads the context that is answered before a tool runs.
+    fn reads_before_tool(&self) -> bool {
+        true
+    }
+
     /// The variable in which it tells its hooks its own pid.
     fn pid_variable(&self) -> Option<&'static str> {
         None

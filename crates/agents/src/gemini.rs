@@ -60,6 +60,11 @@ impl Adapter for Gemini {
         (!said.is_empty()).then_some(Value::Object(said))
     }
 
+    /// Before a tool it takes a denial only; the tool's result carries what there is to say.
+    fn reads_before_tool(&self) -> bool {
+        false
+    }
+
     fn command(&self, turn: &Turn<'_>) -> Option<Vec<OsString>> {
         let mut line = words(["gemini"]);
         if let Some(id) = turn.resume {

@@ -73,6 +73,7 @@ pub(crate) const COMMON: &[&str] = &[
     "tool_input.file_path",
     "tool_input.notebook_path",
     "tool_input.command",
+    "tool_input.input",
     "notification_type",
     "message",
 ];

@@ -150,9 +150,8 @@ impl HookStore {
 
     /// What the user wants of tools that write; the settings win over the hook's own line.
     pub fn guard(&self, line: Option<Mode>) -> GuardPolicy {
-        let set = self.config.text("guard.mode").and_then(Mode::parse);
         GuardPolicy {
-            mode: set.or(line).unwrap_or_default(),
+            mode: mode_of(&self.config, line),
             require_claim: self.config.text("guard.require_claim").map(str::to_owned),
         }
     }
@@ -167,6 +166,16 @@ impl HookStore {
         let policy = self.config.policy();
         Ok(Service::new(store, &self.machine, &self.facts, policy))
     }
+}
+
+fn mode_of(config: &Config, line: Option<Mode>) -> Mode {
+    let set = config.text("guard.mode").and_then(Mode::parse);
+    set.or(line).unwrap_or_default()
+}
+
+/// What is done about a tool under another session's feet, where the store is out of reach.
+pub fn guard_mode(line: Option<Mode>) -> Mode {
+    Config::load(&env, None).map_or(line.unwrap_or_default(), |config| mode_of(&config, line))
 }
 
 /// Whether the user wants writes to wait where nobody can tell whether they may go ahead.

@@ -240,6 +240,12 @@ pub enum Error {
         /// The claim as it stands.
         claim: Box<ClaimView>,
     },
+    /// Claims of the caller are others' now, and it has taken none since.
+    #[error("this session lost {}", lost_list(.claims))]
+    LostBefore {
+        /// The claims as they stand.
+        claims: Vec<ClaimView>,
+    },
     /// The epoch that was named was never granted.
     #[error("{key} has epoch {now}; epoch {named} was never granted")]
     NoSuchEpoch {
@@ -302,7 +308,7 @@ impl Error {
             | Error::NoSuchEpoch { .. }
             | Error::Invalid { .. }
             | Error::Faulty { .. } => Class::Invalid,
-            Error::Superseded { .. } | Error::Lost { .. } => Class::Lost,
+            Error::Superseded { .. } | Error::Lost { .. } | Error::LostBefore { .. } => Class::Lost,
             Error::NotLive { .. }
             | Error::Done { .. }
             | Error::AlreadyHeld { .. }
@@ -344,7 +350,7 @@ impl Error {
             Error::Done { .. } => "done",
             Error::AlreadyHeld { .. } => "already_held",
             Error::Free { .. } => "free",
-            Error::Lost { .. } => "lost",
+            Error::Lost { .. } | Error::LostBefore { .. } => "lost",
             Error::NoSuchEpoch { .. } => "no_such_epoch",
             Error::Invalid { .. } | Error::Faulty { .. } => "invalid",
             Error::NoMission { .. } => "no_mission",
@@ -422,6 +428,15 @@ impl Error {
                 "stop working on it: what this session writes now would collide".into(),
                 format!("tenure log {} shows what happened", key.quoted()),
             ],
+            Error::LostBefore { claims } => {
+                let first = claims.first().map_or("KEY", |claim| claim.key.as_str());
+                vec![
+                    format!("tenure claim '{first}' --wait 10m takes it again when it is free"),
+                    "tenure claim KEY takes what this session works on instead; then this passes"
+                        .into(),
+                    format!("tenure log '{first}' shows what happened"),
+                ]
+            }
             Error::NoSuchEpoch { key, .. } => {
                 vec![format!(
                     "tenure why {} shows the present epoch",
@@ -454,6 +469,7 @@ impl Error {
             | Error::Overlaps { claim, .. }
             | Error::Done { claim, .. }
             | Error::Lost { claim, .. } => Some(claim),
+            Error::LostBefore { claims } => claims.first(),
             Error::NoneFree { first, .. } | Error::TimedOut { why: first, .. } => first.claim(),
             _ => None,
         }
@@ -575,6 +591,11 @@ fn holder_phrase(claim: &ClaimView) -> String {
         phrase.push_str(&format!(": {note}"));
     }
     phrase
+}
+
+fn lost_list(claims: &[ClaimView]) -> String {
+    let each = |claim: &ClaimView| format!("{}: {}", claim.key, lost_phrase(claim));
+    claims.iter().map(each).collect::<Vec<_>>().join("; ")
 }
 
 fn lost_phrase(claim: &ClaimView) -> String {

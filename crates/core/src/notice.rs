@@ -17,6 +17,8 @@ pub enum NoticeKind {
     Twin,
     /// Somebody told it something.
     Told,
+    /// A tool that it used was under another session's feet.
+    Warned,
 }
 
 impl NoticeKind {
@@ -27,6 +29,7 @@ impl NoticeKind {
             NoticeKind::Handed => "handed",
             NoticeKind::Twin => "twin",
             NoticeKind::Told => "told",
+            NoticeKind::Warned => "warned",
         }
     }
 
@@ -37,10 +40,11 @@ impl NoticeKind {
             "handed" => Ok(NoticeKind::Handed),
             "twin" => Ok(NoticeKind::Twin),
             "told" => Ok(NoticeKind::Told),
+            "warned" => Ok(NoticeKind::Warned),
             _ => Err(crate::id::Malformed::new(
                 "notice",
                 text,
-                "expected lost, handed, twin or told",
+                "expected lost, handed, twin, told or warned",
             )),
         }
     }

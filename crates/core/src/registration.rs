@@ -111,6 +111,16 @@ pub enum Plan {
 }
 
 impl Plan {
+    /// The session that registers again, where it is one that is known.
+    pub fn known(&self) -> Option<SessionId> {
+        match self {
+            Plan::Same(id) | Plan::First(id, _) | Plan::Rotated(id, _) | Plan::Resumed(id) => {
+                Some(*id)
+            }
+            _ => None,
+        }
+    }
+
     /// The word for it in answers.
     pub fn word(&self) -> &'static str {
         match self {

@@ -24,7 +24,7 @@ use crate::process::{BootId, Process};
 use crate::queue::Waiter;
 use crate::session::{Activity, MetaKey, Session};
 use crate::time::{Deadline, Now, Timestamp};
-use crate::trample::{FileWrite, Tree};
+use crate::trample::{FileStamp, FileWrite, Tree};
 use crate::transcript::Transcript;
 
 /// Why a store did not answer.
@@ -389,6 +389,14 @@ pub trait Tx {
 
     /// Keeps that a session writes a file; an earlier time of the same file is replaced.
     fn note_write(&mut self, write: &FileWrite) -> Result<(), StoreError>;
+
+    /// Keeps what a file is that a session wrote; a file that it did not write changes nothing.
+    fn stamp_write(
+        &mut self,
+        session: SessionId,
+        path: &str,
+        stamp: Option<FileStamp>,
+    ) -> Result<(), StoreError>;
 
     /// Drops what a session wrote before a time.
     fn forget_writes(&mut self, session: SessionId, before: Timestamp) -> Result<(), StoreError>;

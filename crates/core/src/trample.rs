@@ -17,6 +17,17 @@ pub struct FileWrite {
     pub session: SessionId,
     /// When last.
     pub at: Timestamp,
+    /// What the file was when the session was done with it; none while it is at it.
+    pub stamp: Option<FileStamp>,
+}
+
+/// By what a file is known to be as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStamp {
+    /// How long it is, in bytes.
+    pub size: u64,
+    /// When it was last changed, in nanoseconds of the wall clock.
+    pub modified: i64,
 }
 
 /// What a worktree was at a time.
@@ -45,6 +56,8 @@ pub struct RepoFile {
     pub head: Option<String>,
     /// The branch that is checked out.
     pub branch: Option<String>,
+    /// What the file is; none where there is no such file.
+    pub stamp: Option<FileStamp>,
 }
 
 /// For how long a write counts as lately.
@@ -87,6 +100,8 @@ pub enum Finding {
         dir: String,
         /// How long ago it wrote.
         ago: Duration,
+        /// Whether this session's own claim reserves the file.
+        reserved: bool,
     },
     /// Another live session reserved the path.
     Reserved {
@@ -122,9 +137,11 @@ impl Finding {
                 handle,
                 dir,
                 ago,
+                reserved: _,
             } => format!(
-                "{handle} (in {dir}) wrote {path} {} ago and is still at work. Read the file again before \
-                 you write it; `tenure tell {handle} \"…\"` reaches it, `tenure claim path:…` reserves a path.",
+                "{handle} (in {dir}) wrote {path} {} ago and is still at work. Ask it with \
+                 `tenure tell {handle} \"…\"`, or reserve the file with `tenure claim path:…`; read it \
+                 again before you write it.",
                 Span(*ago)
             ),
             Finding::Reserved { path, key, handle } => format!(
@@ -148,9 +165,14 @@ impl Finding {
         }
     }
 
-    /// Whether it stops the tool in this mode. A required claim was asked for in so many words.
+    /// Whether it stops the tool in this mode. A required claim was asked for in so many words; whoever
+    /// reserved the file may write it, whoever wrote it before.
     pub fn blocks(&self, mode: Mode) -> bool {
-        mode == Mode::Block || matches!(self, Finding::Unclaimed { .. })
+        match self {
+            Finding::Unclaimed { .. } => true,
+            Finding::SecondWriter { reserved: true, .. } => false,
+            _ => mode == Mode::Block,
+        }
     }
 
     /// The short name for the log.
@@ -167,75 +189,6 @@ impl Finding {
 /// Whether another's write is news for a session that last wrote the file then.
 pub fn is_news(theirs: Timestamp, own: Option<Timestamp>, now: Timestamp) -> bool {
     theirs.age_at(now) < LATELY && own.is_none_or(|own| own < theirs)
-}
-
-/// A git command that changes the files of a worktree.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GitMove {
-    /// How it was called, such as `git stash`.
-    pub command: String,
-    /// The directory that it names, where it names one.
-    pub dir: Option<String>,
-}
-
-/// Finds a command in a shell line that moves a worktree's files.
-///
-/// Words in quotes may hide one, and a script always can: this warns of what is plain to see.
-pub fn git_move(line: &str) -> Option<GitMove> {
-    let commands = line.split(['\n', ';', '|', '&', '(', ')']);
-    commands.into_iter().find_map(|command| {
-        let words: Vec<&str> = command.split_whitespace().collect();
-        let at = words
-            .iter()
-            .position(|word| *word == "git" || word.ends_with("/git"))?;
-        let is_prefix = |word: &&str| {
-            word.contains('=')
-                || matches!(
-                    *word,
-                    "sudo" | "env" | "command" | "time" | "exec" | "then" | "do" | "else"
-                )
-        };
-        if !words[..at].iter().all(is_prefix) {
-            return None;
-        }
-        moved_by(&words[at + 1..])
-    })
-}
-
-fn moved_by(words: &[&str]) -> Option<GitMove> {
-    let mut dir = None;
-    let mut rest = words.iter();
-    let verb = loop {
-        match *rest.next()? {
-            "-C" => {
-                let named = rest.next();
-                dir = named.map(|dir| dir.trim_matches(['"', '\'']).to_owned());
-            }
-            "-c" | "--git-dir" | "--work-tree" => {
-                rest.next();
-            }
-            flag if flag.starts_with('-') => {}
-            verb => break verb,
-        }
-    };
-    let arguments: Vec<&str> = rest.copied().collect();
-    let first = arguments.first().copied().unwrap_or_default();
-    let moves = match verb {
-        "stash" => !matches!(
-            first,
-            "list" | "show" | "create" | "store" | "drop" | "branch"
-        ),
-        "checkout" | "switch" | "restore" | "merge" | "rebase" | "pull" => true,
-        "reset" => !arguments.contains(&"--soft"),
-        "clean" => !arguments
-            .iter()
-            .any(|word| *word == "-n" || *word == "--dry-run"),
-        _ => false,
-    };
-    moves.then(|| GitMove {
-        command: format!("git {verb}"),
-        dir,
-    })
 }
 
 /// Whether a claim's key fits what the user requires: `*` stands for any text.
@@ -263,43 +216,6 @@ pub fn fits(pattern: &str, key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn commands_that_move_files_are_seen() {
-        for (line, command, dir) in [
-            ("git stash", "git stash", None),
-            ("cd x && git checkout -- .", "git checkout", None),
-            (
-                "git -C ../web reset --hard HEAD~1",
-                "git reset",
-                Some("../web"),
-            ),
-            ("make; /usr/bin/git clean -fd", "git clean", None),
-            ("GIT_PAGER=cat git switch main", "git switch", None),
-            ("git -c core.x=1 stash pop", "git stash", None),
-            ("if true; then git restore a; fi", "git restore", None),
-        ] {
-            let found = git_move(line).unwrap_or_else(|| panic!("{line}"));
-            assert_eq!(
-                (found.command.as_str(), found.dir.as_deref()),
-                (command, dir),
-                "{line}"
-            );
-        }
-        for line in [
-            "git status",
-            "git stash list",
-            "git reset --soft HEAD~1",
-            "git clean -n",
-            "echo git stash",
-            "git log --grep 'git stash'",
-            "git commit -m checkout",
-            "legit stash",
-            "",
-        ] {
-            assert_eq!(git_move(line), None, "{line}");
-        }
-    }
 
     #[test]
     fn a_pattern_fits_whole_keys() {

@@ -24,6 +24,13 @@ pub trait World {
     /// Where a file is in its repository, if it is in one.
     fn file(&self, path: &str) -> Option<RepoFile>;
 
+    /// The session that our lock on the linked worktree of a directory names, if there is one.
+    fn tree_lock(&self, dir: &str) -> Option<String>;
+
+    /// Makes our lock on that worktree name this session, or takes it away. As far as that can be done, and
+    /// never on a lock that is not ours.
+    fn set_tree_lock(&self, dir: &str, handle: Option<&str>);
+
     /// Random bytes for new ids.
     fn random(&self) -> [u8; 16];
 }

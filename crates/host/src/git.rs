@@ -7,7 +7,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use tenure_core::trample::RepoFile;
+use tenure_core::trample::{FileStamp, RepoFile};
 
 use crate::git_config::{self, Entry};
 
@@ -88,6 +88,19 @@ pub fn file(path: &Path) -> Option<RepoFile> {
         relative: relative.to_string_lossy().into_owned(),
         head: worktree.head(),
         branch: worktree.branch,
+        stamp: stamp_of(path),
+    })
+}
+
+fn stamp_of(path: &Path) -> Option<FileStamp> {
+    use std::os::unix::fs::MetadataExt;
+    let found = fs_err::metadata(path)
+        .ok()
+        .filter(std::fs::Metadata::is_file)?;
+    let seconds = found.mtime().checked_mul(1_000_000_000)?;
+    Some(FileStamp {
+        size: found.len(),
+        modified: seconds.checked_add(found.mtime_nsec())?,
     })
 }
 

@@ -34,4 +34,5 @@ pub mod survivors;
 mod system;
 #[cfg(target_os = "linux")]
 mod timens;
+mod tree_lock;
 pub mod watch;

@@ -13,7 +13,7 @@ use tenure_core::trample::RepoFile;
 use tenure_core::world::World;
 
 use crate::git::Worktree;
-use crate::{boot, git, process, random, survivors, system};
+use crate::{boot, git, process, random, survivors, system, tree_lock};
 
 /// This machine, seen from this process.
 #[derive(Debug, Clone)]
@@ -65,6 +65,14 @@ impl World for Machine {
 
     fn file(&self, path: &str) -> Option<RepoFile> {
         git::file(Path::new(path))
+    }
+
+    fn tree_lock(&self, dir: &str) -> Option<String> {
+        tree_lock::read(Path::new(dir))
+    }
+
+    fn set_tree_lock(&self, dir: &str, handle: Option<&str>) {
+        tree_lock::set(Path::new(dir), handle);
     }
 
     fn random(&self) -> [u8; 16] {

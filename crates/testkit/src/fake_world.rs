@@ -178,6 +178,13 @@ impl World for FakeWorld {
         None
     }
 
+    /// No directory is a worktree.
+    fn tree_lock(&self, _dir: &str) -> Option<String> {
+        None
+    }
+
+    fn set_tree_lock(&self, _dir: &str, _handle: Option<&str>) {}
+
     /// Never the same twice in one world, always the same in one test.
     fn random(&self) -> [u8; 16] {
         let mut state = self.lock();

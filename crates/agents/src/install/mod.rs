@@ -2,10 +2,11 @@
 //!
 //! Everything here is text in, text out. One file per kind of settings: a `hooks` object in JSON
 //! ([`hooks_file`]), Codex's sandbox and its trust in hooks ([`sandbox`], [`trust`]), a plugin of our own
-//! for opencode ([`opencode`]) and for Claude Code ([`plugin`]). [`HOOKS`] is the table: an agent with a
+//! for opencode ([`opencode`]) and for Claude Code ([`plugin`]), a script for git ([`git_hook`]). [`HOOKS`] is the table: an agent with a
 //! `hooks` object is a row in it.
 
 mod command;
+pub mod git_hook;
 pub mod hooks_file;
 pub mod opencode;
 pub mod plugin;

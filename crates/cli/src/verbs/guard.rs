@@ -6,25 +6,37 @@ use crate::output::{Outcome, Shown};
 
 /// Tell whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost
 ///
-/// A claim that a parent holds covers its children.
+/// A claim that a parent holds covers its children. With --lost no key is named: it is refused (5) while a
+/// claim that this session lost is another's and it has taken none since; who is no session may pass.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure guard issue:acme/web#42 && git push
-  tenure guard '#42' --epoch 7           only if nothing happened since epoch 7 was granted")]
+  tenure guard '#42' --epoch 7           only if nothing happened since epoch 7 was granted
+  tenure guard --lost                    only if no claim was lost; what tenure install git asks")]
 pub struct Args {
     /// The item
-    #[arg(value_name = "KEY")]
-    key: String,
+    #[arg(value_name = "KEY", required_unless_present = "lost")]
+    key: Option<String>,
 
     /// Only if this is still the epoch
     #[arg(long, value_name = "N")]
     epoch: Option<u64>,
+
+    /// Only if this session lost no claim
+    #[arg(long, conflicts_with_all = ["key", "epoch"])]
+    lost: bool,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
+    let Some(key) = &args.key else {
+        let mut opened = app.open()?;
+        let answer = opened.service().guard_lost()?;
+        let text = "yes: this session lost no claim";
+        return Ok(Shown::new("lost", &[(); 0], text).told(&answer));
+    };
     let request = GuardRequest {
-        key: app.key(&args.key)?,
+        key: app.key(key)?,
         epoch: args.epoch.map(Epoch),
     };
     let mut opened = app.open()?;

@@ -1,8 +1,13 @@
+use std::path::Path;
+
 use serde_json::Value;
 
-use super::install::{NAMES, Place, Plan, State, Whose, add, dry, state_dir};
+use super::install::{
+    Done, GIT, GitHooks, NAMES, Part, Place, Plan, State, TARGETS, Whose, add, dry, state_dir,
+    told, with_git,
+};
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Shown, Trouble};
 
 /// Take tenure's hooks out of the settings of coding agents again
 ///
@@ -12,18 +17,19 @@ use crate::output::{Outcome, Shown};
 Examples:
   tenure uninstall claude
   tenure uninstall --all --dry-run      show what would change, and change nothing
+  tenure uninstall git                  take the hooks out of this repository
   tenure uninstall gemini --project .   in the settings of this project")]
 pub struct Args {
-    /// claude, codex, gemini, opencode
+    /// claude, codex, gemini, opencode; git for the hooks of a repository
     #[arg(
         value_name = "AGENT",
-        value_parser = clap::builder::PossibleValuesParser::new(NAMES),
+        value_parser = clap::builder::PossibleValuesParser::new(TARGETS),
         hide_possible_values = true,
         required_unless_present = "all"
     )]
     agents: Vec<String>,
 
-    /// Every agent
+    /// Every agent, and every repository whose hooks tenure put there
     #[arg(long, conflicts_with = "agents")]
     all: bool,
 
@@ -44,7 +50,7 @@ pub fn run(args: &Args, _: &App) -> Outcome {
         .map(|agent| Plan::uninstall(Place::of(agent, &scope)?, &state_dir))
         .collect::<Result<_, _>>()?;
     if args.dry_run {
-        return Ok(dry(&plans));
+        return Ok(dry(&plans, git_part(args, &state_dir)?));
     }
     for plan in &plans {
         plan.apply()?;
@@ -64,6 +70,38 @@ pub fn run(args: &Args, _: &App) -> Outcome {
         true => plan.json(State::NotInstalled),
         false => plan.json(State::NotFound),
     };
-    let agents: Vec<Value> = plans.iter().map(left).collect();
+    let mut agents: Vec<Value> = plans.iter().map(left).collect();
+    with_git(&mut text, &mut agents, git_part(args, &state_dir)?);
     Ok(Shown::new("agents", &agents, text))
+}
+
+/// Takes the hooks out of the repositories that are meant, or only says what would be done.
+fn git_part(args: &Args, state_dir: &str) -> Result<Part, Trouble> {
+    let is_named = args.agents.iter().any(|name| name == GIT);
+    let mut all = match args.all {
+        true => GitHooks::noted(Path::new(state_dir)),
+        false => Vec::new(),
+    };
+    if is_named {
+        let here = GitHooks::find(&args.whose.scope()?)?;
+        all.retain(|noted| !noted.is(&here));
+        all.push(here);
+    }
+    let Some(first) = all.first() else {
+        return Ok(None);
+    };
+    let mut done = Done::nothing();
+    for git in &all {
+        done.join(git.uninstall(Path::new(state_dir), args.dry_run)?);
+    }
+    let word = match (done.is_nothing(), args.dry_run) {
+        (true, _) => "nothing of tenure's was there",
+        (false, true) => "would be uninstalled",
+        (false, false) => "uninstalled",
+    };
+    let state = match args.dry_run && !done.is_nothing() {
+        true => State::Installed,
+        false => State::NotInstalled,
+    };
+    Ok(Some((told(word, &done), first.json(state, &done))))
 }

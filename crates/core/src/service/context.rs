@@ -14,6 +14,7 @@ use crate::session::{Place, Session, Standing, State};
 use crate::store::{Mode, StoreError, Tx};
 use crate::time::Now;
 use crate::trample::RepoFile;
+use crate::tree_lock::TreeChange;
 use crate::view::{HeldView, Seen, SessionView, WaitView};
 use crate::world::World;
 
@@ -28,8 +29,8 @@ pub enum Stop {
     Survivors(Vec<(SessionId, Signs)>),
     /// Where this process and this directory are must be found out first.
     Surroundings(Option<u32>, String),
-    /// Where this file is must be found out first.
-    WhereIs(String),
+    /// Where these files are, and what, must be found out first.
+    WhereAre(Vec<String>),
     /// It must be run again in this mode.
     Write(Mode),
     /// The answer is no; what was written on the way stays.
@@ -112,6 +113,8 @@ pub struct Ctx<'a> {
     pub surroundings: Option<&'a Surroundings>,
     pub files: &'a [(String, Option<RepoFile>)],
     pub notices: Vec<Notice>,
+    /// What is done to the locks of worktrees once this is committed.
+    pub trees: Vec<TreeChange>,
     /// The session in whose own process tree the caller runs: the call itself proves that it lives.
     pub own: Option<SessionId>,
 }
@@ -190,7 +193,17 @@ impl Ctx<'_> {
     pub fn file(&self, path: &str) -> Result<Option<RepoFile>, Stop> {
         match self.files.iter().find(|(known, _)| known == path) {
             Some((_, found)) => Ok(found.clone()),
-            None => Err(Stop::WhereIs(path.to_owned())),
+            None => Err(Stop::WhereAre(vec![path.to_owned()])),
+        }
+    }
+
+    /// Makes sure that all these files were looked at, in one go.
+    pub fn look_at_files(&self, paths: &[String]) -> Result<(), Stop> {
+        let is_unseen = |path: &&String| !self.files.iter().any(|(known, _)| known == *path);
+        let unseen: Vec<String> = paths.iter().filter(is_unseen).cloned().collect();
+        match unseen.is_empty() {
+            true => Ok(()),
+            false => Err(Stop::WhereAre(unseen)),
         }
     }
 
@@ -353,7 +366,20 @@ impl Ctx<'_> {
             ..self.event(kind, Some(session.id), by.as_str(), why.to_owned())
         })?;
         self.end_open_holds(session.id, ends, why)?;
+        self.move_tree(session, false);
         Ok(closed)
+    }
+
+    /// A session begins or stops to work in its directory.
+    pub fn move_tree(&mut self, session: &Session, begins: bool) {
+        if let Some(repo) = &session.place.repo {
+            self.trees.push(TreeChange {
+                dir: session.place.dir.clone(),
+                repo: repo.clone(),
+                handle: session.handle.to_string(),
+                begins,
+            });
+        }
     }
 
     /// Ends everything that a session holds.

@@ -13,6 +13,7 @@
 use super::caller;
 use super::context::{Ctx, Stop, Surroundings};
 use super::look::{ListRequest, list};
+use super::meanwhile::{leave, meanwhile};
 use super::register::{RegisterRequest, Registered, Subject, register, unverified};
 use super::run::{Reply, Service};
 use super::tools::{Advice, ToolUse, advise};
@@ -20,6 +21,7 @@ use super::transcripts;
 use crate::error::Error;
 use crate::event::EventKind;
 use crate::id::{AgentName, NativeId};
+use crate::meanwhile::Meanwhile;
 use crate::process::Ancestor;
 use crate::registration::Source;
 use crate::session::{Activity, ClosedBy, Doing, Session};
@@ -79,7 +81,7 @@ pub struct AgentEvent {
     pub dir: String,
     /// The file that it keeps the conversation in.
     pub transcript: Option<String>,
-    /// The tool that is about to run.
+    /// The tool that is about to run, or ran.
     pub tool: Option<ToolUse>,
     /// Whether the model reads the answer: only then is it told anything.
     pub reaches_model: bool,
@@ -111,6 +113,8 @@ pub struct Brief {
     pub regranted: Vec<HeldView>,
     /// Claims that others took meanwhile, with who has them.
     pub taken: Vec<String>,
+    /// What became of its worktree while it was away.
+    pub meanwhile: Meanwhile,
     /// Who else works in the same repository, or in the same directory where there is none.
     pub others: Vec<SessionView>,
 }
@@ -140,6 +144,7 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
         ) => {
             note_transcript(ctx, &session, event)?;
             if *ends_worker && event.subagent.is_none() {
+                leave(ctx, &session)?;
                 let why = match reason.as_str() {
                     "" => "the agent ended".to_owned(),
                     reason => format!("the agent ended: {reason}"),
@@ -197,15 +202,25 @@ fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<H
     note_transcript(ctx, &session, event)?;
     tell(ctx, &session, event)?;
     caller::resolve_doubts(ctx, session.id)?;
-    let advice = match &event.tool {
-        Some(tool) => advise(ctx, &session, tool, &event.dir)?,
-        None => Advice::default(),
-    };
+    let advice = use_tool(ctx, &session, event)?;
     note_activity(ctx, &mut session, event)?;
     Ok(Heard {
         advice,
         ..of(&session)
     })
+}
+
+/// Looks at a tool's use before it runs, and keeps what it left behind. What a turn's commands did is
+/// kept when it is over.
+fn use_tool(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<Advice, Stop> {
+    let ends_turn = event.what == Happening::Other && event.doing == Some(Doing::Idle);
+    match &event.tool {
+        Some(tool) if !tool.ran => return advise(ctx, session, tool, &event.dir),
+        Some(_) => leave(ctx, session)?,
+        None if ends_turn => leave(ctx, session)?,
+        None => {}
+    }
+    Ok(Advice::default())
 }
 
 fn note_activity(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -> Result<(), Stop> {
@@ -291,10 +306,7 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
     note_activity(ctx, &mut session, event)?;
     tell(ctx, &session, event)?;
     caller::resolve_doubts(ctx, session.id)?;
-    let advice = match &event.tool {
-        Some(tool) => advise(ctx, &session, tool, &event.dir)?,
-        None => Advice::default(),
-    };
+    let advice = use_tool(ctx, &session, event)?;
     let starts = matches!(event.what, Happening::Start | Happening::Fork);
     let brief = if starts && event.wants_brief {
         Some(brief(ctx, &session, &done)?)
@@ -372,6 +384,10 @@ fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Registered) -> Result<Brie
         me: ctx.view(session)?,
         regranted: done.regranted.clone(),
         taken: done.taken.clone(),
+        meanwhile: match done.session.registered {
+            Some("resumed") => meanwhile(ctx, session)?,
+            _ => Meanwhile::default(),
+        },
         others,
     })
 }

@@ -20,6 +20,7 @@ mod claims;
 mod context;
 mod hear;
 mod look;
+mod meanwhile;
 mod missions;
 mod register;
 mod resume;

@@ -6,7 +6,8 @@ use crate::id::SessionId;
 use crate::notice::Notice;
 use crate::policy::Policy;
 use crate::process::{CallerFacts, Process, Sighting, Survivors};
-use crate::store::{Mode, Store, StoreError};
+use crate::store::{Mode, SessionFilter, Store, StoreError};
+use crate::tree_lock::TreeChange;
 use crate::world::World;
 
 /// A use case's answer, with what the caller must be told.
@@ -124,18 +125,24 @@ impl<'a> Service<'a> {
                 surroundings: surroundings.as_ref(),
                 files: &files,
                 notices: Vec::new(),
+                trees: Vec::new(),
                 own: None,
             };
             let outcome = case(&mut ctx);
             let notices = std::mem::take(&mut ctx.notices);
+            let trees = std::mem::take(&mut ctx.trees);
             match outcome {
                 Ok(value) => match tx.commit() {
-                    Ok(()) => return Ok(Answer { value, notices }),
+                    Ok(()) => {
+                        self.lock_trees(&trees);
+                        return Ok(Answer { value, notices });
+                    }
                     Err(StoreError::Conflict) => races += 1,
                     Err(error) => return Err(error.into()),
                 },
                 Err(Stop::Refuse(error)) => match tx.commit() {
                     Ok(()) => {
+                        self.lock_trees(&trees);
                         return Err(Failure {
                             error: *error,
                             notices,
@@ -167,11 +174,13 @@ impl<'a> Service<'a> {
                         place: self.world.place(&dir),
                     });
                 }
-                Err(Stop::WhereIs(path)) => {
+                Err(Stop::WhereAre(paths)) => {
                     drop(tx);
                     looks += 1;
-                    let found = self.world.file(&path);
-                    files.push((path, found));
+                    for path in paths {
+                        let found = self.world.file(&path);
+                        files.push((path, found));
+                    }
                 }
                 Err(Stop::Write(stronger)) => mode = stronger,
                 Err(Stop::Store(StoreError::Conflict)) => races += 1,
@@ -182,5 +191,34 @@ impl<'a> Service<'a> {
             store: self.store.location(),
         }
         .into())
+    }
+
+    /// Locks the worktrees of sessions that began, and frees those of sessions that stopped unless others
+    /// are there. Where that fails, a lock stays until the next session of that worktree ends.
+    fn lock_trees(&mut self, changes: &[TreeChange]) {
+        for change in changes {
+            if change.begins {
+                self.world.set_tree_lock(&change.dir, Some(&change.handle));
+            } else if self.world.tree_lock(&change.dir).as_deref() == Some(&change.handle)
+                && let Ok(next) = self.still_there(change)
+            {
+                self.world.set_tree_lock(&change.dir, next.as_deref());
+            }
+        }
+    }
+
+    /// Another open session in the same worktree.
+    fn still_there(&mut self, change: &TreeChange) -> Result<Option<String>, StoreError> {
+        let filter = SessionFilter {
+            repo: Some(change.repo.clone()),
+            ..SessionFilter::default()
+        };
+        let open = self.store.begin(Mode::Read)?.list_sessions(&filter)?;
+        let root = |dir: &str| self.world.file(dir).map(|found| found.root);
+        let here = root(&change.dir);
+        let other = open.into_iter().find(|session| {
+            session.handle.as_str() != change.handle && root(&session.place.dir) == here
+        });
+        Ok(other.map(|session| session.handle.to_string()))
     }
 }

@@ -8,13 +8,13 @@
 use super::claims::covering_hold;
 use super::context::{Ctx, Stop};
 use crate::event::EventKind;
+use crate::git_move::{GitMove, git_move};
 use crate::glob;
 use crate::key::Key;
+use crate::notice::NoticeKind;
 use crate::session::{Session, Standing};
 use crate::store::{ClaimFilter, SessionFilter};
-use crate::trample::{
-    FileWrite, Finding, GitMove, LATELY, Mode, RepoFile, Tree, fits, git_move, is_news,
-};
+use crate::trample::{FileWrite, Finding, LATELY, Mode, RepoFile, Tree, fits, is_news};
 
 /// What the user wants of tools that write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,6 +32,10 @@ pub struct ToolUse {
     pub writes: Vec<String>,
     /// The command that it runs.
     pub command: Option<String>,
+    /// Whether it ran already.
+    pub ran: bool,
+    /// Whether the model reads what is answered before the tool runs; else it is told afterwards.
+    pub answer_is_read: bool,
     /// What the user wants.
     pub policy: GuardPolicy,
 }
@@ -61,8 +65,12 @@ pub fn advise(
         findings.push(Finding::Unclaimed { pattern });
     }
     for path in &tool.writes {
-        findings.extend(second_writer(ctx, session, path)?);
-        findings.extend(reserved(ctx, session, path)?);
+        let claimed = claimed(ctx, session, path)?;
+        let is_own = matches!(claimed, Claimed::Own);
+        findings.extend(second_writer(ctx, session, path, is_own)?);
+        if let Claimed::ByAnother(finding) = claimed {
+            findings.push(finding);
+        }
     }
     if let Some(moves) = tool.command.as_deref().and_then(git_move) {
         findings.extend(tree_moved(ctx, session, &moves, dir)?);
@@ -85,7 +93,13 @@ pub fn advise(
     if !blocked {
         keep(ctx, session, tool)?;
     }
-    Ok(advice(&findings, tool.policy.mode))
+    let mut advice = advice(&findings, tool.policy.mode);
+    if !tool.answer_is_read {
+        for warning in std::mem::take(&mut advice.warnings) {
+            ctx.notify(session.id, NoticeKind::Warned, warning, None, None)?;
+        }
+    }
+    Ok(advice)
 }
 
 fn advice(findings: &[Finding], mode: Mode) -> Advice {
@@ -116,6 +130,7 @@ fn keep(ctx: &mut Ctx<'_>, session: &Session, tool: &ToolUse) -> Result<(), Stop
             path: path.clone(),
             session: session.id,
             at,
+            stamp: None,
         })?;
     }
     // What is older than a few days helps nobody at a resume either.
@@ -147,6 +162,7 @@ fn second_writer(
     ctx: &mut Ctx<'_>,
     session: &Session,
     path: &str,
+    reserved: bool,
 ) -> Result<Option<Finding>, Stop> {
     let writers = ctx.tx.writers(path)?;
     let own = writers.iter().find(|write| write.session == session.id);
@@ -164,42 +180,58 @@ fn second_writer(
                 handle: other.handle.to_string(),
                 dir: other.place.dir,
                 ago: write.at.age_at(ctx.now.wall),
+                reserved,
             }));
         }
     }
     Ok(None)
 }
 
-/// A path that another session's claim contains. Only asked where anybody holds a path at all.
-fn reserved(ctx: &mut Ctx<'_>, session: &Session, path: &str) -> Result<Option<Finding>, Stop> {
+/// Whose claim contains a file.
+enum Claimed {
+    /// This session's, or an ancestor's that covers it.
+    Own,
+    ByAnother(Finding),
+    ByNobody,
+}
+
+/// Looks for the claims that contain a file. Only asked where anybody holds a path at all.
+fn claimed(ctx: &mut Ctx<'_>, session: &Session, path: &str) -> Result<Claimed, Stop> {
     let any = ClaimFilter {
         prefix: Some("path:".into()),
         limit: 1,
         ..ClaimFilter::default()
     };
     if ctx.tx.list_claims(&any)?.is_empty() {
-        return Ok(None);
+        return Ok(Claimed::ByNobody);
     }
     let Some(key) = ctx.file(path)?.and_then(|file| key_of(&file)) else {
-        return Ok(None);
+        return Ok(Claimed::ByNobody);
     };
-    for record in ctx.overlapping_paths(&key)? {
+    let mut records = ctx.overlapping_paths(&key)?;
+    records.extend(ctx.tx.claim(&key)?);
+    let mut answer = Claimed::ByNobody;
+    for record in records {
         let Some(hold) = record.current() else {
             continue;
         };
         if covering_hold(ctx, session, &record)?.is_some() {
+            answer = match answer {
+                Claimed::ByNobody => Claimed::Own,
+                other => other,
+            };
             continue;
         }
         let holder = ctx.session(hold.session)?;
         if lives(ctx, &holder)? {
-            return Ok(Some(Finding::Reserved {
+            answer = Claimed::ByAnother(Finding::Reserved {
                 path: path.to_owned(),
                 key: record.key.to_string(),
                 handle: holder.handle.to_string(),
-            }));
+            });
         }
     }
-    Ok(None)
+    Ok(answer)
 }
 
 /// The key that names exactly this file; none where its name cannot be in a key.

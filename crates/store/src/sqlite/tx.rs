@@ -19,7 +19,7 @@ use tenure_core::store::{
     ClaimFilter, LineageEntry, NewWaiter, ProcessPlace, SessionFilter, StoreError, Tx,
 };
 use tenure_core::time::{Deadline, Now, Timestamp};
-use tenure_core::trample::{FileWrite, Tree};
+use tenure_core::trample::{FileStamp, FileWrite, Tree};
 use tenure_core::transcript::Transcript;
 
 use super::handle::SqliteTx;
@@ -289,6 +289,15 @@ impl Tx for SqliteTx<'_> {
 
     fn note_write(&mut self, write: &FileWrite) -> Result<(), StoreError> {
         write::note(self, write)
+    }
+
+    fn stamp_write(
+        &mut self,
+        session: SessionId,
+        path: &str,
+        stamp: Option<FileStamp>,
+    ) -> Result<(), StoreError> {
+        write::stamp(self, session, path, stamp)
     }
 
     fn forget_writes(&mut self, session: SessionId, before: Timestamp) -> Result<(), StoreError> {

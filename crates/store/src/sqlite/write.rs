@@ -7,15 +7,16 @@ use rusqlite::params;
 use tenure_core::id::SessionId;
 use tenure_core::store::StoreError;
 use tenure_core::time::Timestamp;
-use tenure_core::trample::{FileWrite, Tree};
+use tenure_core::trample::{FileStamp, FileWrite, Tree};
 
 use super::handle::{SqliteTx, limit_or_all};
 use super::row::Cells;
 
-pub(super) const WRITERS: &str = "SELECT path, session, at FROM writes WHERE path = ?1";
+pub(super) const WRITERS: &str =
+    "SELECT path, session, at, size, modified FROM writes WHERE path = ?1";
 
-pub(super) const OF: &str =
-    "SELECT path, session, at FROM writes WHERE session = ?1 ORDER BY at DESC, path LIMIT ?2";
+pub(super) const OF: &str = "SELECT path, session, at, size, modified FROM writes \
+     WHERE session = ?1 ORDER BY at DESC, path LIMIT ?2";
 
 pub(super) const TREE: &str = "SELECT root, head, branch, at FROM trees WHERE session = ?1";
 
@@ -24,6 +25,10 @@ fn read(cells: &mut Cells<'_>) -> Result<FileWrite, StoreError> {
         path: cells.text()?,
         session: cells.parsed(SessionId::parse)?,
         at: cells.time()?,
+        stamp: match (cells.maybe_number()?, cells.maybe_number()?) {
+            (Some(size), Some(modified)) => Some(FileStamp { size, modified }),
+            _ => None,
+        },
     })
 }
 
@@ -41,10 +46,35 @@ pub(super) fn of(
 }
 
 pub(super) fn note(tx: &SqliteTx<'_>, write: &FileWrite) -> Result<(), StoreError> {
-    let sql = "INSERT INTO writes (path, session, at) VALUES (?1, ?2, ?3) \
-         ON CONFLICT (path, session) DO UPDATE SET at = excluded.at";
-    let row = params![write.path, write.session.to_string(), write.at.0];
+    let sql = "INSERT INTO writes (path, session, at, size, modified) VALUES (?1, ?2, ?3, ?4, ?5) \
+         ON CONFLICT (path, session) DO UPDATE SET at = excluded.at, size = excluded.size, \
+         modified = excluded.modified";
+    let (size, modified) = cells_of(write.stamp);
+    let row = params![
+        write.path,
+        write.session.to_string(),
+        write.at.0,
+        size,
+        modified
+    ];
     tx.run(sql, row).map(|_| ())
+}
+
+fn cells_of(stamp: Option<FileStamp>) -> (Option<i64>, Option<i64>) {
+    let size = stamp.map(|stamp| stamp.size.cast_signed());
+    (size, stamp.map(|stamp| stamp.modified))
+}
+
+pub(super) fn stamp(
+    tx: &SqliteTx<'_>,
+    session: SessionId,
+    path: &str,
+    stamp: Option<FileStamp>,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE writes SET size = ?3, modified = ?4 WHERE path = ?1 AND session = ?2";
+    let (size, modified) = cells_of(stamp);
+    tx.run(sql, params![path, session.to_string(), size, modified])
+        .map(|_| ())
 }
 
 pub(super) fn forget(

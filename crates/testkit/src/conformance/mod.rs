@@ -25,6 +25,7 @@ pub mod sample;
 pub mod session;
 pub mod transaction;
 pub mod transcript;
+pub mod write;
 
 use tenure_core::store::Store;
 
@@ -107,6 +108,11 @@ macro_rules! conformance {
             mission::a_session_and_a_participant_id_are_in_a_mission_once
             mission::pointers_are_set_moved_and_forgotten
             mission::a_mirrors_failure_is_kept_until_it_is_cleared
+            write::a_later_write_of_a_file_replaces_the_time
+            write::what_a_session_wrote_is_listed_the_newest_first
+            write::what_is_old_is_forgotten_of_that_session_alone
+            write::a_stamp_stays_until_the_next_write
+            write::a_worktree_is_kept_as_it_was_last
         }
     };
     (@list ($($run:path)?) $($module:ident :: $case:ident)*) => {
@@ -144,6 +150,7 @@ mod tests {
             ("queue", include_str!("queue.rs")),
             ("transcript", include_str!("transcript.rs")),
             ("mission", include_str!("mission.rs")),
+            ("write", include_str!("write.rs")),
         ];
         for (module, text) in files {
             let written = text.lines().filter_map(|line| {

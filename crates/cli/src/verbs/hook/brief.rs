@@ -2,6 +2,7 @@
 //!
 //! Plain and short: at most fifteen lines at a start, a line for each notice.
 
+use tenure_core::meanwhile::{Fate, Meanwhile};
 use tenure_core::notice::Notice;
 use tenure_core::service::{Advice, Brief};
 use tenure_core::view::{HeldView, SessionView};
@@ -44,6 +45,8 @@ fn lines_of(brief: &Brief) -> Vec<String> {
             .take(2)
             .map(|taken| format!("You lost {taken}.")),
     );
+    lines.extend(became_of_tree(&brief.meanwhile));
+    lines.extend(became_of_files(&brief.meanwhile));
     if brief.others.is_empty() {
         lines.push("Nobody else works here now.".to_owned());
     } else {
@@ -64,6 +67,44 @@ fn lines_of(brief: &Brief) -> Vec<String> {
             .to_owned(),
     );
     lines
+}
+
+fn became_of_tree(meanwhile: &Meanwhile) -> Option<String> {
+    if let Some(root) = &meanwhile.gone {
+        return Some(format!("The worktree {root} that you worked in is gone."));
+    }
+    let named = |name: &Option<String>, none: &str| name.clone().unwrap_or_else(|| none.to_owned());
+    let branch = meanwhile.branch.as_ref().map(|(was, is)| {
+        let none = "a detached HEAD";
+        format!("{} was switched to {}", named(was, none), named(is, none))
+    });
+    let head = meanwhile.head.as_ref().map(|(was, is)| {
+        let short = |name: &Option<String>| -> String {
+            named(name, "no commit").chars().take(9).collect()
+        };
+        format!("HEAD moved from {} to {}", short(was), short(is))
+    });
+    let changes: Vec<String> = branch.into_iter().chain(head).collect();
+    (!changes.is_empty()).then(|| format!("Since you last worked here {}.", changes.join(" and ")))
+}
+
+fn became_of_files(meanwhile: &Meanwhile) -> Option<String> {
+    let files = &meanwhile.files;
+    let mut named: Vec<String> = files
+        .iter()
+        .take(NAMED)
+        .map(|(file, fate)| match fate {
+            Fate::WrittenBy(handle) => format!("{file} (written by {handle})"),
+            Fate::Changed => format!("{file} (changed on disk)"),
+            Fate::Gone => format!("{file} (gone)"),
+        })
+        .collect();
+    if files.len() > NAMED {
+        named.push(format!("{} more", files.len() - NAMED));
+    }
+    let list = named.join(", ");
+    (!files.is_empty())
+        .then(|| format!("Files of yours that are not as you left them: {list}. Read them again."))
 }
 
 fn place(session: &SessionView) -> String {

@@ -23,7 +23,7 @@ use tenure_core::process::Ancestor;
 use tenure_core::service::{self, AgentEvent, GuardPolicy, Happening, Heard, ToolUse};
 use tenure_core::trample::Mode;
 
-use crate::app::{HookStore, closes_on_error, current_dir};
+use crate::app::{HookStore, closes_on_error, current_dir, guard_mode};
 use crate::exit::Exit;
 use crate::output::{Trouble, line};
 pub use input::read as read_event;
@@ -161,7 +161,8 @@ fn answer(adapter: &dyn Adapter, mode: Option<Mode>, began: Instant) -> Exit {
         Err(Missed::Trouble(trouble, process)) => {
             say(&format!("tenure: {}", trouble.message));
             let told = outage::note(adapter.name(), &report, process.as_ref(), &trouble);
-            answer.context = told.clone().filter(|_| report.reaches_model);
+            let speaks = report.reaches_model && guard_mode(mode) != Mode::Observe;
+            answer.context = told.clone().filter(|_| speaks);
             answer.message = told;
             answer.block = trouble_blocks(&report, &trouble);
         }
@@ -197,9 +198,14 @@ fn hear(
         Whose::Nobody => None,
         Whose::Another(why) => return Err(Missed::NotOurs(why)),
     };
+    let policy = store.guard(mode);
+    // Whoever only observes is told by `log`; the model is told nothing.
+    let speaks = report.reaches_model && policy.mode != Mode::Observe;
     let event = AgentEvent {
-        tool: tool_of(report, store.guard(mode)),
-        ..event_of(adapter, report, process.clone(), store.wants_brief())?
+        reaches_model: speaks,
+        wants_brief: speaks && store.wants_brief(),
+        tool: tool_of(adapter, report, policy),
+        ..event_of(adapter, report, process.clone())?
     };
     let outcome = store
         .open()
@@ -214,7 +220,6 @@ fn event_of(
     adapter: &dyn Adapter,
     report: &Report,
     process: Option<Ancestor>,
-    wants_brief: bool,
 ) -> Result<AgentEvent, Trouble> {
     let dir = match &report.dir {
         Some(dir) => dir.clone(),
@@ -235,14 +240,14 @@ fn event_of(
         dir,
         transcript: transcript.map(super::register::whole_path),
         tool: None,
-        reaches_model: report.reaches_model,
-        wants_brief: wants_brief && report.reaches_model,
+        reaches_model: false,
+        wants_brief: false,
     })
 }
 
-/// The tool that is about to run, if it is one that can be under somebody's feet.
-fn tool_of(report: &Report, policy: GuardPolicy) -> Option<ToolUse> {
-    let tool = report.tool.as_ref().filter(|tool| tool.before)?;
+/// The tool that is about to run or ran, if it is one that can be under somebody's feet.
+fn tool_of(adapter: &dyn Adapter, report: &Report, policy: GuardPolicy) -> Option<ToolUse> {
+    let tool = report.tool.as_ref()?;
     let dir = report.dir.as_deref().unwrap_or("/");
     let whole = |path: &String| {
         let path = Path::new(dir).join(path);
@@ -251,9 +256,13 @@ fn tool_of(report: &Report, policy: GuardPolicy) -> Option<ToolUse> {
     let used = ToolUse {
         writes: tool.writes.iter().map(whole).collect(),
         command: tool.command.clone(),
+        ran: !tool.before,
+        answer_is_read: adapter.reads_before_tool(),
         policy,
     };
-    (!used.writes.is_empty() || used.command.is_some()).then_some(used)
+    let runs_git = |line: &String| line.contains("git");
+    let matters = !used.writes.is_empty() || used.command.as_ref().is_some_and(runs_git);
+    matters.then_some(used)
 }
 
 /// Whether a write must wait because nobody can tell whether it may go ahead, and the user wants that.

@@ -1,17 +1,19 @@
 //! `install`: makes the agents tell tenure what they do.
 
 mod claude_plugin;
+mod git_hooks;
 mod place;
 mod plan;
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 use tenure_agents::install::{MODES, word_of};
 use tenure_core::trample::Mode;
 
+pub use git_hooks::{Done, GIT, GitHooks};
 pub use place::{NAMES, Place, Scope};
 pub use plan::{Plan, State, Wanted};
 
@@ -31,11 +33,12 @@ Examples:
   tenure install --dry-run              show what would change, and change nothing
   tenure install claude --mode block    also refuse writes that collide
   tenure install gemini --project .     in the settings of this project
+  tenure install git                    refuse to commit or push here once a claim was lost
   tenure install --check                say how things stand; exit 1 unless all are installed
   tenure install claude --plugin DIR    write a plugin directory instead of editing settings")]
 pub struct Args {
-    /// claude, codex, gemini, opencode
-    #[arg(value_name = "AGENT", value_parser = PossibleValuesParser::new(NAMES), hide_possible_values = true)]
+    /// claude, codex, gemini, opencode; git for the hooks of a repository
+    #[arg(value_name = "AGENT", value_parser = PossibleValuesParser::new(TARGETS), hide_possible_values = true)]
     agents: Vec<String>,
 
     #[command(flatten)]
@@ -58,6 +61,9 @@ pub struct Args {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["check", "user", "project"])]
     plugin: Option<PathBuf>,
 }
+
+/// What can be installed for: the agents, and git, which is installed for only where it is named.
+pub const TARGETS: [&str; 5] = ["claude", "codex", "gemini", "opencode", GIT];
 
 /// Whose settings.
 #[derive(Debug, clap::Args)]
@@ -87,14 +93,29 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     if let Some(dir) = &args.plugin {
         return claude_plugin::run(dir, &args.agents, &wanted, args.dry_run);
     }
-    let places = places(&args.agents, &args.whose.scope()?)?;
+    let scope = args.whose.scope()?;
+    let names: Vec<String> = args
+        .agents
+        .iter()
+        .filter(|name| *name != GIT)
+        .cloned()
+        .collect();
+    let git = match names.len() < args.agents.len() {
+        true => Some(GitHooks::find(&scope)?),
+        false => None,
+    };
+    let places = match git.is_some() && names.is_empty() {
+        true => Vec::new(),
+        false => places(&names, &scope)?,
+    };
     let plan = |place: Place| Plan::install(place, &wanted);
     let plans: Vec<Plan> = places.into_iter().map(plan).collect::<Result<_, _>>()?;
     if args.check {
-        return Ok(checked(&plans));
+        return checked(&plans, git.as_ref(), &wanted.program);
     }
     if args.dry_run {
-        return Ok(dry(&plans));
+        let git = part(git.as_ref(), &wanted, true)?;
+        return Ok(dry(&plans, git));
     }
     if plans.iter().any(|plan| plan.place.agent == "codex") {
         // A sandbox cannot open a directory that is not there.
@@ -103,7 +124,43 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     for plan in &plans {
         plan.apply()?;
     }
-    Ok(installed(&plans))
+    if git.is_some() {
+        // It is where the hooks directory is noted.
+        app.machine()?;
+    }
+    let git = part(git.as_ref(), &wanted, false)?;
+    Ok(installed(&plans, git))
+}
+
+/// What is said about git, for people and for programs.
+pub type Part = Option<(String, Value)>;
+
+/// Installs for git, or only says what would be done.
+fn part(git: Option<&GitHooks>, wanted: &Wanted, dry: bool) -> Result<Part, Trouble> {
+    let Some(git) = git else {
+        return Ok(None);
+    };
+    let before = git.state(&wanted.program)?;
+    let done = git.install(&wanted.program, Path::new(&wanted.state_dir), dry)?;
+    let word = match (done.is_nothing(), dry, before) {
+        (true, true, _) => "nothing to do",
+        (true, false, _) => "already installed",
+        (false, true, _) => "would be installed",
+        (false, false, State::Outdated) => "brought up to date",
+        (false, false, _) => "installed",
+    };
+    let state = if dry { before } else { State::Installed };
+    Ok(Some((told(word, &done), git.json(state, &done))))
+}
+
+/// What was done for git, as people read it.
+pub fn told(word: &str, done: &Done) -> String {
+    let mut text = String::new();
+    add(&mut text, &format!("{GIT}: {word}"));
+    for line in &done.lines {
+        add(&mut text, &format!("  {line}"));
+    }
+    text
 }
 
 /// The places of the agents that were named, or else of those that are here.
@@ -150,7 +207,7 @@ pub fn state_dir() -> Result<String, Trouble> {
 }
 
 /// What would change.
-pub fn dry(plans: &[Plan]) -> Shown {
+pub fn dry(plans: &[Plan], git: Part) -> Shown {
     let mut text = String::new();
     let mut agents = Vec::new();
     for plan in plans {
@@ -163,10 +220,19 @@ pub fn dry(plans: &[Plan]) -> Shown {
         part["diff"] = Value::from(diffs.concat());
         agents.push(part);
     }
+    with_git(&mut text, &mut agents, git);
     Shown::new("agents", &agents, text).with("dry_run", &true)
 }
 
-fn installed(plans: &[Plan]) -> Shown {
+/// Adds what there is to say about git.
+pub fn with_git(text: &mut String, agents: &mut Vec<Value>, git: Part) {
+    if let Some((said, json)) = git {
+        text.push_str(&said);
+        agents.push(json);
+    }
+}
+
+fn installed(plans: &[Plan], git: Part) -> Shown {
     let mut text = String::new();
     for plan in plans {
         let (agent, mode) = (plan.place.agent, plan.mode.map_or("", word_of));
@@ -186,15 +252,24 @@ fn installed(plans: &[Plan]) -> Shown {
             "Sessions that start from now on are seen; tenure ps shows them.",
         );
     }
-    let agents: Vec<Value> = plans
+    let mut agents: Vec<Value> = plans
         .iter()
         .map(|plan| plan.json(State::Installed))
         .collect();
+    with_git(&mut text, &mut agents, git);
     Shown::new("agents", &agents, text)
 }
 
-fn checked(plans: &[Plan]) -> Shown {
-    let rows: Vec<Vec<Cell>> = plans.iter().map(row).collect();
+fn checked(plans: &[Plan], git: Option<&GitHooks>, program: &str) -> Outcome {
+    let mut rows: Vec<Vec<Cell>> = plans.iter().map(row).collect();
+    let mut git_is_well = true;
+    let mut git_json = None;
+    if let Some(git) = git {
+        let state = git.state(program)?;
+        git_is_well = state == State::Installed;
+        rows.push(cells(GIT, state, "-", "project", git.dir()));
+        git_json = Some(git.json(state, &Done::nothing()));
+    }
     let mut text = table(&["AGENT", "STATE", "MODE", "SCOPE", "FILE"], &rows);
     let mut agents = Vec::new();
     for plan in plans {
@@ -213,32 +288,45 @@ fn checked(plans: &[Plan]) -> Shown {
         }
         agents.push(part);
     }
+    agents.extend(git_json);
     let is_well = |plan: &Plan| matches!(plan.state, State::Installed | State::NotFound);
-    if !plans.iter().all(is_well) {
+    let all_well = plans.iter().all(is_well) && git_is_well;
+    if !all_well {
         add(&mut text, "tenure install sets them up");
     }
-    let exit = match plans.iter().all(is_well) {
+    let exit = match all_well {
         true => Exit::DONE,
         false => Exit::REFUSED,
     };
-    Shown::new("agents", &agents, text).exit(exit)
+    Ok(Shown::new("agents", &agents, text).exit(exit))
 }
 
 fn row(plan: &Plan) -> Vec<Cell> {
-    let colour = match plan.state {
+    let is_there = matches!(plan.state, State::Installed | State::Outdated);
+    let mode = plan.mode.filter(|_| is_there).map_or("-", word_of);
+    let place = &plan.place;
+    cells(
+        place.agent,
+        plan.state,
+        mode,
+        place.scope.word(),
+        &place.file(),
+    )
+}
+
+fn cells(agent: &str, state: State, mode: &str, scope: &str, file: &Path) -> Vec<Cell> {
+    let colour = match state {
         State::Installed => "live",
         State::Outdated => "unknown",
         State::NotInstalled => "dead",
         State::NotFound => "ended",
     };
-    let is_there = matches!(plan.state, State::Installed | State::Outdated);
-    let mode = plan.mode.filter(|_| is_there).map_or("-", word_of);
     vec![
-        Cell::plain(plan.place.agent),
-        Cell::state(plan.state.word(), colour),
+        Cell::plain(agent),
+        Cell::state(state.word(), colour),
         Cell::plain(mode),
-        Cell::plain(plan.place.scope.word()),
-        Cell::plain(plan.place.file().display().to_string()),
+        Cell::plain(scope),
+        Cell::plain(file.display().to_string()),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Giving back, handing on, taking over and asking.
 
 use super::grant::{Terms, answer, end, grant, log_end, shown, taken, tell_loser, view_of};
-use super::guard::{already_held, guard, live_receiver, own_hold};
+use super::guard::{already_held, guard, live_receiver, not_lost, own_hold};
 use super::rivals::{end_along, end_gone, gone_rivals, way_from};
 
 use super::request::{Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest};
@@ -110,6 +110,14 @@ impl Service<'_> {
         self.run(Mode::Read, |ctx| {
             let caller = caller::looking(ctx, naming)?;
             guard(ctx, &caller, request)
+        })
+    }
+
+    /// Whether the caller, if it is a session, works on under no claim that it lost.
+    pub fn guard_lost(&mut self) -> Reply<()> {
+        self.run(Mode::Read, |ctx| match caller::anybody(ctx)? {
+            Some(caller) => not_lost(ctx, &caller),
+            None => Ok(()),
         })
     }
 }

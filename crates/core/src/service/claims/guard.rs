@@ -131,6 +131,31 @@ pub(super) fn guard(
     Err(not_mine(ctx, caller, &record, request.epoch)?)
 }
 
+/// Refuses a caller that lost claims and has taken none since: what it would publish now is another's
+/// work. A key that nobody has now disturbs nobody, and a claim that was granted since says that the
+/// session works on something else, or on the same again. *Clock jump*: a claim that seems older than the
+/// loss does not count; taking one again does.
+pub(super) fn not_lost(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
+    let holds = ctx.tx.newest_holds(caller.session.id)?;
+    let granted = holds.iter().map(|hold| hold.granted_at).max();
+    let mut claims = Vec::new();
+    for hold in &holds {
+        let Some(end) = hold.ended else {
+            continue;
+        };
+        let record = ctx.claim_record(&hold.key)?;
+        let is_another_s = record.current().is_some() || record.is_done();
+        let moved_on = granted.is_some_and(|granted| granted > end.at);
+        if record.was_lost(hold) && is_another_s && !moved_on {
+            claims.push(shown(ctx, &record)?);
+        }
+    }
+    match claims.is_empty() {
+        true => Ok(()),
+        false => Err(Error::LostBefore { claims }.into()),
+    }
+}
+
 /// The yes of a hold that is the caller's or an ancestor's.
 fn covered_by(
     ctx: &mut Ctx<'_>,

@@ -52,7 +52,15 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Register
         regranted: Vec::new(),
         taken: Vec::new(),
     };
+    let before = match plan.known() {
+        Some(id) => Some(ctx.session(id)?),
+        None => None,
+    };
     let session = work.carry_out(ctx, &plan)?;
+    if let Some(before) = before.filter(|before| before.place.dir != session.place.dir) {
+        ctx.move_tree(&before, false);
+    }
+    ctx.move_tree(&session, true);
     for (key, value) in &request.metadata {
         ctx.tx.set_metadata(session.id, key, Some(value))?;
     }

@@ -219,6 +219,9 @@ CREATE TABLE writes (
     path    TEXT NOT NULL,
     session TEXT NOT NULL REFERENCES sessions (id) DEFERRABLE INITIALLY DEFERRED,
     at      INTEGER NOT NULL,
+    -- What the file was when the session was done with it.
+    size     INTEGER,
+    modified INTEGER,
     PRIMARY KEY (path, session)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,0 +1,55 @@
+//! The hooks of a git repository that refuse to publish what a session does under a claim that it lost.
+//!
+//! A script of our own in the hook's place. A hook that was there is kept beside it under another name and
+//! run after ours with the same arguments and input. Without tenure, and whatever else goes wrong with it, only
+//! the kept hook decides.
+
+use super::command::quoted;
+
+/// The hooks that ask.
+pub const HOOKS: [&str; 2] = ["pre-commit", "pre-push"];
+
+const MARK: &str = "# Written by tenure (`tenure install git`); `tenure uninstall git` removes it. Edits \
+                    here are lost.";
+
+/// Where a hook that was there before is kept.
+pub fn kept(hook: &str) -> String {
+    format!("{hook}.before-tenure")
+}
+
+/// The script.
+pub fn text(program: &str, hook: &str) -> String {
+    let (program, kept) = (quoted(program), kept(hook));
+    format!(
+        "#!/bin/sh\n{MARK}\nif test -x {program}; then\n  \
+         {program} guard --lost --quiet </dev/null >&2 || test $? -ne 5 || exit 1\nfi\n\
+         before=\"${{0%/*}}/{kept}\"\nif test -x \"$before\"; then exec \"$before\" \"$@\"; fi\nexit 0\n"
+    )
+}
+
+/// Whether a script is ours.
+pub fn is_ours(text: &[u8]) -> bool {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    lines.nth(1) == Some(MARK.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_script_is_ours() {
+        assert!(is_ours(
+            text("/opt/my tenure/tenure", "pre-push").as_bytes()
+        ));
+        let quotes = "#!/bin/sh\necho '# Written by tenure'\n";
+        for other in [
+            &b""[..],
+            b"#!/bin/sh\ntenure guard --lost\n",
+            quotes.as_bytes(),
+            b"\xff\n\xfe",
+        ] {
+            assert!(!is_ours(other));
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! `install git`: the hooks of a repository.
+//!
+//! The hooks directory is git's own answer, so `core.hooksPath` counts. The directories are noted in the
+//! state directory, so that `uninstall --all` finds them again. *Crash*: a hook that was kept under its other
+//! name and not replaced yet is not run; installing or uninstalling again puts that right.
+
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tenure_agents::install::git_hook::{HOOKS, is_ours, kept, text};
+
+use super::place::Scope;
+use super::plan::State;
+use crate::app::current_dir;
+use crate::exit::Exit;
+use crate::output::Trouble;
+
+/// The name of this target.
+pub const GIT: &str = "git";
+
+/// Where the directories are noted.
+const NOTED: &str = "git-hooks";
+
+/// What is in a hook's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum There {
+    Nothing,
+    /// Ours, for this very tenure.
+    Ours,
+    /// Ours, for another tenure.
+    Old,
+    /// Somebody else's.
+    Other,
+}
+
+/// The hooks of one repository.
+#[derive(Debug)]
+pub struct GitHooks {
+    dir: PathBuf,
+}
+
+/// What was done, or would be.
+pub struct Done {
+    /// A line for each file.
+    pub lines: Vec<String>,
+    files: Vec<Value>,
+}
+
+impl GitHooks {
+    /// The hooks directory of the repository of a scope's directory.
+    pub fn find(scope: &Scope) -> Result<Self, Trouble> {
+        let dir = match scope {
+            Scope::User => current_dir()?,
+            Scope::Project(dir) => dir.clone(),
+        };
+        let lost = |why: String| {
+            let hint = "run it in a git repository, or name one with --project DIR";
+            Trouble::new(Exit::NOT_FOUND, "not_found", why, hint)
+        };
+        let asked = Command::new("git")
+            .args(["rev-parse", "--git-path", "hooks"])
+            .current_dir(&dir)
+            .output()
+            .map_err(|error| lost(format!("git cannot be run: {error}")))?;
+        let path = String::from_utf8_lossy(&asked.stdout);
+        let path = path.trim_end_matches('\n');
+        if !asked.status.success() || path.is_empty() {
+            return Err(lost(format!("{} is in no git repository", dir.display())));
+        }
+        let dir = dir.join(path).components().collect();
+        Ok(Self { dir })
+    }
+
+    /// The directories that were noted and are still there.
+    pub fn noted(state_dir: &Path) -> Vec<Self> {
+        let text = fs_err::read_to_string(state_dir.join(NOTED)).unwrap_or_default();
+        let dirs = text.lines().map(PathBuf::from);
+        dirs.filter(|dir| dir.is_dir())
+            .map(|dir| Self { dir })
+            .collect()
+    }
+
+    /// Whether both are the same directory.
+    pub fn is(&self, other: &Self) -> bool {
+        self.dir == other.dir
+    }
+
+    fn there(&self, hook: &str, program: &str) -> Result<There, Trouble> {
+        let path = self.dir.join(hook);
+        match fs_err::symlink_metadata(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(There::Nothing),
+            Err(error) => return Err(unusable(&error)),
+            Ok(found) if !found.is_file() => return Ok(There::Other),
+            Ok(_) => {}
+        }
+        let found = fs_err::read(&path).map_err(|error| unusable(&error))?;
+        Ok(
+            match (is_ours(&found), found == text(program, hook).into_bytes()) {
+                (true, true) => There::Ours,
+                (true, false) => There::Old,
+                (false, _) => There::Other,
+            },
+        )
+    }
+
+    /// How things stand.
+    pub fn state(&self, program: &str) -> Result<State, Trouble> {
+        let mut all = Vec::new();
+        for hook in HOOKS {
+            all.push(self.there(hook, program)?);
+        }
+        let is_ours = |there: &There| matches!(there, There::Ours | There::Old);
+        Ok(
+            match (
+                all.iter().all(|one| *one == There::Ours),
+                all.iter().any(is_ours),
+            ) {
+                (true, _) => State::Installed,
+                (false, true) => State::Outdated,
+                (false, false) => State::NotInstalled,
+            },
+        )
+    }
+
+    /// Puts our hooks in place; a hook that is there is kept.
+    pub fn install(&self, program: &str, state_dir: &Path, dry: bool) -> Result<Done, Trouble> {
+        let mut done = Done::nothing();
+        for hook in HOOKS {
+            let (path, kept) = (self.dir.join(hook), self.dir.join(kept(hook)));
+            let there = self.there(hook, program)?;
+            if there == There::Other && fs_err::symlink_metadata(&kept).is_ok() {
+                let message = format!(
+                    "{} is there and was not written by tenure, and so is {}; nothing was changed",
+                    path.display(),
+                    kept.display()
+                );
+                let hint = "make one hook of the two, then run tenure install git again";
+                return Err(Trouble::new(Exit::INVALID, "invalid", message, hint));
+            }
+            let word = match there {
+                There::Ours => continue,
+                There::Nothing => "created",
+                There::Old | There::Other => "changed",
+            };
+            let backup = (there == There::Other).then_some(kept.as_path());
+            if !dry {
+                replace(&path, backup, &text(program, hook)).map_err(|error| unusable(&error))?;
+            }
+            done.note(word, &path, backup);
+        }
+        if !dry {
+            self.remember(state_dir, true)?;
+        }
+        Ok(done)
+    }
+
+    /// Takes our hooks away; a hook that was kept comes back.
+    pub fn uninstall(&self, state_dir: &Path, dry: bool) -> Result<Done, Trouble> {
+        let mut done = Done::nothing();
+        for hook in HOOKS {
+            let (path, kept) = (self.dir.join(hook), self.dir.join(kept(hook)));
+            let has_kept = fs_err::symlink_metadata(&kept).is_ok();
+            let (word, act): (_, fn(&Path, &Path) -> std::io::Result<()>) =
+                match (self.there(hook, "")?, has_kept) {
+                    (There::Ours | There::Old, false) => {
+                        ("removed", |path, _| fs_err::remove_file(path))
+                    }
+                    (There::Ours | There::Old | There::Nothing, true) => {
+                        ("changed", |path, kept| fs_err::rename(kept, path))
+                    }
+                    _ => continue,
+                };
+            if !dry {
+                act(&path, &kept).map_err(|error| unusable(&error))?;
+            }
+            done.note(word, &path, None);
+        }
+        if !dry {
+            self.remember(state_dir, false)?;
+        }
+        Ok(done)
+    }
+
+    /// Notes the directory, or strikes it out.
+    fn remember(&self, state_dir: &Path, is_there: bool) -> Result<(), Trouble> {
+        let file = state_dir.join(NOTED);
+        let own = self.dir.to_string_lossy().into_owned();
+        let before = fs_err::read_to_string(&file).unwrap_or_default();
+        let mut lines: Vec<&str> = before.lines().filter(|line| *line != own).collect();
+        if is_there {
+            lines.push(&own);
+        }
+        let mut after = lines.join("\n");
+        if !after.is_empty() {
+            after.push('\n');
+        }
+        if after == before {
+            return Ok(());
+        }
+        let written = match after.is_empty() {
+            true => fs_err::remove_file(&file),
+            false => tenure_host::file::write_atomic(&file, after.as_bytes()),
+        };
+        written.map_err(|error| unusable(&error))
+    }
+
+    /// Where things stand, for programs.
+    pub fn json(&self, state: State, done: &Done) -> Value {
+        json!({
+            "agent": GIT,
+            "state": state.word().replace(' ', "_"),
+            "found": true,
+            "scope": "project",
+            "file": self.dir,
+            "mode": null,
+            "trust": null,
+            "changed": !done.files.is_empty(),
+            "files": done.files,
+            "notes": [],
+        })
+    }
+
+    /// The hooks directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+}
+
+impl Done {
+    /// Nothing at all.
+    pub fn nothing() -> Self {
+        Self {
+            lines: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+
+    /// This and what was done elsewhere.
+    pub fn join(&mut self, other: Self) {
+        self.lines.extend(other.lines);
+        self.files.extend(other.files);
+    }
+
+    /// Whether nothing was done.
+    pub fn is_nothing(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    fn note(&mut self, word: &str, path: &Path, backup: Option<&Path>) {
+        let kept = match backup {
+            Some(kept) => format!(
+                " (the hook that was there runs after it: {})",
+                kept.display()
+            ),
+            None => String::new(),
+        };
+        self.lines.push(format!("{word} {}{kept}", path.display()));
+        self.files
+            .push(json!({"file": path, "change": word, "backup": backup}));
+    }
+}
+
+/// Writes beside, keeps what is there, and puts the new one in its place.
+fn replace(path: &Path, kept: Option<&Path>, text: &str) -> std::io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    fs_err::create_dir_all(dir)?;
+    let beside = path.with_extension(format!("tenure-{}", std::process::id()));
+    let mut file = fs_err::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&beside)?;
+    file.write_all(text.as_bytes())?;
+    fs_err::set_permissions(&beside, std::fs::Permissions::from_mode(0o755))?;
+    if let Some(kept) = kept {
+        fs_err::rename(path, kept)?;
+    }
+    fs_err::rename(&beside, path)
+}
+
+fn unusable(error: &std::io::Error) -> Trouble {
+    let hint = "mend or move it, then run the same command again";
+    Trouble::new(Exit::INVALID, "invalid", error.to_string(), hint)
+}

@@ -1,0 +1,487 @@
+//! One session's write or git command under another's feet, told or blocked by the hook.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tenure_testkit::{Agent, Cmd, Env, add_worktree, scratch_git};
+
+use super::env;
+use super::registering::{ask, events, register};
+
+/// An agent whose events go through the hook.
+pub(super) struct Hooked {
+    pub agent: Agent,
+    pub name: &'static str,
+    pub conversation: String,
+    pub dir: PathBuf,
+}
+
+impl Hooked {
+    /// Starts an agent that reports its start.
+    pub(super) fn start(env: &Env, name: &'static str, conversation: &str, dir: &Path) -> Hooked {
+        Hooked::with(env.agent(name), name, conversation, dir)
+    }
+
+    pub(super) fn with(agent: Agent, name: &'static str, conversation: &str, dir: &Path) -> Hooked {
+        let hooked = Hooked {
+            agent,
+            name,
+            conversation: conversation.to_owned(),
+            dir: dir.to_owned(),
+        };
+        hooked.event(&[], "SessionStart", json!({"source": "startup"}));
+        hooked
+    }
+
+    /// Sends an event; what was answered.
+    #[track_caller]
+    pub(super) fn event(&self, flags: &[&str], event: &str, more: Value) -> Value {
+        let mut payload = json!({
+            "hook_event_name": event, "session_id": self.conversation, "cwd": self.dir,
+        });
+        if let (Value::Object(all), Value::Object(more)) = (&mut payload, more) {
+            all.extend(more);
+        }
+        let args = [&["hook", self.name], flags].concat();
+        let answer = self.agent.tenure_stdin(&args, &payload.to_string()).ok();
+        match answer.stdout.trim() {
+            "" => Value::Null,
+            text => serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}")),
+        }
+    }
+
+    /// The events around a write of a file, with what was answered to the first.
+    #[track_caller]
+    pub(super) fn write(&self, flags: &[&str], file: &Path) -> Value {
+        let tool = json!({"tool_name": "Write", "tool_input": {"file_path": file}});
+        let answer = self.event(flags, "PreToolUse", tool.clone());
+        if denied(&answer).is_none() {
+            std::fs::write(file, &self.conversation).expect("a scratch directory is writable");
+            self.event(flags, "PostToolUse", tool);
+        }
+        answer
+    }
+
+    /// Runs git in its directory, without a word to the hook.
+    #[track_caller]
+    pub(super) fn git(&self, args: &[&str]) {
+        let cmd = Cmd::new("git").args(args.iter().copied()).dir(&self.dir);
+        self.agent.run(cmd).ok();
+    }
+
+    #[track_caller]
+    fn run(&self, flags: &[&str], line: &str) -> Value {
+        let tool = json!({"tool_name": "Bash", "tool_input": {"command": line}});
+        self.event(flags, "PreToolUse", tool)
+    }
+
+    pub(super) fn handle(&self) -> String {
+        let me = ask(&self.agent, &["whoami"]);
+        me["session"]["handle"]
+            .as_str()
+            .expect("it is a session")
+            .to_owned()
+    }
+}
+
+/// What the model was told.
+pub(super) fn told(answer: &Value) -> Option<&str> {
+    answer["hookSpecificOutput"]["additionalContext"].as_str()
+}
+
+/// Why a tool was denied.
+pub(super) fn denied(answer: &Value) -> Option<&str> {
+    let specific = &answer["hookSpecificOutput"];
+    if specific["permissionDecision"] != "deny" {
+        return None;
+    }
+    specific["permissionDecisionReason"].as_str()
+}
+
+/// A repository with a file in it.
+pub(super) fn repository(env: &Env, name: &str) -> PathBuf {
+    let repo = env.dir().join(name);
+    scratch_git(&repo, Some(&format!("git@example.com:acme/{name}.git")));
+    std::fs::create_dir_all(repo.join("src")).expect("it was just made");
+    repo
+}
+
+const BLOCK: &[&str] = &["--mode", "block"];
+const OBSERVE: &[&str] = &["--mode", "observe"];
+
+#[test]
+fn the_second_writer_of_a_file_is_told_once_with_who_and_the_way_out() {
+    let env = env();
+    let repo = repository(&env, "web");
+    let (a, b) = (
+        Hooked::start(&env, "claude", "a1", &repo),
+        Hooked::start(&env, "claude", "b1", &repo),
+    );
+    let file = repo.join("src/db.rs");
+    assert_eq!(a.write(&[], &file), Value::Null);
+    assert_eq!(a.write(&[], &file), Value::Null, "its own write is no news");
+
+    let answer = b.write(&[], &file);
+    assert_eq!(answer["hookSpecificOutput"]["hookEventName"], "PreToolUse");
+    assert_eq!(denied(&answer), None, "nobody asked for a block");
+    let said = told(&answer).expect("it is told");
+    let who = a.handle();
+    for part in [
+        who.as_str(),
+        "src/db.rs",
+        &repo.display().to_string(),
+        &format!("tenure tell {who}"),
+        "tenure claim path:",
+    ] {
+        assert!(said.contains(part), "{part} is not in: {said}");
+    }
+    assert_eq!(b.write(&[], &file), Value::Null, "it is told once");
+    assert_eq!(b.write(&[], &repo.join("src/other.rs")), Value::Null);
+
+    // The first writer hears of the second, which wrote since.
+    let answer = a.write(&[], &file);
+    assert!(
+        told(&answer).is_some_and(|said| said.contains(&b.handle())),
+        "{answer}"
+    );
+    let log = events(&env, "session.trampled");
+    let means: Vec<&Value> = log.iter().map(|event| &event["mechanism"]).collect();
+    assert_eq!(means, ["second_writer", "second_writer"]);
+}
+
+#[test]
+fn a_write_is_blocked_where_the_user_asked_for_it_and_a_claim_is_the_way_out() {
+    let env = env();
+    let repo = repository(&env, "web");
+    let (a, b) = (
+        Hooked::start(&env, "claude", "a1", &repo),
+        Hooked::start(&env, "claude", "b1", &repo),
+    );
+    let file = repo.join("src/db.rs");
+    assert_eq!(a.write(BLOCK, &file), Value::Null);
+    for _ in 0..2 {
+        let answer = b.write(BLOCK, &file);
+        let why = denied(&answer).unwrap_or_else(|| panic!("{answer}"));
+        assert!(why.contains(&a.handle()), "{why}");
+    }
+    assert_eq!(a.write(BLOCK, &file), Value::Null, "it was not written");
+    let key = "path:acme/web:src/db.rs";
+    ask(&b.agent, &["claim", key]);
+    let answer = b.write(BLOCK, &file);
+    assert_eq!(denied(&answer), None, "it reserved the file");
+    assert!(told(&answer).is_some(), "{answer}");
+    let answer = a.write(BLOCK, &file);
+    assert!(
+        denied(&answer).is_some_and(|why| why.contains(key)),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_mode_in_the_settings_goes_before_the_hooks_own_line() {
+    let mut env = env();
+    env.set("TENURE_GUARD_MODE", "block");
+    let repo = repository(&env, "web");
+    let (a, b) = (
+        Hooked::start(&env, "claude", "a1", &repo),
+        Hooked::start(&env, "claude", "b1", &repo),
+    );
+    a.write(&[], &repo.join("f"));
+    assert!(denied(&b.write(&["--mode", "warn"], &repo.join("f"))).is_some());
+}
+
+#[test]
+fn whoever_observes_says_nothing_to_the_model_and_the_log_has_it() {
+    let env = env();
+    let repo = repository(&env, "web");
+    let a = Hooked::start(&env, "claude", "a1", &repo);
+    let b = Hooked::start(&env, "claude", "b1", &repo);
+    ask(&a.agent, &["claim", "path:acme/web:src/**"]);
+    let file = repo.join("src/db.rs");
+    a.write(OBSERVE, &file);
+    ask(&a.agent, &["tell", &b.handle(), "hands off"]);
+    assert_eq!(b.write(OBSERVE, &file), Value::Null);
+    assert_eq!(b.run(OBSERVE, "git stash"), Value::Null);
+    let resumed = b.event(OBSERVE, "SessionStart", json!({"source": "resume"}));
+    assert_eq!(resumed, Value::Null, "no brief either");
+    let log = events(&env, "session.trampled");
+    let means: Vec<&Value> = log.iter().map(|event| &event["mechanism"]).collect();
+    assert_eq!(means, ["second_writer", "reserved", "tree_moved"]);
+    // What somebody told it waits for a call of its own.
+    let notices = ask(&b.agent, &["whoami"])["notices"].clone();
+    assert!(notices.to_string().contains("hands off"), "{notices}");
+}
+
+#[test]
+fn the_dead_and_the_ended_have_no_feet() {
+    let env = env();
+    let repo = repository(&env, "web");
+    let killed = Hooked::start(&env, "claude", "a1", &repo);
+    let ended = Hooked::start(&env, "claude", "a2", &repo);
+    ask(&killed.agent, &["claim", "path:acme/web:src/**"]);
+    killed.write(&[], &repo.join("src/one"));
+    ended.write(&[], &repo.join("two"));
+    // Before the deaths: a start would record them.
+    let b = Hooked::start(&env, "claude", "b1", &repo);
+    killed.agent.kill9();
+    ended.event(&[], "SessionEnd", json!({"reason": "other"}));
+    assert_eq!(b.write(BLOCK, &repo.join("src/one")), Value::Null);
+    assert_eq!(b.write(BLOCK, &repo.join("two")), Value::Null);
+    assert_eq!(b.run(BLOCK, "git reset --hard"), Value::Null);
+    assert_eq!(events(&env, "session.trampled").len(), 0);
+}
+
+#[test]
+fn a_file_of_another_worktree_is_another_file() {
+    let env = env();
+    let repo = repository(&env, "web");
+    // Below the other, as many keep them.
+    let other = repo.join("trees/two");
+    add_worktree(&repo, &other, "two");
+    let (a, b) = (
+        Hooked::start(&env, "claude", "a1", &repo),
+        Hooked::start(&env, "claude", "b1", &other),
+    );
+    a.write(BLOCK, &repo.join("f"));
+    assert_eq!(b.write(BLOCK, &other.join("f")), Value::Null);
+    assert_eq!(b.run(BLOCK, "git stash"), Value::Null);
+    assert_eq!(a.run(BLOCK, "git stash"), Value::Null);
+    let line = format!("cd {} && git stash", repo.display());
+    assert!(denied(&b.run(BLOCK, &line)).is_some());
+    let line = format!("cd {} && git stash", other.display());
+    assert_eq!(
+        a.run(BLOCK, &line)["hookSpecificOutput"]["permissionDecision"],
+        "deny"
+    );
+}
+
+#[test]
+fn a_git_command_that_moves_files_under_others_is_told_or_blocked() {
+    let env = env();
+    let repo = repository(&env, "web");
+    let a = Hooked::start(&env, "claude", "a1", &repo);
+    for line in [
+        "git stash",
+        "git checkout main",
+        "git reset --hard",
+        "git clean -fd",
+    ] {
+        assert_eq!(a.run(BLOCK, line), Value::Null, "it is alone: {line}");
+    }
+    // A child works for its parent.
+    let child = Hooked::with(a.agent.nest("claude"), "claude", "c1", &repo.join("src"));
+    assert_eq!(a.run(BLOCK, "git stash"), Value::Null);
+    assert!(denied(&child.run(BLOCK, "git stash")).is_some());
+
+    let b = Hooked::start(&env, "claude", "b1", &repo.join("src"));
+    for line in ["git stash", "git checkout main", "git reset --hard HEAD~1"] {
+        let answer = a.run(&[], line);
+        let said = told(&answer).unwrap_or_else(|| panic!("{line}: {answer}"));
+        let parts = [b.handle(), "git worktree add".into(), "tenure tell".into()];
+        for part in parts {
+            assert!(said.contains(&part), "{part} is not in: {said}");
+        }
+        assert!(!said.contains(&child.handle()), "{said}");
+        assert_eq!(denied(&answer), None);
+        let answer = a.run(BLOCK, line);
+        let why = denied(&answer).unwrap_or_else(|| panic!("{line}: {answer}"));
+        assert!(why.contains(&b.handle()), "{why}");
+    }
+    for line in ["git status", "git stash list", "git commit -m 'git stash'"] {
+        assert_eq!(a.run(BLOCK, line), Value::Null, "{line}");
+    }
+}
+
+#[test]
+fn a_reserved_path_is_another_s_whatever_its_name() {
+    let env = env();
+    let repo = repository(&env, "web");
+    let a = Hooked::start(&env, "claude", "a1", &repo);
+    let b = Hooked::start(&env, "claude", "b1", &repo);
+    let parent = Hooked::start(&env, "claude", "p1", &repo);
+    let child = Hooked::with(parent.agent.nest("claude"), "claude", "c1", &repo);
+    for key in [
+        "path:acme/web:src/**",
+        "path:acme/web:plain.rs",
+        r"path:acme/web:\[id\].tsx",
+    ] {
+        ask(&a.agent, &["claim", key]);
+    }
+    ask(&parent.agent, &["claim", "path:acme/web:docs/**"]);
+    std::fs::create_dir_all(repo.join("docs")).unwrap();
+    for name in ["src/x.rs", "plain.rs", "[id].tsx"] {
+        let file = repo.join(name);
+        let answer = b.event(
+            &[],
+            "PreToolUse",
+            json!({"tool_name": "Edit", "tool_input": {"file_path": file}}),
+        );
+        let said = told(&answer).unwrap_or_else(|| panic!("{name}: {answer}"));
+        assert!(
+            said.contains("is reserved by") && said.contains(&a.handle()),
+            "{said}"
+        );
+        let answer = b.write(BLOCK, &file);
+        assert!(
+            denied(&answer).is_some_and(|why| why.contains("tenure why")),
+            "{name}: {answer}"
+        );
+    }
+    let fresh = repo.join("src/mine.rs");
+    assert_eq!(a.write(BLOCK, &fresh), Value::Null, "its own claim");
+    for name in ["i.tsx", "d.tsx", "x"] {
+        assert_eq!(b.write(BLOCK, &repo.join(name)), Value::Null, "{name}");
+    }
+    let manual = repo.join("docs/manual.md");
+    assert!(denied(&b.write(BLOCK, &manual)).is_some());
+    assert_eq!(
+        child.write(BLOCK, &manual),
+        Value::Null,
+        "its parent's claim"
+    );
+}
+
+#[test]
+fn a_required_claim_stops_a_write_without_one_in_any_mode() {
+    let mut env = env();
+    env.set("TENURE_GUARD_REQUIRE_CLAIM", "issue:*");
+    let repo = repository(&env, "web");
+    let a = Hooked::start(&env, "claude", "a1", &repo);
+    let child = Hooked::with(a.agent.nest("claude"), "claude", "c1", &repo);
+    let stranger = Hooked::start(&env, "claude", "s1", &repo);
+    ask(&a.agent, &["claim", "wp:1"]);
+    for flags in [&[], BLOCK, OBSERVE] {
+        let answer = a.write(flags, &repo.join("f"));
+        let why = denied(&answer).unwrap_or_else(|| panic!("{answer}"));
+        assert!(
+            why.contains("issue:*") && why.contains("tenure claim"),
+            "{why}"
+        );
+    }
+    assert_eq!(a.run(BLOCK, "make"), Value::Null, "it writes nothing");
+    ask(&a.agent, &["claim", "issue:acme/web#42"]);
+    assert_eq!(a.write(BLOCK, &repo.join("f")), Value::Null);
+    assert_eq!(child.write(BLOCK, &repo.join("g")), Value::Null);
+    assert!(denied(&stranger.write(&[], &repo.join("h"))).is_some());
+    ask(&a.agent, &["release", "issue:acme/web#42"]);
+    assert!(denied(&a.write(&[], &repo.join("f"))).is_some());
+    assert!(denied(&child.write(&[], &repo.join("g"))).is_some());
+}
+
+#[test]
+fn a_store_that_is_locked_stops_writes_only_where_the_user_wants_that() {
+    let env = env();
+    let repo = repository(&env, "web");
+    let a = Hooked::start(&env, "claude", "a1", &repo);
+    let mut closed = self::env();
+    closed.set("TENURE_GUARD_ON_ERROR", "closed");
+    let closed_repo = repository(&closed, "web");
+    let b = Hooked::start(&closed, "claude", "b1", &closed_repo);
+
+    let _locked = [&env, &closed].map(|env| {
+        let store = rusqlite::Connection::open(env.state().join("tenure.db")).unwrap();
+        store.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        store
+    });
+    let answer = a.write(&[], &repo.join("f"));
+    assert_eq!(denied(&answer), None, "{answer}");
+    assert!(answer["systemMessage"].as_str().is_some(), "{answer}");
+    let answer = b.write(&[], &closed_repo.join("f"));
+    let why = denied(&answer).unwrap_or_else(|| panic!("{answer}"));
+    assert!(why.contains("guard.on_error"), "{why}");
+    assert_eq!(denied(&b.run(&[], "make")), None, "it writes no file");
+}
+
+#[test]
+fn a_patch_of_codex_is_a_write_of_every_file_in_it() {
+    let env = env();
+    let repo = repository(&env, "web");
+    let a = Hooked::start(&env, "claude", "a1", &repo);
+    let b = Hooked::start(&env, "codex", "b1", &repo);
+    a.write(&[], &repo.join("src/two.rs"));
+    let patch = "*** Begin Patch\n*** Add File: one.rs\n+x\n*** Update File: src/two.rs\n@@\n-x\n+y\n*** End Patch\n";
+    let tool = json!({"tool_name": "apply_patch", "tool_input": {"command": patch}});
+    let answer = b.event(BLOCK, "PreToolUse", tool.clone());
+    assert!(
+        denied(&answer).is_some_and(|why| why.contains("src/two.rs")),
+        "{answer}"
+    );
+    let answer = b.event(&[], "PreToolUse", tool);
+    assert!(told(&answer).is_some_and(|said| said.contains(&a.handle())));
+    let answer = a.write(&[], &repo.join("one.rs"));
+    assert!(told(&answer).is_some_and(|said| said.contains(&b.handle())));
+}
+
+#[test]
+fn gemini_is_denied_before_a_tool_and_told_after_it() {
+    let env = env();
+    let repo = repository(&env, "web");
+    let a = Hooked::start(&env, "claude", "a1", &repo);
+    let b = Hooked::start(&env, "gemini", "b1", &repo);
+    let file = repo.join("f");
+    a.write(&[], &file);
+    let tool = json!({"tool_name": "write_file", "tool_input": {"file_path": file}});
+    let answer = b.event(BLOCK, "BeforeTool", tool.clone());
+    assert_eq!(answer["decision"], "deny");
+    let why = answer["reason"].as_str().expect("a reason");
+    assert!(why.contains(&a.handle()), "{why}");
+    // Before a tool it reads no context: that comes with the tool's result.
+    assert_eq!(b.event(&[], "BeforeTool", tool.clone()), Value::Null);
+    let answer = b.event(&[], "AfterTool", tool);
+    let said = told(&answer).unwrap_or_else(|| panic!("{answer}"));
+    assert!(said.contains(&a.handle()), "{said}");
+}
+
+#[test]
+fn any_program_can_say_what_it_is_about_to_write() {
+    let env = env();
+    let repo = repository(&env, "web");
+    let a = Hooked::start(&env, "claude", "a1", &repo);
+    a.write(&[], &repo.join("f"));
+    let program = env.agent("nightly");
+    let say = |flags: &[&str]| -> Value {
+        let event = json!({"event": "busy", "agent": "nightly", "cwd": repo, "writes": "f"});
+        let args = [&["hook", "generic"], flags].concat();
+        program.tenure_stdin(&args, &event.to_string()).ok().json()
+    };
+    let blocked = say(BLOCK);
+    assert!(
+        blocked["block"]
+            .as_str()
+            .is_some_and(|why| why.contains(&a.handle())),
+        "{blocked}"
+    );
+    let said = say(&[]);
+    assert!(
+        said["context"]
+            .as_str()
+            .is_some_and(|why| why.contains(&a.handle())),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_write_is_of_one_file_whatever_path_it_is_named_by() {
+    let env = env();
+    let repo = repository(&env, "web");
+    let link = env.dir().join("link");
+    std::os::unix::fs::symlink(&repo, &link).unwrap();
+    let a = Hooked::start(&env, "claude", "a1", &repo);
+    let b = Hooked::start(&env, "claude", "b1", &repo);
+    a.write(&[], &repo.join("src/f"));
+    assert!(denied(&b.write(BLOCK, &link.join("src/../src/f"))).is_some());
+    let relative = json!({"tool_name": "Write", "tool_input": {"file_path": "src/f"}});
+    assert!(denied(&b.event(BLOCK, "PreToolUse", relative)).is_some());
+}
+
+#[test]
+fn a_session_that_was_registered_by_hand_is_told_too() {
+    let env = env();
+    let repo = repository(&env, "web");
+    let a = Hooked::start(&env, "claude", "a1", &repo);
+    a.write(&[], &repo.join("f"));
+    let b = env.agent("claude");
+    register(&b, &["--native-id", "b1", "--dir", repo.to_str().unwrap()]);
+    let b = Hooked::with(b, "claude", "b1", &repo);
+    assert!(told(&b.write(&[], &repo.join("f"))).is_some());
+}

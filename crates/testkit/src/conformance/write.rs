@@ -1,0 +1,121 @@
+//! Files that sessions wrote, and what their worktrees were.
+
+use tenure_core::store::Store;
+use tenure_core::time::Timestamp;
+use tenure_core::trample::{FileStamp, FileWrite, Tree};
+
+use super::sample::*;
+
+fn wrote(n: u32, path: &str, at: i64) -> FileWrite {
+    FileWrite {
+        path: path.into(),
+        session: id(n),
+        at: Timestamp(EPOCH + at),
+        stamp: None,
+    }
+}
+
+pub fn a_stamp_stays_until_the_next_write(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    let stamp = FileStamp {
+        size: 1 << 40,
+        modified: -5,
+    };
+    let stamped = FileWrite {
+        stamp: Some(stamp),
+        ..wrote(1, "/w/a", 1)
+    };
+    write(store, |tx| {
+        tx.note_write(&wrote(1, "/w/a", 1)).unwrap();
+        tx.note_write(&wrote(2, "/w/a", 2)).unwrap();
+        tx.stamp_write(id(1), "/w/a", Some(stamp)).unwrap();
+        tx.stamp_write(id(1), "/w/never", Some(stamp)).unwrap();
+    });
+    read(store, |tx| {
+        assert_eq!(
+            tx.writes_of(id(1), 0).unwrap(),
+            std::slice::from_ref(&stamped)
+        );
+        assert_eq!(tx.writes_of(id(2), 0).unwrap(), [wrote(2, "/w/a", 2)]);
+    });
+    write(store, |tx| tx.note_write(&wrote(1, "/w/a", 3)).unwrap());
+    read(store, |tx| {
+        assert_eq!(tx.writes_of(id(1), 0).unwrap(), [wrote(1, "/w/a", 3)]);
+    });
+    write(store, |tx| tx.note_write(&stamped).unwrap());
+    write(store, |tx| tx.stamp_write(id(1), "/w/a", None).unwrap());
+    read(store, |tx| {
+        assert_eq!(tx.writes_of(id(1), 0).unwrap(), [wrote(1, "/w/a", 1)]);
+    });
+}
+
+pub fn a_later_write_of_a_file_replaces_the_time(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    write(store, |tx| {
+        assert_eq!(tx.writers("/w/a").unwrap(), []);
+        tx.note_write(&wrote(1, "/w/a", 1)).unwrap();
+        tx.note_write(&wrote(2, "/w/a", 2)).unwrap();
+        tx.note_write(&wrote(1, "/w/A", 3)).unwrap();
+        tx.note_write(&wrote(1, "/w/a", 4)).unwrap();
+    });
+    read(store, |tx| {
+        let mut writers = tx.writers("/w/a").unwrap();
+        writers.sort_by_key(|write| write.at);
+        assert_eq!(writers, [wrote(2, "/w/a", 2), wrote(1, "/w/a", 4)]);
+        assert_eq!(tx.writers("/w/A").unwrap(), [wrote(1, "/w/A", 3)]);
+    });
+}
+
+pub fn what_a_session_wrote_is_listed_the_newest_first(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    write(store, |tx| {
+        tx.note_write(&wrote(1, "/w/b", 1)).unwrap();
+        tx.note_write(&wrote(1, "/w/c", 5)).unwrap();
+        tx.note_write(&wrote(1, "/w/a", 3)).unwrap();
+        tx.note_write(&wrote(2, "/w/a", 9)).unwrap();
+    });
+    read(store, |tx| {
+        let newest = [wrote(1, "/w/c", 5), wrote(1, "/w/a", 3)];
+        assert_eq!(tx.writes_of(id(1), 2).unwrap(), newest);
+        assert_eq!(tx.writes_of(id(1), 0).unwrap().len(), 3);
+    });
+}
+
+pub fn what_is_old_is_forgotten_of_that_session_alone(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    write(store, |tx| {
+        tx.note_write(&wrote(1, "/w/old", 1)).unwrap();
+        tx.note_write(&wrote(1, "/w/edge", 5)).unwrap();
+        tx.note_write(&wrote(2, "/w/old", 1)).unwrap();
+        tx.forget_writes(id(1), Timestamp(EPOCH + 5)).unwrap();
+    });
+    read(store, |tx| {
+        assert_eq!(tx.writes_of(id(1), 0).unwrap(), [wrote(1, "/w/edge", 5)]);
+        assert_eq!(tx.writers("/w/old").unwrap(), [wrote(2, "/w/old", 1)]);
+    });
+}
+
+pub fn a_worktree_is_kept_as_it_was_last(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    let first = Tree {
+        root: "/w".into(),
+        head: Some("c0ffee".into()),
+        branch: Some("main".into()),
+        at: Timestamp(EPOCH + 1),
+    };
+    let second = Tree {
+        root: "/x".into(),
+        head: None,
+        branch: None,
+        at: Timestamp(EPOCH + 2),
+    };
+    for tree in [first, second] {
+        write(store, |tx| {
+            tx.set_tree(id(1), &tree).unwrap();
+        });
+        read(store, |tx| {
+            assert_eq!(tx.tree_of(id(1)).unwrap(), Some(tree));
+            assert_eq!(tx.tree_of(id(2)).unwrap(), None);
+        });
+    }
+}
