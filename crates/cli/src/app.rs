@@ -148,6 +148,21 @@ impl HookStore {
         self.config.is_on("agent.brief")
     }
 
+    /// The same with everything that a verb has, where there are mirrors to keep up to date.
+    pub fn with_mirrors(self, dir: &str) -> Option<Opened> {
+        if self.config.mirrors.is_empty() {
+            return None;
+        }
+        Some(Opened {
+            store: Box::new(self.store?),
+            machine: self.machine,
+            facts: self.facts,
+            config: self.config,
+            dir: self.path.parent()?.to_owned(),
+            repo: git::worktree(Path::new(dir)).as_ref().map(Worktree::repo),
+        })
+    }
+
     /// What the user wants of tools that write; the settings win over the hook's own line.
     pub fn guard(&self, line: Option<Mode>) -> GuardPolicy {
         GuardPolicy {

@@ -12,6 +12,7 @@ use tenure_testkit::{Agent, Cmd, Env, poll, scratch_git};
 use crate::claims::{SOON, handle, register, run, session, text};
 use crate::demo::verbs;
 use crate::env;
+use crate::hooks::claude;
 use crate::input::with_mounts;
 use crate::waiting::refused;
 
@@ -65,6 +66,25 @@ fn pacts_file_is_written_at_the_start_on_changes_and_at_the_end() {
     assert_eq!(read(&file)["session_id"], "n2", "a new conversation");
     run(&ann, 0, "end");
     assert!(read(&file)["ended_at"].is_string());
+}
+
+#[test]
+fn an_agents_own_events_keep_its_mirror_too() {
+    let env = env();
+    let file = env.home().join("pact/context.json");
+    configure(&env, &mirror("pact", &file, "end = \"remove\""));
+    let ann = env.agent("claude");
+    let (first, second) = (
+        "11111111-1111-4111-8111-111111111111",
+        "22222222-2222-4222-8222-222222222222",
+    );
+    let _heard = claude(&env, &ann, "SessionStart.startup", first).ok();
+    assert_eq!(read(&file)["session_id"], first);
+    let _heard = claude(&env, &ann, "SessionEnd.clear", first).ok();
+    let _heard = claude(&env, &ann, "SessionStart.clear", second).ok();
+    assert_eq!(read(&file)["session_id"], second);
+    let _heard = claude(&env, &ann, "SessionEnd.other", second).ok();
+    assert!(!file.exists());
 }
 
 #[test]

@@ -20,7 +20,7 @@ use super::tools::{Advice, ToolUse, advise};
 use super::transcripts;
 use crate::error::Error;
 use crate::event::EventKind;
-use crate::id::{AgentName, NativeId};
+use crate::id::{AgentName, NativeId, SessionId};
 use crate::meanwhile::Meanwhile;
 use crate::process::Ancestor;
 use crate::registration::Source;
@@ -94,6 +94,10 @@ pub struct AgentEvent {
 pub struct Heard {
     /// The session, if there is one.
     pub session: Option<String>,
+    /// Its id.
+    pub id: Option<SessionId>,
+    /// Whether anything about it changed but its activity.
+    pub changed: bool,
     /// How it was registered, if it was.
     pub registered: Option<&'static str>,
     /// What TENURE_SESSION must be, at a start.
@@ -151,7 +155,10 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
                 };
                 ctx.close(&session, ClosedBy::End, &why, None, None)?;
             }
-            return Ok(of(&session));
+            return Ok(Heard {
+                changed: *ends_worker,
+                ..of(&session)
+            });
         }
         (_, Some(session)) if !says_more(event, &session) => beat(ctx, session, event)?,
         _ => enrol(ctx, event)?,
@@ -162,6 +169,7 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
 fn of(session: &Session) -> Heard {
     Heard {
         session: Some(session.handle.to_string()),
+        id: Some(session.id),
         ..Heard::default()
     }
 }
@@ -315,6 +323,8 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
     };
     Ok(Heard {
         session: Some(session.handle.to_string()),
+        id: Some(session.id),
+        changed: true,
         registered: done.session.registered,
         token: Some(done.token),
         brief,

@@ -25,6 +25,7 @@ use tenure_core::trample::Mode;
 
 use crate::app::{HookStore, closes_on_error, current_dir, guard_mode};
 use crate::exit::Exit;
+use crate::mirrors;
 use crate::output::{Trouble, line};
 pub use input::read as read_event;
 pub use outage::lately as outages;
@@ -211,8 +212,22 @@ fn hear(
         .open()
         .and_then(|mut service| service.hear(&event).map_err(Trouble::from));
     match outcome {
-        Ok(service::Answer { value, notices }) => Ok((value, notices)),
+        Ok(service::Answer { value, notices }) => {
+            mirror(store, &value, &event.dir, until);
+            Ok((value, notices))
+        }
         Err(trouble) => Err(Missed::Trouble(Box::new(trouble), process)),
+    }
+}
+
+/// Brings the files up to date that show this session to other tools, in what is left of the time.
+fn mirror(store: HookStore, heard: &Heard, dir: &str, until: Instant) {
+    let Some(session) = heard.id.filter(|_| heard.changed) else {
+        return;
+    };
+    if let Some(mut opened) = store.with_mirrors(dir) {
+        let left = until.saturating_duration_since(Instant::now());
+        mirrors::refresh(&mut opened, session, left);
     }
 }
 
