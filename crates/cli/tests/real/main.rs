@@ -5,7 +5,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod channels;
 mod claude;
+mod codex;
+mod gemini;
 mod harness;
 mod registering;
 mod state;
