@@ -18,7 +18,11 @@ printf '{"hookSpecificOutput":{"hookEventName":"%s","additionalContext":"said in
     agent.hook(&format!("sh {} {{}}", script.display()));
     let prompt = "MOCK:bash echo one\nMOCK:bash echo two";
     let in_turn = |turn: &str| {
-        let told = |event: &&&str| world.mock().was_told(&format!("said in {event} of {turn}."));
+        let told = |event: &&&str| {
+            world
+                .mock()
+                .was_told(&format!("said in {event} of {turn}."))
+        };
         let reached = events.iter().filter(told);
         reached.map(|event| (*event).to_owned()).collect()
     };
@@ -109,4 +113,36 @@ fn what_gemini_passes_on() {
         GEMINI,
         &["SessionStart", "BeforeAgent", "AfterTool"],
     );
+}
+
+/// What is said beside a refusal of the tool reaches the model too: a notice is told only once.
+#[track_caller]
+fn heard_beside_a_refusal(kind: Real) {
+    let world = world();
+    let agent = world.agent(kind);
+    let script = world.scratch().join("refuse");
+    let text = r#"#!/bin/sh
+cat >/dev/null
+[ $1 = PreToolUse ] || exit 0
+echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny",
+"permissionDecisionReason":"the reason","additionalContext":"the notice"}}'
+"#;
+    std::fs::write(&script, text).unwrap();
+    agent.hook(&format!("sh {} {{}}", script.display()));
+    let turn = agent.fresh("MOCK:bash echo one").run().ok();
+    assert!(world.mock().was_told("the reason"), "{turn}");
+    assert!(world.mock().was_told("the notice"), "{turn}");
+}
+
+#[test]
+#[ignore = "runs a real agent"]
+fn claude_passes_on_what_is_said_beside_a_refusal() {
+    heard_beside_a_refusal(Real::Claude);
+    heard_beside_a_refusal(Real::ClaudeOld);
+}
+
+#[test]
+#[ignore = "runs a real agent"]
+fn codex_passes_on_what_is_said_beside_a_refusal() {
+    heard_beside_a_refusal(Real::Codex);
 }

@@ -10,6 +10,7 @@ mod claude;
 mod codex;
 mod gemini;
 mod harness;
+mod opencode;
 mod registering;
 mod state;
 mod turns;
