@@ -1,7 +1,9 @@
 //! opencode (seen with 1.18.33).
 //!
 //! It has no hooks but a plugin of ours, which sends its events in the shape of the others and reads our
-//! own small answer. A conversation that belongs to a subagent names its parent's.
+//! own small answer. A conversation that belongs to a subagent names its parent's. What is said at a start
+//! waits in the plugin for the first prompt. What is said before a tool waits for the tool's answer, which
+//! never comes if the tool fails, so what is told once is not told there.
 
 use std::ffi::OsString;
 
@@ -60,8 +62,11 @@ impl Adapter for Opencode {
         };
         report.doing = doing(&report.name).filter(|_| !is_subagent);
         report.tool = tool(&report.name, &mut payload);
-        report.reaches_model =
-            matches!(report.name.as_str(), "UserPromptSubmit" | "PostToolUse") && !is_subagent;
+        let channel = matches!(
+            report.name.as_str(),
+            "SessionStart" | "UserPromptSubmit" | "PostToolUse"
+        );
+        report.reaches_model = channel && !is_subagent;
         report.finish(payload)
     }
 

@@ -64,7 +64,7 @@ pub const AGENTS: &[AgentSpec] = &[
     },
     AgentSpec {
         name: "opencode",
-        executables: &["opencode"],
+        executables: &["opencode", "opencode.exe"],
         scripts: &[],
         fork_arguments: &["--fork"],
         id_variable: None,
@@ -215,6 +215,10 @@ mod tests {
 
     #[test]
     fn agents_are_known_by_their_executable() {
+        assert_eq!(
+            name_of("/opt/opencode-ai/bin/opencode.exe", &["opencode"]),
+            Some("opencode")
+        );
         assert_eq!(
             name_of("/opt/claude-code/bin/claude.exe", &["claude"]),
             Some("claude")

@@ -71,11 +71,13 @@ export const Tenure = async ({ client, directory }) => {
   globalThis[FIRST] ??= import.meta.url
   if (globalThis[FIRST] !== import.meta.url) return {}
 
-  // Of each session: its parent, the variables for its shell, text that waits for its next prompt, and the
-  // end of its last call, so that events arrive in order.
+  // Of each session: its parent, the variables for its shell, text that waits for what the model reads next,
+  // the end of its last call, so that events arrive in order, and its start.
   const sessions = new Map()
   const known = (id) => {
-    if (!sessions.has(id)) sessions.set(id, { parent: null, env: {}, waiting: [], last: Promise.resolve() })
+    if (!sessions.has(id)) {
+      sessions.set(id, { parent: null, env: {}, waiting: [], last: Promise.resolve(), start: null })
+    }
     return sessions.get(id)
   }
 
@@ -103,12 +105,36 @@ export const Tenure = async ({ client, directory }) => {
 
   const context = (answer) => (typeof answer.context === "string" && answer.context ? [answer.context] : [])
 
+  // What opencode knows of a session, if it says so in time.
+  const look = async (id) => {
+    let timer
+    const late = new Promise((resolve) => {
+      timer = setTimeout(resolve, MOST_MS)
+    })
+    try {
+      const found = await Promise.race([client.session.get({ path: { id } }), late])
+      return found?.data ?? {}
+    } catch {
+      return {}
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  // Once for each session in this process. One that goes on is not created again: its first prompt starts it.
+  const start = (id, created) => {
+    const session = known(id)
+    session.start ??= (async () => {
+      const info = created ?? (await look(id))
+      session.parent = info.parentID ?? null
+      const answer = await tell(id, "SessionStart", { cwd: info.directory ?? directory })
+      session.waiting.push(...context(answer))
+    })()
+    return session.start
+  }
+
   const events = {
-    "session.created": async ({ info }) => {
-      known(info.id).parent = info.parentID ?? null
-      const answer = await tell(info.id, "SessionStart", { cwd: info.directory ?? directory })
-      known(info.id).waiting.push(...context(answer))
-    },
+    "session.created": ({ info }) => start(info.id, info),
     "session.idle": ({ sessionID }) => tell(sessionID, "Stop"),
     "session.error": ({ sessionID }) => tell(sessionID, "Notification"),
     "session.deleted": ({ info }) => sessions.delete(info.id),
@@ -127,6 +153,7 @@ export const Tenure = async ({ client, directory }) => {
     "chat.message": async (input, output) => {
       try {
         const session = known(input.sessionID)
+        await start(input.sessionID)
         const answer = await tell(input.sessionID, "UserPromptSubmit")
         const texts = [...session.waiting.splice(0), ...context(answer)]
         const last = output.parts.at(-1)
@@ -148,8 +175,8 @@ export const Tenure = async ({ client, directory }) => {
         tool_name: input?.tool ?? null,
         tool_input: output?.args ?? {},
       })
-      if (typeof answer.block === "string" && answer.block) throw new Error(answer.block)
       if (input?.sessionID) known(input.sessionID).waiting.push(...context(answer))
+      if (typeof answer.block === "string" && answer.block) throw new Error(answer.block)
     },
 
     "tool.execute.after": async (input, output) => {

@@ -5,8 +5,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod channels;
 mod claude;
+mod codex;
+mod gemini;
 mod harness;
+mod opencode;
 mod registering;
 mod state;
 mod turns;

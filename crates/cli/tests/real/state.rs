@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
-use tenure_testkit::pinned::Stat;
-use tenure_testkit::poll;
+use tenure_testkit::pinned::{Pinned, Stat};
+use tenure_testkit::protocol::Started;
 use tenure_testkit::real::{Real, RealWorld};
+use tenure_testkit::{Agent, Asked, Signal, poll};
 
 pub(super) const LONG: Duration = Duration::from_secs(90);
 
@@ -73,6 +74,11 @@ impl Left {
         Self(world.scratch().join(name))
     }
 
+    /// In the project, where a sandbox lets a tool write.
+    pub(super) fn in_project(world: &RealWorld, name: &str) -> Self {
+        Self(world.project().join(name))
+    }
+
     /// A shell command whose output becomes the file.
     pub(super) fn by(&self, command: &str) -> String {
         let file = self.0.display();
@@ -102,4 +108,32 @@ pub(super) fn holder(world: &RealWorld, key: &str) -> Value {
 
 pub(super) fn handle(session: &Value) -> &str {
     session["handle"].as_str().unwrap()
+}
+
+/// Kills a process with -9 that the harness did not start itself, and waits until it is gone.
+#[track_caller]
+pub(super) fn kill9(pid: u32) {
+    let start = Stat::read(pid).unwrap().start;
+    let process = Pinned::open(Started { pid, start }).unwrap();
+    assert!(process.signal(Signal::KILL));
+    assert!(process.wait_gone(LONG), "{pid} is still there");
+}
+
+/// A worker that is a session and no real agent.
+#[track_caller]
+pub(super) fn other(world: &RealWorld) -> Agent {
+    let other = world.env().agent("other");
+    let pid = other.pid().to_string();
+    let _session = other
+        .tenure(&["register", "--agent", "other", "--pid", &pid])
+        .ok();
+    other
+}
+
+/// How often this stands in the whole conversation, as the model was last shown it.
+#[track_caller]
+pub(super) fn times_told(world: &RealWorld, text: &str) -> usize {
+    let asked = world.mock().asked();
+    let last = asked.iter().rfind(|asked| Asked::offers_tools(asked));
+    last.unwrap().body.to_string().matches(text).count()
 }
