@@ -37,12 +37,8 @@ pub fn note(
 ) -> Option<String> {
     let words = format!(
         "tenure cannot record this session: {}. Nothing is blocked and your work goes on; claims are \
-         not watched until this is mended ({}).",
+         not watched until this is mended; `tenure ps` says more.",
         trouble.message,
-        trouble
-            .hints
-            .first()
-            .map_or("tenure ps says more", String::as_str)
     );
     let at = clock::wall();
     let whose = process.map(|found| (found.process.pid, found.process.start.ticks));
