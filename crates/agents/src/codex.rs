@@ -147,7 +147,7 @@ mod tests {
                          +*** Add File: no.rs\n*** Add File: c d.rs\n+y\n*** Delete File: e.rs\n\
                          *** Update File: src/a.rs\n*** End Patch";
 
-    fn read(tool: &str, input: serde_json::Value) -> Tool {
+    fn read(tool: &str, input: &Value) -> Tool {
         let event = json!({
             "hook_event_name": "PreToolUse", "session_id": "t1", "cwd": "/w",
             "tool_name": tool, "tool_input": input,
@@ -161,20 +161,20 @@ mod tests {
     fn a_patch_names_the_files_that_it_writes() {
         let files = ["src/a.rs", "src/b.rs", "c d.rs", "e.rs"];
         for field in ["command", "input"] {
-            let tool = read("apply_patch", json!({field: PATCH}));
+            let tool = read("apply_patch", &json!({field: PATCH}));
             assert_eq!(tool.writes, files);
             assert_eq!(tool.command, None);
         }
         let line = format!("apply_patch <<'EOF'\n{PATCH}\nEOF");
-        assert_eq!(read("Bash", json!({"command": line})).writes, files);
+        assert_eq!(read("Bash", &json!({"command": line})).writes, files);
     }
 
     #[test]
     fn a_command_without_a_patch_writes_nothing_that_we_know_of() {
-        let tool = read("Bash", json!({"command": "grep '*** Add File: x' log"}));
+        let tool = read("Bash", &json!({"command": "grep '*** Add File: x' log"}));
         assert_eq!(tool.writes, Vec::<String>::new());
         assert!(tool.command.is_some());
-        let tool = read("apply_patch", json!({"command": "no patch"}));
+        let tool = read("apply_patch", &json!({"command": "no patch"}));
         assert_eq!(tool.writes, Vec::<String>::new());
     }
 }
