@@ -147,11 +147,7 @@ mod tests {
                          +*** Add File: no.rs\n*** Add File: c d.rs\n+y\n*** Delete File: e.rs\n\
                          *** Update File: src/a.rs\n*** End Patch";
 
-<<<<<<< HEAD
-    fn read(tool: &str, input: &serde_json::Value) -> Tool {
-=======
     fn read(tool: &str, input: &Value) -> Tool {
->>>>>>> sidea
         let event = json!({
             "hook_event_name": "PreToolUse", "session_id": "t1", "cwd": "/w",
             "tool_name": tool, "tool_input": input,
