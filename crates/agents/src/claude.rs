@@ -15,7 +15,17 @@ use tenure_core::session::Doing;
 
 use crate::adapter::{Adapter, Failed, Registry, Turn, words};
 use crate::payload::Payload;
-use crate::report::{Answer, COMMON, Report, Tool};
+use crate::report::{Answer, COMMON, Report, Tool, Tools};
+
+const TOOLS: Tools = Tools {
+    writers: &[
+        ("Write", "tool_input.file_path"),
+        ("Edit", "tool_input.file_path"),
+        ("MultiEdit", "tool_input.file_path"),
+        ("NotebookEdit", "tool_input.notebook_path"),
+    ],
+    shell: "Bash",
+};
 
 /// Claude Code.
 pub struct Claude;
@@ -86,7 +96,7 @@ impl Adapter for Claude {
     }
 }
 
-fn happening(name: &str, payload: &mut Payload) -> Happening {
+pub(crate) fn happening(name: &str, payload: &mut Payload) -> Happening {
     match name {
         "SessionStart" => match payload.text("source").as_deref() {
             Some("fork") => Happening::Fork,
@@ -132,7 +142,7 @@ fn doing(name: &str, payload: &mut Payload) -> Option<Doing> {
     }
 }
 
-fn names_transcript(name: &str) -> bool {
+pub(crate) fn names_transcript(name: &str) -> bool {
     matches!(
         name,
         "SessionStart" | "UserPromptSubmit" | "Stop" | "SessionEnd"
@@ -145,22 +155,7 @@ pub(crate) fn tool(event: &str, payload: &mut Payload) -> Option<Tool> {
         "PostToolUse" => false,
         _ => return None,
     };
-    let name = payload.words("tool_name")?;
-    let writes = match name.as_str() {
-        "Write" | "Edit" | "MultiEdit" => payload.text("tool_input.file_path"),
-        "NotebookEdit" => payload.text("tool_input.notebook_path"),
-        _ => None,
-    };
-    let command = match name.as_str() {
-        "Bash" => payload.text("tool_input.command"),
-        _ => None,
-    };
-    Some(Tool {
-        name,
-        before,
-        writes: writes.into_iter().collect(),
-        command,
-    })
+    Tool::read(payload, before, &TOOLS)
 }
 
 /// The answer in the shape that Claude Code and Codex share.

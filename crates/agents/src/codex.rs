@@ -9,7 +9,6 @@
 use std::ffi::OsString;
 
 use serde_json::Value;
-use tenure_core::service::Happening;
 use tenure_core::session::Doing;
 
 use crate::adapter::{Adapter, Failed, Turn, words};
@@ -28,10 +27,10 @@ impl Adapter for Codex {
     fn read(&self, event: &[u8]) -> Report {
         let mut payload = Payload::read(event, COMMON);
         let mut report = Report::begin(&mut payload);
-        report.what = happening(&report.name, &mut payload);
+        report.what = claude::happening(&report.name, &mut payload);
         report.subagent = claude::subagent(&mut payload);
         report.doing = doing(&report.name).filter(|_| report.subagent.is_none());
-        if report.subagent.is_none() && names_transcript(&report.name) {
+        if report.subagent.is_none() && claude::names_transcript(&report.name) {
             report.transcript = payload.path("transcript_path");
         }
         report.tool = tool(&report.name, &mut payload);
@@ -65,25 +64,6 @@ impl Adapter for Codex {
     }
 }
 
-fn happening(name: &str, payload: &mut Payload) -> Happening {
-    match name {
-        "SessionStart" => match payload.text("source").as_deref() {
-            Some("fork") => Happening::Fork,
-            _ => Happening::Start,
-        },
-        "SessionEnd" => {
-            let reason = payload.words("reason").unwrap_or_default();
-            Happening::End {
-                ends_worker: !matches!(reason.as_str(), "clear" | "resume"),
-                reason,
-            }
-        }
-        "SubagentStart" => Happening::SubagentStart,
-        "SubagentStop" => Happening::SubagentStop,
-        _ => Happening::Other,
-    }
-}
-
 fn doing(name: &str) -> Option<Doing> {
     match name {
         "SessionStart" | "Stop" | "Interrupt" => Some(Doing::Idle),
@@ -93,13 +73,6 @@ fn doing(name: &str) -> Option<Doing> {
         "PermissionRequest" => Some(Doing::Waiting),
         _ => None,
     }
-}
-
-fn names_transcript(name: &str) -> bool {
-    matches!(
-        name,
-        "SessionStart" | "UserPromptSubmit" | "Stop" | "SessionEnd"
-    )
 }
 
 fn tool(event: &str, payload: &mut Payload) -> Option<Tool> {

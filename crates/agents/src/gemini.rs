@@ -12,7 +12,15 @@ use tenure_core::session::Doing;
 
 use crate::adapter::{Adapter, Failed, Turn, words};
 use crate::payload::Payload;
-use crate::report::{Answer, COMMON, Report, Tool};
+use crate::report::{Answer, COMMON, Report, Tool, Tools};
+
+const TOOLS: Tools = Tools {
+    writers: &[
+        ("write_file", "tool_input.file_path"),
+        ("replace", "tool_input.file_path"),
+    ],
+    shell: "run_shell_command",
+};
 
 /// Gemini CLI.
 pub struct Gemini;
@@ -123,19 +131,5 @@ fn tool(event: &str, payload: &mut Payload) -> Option<Tool> {
         "AfterTool" => false,
         _ => return None,
     };
-    let name = payload.words("tool_name")?;
-    let writes = match name.as_str() {
-        "write_file" | "replace" => payload.text("tool_input.file_path"),
-        _ => None,
-    };
-    let command = match name.as_str() {
-        "run_shell_command" => payload.text("tool_input.command"),
-        _ => None,
-    };
-    Some(Tool {
-        name,
-        before,
-        writes: writes.into_iter().collect(),
-        command,
-    })
+    Tool::read(payload, before, &TOOLS)
 }

@@ -14,7 +14,7 @@ use tenure_core::session::Doing;
 
 use crate::adapter::{Adapter, Failed, Turn, words};
 use crate::payload::Payload;
-use crate::report::{Answer, Report, Tool};
+use crate::report::{Answer, Report, Tool, Tools};
 
 const FIELDS: &[&str] = &[
     "hook_event_name",
@@ -25,6 +25,14 @@ const FIELDS: &[&str] = &[
     "tool_input.filePath",
     "tool_input.command",
 ];
+
+const TOOLS: Tools = Tools {
+    writers: &[
+        ("write", "tool_input.filePath"),
+        ("edit", "tool_input.filePath"),
+    ],
+    shell: "bash",
+};
 
 /// opencode.
 pub struct Opencode;
@@ -106,21 +114,7 @@ fn tool(event: &str, payload: &mut Payload) -> Option<Tool> {
         "PostToolUse" => false,
         _ => return None,
     };
-    let name = payload.words("tool_name")?;
-    let writes = match name.as_str() {
-        "write" | "edit" => payload.text("tool_input.filePath"),
-        _ => None,
-    };
-    let command = match name.as_str() {
-        "bash" => payload.text("tool_input.command"),
-        _ => None,
-    };
-    Some(Tool {
-        name,
-        before,
-        writes: writes.into_iter().collect(),
-        command,
-    })
+    Tool::read(payload, before, &TOOLS)
 }
 
 /// Our own small answer, for programs that were made to understand it.

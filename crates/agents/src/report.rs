@@ -46,6 +46,31 @@ pub struct Tool {
     pub command: Option<String>,
 }
 
+/// What an agent calls the tools that matter here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tools {
+    /// Those that write a file, and the field that names it.
+    pub(crate) writers: &'static [(&'static str, &'static str)],
+    /// The one that runs a command.
+    pub(crate) shell: &'static str,
+}
+
+impl Tool {
+    /// Reads a tool's use.
+    pub(crate) fn read(payload: &mut Payload, before: bool, tools: &Tools) -> Option<Self> {
+        let name = payload.words("tool_name")?;
+        let writer = tools.writers.iter().find(|(writer, _)| *writer == name);
+        let written = writer.and_then(|(_, field)| payload.text(field));
+        let runs = name == tools.shell;
+        Some(Self {
+            before,
+            writes: written.into_iter().collect(),
+            command: runs.then(|| payload.text("tool_input.command")).flatten(),
+            name,
+        })
+    }
+}
+
 /// What is answered to an event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Answer {
