@@ -336,3 +336,89 @@ fn what_died_is_named_with_its_command_and_goes_on(kind: Real) {
     assert_eq!(again["process"]["life"], 2);
     finish(&world, living);
 }
+
+/// The same between two kinds of agents, whichever is the first.
+mod of_two_kinds {
+    use serde_json::json;
+    use tenure_testkit::real::{Real, RealWorld};
+
+    use crate::state::handle;
+
+    use super::{at_work, finish, read, stash, text, write};
+
+    /// A world in which both call tenure, in this mode.
+    #[track_caller]
+    fn both(mode: &str) -> RealWorld {
+        let world = crate::world();
+        for kind in [Real::Claude, Real::Codex] {
+            world.agent(kind);
+            let _installed = world.tenure(&["install", kind.name(), "--mode", mode]).ok();
+        }
+        world
+    }
+
+    /// The step in which Codex writes the only line of a file, anew where it is there. It takes such a command
+    /// for a patch and applies it itself.
+    fn patch(from: &str, to: &str) -> String {
+        let lines = match from {
+            "" => format!("*** Add File: notes.txt\n+{to}"),
+            from => format!("*** Update File: notes.txt\n@@\n-{from}\n+{to}"),
+        };
+        let line = format!("apply_patch <<'EOF'\n*** Begin Patch\n{lines}\n*** End Patch\nEOF\n");
+        format!("MOCK:tool exec_command {}", json!({"cmd": line}))
+    }
+
+    #[test]
+    #[ignore = "runs a real agent"]
+    fn codex_is_warned_of_a_stash_under_claudes_feet() {
+        let world = both("warn");
+        let (told, is_left) = stash(&world, Real::Claude, Real::Codex);
+        assert!(world.mock().was_told(&told), "{told}");
+        assert!(!is_left, "nobody asked for a block");
+    }
+
+    #[test]
+    #[ignore = "runs a real agent"]
+    fn codex_is_kept_from_a_stash_under_claudes_feet() {
+        let world = both("block");
+        let (told, is_left) = stash(&world, Real::Claude, Real::Codex);
+        assert!(world.mock().was_told(&told), "{told}");
+        assert!(is_left);
+    }
+
+    #[test]
+    #[ignore = "runs a real agent"]
+    fn claude_is_kept_from_a_stash_under_codexs_feet() {
+        let world = both("block");
+        let (told, is_left) = stash(&world, Real::Codex, Real::Claude);
+        assert!(world.mock().was_told(&told), "{told}");
+        assert!(is_left);
+    }
+
+    #[test]
+    #[ignore = "runs a real agent"]
+    fn claude_is_kept_from_a_file_that_codex_writes() {
+        let world = both("block");
+        let file = world.project().join("notes.txt");
+        let (first, session) = at_work(&world, Real::Codex, &patch("", "first"));
+        assert_eq!(text(&file).as_deref(), Some("first\n"));
+        let steps = format!("{}\n{}", read(&file), write(&file, "second"));
+        world.agent(Real::Claude).fresh(&steps).run().ok();
+        finish(&world, first);
+        assert!(world.mock().was_told(&format!("{} (in", handle(&session))));
+        assert_eq!(text(&file).as_deref(), Some("first\n"));
+    }
+
+    #[test]
+    #[ignore = "runs a real agent"]
+    fn codex_is_kept_from_a_file_that_claude_writes() {
+        let world = both("block");
+        let file = world.project().join("notes.txt");
+        let (first, session) = at_work(&world, Real::Claude, &write(&file, "first\n"));
+        let turn = world.agent(Real::Codex).fresh(&patch("first", "second"));
+        turn.run().ok();
+        finish(&world, first);
+        assert!(world.mock().was_told(&format!("{} (in", handle(&session))));
+        assert_eq!(text(&file).as_deref(), Some("first\n"));
+    }
+}
