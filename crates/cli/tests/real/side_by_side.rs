@@ -28,6 +28,7 @@ both! {
     an_agent_that_was_there_before_tenure_is_seen_and_adopted
     who_asks_for_a_permission_is_shown_as_waiting
     what_died_is_named_with_its_command_and_goes_on
+    an_agent_goes_on_when_tenure_is_removed_under_it
 }
 
 /// A world in which this agent calls tenure in this mode.
@@ -339,6 +340,36 @@ fn what_died_is_named_with_its_command_and_goes_on(kind: Real) {
     assert_eq!(again["id"], session["id"]);
     assert_eq!(again["process"]["life"], 2);
     finish(&world, living);
+}
+
+fn an_agent_goes_on_when_tenure_is_removed_under_it(kind: Real) {
+    let dir = format!("removed-{}", std::process::id());
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    let tenure = dir.join("tenure");
+    std::fs::copy(env!("CARGO_BIN_EXE_tenure"), &tenure).unwrap();
+    let world = RealWorld::begin(&tenure);
+    let agent = world.agent(kind);
+    let _installed = world
+        .tenure(&["install", kind.name(), "--mode", "block"])
+        .ok();
+    let file = world.project().join("notes.txt");
+    let (done, later) = (Left::new(&world, "done"), Left::new(&world, "later"));
+    let prompt = [
+        format!("MOCK:bash {}", done.by("tenure whoami --json")),
+        "MOCK:hold here".to_owned(),
+        write(&file, "written"),
+        format!("MOCK:bash {}", later.by("echo run")),
+    ]
+    .join("\n");
+    let running = agent.fresh(&prompt).start();
+    assert_eq!(done.json()["session"]["state"], "live");
+    std::fs::remove_dir_all(&dir).unwrap();
+    finish(&world, running);
+    assert_eq!(text(&file).as_deref(), Some("written"));
+    assert_eq!(later.text(), "run\n");
+    assert!(!world.mock().was_told("hook error"));
+    agent.fresh("hello").run().ok();
 }
 
 /// The same between two kinds of agents, whichever is the first.
