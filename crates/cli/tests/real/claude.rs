@@ -11,20 +11,6 @@ use crate::state::{
 
 const KEY: &str = "wp:041/WP03";
 
-/// Makes a test of a scenario for each version.
-macro_rules! both {
-    ($($scenario:ident)*) => {
-        mod now {
-            $(#[test] #[ignore = "runs a real agent"]
-            fn $scenario() { super::$scenario(tenure_testkit::real::Real::Claude); })*
-        }
-        mod v2_1_197 {
-            $(#[test] #[ignore = "runs a real agent"]
-            fn $scenario() { super::$scenario(tenure_testkit::real::Real::ClaudeOld); })*
-        }
-    };
-}
-
 both! {
     a_fresh_turn_is_a_session_that_ends_with_its_process
     a_resume_and_a_continue_are_the_same_session_again

@@ -5,6 +5,20 @@
 
 #![allow(clippy::unwrap_used)]
 
+/// Makes a test of a scenario for each version of Claude Code.
+macro_rules! both {
+    ($($scenario:ident)*) => {
+        mod now {
+            $(#[test] #[ignore = "runs a real agent"]
+            fn $scenario() { super::$scenario(tenure_testkit::real::Real::Claude); })*
+        }
+        mod v2_1_197 {
+            $(#[test] #[ignore = "runs a real agent"]
+            fn $scenario() { super::$scenario(tenure_testkit::real::Real::ClaudeOld); })*
+        }
+    };
+}
+
 mod channels;
 mod claude;
 mod codex;
@@ -12,6 +26,7 @@ mod gemini;
 mod harness;
 mod opencode;
 mod registering;
+mod side_by_side;
 mod state;
 mod turns;
 
