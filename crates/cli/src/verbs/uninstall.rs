@@ -1,12 +1,14 @@
 use std::path::Path;
 
 use serde_json::Value;
+use tenure_core::service::ListRequest;
+use tenure_core::world::World;
 
 use super::install::{
     Done, GIT, GitHooks, NAMES, Part, Place, Plan, State, TARGETS, Whose, add, dry, state_dir,
     told, with_git,
 };
-use crate::app::App;
+use crate::app::{App, config_and_store};
 use crate::output::{Outcome, Shown, Trouble};
 
 /// Take tenure's hooks out of the settings of coding agents again
@@ -41,7 +43,7 @@ pub struct Args {
     dry_run: bool,
 }
 
-pub fn run(args: &Args, _: &App) -> Outcome {
+pub fn run(args: &Args, app: &App) -> Outcome {
     let (scope, state_dir) = (args.whose.scope()?, state_dir()?);
     let is_meant = |name: &&str| args.all || args.agents.iter().any(|agent| agent == name);
     let plans: Vec<Plan> = NAMES
@@ -72,7 +74,33 @@ pub fn run(args: &Args, _: &App) -> Outcome {
     };
     let mut agents: Vec<Value> = plans.iter().map(left).collect();
     with_git(&mut text, &mut agents, git_part(args, &state_dir)?);
-    Ok(Shown::new("agents", &agents, text))
+    let unlocked = match args.all {
+        true => unlock_worktrees(app)?,
+        false => Vec::new(),
+    };
+    for dir in &unlocked {
+        add(&mut text, &format!("git: {dir} is no longer locked"));
+    }
+    Ok(Shown::new("agents", &agents, text).with("unlocked", &unlocked))
+}
+
+/// Takes our locks off the worktrees of sessions that still work there: without hooks nobody would later.
+fn unlock_worktrees(app: &App) -> Result<Vec<String>, Trouble> {
+    let (_, store) = config_and_store()?;
+    if !store.exists() {
+        return Ok(Vec::new());
+    }
+    let mut opened = app.open()?;
+    let open = opened.service().list(&ListRequest::default())?.value;
+    let machine = opened.machine();
+    let mut dirs: Vec<String> = open.into_iter().map(|session| session.dir).collect();
+    dirs.retain(|dir| machine.tree_lock(dir).is_some());
+    dirs.sort();
+    dirs.dedup();
+    for dir in &dirs {
+        machine.set_tree_lock(dir, None);
+    }
+    Ok(dirs)
 }
 
 /// Takes the hooks out of the repositories that are meant, or only says what would be done.

@@ -70,6 +70,17 @@ fn it_is_shared_and_goes_with_the_last() {
 }
 
 #[test]
+fn uninstalling_everything_takes_the_locks_of_the_living_away() {
+    let env = env();
+    let (_, tree, lock) = worktree(&env);
+    let a = Hooked::start(&env, "claude", "a1", &tree);
+    assert_eq!(text(&lock), reason(&a));
+    let said = env.tenure(&["uninstall", "--all", "--json"]).ok().json();
+    assert_eq!(said["unlocked"], json!([tree]));
+    assert_eq!(text(&lock), None);
+}
+
+#[test]
 fn whoever_records_a_death_takes_the_lock_away() {
     let env = env();
     let (_, tree, lock) = worktree(&env);
