@@ -171,11 +171,16 @@ fn a_reserved_path_is_blocked_where_the_user_asked_for_it(kind: Real) {
     assert_eq!(left, None);
 }
 
-fn a_required_claim_is_asked_for_before_a_file_is_written(kind: Real) {
-    let world = hooked(kind);
+/// The user wants files to be written under a claim only.
+fn require_claim(world: &RealWorld) {
     let config = world.home().join(".config/tenure/config.toml");
     std::fs::create_dir_all(config.parent().unwrap()).unwrap();
     std::fs::write(&config, "[guard]\nrequire_claim = \"issue:*\"\n").unwrap();
+}
+
+fn a_required_claim_is_asked_for_before_a_file_is_written(kind: Real) {
+    let world = hooked(kind);
+    require_claim(&world);
     let (without, with) = (
         world.project().join("without.txt"),
         world.project().join("with.txt"),
@@ -382,9 +387,12 @@ mod of_two_kinds {
     use tenure_testkit::real::{Real, RealWorld};
     use tenure_testkit::{Api, Asked};
 
-    use crate::state::handle;
+    use crate::state::{assert_process, handle, hooked, only};
 
-    use super::{at_work, finish, read, stash, text, write};
+    use super::{
+        KEY, RESERVED, a_commit_after_the_claim_was_lost_is_refused, at_work, finish, read,
+        require_claim, stash, text, write,
+    };
 
     /// A world in which both call tenure, in this mode.
     #[track_caller]
@@ -400,10 +408,18 @@ mod of_two_kinds {
     /// The step in which Codex writes the only line of a file, anew where it is there. It takes such a command
     /// for a patch and applies it itself.
     fn patch(from: &str, to: &str) -> String {
-        let lines = match from {
-            "" => format!("*** Add File: notes.txt\n+{to}"),
-            from => format!("*** Update File: notes.txt\n@@\n-{from}\n+{to}"),
-        };
+        match from {
+            "" => added("notes.txt", to),
+            from => applied(&format!("*** Update File: notes.txt\n@@\n-{from}\n+{to}")),
+        }
+    }
+
+    /// The same for a file that is not there yet.
+    fn added(file: &str, line: &str) -> String {
+        applied(&format!("*** Add File: {file}\n+{line}"))
+    }
+
+    fn applied(lines: &str) -> String {
         let line = format!("apply_patch <<'EOF'\n*** Begin Patch\n{lines}\n*** End Patch\nEOF\n");
         format!("MOCK:tool exec_command {}", json!({"cmd": line}))
     }
@@ -472,5 +488,72 @@ mod of_two_kinds {
     #[ignore = "runs a real agent"]
     fn codex_is_kept_from_a_file_that_claude_writes() {
         assert_eq!(codex_is_second(&both("block")), "first\n");
+    }
+
+    /// Claude reserved a folder; Codex adds a file to it. Whether it is there.
+    fn codex_is_in_a_reserved_folder(world: &RealWorld) -> bool {
+        let claim = format!("MOCK:bash tenure claim '{RESERVED}'");
+        let (first, session) = at_work(world, Real::Claude, &claim);
+        let turn = world.agent(Real::Codex).fresh(&added("src/db.rs", "x"));
+        turn.run().ok();
+        finish(world, first);
+        let told = format!("is reserved by {} ({RESERVED})", handle(&session));
+        let is_told = |asked: &Asked| asked.api == Api::Responses && asked.says(&told);
+        assert!(world.mock().asked().iter().any(is_told), "{told}");
+        world.project().join("src/db.rs").exists()
+    }
+
+    #[test]
+    #[ignore = "runs a real agent"]
+    fn codex_is_warned_of_a_path_that_claude_reserved() {
+        assert!(codex_is_in_a_reserved_folder(&both("warn")));
+    }
+
+    #[test]
+    #[ignore = "runs a real agent"]
+    fn codex_is_kept_from_a_path_that_claude_reserved() {
+        assert!(!codex_is_in_a_reserved_folder(&both("block")));
+    }
+
+    #[test]
+    #[ignore = "runs a real agent"]
+    fn codex_needs_a_required_claim_before_it_writes() {
+        let world = hooked(Real::Codex);
+        require_claim(&world);
+        let prompt = format!(
+            "{}\nMOCK:bash tenure claim '{KEY}'\n{}",
+            added("without.txt", "x"),
+            added("with.txt", "x")
+        );
+        world.agent(Real::Codex).fresh(&prompt).run().ok();
+        let told = "this session holds none that fits issue:*";
+        assert!(world.mock().was_told(told));
+        assert_eq!(text(&world.project().join("without.txt")), None);
+        assert!(world.project().join("with.txt").exists());
+    }
+
+    #[test]
+    #[ignore = "runs a real agent"]
+    fn codex_commits_nothing_after_its_claim_was_lost() {
+        a_commit_after_the_claim_was_lost_is_refused(Real::Codex);
+    }
+
+    #[test]
+    #[ignore = "runs a real agent"]
+    fn codex_that_was_there_before_tenure_is_seen_and_adopted() {
+        let world = crate::world();
+        let running = world.agent(Real::Codex).fresh("MOCK:hold here").start();
+        let pid = running.agent_pid();
+        let unmanaged = || {
+            let seeing = [("TENURE_PS_UNMANAGED", Some("true"))];
+            let shown = world.driver().tenure_env(&seeing, &["ps", "--json"]).ok();
+            let shown = shown.json()["unmanaged"].as_array().unwrap().clone();
+            shown.into_iter().find(|one| one["pid"] == pid)
+        };
+        assert_eq!(unmanaged().unwrap()["agent"], "codex");
+        let _adopted = world.tenure(&["adopt", &pid.to_string()]).ok();
+        assert_process(&only(&world), pid);
+        assert_eq!(unmanaged(), None);
+        finish(&world, running);
     }
 }
