@@ -7,6 +7,8 @@ use tenure_core::notice::Notice;
 use tenure_core::service::{Advice, Brief};
 use tenure_core::view::{HeldView, SessionView};
 
+use crate::render::whereabouts;
+
 /// How many claims or others are named before the rest is counted.
 const NAMED: usize = 4;
 
@@ -28,7 +30,11 @@ pub fn context(brief: Option<&Brief>, notices: &[Notice], advice: &Advice) -> Op
 
 fn lines_of(brief: &Brief) -> Vec<String> {
     let me = &brief.me;
-    let mut lines = vec![format!("You are {} to tenure, {}.", me.handle, place(me))];
+    let mut lines = vec![format!(
+        "You are {} to tenure, in {}.",
+        me.handle,
+        whereabouts(me)
+    )];
     let held = me.claims.as_deref().unwrap_or_default();
     if held.is_empty() {
         lines.push("You hold no claims.".to_owned());
@@ -105,14 +111,6 @@ fn became_of_files(meanwhile: &Meanwhile) -> Option<String> {
     let list = named.join(", ");
     (!files.is_empty())
         .then(|| format!("Files of yours that are not as you left them: {list}. Read them again."))
-}
-
-fn place(session: &SessionView) -> String {
-    match (&session.repo, &session.branch) {
-        (Some(repo), Some(branch)) => format!("in {repo} on branch {branch}"),
-        (Some(repo), None) => format!("in {repo}"),
-        (None, _) => format!("in {}", session.dir),
-    }
 }
 
 fn claims(held: &[HeldView]) -> String {
