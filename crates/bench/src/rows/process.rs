@@ -267,7 +267,11 @@ pub(super) fn counts_row(
         baseline: baseline.shown(),
         number: divide(number(ours), number(baseline)),
         unit: Unit::Times,
-        budget,
+        // What was not counted is not judged.
+        budget: match (ours.instructions, baseline.instructions) {
+            (Some(_), Some(_)) => budget,
+            _ => Budget::None,
+        },
         more: Default::default(),
     };
     row.add("ours", ours.json());

@@ -16,6 +16,7 @@ use tenure_host::machine::Machine;
 use tenure_host::process;
 
 use crate::app::env;
+use crate::unmanaged;
 
 /// Whose event it is.
 pub enum Whose {
@@ -67,39 +68,21 @@ fn is_command_of_a_shell(ancestor: &Ancestor) -> bool {
 struct Signs<'a> {
     adapter: &'a dyn Adapter,
     pid: Option<u32>,
-    registry: Option<(PathBuf, tenure_agents::Registry)>,
 }
 
 impl<'a> Signs<'a> {
     fn of(adapter: &'a dyn Adapter) -> Self {
         let pid = adapter.pid_variable().and_then(env);
         let pid = pid.and_then(|text| text.to_str()?.parse().ok());
-        let registry = adapter.registry().and_then(|registry| {
-            let own = match env(registry.variable).filter(|dir| !dir.is_empty()) {
-                Some(dir) => PathBuf::from(dir),
-                None => PathBuf::from(env("HOME")?).join(registry.home),
-            };
-            Some((own.join(registry.folder), registry))
-        });
-        Self {
-            adapter,
-            pid,
-            registry,
-        }
+        Self { adapter, pid }
     }
 
     fn fit(&self, ancestor: &Ancestor) -> bool {
         let by_looks =
             agent::recognise(&ancestor.looks).is_some_and(|spec| spec.name == self.adapter.name());
-        by_looks || self.pid == Some(ancestor.process.pid) || self.is_registered(ancestor)
-    }
-
-    fn is_registered(&self, ancestor: &Ancestor) -> bool {
-        let Some((folder, registry)) = &self.registry else {
-            return false;
-        };
-        let file = folder.join(format!("{}.json", ancestor.process.pid));
-        fs_err::read_to_string(file).is_ok_and(|text| (registry.names)(&text, &ancestor.process))
+        by_looks
+            || self.pid == Some(ancestor.process.pid)
+            || unmanaged::registered(self.adapter, &ancestor.process).is_some()
     }
 }
 

@@ -17,7 +17,7 @@ fn session(id: &str) -> SessionView {
         twin_of: None,
         parent: None,
         title: None,
-        dir: "/work/web".into(),
+        dir: "/srv/web".into(),
         repo: None,
         branch: None,
         process: ProcessView {
@@ -56,7 +56,7 @@ fn context() -> Context {
             drive: "active",
             state: "live",
             why: String::new(),
-            dir: "/work/web".into(),
+            dir: "/srv/web".into(),
             joined_at: Timestamp(1_700_000_000_500),
             last_activity_at: Timestamp(1_700_000_000_700),
             collides_with: Vec::new(),
