@@ -29,12 +29,20 @@ pub(super) struct Migration {
 }
 
 /// All steps, in order.
-pub(super) const MIGRATIONS: &[Migration] = &[Migration {
-    number: 1,
-    sql: include_str!("schema/0001.sql"),
-    min_writer: 1,
-    needs: "0.1.0",
-}];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        number: 1,
+        sql: include_str!("schema/0001.sql"),
+        min_writer: 1,
+        needs: "0.1.0",
+    },
+    Migration {
+        number: 2,
+        sql: include_str!("schema/0002.sql"),
+        min_writer: 2,
+        needs: "0.1.0",
+    },
+];
 
 /// What a store's schema lets us do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
