@@ -16,6 +16,7 @@ pub mod git;
 mod git_config;
 pub mod host_id;
 pub mod kernel_lock;
+mod lock_fds;
 pub mod lock_table;
 mod lock_wait;
 pub mod machine;

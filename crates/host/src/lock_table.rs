@@ -1,9 +1,18 @@
 //! What is known about locks, for people: who holds each, since when, how many wait.
 //!
-//! Whether a lock is held is the kernel's word alone (/proc/locks, by inode). Nobody probes a lock by taking
-//! it: that would make a real attempt fail. Who the holder says it is stands in a record beside the lock
-//! file; it is written after the lock was had, and where it is missing, torn or old it changes nothing
-//! but what is shown.
+//! Whether a lock is held is the kernel's word alone, read in two places, because neither is enough:
+//! - /proc/locks has holders and waiters by inode. The kernel hands it out in pieces of at most one page (about
+//!   80 locks), however large the buffer is. One piece is a consistent snapshot. The next one continues at
+//!   an index, not at a lock, so a lock can fall between two pieces while others are released: one reading in a
+//!   thousand misses it on a busy machine. Inside a pid namespace the table also leaves out every lock whose
+//!   taker has exited, although a child that inherited the descriptor still holds it.
+//! - /proc/PID/fdinfo/FD shows the locks of one open file, whole and consistent. A lock that is held all the
+//!   time is always found there, but only in processes that this user may look into.
+//!
+//! So a lock that either of them shows is held, and only a lock that neither shows is free. Nobody probes a
+//! lock by taking it: that would make a real attempt fail. Who the holder says it is stands in a record
+//! beside the lock file; it is written after the lock was taken, and where it is missing, torn or old it
+//! changes nothing but what is shown.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
@@ -13,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use tenure_core::time::Timestamp;
 
 use crate::kernel_lock::{LockDir, LockName};
+use crate::lock_fds;
 
 /// What a holder says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,8 +72,12 @@ pub fn leave_note(dir: &LockDir, name: &LockName, note: &HolderNote) {
 
 /// What is known about one lock.
 pub fn state(dir: &LockDir, name: &LockName) -> LockState {
-    let kernel = kernel_table();
-    describe(dir.path(), name.file(), &kernel).unwrap_or_else(|| LockState {
+    let files: Vec<LockFile> = LockFile::find(dir.path(), name.file())
+        .into_iter()
+        .collect();
+    let table = Table::read(&files);
+    let known = files.first().map(|file| file.describe(dir.path(), &table));
+    known.unwrap_or_else(|| LockState {
         name: name.shown().to_owned(),
         held: false,
         pids: Vec::new(),
@@ -74,36 +88,52 @@ pub fn state(dir: &LockDir, name: &LockName) -> LockState {
 
 /// What is known about every lock of a directory, in order of their names.
 pub fn states(dir: &LockDir) -> std::io::Result<Vec<LockState>> {
-    let kernel = kernel_table();
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for entry in std::fs::read_dir(dir.path())? {
-        let file = entry?.file_name();
-        if let Some(file) = file.to_str().filter(|file| !file.contains('~'))
-            && let Some(state) = describe(dir.path(), file, &kernel)
-        {
-            found.push(state);
-        }
+        let name = entry?.file_name();
+        let name = name.to_str().filter(|name| !name.contains('~'));
+        files.extend(name.and_then(|name| LockFile::find(dir.path(), name)));
     }
+    let table = Table::read(&files);
+    let mut found: Vec<LockState> = files
+        .iter()
+        .map(|file| file.describe(dir.path(), &table))
+        .collect();
     found.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(found)
 }
 
-fn describe(dir: &Path, file: &str, kernel: &HashMap<Place, Entry>) -> Option<LockState> {
-    let found = std::fs::symlink_metadata(dir.join(file)).ok()?;
-    let entry = kernel.get(&place_of(&found)).cloned().unwrap_or_default();
-    let text = std::fs::read(dir.join(format!("{file}~who"))).unwrap_or_default();
-    let note: Option<HolderNote> = serde_json::from_slice(&text).ok();
-    // A record that is another lock's says nothing about this one.
-    let note = note.filter(|note| is_file_of(&note.lock, file));
-    let plain = file.strip_prefix("n-").map(|name| name.replace('%', "/"));
-    let name = plain.or_else(|| note.as_ref().map(|note| note.lock.clone()));
-    Some(LockState {
-        name: name.unwrap_or_else(|| file.to_owned()),
-        held: entry.held,
-        waiting: entry.waiting,
-        holder: note.filter(|note| entry.held && is_by(note, &entry)),
-        pids: entry.pids,
-    })
+/// A lock file that exists.
+struct LockFile {
+    name: String,
+    place: Place,
+}
+
+impl LockFile {
+    fn find(dir: &Path, name: &str) -> Option<LockFile> {
+        let found = std::fs::symlink_metadata(dir.join(name)).ok()?;
+        Some(LockFile {
+            name: name.to_owned(),
+            place: place_of(&found),
+        })
+    }
+
+    fn describe(&self, dir: &Path, table: &Table) -> LockState {
+        let (file, entry) = (&self.name, table.entry(self.place));
+        let text = std::fs::read(dir.join(format!("{file}~who"))).unwrap_or_default();
+        let note: Option<HolderNote> = serde_json::from_slice(&text).ok();
+        // A record that is another lock's says nothing about this one.
+        let note = note.filter(|note| is_file_of(&note.lock, file));
+        let plain = file.strip_prefix("n-").map(|name| name.replace('%', "/"));
+        let name = plain.or_else(|| note.as_ref().map(|note| note.lock.clone()));
+        LockState {
+            name: name.unwrap_or_else(|| file.clone()),
+            held: entry.held,
+            waiting: entry.waiting,
+            holder: note.filter(|note| entry.held && is_by(note, &entry)),
+            pids: entry.pids,
+        }
+    }
 }
 
 /// Whether a lock of this name has this file.
@@ -135,22 +165,51 @@ fn place_of(found: &std::fs::Metadata) -> Place {
     )
 }
 
-/// How often the kernel's table is read. It is handed out in pieces, between which locks come and go, so
-/// one reading may miss a lock that is held all along.
+/// How often /proc/locks is read again for the waiters of a lock that it missed.
 const READINGS: usize = 5;
 
-fn kernel_table() -> HashMap<Place, Entry> {
-    let mut table = HashMap::new();
-    for _ in 0..READINGS {
-        let reading = parse(&std::fs::read_to_string("/proc/locks").unwrap_or_default());
-        for (place, entry) in reading {
-            let known: &mut Entry = table.entry(place).or_default();
-            if !known.held {
-                *known = entry;
+/// The locks that are held or waited for.
+struct Table(HashMap<Place, Entry>);
+
+impl Table {
+    fn read(files: &[LockFile]) -> Table {
+        let mut table = Table(parse(&kernel_locks()));
+        let free = files.iter().filter(|file| !table.entry(file.place).held);
+        let names: HashSet<&str> = free.map(|file| file.name.as_str()).collect();
+        if names.is_empty() {
+            return table;
+        }
+        let places: HashSet<Place> = files.iter().map(|file| file.place).collect();
+        let mut missed = parse(&lock_fds::locks_of_files_named(&names));
+        missed.retain(|place, entry| {
+            entry.held && places.contains(place) && !table.entry(*place).held
+        });
+        for _ in 0..READINGS {
+            // Waiters stand in /proc/locks only, below the lock that they wait for.
+            if missed.keys().all(|place| table.entry(*place).held) {
+                break;
+            }
+            for (place, entry) in parse(&kernel_locks()) {
+                if missed.contains_key(&place) && entry.held {
+                    table.0.insert(place, entry);
+                }
             }
         }
+        for (place, entry) in missed {
+            if !table.entry(place).held {
+                table.0.insert(place, entry);
+            }
+        }
+        table
     }
-    table
+
+    fn entry(&self, place: Place) -> Entry {
+        self.0.get(&place).cloned().unwrap_or_default()
+    }
+}
+
+fn kernel_locks() -> String {
+    std::fs::read_to_string("/proc/locks").unwrap_or_default()
 }
 
 /// Lines such as `3: FLOCK  ADVISORY  WRITE 4242 fe:00:1234567 0 EOF`; a waiter has `->` before FLOCK.
@@ -179,9 +238,11 @@ fn parse(text: &str) -> HashMap<Place, Entry> {
             }
         } else {
             entry.held = true;
+            let pid = pid.parse::<u32>().ok().filter(|pid| *pid != 0);
+            // Every process that inherited the descriptor shows the one who took it.
             entry
                 .pids
-                .extend(pid.parse::<u32>().ok().filter(|pid| *pid != 0));
+                .extend(pid.filter(|pid| !entry.pids.contains(pid)));
         }
     }
     table

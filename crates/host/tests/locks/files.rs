@@ -12,7 +12,7 @@ use tenure_host::kernel_lock::{LockDir, LockName, Patience, Sharing};
 use crate::worker::{Place, TASK, TASK_TEST, Worker};
 
 /// Says aloud, past the harness, that a test did not run.
-fn skipped(why: &str) {
+pub fn skipped(why: &str) {
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     writeln!(std::io::stderr().lock(), "skipped {name}: {why}").unwrap();
 }

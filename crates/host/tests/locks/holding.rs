@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tenure_host::file::write_atomic;
-use tenure_host::kernel_lock::{Held, LockError, Patience, Sharing};
+use tenure_host::kernel_lock::{Held, LockDir, LockError, Patience, Sharing};
 use tenure_host::lock_table;
 
-use crate::worker::{Place, SOON, is_held, plain, until};
+use crate::files::skipped;
+use crate::worker::{Place, Process, SOON, TASK, TASK_TEST, is_held, plain, say, until};
 
 /// Runs something that must not wait, and fails where it does.
 #[track_caller]
@@ -250,6 +251,42 @@ fn f_k12_a_symbolic_link_in_the_place_of_a_lock_file_is_refused() {
     );
     assert!(write_atomic(&link, b"x").is_err());
     assert_eq!(std::fs::read(&theirs).unwrap(), b"precious");
+}
+
+/// Runs [`outlive`] in a pid namespace of its own, whose end kills the heir too.
+#[test]
+fn a_lock_that_outlived_its_taker_is_seen_inside_a_pid_namespace() {
+    let place = Place::new();
+    let mut unshare = vec!["unshare", "-pf", "--mount-proc", "--kill-child"];
+    if !rustix::process::geteuid().is_root() {
+        unshare.insert(1, "-r");
+    }
+    let mut allowed = Command::new(unshare[0]);
+    let allowed = allowed.args(&unshare[1..]).arg("true").output();
+    if !allowed.is_ok_and(|output| output.status.success()) {
+        return skipped(&format!("{unshare:?} is not allowed here"));
+    }
+    let output = Command::new(unshare[0])
+        .args(&unshare[1..])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", TASK_TEST, "--nocapture", "--test-threads=1"])
+        .env(TASK, format!("{} outlive a", place.dir.path().display()))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("seen"), "{said}");
+}
+
+/// Has a process take a lock, hand it to a child and exit; then looks for the lock.
+pub fn outlive(dir: &Path, locks: &LockDir, name: &str) {
+    let (send, receive) = channel();
+    let mut taker = Process::start(&format!("{} leave {name}", dir.display()), 0, &send);
+    let heir = receive.recv_timeout(SOON).unwrap().1.unwrap();
+    assert!(taker.0.wait().unwrap().success());
+    assert!(Path::new("/proc").join(heir).exists());
+    assert!(is_held(locks.try_lock(&plain(name), Sharing::Exclusive)));
+    assert!(lock_table::state(locks, &plain(name)).held, "it looks free");
+    say("seen");
 }
 
 /// The kernel's table of locks is longer than what it gives at once.

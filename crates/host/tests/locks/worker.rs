@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
 use tenure_host::{lock_table, pause};
 
-use crate::{contention, files};
+use crate::{contention, files, holding};
 
 pub const TASK: &str = "TENURE_HOST_LOCK_TASK";
 const MARK: &str = "answer: ";
@@ -201,6 +201,15 @@ fn does_its_task() {
             stand();
             held.unlock();
         }
+        ["leave", name] => {
+            let held = lock(name, Sharing::Exclusive);
+            held.pass_on().unwrap();
+            let line = "sleep 1000 >/dev/null 2>&1 & echo $!";
+            let shell = Command::new("sh").args(["-c", line]).output().unwrap();
+            say(String::from_utf8(shell.stdout).unwrap().trim());
+            std::mem::forget(held);
+        }
+        ["outlive", name] => holding::outlive(dir, &locks, name),
         ["count", slot, quota] => {
             contention::count(dir, &locks, slot.parse().unwrap(), quota.parse().unwrap());
         }
