@@ -51,6 +51,13 @@ impl Env {
         self.dir().join("work")
     }
 
+    /// The remote of a repository that no other test and nobody on this machine has a clone of.
+    pub fn own_remote(&self, name: &str) -> String {
+        let own = self.dir().file_name().unwrap_or_default();
+        let own = own.to_string_lossy().to_lowercase();
+        format!("https://github.com/{own}/{name}")
+    }
+
     /// The executable under test.
     pub fn tenure_path(&self) -> &Path {
         self.space.place.tenure()

@@ -1,8 +1,14 @@
 //! The worker's executable: where cargo built it, and under which names it is run.
+//!
+//! Cargo builds it with the tests of this package and of the workspace, not with those of another package
+//! alone. Where it is missing, or older than the sources of this package, a test has cargo build it. Tests
+//! that need it at the same time wait for the first of them.
 
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 /// The built `fakeagent`, which lies beside the directory of this test's executable.
 pub fn find() -> PathBuf {
@@ -13,13 +19,77 @@ pub fn find() -> PathBuf {
         _ => dir,
     };
     let program = dir.join("fakeagent");
-    assert!(
-        program.is_file(),
-        "{} is missing; run: cargo build -p tenure-testkit --bin fakeagent \
-         (with the profile and target of this test)",
-        program.display()
-    );
+    if !is_current(&program) {
+        let lock = File::create(dir.join(".fakeagent.lock")).expect("the target is writable");
+        lock.lock().expect("a file in the target can be locked");
+        if !is_current(&program) {
+            build(dir);
+        }
+    }
+    assert!(program.is_file(), "{} was not built", program.display());
     program
+}
+
+/// Whether it is there and younger than what it is made from.
+fn is_current(program: &Path) -> bool {
+    let built = program.metadata().and_then(|found| found.modified());
+    built.is_ok_and(|built| built >= newest(&sources()))
+}
+
+/// Where this package's sources were when it was built.
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+/// When a file below here was last written; the beginning of time where there is none.
+fn newest(dir: &Path) -> SystemTime {
+    let entries = dir.read_dir().into_iter().flatten().flatten();
+    let times = entries.filter_map(|entry| match entry.file_type().ok()?.is_dir() {
+        true => Some(newest(&entry.path())),
+        false => entry.metadata().ok()?.modified().ok(),
+    });
+    times.max().unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// Has cargo build it with the profile and target of this test, whose directory is `dir`.
+fn build(dir: &Path) {
+    let profile = match dir.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(name) => name,
+    };
+    let above = dir.parent().unwrap_or(dir);
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--package",
+            "tenure-testkit",
+        ])
+        .args(["--bin", "fakeagent", "--profile", profile])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stdin(Stdio::null());
+    // With a target of its own the profile's directory lies one below.
+    match above.join("CACHEDIR.TAG").exists() || above.parent().is_none() {
+        true => command.arg("--target-dir").arg(above),
+        false => {
+            let target = above.file_name().unwrap_or_default();
+            let root = above.parent().unwrap_or(above);
+            command
+                .arg("--target-dir")
+                .arg(root)
+                .arg("--target")
+                .arg(target)
+        }
+    };
+    let output = command.output().expect("cargo can be run");
+    assert!(
+        output.status.success(),
+        "fakeagent cannot be built by {command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 /// Makes the program available under this name in `dir`, so that /proc/PID/exe shows the name.

@@ -174,7 +174,10 @@ fn a_status_has_at_most_twenty_lines() {
 #[test]
 fn who_sees_every_worktree_and_agents_without_hooks() {
     let env = seeing();
-    let (main, fix) = worktrees(&env);
+    // Agents of other tests, and of the machine, may work in clones of a repository with a common name.
+    let (main, fix) = (env.dir().join("web"), env.dir().join("web-fix"));
+    scratch_git(&main, Some(&env.own_remote("web")));
+    add_worktree(&main, &fix, "fix");
     let me = env.agent("me");
     register(&me, "me", &format!("--dir {}", main.display()));
     let who = |code: i32, dir: &Path, more: &[&str]| {
