@@ -56,6 +56,8 @@ pub enum NobodyWhy {
         /// Its handle.
         handle: String,
     },
+    /// The processes above the caller could not all be looked at, for this reason.
+    BrokenWalk(String),
     /// TENURE_SESSION is set and does not count, for this reason.
     Variable(String),
 }
@@ -304,11 +306,13 @@ impl Error {
             | Error::NoSuchSession { .. }
             | Error::NotFound { .. }
             | Error::NoMission { .. } => Class::NotFound,
-            Error::Ambiguous { .. }
-            | Error::NoSuchEpoch { .. }
-            | Error::Invalid { .. }
-            | Error::Faulty { .. } => Class::Invalid,
-            Error::Superseded { .. } | Error::Lost { .. } | Error::LostBefore { .. } => Class::Lost,
+            Error::Ambiguous { .. } | Error::Invalid { .. } | Error::Faulty { .. } => {
+                Class::Invalid
+            }
+            Error::Superseded { .. }
+            | Error::Lost { .. }
+            | Error::LostBefore { .. }
+            | Error::NoSuchEpoch { .. } => Class::Lost,
             Error::NotLive { .. }
             | Error::Done { .. }
             | Error::AlreadyHeld { .. }
@@ -523,6 +527,9 @@ fn nobody_message(why: &NobodyWhy) -> String {
         NobodyWhy::EndedHere { handle } => {
             format!("this process belongs to {handle}, which has ended")
         }
+        NobodyWhy::BrokenWalk(why) => {
+            format!("cannot tell which session this process belongs to: {why}")
+        }
         NobodyWhy::Variable(why) => format!("this process belongs to no session: {why}"),
     }
 }
@@ -535,7 +542,7 @@ fn nobody_hints(why: &NobodyWhy) -> Vec<String> {
         NobodyWhy::EndedHere { .. } => {
             "run: tenure register; it goes on as the same session".into()
         }
-        NobodyWhy::NoSession | NobodyWhy::Variable(_) => {
+        NobodyWhy::NoSession | NobodyWhy::BrokenWalk(_) | NobodyWhy::Variable(_) => {
             "run: tenure register (a script says: tenure register --agent NAME --pid $$)".into()
         }
     };

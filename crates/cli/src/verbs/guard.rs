@@ -4,7 +4,7 @@ use tenure_core::service::GuardRequest;
 use crate::app::App;
 use crate::output::{Outcome, Shown};
 
-/// Tell whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost
+/// Tell whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost or never yours under that epoch
 ///
 /// A claim that a parent holds covers its children. With --lost no key is named: it is refused (5) while a
 /// claim that this session lost is another's and it has taken none since; who is no session may pass.

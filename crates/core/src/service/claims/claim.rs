@@ -38,7 +38,7 @@ impl Service<'_> {
             };
             match choose(ctx, asker, request, None)? {
                 Choice::Take(taken) => hand_out(ctx, &Receiver::of(&caller), taken, request),
-                choice => Err(refusal_of(ctx, asker.id, choice)?),
+                choice => Err(refusal_of(ctx, Some(caller.session.token()), choice)?),
             }
         })
     }
@@ -66,8 +66,7 @@ impl Service<'_> {
                 }
                 choice => {
                     let token = Some(caller.session.token());
-                    stand_in_line(ctx, asker.id, token, request, waiting, choice, own)
-                        .map(Turn::Wait)
+                    stand_in_line(ctx, token, request, waiting, choice, own).map(Turn::Wait)
                 }
             }
         })
@@ -295,7 +294,6 @@ fn line_of(ctx: &mut Ctx<'_>, key: &Key) -> Result<Vec<(Waiter, Fitness)>, Stop>
 /// A waiter that must go on waiting: it gets a place if it has none, and notes whose turn it is.
 fn stand_in_line(
     ctx: &mut Ctx<'_>,
-    asker: SessionId,
     session: Option<SessionToken>,
     request: &ClaimRequest,
     waiting: &Waiting,
@@ -308,7 +306,7 @@ fn stand_in_line(
                 ctx.write()?;
                 leave(ctx, waiting)?;
             }
-            return Err(give_up(ctx, asker, *refusal)?);
+            return Err(give_up(ctx, session, *refusal)?);
         }
         Choice::Refuse(refusal) => {
             forget_turn(ctx, request, waiting)?;
@@ -411,9 +409,13 @@ fn hand_out(
 }
 
 /// What somebody who does not wait is told.
-fn refusal_of(ctx: &mut Ctx<'_>, asker: SessionId, choice: Choice) -> Result<Stop, Stop> {
+fn refusal_of(
+    ctx: &mut Ctx<'_>,
+    caller: Option<SessionToken>,
+    choice: Choice,
+) -> Result<Stop, Stop> {
     match choice {
-        Choice::Refuse(refusal) => give_up(ctx, asker, *refusal),
+        Choice::Refuse(refusal) => give_up(ctx, caller, *refusal),
         Choice::Take(_) | Choice::Line { .. } => {
             Ok(Stop::Store(crate::store::StoreError::Conflict))
         }
@@ -442,11 +444,15 @@ fn end_rivals(ctx: &mut Ctx<'_>, receiver: &Receiver<'_>, taken: &[Taken]) -> Re
     Ok(())
 }
 
-/// A refusal; what could not be seen from inside a sandbox is noted for the agent outside.
-fn give_up(ctx: &mut Ctx<'_>, asker: SessionId, refusal: Refusal) -> Result<Stop, Stop> {
-    if let Some(unseen) = &refusal.unseen {
+/// A refusal; what could not be seen from inside a sandbox is noted for the agent outside, if there is one.
+fn give_up(
+    ctx: &mut Ctx<'_>,
+    caller: Option<SessionToken>,
+    refusal: Refusal,
+) -> Result<Stop, Stop> {
+    if let (Some(unseen), Some(caller)) = (&refusal.unseen, caller) {
         ctx.write()?;
-        ctx.tx.add_doubt(asker, unseen.token())?;
+        ctx.tx.add_doubt(caller.id, unseen.token())?;
     }
     Ok(refusal.error.into())
 }
@@ -493,12 +499,12 @@ fn claim_for_child(
             })
         }
         choice => {
-            let Some(waiting) = waiting else {
-                return Err(refusal_of(ctx, asker.id, choice)?);
-            };
             let token = caller.as_ref().map(|caller| caller.session.token());
+            let Some(waiting) = waiting else {
+                return Err(refusal_of(ctx, token, choice)?);
+            };
             let own = caller.and_then(|caller| caller.session.process);
-            let wait = stand_in_line(ctx, asker.id, token, &request.claim, waiting, choice, own)?;
+            let wait = stand_in_line(ctx, token, &request.claim, waiting, choice, own)?;
             Ok(ChildTurn::Wait(wait))
         }
     }

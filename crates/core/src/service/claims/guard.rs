@@ -34,14 +34,9 @@ pub(super) fn check_epoch(
     record: &ClaimRecord,
     named: Option<Epoch>,
 ) -> Result<(), Stop> {
+    check_granted(record, named)?;
     let key = record.key.clone();
     match named {
-        Some(named) if named > record.epoch => Err(Error::NoSuchEpoch {
-            key,
-            now: record.epoch,
-            named,
-        }
-        .into()),
         Some(named) if named < record.epoch => Err(Error::Lost {
             key,
             epoch: named,
@@ -74,11 +69,25 @@ pub(super) fn not_mine(
         }
         ctx.bury_if_dead(holder)?;
     }
+    check_granted(record, named)?;
     if record.is_done() {
         let claim = Box::new(shown(ctx, record)?);
         return Ok(Error::Done { key, claim }.into());
     }
     Ok(Error::Free { key }.into())
+}
+
+/// Checks that the epoch that a caller named was ever granted.
+fn check_granted(record: &ClaimRecord, named: Option<Epoch>) -> Result<(), Stop> {
+    match named {
+        Some(named) if named > record.epoch => Err(Error::NoSuchEpoch {
+            key: record.key.clone(),
+            now: record.epoch,
+            named,
+        }
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn already_held(hold: &Hold) -> Error {
