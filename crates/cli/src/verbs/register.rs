@@ -156,9 +156,9 @@ pub fn named_process(opened: &Opened, pid: u32, hint: &str) -> Result<Subject, T
     let observer = opened.machine().observer();
     process::identify(pid, observer).map_err(|error| {
         let (exit, kind) = match error {
-            IdentifyError::NoSuchProcess { .. } | IdentifyError::Exited { .. } => {
-                (Exit::NOT_FOUND, "not_found")
-            }
+            IdentifyError::NoSuchProcess { .. }
+            | IdentifyError::Exited { .. }
+            | IdentifyError::Thread { .. } => (Exit::NOT_FOUND, "not_found"),
             IdentifyError::OtherUser { .. } => (Exit::INVALID, "invalid"),
             IdentifyError::Unreadable { .. } => (Exit::CANNOT_TELL, "cannot_tell"),
         };

@@ -26,6 +26,7 @@ mod races;
 mod registering;
 mod resume;
 mod several;
+mod sight;
 mod standing;
 mod survivors;
 mod trampling;

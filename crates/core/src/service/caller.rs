@@ -331,8 +331,21 @@ fn natural(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
         let agent = agent.to_owned();
         return Ok(Found::Nobody(NobodyWhy::UnregisteredAgent { agent, pid }));
     }
+    // What stands above the place where the walk ended is not known: it may be an agent, or another
+    // session. Where /proc is another namespace's, no walk was possible and none of the processes that a
+    // sandbox hides could have been met; then its variables still tell.
+    if let Some(why) = facts
+        .chain_broken
+        .as_ref()
+        .filter(|_| facts.observer.proc_is_own)
+    {
+        return Ok(Found::Nobody(NobodyWhy::BrokenWalk(why.clone())));
+    }
     if let Some(found) = by_namespace(ctx, facts)? {
         return Ok(found);
+    }
+    if let Some(why) = &facts.chain_broken {
+        return Ok(Found::Nobody(NobodyWhy::BrokenWalk(why.clone())));
     }
     by_variable(ctx, facts)
 }
