@@ -122,6 +122,14 @@ pub enum Error {
         /// The session that was named.
         handle: String,
     },
+    /// Somebody else did what only the session itself can do.
+    #[error("only {handle} itself can {what}")]
+    OnlyItself {
+        /// The session that was named.
+        handle: String,
+        /// What it alone can do, as a verb.
+        what: &'static str,
+    },
     /// A session that is not open cannot do this.
     #[error("{handle} {state}")]
     NotLive {
@@ -301,7 +309,10 @@ impl Error {
     /// The class, which decides the exit code.
     pub fn class(&self) -> Class {
         match self {
-            Error::Malformed(_) | Error::Usage { .. } | Error::ReasonNeeded { .. } => Class::Usage,
+            Error::Malformed(_)
+            | Error::Usage { .. }
+            | Error::ReasonNeeded { .. }
+            | Error::OnlyItself { .. } => Class::Usage,
             Error::Nobody { .. }
             | Error::NoSuchSession { .. }
             | Error::NotFound { .. }
@@ -341,6 +352,7 @@ impl Error {
             Error::Ambiguous { .. } => "ambiguous",
             Error::Superseded { .. } => "superseded",
             Error::ReasonNeeded { .. } => "reason_needed",
+            Error::OnlyItself { .. } => "only_itself",
             Error::NotLive { .. } => "not_live",
             Error::CannotTell { .. } => "cannot_tell",
             Error::Held { .. } => "held",
@@ -387,6 +399,10 @@ impl Error {
                 vec!["register again with: tenure register; this process then becomes a session of its own".into()]
             }
             Error::ReasonNeeded { .. } => vec!["add --reason \"why\"; it is recorded".into()],
+            Error::OnlyItself { handle, .. } => vec![
+                format!("run it inside {handle}, without --session"),
+                format!("tenure tell {handle} \"message\" asks it to"),
+            ],
             Error::NotLive { handle, .. } => vec![format!("tenure show {handle} says more")],
             Error::Lives { handle, .. } => vec![
                 format!("tenure show {handle} says where it is"),
@@ -513,6 +529,7 @@ fn malformed_hint(what: &str) -> &'static str {
         "role" => "a role is such as developer or reviewer",
         "focus" => "a focus is such as wp:WP01, step:42 or none",
         "drive" => "tenure mission drive active, or: tenure mission drive inactive",
+        "reason" => "say why in a few words, such as --reason 'stuck since yesterday'",
         "native id" => "give the id that the agent itself uses for the conversation",
         _ => "tenure help VERB shows how it is used",
     }

@@ -19,6 +19,7 @@ use crate::key::Key;
 use crate::liveness::Liveness;
 use crate::process::Process;
 use crate::queue::{Fitness, Place, TURN, Waiter, place};
+use crate::service::behalf;
 use crate::service::birth::{Birth, born};
 use crate::service::caller::{self, Caller, Naming, ResolvedBy};
 use crate::service::context::{Ctx, Stop, Unseen};
@@ -31,7 +32,7 @@ impl Service<'_> {
     /// Claims at once, or is refused.
     pub fn claim(&mut self, naming: &Naming, request: &ClaimRequest) -> Reply<Vec<Grant>> {
         self.run(Mode::Write, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
+            let caller = behalf::receiving(ctx, naming)?;
             let asker = Asker {
                 id: caller.session.id,
                 blind: caller.blind,
@@ -51,7 +52,7 @@ impl Service<'_> {
         waiting: &Waiting,
     ) -> Reply<Turn> {
         self.run(Mode::Read, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
+            let caller = behalf::receiving(ctx, naming)?;
             still_lives(ctx, &caller)?;
             let asker = Asker {
                 id: caller.session.id,
@@ -374,7 +375,7 @@ fn leave(ctx: &mut Ctx<'_>, waiting: &Waiting) -> Result<(), Stop> {
 
 /// Nothing is granted to a session that is not live: its process is looked at anew, each time.
 fn still_lives(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
-    if caller.by == ResolvedBy::Namespace {
+    if caller.itself_by == Some(ResolvedBy::Namespace) {
         return Ok(());
     }
     let own = ctx.own.take();
@@ -464,7 +465,7 @@ fn claim_for_child(
     waiting: Option<&Waiting>,
 ) -> Result<ChildTurn, Stop> {
     let caller = match &naming.session {
-        Some(_) => Some(caller::acting(ctx, naming)?),
+        Some(_) => Some(behalf::receiving(ctx, naming)?),
         None => caller::anybody(ctx)?,
     };
     if let Some(caller) = &caller {
@@ -487,7 +488,7 @@ fn claim_for_child(
             ctx.own = Some(session.id);
             let receiver = Receiver {
                 session: &session,
-                actor: caller.as_ref().map(|caller| caller.session.id),
+                actor: caller.as_ref().and_then(|caller| caller.actor),
                 reason: naming.reason.clone(),
                 renews: false,
             };
@@ -529,7 +530,8 @@ fn child_session(
     };
     let session = born(ctx, birth)?;
     ctx.log(&NewEvent {
-        actor: session.parent.map(|token| token.id),
+        actor: caller.and_then(|caller| caller.actor),
+        reason: caller.and_then(Caller::reason_text),
         ..ctx.event(
             EventKind::Registered,
             Some(session.id),

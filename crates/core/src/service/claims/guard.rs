@@ -6,6 +6,7 @@ use crate::claim::{ClaimRecord, EndedBy, Hold};
 use crate::error::Error;
 use crate::id::Epoch;
 use crate::key::Key;
+use crate::service::behalf;
 use crate::service::caller::{self, Caller};
 use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
@@ -100,28 +101,7 @@ pub(super) fn already_held(hold: &Hold) -> Error {
 /// A session that can be given something: it must be seen to live.
 pub(super) fn live_receiver(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
     let session = caller::find(ctx, name)?;
-    let handle = session.handle.to_string();
-    let session = ctx.bury_if_dead(session)?;
-    if let Some(closed) = &session.closed {
-        let state = format!("is {}: {}", closed.by.past(), closed.why);
-        return Err(Error::NotLive { handle, state }.into());
-    }
-    match ctx.standing(&session)? {
-        Standing::Live => Ok(session),
-        Standing::Gone(proof) => Err(Error::NotLive {
-            handle,
-            state: format!("is dead: {proof}"),
-        }
-        .into()),
-        Standing::Trusted { doubt, .. }
-        | Standing::Suspect { doubt, .. }
-        | Standing::Expired(doubt) => Err(Error::CannotTell {
-            handle,
-            doubt,
-            key: None,
-        }
-        .into()),
-    }
+    behalf::seen_to_live(ctx, session)
 }
 
 /// Whether a session may write to what a key protects.
@@ -131,6 +111,9 @@ pub(super) fn guard(
     request: &GuardRequest,
 ) -> Result<ClaimView, Stop> {
     let record = ctx.claim_record(&request.key)?;
+    if !caller.session.is_open() {
+        return Err(not_mine(ctx, caller, &record, request.epoch)?);
+    }
     if let Some(answer) = covered_by(ctx, caller, &record, request)? {
         return Ok(answer);
     }
