@@ -7,6 +7,7 @@ use std::time::Instant;
 use tenure_core::id::Cursor;
 use tenure_core::key::{Key, Repo};
 use tenure_core::process::CallerFacts;
+use tenure_core::reason::Reason;
 use tenure_core::service::{GuardPolicy, Here, Naming, Service};
 use tenure_core::session::Place;
 use tenure_core::store::Store;
@@ -265,7 +266,7 @@ impl App {
     }
 
     /// Who the caller says it acts for.
-    pub fn naming(&self, reason: Option<&String>) -> Naming {
+    pub fn naming(&self, reason: Option<&Reason>) -> Naming {
         Naming {
             session: self.session.clone(),
             reason: reason.cloned(),

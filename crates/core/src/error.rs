@@ -56,6 +56,8 @@ pub enum NobodyWhy {
         /// Its handle.
         handle: String,
     },
+    /// The processes above the caller could not all be looked at, for this reason.
+    BrokenWalk(String),
     /// TENURE_SESSION is set and does not count, for this reason.
     Variable(String),
 }
@@ -119,6 +121,14 @@ pub enum Error {
     ReasonNeeded {
         /// The session that was named.
         handle: String,
+    },
+    /// Somebody else did what only the session itself can do.
+    #[error("only {handle} itself can {what}")]
+    OnlyItself {
+        /// The session that was named.
+        handle: String,
+        /// What it alone can do, as a verb.
+        what: &'static str,
     },
     /// A session that is not open cannot do this.
     #[error("{handle} {state}")]
@@ -299,16 +309,21 @@ impl Error {
     /// The class, which decides the exit code.
     pub fn class(&self) -> Class {
         match self {
-            Error::Malformed(_) | Error::Usage { .. } | Error::ReasonNeeded { .. } => Class::Usage,
+            Error::Malformed(_)
+            | Error::Usage { .. }
+            | Error::ReasonNeeded { .. }
+            | Error::OnlyItself { .. } => Class::Usage,
             Error::Nobody { .. }
             | Error::NoSuchSession { .. }
             | Error::NotFound { .. }
             | Error::NoMission { .. } => Class::NotFound,
-            Error::Ambiguous { .. }
-            | Error::NoSuchEpoch { .. }
-            | Error::Invalid { .. }
-            | Error::Faulty { .. } => Class::Invalid,
-            Error::Superseded { .. } | Error::Lost { .. } | Error::LostBefore { .. } => Class::Lost,
+            Error::Ambiguous { .. } | Error::Invalid { .. } | Error::Faulty { .. } => {
+                Class::Invalid
+            }
+            Error::Superseded { .. }
+            | Error::Lost { .. }
+            | Error::LostBefore { .. }
+            | Error::NoSuchEpoch { .. } => Class::Lost,
             Error::NotLive { .. }
             | Error::Done { .. }
             | Error::AlreadyHeld { .. }
@@ -337,6 +352,7 @@ impl Error {
             Error::Ambiguous { .. } => "ambiguous",
             Error::Superseded { .. } => "superseded",
             Error::ReasonNeeded { .. } => "reason_needed",
+            Error::OnlyItself { .. } => "only_itself",
             Error::NotLive { .. } => "not_live",
             Error::CannotTell { .. } => "cannot_tell",
             Error::Held { .. } => "held",
@@ -383,6 +399,10 @@ impl Error {
                 vec!["register again with: tenure register; this process then becomes a session of its own".into()]
             }
             Error::ReasonNeeded { .. } => vec!["add --reason \"why\"; it is recorded".into()],
+            Error::OnlyItself { handle, .. } => vec![
+                format!("run it inside {handle}, without --session"),
+                format!("tenure tell {handle} \"message\" asks it to"),
+            ],
             Error::NotLive { handle, .. } => vec![format!("tenure show {handle} says more")],
             Error::Lives { handle, .. } => vec![
                 format!("tenure show {handle} says where it is"),
@@ -509,6 +529,7 @@ fn malformed_hint(what: &str) -> &'static str {
         "role" => "a role is such as developer or reviewer",
         "focus" => "a focus is such as wp:WP01, step:42 or none",
         "drive" => "tenure mission drive active, or: tenure mission drive inactive",
+        "reason" => "say why in a few words, such as --reason 'stuck since yesterday'",
         "native id" => "give the id that the agent itself uses for the conversation",
         _ => "tenure help VERB shows how it is used",
     }
@@ -523,6 +544,9 @@ fn nobody_message(why: &NobodyWhy) -> String {
         NobodyWhy::EndedHere { handle } => {
             format!("this process belongs to {handle}, which has ended")
         }
+        NobodyWhy::BrokenWalk(why) => {
+            format!("cannot tell which session this process belongs to: {why}")
+        }
         NobodyWhy::Variable(why) => format!("this process belongs to no session: {why}"),
     }
 }
@@ -535,7 +559,7 @@ fn nobody_hints(why: &NobodyWhy) -> Vec<String> {
         NobodyWhy::EndedHere { .. } => {
             "run: tenure register; it goes on as the same session".into()
         }
-        NobodyWhy::NoSession | NobodyWhy::Variable(_) => {
+        NobodyWhy::NoSession | NobodyWhy::BrokenWalk(_) | NobodyWhy::Variable(_) => {
             "run: tenure register (a script says: tenure register --agent NAME --pid $$)".into()
         }
     };

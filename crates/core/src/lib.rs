@@ -5,6 +5,7 @@
 //! ([`store`]), and last the use cases ([`service`]), each in one transaction.
 
 pub mod agent;
+pub mod behalf;
 pub mod claim;
 pub mod error;
 pub mod event;
@@ -20,6 +21,7 @@ pub mod notice;
 pub mod policy;
 pub mod process;
 pub mod queue;
+pub mod reason;
 pub mod registration;
 pub mod service;
 pub mod session;

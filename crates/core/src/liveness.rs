@@ -46,6 +46,13 @@ pub enum Proof {
         /// Start ticks that were seen.
         seen: u64,
     },
+    /// The pid is now the number of a thread, so no process leads under it.
+    Thread {
+        /// The pid.
+        pid: u32,
+        /// The process that the thread belongs to.
+        of: u32,
+    },
     /// It has exited and waits to be reaped.
     Zombie {
         /// The pid.
@@ -103,6 +110,7 @@ pub fn judge(process: &Process, observer: &Observer, sighting: &Sighting) -> Liv
     let pid = process.pid;
     match sighting {
         Sighting::Absent => Liveness::Dead(Proof::Absent { pid }),
+        Sighting::Thread { of } => Liveness::Dead(Proof::Thread { pid, of: *of }),
         Sighting::Unreadable(why) => Liveness::Unknown(Doubt::Unreadable(why.clone())),
         Sighting::Present { start, .. } if !start.same_start(process.start) => {
             Liveness::Dead(Proof::PidReused {
@@ -133,6 +141,12 @@ impl fmt::Display for Proof {
                 write!(
                     f,
                     "pid {pid} belongs to another process now (started at tick {seen}, not {recorded})"
+                )
+            }
+            Proof::Thread { pid, of } => {
+                write!(
+                    f,
+                    "pid {pid} is gone: {pid} is a thread of process {of} now"
                 )
             }
             Proof::Zombie { pid } => write!(f, "pid {pid} has exited"),
@@ -275,6 +289,21 @@ mod tests {
                 Liveness::Unknown(Doubt::Unreadable(_))
             ));
         }
+    }
+
+    #[test]
+    fn f_l01_a_pid_that_is_a_thread_now_is_dead() {
+        let seen = Sighting::Thread { of: 7 };
+        let dead = Liveness::Dead(Proof::Thread { pid: 42, of: 7 });
+        assert_eq!(judge(&recorded(), &here(), &seen), dead);
+        let other = Observer {
+            pid_ns: 2,
+            ..here()
+        };
+        assert_eq!(
+            judge(&recorded(), &other, &seen),
+            Liveness::Unknown(Doubt::OtherNamespace)
+        );
     }
 
     #[test]

@@ -85,6 +85,11 @@ pub enum Sighting {
         /// How many threads it has.
         threads: u32,
     },
+    /// The number is a thread's now: no process leads under it.
+    Thread {
+        /// The process that the thread belongs to.
+        of: u32,
+    },
     /// It could not be looked at, for this reason.
     Unreadable(String),
 }

@@ -234,7 +234,7 @@ pub struct ResolvedView {
     /// The store that answered.
     pub store: String,
     /// What TENURE_SESSION must be to name this session in its present life.
-    pub token: String,
+    pub token: Option<String>,
 }
 
 /// A session in a mission.

@@ -15,6 +15,7 @@ use tenure_core::event::EventFilter;
 use tenure_core::id::{AgentName, Epoch, NativeId};
 use tenure_core::key::Key;
 use tenure_core::policy::Policy;
+use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
 use tenure_core::service::{
     ClaimRequest, GuardRequest, HandoffRequest, Naming, Pick, RegisterRequest, ReleaseRequest,
@@ -489,7 +490,7 @@ impl Real {
                 said(reply, |claim| claim.epoch)
             }
             Step::Takeover(_, item) => {
-                let (key, from, reason) = (key(item), None, Some("test".to_owned()));
+                let (key, from, reason) = (key(item), None, Reason::parse("test").ok());
                 #[rustfmt::skip]
                 let request = TakeoverRequest { key, from, epoch, note };
                 let because = Naming { reason, ..me };

@@ -5,14 +5,16 @@
 //! compared and the answer is refused, not guessed. If /proc shows another pid namespace, nothing is
 //! read at all. A crash leaves nothing behind.
 
+use std::collections::HashSet;
+
 use tenure_core::process::{Ancestor, Looks, Observer, Process, RunState, Sighting, StartTicks};
 
 use crate::stat::{Seen, View};
 pub use crate::stat::{Stat, parse_stat};
 use crate::system;
 
-/// No real chain of processes is this long.
-const CHAIN_LIMIT: usize = 128;
+/// How often a walk that was broken off begins anew.
+const WALKS: usize = 3;
 
 const FOREIGN_PROC: &str = "/proc shows another pid namespace than this one";
 
@@ -24,6 +26,14 @@ pub enum IdentifyError {
     NoSuchProcess {
         /// The pid.
         pid: u32,
+    },
+    /// The number is a thread's.
+    #[error("there is no process {pid}: {pid} is a thread of process {of}")]
+    Thread {
+        /// The number.
+        pid: u32,
+        /// The process that the thread belongs to.
+        of: u32,
     },
     /// It is somebody else's.
     #[error("process {pid} belongs to another user (uid {uid})")]
@@ -58,6 +68,7 @@ pub fn look(pid: u32) -> Sighting {
             state: seen.stat.state,
             threads: seen.stat.threads,
         },
+        View::Thread { of } => Sighting::Thread { of },
         View::Unreadable(why) => Sighting::Unreadable(why),
     }
 }
@@ -92,6 +103,7 @@ fn present(pid: u32) -> Result<Seen, IdentifyError> {
     match system::view(pid) {
         View::Present(seen) => Ok(seen),
         View::Absent => Err(IdentifyError::NoSuchProcess { pid }),
+        View::Thread { of } => Err(IdentifyError::Thread { pid, of }),
         View::Unreadable(why) => Err(IdentifyError::Unreadable { pid, why }),
     }
 }
@@ -117,8 +129,18 @@ pub fn chain(observer: &Observer) -> (Vec<Ancestor>, Option<String>) {
 }
 
 /// The same for any process: itself, its parent, and so on.
+///
+/// A process on the way that ends while we look breaks the walk; those below it have another parent then,
+/// so it begins anew.
 pub fn chain_from(pid: u32, observer: &Observer) -> (Vec<Ancestor>, Option<String>) {
-    climb(pid, observer, |_| true)
+    let mut walk = climb(pid, observer, |_| true);
+    for _ in 1..WALKS {
+        if walk.1.is_none() || !observer.proc_is_own {
+            break;
+        }
+        walk = climb(pid, observer, |_| true);
+    }
+    walk
 }
 
 /// The nearest process above this one that fits; nothing above it is looked at.
@@ -132,6 +154,8 @@ pub fn nearest(observer: &Observer, mut fits: impl FnMut(&Ancestor) -> bool) -> 
 }
 
 /// A process and those above it, as long as `goes_on` says so.
+///
+/// There is no limit but the kernel's number of pids: each is visited once.
 fn climb(
     pid: u32,
     observer: &Observer,
@@ -141,26 +165,17 @@ fn climb(
         return (Vec::new(), Some(FOREIGN_PROC.to_owned()));
     }
     let mut chain: Vec<Ancestor> = Vec::new();
+    let mut visited = HashSet::new();
     let mut pid = pid;
     while pid != 0 {
-        if chain.len() == CHAIN_LIMIT {
-            return (
-                chain,
-                Some(format!(
-                    "there are more than {CHAIN_LIMIT} processes above this one"
-                )),
-            );
-        }
         let seen = match present(pid) {
             Ok(seen) => seen,
             Err(error) => return (chain, Some(error.to_string())),
         };
         // No parent is younger than its child: one that is has taken over the pid of the real one,
         // which ended while we looked. A pid that comes twice was replaced as well.
-        let replaced = |below: &Ancestor| {
-            below.process.start.ticks < seen.start.ticks || below.process.pid == pid
-        };
-        if chain.iter().any(replaced) {
+        let is_younger = |below: &Ancestor| below.process.start.ticks < seen.start.ticks;
+        if chain.last().is_some_and(is_younger) || !visited.insert(pid) {
             return (
                 chain,
                 Some(format!("process {pid} was replaced while it was looked at")),
@@ -168,9 +183,9 @@ fn climb(
         }
         let parent = seen.stat.parent;
         let this = ancestor(pid, &seen, observer);
-        let ends_here = pid == 1 || !goes_on(&this);
+        let goes = goes_on(&this);
         chain.push(this);
-        if ends_here {
+        if pid == 1 || !goes {
             break;
         }
         pid = parent;

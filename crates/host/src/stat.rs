@@ -42,6 +42,11 @@ pub(crate) enum View {
     Absent,
     /// There is one.
     Present(Seen),
+    /// The number is a thread's now: no process leads under it.
+    Thread {
+        /// The process that the thread belongs to.
+        of: u32,
+    },
     /// It could not be read, for this reason.
     Unreadable(String),
 }

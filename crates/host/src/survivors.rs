@@ -41,7 +41,14 @@ pub fn find(signs: &[Signs], observer: &Observer) -> Vec<Survivors> {
     };
     let mut answers = vec![Survivors::default(); signs.len()];
     let own_uid = rustix::process::geteuid().as_raw();
-    for entry in entries.flatten() {
+    for entry in entries {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                doubt_all(&mut answers, &format!("/proc cannot be listed: {error}"));
+                break;
+            }
+        };
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.parse::<u32>().ok());
         let Some(pid) = pid.filter(|pid| *pid != std::process::id()) else {
@@ -50,11 +57,23 @@ pub fn find(signs: &[Signs], observer: &Observer) -> Vec<Survivors> {
         if entry.metadata().map(|found| found.uid()).ok() != Some(own_uid) {
             continue;
         }
-        if let Some(suspect) = Suspect::of(pid, signs) {
-            suspect.add_to(&mut answers, signs, observer);
+        match Suspect::of(pid, signs) {
+            Ok(Some(suspect)) => suspect.add_to(&mut answers, signs, observer),
+            Ok(None) => {}
+            Err(why) => doubt_all(&mut answers, &cannot_read(pid, &why)),
         }
     }
     answers
+}
+
+fn doubt_all(answers: &mut [Survivors], why: &str) {
+    for answer in answers {
+        answer.doubt.get_or_insert_with(|| why.to_owned());
+    }
+}
+
+fn cannot_read(pid: u32, why: &str) -> String {
+    format!("process {pid} cannot be read: {why}")
 }
 
 /// A living process that may be somebody's survivor.
@@ -66,30 +85,33 @@ struct Suspect {
 }
 
 impl Suspect {
-    /// Looks at a process that is young enough to be left behind by anybody.
-    fn of(pid: u32, signs: &[Signs]) -> Option<Self> {
-        let View::Present(seen) = system::view(pid) else {
-            return None;
+    /// Looks at a process that is young enough to be left behind by anybody; an error where it lives
+    /// and cannot be looked at.
+    fn of(pid: u32, signs: &[Signs]) -> Result<Option<Self>, String> {
+        let seen = match system::view(pid) {
+            View::Present(seen) => seen,
+            View::Absent | View::Thread { .. } => return Ok(None),
+            View::Unreadable(why) => return Err(why),
         };
         let young =
             |sign: &Signs| seen.start.ticks + u64::from(seen.start.shifted) >= sign.since.ticks;
         if seen.stat.state == RunState::Zombie || !signs.iter().any(young) {
-            return None;
+            return Ok(None);
         }
         let environment = match environment(pid) {
             Ok(environment) => Ok(environment),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
-                return None;
+                return Ok(None);
             }
             Err(error) => Err(error.to_string()),
         };
-        Some(Self {
+        Ok(Some(Self {
             pid,
             start: seen.start,
             session: seen.stat.session,
             environment,
-        })
+        }))
     }
 
     /// Counts it for those whose signs it shows.
@@ -116,7 +138,7 @@ impl Suspect {
                     let why = self.environment.as_ref().err().cloned().unwrap_or_default();
                     answer
                         .doubt
-                        .get_or_insert(format!("process {} cannot be read: {why}", self.pid));
+                        .get_or_insert_with(|| cannot_read(self.pid, &why));
                 }
             }
         }

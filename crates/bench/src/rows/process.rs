@@ -38,7 +38,7 @@ pub(super) fn register(place: &Place) -> Result<Who, Failed> {
     let session = place.register(&mut store)?;
     let own: Process = tenure_host::process::identify(std::process::id(), place.observer())?;
     Ok(Who {
-        token: tenure_core::id::SessionToken::parse(&session.token)?,
+        token: tenure_core::id::SessionToken::parse(session.token.as_deref().unwrap_or_default())?,
         process: own,
     })
 }

@@ -1,6 +1,7 @@
 use tenure_core::agent;
 use tenure_core::id::AgentName;
 use tenure_core::process::Ancestor;
+use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
 use tenure_core::service::{RegisterRequest, Subject};
 use tenure_core::world::World;
@@ -28,6 +29,10 @@ pub struct Args {
     /// What people may call its work
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
+
+    /// Reason, logged (required to change a process that is a session already)
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<Reason>,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
@@ -36,7 +41,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     named_process(&opened, args.pid, hint)?;
     let pid = running::behind(args.pid, opened.machine().observer());
     let subject = named_process(&opened, pid, hint)?;
-    let Subject::Given(chain) = &subject else {
+    let Subject::Named(chain) = &subject else {
         return Err(not_an_agent(pid));
     };
     let Some((process, spec)) = chain.first().and_then(recognised) else {
@@ -62,7 +67,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         place_named: false,
         title: args.title.clone(),
         parent: None,
-        reason: None,
+        reason: args.reason.clone(),
         transcript: None,
         metadata: std::collections::BTreeMap::new(),
         subject,

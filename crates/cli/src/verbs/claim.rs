@@ -2,6 +2,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use tenure_core::id::RequestId;
+use tenure_core::reason::Reason;
 use tenure_core::service::{Answer, ClaimRequest, Pick, Turn};
 use tenure_core::time::Span;
 
@@ -65,9 +66,9 @@ pub struct Args {
     #[arg(long, value_name = "ID")]
     request_id: Option<String>,
 
-    /// Why, on record; needed with --session for one that is not one's own
+    /// Reason, logged (required when --session names another session)
     #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
+    reason: Option<Reason>,
 
     /// With a command: what to do when the item is taken over meanwhile
     #[arg(

@@ -17,6 +17,7 @@ use tenure_core::id::{AgentName, Epoch, SessionToken};
 use tenure_core::key::Key;
 use tenure_core::notice::Notice;
 use tenure_core::process::{Looks, Process};
+use tenure_core::reason::Reason;
 use tenure_core::service::{Answer, ChildRequest, ChildTurn, ClaimRequest, Waiting};
 use tenure_core::world::World;
 use tenure_host::caller::SESSION_VARIABLE;
@@ -51,7 +52,7 @@ pub struct Options<'a> {
     /// How long to wait for it.
     pub patience: Duration,
     /// Why, on record.
-    pub reason: Option<&'a String>,
+    pub reason: Option<&'a Reason>,
 }
 
 /// How long a command may take to end before it is killed.

@@ -1,3 +1,5 @@
+use tenure_core::reason::Reason;
+
 use crate::app::App;
 use crate::output::{Outcome, Shown};
 
@@ -12,7 +14,7 @@ Examples:
 pub struct Args {
     /// Why, on record; needed for a session that is not one's own
     #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
+    reason: Option<Reason>,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {

@@ -1,10 +1,11 @@
 use tenure_core::id::Epoch;
+use tenure_core::reason::Reason;
 use tenure_core::service::GuardRequest;
 
 use crate::app::App;
 use crate::output::{Outcome, Shown};
 
-/// Tell whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost
+/// Tell whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost or never yours under that epoch
 ///
 /// A claim that a parent holds covers its children. With --lost no key is named: it is refused (5) while a
 /// claim that this session lost is another's and it has taken none since; who is no session may pass.
@@ -26,12 +27,17 @@ pub struct Args {
     /// Only if this session lost no claim
     #[arg(long, conflicts_with_all = ["key", "epoch"])]
     lost: bool,
+
+    /// Reason, logged (required when --session names another session)
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<Reason>,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
+    let naming = app.naming(args.reason.as_ref());
     let Some(key) = &args.key else {
         let mut opened = app.open()?;
-        let answer = opened.service().guard_lost()?;
+        let answer = opened.service().guard_lost(&naming)?;
         let text = "yes: this session lost no claim";
         return Ok(Shown::new("lost", &[(); 0], text).told(&answer));
     };
@@ -40,7 +46,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         epoch: args.epoch.map(Epoch),
     };
     let mut opened = app.open()?;
-    let answer = opened.service().guard(&app.naming(None), &request)?;
+    let answer = opened.service().guard(&naming, &request)?;
     let claim = &answer.value;
     let text = match &claim.via {
         Some(parent) => format!(

@@ -1,5 +1,6 @@
 use std::fmt::Write as _;
 
+use tenure_core::reason::Reason;
 use tenure_core::service::MetaChange;
 use tenure_core::session::MetaKey;
 
@@ -33,7 +34,7 @@ enum Act {
         value: String,
         /// Why, on record; needed for a session that is not one's own
         #[arg(long, value_name = "TEXT")]
-        reason: Option<String>,
+        reason: Option<Reason>,
     },
     /// Forget a value
     Unset {
@@ -41,7 +42,7 @@ enum Act {
         key: String,
         /// Why, on record; needed for a session that is not one's own
         #[arg(long, value_name = "TEXT")]
-        reason: Option<String>,
+        reason: Option<Reason>,
     },
 }
 

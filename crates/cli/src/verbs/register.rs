@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use tenure_core::id::{AgentName, NativeId};
+use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
 use tenure_core::service::{RegisterRequest, Subject};
 use tenure_core::session::{MetaKey, check_meta_value};
@@ -57,9 +58,9 @@ pub struct Args {
     #[arg(long, value_name = "SESSION")]
     parent: Option<String>,
 
-    /// Why, on record
+    /// Reason, logged (required for --pid of a session that is not yours, and for another --parent)
     #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
+    reason: Option<Reason>,
 
     /// The file that the agent keeps the conversation in
     #[arg(long, value_name = "FILE", requires = "native_id")]
@@ -98,8 +99,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     for taken in &done.taken {
         text.push_str(&format!("  lost {taken}\n"));
     }
-    if app.verbose {
-        text.push_str(&format!("  TENURE_SESSION={}\n", done.token));
+    if let Some(token) = done.token.as_ref().filter(|_| app.verbose) {
+        text.push_str(&format!("  TENURE_SESSION={token}\n"));
     }
     Ok(Shown::new("session", session, text)
         .with("token", &done.token)
@@ -156,9 +157,9 @@ pub fn named_process(opened: &Opened, pid: u32, hint: &str) -> Result<Subject, T
     let observer = opened.machine().observer();
     process::identify(pid, observer).map_err(|error| {
         let (exit, kind) = match error {
-            IdentifyError::NoSuchProcess { .. } | IdentifyError::Exited { .. } => {
-                (Exit::NOT_FOUND, "not_found")
-            }
+            IdentifyError::NoSuchProcess { .. }
+            | IdentifyError::Exited { .. }
+            | IdentifyError::Thread { .. } => (Exit::NOT_FOUND, "not_found"),
             IdentifyError::OtherUser { .. } => (Exit::INVALID, "invalid"),
             IdentifyError::Unreadable { .. } => (Exit::CANNOT_TELL, "cannot_tell"),
         };
@@ -174,7 +175,7 @@ pub fn named_process(opened: &Opened, pid: u32, hint: &str) -> Result<Subject, T
             "tenure needs /proc",
         ));
     }
-    Ok(Subject::Given(chain))
+    Ok(Subject::Named(chain))
 }
 
 /// One spelling for one file: a path whose directory exists is made canonical.

@@ -1,4 +1,5 @@
 use tenure_core::id::Epoch;
+use tenure_core::reason::Reason;
 use tenure_core::service::ReleaseRequest;
 
 use crate::app::App;
@@ -23,9 +24,9 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     epoch: Option<u64>,
 
-    /// Why, on record; needed with --session for one that is not one's own
+    /// Reason, logged (required when --session names another session)
     #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
+    reason: Option<Reason>,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {

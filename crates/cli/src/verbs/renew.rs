@@ -1,3 +1,4 @@
+use tenure_core::reason::Reason;
 use tenure_core::service::RenewRequest;
 use tenure_core::time::{Span, Timestamp};
 
@@ -20,7 +21,7 @@ pub struct Args {
 
     /// Why, on record
     #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
+    reason: Option<Reason>,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {

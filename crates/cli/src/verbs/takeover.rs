@@ -1,4 +1,5 @@
 use tenure_core::id::Epoch;
+use tenure_core::reason::Reason;
 use tenure_core::service::TakeoverRequest;
 
 use crate::app::App;
@@ -21,7 +22,7 @@ pub struct Args {
 
     /// Why; it is recorded and the holder is told
     #[arg(long, value_name = "TEXT")]
-    reason: String,
+    reason: Reason,
 
     /// Only if this session holds it
     #[arg(long, value_name = "SESSION")]

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
 
 use serde_json::json;
+use tenure_core::reason::Reason;
 use tenure_core::service::{Derivation, Naming, Vouched, VouchedFile};
 use tenure_core::time::Span;
 use tenure_core::transcript::{LineProblem, check_line, unborn_path};
@@ -61,7 +62,7 @@ enum Act {
 
         /// Why, on record; needed for a session that is not one's own
         #[arg(long, value_name = "TEXT")]
-        reason: Option<String>,
+        reason: Option<Reason>,
     },
 }
 
@@ -233,7 +234,7 @@ fn append(
     name: &str,
     durable: bool,
     wait: Duration,
-    reason: Option<&String>,
+    reason: Option<&Reason>,
     app: &App,
 ) -> Outcome {
     let mut lines = Vec::new();

@@ -445,7 +445,7 @@ fn an_older_epoch_is_lost_and_one_that_was_never_granted_is_invalid() {
         &format!("handoff wp:42 --to {heir}"),
     ] {
         refused(&ann, 5, "lost", &format!("{act} --epoch 1"));
-        refused(&ann, 6, "no_such_epoch", &format!("{act} --epoch 3"));
+        refused(&ann, 5, "no_such_epoch", &format!("{act} --epoch 3"));
     }
     stands(&ann, "wp:42", Some(&handle(&ann)), 2);
     run(&ann, 0, "release wp:42 --epoch 2");

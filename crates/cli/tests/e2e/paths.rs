@@ -107,7 +107,7 @@ fn a_file_is_guarded_by_a_hold_that_contains_it() {
     }
     let epoch = |number: u32| format!("guard {} --epoch {number}", key("src/a.rs"));
     run(&ann, 0, &epoch(1));
-    refused(&ann, 6, "no_such_epoch", &epoch(2));
+    refused(&ann, 5, "no_such_epoch", &epoch(2));
     ann.kill9();
     assert_eq!(guard(&eve, "src/a.rs"), 1);
 }

@@ -7,13 +7,18 @@
 
 use std::cell::Cell;
 
+use super::beat::renew_if_due;
+pub use super::beat::{is_due, renew, renew_doing, resolve_doubts};
 use super::context::{Ctx, Stop};
+pub use super::named::{descends_from, find};
 use crate::agent;
+use crate::behalf::Relation;
 use crate::error::{Error, NobodyWhy};
 use crate::id::{AgentName, NativeId, SessionId, SessionToken};
 use crate::liveness::Liveness;
-use crate::process::{Ancestor, CallerFacts};
-use crate::session::{Activity, Session};
+use crate::process::{Ancestor, CallerFacts, Process};
+use crate::reason::Reason;
+use crate::session::Session;
 
 /// How a caller names the session that it acts for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,7 +26,7 @@ pub struct Naming {
     /// `--session`.
     pub session: Option<String>,
     /// `--reason`.
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
 }
 
 /// What decided who the caller is.
@@ -56,6 +61,8 @@ pub struct Caller {
     pub session: Session,
     /// What decided.
     pub by: ResolvedBy,
+    /// What makes the caller this very session; none where it acts for another.
+    pub itself_by: Option<ResolvedBy>,
     /// On what evidence.
     pub evidence: String,
     /// Variables that say otherwise.
@@ -65,17 +72,27 @@ pub struct Caller {
     /// The session that really calls, where it acts for another.
     pub actor: Option<SessionId>,
     /// The reason that it gave.
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
 }
 
 impl Caller {
+    /// Whether the caller is this session, and does not act for another.
+    pub fn is_itself(&self) -> bool {
+        self.itself_by.is_some()
+    }
+
+    /// The reason as it is recorded.
+    pub fn reason_text(&self) -> Option<String> {
+        self.reason.clone().map(String::from)
+    }
+
     /// Whether the call comes from the session's own process tree and so renews its lease.
     fn renews(&self) -> bool {
-        match self.by {
-            ResolvedBy::Ancestry | ResolvedBy::Namespace => true,
+        match self.itself_by {
+            Some(ResolvedBy::Ancestry | ResolvedBy::Namespace) => true,
             // Nothing but its own calls can keep a session alive whose process nobody knows.
-            ResolvedBy::Variable => self.session.process.is_none(),
-            ResolvedBy::Flag => false,
+            Some(ResolvedBy::Variable) => self.session.process.is_none(),
+            Some(ResolvedBy::Flag) | None => false,
         }
     }
 }
@@ -83,18 +100,28 @@ impl Caller {
 /// What a look at the caller itself came to.
 enum Found {
     Session(Box<Caller>),
+    /// One process speaks for these, and no variable picks one.
+    Several {
+        sessions: Vec<Session>,
+    },
     Nobody(NobodyWhy),
     Refused(Error),
 }
 
 /// Who is calling, for a use case that acts: notices are delivered and the lease is renewed.
 pub fn acting(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
-    let mut caller = resolve(ctx, naming, true)?;
-    if caller.by == ResolvedBy::Flag && caller.actor != Some(caller.session.id) {
-        caller.session = ctx.bury_if_dead(caller.session)?;
+    let caller = acting_or_closed(ctx, naming)?;
+    match caller.session.is_open() {
+        true => Ok(caller),
+        false => Err(not_live(&caller.session).into()),
     }
-    if !caller.session.is_open() {
-        return Err(not_live(&caller.session).into());
+}
+
+/// The same, where a session that has ended is answered too.
+pub fn acting_or_closed(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
+    let mut caller = resolve(ctx, naming, true)?;
+    if !caller.is_itself() {
+        caller.session = ctx.bury_if_dead(caller.session)?;
     }
     arrive(ctx, caller)
 }
@@ -115,11 +142,20 @@ pub fn peek(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<String, Stop> {
 pub fn anybody(ctx: &mut Ctx<'_>) -> Result<Option<Caller>, Stop> {
     match natural(ctx)? {
         Found::Session(caller) => arrive(ctx, *caller).map(Some),
-        Found::Nobody(_) | Found::Refused(_) => Ok(None),
+        Found::Several { .. } | Found::Nobody(_) | Found::Refused(_) => Ok(None),
     }
 }
 
-fn not_live(session: &Session) -> Error {
+/// The session that calls, if it is one, without telling it anything.
+pub fn unnamed(ctx: &mut Ctx<'_>) -> Result<Option<Session>, Stop> {
+    match natural(ctx)? {
+        Found::Session(caller) => Ok(Some(caller.session)),
+        Found::Several { .. } | Found::Nobody(_) | Found::Refused(_) => Ok(None),
+    }
+}
+
+/// The refusal of an act of a session that has ended.
+pub fn not_live(session: &Session) -> Error {
     let state = match &session.closed {
         Some(closed) => format!("is {}: {}", closed.by.past(), closed.why),
         None => "is not live".into(),
@@ -130,13 +166,16 @@ fn not_live(session: &Session) -> Error {
     }
 }
 
-/// What every call of a session does: tell it what it must be told, and renew its lease.
+/// What every call of a session does: tell it what it must be told, and renew its lease. A call on
+/// another's behalf does neither.
 fn arrive(ctx: &mut Ctx<'_>, mut caller: Caller) -> Result<Caller, Stop> {
-    if matches!(caller.by, ResolvedBy::Ancestry | ResolvedBy::Namespace) {
+    let Some(by) = caller.itself_by else {
+        return Ok(caller);
+    };
+    if matches!(by, ResolvedBy::Ancestry | ResolvedBy::Namespace) {
         ctx.own = Some(caller.session.id);
     }
-    let calls_itself = caller.by != ResolvedBy::Flag || caller.actor == Some(caller.session.id);
-    if calls_itself && ctx.tx.has_notices(caller.session.id)? {
+    if ctx.tx.has_notices(caller.session.id)? {
         ctx.write()?;
         let told = ctx.tx.take_notices(caller.session.id, ctx.now.wall)?;
         ctx.notices.extend(told);
@@ -144,82 +183,21 @@ fn arrive(ctx: &mut Ctx<'_>, mut caller: Caller) -> Result<Caller, Stop> {
     if caller.renews() && caller.session.is_open() {
         renew_if_due(ctx, &mut caller.session)?;
     }
-    if caller.by == ResolvedBy::Ancestry && caller.session.is_open() {
+    if by == ResolvedBy::Ancestry && caller.session.is_open() {
         resolve_doubts(ctx, caller.session.id)?;
     }
     Ok(caller)
 }
 
-/// Renews the lease when the last heartbeat is old enough, never shortening it.
-fn renew_if_due(ctx: &mut Ctx<'_>, session: &mut Session) -> Result<(), Stop> {
-    if !is_due(ctx, session) {
-        return Ok(());
-    }
-    ctx.write_beat()?;
-    renew(ctx, session)
-}
-
-/// Whether the last heartbeat is old enough for another.
-pub fn is_due(ctx: &Ctx<'_>, session: &Session) -> bool {
-    use crate::time::Remaining;
-    let every = ctx.policy.beat_every();
-    let fresh = match session.lease.remaining(&ctx.now) {
-        Remaining::Open(left) => left + every >= ctx.policy.lease,
-        Remaining::Over(_) | Remaining::CannotTell => false,
-    };
-    let lately = session.seen_at.age_at(ctx.now.wall) < every && session.seen_at <= ctx.now.wall;
-    !(fresh && lately)
-}
-
-/// Renews the lease now.
-pub fn renew(ctx: &mut Ctx<'_>, session: &mut Session) -> Result<(), Stop> {
-    renew_doing(ctx, session, None)
-}
-
-/// Renews the lease now, and records what the session does if that is given.
-pub fn renew_doing(
-    ctx: &mut Ctx<'_>,
-    session: &mut Session,
-    activity: Option<Activity>,
-) -> Result<(), Stop> {
-    let lease = session
-        .lease
-        .clone()
-        .or_later(ctx.now.after(ctx.policy.lease));
-    if ctx
-        .tx
-        .touch_session(session.token(), ctx.now.wall, &lease, activity)?
-    {
-        session.seen_at = ctx.now.wall;
-        session.lease = lease;
-        session.activity = activity.or(session.activity);
-    }
-    Ok(())
-}
-
-/// A call from outside the sandbox records the deaths that it can prove among the holders that refused
-/// the same session inside it.
-pub fn resolve_doubts(ctx: &mut Ctx<'_>, asker: SessionId) -> Result<(), Stop> {
-    if !ctx.tx.has_doubts(asker)? {
-        return Ok(());
-    }
-    ctx.write()?;
-    for token in ctx.tx.take_doubts(asker)? {
-        let holder = ctx.session(token.id)?;
-        if holder.life == token.life {
-            ctx.bury_if_dead(holder)?;
-        }
-    }
-    Ok(())
-}
-
 fn resolve(ctx: &mut Ctx<'_>, naming: &Naming, acts: bool) -> Result<Caller, Stop> {
+    let found = natural(ctx)?;
     let Some(name) = &naming.session else {
-        return match natural(ctx)? {
+        return match found {
             Found::Session(caller) => Ok(Caller {
                 reason: naming.reason.clone(),
                 ..*caller
             }),
+            Found::Several { sessions } => Err(several(&sessions).into()),
             Found::Nobody(why) => {
                 let store = ctx.location.clone();
                 Err(Error::Nobody { why, store }.into())
@@ -228,90 +206,92 @@ fn resolve(ctx: &mut Ctx<'_>, naming: &Naming, acts: bool) -> Result<Caller, Sto
         };
     };
     let session = find(ctx, name)?;
-    let really = match natural(ctx)? {
-        Found::Session(caller) => Some(caller.session),
-        Found::Nobody(_) | Found::Refused(_) => None,
-    };
-    let entitled = match &really {
-        Some(me) => me.id == session.id || descends_from(ctx, &session, me.token())?,
-        None => false,
-    };
-    if acts && !entitled && naming.reason.is_none() {
-        let handle = session.handle.to_string();
-        return Err(Error::ReasonNeeded { handle }.into());
-    }
-    Ok(Caller {
+    let reason = naming.reason.clone();
+    let caller = Caller {
         evidence: format!("--session {name}"),
-        session,
         by: ResolvedBy::Flag,
+        itself_by: None,
         disagreements: Vec::new(),
         blind: false,
-        actor: really.map(|me| me.id),
-        reason: naming.reason.clone(),
+        actor: None,
+        reason,
+        session,
+    };
+    match found {
+        Found::Session(me) if me.session.id == caller.session.id => Ok(Caller {
+            itself_by: Some(me.by),
+            blind: me.blind,
+            actor: Some(caller.session.id),
+            ..caller
+        }),
+        Found::Session(me) if shares_host(&me, &caller.session) => Ok(picked_by_flag(caller)),
+        Found::Several { sessions } if sessions.iter().any(|s| s.id == caller.session.id) => {
+            Ok(picked_by_flag(caller))
+        }
+        // What it does is recorded with who did it, and that is not known.
+        Found::Several { sessions } if acts => Err(several(&sessions).into()),
+        Found::Session(me) => {
+            if acts {
+                let relation = relation(ctx, &caller.session, Some(&me.session))?;
+                relation.check(&caller.session, caller.reason.as_ref())?;
+            }
+            Ok(Caller {
+                blind: me.blind,
+                actor: Some(me.session.id),
+                ..caller
+            })
+        }
+        Found::Several { .. } | Found::Nobody(_) | Found::Refused(_) => {
+            if acts {
+                Relation::Stranger.check(&caller.session, caller.reason.as_ref())?;
+            }
+            Ok(caller)
+        }
+    }
+}
+
+/// What a session is to the one that calls.
+pub fn relation(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    caller: Option<&Session>,
+) -> Result<Relation, Stop> {
+    Ok(match caller {
+        Some(me) if me.id == session.id => Relation::Own,
+        Some(me) if descends_from(ctx, session, me.token())? => Relation::Descendant,
+        _ => Relation::Stranger,
     })
 }
 
-/// Finds a session by handle, id, token or any unique part of handle or id.
-pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
-    if name.trim().is_empty() {
-        return Err(Error::Usage {
-            what: "a session's name is empty".into(),
-            hint: "tenure ps shows their handles".into(),
-        }
-        .into());
-    }
-    if let Some(session) = ctx.tx.session_by_handle(name)? {
-        return Ok(session);
-    }
-    let id = SessionToken::parse(name).map(|token| token.id);
-    if let Ok(id) = id.or_else(|_| SessionId::parse(name)) {
-        let no_such = || Error::NoSuchSession {
-            name: name.to_owned(),
-        };
-        return ctx.tx.session(id)?.ok_or_else(|| no_such().into());
-    }
-    let mut fitting = ctx.tx.match_sessions(name, 8)?;
-    match fitting.len() {
-        0 => Err(Error::NoSuchSession {
-            name: name.to_owned(),
-        }
-        .into()),
-        1 => {
-            let (id, _) = fitting.remove(0);
-            ctx.session(id)
-        }
-        _ => Err(Error::Ambiguous {
-            what: format!("{name:?} is part of several sessions' names"),
-            candidates: fitting
-                .into_iter()
-                .map(|(_, handle)| handle.to_string())
-                .collect(),
-        }
-        .into()),
+/// Whether the process that hosts the caller's session hosts this one too.
+fn shares_host(me: &Caller, session: &Session) -> bool {
+    let is_here = |(mine, other): (&Process, &Process)| mine.same_as(other);
+    me.by == ResolvedBy::Ancestry
+        && me.session.hosted
+        && session.hosted
+        && session.is_open()
+        && me
+            .session
+            .process
+            .as_ref()
+            .zip(session.process.as_ref())
+            .is_some_and(is_here)
+}
+
+/// In a process that speaks for several sessions the flag says which of them calls.
+fn picked_by_flag(caller: Caller) -> Caller {
+    Caller {
+        itself_by: Some(ResolvedBy::Ancestry),
+        actor: Some(caller.session.id),
+        ..caller
     }
 }
 
-/// Whether `session` was registered, directly or through others, inside `ancestor` in that life.
-pub fn descends_from(
-    ctx: &mut Ctx<'_>,
-    session: &Session,
-    ancestor: SessionToken,
-) -> Result<bool, Stop> {
-    let mut parent = session.parent;
-    for _ in 0..64 {
-        let Some(token) = parent else {
-            return Ok(false);
-        };
-        if token == ancestor {
-            return Ok(true);
-        }
-        let above = ctx.session(token.id)?;
-        if above.life != token.life {
-            return Ok(false);
-        }
-        parent = above.parent;
+fn several(sessions: &[Session]) -> Error {
+    Error::Ambiguous {
+        what: "this process speaks for several sessions".into(),
+        candidates: sessions.iter().map(|s| s.handle.to_string()).collect(),
     }
-    Ok(false)
 }
 
 /// What the kernel and the environment say about the caller.
@@ -331,8 +311,21 @@ fn natural(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
         let agent = agent.to_owned();
         return Ok(Found::Nobody(NobodyWhy::UnregisteredAgent { agent, pid }));
     }
+    // What stands above the place where the walk ended is not known: it may be an agent, or another
+    // session. Where /proc is another namespace's, no walk was possible and none of the processes that a
+    // sandbox hides could have been met; then its variables still tell.
+    if let Some(why) = facts
+        .chain_broken
+        .as_ref()
+        .filter(|_| facts.observer.proc_is_own)
+    {
+        return Ok(Found::Nobody(NobodyWhy::BrokenWalk(why.clone())));
+    }
     if let Some(found) = by_namespace(ctx, facts)? {
         return Ok(found);
+    }
+    if let Some(why) = &facts.chain_broken {
+        return Ok(Found::Nobody(NobodyWhy::BrokenWalk(why.clone())));
     }
     by_variable(ctx, facts)
 }
@@ -379,20 +372,20 @@ fn sessions_of(
             ResolvedBy::Ancestry,
             evidence(),
         )),
-        _ => Some(pick_hosted(ctx.facts, &current, &evidence())),
+        _ => Some(pick_hosted(ctx.facts, current, &evidence())),
     })
 }
 
 /// Several conversations share the process: a variable may pick among exactly those.
-fn pick_hosted(facts: &CallerFacts, sessions: &[Session], evidence: &str) -> Found {
-    if let Some(session) = picked(facts, sessions) {
-        let evidence = format!("{evidence}, and a variable that picks one of its conversations");
-        return found_by(facts, session.clone(), ResolvedBy::Ancestry, evidence);
+fn pick_hosted(facts: &CallerFacts, sessions: Vec<Session>, evidence: &str) -> Found {
+    match picked(facts, &sessions) {
+        Some(session) => {
+            let evidence =
+                format!("{evidence}, and a variable that picks one of its conversations");
+            found_by(facts, session.clone(), ResolvedBy::Ancestry, evidence)
+        }
+        None => Found::Several { sessions },
     }
-    Found::Refused(Error::Ambiguous {
-        what: "this process speaks for several sessions".into(),
-        candidates: sessions.iter().map(|s| s.handle.to_string()).collect(),
-    })
 }
 
 /// The one of these sessions of one process that a variable names.
@@ -528,6 +521,7 @@ fn found_by(facts: &CallerFacts, session: Session, by: ResolvedBy, evidence: Str
     Found::Session(Box::new(Caller {
         disagreements: disagreements(facts, &session),
         actor: Some(session.id),
+        itself_by: Some(by),
         session,
         by,
         evidence,

@@ -326,7 +326,7 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
         id: Some(session.id),
         changed: true,
         registered: done.session.registered,
-        token: Some(done.token),
+        token: done.token,
         brief,
         advice,
     })

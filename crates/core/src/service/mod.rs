@@ -14,6 +14,8 @@
 //! A refusal commits: what was learnt on the way (a death, a delivered notice) stays. A failure does not.
 //! *Crash*: before the commit nothing happened, after it everything did.
 
+mod beat;
+mod behalf;
 mod birth;
 mod caller;
 mod claims;
@@ -22,6 +24,7 @@ mod hear;
 mod look;
 mod meanwhile;
 mod missions;
+mod named;
 mod register;
 mod resume;
 mod run;

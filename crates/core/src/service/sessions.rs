@@ -1,5 +1,6 @@
 //! What happens to a session between its registration and its end.
 
+use super::behalf;
 use super::caller::{self, Naming};
 use super::context::{Ctx, Stop};
 use super::run::{Reply, Service};
@@ -33,14 +34,9 @@ impl Service<'_> {
     pub fn end(&mut self, naming: &Naming) -> Reply<SessionView> {
         self.run(Mode::Write, |ctx| {
             let caller = caller::acting(ctx, naming)?;
-            let why = naming.reason.clone().unwrap_or_else(|| "it said so".into());
-            let closed = ctx.close(
-                &caller.session,
-                ClosedBy::End,
-                &why,
-                caller.actor,
-                naming.reason.clone(),
-            )?;
+            let reason = caller.reason_text();
+            let why = reason.clone().unwrap_or_else(|| "it said so".into());
+            let closed = ctx.close(&caller.session, ClosedBy::End, &why, caller.actor, reason)?;
             ctx.view(&closed)
         })
     }
@@ -64,7 +60,7 @@ impl Service<'_> {
             }
         }
         self.run(Mode::Write, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
+            let caller = behalf::itself(ctx, naming, "renew its lease")?;
             renew_session(ctx, caller, request)
         })
     }
@@ -127,7 +123,7 @@ impl Service<'_> {
             };
             ctx.log(&NewEvent {
                 actor: caller.actor.filter(|actor| *actor != id),
-                reason: caller.reason.clone(),
+                reason: caller.reason_text(),
                 ..ctx.event(EventKind::Changed, Some(id), "meta", evidence)
             })?;
             ctx.view(&caller.session)
@@ -140,6 +136,7 @@ fn renew_session(
     caller: caller::Caller,
     request: &RenewRequest,
 ) -> Result<SessionView, Stop> {
+    let reason = caller.reason_text();
     let mut session = caller.session;
     let length = request
         .length
@@ -150,7 +147,7 @@ fn renew_session(
     if request.length.is_some() {
         ctx.log(&NewEvent {
             actor: caller.actor.filter(|actor| *actor != session.id),
-            reason: caller.reason,
+            reason,
             ..ctx.event(
                 EventKind::Renewed,
                 Some(session.id),

@@ -60,11 +60,11 @@ impl Service<'_> {
         self.run(Mode::Read, |ctx| {
             let caller = caller::acting(ctx, naming)?;
             let vouched = vouch(ctx, &caller.session)?;
-            if caller.actor != Some(caller.session.id) {
+            if !caller.is_itself() {
                 ctx.write()?;
                 ctx.log(&NewEvent {
                     actor: caller.actor,
-                    reason: caller.reason.clone(),
+                    reason: caller.reason_text(),
                     ..ctx.event(
                         EventKind::Changed,
                         Some(caller.session.id),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod identity;
 mod paths;
 
 use std::time::Duration;
@@ -12,6 +13,7 @@ use tenure_core::key::Key;
 use tenure_core::notice::{Notice, NoticeKind};
 use tenure_core::policy::Policy;
 use tenure_core::process::{BootId, CallerFacts, RunState, Sighting};
+use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
 use tenure_core::service::{
     ClaimRequest, GuardRequest, Naming, Pick, RegisterRequest, Registered, ReleaseRequest,
@@ -173,7 +175,7 @@ impl Rig {
     fn renew(&mut self, who: &Who, length: Option<Duration>) -> Result<(), Error> {
         let naming = Naming {
             session: None,
-            reason: Some("a long build".into()),
+            reason: Reason::parse("a long build").ok(),
         };
         let length = length.map(Span);
         let request = RenewRequest { length };
@@ -301,7 +303,7 @@ fn a_call_on_behalf_of_a_session_does_not_renew_it() {
     rig.clock.advance(LEASE);
     let naming = Naming {
         session: Some(holder),
-        reason: Some("test".into()),
+        reason: Reason::parse("test").ok(),
     };
     let request = asks(&["wp:2"]);
     rig.call(&near, |service| service.claim(&naming, &request))
@@ -354,7 +356,7 @@ fn f_i23_from_a_sandbox_nothing_is_taken_until_a_call_outside_proves_the_death()
     let (holder, agent) = (rig.here(&[20]), rig.here(&[30]));
     rig.register(&holder, "holder");
     rig.claim(&holder, "wp:1").unwrap();
-    let token = rig.register(&agent, "agent").token;
+    let token = rig.register(&agent, "agent").token.unwrap();
     let tool = rig.sandboxed(&token);
     let refused = rig.claim(&tool, "wp:1").unwrap_err();
     assert_eq!(refused.class(), Class::CannotTell);

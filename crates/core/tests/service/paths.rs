@@ -4,6 +4,7 @@ use tenure_core::claim::Hold;
 use tenure_core::error::{Class, Error};
 use tenure_core::event::EventFilter;
 use tenure_core::id::{Epoch, SessionId};
+use tenure_core::reason::Reason;
 use tenure_core::service::{Naming, TakeoverRequest};
 use tenure_core::store::{Mode, Store};
 use tenure_core::view::{ClaimView, EventView};
@@ -25,7 +26,7 @@ impl Rig {
     ) -> Result<ClaimView, Error> {
         let naming = Naming {
             session: None,
-            reason: Some("it is stuck".into()),
+            reason: Reason::parse("it is stuck").ok(),
         };
         let request = TakeoverRequest {
             key: key(text),

@@ -1,9 +1,33 @@
 //! Linux: /proc, pidfds and namespaces, read by hand.
 //!
 //! The kernel's own answer to `pidfd_open` decides whether a process is absent; /proc only says what it
-//! is, because with hidepid /proc hides the living. Any failure that is not ESRCH is "unreadable", with
-//! its reason. Nothing is kept but the time namespace's offsets, which cannot change under a process
-//! that does not change them itself.
+//! is, because with hidepid /proc hides the living. Nothing is kept but the time namespace's offsets, which
+//! cannot change under a process that does not change them itself.
+//!
+//! What each answer of the kernel means. Only "absent" and "a thread" let a death be proved.
+//!
+//! | asked | answer | decision |
+//! |---|---|---|
+//! | pidfd_open | a descriptor | a process leads under this pid: read its stat |
+//! | | ESRCH | absent |
+//! | | EINVAL (before 6.15), ENOENT (since) | the pid is a thread's, or only a group's or session's: no process leads under it. `Tgid` in its status tells a thread from absent. Believed only where pidfd_open works on ourselves; a filter that answers every call alike is asked around with kill |
+//! | | ENOSYS (before 5.3), EPERM (a seccomp filter) | ask kill |
+//! | | EMFILE, ENFILE, ENOMEM, anything else | ask kill, which needs no descriptor and no memory |
+//! | kill(pid, 0) | done, EPERM | something has this pid: a `Tgid` that is not the pid makes it a thread, else read its stat |
+//! | | ESRCH | absent |
+//! | | anything else | unreadable |
+//! | /proc/PID/stat | ENOENT, ESRCH | ask the kernel again: absent, or unreadable (hidepid) |
+//! | | EINTR | read again |
+//! | | EACCES, EPERM, EMFILE, ENFILE, ENOMEM, EIO, an unknown form | unreadable |
+//! | /proc/PID/status (`Tgid`) | cannot be read | where pidfd_open said that no process leads: absent; after kill: go on to stat |
+//! | /proc/PID/status (`Uid`) | cannot be read | unreadable: the process is not recorded |
+//! | /proc/PID/environ | ENOENT, ESRCH | the process ended: no survivor |
+//! | | anything else | a survivor cannot be ruled out |
+//! | /proc/PID/exe, cmdline, comm | cannot be read | empty: the process looks like nothing |
+//! | /proc/self/ns/pid, boot_id | cannot be read | nothing is looked at or recorded: the command fails |
+//! | /proc/self | cannot be read, or is not our pid | /proc is foreign: every process is unreadable |
+//! | /proc/self/timens_offsets | ENOENT | a kernel without time namespaces: no offset |
+//! | | anything else | the command fails |
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -125,29 +149,61 @@ pub(crate) fn steady_millis() -> i64 {
 enum Probe {
     There,
     Gone,
+    /// The number is a thread's of this process.
+    Thread(u32),
     Unsure(String),
 }
 
-/// Asks the kernel, not /proc, whether there is such a process.
+/// Asks the kernel, not /proc, whether a process leads under this number.
 fn probe(pid: Pid) -> Probe {
-    match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+    match open_pidfd_of(pid) {
         Ok(_) => Probe::There,
         Err(Errno::SRCH) => Probe::Gone,
-        // Kernels before 5.3, and seccomp filters that know no pidfds and say EPERM.
-        Err(Errno::NOSYS | Errno::PERM) => match rustix::process::test_kill_process(pid) {
-            Ok(()) | Err(Errno::PERM) => Probe::There,
-            Err(Errno::SRCH) => Probe::Gone,
-            Err(error) => Probe::Unsure(format!("kill: {error}")),
-        },
-        Err(Errno::INVAL | Errno::NOENT) => {
-            Probe::Unsure(format!("{} is a thread, not a process", show(pid)))
+        Err(Errno::INVAL | Errno::NOENT) if open_pidfd_of(rustix::process::getpid()).is_ok() => {
+            match thread_group(pid) {
+                Some(group) if group == number(pid) => {
+                    Probe::Unsure(format!("{group} was given out while it was looked at"))
+                }
+                Some(group) => Probe::Thread(group),
+                None => Probe::Gone,
+            }
         }
-        Err(error) => Probe::Unsure(format!("pidfd_open: {error}")),
+        Err(error) => probe_without_pidfd(pid, error),
     }
 }
 
-fn show(pid: Pid) -> i32 {
-    pid.as_raw_nonzero().get()
+/// The same by a signal that is not sent: it needs neither a descriptor nor a kernel that knows pidfds.
+fn probe_without_pidfd(pid: Pid, pidfd: Errno) -> Probe {
+    match rustix::process::test_kill_process(pid) {
+        Ok(()) | Err(Errno::PERM) => match thread_group(pid) {
+            Some(group) if group != number(pid) => Probe::Thread(group),
+            _ => Probe::There,
+        },
+        Err(Errno::SRCH) => Probe::Gone,
+        Err(error) => Probe::Unsure(format!("pidfd_open: {pidfd}; kill: {error}")),
+    }
+}
+
+fn open_pidfd_of(pid: Pid) -> rustix::io::Result<OwnedFd> {
+    rustix::process::pidfd_open(pid, PidfdFlags::empty())
+}
+
+/// The process that a process or thread belongs to, where that can be read.
+fn thread_group(pid: Pid) -> Option<u32> {
+    let status = std::fs::read(proc_path(number(pid), "status")).ok()?;
+    parse_thread_group(&status)
+}
+
+/// The kernel escapes newlines in the Name line, so no process can forge a Tgid line.
+fn parse_thread_group(status: &[u8]) -> Option<u32> {
+    let line = status
+        .split(|b| *b == b'\n')
+        .find_map(|line| line.strip_prefix(b"Tgid:"))?;
+    std::str::from_utf8(line).ok()?.trim().parse().ok()
+}
+
+fn number(pid: Pid) -> u32 {
+    pid.as_raw_nonzero().get().unsigned_abs()
 }
 
 fn raw(pid: u32) -> Option<Pid> {
@@ -161,6 +217,7 @@ pub(crate) fn view(pid: u32) -> View {
     };
     match probe(known) {
         Probe::Gone => return View::Absent,
+        Probe::Thread(of) => return View::Thread { of },
         Probe::Unsure(why) => return View::Unreadable(why),
         Probe::There => {}
     }
@@ -169,6 +226,7 @@ pub(crate) fn view(pid: u32) -> View {
         Ok(seen) => View::Present(seen),
         Err(error) if has_vanished(&error) => match probe(known) {
             Probe::Gone => View::Absent,
+            Probe::Thread(of) => View::Thread { of },
             Probe::Unsure(why) => View::Unreadable(why),
             Probe::There => View::Unreadable(format!(
                 "{} is missing though the process exists",
@@ -290,7 +348,7 @@ fn split_argv(cmdline: &[u8]) -> Vec<String> {
 
 /// A descriptor of the process that has this pid now.
 pub(crate) fn open_pidfd(pid: u32) -> Option<OwnedFd> {
-    rustix::process::pidfd_open(raw(pid)?, PidfdFlags::empty()).ok()
+    open_pidfd_of(raw(pid)?).ok()
 }
 
 /// The kernel's number for the kind of file system that a directory is on.
@@ -334,10 +392,37 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_names_the_process_that_it_belongs_to() {
+        let status = b"Name:\tx\\nTgid:\t9\nUmask:\t0022\nTgid:\t41\nNgid:\t0\nPid:\t42\n";
+        assert_eq!(parse_thread_group(status), Some(41));
+        assert_eq!(parse_thread_group(b"Name:\tx\n"), None);
+    }
+
+    #[test]
     fn arguments_keep_their_empty_ones() {
         assert_eq!(split_argv(b"a\0\0b c\0"), ["a", "", "b c"]);
         assert_eq!(split_argv(b"title without end"), ["title without end"]);
         assert!(split_argv(b"").is_empty());
+    }
+
+    /// What a kernel without pidfds, a filter that forbids them, or a process without descriptors is left with.
+    #[test]
+    fn without_pidfds_a_signal_that_is_not_sent_tells_processes_threads_and_the_dead_apart() {
+        let own = rustix::process::getpid();
+        let ask = |pid: Pid| probe_without_pidfd(pid, Errno::NOSYS);
+        assert!(matches!(ask(own), Probe::There));
+        let thread = std::thread::spawn(|| {
+            let tid = rustix::thread::gettid();
+            (probe_without_pidfd(tid, Errno::NOSYS), probe(tid))
+        });
+        let (by_signal, by_pidfd) = thread.join().unwrap();
+        let group = number(own);
+        assert!(matches!(by_signal, Probe::Thread(of) if of == group));
+        assert!(matches!(by_pidfd, Probe::Thread(of) if of == group));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let dead = raw(child.id()).unwrap();
+        assert!(matches!(ask(dead), Probe::Gone));
     }
 
     #[test]

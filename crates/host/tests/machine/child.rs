@@ -125,6 +125,20 @@ fn does_its_task() {
             "{:?}",
             tenure_host::process::look(rest.parse().unwrap())
         )),
+        "starved" => {
+            // What must be open is: no descriptor is left for anything else.
+            let limit = rustix::process::Rlimit {
+                current: Some(3),
+                maximum: Some(3),
+            };
+            rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
+            for pid in rest.split(' ') {
+                answer(&format!(
+                    "{:?}",
+                    tenure_host::process::look(pid.parse().unwrap())
+                ));
+            }
+        }
         "steady" => answer(&tenure_host::clock::now(&observer().boot).steady),
         "open" => answer(
             &tenure_host::state_dir::StateDir::open(rest.as_ref())

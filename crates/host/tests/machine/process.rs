@@ -1,5 +1,7 @@
 //! Processes in every state that a holder can be in.
 
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -8,7 +10,7 @@ use tenure_core::process::{Process, RunState, Sighting};
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::process::{IdentifyError, chain, identify, look, looks};
 
-use crate::child::{Owned, observer, skipped, until};
+use crate::child::{Owned, again, answers, observer, skipped, until};
 
 fn state_of(pid: u32) -> Option<RunState> {
     match look(pid) {
@@ -80,7 +82,7 @@ fn a_reaped_process_is_absent() {
 }
 
 #[test]
-fn f_l08_a_thread_is_neither_absent_nor_a_process() {
+fn f_l01_a_pid_that_is_a_thread_now_is_no_process() {
     let (tell, told) = std::sync::mpsc::channel();
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let thread = std::thread::spawn(move || {
@@ -89,13 +91,61 @@ fn f_l08_a_thread_is_neither_absent_nor_a_process() {
         ended.recv().ok();
     });
     let tid = told.recv().unwrap();
-    assert!(
-        matches!(look(tid), Sighting::Unreadable(_)),
-        "{:?}",
-        look(tid)
+    let of = std::process::id();
+    assert_eq!(look(tid), Sighting::Thread { of });
+    let error = identify(tid, &observer()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("there is no process {tid}: {tid} is a thread of process {of}")
     );
+    let mut recorded = identify(of, &observer()).unwrap();
+    recorded.pid = tid;
+    assert!(ProcessWatch::open(&recorded).is_none());
+    assert!(matches!(
+        judge(&recorded, &observer(), &look(tid)),
+        Liveness::Dead(_)
+    ));
     drop(end);
     thread.join().unwrap();
+}
+
+/// Its number stays in use as the group's; some kernels then answer as they do for a thread.
+#[test]
+fn the_dead_leader_of_a_living_group_is_absent() {
+    let mut leader = Command::new("sh")
+        .args(["-c", "sleep 1000 >/dev/null 2>&1 & echo $!"])
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = leader.id();
+    let output = {
+        let mut text = String::new();
+        let mut stdout = leader.stdout.take().unwrap();
+        std::io::Read::read_to_string(&mut stdout, &mut text).unwrap();
+        text
+    };
+    leader.wait().unwrap();
+    let seen = look(pid);
+    send(output.trim().parse().unwrap(), Signal::KILL);
+    assert_eq!(seen, Sighting::Absent);
+}
+
+#[test]
+fn f_l08_without_descriptors_the_dead_are_absent_and_the_living_unreadable() {
+    let mut dead = Owned::start("sleep", &["1000"]);
+    let living = Owned::start("sleep", &["1000"]);
+    dead.end();
+    let task = format!("starved {} {}", dead.pid(), living.pid());
+    let output = again(&[], &task).output().unwrap();
+    let seen = answers(&output);
+    assert_eq!(seen.len(), 2, "{output:?}");
+    assert_eq!(seen[0], "Absent");
+    assert!(
+        seen[1].starts_with("Unreadable") && seen[1].contains("Too many open files"),
+        "{seen:?}"
+    );
 }
 
 #[test]

@@ -140,7 +140,7 @@ impl Worker {
         };
         let patience = claim.wait.map(Duration::from_millis);
         let answer = self.ask(Op::Claim(claim), |worker, naming| {
-            request.note.clone_from(&naming.reason);
+            request.note = naming.reason.clone().map(String::from);
             let granted = match patience {
                 None => worker
                     .call(|service| service.claim(naming, &request))
@@ -254,7 +254,7 @@ impl Worker {
             epoch,
         };
         let handed = self.act(op, &key, |worker, naming| {
-            request.note.clone_from(&naming.reason);
+            request.note = naming.reason.clone().map(String::from);
             worker.call(|service| service.handoff(naming, &request))
         })?;
         if handed {
@@ -293,7 +293,7 @@ impl Worker {
             note: None,
         };
         let answer = self.ask(Op::Takeover { key, from, epoch }, |worker, naming| {
-            request.note.clone_from(&naming.reason);
+            request.note = naming.reason.clone().map(String::from);
             match worker.call(|service| service.takeover(naming, &request)) {
                 Ok(view) => Answer::Granted {
                     grants: vec![said_grant(&view)],

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use tenure_core::id::{AgentName, Malformed, NativeId};
 use tenure_core::policy::Policy;
 use tenure_core::process::CallerFacts;
+use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
 use tenure_core::service::{
     ClaimRequest, Failure, Grant, Naming, RegisterRequest, Reply, Service, Subject, Turn, Waiting,
@@ -161,7 +162,7 @@ impl Worker {
         })?;
         let naming = Naming {
             session: None,
-            reason: Some(format!("{}#{call}", self.orders.name)),
+            reason: Reason::parse(&format!("{}#{call}", self.orders.name)).ok(),
         };
         let answer = act(self, &naming);
         let at = monotonic();

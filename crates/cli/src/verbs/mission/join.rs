@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use tenure_core::mission::{MissionId, ParticipantId, Role};
+use tenure_core::reason::Reason;
 use tenure_core::service::{JoinRequest, PointRequest, Whose};
 
 use super::shown::{decision, warn};
@@ -32,7 +33,7 @@ pub struct JoinArgs {
 
     /// Why, on record; needed with --session for one that is not one's own
     #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
+    reason: Option<Reason>,
 }
 
 /// Take this session out of a mission; works whatever is wrong with what is stored
@@ -52,7 +53,7 @@ pub struct LeaveArgs {
 
     /// Why, on record; needed with --session for one that is not one's own
     #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
+    reason: Option<Reason>,
 }
 
 /// Say which mission is the active one, or show which one is
@@ -81,7 +82,7 @@ pub struct UseArgs {
 
     /// Why, on record; needed with --session for one that is not one's own
     #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
+    reason: Option<Reason>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -2,6 +2,7 @@
 
 use tenure_core::mission::MissionId;
 use tenure_core::mission::change::Change;
+use tenure_core::reason::Reason;
 use tenure_core::service::ChangeRequest;
 
 use super::shown::{decision, warn};
@@ -52,7 +53,7 @@ struct More {
 
     /// Why, on record; needed with --session for one that is not one's own
     #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
+    reason: Option<Reason>,
 }
 
 pub fn focus(args: &FocusArgs, app: &App) -> Outcome {

@@ -9,6 +9,8 @@ use crate::claim::{ClaimRecord, EndedBy, Hold, Means, TakenAlong};
 use crate::error::Error;
 use crate::event::{EventKind, NewEvent};
 use crate::notice::NoticeKind;
+use crate::reason::Reason;
+use crate::service::behalf;
 use crate::service::caller::{self, Caller, Naming};
 use crate::service::context::{Ctx, Stop};
 use crate::service::run::{Reply, Service};
@@ -88,11 +90,7 @@ impl Service<'_> {
 
     /// Takes a key from whoever holds it, with a reason, on record.
     pub fn takeover(&mut self, naming: &Naming, request: &TakeoverRequest) -> Reply<Grant> {
-        let Some(reason) = naming
-            .reason
-            .clone()
-            .filter(|reason| !reason.trim().is_empty())
-        else {
+        let Some(reason) = naming.reason.clone() else {
             return Err(Error::Usage {
                 what: "a takeover takes a reason".into(),
                 hint: "add --reason \"why\"; it is recorded and the holder is told".into(),
@@ -100,7 +98,7 @@ impl Service<'_> {
             .into());
         };
         self.run(Mode::Write, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
+            let caller = behalf::receiving(ctx, naming)?;
             takeover(ctx, &caller, request, &reason)
         })
     }
@@ -108,16 +106,22 @@ impl Service<'_> {
     /// Tells whether the caller may write to what a key protects.
     pub fn guard(&mut self, naming: &Naming, request: &GuardRequest) -> Reply<ClaimView> {
         self.run(Mode::Read, |ctx| {
-            let caller = caller::looking(ctx, naming)?;
+            let caller = behalf::guarding(ctx, naming)?;
             guard(ctx, &caller, request)
         })
     }
 
     /// Whether the caller, if it is a session, works on under no claim that it lost.
-    pub fn guard_lost(&mut self) -> Reply<()> {
-        self.run(Mode::Read, |ctx| match caller::anybody(ctx)? {
-            Some(caller) => not_lost(ctx, &caller),
-            None => Ok(()),
+    pub fn guard_lost(&mut self, naming: &Naming) -> Reply<()> {
+        self.run(Mode::Read, |ctx| {
+            let caller = match &naming.session {
+                Some(_) => Some(behalf::guarding(ctx, naming)?),
+                None => caller::anybody(ctx)?,
+            };
+            match caller {
+                Some(caller) => not_lost(ctx, &caller),
+                None => Ok(()),
+            }
         })
     }
 }
@@ -138,7 +142,7 @@ fn log_act(
         actor: caller.actor.filter(|actor| *actor != hold.session),
         key: Some(hold.key.clone()),
         epoch: Some(hold.epoch),
-        reason: caller.reason.clone(),
+        reason: caller.reason_text(),
         ..ctx.event(kind, Some(hold.session), mechanism, evidence)
     })
 }
@@ -147,7 +151,7 @@ fn takeover(
     ctx: &mut Ctx<'_>,
     caller: &Caller,
     request: &TakeoverRequest,
-    reason: &str,
+    reason: &Reason,
 ) -> Result<Grant, Stop> {
     let record = ctx.tx.lock_claim(&request.key)?;
     let Some(hold) = record.current().cloned() else {
@@ -186,7 +190,7 @@ fn take(
     caller: &Caller,
     record: &ClaimRecord,
     hold: &Hold,
-    reason: &str,
+    reason: &Reason,
     note: Option<String>,
 ) -> Result<Grant, Stop> {
     let (key, taker) = (&record.key, &caller.session);
@@ -196,9 +200,9 @@ fn take(
     end_gone(ctx, &way.gone, key, taker)?;
     let why = format!("taken by {}: {reason}", taker.handle);
     log_end(ctx, hold, EndedBy::Taken, &why)?;
-    tell_loser(ctx, &holder, record, taker, reason)?;
+    tell_loser(ctx, &holder, record, taker, reason.as_str())?;
     end_along(ctx, &way.along, (key, caller), reason)?;
-    let mut from = taken(&holder, hold, EndedBy::Taken, reason.to_owned());
+    let mut from = taken(&holder, hold, EndedBy::Taken, reason.to_string());
     from.also_ended = way.along.iter().map(TakenAlong::of).collect();
     let record = ctx.tx.lock_claim(key)?;
     let terms = Terms {
@@ -207,7 +211,7 @@ fn take(
         note,
         taken_from: Some(from),
         actor: caller.actor,
-        reason: Some(reason.to_owned()),
+        reason: Some(reason.clone()),
     };
     grant(ctx, &record, taker, terms)?;
     answer(ctx, key, false)

@@ -19,6 +19,7 @@ use crate::key::Key;
 use crate::liveness::Liveness;
 use crate::process::Process;
 use crate::queue::{Fitness, Place, TURN, Waiter, place};
+use crate::service::behalf;
 use crate::service::birth::{Birth, born};
 use crate::service::caller::{self, Caller, Naming, ResolvedBy};
 use crate::service::context::{Ctx, Stop, Unseen};
@@ -31,14 +32,14 @@ impl Service<'_> {
     /// Claims at once, or is refused.
     pub fn claim(&mut self, naming: &Naming, request: &ClaimRequest) -> Reply<Vec<Grant>> {
         self.run(Mode::Write, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
+            let caller = behalf::receiving(ctx, naming)?;
             let asker = Asker {
                 id: caller.session.id,
                 blind: caller.blind,
             };
             match choose(ctx, asker, request, None)? {
                 Choice::Take(taken) => hand_out(ctx, &Receiver::of(&caller), taken, request),
-                choice => Err(refusal_of(ctx, asker.id, choice)?),
+                choice => Err(refusal_of(ctx, Some(caller.session.token()), choice)?),
             }
         })
     }
@@ -51,7 +52,7 @@ impl Service<'_> {
         waiting: &Waiting,
     ) -> Reply<Turn> {
         self.run(Mode::Read, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
+            let caller = behalf::receiving(ctx, naming)?;
             still_lives(ctx, &caller)?;
             let asker = Asker {
                 id: caller.session.id,
@@ -66,8 +67,7 @@ impl Service<'_> {
                 }
                 choice => {
                     let token = Some(caller.session.token());
-                    stand_in_line(ctx, asker.id, token, request, waiting, choice, own)
-                        .map(Turn::Wait)
+                    stand_in_line(ctx, token, request, waiting, choice, own).map(Turn::Wait)
                 }
             }
         })
@@ -295,7 +295,6 @@ fn line_of(ctx: &mut Ctx<'_>, key: &Key) -> Result<Vec<(Waiter, Fitness)>, Stop>
 /// A waiter that must go on waiting: it gets a place if it has none, and notes whose turn it is.
 fn stand_in_line(
     ctx: &mut Ctx<'_>,
-    asker: SessionId,
     session: Option<SessionToken>,
     request: &ClaimRequest,
     waiting: &Waiting,
@@ -308,7 +307,7 @@ fn stand_in_line(
                 ctx.write()?;
                 leave(ctx, waiting)?;
             }
-            return Err(give_up(ctx, asker, *refusal)?);
+            return Err(give_up(ctx, session, *refusal)?);
         }
         Choice::Refuse(refusal) => {
             forget_turn(ctx, request, waiting)?;
@@ -376,7 +375,7 @@ fn leave(ctx: &mut Ctx<'_>, waiting: &Waiting) -> Result<(), Stop> {
 
 /// Nothing is granted to a session that is not live: its process is looked at anew, each time.
 fn still_lives(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
-    if caller.by == ResolvedBy::Namespace {
+    if caller.itself_by == Some(ResolvedBy::Namespace) {
         return Ok(());
     }
     let own = ctx.own.take();
@@ -411,9 +410,13 @@ fn hand_out(
 }
 
 /// What somebody who does not wait is told.
-fn refusal_of(ctx: &mut Ctx<'_>, asker: SessionId, choice: Choice) -> Result<Stop, Stop> {
+fn refusal_of(
+    ctx: &mut Ctx<'_>,
+    caller: Option<SessionToken>,
+    choice: Choice,
+) -> Result<Stop, Stop> {
     match choice {
-        Choice::Refuse(refusal) => give_up(ctx, asker, *refusal),
+        Choice::Refuse(refusal) => give_up(ctx, caller, *refusal),
         Choice::Take(_) | Choice::Line { .. } => {
             Ok(Stop::Store(crate::store::StoreError::Conflict))
         }
@@ -442,11 +445,15 @@ fn end_rivals(ctx: &mut Ctx<'_>, receiver: &Receiver<'_>, taken: &[Taken]) -> Re
     Ok(())
 }
 
-/// A refusal; what could not be seen from inside a sandbox is noted for the agent outside.
-fn give_up(ctx: &mut Ctx<'_>, asker: SessionId, refusal: Refusal) -> Result<Stop, Stop> {
-    if let Some(unseen) = &refusal.unseen {
+/// A refusal; what could not be seen from inside a sandbox is noted for the agent outside, if there is one.
+fn give_up(
+    ctx: &mut Ctx<'_>,
+    caller: Option<SessionToken>,
+    refusal: Refusal,
+) -> Result<Stop, Stop> {
+    if let (Some(unseen), Some(caller)) = (&refusal.unseen, caller) {
         ctx.write()?;
-        ctx.tx.add_doubt(asker, unseen.token())?;
+        ctx.tx.add_doubt(caller.id, unseen.token())?;
     }
     Ok(refusal.error.into())
 }
@@ -458,7 +465,7 @@ fn claim_for_child(
     waiting: Option<&Waiting>,
 ) -> Result<ChildTurn, Stop> {
     let caller = match &naming.session {
-        Some(_) => Some(caller::acting(ctx, naming)?),
+        Some(_) => Some(behalf::receiving(ctx, naming)?),
         None => caller::anybody(ctx)?,
     };
     if let Some(caller) = &caller {
@@ -481,7 +488,7 @@ fn claim_for_child(
             ctx.own = Some(session.id);
             let receiver = Receiver {
                 session: &session,
-                actor: caller.as_ref().map(|caller| caller.session.id),
+                actor: caller.as_ref().and_then(|caller| caller.actor),
                 reason: naming.reason.clone(),
                 renews: false,
             };
@@ -493,12 +500,12 @@ fn claim_for_child(
             })
         }
         choice => {
-            let Some(waiting) = waiting else {
-                return Err(refusal_of(ctx, asker.id, choice)?);
-            };
             let token = caller.as_ref().map(|caller| caller.session.token());
+            let Some(waiting) = waiting else {
+                return Err(refusal_of(ctx, token, choice)?);
+            };
             let own = caller.and_then(|caller| caller.session.process);
-            let wait = stand_in_line(ctx, asker.id, token, &request.claim, waiting, choice, own)?;
+            let wait = stand_in_line(ctx, token, &request.claim, waiting, choice, own)?;
             Ok(ChildTurn::Wait(wait))
         }
     }
@@ -523,7 +530,8 @@ fn child_session(
     };
     let session = born(ctx, birth)?;
     ctx.log(&NewEvent {
-        actor: session.parent.map(|token| token.id),
+        actor: caller.and_then(|caller| caller.actor),
+        reason: caller.and_then(Caller::reason_text),
         ..ctx.event(
             EventKind::Registered,
             Some(session.id),

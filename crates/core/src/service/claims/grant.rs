@@ -7,6 +7,7 @@ use crate::event::{EventKind, NewEvent};
 use crate::id::{RequestId, SessionId};
 use crate::key::Key;
 use crate::notice::NoticeKind;
+use crate::reason::Reason;
 use crate::service::caller::{self, Caller};
 use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
@@ -30,7 +31,7 @@ pub(super) fn holder_of(
 pub(super) struct Receiver<'a> {
     pub(super) session: &'a Session,
     pub(super) actor: Option<SessionId>,
-    pub(super) reason: Option<String>,
+    pub(super) reason: Option<Reason>,
     /// Whether the grant renews its lease: the call comes from its own process tree.
     pub(super) renews: bool,
 }
@@ -42,7 +43,7 @@ impl<'a> Receiver<'a> {
             session: &caller.session,
             actor: caller.actor,
             reason: caller.reason.clone(),
-            renews: caller.by != caller::ResolvedBy::Flag,
+            renews: caller.is_itself(),
         }
     }
 }
@@ -148,7 +149,7 @@ pub(super) struct Terms {
     pub(super) note: Option<String>,
     pub(super) taken_from: Option<TakenFrom>,
     pub(super) actor: Option<SessionId>,
-    pub(super) reason: Option<String>,
+    pub(super) reason: Option<Reason>,
 }
 
 /// Grants a key: the only place that raises an epoch.
@@ -184,7 +185,7 @@ pub(super) fn grant(
         actor: terms.actor.filter(|actor| *actor != to.id),
         key: Some(hold.key.clone()),
         epoch: Some(hold.epoch),
-        reason: terms.reason,
+        reason: terms.reason.map(String::from),
         ..ctx.event(kind, Some(to.id), hold.means.as_str(), evidence)
     })?;
     Ok(hold)

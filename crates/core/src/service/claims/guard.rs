@@ -6,6 +6,7 @@ use crate::claim::{ClaimRecord, EndedBy, Hold};
 use crate::error::Error;
 use crate::id::Epoch;
 use crate::key::Key;
+use crate::service::behalf;
 use crate::service::caller::{self, Caller};
 use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
@@ -34,14 +35,9 @@ pub(super) fn check_epoch(
     record: &ClaimRecord,
     named: Option<Epoch>,
 ) -> Result<(), Stop> {
+    check_granted(record, named)?;
     let key = record.key.clone();
     match named {
-        Some(named) if named > record.epoch => Err(Error::NoSuchEpoch {
-            key,
-            now: record.epoch,
-            named,
-        }
-        .into()),
         Some(named) if named < record.epoch => Err(Error::Lost {
             key,
             epoch: named,
@@ -74,11 +70,25 @@ pub(super) fn not_mine(
         }
         ctx.bury_if_dead(holder)?;
     }
+    check_granted(record, named)?;
     if record.is_done() {
         let claim = Box::new(shown(ctx, record)?);
         return Ok(Error::Done { key, claim }.into());
     }
     Ok(Error::Free { key }.into())
+}
+
+/// Checks that the epoch that a caller named was ever granted.
+fn check_granted(record: &ClaimRecord, named: Option<Epoch>) -> Result<(), Stop> {
+    match named {
+        Some(named) if named > record.epoch => Err(Error::NoSuchEpoch {
+            key: record.key.clone(),
+            now: record.epoch,
+            named,
+        }
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn already_held(hold: &Hold) -> Error {
@@ -91,28 +101,7 @@ pub(super) fn already_held(hold: &Hold) -> Error {
 /// A session that can be given something: it must be seen to live.
 pub(super) fn live_receiver(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
     let session = caller::find(ctx, name)?;
-    let handle = session.handle.to_string();
-    let session = ctx.bury_if_dead(session)?;
-    if let Some(closed) = &session.closed {
-        let state = format!("is {}: {}", closed.by.past(), closed.why);
-        return Err(Error::NotLive { handle, state }.into());
-    }
-    match ctx.standing(&session)? {
-        Standing::Live => Ok(session),
-        Standing::Gone(proof) => Err(Error::NotLive {
-            handle,
-            state: format!("is dead: {proof}"),
-        }
-        .into()),
-        Standing::Trusted { doubt, .. }
-        | Standing::Suspect { doubt, .. }
-        | Standing::Expired(doubt) => Err(Error::CannotTell {
-            handle,
-            doubt,
-            key: None,
-        }
-        .into()),
-    }
+    behalf::seen_to_live(ctx, session)
 }
 
 /// Whether a session may write to what a key protects.
@@ -122,6 +111,9 @@ pub(super) fn guard(
     request: &GuardRequest,
 ) -> Result<ClaimView, Stop> {
     let record = ctx.claim_record(&request.key)?;
+    if !caller.session.is_open() {
+        return Err(not_mine(ctx, caller, &record, request.epoch)?);
+    }
     if let Some(answer) = covered_by(ctx, caller, &record, request)? {
         return Ok(answer);
     }

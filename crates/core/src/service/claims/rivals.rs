@@ -12,6 +12,7 @@ use crate::event::{EventKind, NewEvent};
 use crate::id::SessionId;
 use crate::key::Key;
 use crate::notice::NoticeKind;
+use crate::reason::Reason;
 use crate::service::caller::Caller;
 use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
@@ -190,7 +191,7 @@ pub(super) fn end_along(
     ctx: &mut Ctx<'_>,
     along: &[Hold],
     (key, taker): (&Key, &Caller),
-    stated: &str,
+    stated: &Reason,
 ) -> Result<(), Stop> {
     let why = reason(key, &taker.session);
     for hold in along {
@@ -200,7 +201,7 @@ pub(super) fn end_along(
             actor: Some(taker.session.id),
             key: Some(hold.key.clone()),
             epoch: Some(hold.epoch),
-            reason: Some(stated.to_owned()),
+            reason: Some(stated.to_string()),
             ..ctx.event(EventKind::Freed, Some(hold.session), by, why.clone())
         })?;
         let (lost, epoch) = (&hold.key, hold.epoch);

@@ -375,7 +375,7 @@ fn log(
     let id = caller.session.id;
     ctx.log(&NewEvent {
         actor: caller.actor.filter(|actor| *actor != id),
-        reason: caller.reason.clone(),
+        reason: caller.reason_text(),
         ..ctx.event(kind, Some(id), means, evidence)
     })
 }

@@ -3,10 +3,12 @@
 use super::request::{Candidate, RegisterRequest, Registered, Subject};
 use super::work::Work;
 use crate::agent;
+use crate::behalf::Relation;
 use crate::error::Error;
 use crate::id::{AgentName, NativeId, SessionId};
 use crate::process::{Ancestor, Looks, Process};
 use crate::registration::{Arrival, Here, Owner, Plan, View, plan};
+use crate::service::caller;
 use crate::service::context::{Ctx, Stop};
 use crate::service::run::{Reply, Service};
 use crate::service::transcripts;
@@ -18,7 +20,7 @@ impl Service<'_> {
     pub fn register(&mut self, request: &RegisterRequest) -> Reply<Registered> {
         self.run(Mode::Write, |ctx| {
             let done = register(ctx, request)?;
-            if let Ok(id) = SessionId::parse(&done.session.id) {
+            if let (Some(_), Ok(id)) = (&done.token, SessionId::parse(&done.session.id)) {
                 let told = ctx.tx.take_notices(id, ctx.now.wall)?;
                 ctx.notices.extend(told);
             }
@@ -44,18 +46,24 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Register
     let view = with_owner(ctx, view, &agent, request.native_id.as_ref())?;
     let plan = plan(&arrival, &view);
     check_metadata(ctx, &plan, request)?;
+    let before = match plan.known() {
+        Some(id) => Some(ctx.session(id)?),
+        None => None,
+    };
+    let (relation, actor) = relation(ctx, request, &candidate, before.as_ref())?;
     let mut work = Work {
         request,
         candidate: &candidate,
         agent,
         hosted: arrival.hosted,
+        is_own: relation.is_own(),
+        actor,
         regranted: Vec::new(),
         taken: Vec::new(),
     };
-    let before = match plan.known() {
-        Some(id) => Some(ctx.session(id)?),
-        None => None,
-    };
+    if let Some(before) = before.as_ref().filter(|_| work.changes(&plan)) {
+        relation.check(before, request.reason.as_ref())?;
+    }
     let session = work.carry_out(ctx, &plan)?;
     if let Some(before) = before.filter(|before| before.place.dir != session.place.dir) {
         ctx.move_tree(&before, false);
@@ -67,13 +75,13 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Register
     if let (Some(path), Some(native_id)) = (&request.transcript, &session.native_id) {
         transcripts::set(ctx, &session, native_id, path)?;
     }
-    if candidate.process.is_some() {
+    if relation.is_own() && candidate.process.is_some() {
         ctx.own = Some(session.id);
     }
     let mut shown = ctx.view(&session)?;
     shown.registered = Some(plan.word());
     Ok(Registered {
-        token: session.token().to_string(),
+        token: relation.is_own().then(|| session.token().to_string()),
         session: shown,
         regranted: work.regranted,
         taken: work.taken,
@@ -90,7 +98,9 @@ fn find_candidate(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Candid
                 is_person: false,
             });
         }
-        Subject::Given(chain) => return Ok(candidate_at(chain, 0, false)),
+        Subject::Given(chain) | Subject::Named(chain) => {
+            return Ok(candidate_at(chain, 0, false));
+        }
         Subject::Nearest => &ctx.facts.chain,
     };
     for (height, ancestor) in chain.iter().enumerate() {
@@ -115,6 +125,31 @@ fn find_candidate(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Candid
         }
         .into()),
     }
+}
+
+/// What the process that registers is to the caller, and which session calls, if it is another one. The
+/// caller is that process where it runs in or below it.
+fn relation(
+    ctx: &mut Ctx<'_>,
+    request: &RegisterRequest,
+    candidate: &Candidate,
+    known: Option<&Session>,
+) -> Result<(Relation, Option<SessionId>), Stop> {
+    let (Subject::Named(_), Some(process)) = (&request.subject, &candidate.process) else {
+        return Ok((Relation::Own, None));
+    };
+    let mut chain = ctx.facts.chain.iter();
+    if chain.any(|above| above.process.same_as(process)) {
+        return Ok((Relation::Own, None));
+    }
+    let caller = caller::unnamed(ctx)?;
+    let actor = caller.as_ref().map(|me| me.id);
+    let relation = match known {
+        Some(session) => caller::relation(ctx, session, caller.as_ref())?,
+        // Nobody's yet: making it a session takes nothing from anybody.
+        None => Relation::Descendant,
+    };
+    Ok((relation, actor))
 }
 
 fn candidate_at(chain: &[Ancestor], height: usize, is_person: bool) -> Candidate {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::id::{AgentName, NativeId};
 use crate::process::{Ancestor, Looks, Process};
+use crate::reason::Reason;
 use crate::registration::Source;
 use crate::session::{MetaKey, Place};
 use crate::view::{HeldView, SessionView};
@@ -13,8 +14,10 @@ use crate::view::{HeldView, SessionView};
 pub enum Subject {
     /// The session, the agent, or the person's shell that the caller runs in.
     Nearest,
-    /// The first process of this chain; the rest are the processes above it.
+    /// The first process of this chain, which is the one that calls; the rest are the processes above it.
     Given(Vec<Ancestor>),
+    /// The same for a process that the caller names and may not be.
+    Named(Vec<Ancestor>),
     /// One that could not be established: the session lives by its lease alone.
     Unverified,
 }
@@ -41,7 +44,7 @@ pub struct RegisterRequest {
     /// Its parent, where that is not the session above it.
     pub parent: Option<String>,
     /// Why, where that takes a reason.
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
     /// The file that the agent keeps the conversation in.
     pub transcript: Option<String>,
     /// Small values to keep.
@@ -53,8 +56,8 @@ pub struct RegisterRequest {
 pub struct Registered {
     /// The session.
     pub session: SessionView,
-    /// What TENURE_SESSION must be to name it in this life.
-    pub token: String,
+    /// What TENURE_SESSION must be to name it in this life; shown to the session itself only.
+    pub token: Option<String>,
     /// Claims that it was granted again.
     pub regranted: Vec<HeldView>,
     /// Claims that others took meanwhile, with who has them.

@@ -22,6 +22,10 @@ pub(super) struct Work<'a> {
     pub(super) candidate: &'a Candidate,
     pub(super) agent: AgentName,
     pub(super) hosted: bool,
+    /// Whether the process that registers is the one that calls.
+    pub(super) is_own: bool,
+    /// The session that calls, where it is another one.
+    pub(super) actor: Option<SessionId>,
     pub(super) regranted: Vec<HeldView>,
     pub(super) taken: Vec<String>,
 }
@@ -100,11 +104,8 @@ impl Work<'_> {
             (None, _) => {}
         }
         let evidence = self.evidence(session.native_id.as_ref());
-        ctx.log(&NewEvent {
-            actor: session.parent.map(|token| token.id),
-            reason: self.request.reason.clone(),
-            ..ctx.event(EventKind::Registered, Some(id), word, evidence)
-        })?;
+        let parent = session.parent.map(|token| token.id);
+        self.log(ctx, id, EventKind::Registered, word, evidence, parent)?;
         Ok(session)
     }
 
@@ -146,10 +147,44 @@ impl Work<'_> {
         }
     }
 
+    fn log(
+        &self,
+        ctx: &mut Ctx<'_>,
+        session: SessionId,
+        kind: EventKind,
+        means: &'static str,
+        evidence: String,
+        parent: Option<SessionId>,
+    ) -> Result<(), Stop> {
+        ctx.log(&NewEvent {
+            actor: self.actor.or(parent).filter(|actor| *actor != session),
+            reason: self.request.reason.clone().map(String::from),
+            ..ctx.event(kind, Some(session), means, evidence)
+        })
+    }
+
+    /// Whether the plan does more to a known session than to find it.
+    pub(super) fn changes(&self, plan: &Plan) -> bool {
+        let request = self.request;
+        let names = request.title.is_some()
+            || request.place_named
+            || request.transcript.is_some()
+            || !request.metadata.is_empty();
+        names || !matches!(plan, Plan::Same(_))
+    }
+
+    /// A lease is renewed by the session itself only.
+    fn renew(&self, ctx: &mut Ctx<'_>, session: &mut Session) -> Result<(), Stop> {
+        match self.is_own {
+            true => caller::renew(ctx, session),
+            false => Ok(()),
+        }
+    }
+
     /// The process is the session already: what the request names is merged, the rest stays.
     fn keep(&mut self, ctx: &mut Ctx<'_>, id: SessionId) -> Result<Session, Stop> {
         let mut session = ctx.session(id)?;
-        caller::renew(ctx, &mut session)?;
+        self.renew(ctx, &mut session)?;
         let mut changed = self.merged(&session);
         let owns = |named: &NativeId| changed.fork_of.as_ref() != Some(named);
         if let Some(native_id) = self.request.native_id.as_ref().filter(|named| owns(named)) {
@@ -161,7 +196,7 @@ impl Work<'_> {
         ctx.tx.update_session(&changed)?;
         changed.revision += 1;
         let evidence = self.evidence(changed.native_id.as_ref());
-        ctx.log(&ctx.event(EventKind::Changed, Some(id), "register", evidence))?;
+        self.log(ctx, id, EventKind::Changed, "register", evidence, None)?;
         Ok(changed)
     }
 
@@ -185,13 +220,13 @@ impl Work<'_> {
         mechanism: &'static str,
     ) -> Result<Session, Stop> {
         let mut session = ctx.session(id)?;
-        caller::renew(ctx, &mut session)?;
+        self.renew(ctx, &mut session)?;
         let mut changed = self.merged(&session);
         changed.native_id.clone_from(&self.request.native_id);
         ctx.tx.update_session(&changed)?;
         changed.revision += 1;
         let evidence = self.evidence(changed.native_id.as_ref());
-        ctx.log(&ctx.event(EventKind::Rotated, Some(id), mechanism, evidence))?;
+        self.log(ctx, id, EventKind::Rotated, mechanism, evidence, None)?;
         let Some(native_id) = changed.native_id.clone() else {
             return Ok(changed);
         };
@@ -265,7 +300,7 @@ impl Work<'_> {
             self.evidence(session.native_id.as_ref()),
             session.life
         );
-        ctx.log(&ctx.event(EventKind::Resumed, Some(id), "resumed", evidence))?;
+        self.log(ctx, id, EventKind::Resumed, "resumed", evidence, None)?;
         let outcome = regrant(ctx, &former, &session, Means::Resume)?;
         self.regranted = outcome.regranted;
         self.taken = outcome.taken;

@@ -1,0 +1,62 @@
+//! Acting for another session: one rule for every verb that takes `--session`, `--pid` or a session's name
+//! to act on it.
+//!
+//! The session must exist. A caller acts as itself where the session is its own: the one that its processes
+//! or variables name, or any that its hosting process speaks for. For a descendant it needs no reason. For
+//! any other it needs one, which is recorded with the actor.
+//!
+//! Only a caller that acts as itself renews the session's lease, takes its notices and is shown its token.
+//! Nothing is granted on behalf of a session that is not seen to live: a doubt is refused as a doubt.
+
+use crate::error::Error;
+use crate::reason::Reason;
+use crate::session::Session;
+
+/// What a session is to the caller that acts on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// The caller is the session.
+    Own,
+    /// It was registered inside the caller's session, in this life.
+    Descendant,
+    /// Neither.
+    Stranger,
+}
+
+impl Relation {
+    /// Whether the caller may act, given the reason that it stated.
+    pub fn permits(self, reason: Option<&Reason>) -> bool {
+        self != Relation::Stranger || reason.is_some()
+    }
+
+    /// Refuses an act that takes a reason and has none.
+    pub fn check(self, session: &Session, reason: Option<&Reason>) -> Result<(), Error> {
+        match self.permits(reason) {
+            true => Ok(()),
+            false => Err(Error::ReasonNeeded {
+                handle: session.handle.to_string(),
+            }),
+        }
+    }
+
+    /// Whether the caller renews the session's lease, takes its notices and is shown its token.
+    pub fn is_own(self) -> bool {
+        self == Relation::Own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_stranger_needs_a_reason() {
+        let reason = Reason::parse("it asked me to").ok();
+        for relation in [Relation::Own, Relation::Descendant, Relation::Stranger] {
+            assert!(relation.permits(reason.as_ref()), "{relation:?}");
+        }
+        assert!(Relation::Own.permits(None));
+        assert!(Relation::Descendant.permits(None));
+        assert!(!Relation::Stranger.permits(None));
+    }
+}

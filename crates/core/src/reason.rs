@@ -1,0 +1,144 @@
+//! Why somebody did something: text that a reader of the log can see.
+//!
+//! Acting for another session, a takeover and a declared silence take a reason. One that is blank, or that
+//! consists of characters that nobody sees, says nothing, so it is refused where it is read and cannot reach
+//! a use case. The text is kept as it was given but for white space at its ends.
+
+use std::fmt;
+use std::str::FromStr;
+
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
+
+use crate::id::Malformed;
+
+/// A stated reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason(String);
+
+impl Reason {
+    /// The longest reason, in characters.
+    pub const LONGEST: usize = 1_000;
+
+    /// Reads a reason.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let bad = |why: String| Err(Malformed::new("reason", text, why));
+        let stated = text.trim();
+        if !stated.chars().any(is_seen) {
+            return bad("it shows nothing that can be read".into());
+        }
+        let length = stated.chars().count();
+        if length > Self::LONGEST {
+            let most = Self::LONGEST;
+            return bad(format!(
+                "it has {length} characters; at most {most} are kept"
+            ));
+        }
+        Ok(Self(stated.to_owned()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Reason {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<Reason> for String {
+    fn from(reason: Reason) -> Self {
+        reason.0
+    }
+}
+
+/// Letters and symbols that are drawn as nothing.
+const BLANKS: [char; 6] = [
+    '\u{115F}',
+    '\u{1160}',
+    '\u{2800}',
+    '\u{3164}',
+    '\u{FFA0}',
+    '\u{1D159}',
+];
+
+/// Whether a character is seen by itself: a mark needs a letter to stand on.
+fn is_seen(c: char) -> bool {
+    let unseen = matches!(
+        c.general_category(),
+        GeneralCategory::Control
+            | GeneralCategory::Format
+            | GeneralCategory::Surrogate
+            | GeneralCategory::PrivateUse
+            | GeneralCategory::Unassigned
+            | GeneralCategory::SpaceSeparator
+            | GeneralCategory::LineSeparator
+            | GeneralCategory::ParagraphSeparator
+            | GeneralCategory::NonspacingMark
+            | GeneralCategory::SpacingMark
+            | GeneralCategory::EnclosingMark
+    );
+    !unseen && !BLANKS.contains(&c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_shows_something() {
+        for text in [
+            "stuck",
+            "x",
+            "  stuck since yesterday\n",
+            "夜間",
+            "ü",
+            "👍",
+            "a\u{200B}",
+        ] {
+            assert!(Reason::parse(text).is_ok(), "{text:?}");
+        }
+        assert_eq!(Reason::parse(" so it is\n").unwrap().as_str(), "so it is");
+    }
+
+    #[test]
+    fn what_shows_nothing_is_no_reason() {
+        for text in [
+            "",
+            " ",
+            "\t\n",
+            "\u{A0}",
+            "\u{200B}",
+            "\u{FEFF}\u{2060}",
+            "\u{202E}",
+            "\u{AD}",
+            "\u{3164}",
+            "\u{2800} \u{115F}",
+            "\u{FE0F}",
+            "\u{301}",
+            "\u{E0041}",
+            "\u{7}\u{1B}",
+            "\u{2028}",
+        ] {
+            let error = Reason::parse(text).unwrap_err();
+            assert_eq!(error.what, "reason", "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_reason_has_at_most_a_thousand_characters() {
+        assert!(Reason::parse(&"ü".repeat(1_000)).is_ok());
+        let error = Reason::parse(&"ü".repeat(1_001)).unwrap_err();
+        assert!(error.why.contains("1001 characters"), "{error}");
+    }
+}
