@@ -19,6 +19,7 @@ mod caller;
 mod claims;
 mod context;
 mod hear;
+mod items;
 mod look;
 mod meanwhile;
 mod missions;
