@@ -19,6 +19,7 @@ mod meanwhile;
 mod mirrors;
 mod mission_rows;
 mod missions;
+mod nowhere;
 mod output;
 mod paths;
 mod people;
