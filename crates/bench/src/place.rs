@@ -29,7 +29,7 @@ impl Place {
     pub fn open(dir: &Path) -> Result<Self, Failed> {
         let state = StateDir::open(dir)?;
         let machine = Machine::new(state.host().clone(), false)?;
-        let facts = caller::facts(machine.observer().clone(), "/".into());
+        let facts = caller::facts(machine.observer().clone(), "/".into(), None);
         Ok(Self {
             dir: state.path().to_owned(),
             machine,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use tenure_core::id::Cursor;
-use tenure_core::key::{Key, Repo};
+use tenure_core::key::{self, Entry, Key};
 use tenure_core::process::CallerFacts;
 use tenure_core::reason::Reason;
 use tenure_core::service::{GuardPolicy, Here, Naming, Service};
@@ -16,13 +16,13 @@ use tenure_host::git::{self, Worktree};
 use tenure_host::kernel_lock::LockDir;
 use tenure_host::machine::Machine;
 use tenure_host::state_dir::{StateDir, StateDirError};
-use tenure_host::{caller, clock};
+use tenure_host::{caller, clock, cwd};
 use tenure_store::sqlite::SqliteStore;
 
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::mirrors::setting::Mirror;
-use crate::output::{Style, Trouble};
+use crate::output::{Style, Trouble, line};
 
 /// The name of the database in the state directory.
 const DATABASE: &str = "tenure.db";
@@ -237,8 +237,7 @@ impl App {
 
     /// Opens the store that the settings name.
     pub fn open(&self) -> Result<Opened, Trouble> {
-        let dir = current_dir()?;
-        let worktree = git::worktree(&dir);
+        let worktree = worktree_here();
         let config = Config::load(&env, worktree.as_ref().map(|found| found.root.as_path()))?;
         let path = store_path(&config)?;
         let state = open_state_dir(&path)?;
@@ -248,7 +247,8 @@ impl App {
             .map_err(|error| Trouble::from(tenure_core::error::Error::from(error)))?;
         let facts = caller::facts(
             observer_of(&machine).clone(),
-            dir.to_string_lossy().into_owned(),
+            cwd::name().to_string_lossy().into_owned(),
+            worktree.as_ref().map(Worktree::repository),
         );
         let mut opened = Opened {
             store: Box::new(store),
@@ -281,12 +281,52 @@ impl App {
 
     /// Reads several keys; one that is malformed spoils all.
     pub fn keys(&self, typed: &[String]) -> Result<Vec<Key>, Trouble> {
-        let repo = git::worktree(&current_dir()?).map(|found| Repo {
-            has_remote: found.remote.is_some(),
-            name: found.repo(),
+        let found = worktree_here();
+        let worktree = found.as_ref().map(|found| key::Worktree {
+            repository: found.repository(),
+            root: found.root.to_string_lossy().into_owned(),
+            dir: below_root(found),
         });
-        let read = |text: &String| Key::complete(text, repo.as_ref());
-        Ok(typed.iter().map(read).collect::<Result<Vec<Key>, _>>()?)
+        let here = key::Here {
+            worktree: worktree.as_ref(),
+            exists: cwd::current().is_some(),
+            look: &|path| look(found.as_ref(), path),
+        };
+        let mut keys = Vec::with_capacity(typed.len());
+        for text in typed {
+            let read = Key::complete(text, &here)?;
+            if let Some(note) = read.note.filter(|_| !self.style.json && !self.style.quiet) {
+                line(&mut std::io::stderr(), &format!("note: {note}"));
+            }
+            keys.push(read.key);
+        }
+        Ok(keys)
+    }
+}
+
+/// The worktree of the current directory.
+fn worktree_here() -> Option<Worktree> {
+    git::worktree(&cwd::current()?)
+}
+
+/// The current directory, from the root of its worktree.
+fn below_root(worktree: &Worktree) -> String {
+    let whole = cwd::current().and_then(|dir| fs_err::canonicalize(dir).ok());
+    let below = whole.and_then(|dir| Some(dir.strip_prefix(&worktree.root).ok()?.to_owned()));
+    below.unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What stands at a path. A root whose name is not text is found by its bytes.
+fn look(worktree: Option<&Worktree>, path: &str) -> Entry {
+    let root = worktree.map(|found| (found.root.to_string_lossy(), &found.root));
+    let inside = root.and_then(|(text, root)| {
+        let below = path.strip_prefix(text.as_ref())?.strip_prefix('/')?;
+        Some(root.join(below))
+    });
+    match fs_err::metadata(inside.unwrap_or_else(|| PathBuf::from(path))) {
+        Ok(found) if found.is_dir() => Entry::Directory,
+        Ok(_) => Entry::Other,
+        Err(_) => Entry::Nothing,
     }
 }
 
@@ -303,7 +343,7 @@ fn machine_of(state: &StateDir) -> Result<Machine, Trouble> {
 
 /// The settings and the store's path, for `tenure config`.
 pub fn config_and_store() -> Result<(Config, PathBuf), Trouble> {
-    let worktree = git::worktree(&current_dir()?);
+    let worktree = worktree_here();
     let mut config = Config::load(&env, worktree.as_ref().map(|found| found.root.as_path()))?;
     let path = store_path(&config)?;
     let origin = if env("TENURE_HOME").is_some_and(|home| !home.is_empty()) {
@@ -335,11 +375,20 @@ fn store_path(config: &Config) -> Result<PathBuf, Trouble> {
         ));
     }
     let path = PathBuf::from(named);
-    Ok(if path.is_absolute() {
-        path
-    } else {
-        current_dir()?.join(path)
-    })
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    match cwd::current() {
+        Some(dir) => Ok(dir.join(path)),
+        None => Err(Trouble::new(
+            Exit::STORE,
+            "store_unavailable",
+            format!(
+                "the store {named} is a relative path, and the current directory no longer exists"
+            ),
+            "change to a directory that exists, or give the store an absolute path",
+        )),
+    }
 }
 
 fn open_state_dir(store: &Path) -> Result<StateDir, Trouble> {
@@ -357,10 +406,13 @@ fn state_trouble(error: StateDirError) -> Trouble {
     )
 }
 
-/// The directory that we run in.
+/// The directory that we run in, for what cannot be done without one.
 pub fn current_dir() -> Result<PathBuf, Trouble> {
-    std::env::current_dir().map_err(|error| {
-        let message = format!("cannot tell the current directory: {error}");
+    cwd::current().ok_or_else(|| {
+        let message = format!(
+            "the current directory {} no longer exists",
+            cwd::name().display()
+        );
         Trouble::new(
             Exit::NOT_FOUND,
             "not_found",
@@ -368,6 +420,17 @@ pub fn current_dir() -> Result<PathBuf, Trouble> {
             "change to a directory that exists",
         )
     })
+}
+
+/// Where something works that runs in this directory; one that was deleted keeps its name.
+pub fn place_here() -> Place {
+    match place(&cwd::name()) {
+        Ok(place) => place,
+        Err(_) => Place {
+            dir: cwd::name().to_string_lossy().into_owned(),
+            ..Place::default()
+        },
+    }
 }
 
 /// Where something works: a directory with its repository and branch.

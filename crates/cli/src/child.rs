@@ -1,5 +1,6 @@
 //! Commands that we run for somebody: their exit codes, their signals, and how they fail to start.
 
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 
@@ -38,14 +39,20 @@ pub fn own_trouble(message: String) -> Trouble {
     trouble
 }
 
+/// A command's words as people read them; what is not text in them is shown as such.
+pub fn readable(command: &[OsString]) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}
+
 /// Why a command cannot be executed, with the code that shells give it.
-pub fn exec_trouble(program: &str, error: &std::io::Error) -> Trouble {
+pub fn exec_trouble(program: &OsStr, error: &std::io::Error) -> Trouble {
     let (exit, what) = match error.kind() {
         std::io::ErrorKind::NotFound => (Exit(127), "was not found"),
         std::io::ErrorKind::PermissionDenied => (Exit(126), "is not executable"),
         _ => (Exit(126), "cannot be executed"),
     };
-    let message = format!("{program} {what}: {error}");
+    let message = format!("{} {what}: {error}", program.to_string_lossy());
     let mut trouble = Trouble::new(exit, "command", message, "check the command after --");
     trouble.to_stderr = true;
     trouble

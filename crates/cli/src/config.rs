@@ -175,7 +175,9 @@ impl Config {
         }
         for known in KNOWN {
             if let Some(value) = env(known.variable).filter(|value| !value.is_empty()) {
-                let text = value.to_string_lossy().into_owned();
+                let why = "it is not UTF-8 text";
+                let text = value.into_string();
+                let text = text.map_err(|_| malformed(known.variable, known.key, why))?;
                 config.set(known, text, known.variable.to_owned())?;
             }
         }

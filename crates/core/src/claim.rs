@@ -20,6 +20,7 @@ use crate::id::{Epoch, Life, Malformed, RequestId, SessionId};
 use crate::key::Key;
 use crate::liveness::{Doubt, Proof};
 use crate::process::Survivor;
+use crate::repository::Home;
 use crate::session::Standing;
 use crate::time::Timestamp;
 
@@ -40,6 +41,8 @@ pub struct Hold {
     pub means: Means,
     /// What the holder says that it does with it.
     pub note: Option<String>,
+    /// The repository of a path, where it was claimed in one.
+    pub home: Option<Home>,
     /// When it was granted.
     pub granted_at: Timestamp,
     /// From whom it was taken over, as it was told at the grant.
@@ -341,6 +344,7 @@ mod tests {
             request: None,
             means: Means::Claim,
             note: None,
+            home: None,
             granted_at: Timestamp(0),
             taken_from: None,
             ended: ended.map(|by| HoldEnd {

@@ -64,6 +64,7 @@ pub fn of_file(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::repository::{Home, Repository};
     use crate::time::Timestamp;
 
     fn tree(head: &str, branch: Option<&str>) -> Tree {
@@ -78,6 +79,13 @@ mod tests {
     fn now(root: &str, head: &str, branch: Option<&str>) -> RepoFile {
         RepoFile {
             repo: "acme/web".into(),
+            repository: Repository {
+                home: Home {
+                    dir: format!("{root}/.git"),
+                    mark: None,
+                },
+                remote: Some("acme/web".into()),
+            },
             root: root.into(),
             relative: String::new(),
             head: Some(head.into()),

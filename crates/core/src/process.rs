@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::HostId;
+use crate::repository::Repository;
 
 /// A boot of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -146,8 +147,10 @@ pub struct CallerFacts {
     pub session_variable: Option<String>,
     /// The agents' own id variables that are set: agent, variable and value.
     pub native_variables: Vec<NativeVariable>,
-    /// The directory that the caller works in, absolute.
+    /// The directory that the caller works in, absolute; empty where there is none any more.
     pub dir: String,
+    /// The repository of that directory.
+    pub repository: Option<Repository>,
 }
 
 /// An agent's own id variable, as found in the environment.

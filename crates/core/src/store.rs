@@ -22,6 +22,7 @@ use crate::mission::{Mission, MissionId, Participant, StoredParticipant};
 use crate::notice::Notice;
 use crate::process::{BootId, Process};
 use crate::queue::Waiter;
+use crate::repository::Home;
 use crate::session::{Activity, MetaKey, Session};
 use crate::time::{Deadline, Now, Timestamp};
 use crate::trample::{FileStamp, FileWrite, Tree};
@@ -175,6 +176,8 @@ pub struct ClaimFilter {
     pub session: Option<SessionId>,
     /// Only keys that begin with this.
     pub prefix: Option<String>,
+    /// Only what is held with exactly this home.
+    pub home: Option<Home>,
     /// At most this many, in order of their keys; zero means all.
     pub limit: usize,
 }
@@ -299,8 +302,15 @@ pub trait Tx {
     /// For every key that a session ever held, its newest hold of it, in order of the keys.
     fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
 
-    /// Locks the path space of a repository, so that overlapping keys are granted one after the other.
-    fn lock_paths(&mut self, space: &str) -> Result<(), StoreError>;
+    /// Locks the paths of a repository of this name, so that overlapping keys are granted one after the
+    /// other.
+    fn lock_paths(&mut self, name: &str) -> Result<(), StoreError>;
+
+    /// The homes of open holds, each once.
+    fn open_homes(&mut self) -> Result<Vec<Home>, StoreError>;
+
+    /// Keys that were stored under another spelling, and whose canonical one begins with this.
+    fn spellings(&mut self, canonical: &str) -> Result<Vec<Key>, StoreError>;
 
     /// Puts a waiter at the end of the lines of these keys, under one new ticket.
     fn join_queue(&mut self, keys: &[Key], waiter: &NewWaiter<'_>) -> Result<Ticket, StoreError>;

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::id::SessionId;
+use crate::repository::Repository;
 use crate::time::{Span, Timestamp};
 
 /// That a session wrote a file.
@@ -48,6 +49,8 @@ pub struct Tree {
 pub struct RepoFile {
     /// The repository, as a place names it.
     pub repo: String,
+    /// The same with all that it is known by.
+    pub repository: Repository,
     /// The root of the worktree.
     pub root: String,
     /// The file's path below the root; empty for the root itself.

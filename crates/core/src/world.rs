@@ -24,6 +24,9 @@ pub trait World {
     /// Where a file is in its repository, if it is in one.
     fn file(&self, path: &str) -> Option<RepoFile>;
 
+    /// The `owner/name` of the remote of the repository with this common directory, if it has one.
+    fn remote(&self, common_dir: &str) -> Option<String>;
+
     /// The session that our lock on the linked worktree of a directory names, if there is one.
     fn tree_lock(&self, dir: &str) -> Option<String>;
 

@@ -7,14 +7,15 @@ use std::ffi::OsString;
 
 use tenure_core::agent::AGENTS;
 use tenure_core::process::{CallerFacts, NativeVariable, Observer};
+use tenure_core::repository::Repository;
 
 use crate::process;
 
 /// The variable in which tenure names a session to the processes below it.
 pub const SESSION_VARIABLE: &str = "TENURE_SESSION";
 
-/// What can be seen of this process as a caller that works in `dir`.
-pub fn facts(observer: Observer, dir: String) -> CallerFacts {
+/// What can be seen of this process as a caller that works in `dir`, which is in `repository`.
+pub fn facts(observer: Observer, dir: String, repository: Option<Repository>) -> CallerFacts {
     let (chain, chain_broken) = process::chain(&observer);
     let env = |name: &str| std::env::var_os(name);
     CallerFacts {
@@ -25,6 +26,7 @@ pub fn facts(observer: Observer, dir: String) -> CallerFacts {
         session_variable: text(&env, SESSION_VARIABLE),
         native_variables: native_variables(&env),
         dir,
+        repository,
     }
 }
 
@@ -39,6 +41,7 @@ pub fn variables(observer: Observer) -> CallerFacts {
         session_variable: text(&env, SESSION_VARIABLE),
         native_variables: native_variables(&env),
         dir: String::new(),
+        repository: None,
     }
 }
 

@@ -7,6 +7,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use tenure_core::repository::{Home, Repository};
+use tenure_core::spelling;
 use tenure_core::trample::{FileStamp, RepoFile};
 
 use crate::git_config::{self, Entry};
@@ -36,6 +38,32 @@ impl Worktree {
             .clone()
             .unwrap_or_else(|| self.common_dir.to_string_lossy().into_owned())
     }
+
+    /// The repository with all that it is known by.
+    pub fn repository(&self) -> Repository {
+        Repository {
+            home: Home {
+                dir: self.common_dir.to_string_lossy().into_owned(),
+                mark: mark_of(&self.common_dir),
+            },
+            remote: self.remote.clone(),
+        }
+    }
+}
+
+/// What a directory is known by when it is moved: its place on the disk, and when it was made, since places
+/// are used again.
+fn mark_of(dir: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let found = fs_err::metadata(dir).ok()?;
+    let made = found.created().ok()?;
+    let made = made.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(format!(
+        "{}:{}:{}",
+        found.dev(),
+        found.ino(),
+        made.as_nanos()
+    ))
 }
 
 impl Worktree {
@@ -64,14 +92,19 @@ pub fn worktree(dir: &Path) -> Option<Worktree> {
         .find_map(|root| Some((root, git_dir_of(root)?)))?;
     let git_dir = git_dir?;
     let common_dir = common_dir_of(&git_dir)?;
-    let config = read_text(&common_dir.join("config")).unwrap_or_default();
     Some(Worktree {
         root: root.to_owned(),
-        remote: remote_url(&git_config::parse(&config)).and_then(|url| owner_and_name(&url)),
+        remote: remote(&common_dir),
         branch: branch_of(&git_dir),
         git_dir,
         common_dir,
     })
+}
+
+/// The `owner/name` of the remote of the repository with this common directory, if it has one.
+pub fn remote(common_dir: &Path) -> Option<String> {
+    let config = read_text(&common_dir.join("config"))?;
+    remote_url(&git_config::parse(&config)).and_then(|url| owner_and_name(&url))
 }
 
 /// Where a file is in its repository; the file itself need not exist.
@@ -84,6 +117,7 @@ pub fn file(path: &Path) -> Option<RepoFile> {
     let relative = relative.strip_prefix(&worktree.root).ok()?;
     Some(RepoFile {
         repo: worktree.repo(),
+        repository: worktree.repository(),
         root: worktree.root.to_string_lossy().into_owned(),
         relative: relative.to_string_lossy().into_owned(),
         head: worktree.head(),
@@ -176,7 +210,7 @@ fn remote_url(config: &[Entry]) -> Option<String> {
     origin.or(only).map(|(_, url)| (*url).to_owned())
 }
 
-/// The `owner/name` in a remote's URL; deeper groups are kept, credentials never.
+/// The canonical `owner/name` in a remote's URL; deeper groups are kept, credentials never.
 pub fn owner_and_name(url: &str) -> Option<String> {
     let path = match url.split_once("://") {
         Some((scheme, rest)) => {
@@ -205,7 +239,8 @@ pub fn owner_and_name(url: &str) -> Option<String> {
     let odd = |part: &&str| {
         matches!(*part, "." | "..") || part.chars().any(|c| c.is_control() || c == '\\')
     };
-    (parts.len() >= 2 && !parts.iter().any(odd)).then(|| parts.join("/"))
+    (parts.len() >= 2 && !parts.iter().any(odd))
+        .then(|| spelling::repository_name(&parts.join("/")))
 }
 
 /// The path in `user@host:path`; not that of a local path, nor of a Windows drive.
@@ -258,6 +293,8 @@ mod tests {
             ("git://host/owner/name.git", "owner/name"),
             ("https://gitlab.com/group/sub/name.git", "group/sub/name"),
             ("git@gitlab.com:group/sub/name.git", "group/sub/name"),
+            ("ssh://git@GitHub.com:22/Owner/Name.git", "owner/name"),
+            ("https://github.com/OWNER/NAME", "owner/name"),
         ] {
             assert_eq!(owner_and_name(url).as_deref(), Some(expected), "{url}");
         }

@@ -10,6 +10,7 @@ pub mod append;
 pub mod boot;
 pub mod caller;
 pub mod clock;
+pub mod cwd;
 pub mod file;
 pub mod gate;
 pub mod git;

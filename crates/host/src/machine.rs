@@ -67,6 +67,10 @@ impl World for Machine {
         git::file(Path::new(path))
     }
 
+    fn remote(&self, common_dir: &str) -> Option<String> {
+        git::remote(Path::new(common_dir))
+    }
+
     fn tree_lock(&self, dir: &str) -> Option<String> {
         tree_lock::read(Path::new(dir))
     }

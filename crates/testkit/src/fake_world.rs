@@ -27,6 +27,7 @@ struct State {
     ticks: u64,
     drawn: u64,
     survivors: Survivors,
+    remotes: HashMap<String, String>,
 }
 
 impl Default for FakeWorld {
@@ -54,6 +55,7 @@ impl FakeWorld {
                 looks: HashMap::new(),
                 ticks: 1_000,
                 drawn: 0,
+                remotes: HashMap::new(),
                 survivors: Survivors::default(),
             })),
         }
@@ -135,11 +137,18 @@ impl FakeWorld {
             session_variable: None,
             native_variables: Vec::new(),
             dir: "/work".to_owned(),
+            repository: None,
         }
     }
 }
 
 impl FakeWorld {
+    /// What the remote of a repository is from now on.
+    pub fn set_remote(&self, common_dir: &str, remote: &str) {
+        let mut state = self.lock();
+        state.remotes.insert(common_dir.into(), remote.into());
+    }
+
     /// What every dead session is found to have left behind from now on.
     pub fn leave_behind(&self, survivors: Survivors) {
         self.lock().survivors = survivors;
@@ -176,6 +185,11 @@ impl World for FakeWorld {
     /// No file is in a repository.
     fn file(&self, _path: &str) -> Option<RepoFile> {
         None
+    }
+
+    /// What a test said that it is.
+    fn remote(&self, common_dir: &str) -> Option<String> {
+        self.lock().remotes.get(common_dir).cloned()
     }
 
     /// No directory is a worktree.

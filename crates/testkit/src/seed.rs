@@ -269,6 +269,7 @@ fn grant(
         request: None,
         means: Means::Claim,
         note: None,
+        home: None,
         granted_at: at,
         taken_from: None,
         ended: None,

@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::io::Read;
 use std::time::Duration;
 
@@ -85,7 +86,7 @@ pub struct Args {
 
     /// The command to run while holding the item
     #[arg(last = true, value_name = "CMD")]
-    command: Vec<String>,
+    command: Vec<OsString>,
 }
 
 /// How many keys one request may name.

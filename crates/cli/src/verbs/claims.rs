@@ -34,6 +34,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         free_too: args.all,
         session: None,
         prefix: args.prefix.clone(),
+        home: None,
         limit: args.limit,
     };
     let naming = app.naming(None);

@@ -6,6 +6,7 @@
 //! If we are killed before the gate opens, the command never runs; if we are killed later, it runs on
 //! and holds the claim until it ends.
 
+use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
@@ -25,7 +26,7 @@ use tenure_host::gate::{self, Gate};
 use tenure_host::process;
 use tenure_host::watch::Watch;
 
-use crate::app::{App, Opened, current_dir, place};
+use crate::app::{App, Opened, place_here};
 use crate::child::{self, OWN_FAILURE, own_trouble};
 use crate::exit::Exit;
 use crate::mirrors;
@@ -44,7 +45,7 @@ pub enum OnLost {
 /// How a command is run.
 pub struct Options<'a> {
     /// The command line.
-    pub command: &'a [String],
+    pub command: &'a [OsString],
     /// What to do when the item is lost.
     pub on_lost: OnLost,
     /// The exit code when the item is not to be had.
@@ -69,7 +70,7 @@ pub struct ExecArgs {
 
     /// The command
     #[arg(last = true, required = true)]
-    command: Vec<String>,
+    command: Vec<OsString>,
 }
 
 /// Runs a command under a claim. Its output is its own; ours is on stderr.
@@ -119,9 +120,9 @@ fn hold_and_run(options: &Options<'_>, request: ClaimRequest, app: &App) -> Resu
     let child = ChildRequest {
         claim: request,
         chain,
-        agent: agent_name(&options.command[0]),
-        title: options.command.join(" "),
-        place: place(&current_dir()?)?,
+        agent: agent_name(&options.command[0].to_string_lossy()),
+        title: child::readable(options.command),
+        place: place_here(),
     };
     let turn = turn_of(options, &child, &mut opened, &mut watch, app)?;
     let mut supervised = Supervised {
@@ -141,7 +142,7 @@ fn hold_and_run(options: &Options<'_>, request: ClaimRequest, app: &App) -> Resu
         for grant in &grants {
             supervised
                 .held
-                .push((Key::parse(&grant.key)?, Epoch(grant.epoch)));
+                .push((Key::stored(&grant.key)?, Epoch(grant.epoch)));
         }
         word = token.to_string();
         supervised.token = Some(token);
@@ -199,7 +200,7 @@ struct Runner {
 }
 
 impl Runner {
-    fn start(command: &[String]) -> Result<Self, Trouble> {
+    fn start(command: &[OsString]) -> Result<Self, Trouble> {
         let failed =
             |error: std::io::Error| own_trouble(format!("cannot start a process: {error}"));
         let mut gate = Gate::new().map_err(failed)?;

@@ -1,5 +1,6 @@
 //! `lock`: a short exclusive section among the users of one state directory.
 
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::Command;
@@ -62,7 +63,7 @@ pub struct Args {
 
     /// The command
     #[arg(last = true, value_name = "CMD", required_unless_present = "hold")]
-    command: Vec<String>,
+    command: Vec<OsString>,
 }
 
 /// After this long a waiter says what it waits for.
@@ -217,7 +218,7 @@ fn note(args: &Args, app: &App, name: &LockName) -> HolderNote {
         command: if args.hold {
             "--hold".to_owned()
         } else {
-            args.command.join(" ")
+            child::readable(&args.command)
         },
         since: clock::wall(),
         shared: args.shared,

@@ -8,7 +8,7 @@ use tenure_core::session::{MetaKey, check_meta_value};
 use tenure_core::world::World;
 use tenure_host::process::{self, IdentifyError};
 
-use crate::app::{App, Opened, current_dir, place};
+use crate::app::{App, Opened, place, place_here};
 use crate::exit::Exit;
 use crate::output::{Outcome, Shown, Trouble};
 
@@ -110,10 +110,6 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 }
 
 fn request(args: &Args) -> Result<RegisterRequest, Trouble> {
-    let dir = match &args.dir {
-        Some(dir) => dir.clone(),
-        None => current_dir()?,
-    };
     let mut metadata = std::collections::BTreeMap::new();
     for pair in &args.meta {
         let Some((key, value)) = pair.split_once('=') else {
@@ -142,7 +138,10 @@ fn request(args: &Args) -> Result<RegisterRequest, Trouble> {
             SourceArg::Event => Source::Event,
         },
         hosted: args.hosted,
-        place: place(&dir)?,
+        place: match &args.dir {
+            Some(dir) => place(dir)?,
+            None => place_here(),
+        },
         place_named: args.dir.is_some(),
         title: args.title.clone(),
         parent: args.parent.clone(),

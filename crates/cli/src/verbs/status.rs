@@ -1,7 +1,7 @@
 use tenure_core::service::ListRequest;
 
 use super::hook::outages;
-use crate::app::{App, current_dir, place};
+use crate::app::{App, place_here};
 use crate::output::{Outcome, Shown};
 use crate::summary;
 
@@ -16,7 +16,7 @@ Examples:
 pub struct Args {}
 
 pub fn run(_: &Args, app: &App) -> Outcome {
-    let here = place(&current_dir()?)?;
+    let here = place_here();
     let mut opened = app.open()?;
     let request = match here.repo {
         Some(repo) => ListRequest {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::id::Malformed;
+use crate::visible::is_invisible;
 
 /// Identifies a mission. It can be part of a path and never leaves its directory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -106,7 +107,8 @@ impl Role {
         if text.len() > 64 {
             return bad("it is longer than 64 bytes");
         }
-        if text.trim() != text || text.chars().any(char::is_control) {
+        let unseen = |c: char| c.is_control() || is_invisible(c);
+        if text.trim() != text || text.chars().any(unseen) {
             return bad("expected printable text without spaces at its ends");
         }
         Ok(Self(text.to_owned()))

@@ -31,6 +31,8 @@ pub enum Stop {
     Surroundings(Option<u32>, String),
     /// Where these files are, and what, must be found out first.
     WhereAre(Vec<String>),
+    /// The remotes of the repositories with these common directories must be read first.
+    Remotes(Vec<String>),
     /// It must be run again in this mode.
     Write(Mode),
     /// The answer is no; what was written on the way stays.
@@ -112,6 +114,7 @@ pub struct Ctx<'a> {
     pub left_behind: &'a [(SessionId, Survivors)],
     pub surroundings: Option<&'a Surroundings>,
     pub files: &'a [(String, Option<RepoFile>)],
+    pub remotes: &'a [(String, Option<String>)],
     pub notices: Vec<Notice>,
     /// What is done to the locks of worktrees once this is committed.
     pub trees: Vec<TreeChange>,
@@ -285,28 +288,6 @@ impl Ctx<'_> {
                 record.unwrap_or_else(|| ClaimRecord::unknown(key.clone()))
             }
         })
-    }
-
-    /// Other held keys of the same repository that can match a file that this one can match.
-    pub fn overlapping_paths(&mut self, key: &Key) -> Result<Vec<ClaimRecord>, Stop> {
-        let (Some(space), Some((_, glob))) = (key.path_space(), key.path()) else {
-            return Ok(Vec::new());
-        };
-        if self.mode == Mode::Write {
-            self.tx.lock_paths(&space)?;
-        }
-        let held = self.tx.list_claims(&crate::store::ClaimFilter {
-            prefix: Some(space),
-            ..crate::store::ClaimFilter::default()
-        })?;
-        let overlaps = |record: &ClaimRecord| {
-            record.key != *key
-                && record
-                    .key
-                    .path()
-                    .is_some_and(|(_, other)| other.overlaps(&glob))
-        };
-        Ok(held.into_iter().filter(overlaps).collect())
     }
 
     /// A session that a record names; its absence means that the store is damaged.

@@ -171,6 +171,9 @@ impl Service<'_> {
             if let Some(name) = session {
                 filter.session = Some(caller::find(ctx, name)?.id);
             }
+            if let Some(key) = &filter.key {
+                filter.key = Some(ctx.held_key(key, None)?);
+            }
             log(ctx, &filter)
         })
     }
@@ -245,7 +248,7 @@ pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Sessi
 }
 
 pub(super) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimView>, Stop> {
-    let records = ctx.tx.list_claims(filter)?;
+    let records = listed(ctx, filter)?;
     let mut holders: BTreeMap<SessionId, Session> = BTreeMap::new();
     for hold in records.iter().filter_map(ClaimRecord::current) {
         if let Entry::Vacant(place) = holders.entry(hold.session) {
@@ -259,14 +262,34 @@ pub(super) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<Clai
         someone_died |= !ctx.bury_if_dead(session)?.is_open();
     }
     let records = if someone_died {
-        ctx.tx.list_claims(filter)?
+        listed(ctx, filter)?
     } else {
         records
     };
     records.iter().map(|record| shown(ctx, record)).collect()
 }
 
+/// The keys of a filter; paths are found under every name of their repository.
+fn listed(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, Stop> {
+    let mut records = ctx.tx.list_claims(filter)?;
+    let mut beside = match &filter.prefix {
+        Some(prefix) => ctx.paths_with_prefix(prefix)?,
+        None => Vec::new(),
+    };
+    if let Some(session) = filter.session {
+        beside.retain(|record| record.current().is_some_and(|hold| hold.session == session));
+    }
+    records.append(&mut beside);
+    records.sort_by(|one, other| one.key.cmp(&other.key));
+    records.dedup_by(|one, other| one.key == other.key);
+    if filter.limit > 0 {
+        records.truncate(filter.limit);
+    }
+    Ok(records)
+}
+
 fn why(ctx: &mut Ctx<'_>, me: Option<&Caller>, key: &Key) -> Result<Why, Stop> {
+    let key = &ctx.held_key(key, me.map(|caller| caller.session.id))?;
     let mut record = match ctx.tx.claim(key)? {
         Some(record) => record,
         None => ClaimRecord::unknown(key.clone()),

@@ -21,6 +21,7 @@ mod caller;
 mod claims;
 mod context;
 mod hear;
+mod items;
 mod look;
 mod meanwhile;
 mod missions;

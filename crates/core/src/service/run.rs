@@ -101,6 +101,7 @@ impl<'a> Service<'a> {
         let mut left_behind: Vec<(SessionId, Survivors)> = Vec::new();
         let mut surroundings = None;
         let mut files = Vec::new();
+        let mut remotes = Vec::new();
         let (mut races, mut looks) = (0, 0);
         while races < MOST_RACES && looks < MOST_LOOKS {
             let location = self.store.location();
@@ -124,6 +125,7 @@ impl<'a> Service<'a> {
                 left_behind: &left_behind,
                 surroundings: surroundings.as_ref(),
                 files: &files,
+                remotes: &remotes,
                 notices: Vec::new(),
                 trees: Vec::new(),
                 own: None,
@@ -180,6 +182,14 @@ impl<'a> Service<'a> {
                     for path in paths {
                         let found = self.world.file(&path);
                         files.push((path, found));
+                    }
+                }
+                Err(Stop::Remotes(homes)) => {
+                    drop(tx);
+                    looks += 1;
+                    for home in homes {
+                        let remote = self.world.remote(&home);
+                        remotes.push((home, remote));
                     }
                 }
                 Err(Stop::Write(stronger)) => mode = stronger,

@@ -5,16 +5,17 @@
 //! `block`; a claim that the user requires stops it in any mode. A write that goes ahead is kept, so
 //! that the next writer can be told. Only those who live count: the dead have no feet.
 
+use unicode_normalization::UnicodeNormalization;
+
 use super::claims::covering_hold;
 use super::context::{Ctx, Stop};
 use crate::event::EventKind;
 use crate::git_move::{GitMove, git_move};
-use crate::glob;
-use crate::key::Key;
 use crate::notice::NoticeKind;
+use crate::repository::Space;
 use crate::session::{Session, Standing};
 use crate::store::{ClaimFilter, SessionFilter};
-use crate::trample::{FileWrite, Finding, LATELY, Mode, RepoFile, Tree, fits, is_news};
+use crate::trample::{FileWrite, Finding, LATELY, Mode, Tree, fits, is_news};
 
 /// What the user wants of tools that write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -205,11 +206,17 @@ fn claimed(ctx: &mut Ctx<'_>, session: &Session, path: &str) -> Result<Claimed, 
     if ctx.tx.list_claims(&any)?.is_empty() {
         return Ok(Claimed::ByNobody);
     }
-    let Some(key) = ctx.file(path)?.and_then(|file| key_of(&file)) else {
+    let Some(file) = ctx.file(path)? else {
         return Ok(Claimed::ByNobody);
     };
-    let mut records = ctx.overlapping_paths(&key)?;
-    records.extend(ctx.tx.claim(&key)?);
+    let space = Space::of(file.repository.name(), Some(&file.repository));
+    // Keys are in NFC, and so are their globs; a file may be named otherwise.
+    let relative: String = file.relative.nfc().collect();
+    let mut records = ctx.held_paths(&space)?;
+    records.retain(|record| {
+        let glob = record.key.path();
+        glob.is_some_and(|(_, glob)| glob.matches(&relative))
+    });
     let mut answer = Claimed::ByNobody;
     for record in records {
         let Some(hold) = record.current() else {
@@ -234,12 +241,6 @@ fn claimed(ctx: &mut Ctx<'_>, session: &Session, path: &str) -> Result<Claimed, 
     Ok(answer)
 }
 
-/// The key that names exactly this file; none where its name cannot be in a key.
-fn key_of(file: &RepoFile) -> Option<Key> {
-    let literal = glob::literal(&file.relative);
-    Key::parse(&format!("path:{}:{literal}", file.repo)).ok()
-}
-
 fn tree_moved(
     ctx: &mut Ctx<'_>,
     session: &Session,
@@ -259,8 +260,7 @@ fn tree_moved(
         ..SessionFilter::default()
     };
     let mut others = ctx.tx.list_sessions(&filter)?;
-    // A worktree below this one is another's feet, and so is another repository.
-    others.retain(|other| other.id != session.id && other.place.repo.as_ref() == Some(&here.repo));
+    others.retain(|other| other.id != session.id);
     ctx.look_at_all(&others)?;
     let mut handles = Vec::new();
     for other in others {

@@ -11,6 +11,7 @@ use rusqlite::{params, params_from_iter};
 use tenure_core::claim::{ClaimRecord, EndedBy, Hold, HoldEnd, Means, TakenFrom};
 use tenure_core::id::{Epoch, Life, RequestId, SessionId};
 use tenure_core::key::Key;
+use tenure_core::repository::Home;
 use tenure_core::store::{ClaimFilter, StoreError};
 
 use super::handle::{SqliteTx, limit_or_all};
@@ -20,7 +21,7 @@ use super::session::after_prefix;
 macro_rules! hold_columns {
     () => {
         "h.key, h.epoch, h.session, h.life, h.request, h.means, h.note, h.granted_at, \
-         h.taken_from, h.ended_at, h.ended_by"
+         h.taken_from, h.ended_at, h.ended_by, h.home, h.home_mark"
     };
 }
 
@@ -73,6 +74,11 @@ pub(super) const ALL_NEWEST_OF: &str = select_holds!(
      ON n.key = h.key AND n.epoch = h.epoch ORDER BY h.key"
 );
 
+pub(super) const HOMES: &str = "SELECT DISTINCT home, home_mark FROM holds \
+     INDEXED BY holds_open_home WHERE ended_at IS NULL AND home IS NOT NULL";
+pub(super) const SPELLINGS: &str =
+    "SELECT key FROM spellings WHERE canonical >= ?1 AND canonical < ?2 ORDER BY canonical, key";
+
 pub(super) fn get(tx: &SqliteTx<'_>, key: &Key) -> Result<Option<ClaimRecord>, StoreError> {
     let row = tx.first("claims", BY_KEY, [key.as_str()], read_claim)?;
     Ok(row.filter(|record| record.epoch != Epoch::NONE))
@@ -97,12 +103,18 @@ pub(super) fn list_statement(filter: &ClaimFilter) -> (String, Vec<Value>) {
     let mut values: Vec<Value> = Vec::new();
     let (mut sql, key) = match (filter.session, filter.free_too) {
         (Some(_), _) => (select_held!("holds_open_session").to_owned(), "h.key"),
+        (None, _) if filter.home.is_some() => (select_held!("holds_open_home").to_owned(), "h.key"),
         (None, false) => (select_held!("holds_open").to_owned(), "h.key"),
         (None, true) => (select_claims!("WHERE c.epoch > 0 ").to_owned(), "c.key"),
     };
     if let Some(session) = filter.session {
         sql.push_str("AND h.session = ? ");
         values.push(session.to_string().into());
+    }
+    if let Some(home) = &filter.home {
+        sql.push_str("AND h.home = ? AND h.home_mark IS ? ");
+        values.push(home.dir.clone().into());
+        values.push(home.mark.clone().into());
     }
     if let Some(prefix) = &filter.prefix {
         sql.push_str(&format!("AND {key} >= ? AND {key} < ? "));
@@ -125,7 +137,8 @@ pub(super) fn insert_hold(tx: &SqliteTx<'_>, hold: &Hold, before: Epoch) -> Resu
         return Err(StoreError::Conflict);
     }
     let sql = "INSERT INTO holds (key, epoch, session, life, request, means, note, granted_at, \
-         taken_from, ended_at, ended_by) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+         taken_from, ended_at, ended_by, home, home_mark) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     let taken_from = hold
         .taken_from
         .as_ref()
@@ -144,6 +157,8 @@ pub(super) fn insert_hold(tx: &SqliteTx<'_>, hold: &Hold, before: Epoch) -> Resu
             taken_from,
             hold.ended.map(|end| end.at.0),
             hold.ended.map(|end| end.by.as_str()),
+            hold.home.as_ref().map(|home| &home.dir),
+            hold.home.as_ref().and_then(|home| home.mark.as_ref()),
         ],
     )?;
     Ok(())
@@ -180,10 +195,25 @@ pub(super) fn newest_holds(tx: &SqliteTx<'_>, session: SessionId) -> Result<Vec<
     tx.all("holds", ALL_NEWEST_OF, [session.to_string()], read_hold)
 }
 
+pub(super) fn open_homes(tx: &SqliteTx<'_>) -> Result<Vec<Home>, StoreError> {
+    tx.all("holds", HOMES, [], |cells| {
+        let dir = cells.text()?;
+        let mark = cells.maybe_text()?;
+        Ok(Home { dir, mark })
+    })
+}
+
+pub(super) fn spellings(tx: &SqliteTx<'_>, canonical: &str) -> Result<Vec<Key>, StoreError> {
+    let range = params![canonical, after_prefix(canonical)];
+    tx.all("spellings", SPELLINGS, range, |cells| {
+        cells.parsed(Key::stored)
+    })
+}
+
 fn read_claim(cells: &mut Cells<'_>) -> Result<ClaimRecord, StoreError> {
-    let key = cells.parsed(Key::parse)?;
+    let key = cells.parsed(Key::stored)?;
     let epoch = Epoch(cells.number()?);
-    let newest = match cells.maybe_parsed(Key::parse)? {
+    let newest = match cells.maybe_parsed(Key::stored)? {
         Some(key) => Some(read_rest_of_hold(key, cells)?),
         None => None,
     };
@@ -191,12 +221,12 @@ fn read_claim(cells: &mut Cells<'_>) -> Result<ClaimRecord, StoreError> {
 }
 
 fn read_hold(cells: &mut Cells<'_>) -> Result<Hold, StoreError> {
-    let key = cells.parsed(Key::parse)?;
+    let key = cells.parsed(Key::stored)?;
     read_rest_of_hold(key, cells)
 }
 
 fn read_rest_of_hold(key: Key, cells: &mut Cells<'_>) -> Result<Hold, StoreError> {
-    Ok(Hold {
+    let mut hold = Hold {
         key,
         epoch: Epoch(cells.number()?),
         session: cells.parsed(SessionId::parse)?,
@@ -204,10 +234,14 @@ fn read_rest_of_hold(key: Key, cells: &mut Cells<'_>) -> Result<Hold, StoreError
         request: cells.maybe_parsed(RequestId::parse)?,
         means: cells.parsed(Means::parse)?,
         note: cells.maybe_text()?,
+        home: None,
         granted_at: cells.time()?,
         taken_from: read_taken_from(cells)?,
         ended: read_end(cells)?,
-    })
+    };
+    let (dir, mark) = (cells.maybe_text()?, cells.maybe_text()?);
+    hold.home = dir.map(|dir| Home { dir, mark });
+    Ok(hold)
 }
 
 fn read_taken_from(cells: &mut Cells<'_>) -> Result<Option<TakenFrom>, StoreError> {

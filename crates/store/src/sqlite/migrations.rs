@@ -157,6 +157,8 @@ fn apply(conn: &Connection, step: &Migration) -> rusqlite::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use tenure_core::key::Key;
+
     use super::*;
 
     const SECOND: Migration = Migration {
@@ -194,6 +196,73 @@ mod tests {
         migrate(&conn, "s", &steps).unwrap();
         migrate(&conn, "s", &steps).unwrap();
         assert_eq!(fit(&conn, "s", &steps), Ok(Fit::Ready));
+    }
+
+    /// A store of the first schema with one key of each spelling, none of them held.
+    fn spelt(keys: &[&str]) -> Connection {
+        let conn = at(&MIGRATIONS[..1]);
+        for key in keys {
+            conn.execute("INSERT INTO claims (key, epoch) VALUES (?1, 1)", [key])
+                .unwrap();
+        }
+        migrate(&conn, "s", MIGRATIONS).unwrap();
+        conn
+    }
+
+    fn pairs(conn: &Connection, sql: &str) -> Vec<(String, String)> {
+        let mut statement = conn.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+        rows.unwrap().collect::<Result<_, _>>().unwrap()
+    }
+
+    /// The migration spells as core does.
+    #[test]
+    fn f_c20_keys_of_old_spellings_are_listed_under_their_canonical_one() {
+        let keys = [
+            "issue:Acme/Web#42",
+            "issue:acme/web#042",
+            "issue:acme/web.git#42",
+            "issue:acme/web#000",
+            "issue:acme/web#7",
+            "issue:JIRA-042",
+            "issue:acme/web#x",
+            "mr:acme/web#7",
+            "pr:ACME/web#7",
+            "path:Acme/Web.git:src/DB/**",
+            "path:acme/web:src/**",
+            "path:/Home/Me/web.git:src/**",
+            "wp:041/WP03",
+            "doc:A#042",
+        ];
+        let conn = spelt(&keys);
+        let found = pairs(&conn, "SELECT key, canonical FROM spellings");
+        for key in keys {
+            let canonical = Key::stored(key).unwrap().canonical().to_string();
+            let listed = found.iter().find(|(old, _)| old == key);
+            let expected = (canonical != key).then_some(&canonical);
+            assert_eq!(listed.map(|(_, now)| now), expected, "{key}");
+        }
+        assert_eq!(found.len(), 7);
+    }
+
+    #[test]
+    fn f_c20_a_path_that_names_a_directory_gets_it_as_its_home() {
+        let conn = at(&MIGRATIONS[..1]);
+        conn.execute_batch(
+            "PRAGMA foreign_keys = OFF;
+             INSERT INTO holds (key, epoch, session, life, means, granted_at) VALUES
+                ('path:/a:b/.git:src/**', 1, 's', 1, 'claim', 0),
+                ('path:acme/web:src/**', 1, 's', 1, 'claim', 0),
+                ('wp:1', 1, 's', 1, 'claim', 0);",
+        )
+        .unwrap();
+        migrate(&conn, "s", MIGRATIONS).unwrap();
+        let found = pairs(
+            &conn,
+            "SELECT key, ifnull(home, '') FROM holds ORDER BY key",
+        );
+        let homes: Vec<&str> = found.iter().map(|(_, home)| home.as_str()).collect();
+        assert_eq!(homes, ["/a:b/.git", "", ""]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use rusqlite::types::Value;
 use tenure_core::claim::EndedBy;
 use tenure_core::event::EventFilter;
 use tenure_core::id::{Epoch, SessionToken};
+use tenure_core::repository::Home;
 use tenure_core::store::{ClaimFilter, Mode, ProcessPlace, SessionFilter, Store, Tx};
 use tenure_core::time::Timestamp;
 use tenure_testkit::conformance::sample::*;
@@ -107,6 +108,11 @@ fn single_key_statements_use_their_indexes() {
         (mission::BY_ID, &["PRIMARY KEY (id=?)"]),
         (mission::POINTER, &["PRIMARY KEY (scope=? AND name=?)"]),
         (doubt::OF, &["PRIMARY KEY (asker=?)"]),
+        (claim::HOMES, &["COVERING INDEX holds_open_home"]),
+        (
+            claim::SPELLINGS,
+            &["PRIMARY KEY (canonical>? AND canonical<?)"],
+        ),
     ];
     for (sql, indexes) in cases {
         assert_uses(&store.conn, sql, indexes);
@@ -177,7 +183,14 @@ fn listing_claims_touches_only_open_holds() {
     let held = ClaimFilter::default();
     let with_prefix = ClaimFilter {
         prefix: Some("wp:".into()),
-        ..held
+        ..held.clone()
+    };
+    let of_home = ClaimFilter {
+        home: Some(Home {
+            dir: "/r/.git".into(),
+            mark: None,
+        }),
+        ..held.clone()
     };
     let of_session = ClaimFilter {
         session: Some(id(1)),
@@ -187,6 +200,7 @@ fn listing_claims_touches_only_open_holds() {
         (held, "holds_open"),
         (with_prefix, "holds_open (key>? AND key<?)"),
         (of_session, "holds_open_session (session=?)"),
+        (of_home, "holds_open_home (home=?"),
     ] {
         let sql = claim::list_statement(&filter).0;
         assert_uses(&store.conn, &sql, &[index, "c USING PRIMARY KEY (key=?)"]);

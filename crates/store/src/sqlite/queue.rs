@@ -101,7 +101,7 @@ pub(super) fn leave(tx: &SqliteTx<'_>, ticket: Ticket) -> Result<(), StoreError>
 }
 
 fn read(cells: &mut Cells<'_>) -> Result<Waiter, StoreError> {
-    let key = cells.parsed(Key::parse)?;
+    let key = cells.parsed(Key::stored)?;
     let ticket: i64 = cells.number()?;
     let session = cells.maybe_parsed(SessionId::parse)?;
     let life: Option<u32> = cells.maybe_number()?;

@@ -14,6 +14,7 @@ use tenure_core::mission::{Mission, MissionId, Participant, StoredParticipant};
 use tenure_core::notice::Notice;
 use tenure_core::process::Process;
 use tenure_core::queue::Waiter;
+use tenure_core::repository::Home;
 use tenure_core::session::{Activity, MetaKey, Session};
 use tenure_core::store::{
     ClaimFilter, LineageEntry, NewWaiter, ProcessPlace, SessionFilter, StoreError, Tx,
@@ -179,6 +180,14 @@ impl Tx for SqliteTx<'_> {
     fn lock_paths(&mut self, _: &str) -> Result<(), StoreError> {
         // SQLite has one writer at a time: whoever has begun to write has locked everything.
         Ok(())
+    }
+
+    fn open_homes(&mut self) -> Result<Vec<Home>, StoreError> {
+        claim::open_homes(self)
+    }
+
+    fn spellings(&mut self, canonical: &str) -> Result<Vec<Key>, StoreError> {
+        claim::spellings(self, canonical)
     }
 
     fn join_queue(&mut self, keys: &[Key], waiter: &NewWaiter<'_>) -> Result<Ticket, StoreError> {

@@ -106,7 +106,7 @@ impl Worker {
         let mut dice = Dice::new(orders.seed, stream);
         let store = open(&state, &machine, &mut dice)?;
         let dir = orders.dir.to_string_lossy().into_owned();
-        let facts = caller::facts(machine.observer().clone(), dir);
+        let facts = caller::facts(machine.observer().clone(), dir, None);
         let log = Log::open(&orders.dir.join(format!("{}.log", orders.name)))?;
         Ok(Worker {
             orders,

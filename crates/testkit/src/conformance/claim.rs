@@ -2,6 +2,7 @@
 
 use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means, TakenAlong, TakenFrom};
 use tenure_core::id::{Epoch, Life, RequestId};
+use tenure_core::repository::Home;
 use tenure_core::store::{ClaimFilter, Store};
 
 use super::sample::*;
@@ -251,12 +252,52 @@ pub fn listing_shows_what_is_free_on_request(store: &mut dyn Store) {
     });
 }
 
+pub fn the_homes_of_open_holds_are_listed_each_once(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    let home = |dir: &str, mark: Option<&str>| Home {
+        dir: dir.into(),
+        mark: mark.map(str::to_owned),
+    };
+    let (one, other) = (home("/a/.git", Some("1:2:3")), home("/a/.git", None));
+    let held = |name: &str, n, home: &Home| Hold {
+        home: Some(home.clone()),
+        ..hold(name, 1, n)
+    };
+    let ended = held("path:x/n:d", 2, &home("/b/.git", None));
+    write(store, |tx| {
+        grant(tx, &held("path:x/n:a", 1, &one));
+        grant(tx, &held("path:x/n:b", 2, &one));
+        grant(tx, &held("path:y/n:a", 1, &other));
+        grant(tx, &ended);
+        grant(tx, &hold("path:x/n:c", 1, 1));
+        tx.end_hold(&ended.key, Epoch(1), end(EndedBy::Release))
+            .unwrap();
+    });
+    read(store, |tx| {
+        let mut homes = tx.open_homes().unwrap();
+        homes.sort_by(|one, other| one.mark.cmp(&other.mark));
+        assert_eq!(homes, [other.clone(), one.clone()]);
+        assert_eq!(tx.spellings("").unwrap(), []);
+    });
+    let of = |home: &Home| ClaimFilter {
+        home: Some(home.clone()),
+        ..ClaimFilter::default()
+    };
+    assert_eq!(listed(store, &of(&one)), ["path:x/n:a", "path:x/n:b"]);
+    assert_eq!(listed(store, &of(&other)), ["path:y/n:a"]);
+    read(store, |tx| {
+        let found = tx.claim(&key("path:x/n:a")).unwrap().unwrap();
+        assert_eq!(found.newest.unwrap().home, Some(one.clone()));
+    });
+}
+
 pub fn listing_by_session_and_by_prefix(store: &mut dyn Store) {
     four_keys(store);
     let of = |n, prefix: Option<&str>, free_too| ClaimFilter {
         free_too,
         session: Some(id(n)),
         prefix: prefix.map(str::to_owned),
+        home: None,
         limit: 0,
     };
     assert_eq!(listed(store, &of(1, None, false)), ["wp:a", "wp:b"]);

@@ -86,6 +86,7 @@ macro_rules! conformance {
             claim::holds_of_a_session_are_in_order_of_the_keys
             claim::listing_shows_what_is_held
             claim::listing_shows_what_is_free_on_request
+            claim::the_homes_of_open_holds_are_listed_each_once
             claim::listing_by_session_and_by_prefix
             notice::notices_are_taken_once_and_in_order
             notice::a_notice_that_was_not_committed_as_taken_comes_again

@@ -145,6 +145,7 @@ pub fn hold(name: &str, epoch: u64, n: u32) -> Hold {
         request: None,
         means: Means::Claim,
         note: None,
+        home: None,
         granted_at: Timestamp(EPOCH),
         taken_from: None,
         ended: None,

@@ -22,8 +22,9 @@ use tenure_core::notice::Notice;
 use tenure_core::process::Ancestor;
 use tenure_core::service::{self, AgentEvent, GuardPolicy, Happening, Heard, ToolUse};
 use tenure_core::trample::Mode;
+use tenure_host::cwd;
 
-use crate::app::{HookStore, closes_on_error, current_dir, guard_mode};
+use crate::app::{HookStore, closes_on_error, guard_mode};
 use crate::exit::Exit;
 use crate::mirrors;
 use crate::output::{Trouble, line};
@@ -206,7 +207,7 @@ fn hear(
         reaches_model: speaks,
         wants_brief: speaks && store.wants_brief(),
         tool: tool_of(adapter, report, policy),
-        ..event_of(adapter, report, process.clone())?
+        ..event_of(adapter, report, process.clone())
     };
     let outcome = store
         .open()
@@ -231,21 +232,17 @@ fn mirror(store: HookStore, heard: &Heard, dir: &str, until: Instant) {
     }
 }
 
-fn event_of(
-    adapter: &dyn Adapter,
-    report: &Report,
-    process: Option<Ancestor>,
-) -> Result<AgentEvent, Trouble> {
+fn event_of(adapter: &dyn Adapter, report: &Report, process: Option<Ancestor>) -> AgentEvent {
     let dir = match &report.dir {
         Some(dir) => dir.clone(),
-        None => current_dir()?.to_string_lossy().into_owned(),
+        None => cwd::name().to_string_lossy().into_owned(),
     };
     let agent = match adapter.is_any_program() {
         true => report.agent.clone(),
         false => AgentName::parse(adapter.name()).ok(),
     };
     let transcript = report.transcript.as_deref();
-    Ok(AgentEvent {
+    AgentEvent {
         agent,
         process,
         native_id: report.native_id.clone(),
@@ -257,7 +254,7 @@ fn event_of(
         tool: None,
         reaches_model: false,
         wants_brief: false,
-    })
+    }
 }
 
 /// The tool that is about to run or ran, if it is one that can be under somebody's feet.

@@ -1,7 +1,7 @@
 //! Giving back, handing on, taking over and asking.
 
 use super::grant::{Terms, answer, end, grant, log_end, shown, taken, tell_loser, view_of};
-use super::guard::{already_held, guard, live_receiver, not_lost, own_hold};
+use super::guard::{already_held, guard, held_record, live_receiver, not_lost, own_hold};
 use super::rivals::{end_along, end_gone, gone_rivals, way_from};
 
 use super::request::{Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest};
@@ -52,9 +52,10 @@ impl Service<'_> {
             if to.id == caller.session.id {
                 return Err(already_held(&hold).into());
             }
-            let gone = gone_rivals(ctx, &request.key, &to)?;
+            let key = hold.key.clone();
+            let gone = gone_rivals(ctx, &hold, &to)?;
             end(ctx, &hold, EndedBy::Handoff)?;
-            end_gone(ctx, &gone, &request.key, &to)?;
+            end_gone(ctx, &gone, &key, &to)?;
             log_act(
                 ctx,
                 &caller,
@@ -62,7 +63,7 @@ impl Service<'_> {
                 &hold,
                 format!("handed to {}", to.handle),
             )?;
-            let record = ctx.tx.lock_claim(&request.key)?;
+            let record = ctx.tx.lock_claim(&key)?;
             let terms = Terms {
                 means: Means::Handoff,
                 request: None,
@@ -74,9 +75,9 @@ impl Service<'_> {
             let granted = grant(ctx, &record, &to, terms)?;
             let message = format!(
                 "{} handed you {} (epoch {})",
-                caller.session.handle, request.key, granted.epoch
+                caller.session.handle, key, granted.epoch
             );
-            let about = Some((&request.key, granted.epoch));
+            let about = Some((&key, granted.epoch));
             ctx.notify(
                 to.id,
                 NoticeKind::Handed,
@@ -84,7 +85,7 @@ impl Service<'_> {
                 Some(caller.session.id),
                 about,
             )?;
-            view_of(ctx, &request.key)
+            view_of(ctx, &key)
         })
     }
 
@@ -153,9 +154,9 @@ fn takeover(
     request: &TakeoverRequest,
     reason: &Reason,
 ) -> Result<Grant, Stop> {
-    let record = ctx.tx.lock_claim(&request.key)?;
+    let record = held_record(ctx, &request.key, None)?;
+    let key = record.key.clone();
     let Some(hold) = record.current().cloned() else {
-        let key = request.key.clone();
         return Err(match record.is_done() {
             true => Error::Done {
                 key,
@@ -175,11 +176,7 @@ fn takeover(
     };
     if !expected || request.epoch.is_some_and(|epoch| epoch != record.epoch) {
         let claim = Box::new(shown(ctx, &record)?);
-        return Err(Error::Held {
-            key: request.key.clone(),
-            claim,
-        }
-        .into());
+        return Err(Error::Held { key, claim }.into());
     }
     take(ctx, caller, &record, &hold, reason, request.note.clone())
 }
@@ -195,7 +192,7 @@ fn take(
 ) -> Result<Grant, Stop> {
     let (key, taker) = (&record.key, &caller.session);
     let holder = ctx.session(hold.session)?;
-    let way = way_from(ctx, key, taker, holder.id)?;
+    let way = way_from(ctx, hold, taker)?;
     end(ctx, hold, EndedBy::Taken)?;
     end_gone(ctx, &way.gone, key, taker)?;
     let why = format!("taken by {}: {reason}", taker.handle);

@@ -66,6 +66,7 @@ pub(super) fn assess(
         reopen: request.reopen,
         blind: asker.blind,
     };
+    let key = &ctx.key_to_claim(key, asker.id)?;
     let record = ctx.claim_record(key)?;
     let mine = ctx.tx.newest_hold_of(asker.id, key)?;
     let holder = holder_of(ctx, &record, asker.id)?;
@@ -79,7 +80,7 @@ pub(super) fn assess(
             return Ok(refused(error, holder));
         }
     };
-    let rivals = match rivals(ctx, asker, key)? {
+    let rivals = match rivals(ctx, asker, key, None)? {
         Rivals::Gone(gone) => gone,
         Rivals::Living(rival) => {
             return Ok(refused(rival.error, Some((rival.session, rival.standing))));

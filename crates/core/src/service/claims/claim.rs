@@ -560,10 +560,11 @@ fn covering_key(ctx: &mut Ctx<'_>, caller: &Caller, key: &Key) -> Result<Option<
     if let Some(handle) = covering_hold(ctx, &caller.session, &record)? {
         return Ok(Some(handle));
     }
-    for wider in ctx.overlapping_paths(key)? {
+    for wider in ctx.beside(key, None)? {
         let contains = match (wider.key.path(), key.path()) {
             (Some((_, wide)), Some((_, narrow))) => wide.includes(&narrow),
-            _ => false,
+            // Another spelling of the same item.
+            _ => true,
         };
         if contains && let Some(handle) = covering_hold(ctx, &caller.session, &wider)? {
             return Ok(Some(handle));

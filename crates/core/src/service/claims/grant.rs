@@ -8,6 +8,7 @@ use crate::id::{RequestId, SessionId};
 use crate::key::Key;
 use crate::notice::NoticeKind;
 use crate::reason::Reason;
+use crate::repository::Home;
 use crate::service::caller::{self, Caller};
 use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
@@ -167,6 +168,7 @@ pub(super) fn grant(
         request: terms.request,
         means: terms.means,
         note: terms.note,
+        home: ctx.home_for(&record.key).or_else(|| former_home(record)),
         granted_at: ctx.now.wall,
         taken_from: terms.taken_from,
         ended: None,
@@ -189,6 +191,11 @@ pub(super) fn grant(
         ..ctx.event(kind, Some(to.id), hold.means.as_str(), evidence)
     })?;
     Ok(hold)
+}
+
+/// The repository that a path was held in before: a grant from elsewhere keeps it.
+fn former_home(record: &ClaimRecord) -> Option<Home> {
+    record.newest.as_ref().and_then(|hold| hold.home.clone())
 }
 
 /// Ends a hold, and says how.

@@ -4,13 +4,30 @@ use super::grant::{holder_of, shown};
 use super::request::GuardRequest;
 use crate::claim::{ClaimRecord, EndedBy, Hold};
 use crate::error::Error;
-use crate::id::Epoch;
+use crate::id::{Epoch, SessionId};
 use crate::key::Key;
 use crate::service::behalf;
 use crate::service::caller::{self, Caller};
 use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
 use crate::view::ClaimView;
+
+/// The row of a key as it was typed where that is held, else of the key that the item is held under.
+pub(super) fn held_record(
+    ctx: &mut Ctx<'_>,
+    key: &Key,
+    me: Option<SessionId>,
+) -> Result<ClaimRecord, Stop> {
+    let record = ctx.claim_record(key)?;
+    if record.current().is_some() {
+        return Ok(record);
+    }
+    let held = ctx.held_key(key, me)?;
+    match held == *key {
+        true => Ok(record),
+        false => ctx.claim_record(&held),
+    }
+}
 
 /// A key's row and the caller's open hold of it, or why it has none.
 pub(super) fn own_hold(
@@ -19,7 +36,7 @@ pub(super) fn own_hold(
     key: &Key,
     epoch: Option<Epoch>,
 ) -> Result<(ClaimRecord, Hold), Stop> {
-    let record = ctx.tx.lock_claim(key)?;
+    let record = held_record(ctx, key, Some(caller.session.id))?;
     match record.current().cloned() {
         Some(hold) if hold.session == caller.session.id => {
             check_epoch(ctx, &record, epoch)?;
@@ -110,7 +127,7 @@ pub(super) fn guard(
     caller: &Caller,
     request: &GuardRequest,
 ) -> Result<ClaimView, Stop> {
-    let record = ctx.claim_record(&request.key)?;
+    let record = held_record(ctx, &request.key, Some(caller.session.id))?;
     if !caller.session.is_open() {
         return Err(not_mine(ctx, caller, &record, request.epoch)?);
     }
@@ -176,7 +193,8 @@ fn guard_path(
         (Some((_, held)), Some(asked)) => held.includes(asked),
         _ => false,
     };
-    let mut beside = ctx.overlapping_paths(&request.key)?;
+    let mut beside = ctx.beside(&request.key, None)?;
+    beside.retain(|rival| rival.key != record.key);
     beside.extend(record.current().map(|_| record.clone()));
     let mut refusing = None;
     for rival in beside {
@@ -193,11 +211,9 @@ fn guard_path(
             None => {}
         }
     }
-    let space = request.key.path_space();
-    for mine in ctx.tx.newest_holds(caller.session.id)? {
-        if mine.key.path_space() != space || !contains(&mine.key) {
-            continue;
-        }
+    let mut ever = ctx.tx.newest_holds(caller.session.id)?;
+    ever.retain(|mine| contains(&mine.key));
+    for mine in ctx.only_in_space(&request.key, ever)? {
         let held = ctx.claim_record(&mine.key)?;
         let taken = mine.ended.is_some_and(|end| end.by == EndedBy::Taken);
         let gone_meanwhile = refusing.is_some()
@@ -212,7 +228,7 @@ fn guard_path(
         }
     }
     match refusing {
-        Some(rival) if rival.key != request.key => {
+        Some(rival) if rival.key != record.key => {
             let claim = Box::new(shown(ctx, &rival)?);
             let key = request.key.clone();
             Err(Error::Overlaps { key, claim }.into())

@@ -35,7 +35,7 @@ pub fn regrant(
             id: to.id,
             blind: false,
         };
-        match rivals(ctx, asker, &hold.key)? {
+        match rivals(ctx, asker, &hold.key, hold.home.as_ref())? {
             Rivals::Gone(gone) if record.is_regrantable(&hold) => {
                 end_gone(ctx, &gone, &hold.key, to)?;
                 outcome

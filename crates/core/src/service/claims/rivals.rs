@@ -1,4 +1,4 @@
-//! Rivals: held `path:` keys of others that can match a file that this one can match.
+//! Rivals: held keys of others that can match a file that this one can match, or that spell one item.
 //!
 //! Whoever gets a path, by whatever act, must have no living rival; the holds of rivals that are gone end
 //! as taken, so that they are not granted again when their session comes back. A takeover takes along what
@@ -13,6 +13,7 @@ use crate::id::SessionId;
 use crate::key::Key;
 use crate::notice::NoticeKind;
 use crate::reason::Reason;
+use crate::repository::Home;
 use crate::service::caller::Caller;
 use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
@@ -41,8 +42,15 @@ pub(super) struct Living {
 }
 
 /// Looks for rivals of whoever asks for a key.
-pub(super) fn rivals(ctx: &mut Ctx<'_>, asker: Asker, key: &Key) -> Result<Rivals, Stop> {
-    let beside = ctx.overlapping_paths(key)?;
+///
+/// `home` is the repository of the hold that is granted again, where it is.
+pub(super) fn rivals(
+    ctx: &mut Ctx<'_>,
+    asker: Asker,
+    key: &Key,
+    home: Option<&Home>,
+) -> Result<Rivals, Stop> {
+    let beside = ctx.beside(key, home)?;
     rivals_among(ctx, asker, key, beside)
 }
 
@@ -138,9 +146,13 @@ fn reason(key: &Key, taker: &Session) -> String {
 }
 
 /// The rivals that are gone, where a session is handed a path; a living one refuses.
-pub(super) fn gone_rivals(ctx: &mut Ctx<'_>, key: &Key, to: &Session) -> Result<Vec<Rival>, Stop> {
-    let beside = ctx.overlapping_paths(key)?;
-    gone_among(ctx, key, to, beside)
+pub(super) fn gone_rivals(
+    ctx: &mut Ctx<'_>,
+    hold: &Hold,
+    to: &Session,
+) -> Result<Vec<Rival>, Stop> {
+    let beside = ctx.beside(&hold.key, hold.home.as_ref())?;
+    gone_among(ctx, &hold.key, to, beside)
 }
 
 fn gone_among(
@@ -167,18 +179,14 @@ pub(super) struct Way {
     pub(super) along: Vec<Hold>,
 }
 
-/// What makes way for a takeover from `holder`; a third session that lives refuses.
-pub(super) fn way_from(
-    ctx: &mut Ctx<'_>,
-    key: &Key,
-    to: &Session,
-    holder: SessionId,
-) -> Result<Way, Stop> {
+/// What makes way for a takeover of a hold; a third session that lives refuses.
+pub(super) fn way_from(ctx: &mut Ctx<'_>, taken: &Hold, to: &Session) -> Result<Way, Stop> {
     let is_theirs = |record: &ClaimRecord| {
         let hold = record.current();
-        hold.is_some_and(|hold| hold.session == holder)
+        hold.is_some_and(|hold| hold.session == taken.session)
     };
-    let beside = ctx.overlapping_paths(key)?;
+    let key = &taken.key;
+    let beside = ctx.beside(key, taken.home.as_ref())?;
     let (theirs, others) = beside.into_iter().partition::<Vec<_>, _>(is_theirs);
     Ok(Way {
         gone: gone_among(ctx, key, to, others)?,

@@ -1,1 +1,55 @@
 -- What the second schema adds.
+
+-- The repository that a path is held in: its common directory, and what stays when that is moved. Until
+-- now a directory was kept only where it names the key.
+ALTER TABLE holds ADD COLUMN home TEXT;
+ALTER TABLE holds ADD COLUMN home_mark TEXT;
+
+UPDATE holds SET home = substr(rtrim(key, replace(key, ':', '')), 6, length(rtrim(key, replace(key, ':', ''))) - 6)
+    WHERE key >= 'path:/' AND key < 'path:0';
+
+CREATE INDEX holds_open_home ON holds (home, home_mark, ended_at)
+    WHERE ended_at IS NULL AND home IS NOT NULL;
+
+-- Keys whose text is no longer the canonical spelling of their item. They keep their text, because their
+-- holders know them by it; nothing is added here later.
+CREATE TABLE spellings (
+    canonical TEXT NOT NULL,
+    key       TEXT NOT NULL,
+    PRIMARY KEY (canonical, key)
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO spellings (canonical, key)
+WITH numbered AS (
+    SELECT key,
+        CASE WHEN key LIKE 'issue:%' THEN 'issue:' ELSE 'pr:' END AS scheme,
+        lower(trim(substr(key, instr(key, ':') + 1, instr(key, '#') - instr(key, ':') - 1), '/')) AS name,
+        substr(key, instr(key, '#') + 1) AS number
+    FROM claims
+    WHERE (key GLOB 'issue:?*#*' OR key GLOB 'pr:?*#*' OR key GLOB 'mr:?*#*')
+), canonical AS (
+    SELECT key,
+        scheme
+        || CASE WHEN name LIKE '%.git' THEN substr(name, 1, length(name) - 4) ELSE name END
+        || '#'
+        || CASE WHEN ltrim(number, '0') = '' THEN '0' ELSE ltrim(number, '0') END AS canonical
+    FROM numbered
+    WHERE number <> '' AND number NOT GLOB '*[^0-9]*'
+)
+SELECT canonical, key FROM canonical WHERE canonical <> key;
+
+INSERT INTO spellings (canonical, key)
+WITH paths AS (
+    SELECT key, rtrim(key, replace(key, ':', '')) AS space
+    FROM claims
+    WHERE key >= 'path:' AND key < 'path;' AND NOT (key >= 'path:/' AND key < 'path:0')
+), named AS (
+    SELECT key, space, lower(trim(substr(space, 6, length(space) - 6), '/')) AS name FROM paths
+), canonical AS (
+    SELECT key,
+        'path:'
+        || CASE WHEN name LIKE '%.git' THEN substr(name, 1, length(name) - 4) ELSE name END
+        || ':' || substr(key, length(space) + 1) AS canonical
+    FROM named
+)
+SELECT canonical, key FROM canonical WHERE canonical <> key;

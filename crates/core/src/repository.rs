@@ -1,0 +1,195 @@
+//! Repositories: what one is known by, and which `path:` keys belong to one.
+//!
+//! A `path:` key names its repository by the remote, else by the common directory, and keeps that text
+//! while it is held. The remote can be added, changed or removed meanwhile, and the directory be moved. So
+//! every hold of a path also keeps its [`Home`], the repository that it was granted in, and two keys are
+//! of one space if anything that the one is known by is something that the other is known by:
+//!
+//! - who asks is known by the name that was typed and, where that is a name of the repository it stands
+//!   in, by that repository's home and its present remote;
+//! - a hold is known by the name in its key, by its home, and by the present remote of its home.
+//!
+//! Clones share a space through their remote, because their work meets there. Nothing is remembered beyond
+//! the hold: a fork whose remote becomes the upstream glues the two together only for what is held in it.
+//! Each side's own names decide, never a chain of third repositories.
+
+/// The directory that a repository lives in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    /// The common directory of its worktrees, absolute.
+    pub dir: String,
+    /// What stays the same when the directory is moved; none where that is not known.
+    pub mark: Option<String>,
+}
+
+impl Home {
+    /// Whether both are one directory, perhaps moved in between.
+    pub fn is(&self, other: &Self) -> bool {
+        let moved = self.mark.is_some() && self.mark == other.mark;
+        self.dir == other.dir || moved
+    }
+}
+
+/// A repository as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// Where it lives.
+    pub home: Home,
+    /// The canonical `owner/name` of its remote, where it has one.
+    pub remote: Option<String>,
+}
+
+impl Repository {
+    /// What new keys name it by.
+    pub fn name(&self) -> &str {
+        self.remote.as_deref().unwrap_or(&self.home.dir)
+    }
+
+    /// Whether that is one of its names.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.home.dir == name || self.remote.as_deref() == Some(name)
+    }
+}
+
+/// All names of the repository that a path is asked about in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Space {
+    names: Vec<String>,
+    home: Option<Home>,
+}
+
+impl Space {
+    /// The space of a key with this name, in a repository if that is called so.
+    pub fn of(name: &str, repository: Option<&Repository>) -> Self {
+        let repository = repository.filter(|found| found.is_called(name));
+        Self::with(
+            name,
+            repository.map(|found| &found.home),
+            repository.and_then(|found| found.remote.as_deref()),
+        )
+    }
+
+    /// The space of a key with this name that belongs to this home, whose remote is this one now.
+    pub fn with(name: &str, home: Option<&Home>, remote: Option<&str>) -> Self {
+        let dir = home.map(|home| home.dir.as_str());
+        let all = [Some(name), dir, remote];
+        let mut names: Vec<String> = all.into_iter().flatten().map(str::to_owned).collect();
+        // In order, so that two callers lock them in one order.
+        names.sort();
+        names.dedup();
+        let home = home.cloned();
+        Self { names, home }
+    }
+
+    /// The names, in order.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Whether a key with this name is of the space, whatever its home.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.names.iter().any(|known| known == name)
+    }
+
+    /// Whether a hold with this home is of the space, whatever the home's remote.
+    pub fn is_home(&self, home: &Home) -> bool {
+        self.is_called(&home.dir) || self.home.as_ref().is_some_and(|own| own.is(home))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn home(dir: &str) -> Home {
+        Home {
+            dir: dir.into(),
+            mark: Some(format!("mark of {dir}")),
+        }
+    }
+
+    fn repository(dir: &str, remote: Option<&str>) -> Repository {
+        Repository {
+            home: home(dir),
+            remote: remote.map(str::to_owned),
+        }
+    }
+
+    /// A hold: the name in its key, its home, and what the home's remote is now.
+    type Held<'a> = (&'a str, &'a str, Option<&'a str>);
+
+    /// Whether somebody who asks in a repository is in the way of a hold.
+    fn meets(asker: &Repository, (name, dir, remote): Held<'_>) -> bool {
+        let space = Space::of(asker.name(), Some(asker));
+        space.is_called(name)
+            || space.is_home(&home(dir))
+            || remote.is_some_and(|remote| space.is_called(remote))
+    }
+
+    #[test]
+    fn f_c20_a_hold_is_met_under_every_name_that_its_repository_has_or_had() {
+        let without: Held<'_> = ("/a/.git", "/a/.git", Some("x/n"));
+        assert!(
+            meets(&repository("/a/.git", Some("x/n")), without),
+            "remote added"
+        );
+        assert!(
+            meets(&repository("/b/.git", Some("x/n")), without),
+            "another clone"
+        );
+        let changed: Held<'_> = ("x/n", "/a/.git", Some("y/n"));
+        for (dir, remote) in [
+            ("/a", Some("y/n")),
+            ("/b", Some("x/n")),
+            ("/c", Some("y/n")),
+        ] {
+            assert!(
+                meets(&repository(&format!("{dir}/.git"), remote), changed),
+                "{dir}"
+            );
+        }
+        let removed: Held<'_> = ("x/n", "/a/.git", None);
+        assert!(meets(&repository("/a/.git", None), removed));
+        assert!(meets(&repository("/b/.git", Some("x/n")), removed));
+        assert!(!meets(&repository("/c/.git", Some("y/n")), removed));
+    }
+
+    #[test]
+    fn repositories_that_share_no_name_never_meet() {
+        // A fork whose remote became the upstream's while it holds something.
+        let between: Held<'_> = ("fork/n", "/a/.git", Some("up/n"));
+        let (up, fork) = (
+            repository("/u/.git", Some("up/n")),
+            repository("/f/.git", Some("fork/n")),
+        );
+        assert!(meets(&up, between) && meets(&fork, between));
+        assert!(!meets(&up, ("fork/n", "/f/.git", Some("fork/n"))));
+        assert!(!meets(&fork, ("up/n", "/u/.git", Some("up/n"))));
+        assert!(!meets(
+            &repository("/a/.git", None),
+            ("/b/.git", "/b/.git", None)
+        ));
+    }
+
+    #[test]
+    fn a_directory_that_was_moved_is_known_by_its_mark() {
+        let mut moved = repository("/new/.git", None);
+        moved.home.mark = home("/old/.git").mark;
+        assert!(meets(&moved, ("/old/.git", "/old/.git", None)));
+        let unmarked = |dir: &str| Home {
+            dir: dir.into(),
+            mark: None,
+        };
+        assert!(!unmarked("/a").is(&unmarked("/b")));
+    }
+
+    #[test]
+    fn a_name_of_elsewhere_says_nothing_about_where_it_was_typed() {
+        let here = repository("/a/.git", Some("x/n"));
+        let space = Space::of("y/n", Some(&here));
+        assert_eq!(space.names(), ["y/n"]);
+        assert!(!space.is_home(&here.home));
+        let space = Space::of("x/n", Some(&here));
+        assert_eq!(space.names(), ["/a/.git", "x/n"]);
+    }
+}

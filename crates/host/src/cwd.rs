@@ -1,0 +1,42 @@
+//! The directory that this process runs in, also when it was deleted.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What the kernel puts behind the name of a directory that was deleted.
+const GONE: &[u8] = b" (deleted)";
+
+/// The current directory, if it still exists.
+pub fn current() -> Option<PathBuf> {
+    std::env::current_dir().ok()
+}
+
+/// The name of the current directory, which may exist no longer; the root where nothing is known of it.
+pub fn name() -> PathBuf {
+    current().unwrap_or_else(|| {
+        let link = fs_err::read_link("/proc/self/cwd");
+        link.map_or_else(|_| PathBuf::from("/"), |link| name_of(&link))
+    })
+}
+
+fn name_of(link: &Path) -> PathBuf {
+    let bytes = link.as_os_str().as_bytes();
+    let name = bytes.strip_suffix(GONE).unwrap_or(bytes);
+    match name.starts_with(b"/") {
+        true => PathBuf::from(OsStr::from_bytes(name)),
+        false => PathBuf::from("/"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deleted_directory_keeps_its_name() {
+        assert_eq!(name_of(Path::new("/a/b (deleted)")), Path::new("/a/b"));
+        assert_eq!(name_of(Path::new("/a/b")), Path::new("/a/b"));
+        assert_eq!(name_of(Path::new("(unreachable)/a")), Path::new("/"));
+    }
+}
