@@ -27,6 +27,7 @@ mod registering;
 mod resume;
 mod several;
 mod standing;
+mod store_files;
 mod survivors;
 mod trampling;
 mod transcript_append;
