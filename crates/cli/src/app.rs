@@ -243,8 +243,11 @@ impl App {
         let state = open_state_dir(&path)?;
         let machine = machine_of(&state)?;
         let boot = observer_of(&machine).boot.clone();
-        let store = SqliteStore::open(&path, Box::new(move || clock::now(&boot)))
+        let mut store = SqliteStore::open(&path, Box::new(move || clock::now(&boot)))
             .map_err(|error| Trouble::from(tenure_core::error::Error::from(error)))?;
+        if let Some(news) = store.take_news() {
+            line(&mut std::io::stderr(), &format!("warning: {news}"));
+        }
         let facts = caller::facts(
             observer_of(&machine).clone(),
             cwd::name().to_string_lossy().into_owned(),

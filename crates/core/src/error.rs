@@ -372,6 +372,7 @@ impl Error {
             Error::NoMission { .. } => "no_mission",
             Error::Collision { .. } => "collision",
             Error::Store(StoreError::Damaged { .. }) => "store_damaged",
+            Error::Store(StoreError::LogLost { .. }) => "store_log_lost",
             Error::Store(StoreError::TooNew { .. }) => "store_too_new",
             Error::Store(StoreError::Full { .. }) => "store_full",
             Error::Store(StoreError::Busy { .. } | StoreError::Conflict) => "store_busy",
@@ -590,6 +591,10 @@ fn store_hints(error: &StoreError) -> Vec<String> {
         StoreError::Damaged { store, .. } => vec![
             format!("keep a copy before anything else: cp -p {store}* somewhere/"),
             "then put a good copy in its place, or set TENURE_HOME to a new directory to go on without it".into(),
+        ],
+        StoreError::LogLost { store, log, .. } => vec![
+            format!("put {log} back as it was; a process that still has it open shows it below /proc/PID/fd"),
+            format!("if it is gone for good: rm {store}-shm goes on without those changes, and every epoch is raised"),
         ],
         StoreError::TooNew { needs, .. } => vec![format!("install tenure {needs} or later")],
     }

@@ -75,6 +75,12 @@ pub enum EventKind {
     /// A pointer to a mission was set or cleared.
     #[serde(rename = "mission.used")]
     MissionUsed,
+    /// The store is another file than it was: copied, moved or restored.
+    #[serde(rename = "store.moved")]
+    StoreMoved,
+    /// The newest changes of the store are gone.
+    #[serde(rename = "store.rolled_back")]
+    StoreRolledBack,
 }
 
 impl EventKind {
@@ -103,6 +109,8 @@ impl EventKind {
             EventKind::MissionLeft => "mission.left",
             EventKind::MissionChanged => "mission.changed",
             EventKind::MissionUsed => "mission.used",
+            EventKind::StoreMoved => "store.moved",
+            EventKind::StoreRolledBack => "store.rolled_back",
         }
     }
 }

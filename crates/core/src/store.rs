@@ -62,6 +62,18 @@ pub enum StoreError {
         /// What is wrong.
         why: String,
     },
+    /// Its newest changes were in a log that is gone.
+    #[error(
+        "the log {log} of the store {store} {how}, and changes were in it that are nowhere else; nothing was changed"
+    )]
+    LogLost {
+        /// Which store.
+        store: String,
+        /// The log.
+        log: String,
+        /// What became of it.
+        how: String,
+    },
     /// A newer tenure wrote it.
     #[error(
         "the store {store} was written by a newer tenure (schema {found}, this one knows {known}); it was left as it is"
@@ -344,6 +356,9 @@ pub trait Tx {
         session: SessionId,
         at: Timestamp,
     ) -> Result<Vec<Notice>, StoreError>;
+
+    /// What happened to the store itself last, if anything did: it was moved, copied or rolled back.
+    fn store_news(&mut self) -> Result<Option<(Timestamp, String)>, StoreError>;
 
     /// Appends to the log.
     fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<Cursor, StoreError>;

@@ -152,6 +152,7 @@ fn open_target(path: &Path) -> Result<File, AppendError> {
         .custom_flags(file::flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
         .open(path)
         .map_err(|error| at("open", path, error))?;
+    file::give_back(&target).map_err(|error| at("set the mode of", path, error))?;
     let found = target.metadata()?;
     let own = rustix::process::geteuid().as_raw();
     match () {

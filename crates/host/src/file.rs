@@ -70,6 +70,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = options
         .open(path)
         .map_err(|error| at("write", path, error))?;
+    give_back(&file).map_err(|error| at("set the mode of", path, error))?;
     file.write_all(bytes)
         .map_err(|error| at("write", path, error))
 }
@@ -97,18 +98,50 @@ pub fn read_plain(path: &Path) -> io::Result<Option<String>> {
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
+/// Makes a directory and those that are missing above it, for the owner alone. Each gets its mode as it
+/// is made, whatever the umask: without it nothing could be made below. One that is there stays as it is.
+pub fn make_dirs(dir: &Path) -> io::Result<()> {
+    let is_there = |dir: &Path| std::fs::metadata(dir).is_ok_and(|found| found.is_dir());
+    let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !is_there(dir)).collect();
+    for dir in missing.into_iter().rev().filter(|dir| **dir != *"") {
+        make_dir(dir)?;
+    }
+    Ok(())
+}
+
+/// Makes one directory for the owner alone, whatever the umask; tells whether it was missing.
+pub fn make_dir(dir: &Path) -> io::Result<bool> {
+    let mut builder = std::fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(dir) {
+        Ok(()) => {
+            let own = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+            std::fs::set_permissions(dir, own)
+                .map_err(|error| at("set the mode of", dir, error))?;
+            Ok(true)
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(at("make", dir, error)),
+    }
+}
+
+/// Gives back to the owner of a new file what the umask took away from it.
+pub fn give_back(file: &impl std::os::fd::AsFd) -> io::Result<()> {
+    let found = rustix::fs::fstat(file)?;
+    let mode = Mode::from_raw_mode(found.st_mode);
+    if found.st_size == 0 && !mode.contains(Mode::RUSR | Mode::WUSR) {
+        rustix::fs::fchmod(file, Mode::RUSR | Mode::WUSR)?;
+    }
+    Ok(())
+}
+
 /// Makes the directories that are missing above a file, for the owner alone. Below `root` none of them
 /// may be a symbolic link.
 pub fn make_dirs_above(path: &Path, root: &Path) -> io::Result<()> {
     let Some(parent) = path.parent() else {
         return Ok(());
     };
-    let mut builder = std::fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
-        .recursive(true)
-        .create(parent)
-        .map_err(|error| at("make", parent, error))?;
+    make_dirs(parent)?;
     for dir in parent
         .ancestors()
         .take_while(|dir| *dir != root && dir.starts_with(root))

@@ -40,6 +40,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use crate::file;
 use crate::lock_wait::{FileId, Passing, block, block_within, says_that_it_holds};
 use crate::path_error::at;
 
@@ -221,12 +222,7 @@ const CLOSE_ON_EXEC: u32 = 0o2_000_000;
 impl LockDir {
     /// Opens the directory, making it 0700 if it is missing.
     pub fn open(path: &Path) -> io::Result<Self> {
-        use std::os::unix::fs::DirBuilderExt;
-        match std::fs::DirBuilder::new().mode(0o700).create(path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(at("make", path, error)),
-        }
+        file::make_dir(path)?;
         let found = std::fs::symlink_metadata(path).map_err(|error| at("look at", path, error))?;
         if !found.is_dir() {
             let odd = io::Error::new(
@@ -312,6 +308,7 @@ fn open_lock_file(path: &Path) -> io::Result<(File, FileId)> {
     let file = options
         .open(path)
         .map_err(|error| at("open", path, error))?;
+    file::give_back(&file).map_err(|error| at("set the mode of", path, error))?;
     let found = file.metadata()?;
     if !found.is_file() {
         let odd = io::Error::new(io::ErrorKind::InvalidInput, "it must be a plain file");

@@ -7,11 +7,10 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::file::{sync_dir, write_atomic, write_beside};
-use crate::path_error::at;
 
 /// The most that settings may be.
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
@@ -205,11 +204,7 @@ fn read_own(path: &Path, real: &Path) -> Result<(String, u32), SettingsError> {
 }
 
 fn make_dirs(dir: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700);
-    builder
-        .create(dir)
-        .map_err(|error| at("make the directory", dir, error))
+    crate::file::make_dirs(dir)
 }
 
 #[cfg(test)]

@@ -10,14 +10,14 @@
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
 use tenure_core::id::HostId;
 
-use crate::file::{flags, sync_dir};
+use crate::file::{flags, make_dir, make_dirs, sync_dir};
 use crate::host_id::{self, HostIdError};
 use crate::{path_error, shared_fs, system};
 
@@ -240,19 +240,11 @@ fn make(path: &Path) -> Result<(), StateDirError> {
     if let Some(above) = above {
         refuse_shared(path, &open_path(above)?)?;
     }
-    let mut builder = std::fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     if let Some(parent) = path.parent() {
-        builder
-            .recursive(true)
-            .create(parent)
-            .map_err(|e| path_error::at("create", parent, e))?;
+        make_dirs(parent)?;
     }
-    match builder.recursive(false).create(path) {
-        // The umask may have taken bits away from the owner.
-        Ok(()) => fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o700))?,
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
-        Err(error) => return Err(path_error::at("create", path, error).into()),
+    if !make_dir(path)? {
+        return Ok(());
     }
     sync_dir(path)?;
     Ok(())
@@ -295,7 +287,7 @@ fn refuse_shared(path: &Path, dir: &impl AsFd) -> Result<(), StateDirError> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
 

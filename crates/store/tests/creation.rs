@@ -102,6 +102,7 @@ fn the_files_are_the_users_alone_and_nothing_is_left_over() {
         "tenure.db-shm",
         "tenure.db-wal",
         "tenure.db.init",
+        "tenure.db.mark",
     ];
     assert_eq!(names(dir.path()), expected.map(str::to_owned).into());
     for name in expected {

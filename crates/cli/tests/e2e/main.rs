@@ -32,6 +32,7 @@ mod several;
 mod sight;
 mod spellings;
 mod standing;
+mod store_files;
 mod survivors;
 mod trampling;
 mod transcript_append;

@@ -122,6 +122,11 @@ fn status(
             warnings.push(format!("this conversation is open in {twin} as well"));
         }
     }
+    if let Some((at, news)) = ctx.tx.store_news()?
+        && at.age_at(ctx.now.wall) < WARNED_FOR
+    {
+        warnings.push(news);
+    }
     for failure in ctx.tx.mirror_failures()? {
         warnings.push(format!(
             "the mirror {} could not be written: {}",

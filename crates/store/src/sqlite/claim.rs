@@ -15,6 +15,7 @@ use tenure_core::repository::Home;
 use tenure_core::store::{ClaimFilter, StoreError};
 
 use super::handle::{SqliteTx, limit_or_all};
+use super::moved;
 use super::row::Cells;
 use super::session::after_prefix;
 
@@ -87,7 +88,19 @@ pub(super) fn get(tx: &SqliteTx<'_>, key: &Key) -> Result<Option<ClaimRecord>, S
 pub(super) fn lock(tx: &SqliteTx<'_>, key: &Key) -> Result<ClaimRecord, StoreError> {
     // SQLite has one writer at a time, so a key that was never granted needs no row to be locked by.
     let record = tx.first("claims", BY_KEY, [key.as_str()], read_claim)?;
-    Ok(record.unwrap_or_else(|| ClaimRecord::unknown(key.clone())))
+    match record {
+        Some(record) => Ok(record),
+        None => Ok(ClaimRecord {
+            epoch: floor(tx)?,
+            ..ClaimRecord::unknown(key.clone())
+        }),
+    }
+}
+
+/// The epoch of a key that was never granted: not zero where grants may have been forgotten.
+fn floor(tx: &SqliteTx<'_>) -> Result<Epoch, StoreError> {
+    let floor = tx.about_store(moved::floor)?;
+    Ok(Epoch(floor.unsigned_abs()))
 }
 
 pub(super) fn list(
@@ -131,7 +144,13 @@ pub(super) fn insert_hold(tx: &SqliteTx<'_>, hold: &Hold, before: Epoch) -> Resu
     let epoch = tx.count("epoch", hold.epoch.0)?;
     let raised = match before {
         Epoch::NONE => tx.run(FIRST, params![key, epoch])?,
-        before => tx.run(RAISE, params![key, epoch, tx.count("epoch", before.0)?])?,
+        before => {
+            let raised = tx.run(RAISE, params![key, epoch, tx.count("epoch", before.0)?])?;
+            match raised {
+                0 if before == floor(tx)? => tx.run(FIRST, params![key, epoch])?,
+                raised => raised,
+            }
+        }
     };
     if raised == 0 {
         return Err(StoreError::Conflict);

@@ -21,7 +21,9 @@ use tenure_host::pause;
 
 use super::connection;
 use super::log::Log;
+use super::mark::FileId;
 use super::migrations::{self, MIGRATIONS};
+use super::moved;
 
 /// How often a lock is asked for by whoever cannot wait for it.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
@@ -140,6 +142,9 @@ fn build(new: &Path, store: &str) -> Result<(), StoreError> {
     conn.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")
         .map_err(|error| sql(&error))?;
     migrations::build(&conn, store, MIGRATIONS)?;
+    // Renaming keeps the inode.
+    let found = fs_err::symlink_metadata(new).map_err(|error| io_error(store, &error))?;
+    moved::remember_file(&conn, FileId::of(&found)).map_err(|error| sql(&error))?;
     let mode: String = conn
         .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
         .map_err(|error| sql(&error))?;
@@ -172,7 +177,7 @@ fn remove_leftovers(new: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn beside(file: &Path, suffix: &str) -> PathBuf {
+pub(super) fn beside(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

@@ -36,7 +36,9 @@ pub(super) fn append(
             event.reason,
         ],
     )?;
-    Ok(Cursor(tx.last_row().unsigned_abs()))
+    let number = tx.last_row().unsigned_abs();
+    tx.appended(number);
+    Ok(Cursor(number))
 }
 
 pub(super) fn read(tx: &SqliteTx<'_>, filter: &EventFilter) -> Result<Vec<Event>, StoreError> {

@@ -6,21 +6,32 @@
 //! *Crash*: what was not committed never was. *Clock jump*: the clock is the caller's and is only passed
 //! on. *Older version*: see the migrations.
 
+use std::cell::Cell;
+
 use rusqlite::{Connection, Params};
 use tenure_core::store::StoreError;
 use tenure_core::time::Now;
 
 use super::connection::{Durability, classify};
 use super::log::Log;
+use super::mark::MarkFile;
 use super::row::Cells;
+
+/// What a commit keeps up to date beside the database.
+pub(super) struct Kept<'a> {
+    pub(super) log: &'a Log,
+    pub(super) mark: &'a MarkFile,
+    pub(super) durability: Durability,
+}
 
 /// A transaction of SQLite.
 pub(super) struct SqliteTx<'a> {
     conn: &'a Connection,
     store: &'a str,
     clock: &'a dyn Fn() -> Now,
-    /// The log that a commit lengthens, if it does.
-    log: Option<(&'a Log, Durability)>,
+    kept: Option<Kept<'a>>,
+    /// The newest event that this transaction appended.
+    event: Cell<Option<u64>>,
 }
 
 impl<'a> SqliteTx<'a> {
@@ -29,13 +40,14 @@ impl<'a> SqliteTx<'a> {
         conn: &'a Connection,
         store: &'a str,
         clock: &'a dyn Fn() -> Now,
-        log: Option<(&'a Log, Durability)>,
+        kept: Option<Kept<'a>>,
     ) -> Self {
         Self {
             conn,
             store,
             clock,
-            log,
+            kept,
+            event: Cell::new(None),
         }
     }
 
@@ -85,6 +97,20 @@ impl<'a> SqliteTx<'a> {
         }
     }
 
+    /// Takes note of an event that was appended.
+    pub(super) fn appended(&self, event: u64) {
+        self.event.set(Some(event));
+    }
+
+    /// Reads what is kept about the store itself.
+    pub(super) fn about_store<T>(
+        &self,
+        read: impl Fn(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.still_open()?;
+        read(self.conn).map_err(|error| self.failed(&error))
+    }
+
     /// The number that the last insert gave its row.
     pub(super) fn last_row(&self) -> i64 {
         self.conn.last_insert_rowid()
@@ -105,8 +131,12 @@ impl<'a> SqliteTx<'a> {
             .prepare_cached("COMMIT")
             .and_then(|mut statement| statement.execute([]))
             .map_err(|error| self.failed(&error))?;
-        if let Some((log, durability)) = self.log {
-            log.keep_short(self.conn, durability);
+        if let Some(kept) = &self.kept {
+            // Only what the disk has is remembered: a heartbeat may be gone after a power cut.
+            if let (Some(event), Durability::Full) = (self.event.get(), kept.durability) {
+                kept.mark.note(event);
+            }
+            kept.log.keep_short(self.conn, kept.durability);
         }
         Ok(())
     }

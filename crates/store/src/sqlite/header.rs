@@ -19,6 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tenure_core::store::StoreError;
 
 use super::log::Log;
+use super::lost_log;
 
 /// What our databases carry in their header: "tenu".
 pub(super) const APPLICATION_ID: i32 = 0x7465_6e75;
@@ -43,11 +44,15 @@ fn open_files() -> MutexGuard<'static, BTreeMap<Inode, usize>> {
 pub(super) struct Opened(Inode);
 
 impl Opened {
-    /// Checks a file and counts a connection to it; dropped when that is closed.
-    pub(super) fn check(file: &Path, store: &str) -> Result<Self, StoreError> {
+    /// Checks a file and counts a connection to it; dropped when that is closed. `index_counts`: what
+    /// the index of the log says is of this boot and of this file.
+    pub(super) fn check(file: &Path, store: &str, index_counts: bool) -> Result<Self, StoreError> {
         let inode = inode_of_regular(file, store)?;
         let mut open = open_files();
         if !open.contains_key(&inode) {
+            if index_counts {
+                lost_log::check(file, store)?;
+            }
             check_header(file, store)?;
         }
         *open.entry(inode).or_insert(0) += 1;

@@ -48,6 +48,13 @@ impl Log {
         fs_err::symlink_metadata(&self.path).map_or(0, |meta| meta.len())
     }
 
+    /// Which file it is; none where there is none.
+    pub(super) fn inode(&self) -> Option<(u64, u64)> {
+        use std::os::unix::fs::MetadataExt;
+        let found = std::fs::symlink_metadata(&self.path).ok()?;
+        Some((found.dev(), found.ino()))
+    }
+
     /// Brings the log into the database and cuts it off, if it has grown; called after a commit.
     ///
     /// A failure costs nothing but a longer log: what was committed is in it, and the next commit tries

@@ -15,10 +15,13 @@ mod event;
 mod handle;
 mod header;
 mod log;
+mod lost_log;
+mod mark;
 mod metadata;
 mod migrations;
 mod mirror;
 mod mission;
+mod moved;
 mod native;
 mod notice;
 #[cfg(test)]
@@ -42,9 +45,10 @@ use tenure_core::time::Now;
 
 use connection::Durability;
 use creation::InitLock;
-use handle::SqliteTx;
+use handle::{Kept, SqliteTx};
 use header::Opened;
 use log::Log;
+use mark::{Mark, MarkFile};
 use migrations::{Fit, MIGRATIONS};
 
 /// A SQLite database as a store.
@@ -53,11 +57,24 @@ pub struct SqliteStore {
     location: String,
     clock: Box<dyn Fn() -> Now>,
     durability: Option<Durability>,
-    log: Option<Log>,
+    kept: Option<Files>,
+    /// What was remembered of it before it was opened, until that was compared.
+    mark: Option<Option<Mark>>,
+    /// What a person should be told, once.
+    news: Option<String>,
     /// Until when it waits for others, where that is bounded.
     until: Option<Instant>,
     /// After the connection, so that it is dropped once that is closed.
     _opened: Option<Opened>,
+}
+
+/// What lies beside the database.
+struct Files {
+    file: PathBuf,
+    log: Log,
+    mark: MarkFile,
+    /// The log that the connection uses, which must stay the one under its name.
+    log_inode: Option<(u64, u64)>,
 }
 
 impl fmt::Debug for SqliteStore {
@@ -91,7 +108,12 @@ impl SqliteStore {
             }
             Err(error) => return Err(creation::io_error(&location, &error)),
         }
-        let opened = Opened::check(&file, &location)?;
+        let now = clock();
+        let marks = MarkFile::of(&file, &now.era.id, &location)?;
+        // Before the database: whatever is committed after this only makes it know more than the mark.
+        let mark = marks.read();
+        let known = mark.as_ref().is_some_and(|mark| marks.is_ours(mark));
+        let opened = Opened::check(&file, &location, known)?;
         let conn = connection::open(&file, &location)?;
         connection::configure(&conn, &location)?;
         connection::wait_until(&conn, &location, until)?;
@@ -99,15 +121,81 @@ impl SqliteStore {
             let _lock = InitLock::acquire(&file, &location, until)?;
             migrations::migrate(&conn, &location, MIGRATIONS)?;
         }
-        Ok(Self {
+        let log = Log::of(&file);
+        let mut store = Self {
             conn,
             location,
             clock,
             durability: None,
-            log: Some(Log::of(&file)),
+            mark: Some(mark),
+            news: None,
+            kept: Some(Files {
+                log_inode: log.inode(),
+                log,
+                mark: marks,
+                file,
+            }),
             until,
             _opened: Some(opened),
-        })
+        };
+        // Who has no time looks before it writes: a heartbeat is no grant.
+        if !known || until.is_none() {
+            store.settle_or_leave_it()?;
+        }
+        if until.is_none() {
+            store.news = moved::take_unsaid(&store.conn, &store.location)?;
+        }
+        Ok(store)
+    }
+
+    /// What a person should be told about the store, once.
+    pub fn take_news(&mut self) -> Option<String> {
+        self.news.take()
+    }
+
+    /// The same for whoever may only want to read: what cannot be written now is before the first write.
+    fn settle_or_leave_it(&mut self) -> Result<(), StoreError> {
+        let mark = self.mark.clone();
+        match self.settle() {
+            Err(
+                StoreError::Busy { .. } | StoreError::Full { .. } | StoreError::Unavailable { .. },
+            ) => {
+                self.mark = mark;
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Compares the database with what is remembered of it, once, and settles what differs.
+    fn settle(&mut self) -> Result<(), StoreError> {
+        let (Some(files), Some(mark)) = (&self.kept, self.mark.take()) else {
+            return Ok(());
+        };
+        let newest = moved::newest_event(&self.conn)
+            .map_err(|error| connection::classify(&self.location, Some(&self.conn), &error))?;
+        let is_sound = |mark: &Mark| files.mark.is_ours(mark) && mark.event <= newest;
+        if mark.as_ref().is_some_and(is_sound) {
+            return Ok(());
+        }
+        let wait = || InitLock::acquire(&files.file, &self.location, self.until);
+        let (now, marks) = ((self.clock)(), &files.mark);
+        moved::settle(&self.conn, &self.location, &now, marks, mark.as_ref(), wait)?;
+        files.log.keep_short(&self.conn, Durability::Full);
+        Ok(())
+    }
+
+    /// The log must stay the one that the connection opened: what is written to one that was removed is
+    /// gone with the last process that has it open.
+    fn log_is_there(&self) -> Result<(), StoreError> {
+        match &self.kept {
+            Some(files) if files.log.inode() != files.log_inode => Err(StoreError::LogLost {
+                store: self.location.clone(),
+                log: files.log.path().display().to_string(),
+                how: "was removed or replaced while it was in use".to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Makes a store that is gone when it is dropped, for tests.
@@ -121,7 +209,9 @@ impl SqliteStore {
             location,
             clock,
             durability: None,
-            log: None,
+            kept: None,
+            mark: None,
+            news: None,
             until: None,
             _opened: None,
         })
@@ -149,6 +239,7 @@ impl Store for SqliteStore {
         if !self.conn.is_autocommit() {
             self.execute("ROLLBACK")?;
         }
+        self.log_is_there()?;
         connection::wait_until(&self.conn, &self.location, self.until)?;
         let durability = match mode {
             Mode::Read => None,
@@ -158,12 +249,20 @@ impl Store for SqliteStore {
         match durability {
             None => self.execute("BEGIN")?,
             Some(wanted) => {
+                if wanted == Durability::Full {
+                    self.settle()?;
+                }
                 self.be_durable(wanted)?;
                 self.execute("BEGIN IMMEDIATE")?;
             }
         }
-        let log = self.log.as_ref().zip(durability);
-        let tx = SqliteTx::begun(&self.conn, &self.location, &*self.clock, log);
+        let kept = self.kept.as_ref().zip(durability);
+        let kept = kept.map(|(files, durability)| Kept {
+            log: &files.log,
+            mark: &files.mark,
+            durability,
+        });
+        let tx = SqliteTx::begun(&self.conn, &self.location, &*self.clock, kept);
         if durability.is_some() {
             migrations::fit(&self.conn, &self.location, MIGRATIONS)?;
         }

@@ -25,7 +25,7 @@ use tenure_core::transcript::Transcript;
 
 use super::handle::SqliteTx;
 use super::{
-    claim, doubt, event, metadata, mirror, mission, native, notice, process, queue, session,
+    claim, doubt, event, metadata, mirror, mission, moved, native, notice, process, queue, session,
     transcript, write,
 };
 
@@ -229,6 +229,10 @@ impl Tx for SqliteTx<'_> {
         at: Timestamp,
     ) -> Result<Vec<Notice>, StoreError> {
         notice::take(self, session, at)
+    }
+
+    fn store_news(&mut self) -> Result<Option<(Timestamp, String)>, StoreError> {
+        self.about_store(moved::news)
     }
 
     fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<Cursor, StoreError> {

@@ -112,6 +112,7 @@ fn open(file: &Path) -> io::Result<File> {
     if !open.metadata()?.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
+    tenure_host::file::give_back(&open)?;
     Ok(open)
 }
 

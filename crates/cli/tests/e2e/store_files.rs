@@ -1,0 +1,132 @@
+//! The files of the state directory: their modes, a log that was removed, a copy of all of them.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tenure_testkit::{Cmd, Env};
+
+use crate::claims::{register, run, session};
+use crate::env;
+
+fn mode(path: &Path) -> u32 {
+    let found =
+        std::fs::symlink_metadata(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    found.permissions().mode() & 0o7777
+}
+
+/// Everything below a directory.
+fn below(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).expect("it can be read") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() {
+            found.extend(below(&path));
+        }
+        found.push(path);
+    }
+    found
+}
+
+/// Whatever the umask takes away, the owner can use what tenure made: directories, too.
+#[test]
+fn no_umask_makes_the_state_unusable() {
+    for umask in ["0177", "0777", "0000"] {
+        let env = env();
+        let worker = env.agent("claude");
+        let state = env.dir().join("new/deep/state");
+        let line = format!(
+            "umask {umask}; export TENURE_HOME={state}; \
+             tenure register --agent claude --pid {pid} && tenure claim wp:1 && \
+             tenure lock build -- true && tenure lock build -- true && tenure claims",
+            state = state.display(),
+            pid = worker.pid(),
+        );
+        worker.run(Cmd::shell(&line)).ok();
+        assert!(state.join("locks").is_dir());
+        for path in below(&env.dir().join("new")) {
+            let wanted = if path.is_dir() { 0o700 } else { 0o600 };
+            assert_eq!(mode(&path), wanted, "umask {umask}: {}", path.display());
+        }
+    }
+}
+
+fn log_of(env: &Env) -> PathBuf {
+    env.state().join("tenure.db-wal")
+}
+
+#[test]
+fn f_c23_a_removed_log_is_refused_with_the_way_back() {
+    let env = env();
+    let claude = session(&env, "claude");
+    run(&claude, 0, "claim wp:1");
+    let away = env.dir().join("away");
+    std::fs::rename(log_of(&env), &away).expect("it is ours");
+    for line in ["claims", "claim wp:1", "ps", "whoami", "guard wp:1"] {
+        let answer = run(&claude, 8, line);
+        assert_eq!(
+            answer["error"]["kind"], "store_log_lost",
+            "{line}: {answer}"
+        );
+        let hints = answer["error"]["hints"].to_string();
+        assert!(hints.contains("tenure.db-wal back"), "{hints}");
+        assert!(hints.contains("tenure.db-shm"), "{hints}");
+    }
+    // An agent goes on without us.
+    let event = serde_json::json!({"session_id": "c1", "hook_event_name": "PreToolUse",
+        "tool_name": "Bash", "tool_input": {"command": "true"}, "cwd": env.work()});
+    let heard = claude.tenure_stdin(&["hook", "claude"], &event.to_string());
+    assert_eq!(heard.code, 0, "{heard}");
+    std::fs::rename(&away, log_of(&env)).expect("it is ours");
+    assert_eq!(run(&claude, 0, "guard wp:1")["claim"]["epoch"], 1);
+}
+
+#[test]
+fn f_c23_going_on_without_the_log_grants_no_old_epoch() {
+    let env = env();
+    let claude = session(&env, "claude");
+    for _ in 0..3 {
+        run(&claude, 0, "claim wp:1");
+        run(&claude, 0, "release wp:1");
+    }
+    for gone in ["tenure.db-wal", "tenure.db-shm"] {
+        std::fs::remove_file(env.state().join(gone)).expect("it is ours");
+    }
+    let said = env.tenure(&["claims"]).ok();
+    assert!(
+        said.stderr.contains("warning: the newest changes"),
+        "{said}"
+    );
+    let quiet = env.tenure(&["claims"]).ok();
+    assert_eq!(quiet.stderr, "", "it is said once");
+    register(&claude, "claude", "");
+    let granted = run(&claude, 0, "claim wp:1");
+    assert_eq!(granted["claim"]["epoch"], (1_u64 << 32) + 1);
+    let status = run(&claude, 0, "status");
+    let warnings = status["status"]["warnings"].to_string();
+    assert!(warnings.contains("newest changes"), "{warnings}");
+}
+
+#[test]
+fn a_copied_state_directory_says_so_and_goes_on() {
+    let env = env();
+    let claude = session(&env, "claude");
+    run(&claude, 0, "claim wp:1");
+    let copy = env.dir().join("copy");
+    let cp = Cmd::new("cp")
+        .args(["-a"])
+        .arg(env.state().to_str().unwrap());
+    claude.run(cp.arg(copy.to_str().unwrap())).ok();
+    let there = [("TENURE_HOME", Some(copy.to_str().unwrap()))];
+    let said = claude.tenure_env(&there, &["guard", "wp:1", "--json"]).ok();
+    assert!(said.stderr.contains("copied, moved or restored"), "{said}");
+    assert_eq!(said.json()["claim"]["epoch"], (1_u64 << 32) + 1);
+    let quiet = claude.tenure_env(&there, &["guard", "wp:1"]).ok();
+    assert_eq!(quiet.stderr, "", "it is said once");
+    let log = claude.tenure_env(&there, &["log", "--json"]).ok().stdout;
+    assert!(log.contains("store.moved"), "{log}");
+    // Whoever named the epoch of the original is not let through by the copy.
+    let pinned = claude.tenure_env(&there, &["guard", "wp:1", "--epoch", "1"]);
+    assert_eq!(pinned.code, 5, "{pinned}");
+    let original = claude.tenure(&["guard", "wp:1", "--epoch", "1"]).ok();
+    assert_eq!(original.stderr, "");
+}

@@ -1,0 +1,152 @@
+//! Whether a log is gone that still held changes, told before SQLite opens anything.
+//!
+//! SQLite takes a missing log for an empty one: whatever was committed and not yet copied into the
+//! database is then forgotten without a word, and numbers that were granted are granted again. The index of
+//! the log, `NAME-shm`, still knows. It is shared memory in a file: it stays after a kill -9 and after the
+//! last close (we never let SQLite delete it), and the next first opener makes it anew. So it is read here,
+//! while this process has no connection. (Closing any descriptor of it would give up SQLite's locks.)
+//!
+//! What its header says is proof, for three reasons in SQLite's order of doing things. Frames are written
+//! to the log before the header counts them. A log is cut off only after the header was set back to none.
+//! Whoever deletes a log (a plain SQLite as the last to close) deletes the index before it. So while the
+//! header stays the same, the log has every frame that it counts, with its salts; frames that are copied
+//! into the database already (`nBackfill`) are missed by nobody. A header that changes while we look, that is torn, or
+//! that was not finished says nothing.
+//!
+//! *Crash*: kill -9 leaves all files as they are, and the order above holds at every instruction. *Power
+//! cut, reboot*: the index is never flushed, so the one on the disk may be older than the log beside it and
+//! disagree without harm; it counts only if the mark says that the store was used in this boot. What
+//! was lost in an earlier boot is told by the mark's event number instead. *Copy*: files that were copied
+//! one after the other may disagree too; the mark names another file then, and the index does not count.
+//! *No index, no mark*: nothing is known. *Clock jump*: no clock is read. *Older version*: the layout is that
+//! of every SQLite since 3.7.0; another version number in it says nothing.
+
+use std::io::Read;
+use std::path::Path;
+
+use tenure_core::store::StoreError;
+
+use super::creation::beside;
+use super::log::Log;
+
+/// The two copies of the header, and how much was copied into the database.
+const INDEX_BYTES: usize = 100;
+const HEADER_BYTES: usize = 48;
+/// The version of the layout.
+const VERSION: u32 = 3_007_000;
+const LOG_HEADER_BYTES: u64 = 32;
+const FRAME_HEADER_BYTES: u64 = 24;
+
+/// What the index says of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Index {
+    /// Grows with every change of the header.
+    change: u32,
+    page: u64,
+    frames: u32,
+    copied: u32,
+    salts: [u8; 8],
+}
+
+impl Index {
+    fn read(path: &Path) -> Option<Self> {
+        let mut bytes = [0; INDEX_BYTES];
+        std::fs::File::open(path)
+            .and_then(|mut file| file.read_exact(&mut bytes))
+            .ok()?;
+        Self::parse(&bytes)
+    }
+
+    fn parse(bytes: &[u8; INDEX_BYTES]) -> Option<Self> {
+        let (first, rest) = bytes.split_at(HEADER_BYTES);
+        let (second, rest) = rest.split_at(HEADER_BYTES);
+        let long = |from: &[u8], at: usize| {
+            let four = from.get(at..at + 4)?.try_into().ok()?;
+            Some(u32::from_ne_bytes(four))
+        };
+        let is_sound = first == second
+            && long(first, 0)? == VERSION
+            && first[12] == 1
+            && checksum(&first[..40]) == (long(first, 40)?, long(first, 44)?);
+        if !is_sound {
+            return None;
+        }
+        let page = u64::from(u16::from_ne_bytes([first[14], first[15]]));
+        Some(Self {
+            change: long(first, 8)?,
+            page: (page & 0xfe00) + ((page & 1) << 16),
+            frames: long(first, 16)?,
+            copied: long(rest, 0)?,
+            salts: first[32..40].try_into().ok()?,
+        })
+    }
+
+    /// Frames that are nowhere but in the log.
+    fn only_there(&self) -> u32 {
+        self.frames.saturating_sub(self.copied)
+    }
+
+    /// How long the log is at least.
+    fn least(&self) -> u64 {
+        LOG_HEADER_BYTES + u64::from(self.frames) * (self.page + FRAME_HEADER_BYTES)
+    }
+}
+
+/// SQLite's checksum over words in the machine's order.
+fn checksum(bytes: &[u8]) -> (u32, u32) {
+    let words = bytes.chunks_exact(4).map(|four| {
+        let four = four.try_into().unwrap_or_default();
+        u32::from_ne_bytes(four)
+    });
+    let words: Vec<u32> = words.collect();
+    words
+        .chunks_exact(2)
+        .fold((0u32, 0u32), |(one, two), pair| {
+            let one = one.wrapping_add(pair[0]).wrapping_add(two);
+            (one, two.wrapping_add(pair[1]).wrapping_add(one))
+        })
+}
+
+/// What is wrong with a log, if anything is.
+fn fault(log: &Path, index: &Index) -> Option<&'static str> {
+    let mut header = [0; LOG_HEADER_BYTES as usize];
+    let mut file = match std::fs::File::open(log) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some("is gone"),
+        // Whatever it is, SQLite says it.
+        Err(_) => return None,
+    };
+    let length = file.metadata().ok()?.len();
+    if length < index.least() || file.read_exact(&mut header).is_err() {
+        return Some("was cut off");
+    }
+    (header[16..24] != index.salts).then_some("is another one than it was")
+}
+
+/// Refuses a database whose log is gone, or not what it was, while it still held changes.
+///
+/// Only for a process without a connection to it, where the mark says that the index is of this boot.
+pub(super) fn check(file: &Path, store: &str) -> Result<(), StoreError> {
+    let index_path = beside(file, "-shm");
+    let log = Log::of(file);
+    // Others may change both while we look; nobody does so again and again in these microseconds.
+    for _ in 0..8 {
+        let Some(index) = Index::read(&index_path) else {
+            return Ok(());
+        };
+        if index.only_there() == 0 {
+            return Ok(());
+        }
+        let Some(how) = fault(log.path(), &index) else {
+            return Ok(());
+        };
+        if Index::read(&index_path) == Some(index) {
+            return Err(StoreError::LogLost {
+                store: store.to_owned(),
+                log: log.path().display().to_string(),
+                how: how.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,213 @@
+//! What is remembered of a database outside of it, in `NAME.mark`: which file it was, in which boot it
+//! was used last, and the newest event that was stored.
+//!
+//! A database cannot tell by itself that its newest changes are gone, nor that it is a copy. The mark can:
+//! it is written after a commit that reached the disk, so a sound store never knows less than its mark.
+//! Everybody may be late with it (a crash, a power cut, two writers at once), which only makes it say less.
+//!
+//! One line, written in place by one call: a reader sees it whole. *Crash*: between the commit and the
+//! mark the mark is one change behind, and that change was not acknowledged yet. A mark that is missing or
+//! cannot be read says nothing. *Clock jump*: no clock is compared; the boot is a name. *Older version*: one
+//! that does not know marks leaves them behind, which says less.
+
+use std::fs::Metadata;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use fs_err::os::unix::fs::OpenOptionsExt;
+use tenure_core::store::StoreError;
+
+use super::creation::{beside, io_error};
+
+/// The first words of a mark.
+const BEGIN: &str = "tenure-mark 1";
+/// No mark is longer.
+const LIMIT: u64 = 512;
+
+/// Which file a database is, by what a copy does not share: its inode and when that was made. A device
+/// number is not part of it, for it may change with every boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileId {
+    inode: u64,
+    /// Nanoseconds since 1970; zero where the file system does not keep it.
+    born: u128,
+}
+
+impl FileId {
+    pub(super) fn of(found: &Metadata) -> Self {
+        let born = found.created().ok();
+        let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+        Self {
+            inode: found.ino(),
+            born: born.map_or(0, |since| since.as_nanos()),
+        }
+    }
+
+    /// Whether both are one file, as far as both say.
+    pub(super) fn same_as(&self, other: &Self) -> bool {
+        let born = self.born == other.born || self.born == 0 || other.born == 0;
+        self.inode == other.inode && born
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (inode, born) = text.split_once('.')?;
+        Some(Self {
+            inode: inode.parse().ok()?,
+            born: born.parse().ok()?,
+        })
+    }
+}
+
+impl std::fmt::Display for FileId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.inode, self.born)
+    }
+}
+
+/// What a mark says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) boot: String,
+    pub(super) file: FileId,
+    /// The number of the newest event that was stored.
+    pub(super) event: u64,
+}
+
+impl Mark {
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.lines().next()?.strip_prefix(BEGIN)?.split(' ').skip(1);
+        let event = words.next()?.parse().ok()?;
+        let file = FileId::parse(words.next()?)?;
+        let boot = words.next()?.to_owned();
+        (words.next().is_none() && !boot.is_empty()).then_some(Self { boot, file, event })
+    }
+
+    fn line(&self) -> String {
+        format!("{BEGIN} {:020} {} {}\n", self.event, self.file, self.boot)
+    }
+}
+
+/// The mark of one database, for one connection.
+#[derive(Debug, Clone)]
+pub(super) struct MarkFile {
+    path: PathBuf,
+    /// The boot that we are in.
+    boot: String,
+    /// The file that we use.
+    file: FileId,
+}
+
+impl MarkFile {
+    pub(super) fn of(file: &Path, boot: &str, store: &str) -> Result<Self, StoreError> {
+        let found = fs_err::symlink_metadata(file).map_err(|error| io_error(store, &error))?;
+        Ok(Self {
+            path: beside(file, ".mark"),
+            boot: boot.replace([' ', '\n'], "_"),
+            file: FileId::of(&found),
+        })
+    }
+
+    /// Which file the database is now.
+    pub(super) fn file(&self) -> FileId {
+        self.file
+    }
+
+    /// What it says.
+    pub(super) fn read(&self) -> Option<Mark> {
+        let mut text = String::new();
+        let file = std::fs::File::open(&self.path).ok()?;
+        file.take(LIMIT).read_to_string(&mut text).ok()?;
+        Mark::parse(&text)
+    }
+
+    /// Whether a mark was made in this boot, for this file.
+    pub(super) fn is_ours(&self, mark: &Mark) -> bool {
+        mark.boot == self.boot && mark.file == self.file
+    }
+
+    /// Remembers that this event is stored; the newest counts.
+    ///
+    /// A failure costs nothing but what the mark could have told, so none is reported.
+    pub(super) fn note(&self, event: u64) {
+        let known = self.read();
+        if known.is_some_and(|mark| self.is_ours(&mark) && mark.event >= event) {
+            return;
+        }
+        if self.write(event).is_err() {
+            // See above.
+        }
+    }
+
+    /// Says exactly this from now on.
+    pub(super) fn write(&self, event: u64) -> io::Result<()> {
+        let mark = Mark {
+            boot: self.boot.clone(),
+            file: self.file,
+            event,
+        };
+        let file = fs_err::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&self.path)?;
+        if file.metadata()?.mode() & 0o777 != 0o600 {
+            file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+        }
+        // What an earlier line was longer is behind the end of this one, where no reader looks.
+        file.file().write_all_at(mark.line().as_bytes(), 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_reads_back_and_what_is_left_of_a_longer_one_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("tenure.db");
+        fs_err::write(&file, "").unwrap();
+        let long = MarkFile::of(&file, "a-boot-with-a-long-name", "s").unwrap();
+        long.write(7).unwrap();
+        let short = MarkFile::of(&file, "b", "s").unwrap();
+        assert!(!short.is_ours(&short.read().unwrap()));
+        short.note(3);
+        let mark = short.read().unwrap();
+        assert_eq!((mark.boot.as_str(), mark.event), ("b", 3));
+        assert!(short.is_ours(&mark));
+        short.note(2);
+        assert_eq!(short.read().unwrap().event, 3, "the newest counts");
+    }
+
+    #[test]
+    fn what_is_no_mark_says_nothing() {
+        for bad in [
+            "",
+            "tenure-mark 1",
+            "tenure-mark 2 1 1.1 b\n",
+            "tenure-mark 1 x 1.1 b\n",
+            "tenure-mark 1 1 1 b\n",
+            "tenure-mark 1 1 1.1 b more\n",
+            "tenure-mark 1 1 1.1 \n",
+        ] {
+            assert_eq!(Mark::parse(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_copy_is_another_file_and_a_renamed_one_is_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+        fs_err::write(&one, "x").unwrap();
+        let first = FileId::of(&fs_err::metadata(&one).unwrap());
+        fs_err::copy(&one, &two).unwrap();
+        assert!(!first.same_as(&FileId::of(&fs_err::metadata(&two).unwrap())));
+        fs_err::rename(&one, &two).unwrap();
+        let renamed = FileId::of(&fs_err::metadata(&two).unwrap());
+        assert!(first.same_as(&renamed));
+        assert_eq!(FileId::parse(&renamed.to_string()), Some(renamed));
+    }
+}
