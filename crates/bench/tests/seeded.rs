@@ -4,7 +4,7 @@ use tenure_bench::place::{Place, answered};
 use tenure_bench::seeded::Seeded;
 use tenure_bench::worker::{Contender, Ours, request};
 use tenure_core::key::Key;
-use tenure_core::service::{GuardRequest, ListRequest, Naming};
+use tenure_core::service::{GuardRequest, ListRequest, Naming, ReleaseRequest};
 use tenure_testkit::seed;
 
 #[test]
@@ -46,6 +46,96 @@ fn a_seeded_store_passes_a_round_of_verbs() {
     };
     let count = usize::try_from(size).unwrap() + 1;
     assert_eq!(answered(service.list(&all)).unwrap().len(), count);
+}
+
+/// How many bytes this thread has read and written so far, pages that the system had in memory included.
+fn moved() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+    let of = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().trim().parse::<u64>().unwrap()
+    };
+    of("rchar:") + of("wchar:")
+}
+
+/// What one claim and its release move, with the store opened anew as every command does it.
+fn cost_of_an_update(size: u32) -> u64 {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    Seeded::fresh(&state, size).unwrap();
+    let place = Place::open(&state).unwrap();
+    place.register(&mut place.store().unwrap()).unwrap();
+    let (naming, key) = (Naming::default(), seed::key(2).unwrap());
+    let before = moved();
+    let mut store = place.store().unwrap();
+    let mut service = place.service(&mut store);
+    answered(service.claim(&naming, &request(key.clone()))).unwrap();
+    let given = ReleaseRequest {
+        key,
+        epoch: None,
+        done: false,
+    };
+    answered(service.release(&naming, &given)).unwrap();
+    drop(store);
+    moved() - before
+}
+
+#[test]
+fn f_d04_an_update_moves_as_much_at_fifty_thousand_entries_as_at_five_hundred() {
+    let (small, large) = (cost_of_an_update(500), cost_of_an_update(50_000));
+    // A tree of a hundred times as many entries is one or two pages deeper, in each of its indexes.
+    assert!(
+        large < small * 2,
+        "{small} bytes at 500, {large} bytes at 50,000"
+    );
+}
+
+/// How many rows each table has.
+fn rows(place: &Place) -> Vec<(String, i64)> {
+    let database = rusqlite::Connection::open(place.database()).unwrap();
+    let names = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
+    let mut names = database.prepare(names).unwrap();
+    let names = names.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let count = |name: String| {
+        let sql = format!("SELECT count(*) FROM {name}");
+        let count = database.query_row(&sql, [], |row| row.get(0)).unwrap();
+        (name, count)
+    };
+    names.map(|name| count(name.unwrap())).collect()
+}
+
+#[test]
+fn f_d05_reading_shows_all_entries_and_drops_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let size = 2_000;
+    Seeded::fresh(&state, size).unwrap();
+    let place = Place::open(&state).unwrap();
+    let before = rows(&place);
+    let size = usize::try_from(size).unwrap();
+    for _ in 0..2 {
+        let mut store = place.store().unwrap();
+        let mut service = place.service(&mut store);
+        let all = ListRequest {
+            closed_too: true,
+            ..ListRequest::default()
+        };
+        assert_eq!(answered(service.list(&all)).unwrap().len(), size);
+        for n in [0, 1, 999, 1_999] {
+            let handle = seed::handle(n).unwrap().to_string();
+            let shown = answered(service.show(&handle)).unwrap();
+            assert_eq!(shown.session.handle, handle);
+            answered(service.why(&seed::key(n).unwrap())).unwrap();
+        }
+    }
+    assert!(
+        before.iter().any(|(_, count)| *count >= 2_000),
+        "{before:?}"
+    );
+    for ((name, count), (_, was)) in rows(&place).iter().zip(&before) {
+        // Looking may record a death that it proved, which is one event more.
+        assert!(count >= was, "{name} had {was} rows and has {count}");
+    }
 }
 
 #[test]

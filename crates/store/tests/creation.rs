@@ -171,7 +171,11 @@ fn a_symbolic_link_is_refused_as_the_database_and_followed_on_the_way_to_it() {
         "{refused}"
     );
     std::os::unix::fs::symlink(real.join("nowhere"), dir.path().join("dangling.db")).unwrap();
-    assert!(SqliteStore::open(&dir.path().join("dangling.db"), clock()).is_err());
+    let refused = SqliteStore::open(&dir.path().join("dangling.db"), clock()).unwrap_err();
+    assert!(
+        matches!(refused, StoreError::Unavailable { .. }),
+        "{refused}"
+    );
     assert!(!real.join("nowhere").exists());
 }
 

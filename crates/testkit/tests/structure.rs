@@ -199,3 +199,29 @@ fn no_file_is_too_long_to_read() {
         }
     }
 }
+
+/// `scripts/test` names the test targets of each stage; one that it does not name would never run.
+#[test]
+fn every_test_target_has_a_stage() {
+    let script = std::fs::read_to_string(crates().join("../scripts/test")).unwrap();
+    let words: Vec<&str> = script.split([' ', ';', '\n']).collect();
+    let named: BTreeSet<&str> = words
+        .windows(2)
+        .filter(|pair| pair[0] == "--test")
+        .map(|pair| pair[1])
+        .collect();
+    for member in std::fs::read_dir(crates()).unwrap() {
+        let tests = member.unwrap().path().join("tests");
+        for entry in tests.read_dir().into_iter().flatten() {
+            let path = entry.unwrap().path();
+            let is_target = path.join("main.rs").exists()
+                || path.extension().is_some_and(|ending| ending == "rs");
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            assert!(
+                !is_target || named.contains(name),
+                "{} is in no stage",
+                path.display()
+            );
+        }
+    }
+}

@@ -196,7 +196,8 @@ fn hooks_that_were_there_are_kept_and_run_and_come_back() {
     )
     .ok();
     let pushed = git(&person, &repo, &["push", "../bare.git", "main"]);
-    assert_ne!(pushed.code, 0, "its own hook refuses");
+    assert_eq!(pushed.code, 1, "its own hook refuses: {pushed}");
+    assert!(pushed.stderr.contains("failed to push"), "{pushed}");
     let read = std::fs::read_to_string(&trace).unwrap();
     assert!(read.contains("refs/heads/main"), "{read}");
 

@@ -40,7 +40,7 @@ fn a_worktree_is_locked_while_a_session_works_there() {
     let a = Hooked::start(&env, "claude", "a1", &tree);
     assert_eq!(text(&lock), reason(&a));
     let refused = remove(&person, &repo, &tree);
-    assert_ne!(refused.code, 0);
+    assert_eq!(refused.code, 128, "{refused}");
     assert!(refused.stderr.contains(&a.handle()), "{refused:?}");
     env.tenure(&["who", tree.to_str().unwrap(), "--exit-code"])
         .fails(3);

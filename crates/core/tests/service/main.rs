@@ -467,18 +467,70 @@ fn f_c21_cover_by_an_ancestor_ends_with_its_life() {
 #[test]
 fn f_c06_nothing_that_a_loser_does_renews_its_successor() {
     let (mut rig, far, _near) = unseen();
-    let near = rig.inside(&[50]);
-    rig.register(&near, "heir");
-    rig.world.exit(20);
-    rig.claim(&near, "wp:1").unwrap();
+    let mut heir = rig.here(&[50]);
+    heir.world.observer.pid_ns = 4;
     let third = rig.here(&[60]);
+    rig.register(&heir, "heir");
     rig.register(&third, "third");
-    rig.clock.advance(LEASE);
-    // It was taken for dead; whatever still runs of it calls on.
-    let ghost = rig.inside(&[21, 20]);
-    assert_ne!(kind(rig.guard(&ghost, "wp:1")), "granted");
-    assert_ne!(kind(rig.guard(&far, "wp:1")), "granted");
+    rig.clock.advance(LEASE + LOCK_DELAY);
+    assert_eq!(rig.claim(&heir, "wp:1").unwrap().epoch, 2);
+    rig.clock.advance(LEASE - TICK);
+    // The loser lives, and calls on.
+    assert_eq!(kind(rig.guard(&far, "wp:1")), "lost");
+    assert_eq!(kind(rig.claim(&far, "wp:1")), "held");
+    rig.renew(&far, None).unwrap();
+    assert_eq!(kind(rig.claim(&third, "wp:1")), "held");
+    rig.clock.advance(TICK);
     assert_eq!(kind(rig.claim(&third, "wp:1")), "suspect");
+}
+
+/// However long the holder was silent before, its claim begins a lease of its own.
+#[test]
+fn f_c04_a_fresh_claim_does_not_inherit_an_old_heartbeat() {
+    // A heartbeat of nine seconds ago is young enough for every other call.
+    for silent in [Duration::from_secs(9), LEASE - TICK] {
+        let mut rig = Rig::new();
+        let (first, far, near) = (rig.inside(&[10]), rig.inside(&[20]), rig.here(&[30]));
+        for (who, name) in [(&first, "first"), (&far, "far"), (&near, "near")] {
+            rig.register(who, name);
+        }
+        rig.claim(&first, "wp:1").unwrap();
+        rig.clock.advance(silent);
+        rig.world.exit(10);
+        assert_eq!(rig.claim(&far, "wp:1").unwrap().epoch, 2);
+        for part in [LEASE / 2, LEASE / 2 - TICK] {
+            rig.clock.advance(part);
+            assert_eq!(kind(rig.claim(&near, "wp:1")), "held", "{silent:?}");
+        }
+        rig.clock.advance(TICK);
+        assert_eq!(kind(rig.claim(&near, "wp:1")), "suspect", "{silent:?}");
+    }
+}
+
+/// Nothing is collected yet; what is dropped by age are notes about written files, of the writer alone.
+#[test]
+fn f_d06_age_and_number_drop_nothing_of_a_session_that_lives() {
+    let mut rig = Rig::new();
+    let old = rig.here(&[20]);
+    let born = rig.register(&old, "old").session;
+    rig.claim(&old, "wp:1").unwrap();
+    let year = Duration::from_secs(365 * 24 * 3600);
+    for pid in 1_000..1_600 {
+        let brief = rig.here(&[pid]);
+        rig.register(&brief, &format!("n{pid}"));
+        rig.claim(&brief, &format!("wp:{pid}")).unwrap();
+        rig.call(&brief, |service| service.end(&Naming::default()))
+            .unwrap();
+        rig.clock.advance(year / 600);
+    }
+    let watcher = rig.here(&[30]);
+    rig.register(&watcher, "watcher");
+    let seen = rig.call(&watcher, |service| service.list(&Default::default()));
+    let seen: Vec<_> = seen.unwrap().into_iter().map(|one| one.id).collect();
+    assert!(seen.contains(&born.id), "{seen:?}");
+    assert_eq!(kind(rig.claim(&watcher, "wp:1")), "held");
+    let kept = rig.guard(&old, "wp:1").unwrap();
+    assert_eq!(kept.epoch, 1);
 }
 
 #[test]

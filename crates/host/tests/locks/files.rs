@@ -9,7 +9,7 @@ use tenure_host::append::{Durability, append_lines};
 use tenure_host::file::write_atomic;
 use tenure_host::kernel_lock::{LockDir, LockName, Patience, Sharing};
 
-use crate::worker::{Place, TASK, TASK_TEST, Worker};
+use crate::worker::{Place, TASK, TASK_ARGS, Worker};
 
 /// Says aloud, past the harness, that a test did not run.
 pub fn skipped(why: &str) {
@@ -85,7 +85,7 @@ fn f_k10_f_k11_a_file_is_private_from_birth_and_flushed_before_and_after_its_nam
         .arg("-o")
         .arg(&trace)
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", TASK_TEST, "--nocapture", "--test-threads=1"])
+        .args(TASK_ARGS)
         .env(
             TASK,
             format!("{} write file x 1", place.dir.path().to_str().unwrap()),

@@ -97,7 +97,8 @@ fn a_command_that_does_not_exist_fails_and_the_next_one_runs() {
     let env = env();
     let agent = env.agent("worker");
     let failed = catch_unwind(AssertUnwindSafe(|| agent.run(Cmd::new("/no/such/program"))));
-    assert!(failed.is_err());
+    let why = *failed.unwrap_err().downcast::<String>().unwrap();
+    assert!(why.contains("No such file or directory"), "{why}");
     agent.run(Cmd::new("true")).ok();
 }
 

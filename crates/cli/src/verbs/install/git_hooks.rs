@@ -274,10 +274,13 @@ fn replace(path: &Path, kept: Option<&Path>, text: &str) -> std::io::Result<()> 
         .open(&beside)?;
     file.write_all(text.as_bytes())?;
     fs_err::set_permissions(&beside, std::fs::Permissions::from_mode(0o755))?;
+    // After a power cut there is the old hook or the new one, never an empty file that git would run.
+    file.sync_all()?;
     if let Some(kept) = kept {
         fs_err::rename(path, kept)?;
     }
-    fs_err::rename(&beside, path)
+    fs_err::rename(&beside, path)?;
+    fs_err::File::open(dir)?.sync_all()
 }
 
 fn unusable(error: &std::io::Error) -> Trouble {
