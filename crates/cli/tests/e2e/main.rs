@@ -1,6 +1,7 @@
 //! End-to-end tests: the real binary, real processes, a private HOME.
 
 mod activity;
+mod append_beside_agent;
 mod claims;
 mod commands;
 mod demo;
