@@ -128,6 +128,8 @@ fn stopped_after_reserving(
     line: &str,
 ) -> (tenure_testkit::Background, u32) {
     let trace = scratch.join("trace");
+    // One of an earlier round would say that this one stands.
+    fs::write(&trace, "").expect("the environment is ours");
     let line = format!(
         "ulimit -c 0; exec strace -o {} -P {} -e trace=fallocate -e inject=fallocate:signal=STOP:when=1 {line}",
         trace.display(),
@@ -142,7 +144,7 @@ fn stopped_after_reserving(
         let mut kids = pids.filter_map(|pid: u32| Some((pid, Stat::read(pid)?)));
         let kid = kids.find(|(_, stat)| stat.parent == appender.pid)?;
         let text = fs::read_to_string(&trace).unwrap_or_default();
-        (text.contains("SIGSTOP") && "tT".contains(kid.1.state)).then_some(kid.0)
+        (text.contains("stopped by SIGSTOP") && "tT".contains(kid.1.state)).then_some(kid.0)
     });
     (appender, stopped)
 }
