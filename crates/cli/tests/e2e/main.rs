@@ -33,6 +33,8 @@ mod trampling;
 mod transcript_append;
 mod transcripts;
 mod tree_locks;
+mod uninstall;
+mod uninstall_killed;
 mod waiting;
 mod watching;
 
