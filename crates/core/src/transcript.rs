@@ -174,23 +174,34 @@ pub fn check_line(native_id: &NativeId, number: u64, line: &[u8]) -> Option<Line
         Ok(value) => value,
         Err(error) => return problem("malformed", error.to_string()),
     };
-    let id = conversation_in(&value)?;
-    (id != native_id.as_str())
-        .then(|| problem("foreign", format!("it belongs to conversation {id}")))
-        .flatten()
+    if !value.is_object() {
+        return problem("malformed", "it is not a JSON object".into());
+    }
+    let foreign = conversations_in(&value).find(|id| *id != native_id.as_str())?;
+    problem("foreign", format!("it belongs to conversation {foreign}"))
 }
 
-/// The conversation that a line says it belongs to, where it says so.
-fn conversation_in(line: &Value) -> Option<&str> {
+/// Checks whole lines before they are appended; at most `most` problems are listed.
+pub fn check_lines(native_id: &NativeId, lines: &[u8], most: usize) -> Vec<LineProblem> {
+    let check = |(index, line): (usize, &[u8])| {
+        let whole = line.strip_suffix(b"\n").unwrap_or(line);
+        check_line(native_id, index as u64 + 1, whole)
+    };
+    let all = lines.split_inclusive(|byte| *byte == b'\n').enumerate();
+    all.filter_map(check).take(most).collect()
+}
+
+/// The conversations that a line says it belongs to; most lines name one or none.
+fn conversations_in(line: &Value) -> impl Iterator<Item = &str> {
     let direct = ["sessionId", "session_id"]
-        .iter()
-        .find_map(|name| line.get(*name)?.as_str());
+        .into_iter()
+        .filter_map(|name| line.get(name)?.as_str());
     let is_meta = line.get("type").and_then(Value::as_str) == Some("session_meta");
     let meta = line
         .get("payload")
         .filter(|_| is_meta)
         .and_then(|payload| payload.get("id")?.as_str());
-    direct.or(meta)
+    direct.chain(meta)
 }
 
 #[cfg(test)]
@@ -296,6 +307,31 @@ mod tests {
             problem(r#"{"type":"session_meta","payload":{"id":"xyz"}}"#),
             Some("foreign")
         );
-        assert_eq!(problem(r#"{"sessionId":"#), Some("malformed"));
+        assert_eq!(
+            problem(r#"{"session_id":"abc","sessionId":"xyz"}"#),
+            Some("foreign")
+        );
+        for malformed in [r#"{"sessionId":"#, "", "[]", "1", "null", "\"{}\"", "{} {}"] {
+            assert_eq!(problem(malformed), Some("malformed"), "{malformed:?}");
+        }
+        assert_eq!(
+            check_line(&native, 1, b"{\"text\":\"\xff\"}").map(|problem| problem.kind),
+            Some("malformed")
+        );
+    }
+
+    #[test]
+    fn each_line_is_checked_before_any_is_appended() {
+        let found = |lines: &str| -> Vec<(u64, &str)> {
+            check_lines(&id("abc"), lines.as_bytes(), 2)
+                .iter()
+                .map(|problem| (problem.line, problem.kind))
+                .collect()
+        };
+        assert_eq!(found("{}\n{\"sessionId\":\"abc\"}\n"), []);
+        assert_eq!(
+            found("{}\n\n{\"sessionId\":\"xyz\"}\n{\n"),
+            [(2, "malformed"), (3, "foreign")]
+        );
     }
 }

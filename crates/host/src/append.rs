@@ -1,10 +1,16 @@
 //! Appending whole lines to a file that others read, all or nothing.
 //!
-//! Only under the path's lock. What will be appended is first written to a journal beside the lock file, with
-//! the length that the target has; whoever has the lock next finishes an append that a kill cut short in
-//! the middle, and forgets one that had not begun. So a reader under the lock sees all of an append or
-//! nothing of it, and an append that was acknowledged is there. The target is only ever made longer, but
-//! for what a failed append of our own added.
+//! Our own appends take the path's lock; the program that the file belongs to appends to it without that
+//! lock at any moment. So the file is never made shorter, whatever went wrong: between a look at its end and
+//! a cut, the other program's lines may arrive and would be lost. Instead, room is reserved first
+//! ([`crate::space`]), and the lines go out in one write to the end of the file.
+//!
+//! What will be appended is first written to a journal beside the lock file. The next append finishes one
+//! that a kill or a full disk cut short, if nothing follows it yet, and forgets one that had not begun.
+//! A write that is cut short is reported with the place and length of what is there ([`AppendError::Torn`]);
+//! where possible it is finished, or else ended with a newline, so that the next line is not joined to it.
+//! *Not covered*: the other program's next line is joined to ours if it is written in the moment
+//! between a short write and its end, or after a kill in the middle of our write.
 //!
 //! Refused: a target that is not a plain file of ours with one name (links could lead to another's file), and
 //! one whose last line is torn, because our first line would become part of it.
@@ -29,14 +35,18 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::Digest;
 
 use crate::file;
 use crate::kernel_lock::{LockDir, LockError, LockName, Patience, Sharing};
 use crate::path_error::at;
+use crate::pause;
+use crate::space;
 
 /// Whether to wait for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +57,7 @@ pub enum Durability {
     Disk,
 }
 
-/// Why nothing was appended.
+/// Why nothing, or not everything, was appended.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
     /// The input is not whole lines.
@@ -60,6 +70,22 @@ pub enum AppendError {
         path: PathBuf,
         /// What is wrong with it.
         why: &'static str,
+    },
+    /// The write was cut short, and what it wrote is in the file.
+    #[error("{} has only the first {written} of {length} bytes, at offset {offset}: {why}", path.display())]
+    Torn {
+        /// The target.
+        path: PathBuf,
+        /// Where our bytes begin.
+        offset: u64,
+        /// How many of them are there.
+        written: u64,
+        /// How many there should be.
+        length: u64,
+        /// Whether the next append finishes it if nothing follows until then.
+        resumable: bool,
+        /// What cut it short.
+        why: io::Error,
     },
     /// The path's lock was not had.
     #[error(transparent)]
@@ -86,22 +112,36 @@ pub fn append_lines(
     patience: Patience,
     durability: Durability,
 ) -> Result<u64, AppendError> {
-    check_lines(lines)?;
+    check_whole(lines)?;
     let name = LockName::of_path(path)?;
     let held = locks.lock(&name, Sharing::Exclusive, patience)?;
     let journal = locks.path().join(format!("{}~journal", name.file()));
     recover(&journal)?;
     let mut target = open_target(path)?;
-    let offset = target.metadata()?.len();
-    refuse_torn(path, &mut target, offset)?;
+    let offset = whole_length(path, &mut target)?;
+    let length = lines.len() as u64;
+    space::reserve(&target, offset, length).map_err(|error| at("append to", path, error))?;
     write_journal(&journal, path, offset, lines, durability)?;
-    if let Err(error) = target.write_all(lines) {
-        // What we added ourselves, and nothing else, is taken back.
-        let undone = target.set_len(offset);
-        std::fs::remove_file(&journal)?;
-        undone?;
-        return Err(at("append to", path, error).into());
-    }
+    let offset = match write_at_end(&mut target, lines) {
+        Ok(offset) => offset,
+        Err(Cut::Nothing(error)) => {
+            std::fs::remove_file(&journal)?;
+            return Err(at("append to", path, error).into());
+        }
+        Err(Cut::Short(short)) => {
+            if !short.resumable {
+                std::fs::remove_file(&journal)?;
+            }
+            return Err(AppendError::Torn {
+                path: path.to_owned(),
+                offset: short.offset,
+                written: short.written,
+                length,
+                resumable: short.resumable,
+                why: short.why,
+            });
+        }
+    };
     if durability == Durability::Disk {
         target.sync_all()?;
         file::sync_dir(path)?;
@@ -117,6 +157,96 @@ pub fn append_lines(
     Ok(offset)
 }
 
+/// Why a write to the end of a file did not add all of it.
+#[derive(Debug)]
+enum Cut {
+    /// Nothing was added.
+    Nothing(io::Error),
+    /// A part was added.
+    Short(Short),
+}
+
+#[derive(Debug)]
+struct Short {
+    offset: u64,
+    written: u64,
+    /// It is the end of the file, and not a line that was ended early.
+    resumable: bool,
+    why: io::Error,
+}
+
+/// Writes to the end of a file that others append to; returns where the bytes begin.
+fn write_at_end(target: &mut File, bytes: &[u8]) -> Result<u64, Cut> {
+    let first = write_once(target, bytes).map_err(Cut::Nothing)?;
+    if first == 0 {
+        return Err(Cut::Nothing(io::ErrorKind::WriteZero.into()));
+    }
+    // The kernel says where an append ended, whatever others appended before it.
+    let mut end = target.stream_position().map_err(Cut::Nothing)?;
+    let offset = end - first as u64;
+    let mut written = first;
+    let short = |written: usize, resumable: bool, why: io::Error| {
+        Cut::Short(Short {
+            offset,
+            written: written as u64,
+            resumable,
+            why,
+        })
+    };
+    while written < bytes.len() {
+        match continue_at(target, end, &bytes[written..]) {
+            Ok(more) => {
+                written += more;
+                end += more as u64;
+            }
+            Err(Interrupted::Followed) => {
+                let why = io::Error::other("another program appended in the middle of it");
+                return Err(short(written, false, why));
+            }
+            Err(Interrupted::Failed(why)) => {
+                let is_whole = bytes[written - 1] == b'\n';
+                let ended = !is_whole && continue_at(target, end, b"\n").is_ok();
+                return Err(short(written, !ended, why));
+            }
+        }
+    }
+    Ok(offset)
+}
+
+/// Why a write was not continued.
+enum Interrupted {
+    /// Another program's bytes follow ours.
+    Followed,
+    Failed(io::Error),
+}
+
+/// Appends where our last write ended, if nothing follows it.
+fn continue_at(target: &mut File, end: u64, rest: &[u8]) -> Result<usize, Interrupted> {
+    if target.metadata().map_err(Interrupted::Failed)?.len() != end {
+        return Err(Interrupted::Followed);
+    }
+    if space::is_at_size_limit(end) {
+        return Err(Interrupted::Failed(Errno::FBIG.into()));
+    }
+    let more = write_once(target, rest).map_err(Interrupted::Failed)?;
+    if more == 0 {
+        return Err(Interrupted::Failed(io::ErrorKind::WriteZero.into()));
+    }
+    match target.stream_position().map_err(Interrupted::Failed)? == end + more as u64 {
+        true => Ok(more),
+        false => Err(Interrupted::Followed),
+    }
+}
+
+fn write_once(target: &mut File, bytes: &[u8]) -> io::Result<usize> {
+    loop {
+        match target.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
 fn refused(path: &Path, why: &'static str) -> AppendError {
     AppendError::Target {
         path: path.to_owned(),
@@ -124,7 +254,8 @@ fn refused(path: &Path, why: &'static str) -> AppendError {
     }
 }
 
-fn check_lines(lines: &[u8]) -> Result<(), AppendError> {
+/// Checks that the input is whole lines.
+pub fn check_whole(lines: &[u8]) -> Result<(), AppendError> {
     match lines {
         [] => Err(AppendError::NotLines("it is empty")),
         [.., last] if *last != b'\n' => Err(AppendError::NotLines("the last line has no end")),
@@ -166,18 +297,26 @@ fn open_target(path: &Path) -> Result<File, AppendError> {
     }
 }
 
-fn refuse_torn(path: &Path, target: &mut File, length: u64) -> Result<(), AppendError> {
-    if length == 0 {
-        return Ok(());
+/// How often a last line without its end is looked at again: another program may be writing it, and a
+/// write that crosses a page is seen in two parts.
+const LOOKS: u32 = 20;
+
+/// The length of the target, whose last line must be whole.
+fn whole_length(path: &Path, target: &mut File) -> Result<u64, AppendError> {
+    for _ in 0..LOOKS {
+        let length = target.metadata()?.len();
+        if length == 0 {
+            return Ok(length);
+        }
+        target.seek(SeekFrom::Start(length - 1))?;
+        let mut last = [0];
+        target.read_exact(&mut last)?;
+        if last == [b'\n'] {
+            return Ok(length);
+        }
+        pause::for_a_while(Duration::from_millis(5));
     }
-    target.seek(SeekFrom::Start(length - 1))?;
-    let mut last = [0];
-    target.read_exact(&mut last)?;
-    if last == [b'\n'] {
-        Ok(())
-    } else {
-        Err(refused(path, "ends in a torn line"))
-    }
+    Err(refused(path, "ends in a torn line"))
 }
 
 fn hash(bytes: &[u8]) -> String {
@@ -230,7 +369,8 @@ fn recover(journal: &Path) -> Result<(), AppendError> {
     if let Some((intent, lines)) = read_journal(&bytes)
         && let Ok(mut target) = open_target(&intent.path)
     {
-        finish(&mut target, &intent, lines)?;
+        finish(&mut target, &intent, lines)
+            .map_err(|error| at("append to", &intent.path, error))?;
     }
     std::fs::remove_file(journal).map_err(|error| at("remove", journal, error))?;
     Ok(())
@@ -245,17 +385,32 @@ fn read_journal(bytes: &[u8]) -> Option<(Intent, &[u8])> {
 
 fn finish(target: &mut File, intent: &Intent, lines: &[u8]) -> io::Result<()> {
     let length = target.metadata()?.len();
-    if length <= intent.offset || length >= intent.offset + intent.length {
+    if length <= intent.offset {
         return Ok(());
     }
     let mut there = Vec::new();
     target.seek(SeekFrom::Start(intent.offset))?;
     target.read_to_end(&mut there)?;
-    match lines.strip_prefix(there.as_slice()) {
-        Some(rest) => target.write_all(rest),
-        // Somebody who ignores the lock wrote there; it is theirs.
-        None => Ok(()),
-    }
+    let Some(rest) = missing(&there, lines) else {
+        return Ok(());
+    };
+    space::reserve(target, length, rest.len() as u64)?;
+    write_at_end(target, rest)
+        .map(drop)
+        .map_err(|cut| match cut {
+            Cut::Nothing(why) | Cut::Short(Short { why, .. }) => why,
+        })
+}
+
+/// What is missing of our lines where the file ends in the first part of them. Another program's lines
+/// may stand before them; what it wrote after them is its own, and nothing is added there.
+fn missing<'a>(there: &[u8], lines: &'a [u8]) -> Option<&'a [u8]> {
+    let breaks = there.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    let starts = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1));
+    starts
+        .filter(|start| *start < there.len())
+        .find_map(|start| lines.strip_prefix(&there[start..]))
+        .filter(|rest| !rest.is_empty())
 }
 
 #[cfg(test)]
@@ -322,6 +477,43 @@ mod tests {
         std::fs::write(place.file(), b"a\nlong").unwrap();
         place.append(b"z\n").unwrap();
         assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nlong line\nz\n");
+    }
+
+    #[test]
+    fn an_append_that_was_cut_short_is_finished_from_any_directory() {
+        let place = Place::new();
+        place.append(b"a\n").unwrap();
+        let depth = std::env::current_dir().unwrap().components().count();
+        let mut relative: PathBuf = std::iter::repeat_n("..", depth).collect();
+        relative.push(place.file().strip_prefix("/").unwrap());
+        write_journal(
+            &place.journal(),
+            &relative,
+            2,
+            b"long line\n",
+            Durability::Kernel,
+        )
+        .unwrap();
+        let journal = std::fs::read(place.journal()).unwrap();
+        let (intent, _) = read_journal(&journal).unwrap();
+        assert_eq!(intent.path, std::fs::canonicalize(place.file()).unwrap());
+        std::fs::write(place.file(), b"a\nlong").unwrap();
+        place.append(b"z\n").unwrap();
+        assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nlong line\nz\n");
+    }
+
+    #[test]
+    fn only_what_is_the_end_of_the_file_is_finished() {
+        let lines = b"one\ntwo\n";
+        let rest = |there: &[u8]| missing(there, lines).map(<[u8]>::to_vec);
+        assert_eq!(rest(b"on"), Some(b"e\ntwo\n".to_vec()));
+        assert_eq!(rest(b"one\n"), Some(b"two\n".to_vec()));
+        assert_eq!(rest(b"theirs\none\nt"), Some(b"wo\n".to_vec()));
+        assert_eq!(rest(b"ontheirs\n"), None);
+        assert_eq!(rest(b"theirs\n"), None);
+        assert_eq!(rest(b"one\ntwo\n"), None);
+        assert_eq!(rest(b"theirs\none\ntwo\ntheirs\n"), None);
+        assert_eq!(rest(b""), None);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Writes a file beside `path`, under a name of its own, and flushes it.
-pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+pub fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| {
         let odd = io::Error::new(ErrorKind::InvalidInput, "it does not name a file");
         at("write", path, odd)

@@ -30,6 +30,7 @@ pub mod running;
 pub mod settings_file;
 mod shared_fs;
 pub mod shelf;
+mod space;
 mod stat;
 pub mod state_dir;
 pub mod survivors;

@@ -7,9 +7,10 @@ use serde_json::json;
 use tenure_core::reason::Reason;
 use tenure_core::service::{Derivation, Naming, Vouched, VouchedFile};
 use tenure_core::time::Span;
-use tenure_core::transcript::{LineProblem, check_line, unborn_path};
-use tenure_host::append::{AppendError, Durability, append_lines};
+use tenure_core::transcript::{LineProblem, check_line, check_lines, unborn_path};
+use tenure_host::append::{AppendError, Durability, append_lines, check_whole};
 use tenure_host::kernel_lock::{LockError, Patience};
+use tenure_host::pause;
 use tenure_host::shelf;
 
 use crate::app::{App, Opened, env};
@@ -42,7 +43,7 @@ enum Act {
         /// The session
         name: String,
     },
-    /// Append whole lines from stdin, all or nothing, under the file's lock
+    /// Append JSON lines from stdin, all or nothing, under the file's lock
     Append {
         /// The session
         name: String,
@@ -216,6 +217,11 @@ fn check_file(file: &VouchedFile) -> Result<(u64, Vec<LineProblem>), Trouble> {
             return Ok((number, problems));
         }
         number += 1;
+        if !line.ends_with(b"\n") {
+            // The agent may be writing it: a write that crosses a page is seen in two parts.
+            pause::for_a_while(Duration::from_millis(50));
+            reader.read_until(b'\n', &mut line).map_err(unreadable)?;
+        }
         let problem = match line.strip_suffix(b"\n") {
             Some(whole) => check_line(&file.native_id, number, whole),
             None => Some(LineProblem {
@@ -257,6 +263,7 @@ fn append(
             "append it in parts",
         ));
     }
+    check_whole(&lines).map_err(append_trouble)?;
     let mut opened = app.open()?;
     let naming = Naming {
         session: Some(name.to_owned()),
@@ -264,6 +271,15 @@ fn append(
     };
     let answer = opened.service().transcript_to_write(&naming)?;
     let (file, _) = vouched(&mut opened, name, answer.value.clone())?;
+    let problems = check_lines(&file.native_id, &lines, MOST_PROBLEMS);
+    if let Some(refused) = bad_lines(&file, &problems) {
+        let foreign = problems.iter().find(|problem| problem.kind == "foreign");
+        if let Some(LineProblem { line, what, .. }) = foreign {
+            let what = format!("line {line}: {what}");
+            opened.service().foreign_lines_refused(&naming, &what)?;
+        }
+        return Err(refused);
+    }
     let durability = if durable {
         Durability::Disk
     } else {
@@ -283,10 +299,52 @@ fn append(
     Ok(Shown::new("transcript", &part, text).told(&answer))
 }
 
+/// What `verify` would report after an append is refused before it.
+fn bad_lines(file: &VouchedFile, problems: &[LineProblem]) -> Option<Trouble> {
+    let first = problems.first()?;
+    let more = match problems.len() - 1 {
+        0 => String::new(),
+        1 => "; 1 more line is wrong".to_owned(),
+        more => format!("; {more} more lines are wrong"),
+    };
+    let message = format!(
+        "nothing was appended to {}: line {} of the input is {}: {}{more}",
+        file.path, first.line, first.kind, first.what
+    );
+    let hint = "give one JSON object per line, of this conversation";
+    let mut trouble = Trouble::new(Exit::INVALID, "invalid", message, hint);
+    trouble.data.insert("problems".to_owned(), json!(problems));
+    Some(trouble)
+}
+
+/// A write that was cut short: what is in the file is said, so that nobody takes it for whole.
+fn torn_trouble(error: &AppendError, resumable: bool) -> Trouble {
+    let hint = match resumable {
+        true => {
+            "make room; the next append finishes it, if nothing was added to the file until then"
+        }
+        false => "tenure transcript verify SESSION shows the line",
+    };
+    let message = format!("the append was cut short: {error}");
+    Trouble::new(Exit::STORE, "store_unavailable", message, hint)
+}
+
 #[allow(clippy::needless_pass_by_value)] // for map_err
 fn append_trouble(error: AppendError) -> Trouble {
     let message = format!("nothing was appended: {error}");
     match error {
+        AppendError::Torn {
+            offset,
+            written,
+            length,
+            resumable,
+            ..
+        } => {
+            let mut trouble = torn_trouble(&error, resumable);
+            let torn = json!({"offset": offset, "written": written, "length": length, "resumable": resumable});
+            trouble.data.insert("torn".to_owned(), torn);
+            trouble
+        }
         AppendError::NotLines(_) => Trouble::new(
             Exit::USAGE,
             "usage",

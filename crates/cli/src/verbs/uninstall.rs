@@ -1,19 +1,22 @@
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tenure_core::service::ListRequest;
 use tenure_core::world::World;
 
 use super::install::{
-    Done, GIT, GitHooks, NAMES, Part, Place, Plan, State, TARGETS, Whose, add, dry, state_dir,
-    told, with_git,
+    Done, Edit, GIT, GitHooks, Group, Kind, NAMES, Place, Plan, Register, Scope, State, TARGETS,
+    Whose, add, dry, grouped, known_edits, state_dir, tidy, told, with_git, without_links,
 };
 use crate::app::{App, config_and_store};
+use crate::exit::Exit;
 use crate::output::{Outcome, Shown, Trouble};
 
 /// Take tenure's hooks out of the settings of coding agents again
 ///
-/// Only what tenure put there goes; everything else stays byte for byte as it is.
+/// In the usual places and in every place that tenure install changed, projects and other configuration
+/// directories included; --user or --project restricts it to those settings. Only what tenure put there
+/// goes; everything else stays byte for byte as it is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,28 +46,191 @@ pub struct Args {
     dry_run: bool,
 }
 
+/// What became of each place.
+#[derive(Default)]
+struct Tally {
+    plans: Vec<Plan>,
+    /// What was removed beside the changes of a plan, in the same order.
+    tidied: Vec<Vec<String>>,
+    git: Option<(GitHooks, Done)>,
+    failed: Vec<Trouble>,
+}
+
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let (scope, state_dir) = (args.whose.scope()?, state_dir()?);
-    let is_meant = |name: &&str| args.all || args.agents.iter().any(|agent| agent == name);
-    let plans: Vec<Plan> = NAMES
-        .into_iter()
-        .filter(is_meant)
-        .map(|agent| Plan::uninstall(Place::of(agent, &scope)?, &state_dir))
-        .collect::<Result<_, _>>()?;
-    if args.dry_run {
-        return Ok(dry(&plans, git_part(args, &state_dir)?));
+    let state_dir = state_dir()?;
+    let mut tally = Tally::default();
+    let opened = match (args.dry_run, Path::new(&state_dir).exists()) {
+        (true, _) => Register::peek(&state_dir),
+        (false, true) => Register::open(app, &state_dir),
+        (false, false) => Ok(Register::none(&state_dir)),
+    };
+    // What is in the usual places is undone without the register too.
+    let mut register = opened.or_else(|trouble| match trouble.exit {
+        Exit::TIMED_OUT => Err(trouble),
+        _ => {
+            tally.failed.push(trouble);
+            Ok(Register::none(&state_dir))
+        }
+    })?;
+    let (gits, others) = meant(args, &register, &state_dir)?;
+    for group in grouped(others) {
+        if let Err(trouble) = undo(&group, args.dry_run, &mut register, &mut tally) {
+            tally.failed.push(trouble);
+        }
     }
-    for plan in &plans {
+    for edit in gits {
+        if let Err(trouble) = undo_git(&edit, args.dry_run, &mut register, &mut tally) {
+            tally.failed.push(trouble);
+        }
+    }
+    if args.all && !args.whose.is_given() && register.unknown() > 0 {
+        let message = format!(
+            "{} edits in the list of what was installed were made by a newer tenure",
+            register.unknown()
+        );
+        let hint = "run tenure uninstall --all with that version";
+        tally
+            .failed
+            .push(Trouble::new(Exit::INVALID, "invalid", message, hint));
+    }
+    shown(args, app, tally)
+}
+
+/// The edits that are meant: of git, and of the agents' settings.
+fn meant(
+    args: &Args,
+    register: &Register,
+    state_dir: &str,
+) -> Result<(Vec<Edit>, Vec<Edit>), Trouble> {
+    let scope = args.whose.scope()?;
+    let is_named = |name: &str| args.all || args.agents.iter().any(|agent| agent == name);
+    let mut edits = Vec::new();
+    for agent in NAMES.into_iter().filter(|name| is_named(name)) {
+        edits.extend(known_edits(
+            &Place::of(agent, &scope)?,
+            state_dir,
+            register,
+        )?);
+    }
+    if args.agents.iter().any(|name| name == GIT) {
+        edits.push(known(&GitHooks::find(&scope)?, register));
+    }
+    let is_in_scope = |edit: &Edit| match &scope {
+        Scope::Project(dir) => edit.file.starts_with(without_links(dir)),
+        _ => !args.whose.is_given(),
+    };
+    for edit in register.edits() {
+        let is_new = !edits.iter().any(|other| other.is(edit));
+        // A repository is named by standing in it; only --all means every one.
+        let is_named = match edit.kind {
+            Kind::Git => args.all,
+            _ => is_named(&edit.agent),
+        };
+        if is_new && is_named && is_in_scope(edit) {
+            edits.push(edit.clone());
+        }
+    }
+    Ok(edits.into_iter().partition(|edit| edit.kind == Kind::Git))
+}
+
+fn known(here: &GitHooks, register: &Register) -> Edit {
+    let mut edit = here.edit();
+    edit.dirs.clear();
+    if let Some(known) = register.edits().iter().find(|known| known.is(&edit)) {
+        edit.join(known);
+    }
+    edit
+}
+
+fn undo(
+    group: &Group,
+    dry_run: bool,
+    register: &mut Register,
+    tally: &mut Tally,
+) -> Result<(), Trouble> {
+    let plan = Plan::undo(group)?;
+    let mut tidied = Vec::new();
+    if !dry_run {
         plan.apply()?;
+        for edit in &group.edits {
+            tidied.extend(tidy(edit)?);
+        }
+        register.strike(&group.edits)?;
+    }
+    tally.plans.push(plan);
+    tally.tidied.push(tidied);
+    Ok(())
+}
+
+fn undo_git(
+    edit: &Edit,
+    dry_run: bool,
+    register: &mut Register,
+    tally: &mut Tally,
+) -> Result<(), Trouble> {
+    let git = GitHooks::of(edit);
+    let done = git.uninstall(dry_run)?;
+    if !dry_run {
+        tidy(edit)?;
+        register.strike(std::slice::from_ref(edit))?;
+    }
+    match &mut tally.git {
+        Some((_, all)) => all.join(done),
+        None => tally.git = Some((git, done)),
+    }
+    Ok(())
+}
+
+fn shown(args: &Args, app: &App, tally: Tally) -> Outcome {
+    let Tally {
+        plans,
+        tidied,
+        git,
+        mut failed,
+    } = tally;
+    let nothing = plans.iter().all(|plan| plan.changes.is_empty())
+        && git.as_ref().is_none_or(|(_, done)| done.is_nothing());
+    if nothing && failed.len() == 1 {
+        return Err(failed.remove(0));
+    }
+    let git = git.map(|(first, done)| git_part(&first, &done, args.dry_run));
+    let shown = match args.dry_run {
+        true => dry(&plans, git),
+        false => undone(args, app, &plans, &tidied, git)?,
+    };
+    if failed.is_empty() {
+        return Ok(shown);
     }
     let mut text = String::new();
-    for plan in &plans {
-        let word = match plan.changes.is_empty() {
+    for trouble in &failed {
+        add(&mut text, &format!("not undone: {}", trouble.message));
+    }
+    add(
+        &mut text,
+        "what was not undone stays listed: fix it, then run the same command again",
+    );
+    let json: Vec<Value> = failed
+        .iter()
+        .map(|trouble| json!({"message": trouble.message, "file": trouble.data.get("file")}))
+        .collect();
+    Ok(shown.say(text).with("failed", &json).exit(Exit::INVALID))
+}
+
+fn undone(
+    args: &Args,
+    app: &App,
+    plans: &[Plan],
+    tidied: &[Vec<String>],
+    git: Option<(String, Value)>,
+) -> Outcome {
+    let mut text = String::new();
+    for (plan, tidied) in plans.iter().zip(tidied) {
+        let word = match plan.changes.is_empty() && tidied.is_empty() {
             true => "nothing of tenure's was there",
             false => "uninstalled",
         };
         add(&mut text, &format!("{}: {word}", plan.place.agent));
-        for line in plan.done() {
+        for line in plan.done().iter().chain(tidied) {
             add(&mut text, &format!("  {line}"));
         }
     }
@@ -73,7 +239,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         false => plan.json(State::NotFound),
     };
     let mut agents: Vec<Value> = plans.iter().map(left).collect();
-    with_git(&mut text, &mut agents, git_part(args, &state_dir)?);
+    with_git(&mut text, &mut agents, git);
     let unlocked = match args.all {
         true => unlock_worktrees(app)?,
         false => Vec::new(),
@@ -103,33 +269,16 @@ fn unlock_worktrees(app: &App) -> Result<Vec<String>, Trouble> {
     Ok(dirs)
 }
 
-/// Takes the hooks out of the repositories that are meant, or only says what would be done.
-fn git_part(args: &Args, state_dir: &str) -> Result<Part, Trouble> {
-    let is_named = args.agents.iter().any(|name| name == GIT);
-    let mut all = match args.all {
-        true => GitHooks::noted(Path::new(state_dir)),
-        false => Vec::new(),
-    };
-    if is_named {
-        let here = GitHooks::find(&args.whose.scope()?)?;
-        all.retain(|noted| !noted.is(&here));
-        all.push(here);
-    }
-    let Some(first) = all.first() else {
-        return Ok(None);
-    };
-    let mut done = Done::nothing();
-    for git in &all {
-        done.join(git.uninstall(Path::new(state_dir), args.dry_run)?);
-    }
-    let word = match (done.is_nothing(), args.dry_run) {
+/// What was done for git, or would be.
+fn git_part(first: &GitHooks, done: &Done, dry_run: bool) -> (String, Value) {
+    let word = match (done.is_nothing(), dry_run) {
         (true, _) => "nothing of tenure's was there",
         (false, true) => "would be uninstalled",
         (false, false) => "uninstalled",
     };
-    let state = match args.dry_run && !done.is_nothing() {
+    let state = match dry_run && !done.is_nothing() {
         true => State::Installed,
         false => State::NotInstalled,
     };
-    Ok(Some((told(word, &done), first.json(state, &done))))
+    (told(word, done), first.json(state, done))
 }

@@ -1,6 +1,7 @@
 //! End-to-end tests: the real binary, real processes, a private HOME.
 
 mod activity;
+mod append_beside_agent;
 mod claims;
 mod commands;
 mod demo;
@@ -41,6 +42,8 @@ mod trampling;
 mod transcript_append;
 mod transcripts;
 mod tree_locks;
+mod uninstall;
+mod uninstall_killed;
 mod waiting;
 mod watching;
 

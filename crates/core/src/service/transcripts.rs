@@ -77,6 +77,23 @@ impl Service<'_> {
         })
     }
 
+    /// Records that lines of another conversation were refused for a session's transcript.
+    pub fn foreign_lines_refused(&mut self, naming: &Naming, what: &str) -> Reply<()> {
+        self.run(Mode::Write, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            ctx.log(&NewEvent {
+                actor: caller.actor,
+                reason: caller.reason.clone(),
+                ..ctx.event(
+                    EventKind::Contamination,
+                    Some(caller.session.id),
+                    "transcript",
+                    format!("lines were not appended to its transcript: {what}"),
+                )
+            })
+        })
+    }
+
     /// Keeps the path that was derived for a session, if it passes the checks.
     pub fn keep_transcript(&mut self, name: &str, path: &str) -> Reply<VouchedFile> {
         self.run(Mode::Write, |ctx| {

@@ -5,7 +5,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use tenure_host::append::{Durability, append_lines};
 use tenure_host::file::write_atomic;
 use tenure_host::kernel_lock::{LockDir, LockName, Patience, Sharing};
 
@@ -161,48 +160,4 @@ fn f_k15_a_mirror_that_is_written_under_its_lock_never_stays_behind() {
             "{file}"
         );
     }
-}
-
-/// Appends by a path that is relative to its own directory, and dies when half of it is written.
-pub fn append_half(dir: &Path, locks: &LockDir) {
-    std::env::set_current_dir(dir).unwrap();
-    let limit = rustix::process::Rlimit {
-        current: Some(5000),
-        maximum: Some(5000),
-    };
-    rustix::process::setrlimit(rustix::process::Resource::Fsize, limit).unwrap();
-    let line = format!("{}\n", "b".repeat(3000));
-    append_lines(
-        locks,
-        Path::new("log"),
-        line.as_bytes(),
-        Patience::None,
-        Durability::Kernel,
-    )
-    .unwrap();
-}
-
-#[test]
-fn an_append_that_was_cut_short_is_finished_from_any_directory() {
-    let place = Place::new();
-    let log = place.path("log");
-    let first = format!("{}\n", "a".repeat(3999));
-    std::fs::write(&log, &first).unwrap();
-    let mut half = place.start("append-half");
-    assert!(!half.process.0.wait().unwrap().success());
-    assert_eq!(
-        std::fs::metadata(&log).unwrap().len(),
-        5000,
-        "it was cut short"
-    );
-    append_lines(
-        &place.locks,
-        &log,
-        b"c\n",
-        Patience::None,
-        Durability::Kernel,
-    )
-    .unwrap();
-    let whole = format!("{first}{}\nc\n", "b".repeat(3000));
-    assert_eq!(std::fs::read_to_string(&log).unwrap(), whole);
 }

@@ -221,7 +221,6 @@ fn does_its_task() {
         ["write", name, letter, rounds] => {
             files::write(&dir.join(name), letter, rounds.parse().unwrap());
         }
-        ["append-half"] => files::append_half(dir, &locks),
         ["mirror", rounds] => files::mirror(dir, &locks, rounds.parse().unwrap()),
         _ => panic!("no such task: {task}"),
     }

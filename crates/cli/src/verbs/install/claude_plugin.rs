@@ -7,12 +7,19 @@ use tenure_agents::install::{CLAUDE, HookLine, plugin, word_of};
 use tenure_host::settings_file::SettingsFile;
 
 use super::place::{Place, Scope};
-use super::plan::{Wanted, read};
+use super::plan::{Wanted, hash, read};
+use super::register::{Edit, Kind, Owner, Register};
 use crate::app::current_dir;
 use crate::exit::Exit;
 use crate::output::{Outcome, Shown, Trouble};
 
-pub fn run(dir: &Path, agents: &[String], wanted: &Wanted, dry_run: bool) -> Outcome {
+pub fn run(
+    dir: &Path,
+    agents: &[String],
+    wanted: &Wanted,
+    dry_run: bool,
+    register: &mut Register,
+) -> Outcome {
     if agents.iter().any(|agent| agent != "claude") {
         return Err(Trouble::new(
             Exit::USAGE,
@@ -37,6 +44,7 @@ pub fn run(dir: &Path, agents: &[String], wanted: &Wanted, dry_run: bool) -> Out
     let manifest = read(&dir.join(plugin::MANIFEST))?;
     let is_ours = manifest.text().is_some_and(plugin::is_ours);
     let mut changes: Vec<(SettingsFile, String)> = Vec::new();
+    let mut edits = Vec::new();
     for (name, text) in files {
         let file = read(&dir.join(name))?;
         if file.text().is_some() && !is_ours {
@@ -48,14 +56,28 @@ pub fn run(dir: &Path, agents: &[String], wanted: &Wanted, dry_run: bool) -> Out
             let hint = "give --plugin another directory";
             return Err(Trouble::new(Exit::INVALID, "invalid", message, hint));
         }
+        edits.push(edit(&dir, &file, &text));
         if file.text() != Some(&text) {
             changes.push((file, text));
         }
+    }
+    if !dry_run {
+        register.note(edits)?;
     }
     for (file, text) in changes.iter().filter(|_| !dry_run) {
         file.write(text).map_err(super::plan::unusable)?;
     }
     Ok(shown(&dir, &line, &changes, dry_run))
+}
+
+/// What will be written to one file, and what is in it of ours before that.
+fn edit(dir: &Path, file: &SettingsFile, text: &str) -> Edit {
+    let edit = Edit::of("claude", Kind::Plugin, Owner::User, dir, file.path());
+    let there = file.text().map(hash);
+    Edit {
+        hashes: [Some(hash(text)), there].into_iter().flatten().collect(),
+        ..edit
+    }
 }
 
 fn shown(dir: &Path, line: &HookLine, changes: &[(SettingsFile, String)], dry_run: bool) -> Shown {
@@ -74,7 +96,7 @@ fn shown(dir: &Path, line: &HookLine, changes: &[(SettingsFile, String)], dry_ru
     let mut notes = Vec::new();
     if is_in_settings() {
         notes.push(
-            "the hooks are in your settings too: tenure uninstall claude leaves the plugin alone"
+            "the hooks are in your settings too: tenure uninstall claude --user removes them and leaves the plugin"
                 .to_owned(),
         );
     }

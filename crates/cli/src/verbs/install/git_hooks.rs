@@ -1,28 +1,27 @@
 //! `install git`: the hooks of a repository.
 //!
-//! The hooks directory is git's own answer, so `core.hooksPath` counts. The directories are noted in the
-//! state directory, so that `uninstall --all` finds them again. *Crash*: a hook that was kept under its other
+//! The hooks directory is git's own answer, so `core.hooksPath` counts. Each directory is an edit in the
+//! register, so that `uninstall --all` finds it again. *Crash*: a hook that was kept under its other
 //! name and not replaced yet is not run; installing or uninstalling again puts that right.
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 use tenure_agents::install::git_hook::{HOOKS, is_ours, kept, text};
+use tenure_host::file::{remove_leftovers, write_beside};
 
 use super::place::Scope;
-use super::plan::State;
+use super::plan::{State, io_trouble};
+use super::register::{Edit, Kind, Owner};
 use crate::app::current_dir;
 use crate::exit::Exit;
 use crate::output::Trouble;
 
 /// The name of this target.
 pub const GIT: &str = "git";
-
-/// Where the directories are noted.
-const NOTED: &str = "git-hooks";
 
 /// What is in a hook's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +52,7 @@ impl GitHooks {
     /// The hooks directory of the repository of a scope's directory.
     pub fn find(scope: &Scope) -> Result<Self, Trouble> {
         let dir = match scope {
-            Scope::User => current_dir()?,
+            Scope::User | Scope::Plugin => current_dir()?,
             Scope::Project(dir) => dir.clone(),
         };
         let lost = |why: String| {
@@ -74,29 +73,26 @@ impl GitHooks {
         Ok(Self { dir })
     }
 
-    /// The directories that were noted and are still there.
-    pub fn noted(state_dir: &Path) -> Vec<Self> {
-        let text = fs_err::read_to_string(state_dir.join(NOTED)).unwrap_or_default();
-        let dirs = text.lines().map(PathBuf::from);
-        dirs.filter(|dir| dir.is_dir())
-            .map(|dir| Self { dir })
-            .collect()
+    /// The hooks of an edit.
+    pub fn of(edit: &Edit) -> Self {
+        let dir = edit.file.clone();
+        Self { dir }
     }
 
-    /// Whether both are the same directory.
-    pub fn is(&self, other: &Self) -> bool {
-        self.dir == other.dir
+    /// The edit that installing is.
+    pub fn edit(&self) -> Edit {
+        Edit::of(GIT, Kind::Git, Owner::Project, &self.dir, &self.dir)
     }
 
     fn there(&self, hook: &str, program: &str) -> Result<There, Trouble> {
         let path = self.dir.join(hook);
         match fs_err::symlink_metadata(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(There::Nothing),
-            Err(error) => return Err(unusable(&error)),
+            Err(error) => return Err(io_trouble(&error)),
             Ok(found) if !found.is_file() => return Ok(There::Other),
             Ok(_) => {}
         }
-        let found = fs_err::read(&path).map_err(|error| unusable(&error))?;
+        let found = fs_err::read(&path).map_err(|error| io_trouble(&error))?;
         Ok(
             match (is_ours(&found), found == text(program, hook).into_bytes()) {
                 (true, true) => There::Ours,
@@ -126,7 +122,7 @@ impl GitHooks {
     }
 
     /// Puts our hooks in place; a hook that is there is kept.
-    pub fn install(&self, program: &str, state_dir: &Path, dry: bool) -> Result<Done, Trouble> {
+    pub fn install(&self, program: &str, dry: bool) -> Result<Done, Trouble> {
         let mut done = Done::nothing();
         for hook in HOOKS {
             let (path, kept) = (self.dir.join(hook), self.dir.join(kept(hook)));
@@ -147,18 +143,15 @@ impl GitHooks {
             };
             let backup = (there == There::Other).then_some(kept.as_path());
             if !dry {
-                replace(&path, backup, &text(program, hook)).map_err(|error| unusable(&error))?;
+                replace(&path, backup, &text(program, hook)).map_err(|error| io_trouble(&error))?;
             }
             done.note(word, &path, backup);
-        }
-        if !dry {
-            self.remember(state_dir, true)?;
         }
         Ok(done)
     }
 
     /// Takes our hooks away; a hook that was kept comes back.
-    pub fn uninstall(&self, state_dir: &Path, dry: bool) -> Result<Done, Trouble> {
+    pub fn uninstall(&self, dry: bool) -> Result<Done, Trouble> {
         let mut done = Done::nothing();
         for hook in HOOKS {
             let (path, kept) = (self.dir.join(hook), self.dir.join(kept(hook)));
@@ -174,37 +167,16 @@ impl GitHooks {
                     _ => continue,
                 };
             if !dry {
-                act(&path, &kept).map_err(|error| unusable(&error))?;
+                act(&path, &kept).map_err(|error| io_trouble(&error))?;
             }
             done.note(word, &path, None);
         }
-        if !dry {
-            self.remember(state_dir, false)?;
+        if !dry && self.dir.is_dir() {
+            for hook in HOOKS {
+                remove_leftovers(&self.dir.join(hook)).map_err(|error| io_trouble(&error))?;
+            }
         }
         Ok(done)
-    }
-
-    /// Notes the directory, or strikes it out.
-    fn remember(&self, state_dir: &Path, is_there: bool) -> Result<(), Trouble> {
-        let file = state_dir.join(NOTED);
-        let own = self.dir.to_string_lossy().into_owned();
-        let before = fs_err::read_to_string(&file).unwrap_or_default();
-        let mut lines: Vec<&str> = before.lines().filter(|line| *line != own).collect();
-        if is_there {
-            lines.push(&own);
-        }
-        let mut after = lines.join("\n");
-        if !after.is_empty() {
-            after.push('\n');
-        }
-        if after == before {
-            return Ok(());
-        }
-        let written = match after.is_empty() {
-            true => fs_err::remove_file(&file),
-            false => tenure_host::file::write_atomic(&file, after.as_bytes()),
-        };
-        written.map_err(|error| unusable(&error))
     }
 
     /// Where things stand, for programs.
@@ -267,12 +239,7 @@ impl Done {
 fn replace(path: &Path, kept: Option<&Path>, text: &str) -> std::io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     fs_err::create_dir_all(dir)?;
-    let beside = path.with_extension(format!("tenure-{}", std::process::id()));
-    let mut file = fs_err::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&beside)?;
-    file.write_all(text.as_bytes())?;
+    let beside = write_beside(path, text.as_bytes())?;
     fs_err::set_permissions(&beside, std::fs::Permissions::from_mode(0o755))?;
     // After a power cut there is the old hook or the new one, never an empty file that git would run.
     file.sync_all()?;
@@ -281,9 +248,4 @@ fn replace(path: &Path, kept: Option<&Path>, text: &str) -> std::io::Result<()> 
     }
     fs_err::rename(&beside, path)?;
     fs_err::File::open(dir)?.sync_all()
-}
-
-fn unusable(error: &std::io::Error) -> Trouble {
-    let hint = "mend or move it, then run the same command again";
-    Trouble::new(Exit::INVALID, "invalid", error.to_string(), hint)
 }

@@ -1,12 +1,15 @@
 //! `install`: makes the agents tell tenure what they do.
 
+mod check;
 mod claude_plugin;
 mod git_hooks;
 mod place;
 mod plan;
+mod register;
+mod undo;
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use serde_json::Value;
@@ -16,16 +19,19 @@ use tenure_core::trample::Mode;
 pub use git_hooks::{Done, GIT, GitHooks};
 pub use place::{NAMES, Place, Scope};
 pub use plan::{Plan, State, Wanted};
+pub use register::{Edit, Kind, Register, without_links};
+use undo::usual_edits;
+pub use undo::{Group, grouped, known_edits, tidy};
 
 use crate::app::{App, config_and_store};
 use crate::exit::Exit;
-use crate::output::{Cell, Outcome, Shown, Trouble, table};
+use crate::output::{Outcome, Shown, Trouble};
 
 /// Make coding agents tell tenure what they do, by hooks in their settings
 ///
 /// Without a name: every agent that is found here. What else is in the settings stays byte for byte as it
 /// is; a copy is kept beside a file before its first change. Doing it again changes nothing, and
-/// tenure uninstall undoes it.
+/// tenure uninstall undoes it: every edit is listed in the state directory before it is made.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +40,7 @@ Examples:
   tenure install claude --mode block    also refuse writes that collide
   tenure install gemini --project .     in the settings of this project
   tenure install git                    refuse to commit or push here once a claim was lost
-  tenure install --check                say how things stand; exit 1 unless all are installed
+  tenure install --check                list every place; exit 1 unless all are installed
   tenure install claude --plugin DIR    write a plugin directory instead of editing settings")]
 pub struct Args {
     /// claude, codex, gemini, opencode; git for the hooks of a repository
@@ -82,6 +88,11 @@ impl Whose {
     pub fn scope(&self) -> Result<Scope, Trouble> {
         Scope::of(self.project.as_ref())
     }
+
+    /// Whether settings elsewhere are not meant.
+    pub fn is_given(&self) -> bool {
+        self.user || self.project.is_some()
+    }
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
@@ -90,28 +101,41 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         mode: args.mode.as_deref().and_then(Mode::parse),
         state_dir: state_dir()?,
     };
+    let looks_only = args.check || args.dry_run;
+    let mut register = match looks_only {
+        true => Register::peek(&wanted.state_dir)?,
+        false => Register::open(app, &wanted.state_dir)?,
+    };
     if let Some(dir) = &args.plugin {
-        return claude_plugin::run(dir, &args.agents, &wanted, args.dry_run);
+        return claude_plugin::run(dir, &args.agents, &wanted, args.dry_run, &mut register);
     }
     let scope = args.whose.scope()?;
+    let is_git = |name: &&String| *name == GIT;
     let names: Vec<String> = args
         .agents
         .iter()
-        .filter(|name| *name != GIT)
+        .filter(|name| !is_git(name))
         .cloned()
         .collect();
-    let git = match names.len() < args.agents.len() {
+    let git = match args.agents.iter().any(|name| is_git(&name)) {
         true => Some(GitHooks::find(&scope)?),
         false => None,
     };
+    let elsewhere = match args.check && !args.whose.is_given() {
+        true => check::elsewhere(&register, &args.agents),
+        false => Vec::new(),
+    };
     let places = match git.is_some() && names.is_empty() {
         true => Vec::new(),
-        false => places(&names, &scope)?,
+        false => match places(&names, &scope) {
+            Err(_) if !elsewhere.is_empty() => Vec::new(),
+            found => found?,
+        },
     };
     let plan = |place: Place| Plan::install(place, &wanted);
     let plans: Vec<Plan> = places.into_iter().map(plan).collect::<Result<_, _>>()?;
     if args.check {
-        return checked(&plans, git.as_ref(), &wanted.program);
+        return check::checked(plans, git, elsewhere, &wanted);
     }
     if args.dry_run {
         let git = part(git.as_ref(), &wanted, true)?;
@@ -121,15 +145,31 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         // A sandbox cannot open a directory that is not there.
         app.machine()?;
     }
+    note(&mut register, &plans, git.as_ref(), &wanted)?;
     for plan in &plans {
         plan.apply()?;
     }
-    if git.is_some() {
-        // It is where the hooks directory is noted.
-        app.machine()?;
-    }
     let git = part(git.as_ref(), &wanted, false)?;
     Ok(installed(&plans, git))
+}
+
+/// Lists every edit before the first is made.
+fn note(
+    register: &mut Register,
+    plans: &[Plan],
+    git: Option<&GitHooks>,
+    wanted: &Wanted,
+) -> Result<(), Trouble> {
+    let mut edits = Vec::new();
+    for plan in plans {
+        edits.extend(usual_edits(&plan.place, &wanted.state_dir)?);
+    }
+    if let Some(git) = git {
+        // What it would refuse, it refuses before anything is changed.
+        git.install(&wanted.program, true)?;
+        edits.push(git.edit());
+    }
+    register.note(edits)
 }
 
 /// What is said about git, for people and for programs.
@@ -141,7 +181,7 @@ fn part(git: Option<&GitHooks>, wanted: &Wanted, dry: bool) -> Result<Part, Trou
         return Ok(None);
     };
     let before = git.state(&wanted.program)?;
-    let done = git.install(&wanted.program, Path::new(&wanted.state_dir), dry)?;
+    let done = git.install(&wanted.program, dry)?;
     let word = match (done.is_nothing(), dry, before) {
         (true, true, _) => "nothing to do",
         (true, false, _) => "already installed",
@@ -258,76 +298,6 @@ fn installed(plans: &[Plan], git: Part) -> Shown {
         .collect();
     with_git(&mut text, &mut agents, git);
     Shown::new("agents", &agents, text)
-}
-
-fn checked(plans: &[Plan], git: Option<&GitHooks>, program: &str) -> Outcome {
-    let mut rows: Vec<Vec<Cell>> = plans.iter().map(row).collect();
-    let mut git_is_well = true;
-    let mut git_json = None;
-    if let Some(git) = git {
-        let state = git.state(program)?;
-        git_is_well = state == State::Installed;
-        rows.push(cells(GIT, state, "-", "project", git.dir()));
-        git_json = Some(git.json(state, &Done::nothing()));
-    }
-    let mut text = table(&["AGENT", "STATE", "MODE", "SCOPE", "FILE"], &rows);
-    let mut agents = Vec::new();
-    for plan in plans {
-        let is_there = matches!(plan.state, State::Installed | State::Outdated);
-        let mut part = plan.json(plan.state);
-        part["changed"] = Value::from(false);
-        part["files"] = Value::Array(Vec::new());
-        if !is_there {
-            part["mode"] = Value::Null;
-            part["notes"] = Value::Array(Vec::new());
-            agents.push(part);
-            continue;
-        }
-        for note in &plan.notes {
-            add(&mut text, &format!("{}: {note}", plan.place.agent));
-        }
-        agents.push(part);
-    }
-    agents.extend(git_json);
-    let is_well = |plan: &Plan| matches!(plan.state, State::Installed | State::NotFound);
-    let all_well = plans.iter().all(is_well) && git_is_well;
-    if !all_well {
-        add(&mut text, "tenure install sets them up");
-    }
-    let exit = match all_well {
-        true => Exit::DONE,
-        false => Exit::REFUSED,
-    };
-    Ok(Shown::new("agents", &agents, text).exit(exit))
-}
-
-fn row(plan: &Plan) -> Vec<Cell> {
-    let is_there = matches!(plan.state, State::Installed | State::Outdated);
-    let mode = plan.mode.filter(|_| is_there).map_or("-", word_of);
-    let place = &plan.place;
-    cells(
-        place.agent,
-        plan.state,
-        mode,
-        place.scope.word(),
-        &place.file(),
-    )
-}
-
-fn cells(agent: &str, state: State, mode: &str, scope: &str, file: &Path) -> Vec<Cell> {
-    let colour = match state {
-        State::Installed => "live",
-        State::Outdated => "unknown",
-        State::NotInstalled => "dead",
-        State::NotFound => "ended",
-    };
-    vec![
-        Cell::plain(agent),
-        Cell::state(state.word(), colour),
-        Cell::plain(mode),
-        Cell::plain(scope),
-        Cell::plain(file.display().to_string()),
-    ]
 }
 
 /// Adds a line.

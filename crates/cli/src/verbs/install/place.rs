@@ -12,12 +12,14 @@ use crate::output::Trouble;
 pub const NAMES: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
 
 /// Whose settings are edited.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// The user's own.
     User,
     /// A project's, which may be shared with others.
     Project(PathBuf),
+    /// Nobody's: a plugin directory of our own.
+    Plugin,
 }
 
 impl Scope {
@@ -43,6 +45,7 @@ impl Scope {
         match self {
             Self::User => "user",
             Self::Project(_) => "project",
+            Self::Plugin => "plugin",
         }
     }
 }
@@ -65,7 +68,7 @@ impl Place {
     pub fn of(agent: &'static str, scope: &Scope) -> Result<Self, Trouble> {
         let own = user_dir(agent)?;
         let dir = match scope {
-            Scope::User => own.clone(),
+            Scope::User | Scope::Plugin => own.clone(),
             Scope::Project(dir) => dir.join(format!(".{agent}")),
         };
         Ok(Self {
@@ -76,8 +79,22 @@ impl Place {
         })
     }
 
-    /// The file that makes the agent call us.
+    /// A place where something was installed; none for an agent that this version does not know.
+    pub fn known(agent: &str, scope: Scope, dir: PathBuf) -> Option<Self> {
+        let agent = NAMES.into_iter().find(|name| *name == agent)?;
+        Some(Self {
+            agent,
+            scope,
+            found: dir.is_dir(),
+            dir,
+        })
+    }
+
+    /// The file that makes the agent call us; the directory of a plugin.
     pub fn file(&self) -> PathBuf {
+        if self.scope == Scope::Plugin {
+            return self.dir.clone();
+        }
         self.dir.join(match self.agent {
             "codex" => "hooks.json",
             "opencode" => "plugin/tenure.js",
@@ -87,7 +104,11 @@ impl Place {
 
     /// Codex's other settings, where it keeps its sandbox and what it trusts; always the user's.
     pub fn codex_config(&self) -> Result<PathBuf, Trouble> {
-        Ok(user_dir("codex")?.join("config.toml"))
+        let dir = match self.scope {
+            Scope::User => self.dir.clone(),
+            _ => user_dir("codex")?,
+        };
+        Ok(dir.join("config.toml"))
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 use tenure_agents::install::trust::{Trust, trust};
 use tenure_agents::install::{
-    CLAUDE, CODEX, Edited, GEMINI, HookLine, HooksFormat, Refusal, opencode, sandbox, word_of,
+    CLAUDE, CODEX, GEMINI, HookLine, HooksFormat, Refusal, opencode, sandbox, word_of,
 };
 use tenure_core::trample::Mode;
 use tenure_host::settings_file::{SettingsError, SettingsFile};
@@ -43,16 +43,16 @@ impl State {
 /// One file and what it will be.
 #[derive(Debug)]
 pub struct Change {
-    file: SettingsFile,
+    pub(super) file: SettingsFile,
     /// None: it goes.
-    after: Option<String>,
+    pub(super) after: Option<String>,
     /// Whether its content is kept beside it before the first change.
-    keep: bool,
+    pub(super) keep: bool,
 }
 
 impl Change {
     /// Whether nothing is to be done.
-    fn is_none(&self) -> bool {
+    pub(super) fn is_none(&self) -> bool {
         self.file.text() == self.after.as_deref()
     }
 
@@ -84,26 +84,19 @@ impl Change {
     }
 
     fn apply(&self) -> Result<(), SettingsError> {
-        let copy = backup_of(self.file.path());
         match &self.after {
             Some(text) => {
                 if self.keep {
-                    self.file.back_up(&copy)?;
+                    self.file.back_up(&backup_of(self.file.path()))?;
                 }
-                self.file.write(text)?;
+                self.file.write(text)
             }
-            None => self.file.remove()?,
+            None => self.file.remove(),
         }
-        // A copy of what is there anyway is litter.
-        let kept = fs_err::read_to_string(&copy).ok();
-        if !self.keep && kept.is_some() && kept == self.after {
-            fs_err::remove_file(&copy)?;
-        }
-        Ok(())
     }
 }
 
-fn backup_of(path: &Path) -> PathBuf {
+pub fn backup_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".tenure-backup");
     name.into()
@@ -147,7 +140,7 @@ impl Wanted {
 }
 
 /// The format of an agent's `hooks` object; opencode has none.
-fn format_of(agent: &str) -> Option<&'static HooksFormat> {
+pub fn format_of(agent: &str) -> Option<&'static HooksFormat> {
     [&CLAUDE, &CODEX, &GEMINI]
         .into_iter()
         .find(|format| format.agent == agent)
@@ -221,7 +214,7 @@ impl Plan {
                     keep: true,
                 });
             }
-            Scope::Project(_) => {
+            Scope::Project(_) | Scope::Plugin => {
                 self.notes.push(
                     "Codex reads a project's hooks only where it trusts the project".to_owned(),
                 );
@@ -256,48 +249,6 @@ impl Plan {
         format!(
             "{why}, without a word: choose \"Trust all and continue\" when codex starts, or type /hooks there and press t (codex exec never asks)"
         )
-    }
-
-    /// What uninstalling would do.
-    pub fn uninstall(place: Place, state_dir: &str) -> Result<Self, Trouble> {
-        let path = place.file();
-        let file = read(&path)?;
-        let mut changes = Vec::new();
-        let mut state = if place.found {
-            State::NotInstalled
-        } else {
-            State::NotFound
-        };
-        if let Some(text) = file.text().map(str::to_owned) {
-            let edited = match format_of(place.agent) {
-                Some(format) => format.uninstall(&text).map_err(|e| refused(&path, &e))?,
-                None if opencode::read(&text).is_some() => Edited::Nothing,
-                // A file of that name that is not ours is none of our business.
-                None => Edited::Text(text),
-            };
-            changes.push(undone(file, edited, "{}\n"));
-        }
-        let is_user = matches!(place.scope, Scope::User);
-        if place.agent == "codex" && is_user {
-            let path = place.codex_config()?;
-            let file = read(&path)?;
-            if let Some(text) = file.text() {
-                let edited = sandbox::disallow(text, state_dir).map_err(|e| refused(&path, &e))?;
-                changes.push(undone(file, edited, ""));
-            }
-        }
-        changes.retain(|change| !change.is_none());
-        if !changes.is_empty() {
-            state = State::Installed;
-        }
-        Ok(Self {
-            place,
-            state,
-            mode: None,
-            changes,
-            trust: None,
-            notes: Vec::new(),
-        })
     }
 
     /// Does it.
@@ -345,23 +296,6 @@ impl Plan {
             format!("{} {}{kept}", change.word(), path.display())
         };
         self.changes.iter().map(line).collect()
-    }
-}
-
-/// A file as it is after our part is gone from it.
-fn undone(file: SettingsFile, edited: Edited, nothing: &str) -> Change {
-    // A copy from before says that the file was there before us.
-    let before = fs_err::read_to_string(backup_of(file.path())).ok();
-    let after = match (edited, before) {
-        (Edited::Text(text), _) => Some(text),
-        (Edited::Nothing, None) => None,
-        (Edited::Nothing, Some(before)) if before.trim().is_empty() => Some(before),
-        (Edited::Nothing, Some(_)) => Some(nothing.to_owned()),
-    };
-    Change {
-        file,
-        after,
-        keep: false,
     }
 }
 
@@ -413,7 +347,7 @@ pub fn read(path: &Path) -> Result<SettingsFile, Trouble> {
 }
 
 /// A file that cannot be edited as it stands.
-fn refused(path: &Path, refusal: &Refusal) -> Trouble {
+pub fn refused(path: &Path, refusal: &Refusal) -> Trouble {
     let message = format!("{}, {refusal}; nothing was changed", path.display());
     let mut trouble = Trouble::new(
         Exit::INVALID,
@@ -430,6 +364,18 @@ fn refused(path: &Path, refusal: &Refusal) -> Trouble {
         trouble.data.insert(name.to_owned(), value);
     }
     trouble
+}
+
+/// What a file is compared by.
+pub fn hash(text: &str) -> String {
+    use sha2::Digest;
+    let digest = sha2::Sha256::digest(text.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub fn io_trouble(error: &std::io::Error) -> Trouble {
+    let hint = "mend or move it, then run the same command again";
+    Trouble::new(Exit::INVALID, "invalid", error.to_string(), hint)
 }
 
 #[allow(clippy::needless_pass_by_value)] // for map_err

@@ -1,0 +1,185 @@
+//! `install --check`: how things stand in every place, the usual ones and those that the register lists.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tenure_agents::install::word_of;
+
+use super::add;
+use super::git_hooks::{Done, GIT, GitHooks};
+use super::place::Scope;
+use super::plan::{Plan, State, Wanted, hash};
+use super::register::{Edit, Kind, Register, without_links};
+use super::undo::{Group, grouped};
+use crate::exit::Exit;
+use crate::output::{Cell, Outcome, Shown, Trouble, table};
+
+/// The listed edits of these agents; of all where none is named.
+pub fn elsewhere(register: &Register, names: &[String]) -> Vec<Edit> {
+    let is_meant = |edit: &&Edit| names.is_empty() || names.iter().any(|name| *name == edit.agent);
+    register.edits().iter().filter(is_meant).cloned().collect()
+}
+
+struct Row {
+    cells: Vec<Cell>,
+    json: Value,
+    notes: Vec<String>,
+    is_well: bool,
+}
+
+pub fn checked(
+    plans: Vec<Plan>,
+    git: Option<GitHooks>,
+    elsewhere: Vec<Edit>,
+    wanted: &Wanted,
+) -> Outcome {
+    let is_usual = |group: &Group| {
+        let same = |plan: &Plan| {
+            plan.place.agent == group.place.agent
+                && without_links(&plan.place.file()) == without_links(&group.place.file())
+        };
+        plans.iter().any(same)
+    };
+    let (gits, others): (Vec<Edit>, Vec<Edit>) = elsewhere
+        .into_iter()
+        .partition(|edit| edit.kind == Kind::Git);
+    let mut gits: Vec<GitHooks> = gits.iter().map(GitHooks::of).collect();
+    if let Some(here) = git {
+        gits.retain(|other| without_links(other.dir()) != without_links(here.dir()));
+        gits.insert(0, here);
+    }
+    let mut rows = Vec::new();
+    let others: Vec<Group> = grouped(others)
+        .into_iter()
+        .filter(|group| !is_usual(group))
+        .collect();
+    rows.extend(plans.iter().map(row));
+    for group in others {
+        if group.place.scope == Scope::Plugin {
+            rows.push(plugin_row(&group));
+        } else if group.edits.iter().any(|edit| edit.kind != Kind::Sandbox) {
+            let Group { place, .. } = group;
+            rows.push(row(&Plan::install(place, wanted)?));
+        }
+    }
+    for git in &gits {
+        rows.push(git_row(git, &wanted.program)?);
+    }
+    Ok(shown(rows))
+}
+
+fn shown(rows: Vec<Row>) -> Shown {
+    let all_well = rows.iter().all(|row| row.is_well);
+    let (mut cells, mut agents, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    for row in rows {
+        cells.push(row.cells);
+        agents.push(row.json);
+        notes.extend(row.notes);
+    }
+    let mut text = table(&["AGENT", "STATE", "MODE", "SCOPE", "FILE"], &cells);
+    for note in notes {
+        add(&mut text, &note);
+    }
+    if !all_well {
+        add(&mut text, "tenure install sets them up");
+    }
+    let exit = match all_well {
+        true => Exit::DONE,
+        false => Exit::REFUSED,
+    };
+    Shown::new("agents", &agents, text).exit(exit)
+}
+
+fn row(plan: &Plan) -> Row {
+    let is_there = matches!(plan.state, State::Installed | State::Outdated);
+    let place = &plan.place;
+    let mode = plan.mode.filter(|_| is_there).map_or("-", word_of);
+    let mut json = plan.json(plan.state);
+    json["changed"] = Value::from(false);
+    json["files"] = Value::Array(Vec::new());
+    let mut notes = Vec::new();
+    match is_there {
+        true => notes.extend(
+            plan.notes
+                .iter()
+                .map(|note| format!("{}: {note}", place.agent)),
+        ),
+        false => {
+            json["mode"] = Value::Null;
+            json["notes"] = Value::Array(Vec::new());
+        }
+    }
+    Row {
+        cells: cells(
+            place.agent,
+            plan.state,
+            mode,
+            place.scope.word(),
+            &place.file(),
+        ),
+        json,
+        notes,
+        is_well: matches!(plan.state, State::Installed | State::NotFound),
+    }
+}
+
+/// A plugin is as we wrote it, or somebody changed it, or it is gone.
+fn plugin_row(group: &Group) -> Row {
+    let as_written = |edit: &Edit| {
+        let text = fs_err::read_to_string(&edit.file).unwrap_or_default();
+        edit.hashes.contains(&hash(&text))
+    };
+    let place = &group.place;
+    let state = match (place.found, group.edits.iter().all(as_written)) {
+        (false, _) => State::NotFound,
+        (true, true) => State::Installed,
+        (true, false) => State::Outdated,
+    };
+    let json = json!({
+        "agent": place.agent,
+        "state": state.word().replace(' ', "_"),
+        "found": place.found,
+        "scope": place.scope.word(),
+        "file": place.dir,
+        "mode": null,
+        "trust": null,
+        "changed": false,
+        "files": [],
+        "notes": [],
+    });
+    Row {
+        cells: cells(place.agent, state, "-", place.scope.word(), &place.dir),
+        json,
+        notes: Vec::new(),
+        is_well: state != State::Outdated,
+    }
+}
+
+fn git_row(git: &GitHooks, program: &str) -> Result<Row, Trouble> {
+    let state = match git.dir().parent().is_some_and(Path::is_dir) {
+        true => git.state(program)?,
+        false => State::NotFound,
+    };
+    Ok(Row {
+        cells: cells(GIT, state, "-", "project", git.dir()),
+        json: git.json(state, &Done::nothing()),
+        notes: Vec::new(),
+        is_well: matches!(state, State::Installed | State::NotFound),
+    })
+}
+
+fn cells(agent: &str, state: State, mode: &str, scope: &str, file: &Path) -> Vec<Cell> {
+    let colour = match state {
+        State::Installed => "live",
+        State::Outdated => "unknown",
+        State::NotInstalled => "dead",
+        State::NotFound => "ended",
+    };
+    vec![
+        Cell::plain(agent),
+        Cell::state(state.word(), colour),
+        Cell::plain(mode),
+        Cell::plain(scope),
+        Cell::plain(file.display().to_string()),
+    ]
+}

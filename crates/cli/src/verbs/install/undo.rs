@@ -1,0 +1,234 @@
+//! Undoing edits: our part goes, what others wrote stays byte for byte.
+//!
+//! An edit may be half made (a kill), not made at all, undone already, or edited since; each is undone as far as
+//! something of ours is there. Besides the text that is: the copy from before the first change, where it says
+//! the same as the file now; files that a killed writer left beside; directories that we made, where they
+//! are empty.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use tenure_agents::install::{CLAUDE, Edited, opencode, sandbox};
+use tenure_host::file::remove_leftovers;
+use tenure_host::settings_file::SettingsFile;
+
+use super::place::{Place, Scope};
+use super::plan::{Change, Plan, State, backup_of, format_of, hash, io_trouble, read, refused};
+use super::register::{Edit, Kind, Owner, Register, without_links};
+use crate::output::Trouble;
+
+/// The edits of one agent in one place.
+#[derive(Debug)]
+pub struct Group {
+    pub place: Place,
+    pub edits: Vec<Edit>,
+}
+
+/// Puts edits together that are of one place; those of one file stay apart, to be undone one after the other.
+pub fn grouped(edits: Vec<Edit>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for edit in edits {
+        let Some(place) = place_of(&edit) else {
+            continue;
+        };
+        let fits = |group: &&mut Group| {
+            group.place.agent == place.agent
+                && group.place.scope == place.scope
+                && without_links(&group.place.dir) == without_links(&place.dir)
+                && group.edits.iter().all(|other| other.real != edit.real)
+        };
+        match groups.iter_mut().find(fits) {
+            Some(group) => group.edits.push(edit),
+            None => groups.push(Group {
+                place,
+                edits: vec![edit],
+            }),
+        }
+    }
+    groups
+}
+
+/// The place of an edit of an agent's settings.
+fn place_of(edit: &Edit) -> Option<Place> {
+    let dir = edit.place.clone();
+    let scope = match (edit.kind, edit.owner) {
+        (Kind::Git, _) => return None,
+        (Kind::Plugin, _) => Scope::Plugin,
+        (_, Owner::User) => Scope::User,
+        (_, Owner::Project) => Scope::Project(dir.parent().unwrap_or(&dir).to_owned()),
+    };
+    Place::known(&edit.agent, scope, dir)
+}
+
+/// The edits that `install` makes in an agent's place, whether or not they are listed.
+pub fn usual_edits(place: &Place, state_dir: &str) -> Result<Vec<Edit>, Trouble> {
+    let owner = match place.scope {
+        Scope::Project(_) => Owner::Project,
+        _ => Owner::User,
+    };
+    let kind = match place.agent {
+        "opencode" => Kind::Script,
+        _ => Kind::Hooks,
+    };
+    let mut edits = vec![Edit::of(
+        place.agent,
+        kind,
+        owner,
+        &place.dir,
+        &place.file(),
+    )];
+    if place.agent == "codex" && owner == Owner::User {
+        let config = place.codex_config()?;
+        let edit = Edit::of("codex", Kind::Sandbox, owner, &place.dir, &config);
+        edits.push(Edit {
+            root: Some(state_dir.to_owned()),
+            ..edit
+        });
+    }
+    Ok(edits)
+}
+
+/// The usual edits of a place with what the register knows of them; what it does not know made no directory.
+pub fn known_edits(
+    place: &Place,
+    state_dir: &str,
+    register: &Register,
+) -> Result<Vec<Edit>, Trouble> {
+    let mut edits = usual_edits(place, state_dir)?;
+    for edit in &mut edits {
+        edit.dirs.clear();
+        if let Some(known) = register.edits().iter().find(|known| known.is(edit)) {
+            edit.join(known);
+        }
+    }
+    Ok(edits)
+}
+
+impl Plan {
+    /// What undoing these edits would do.
+    pub fn undo(group: &Group) -> Result<Self, Trouble> {
+        let place = group.place.clone();
+        let mut changes = Vec::new();
+        for edit in &group.edits {
+            let mut targets = vec![edit.file.clone()];
+            // A link that leads elsewhere now: the file that was edited still has our part.
+            if without_links(&edit.file) != edit.real {
+                targets.push(edit.real.clone());
+            }
+            for target in targets {
+                changes.extend(undo_in(edit, &target)?);
+            }
+        }
+        changes.retain(|change| !change.is_none());
+        let state = match (changes.is_empty(), place.found) {
+            (false, _) => State::Installed,
+            (true, true) => State::NotInstalled,
+            (true, false) => State::NotFound,
+        };
+        Ok(Self {
+            place,
+            state,
+            mode: None,
+            changes,
+            trust: None,
+            notes: Vec::new(),
+        })
+    }
+}
+
+/// Removes what an undone edit left beside its file; says what it removed, and what it kept. A copy that
+/// differs from the file is the only one of its content, so it stays.
+pub fn tidy(edit: &Edit) -> Result<Vec<String>, Trouble> {
+    let mut removed = Vec::new();
+    if edit.kind != Kind::Git {
+        for file in [&edit.file, &edit.real] {
+            let copy = backup_of(file);
+            leftovers(file)?;
+            leftovers(&copy)?;
+            if is_litter(&copy, file) {
+                fs_err::remove_file(&copy).map_err(|error| io_trouble(&error))?;
+                removed.push(format!("removed {}", copy.display()));
+            } else if copy.exists() && !removed.iter().any(|line| line.starts_with("kept")) {
+                removed.push(format!(
+                    "kept {}, the file before tenure install: it differs from the file now",
+                    copy.display()
+                ));
+            }
+        }
+    }
+    let mut dirs = edit.dirs.clone();
+    // The innermost first.
+    dirs.sort_by_key(|dir| std::cmp::Reverse(dir.components().count()));
+    for dir in dirs {
+        match fs_err::remove_dir(&dir) {
+            Ok(()) => removed.push(format!("removed {}", dir.display())),
+            Err(error) => match error.kind() {
+                ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty | ErrorKind::NotADirectory => {}
+                _ => return Err(io_trouble(&error)),
+            },
+        }
+    }
+    Ok(removed)
+}
+
+/// A copy of what is there anyway.
+fn is_litter(copy: &Path, file: &Path) -> bool {
+    let plain = fs_err::symlink_metadata(copy).is_ok_and(|found| found.is_file());
+    plain
+        && match (fs_err::read(copy), fs_err::read(file)) {
+            (Ok(copy), Ok(file)) => copy == file,
+            _ => false,
+        }
+}
+
+fn leftovers(file: &Path) -> Result<(), Trouble> {
+    match remove_leftovers(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io_trouble(&error)),
+        _ => Ok(()),
+    }
+}
+
+/// What undoing an edit does to one file.
+fn undo_in(edit: &Edit, path: &Path) -> Result<Option<Change>, Trouble> {
+    let file = read(path)?;
+    let Some(text) = file.text() else {
+        return Ok(None);
+    };
+    let same = || Edited::Text(text.to_owned());
+    let (edited, nothing) = match (edit.kind, format_of(&edit.agent)) {
+        (Kind::Hooks, Some(format)) => {
+            let edited = format.uninstall(text).map_err(|e| refused(path, &e))?;
+            (edited, "{}\n")
+        }
+        (Kind::Sandbox, _) => {
+            let root = edit.root.as_deref().unwrap_or_default();
+            let edited = sandbox::disallow(text, root).map_err(|e| refused(path, &e))?;
+            (edited, "")
+        }
+        (Kind::Script, _) if opencode::read(text).is_some() => (Edited::Nothing, ""),
+        (Kind::Plugin, _) if edit.hashes.contains(&hash(text)) => (Edited::Nothing, ""),
+        // Somebody edited our plugin: only the hooks are ours now.
+        (Kind::Plugin, _) if path.ends_with("hooks.json") => {
+            (CLAUDE.uninstall(text).unwrap_or_else(|_| same()), "{}\n")
+        }
+        _ => (same(), ""),
+    };
+    Ok(Some(undone(file, edited, nothing)))
+}
+
+/// A file as it is after our part is gone from it.
+fn undone(file: SettingsFile, edited: Edited, nothing: &str) -> Change {
+    // A copy from before says that the file was there before us.
+    let before = fs_err::read_to_string(backup_of(file.path())).ok();
+    let after = match (edited, before) {
+        (Edited::Text(text), _) => Some(text),
+        (Edited::Nothing, None) => None,
+        (Edited::Nothing, Some(before)) if before.trim().is_empty() => Some(before),
+        (Edited::Nothing, Some(_)) => Some(nothing.to_owned()),
+    };
+    Change {
+        file,
+        after,
+        keep: false,
+    }
+}
