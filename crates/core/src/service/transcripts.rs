@@ -83,7 +83,7 @@ impl Service<'_> {
             let caller = caller::acting(ctx, naming)?;
             ctx.log(&NewEvent {
                 actor: caller.actor,
-                reason: caller.reason.clone(),
+                reason: caller.reason_text(),
                 ..ctx.event(
                     EventKind::Contamination,
                     Some(caller.session.id),

@@ -239,10 +239,10 @@ impl Done {
 fn replace(path: &Path, kept: Option<&Path>, text: &str) -> std::io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     fs_err::create_dir_all(dir)?;
+    // Synced before it is renamed: after a power cut there is the old hook or the new one, never an empty
+    // file that git would run.
     let beside = write_beside(path, text.as_bytes())?;
     fs_err::set_permissions(&beside, std::fs::Permissions::from_mode(0o755))?;
-    // After a power cut there is the old hook or the new one, never an empty file that git would run.
-    file.sync_all()?;
     if let Some(kept) = kept {
         fs_err::rename(path, kept)?;
     }
