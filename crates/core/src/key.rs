@@ -203,7 +203,7 @@ impl Key {
         let canonical = spelling::canonical(&composed);
         let key =
             Self::stored(&canonical).map_err(|error| Malformed::new("key", typed, error.why))?;
-        if NUMBERED.contains(&key.scheme()) && short_form(key.as_str()).is_some() {
+        if short_form(key.as_str()).is_some() {
             return bad("it lacks the repository; write SCHEME:OWNER/NAME#NUMBER".into());
         }
         Ok(key)
@@ -551,6 +551,7 @@ mod tests {
             "#",
             "#x",
             "issue:7",
+            "mr:7",
             &long,
         ];
         for text in bad {

@@ -82,6 +82,25 @@ pub fn canonical(key: &str) -> String {
     found.unwrap_or_else(|| key.to_owned())
 }
 
+/// The beginning of keys, or a pattern for them, as far as its spelling is known.
+pub fn beginning(typed: &str) -> String {
+    let Some((typed_scheme, rest)) = typed.split_once(':') else {
+        return typed.to_owned();
+    };
+    match scheme(typed_scheme) {
+        "path" => match rest.rsplit_once(':') {
+            Some((name, glob)) => format!("path:{}:{glob}", repository_name(name)),
+            None if rest.starts_with('/') => typed.to_owned(),
+            None => format!("path:{}", rest.to_ascii_lowercase()),
+        },
+        scheme @ ("issue" | "pr") if rest.contains('/') => {
+            let lower = rest.to_ascii_lowercase();
+            format!("{scheme}:{}", lower.replace(".git#", "#"))
+        }
+        scheme => format!("{scheme}:{rest}"),
+    }
+}
+
 /// A `path:` key in its canonical spelling, where it can be resolved.
 pub fn path_key(key: &str) -> Option<String> {
     let (name, glob) = key.strip_prefix("path:")?.rsplit_once(':')?;
@@ -181,6 +200,23 @@ mod tests {
         assert_eq!(item("acme/web!7").as_deref(), Some("acme/web#7"));
         for other in ["JIRA-42", "acme/web", "#42", "acme/web#x"] {
             assert_eq!(item(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn f_c20_the_beginning_of_keys_is_spelt_as_they_are() {
+        for (typed, expected) in [
+            ("issue:Acme/Web.git#", "issue:acme/web#"),
+            ("issue:Acme/*", "issue:acme/*"),
+            ("mr:", "pr:"),
+            ("issue:JIRA-", "issue:JIRA-"),
+            ("path:Acme/Web:src/DB", "path:acme/web:src/DB"),
+            ("path:Acme", "path:acme"),
+            ("path:/Home/Me", "path:/Home/Me"),
+            ("wp:041/WP", "wp:041/WP"),
+            ("iss", "iss"),
+        ] {
+            assert_eq!(beginning(typed), expected, "{typed}");
         }
     }
 

@@ -27,7 +27,6 @@ struct State {
     ticks: u64,
     drawn: u64,
     survivors: Survivors,
-    remotes: HashMap<String, String>,
 }
 
 impl Default for FakeWorld {
@@ -55,7 +54,6 @@ impl FakeWorld {
                 looks: HashMap::new(),
                 ticks: 1_000,
                 drawn: 0,
-                remotes: HashMap::new(),
                 survivors: Survivors::default(),
             })),
         }
@@ -143,12 +141,6 @@ impl FakeWorld {
 }
 
 impl FakeWorld {
-    /// What the remote of a repository is from now on.
-    pub fn set_remote(&self, common_dir: &str, remote: &str) {
-        let mut state = self.lock();
-        state.remotes.insert(common_dir.into(), remote.into());
-    }
-
     /// What every dead session is found to have left behind from now on.
     pub fn leave_behind(&self, survivors: Survivors) {
         self.lock().survivors = survivors;
@@ -187,9 +179,9 @@ impl World for FakeWorld {
         None
     }
 
-    /// What a test said that it is.
-    fn remote(&self, common_dir: &str) -> Option<String> {
-        self.lock().remotes.get(common_dir).cloned()
+    /// No directory is a repository.
+    fn remote(&self, _common_dir: &str) -> Option<String> {
+        None
     }
 
     /// No directory is a worktree.

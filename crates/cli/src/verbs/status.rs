@@ -21,6 +21,7 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     let request = match here.repo {
         Some(repo) => ListRequest {
             repo: Some(repo),
+            worktree: Some(here.dir),
             ..ListRequest::default()
         },
         None => ListRequest {

@@ -39,7 +39,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let place = place(&dir)?;
     let mut request = ListRequest::default();
     match place.repo {
-        Some(repo) if !args.here => request.repo = Some(repo),
+        Some(repo) if !args.here => {
+            request.repo = Some(repo);
+            request.worktree = Some(place.dir);
+        }
         _ => request.under = Some(place.dir),
     }
     let mut opened = app.open()?;

@@ -230,3 +230,34 @@ fn f_c20_a_dead_holder_blocks_nobody_under_any_name() {
     let held = at(&bob, &repo, 0, "claims path:");
     assert_eq!(held["claims"].as_array().map(Vec::len), Some(1), "{held}");
 }
+
+/// Who works in a repository is found when it has another name now.
+#[test]
+fn neighbours_are_found_after_the_remote_changed() {
+    let env = env();
+    let (ann, bob) = (env.agent("ann"), env.agent("bob"));
+    let (repo, linked) = (repository(&env, "repo", None), env.dir().join("linked"));
+    add_worktree(&repo, &linked, "feature");
+    let (here, aside) = (repo.display(), linked.display());
+    register(&ann, "ann", &format!("--dir {here}"));
+    let eve = env.agent("eve");
+    register(&eve, "eve", &format!("--dir {aside}"));
+    git(&ann, &repo, &format!("remote add origin {X}"));
+    register(&bob, "bob", &format!("--dir {here}"));
+    let others = |agent: &Agent, dir: &Path| {
+        let found = at(agent, dir, 0, "who")["sessions"].clone();
+        found.as_array().expect("a list").len()
+    };
+    assert_eq!(others(&bob, &repo), 2);
+    assert_eq!(others(&ann, &linked), 2);
+    let status = at(&bob, &repo, 0, "status");
+    assert_eq!(status["status"]["others"].as_array().map(Vec::len), Some(2));
+    at(&ann, &repo, 0, &format!("verify --project {here}"));
+    git(&ann, &repo, &format!("remote set-url origin {Y}"));
+    // Those in the same worktree, whatever it is called.
+    assert_eq!(others(&bob, &repo), 2);
+    let checkout = json!({"tool_name": "Bash", "tool_input": {"command": "git stash"}});
+    let hooked = Hooked::start(&env, "claude", "one", &repo);
+    let said = hooked.event(&["--mode", "block"], "PreToolUse", checkout);
+    assert!(denied(&said).is_some(), "{said}");
+}

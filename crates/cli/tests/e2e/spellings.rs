@@ -251,6 +251,12 @@ fn f_c20_a_key_that_is_held_under_an_old_spelling_has_one_holder() {
         let won = run(&bob, 0, &format!("claim {canonical}"));
         assert_eq!(won["claim"]["key"], canonical);
     }
+    run(&ann, 0, "claim issue:acme/web#9");
+    respell(&env, "issue:acme/web#9", "issue:Acme/Web#9");
+    for prefix in ["issue:Acme/Web.git#9", "issue:acme/web#9"] {
+        let listed = run(&bob, 0, &format!("claims {prefix}"))["claims"].clone();
+        assert_eq!(listed[0]["key"], "issue:Acme/Web#9", "{prefix}");
+    }
     run(&ann, 0, "claim issue:acme/web#7");
     run(&ann, 0, "release issue:acme/web#7 --done");
     respell(&env, "issue:acme/web#7", "issue:Acme/Web#7");

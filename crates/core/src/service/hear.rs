@@ -376,6 +376,7 @@ fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Registered) -> Result<Brie
     let here = match &session.place.repo {
         Some(repo) => ListRequest {
             repo: Some(repo.clone()),
+            worktree: Some(session.place.dir.clone()),
             limit: MOST_OTHERS,
             ..ListRequest::default()
         },

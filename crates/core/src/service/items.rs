@@ -248,13 +248,23 @@ impl Ctx<'_> {
         Ok(found.map_or_else(|| key.clone(), |record| record.key))
     }
 
-    /// Held paths that the listing of a prefix `path:NAME:…` should show although their text differs.
-    pub fn paths_with_prefix(&mut self, prefix: &str) -> Result<Vec<ClaimRecord>, Stop> {
+    /// What the listing of a prefix should show although its text differs: held paths under other names of
+    /// their repository, and keys of old spellings.
+    pub fn others_with_prefix(
+        &mut self,
+        prefix: &str,
+        free_too: bool,
+    ) -> Result<Vec<ClaimRecord>, Stop> {
         let named = prefix.strip_prefix("path:");
         let Some((name, glob)) = named.and_then(|rest| rest.rsplit_once(':')) else {
-            return Ok(Vec::new());
+            let mut found = Vec::new();
+            for key in self.tx.spellings(prefix)? {
+                found.extend(self.tx.claim(&key)?);
+            }
+            found.retain(|record| free_too || record.current().is_some());
+            return Ok(found);
         };
-        let space = self.space(&crate::spelling::repository_name(name), None)?;
+        let space = self.space(name, None)?;
         let mut held = self.held_paths(&space)?;
         held.retain(|record| {
             let parts = record.key.path_parts();

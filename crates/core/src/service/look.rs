@@ -17,6 +17,7 @@ use crate::key::Key;
 use crate::liveness::Liveness;
 use crate::process::Process;
 use crate::session::{MetaKey, Session, Standing};
+use crate::spelling;
 use crate::store::{ClaimFilter, Mode, SessionFilter};
 use crate::time::Span;
 use crate::view::{ClaimView, EventView, NameView, ResolvedView, SessionView, WhyView};
@@ -28,6 +29,8 @@ pub struct ListRequest {
     pub closed_too: bool,
     /// Only those in this repository.
     pub repo: Option<String>,
+    /// A directory in a worktree of that repository: who registered when it had another name counts, too.
+    pub worktree: Option<String>,
     /// Only those in this directory or below it.
     pub under: Option<String>,
     /// At most this many; zero means all.
@@ -234,7 +237,10 @@ pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Sessi
         died_since: None,
         limit: request.limit,
     };
-    let sessions = ctx.tx.list_sessions(&filter)?;
+    let mut sessions = ctx.tx.list_sessions(&filter)?;
+    if let Some(dir) = &request.worktree {
+        add_renamed(ctx, &mut sessions, &filter, dir)?;
+    }
     ctx.look_at_all(&sessions)?;
     let mut views = Vec::with_capacity(sessions.len());
     let mut unseen = Unseen::default();
@@ -245,6 +251,48 @@ pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Sessi
     }
     unseen.look()?;
     Ok(views)
+}
+
+/// Adds the sessions of a repository that know it by another name than the filter does: by its directory or
+/// its present remote, and whoever is in the same worktree.
+fn add_renamed(
+    ctx: &mut Ctx<'_>,
+    sessions: &mut Vec<Session>,
+    filter: &SessionFilter,
+    dir: &str,
+) -> Result<(), Stop> {
+    let Some(here) = ctx.file(dir)? else {
+        return Ok(());
+    };
+    let names = [Some(here.repository.home.dir), here.repository.remote];
+    for name in names.into_iter().flatten() {
+        let named = SessionFilter {
+            repo: Some(name),
+            ..filter.clone()
+        };
+        sessions.extend(ctx.tx.list_sessions(&named)?);
+    }
+    let mut beside = ctx.tx.list_sessions(&SessionFilter {
+        repo: None,
+        under: Some(here.root.clone()),
+        ..filter.clone()
+    })?;
+    beside.retain(|other| !sessions.iter().any(|known| known.id == other.id));
+    let dirs: Vec<String> = beside.iter().map(|other| other.place.dir.clone()).collect();
+    ctx.look_at_files(&dirs)?;
+    for other in beside {
+        // A repository below this one is another.
+        let there = ctx.file(&other.place.dir)?;
+        if there.is_some_and(|there| there.root == here.root) {
+            sessions.push(other);
+        }
+    }
+    sessions.sort_by_key(|session| std::cmp::Reverse((session.started_at, session.id)));
+    sessions.dedup_by_key(|session| session.id);
+    if filter.limit > 0 {
+        sessions.truncate(filter.limit);
+    }
+    Ok(())
 }
 
 pub(super) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimView>, Stop> {
@@ -271,9 +319,13 @@ pub(super) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<Clai
 
 /// The keys of a filter; paths are found under every name of their repository.
 fn listed(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, Stop> {
+    let filter = &ClaimFilter {
+        prefix: filter.prefix.as_deref().map(spelling::beginning),
+        ..filter.clone()
+    };
     let mut records = ctx.tx.list_claims(filter)?;
     let mut beside = match &filter.prefix {
-        Some(prefix) => ctx.paths_with_prefix(prefix)?,
+        Some(prefix) => ctx.others_with_prefix(prefix, filter.free_too)?,
         None => Vec::new(),
     };
     if let Some(session) = filter.session {

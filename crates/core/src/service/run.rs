@@ -219,13 +219,14 @@ impl<'a> Service<'a> {
 
     /// Another open session in the same worktree.
     fn still_there(&mut self, change: &TreeChange) -> Result<Option<String>, StoreError> {
+        let root = |dir: &str| self.world.file(dir).map(|found| found.root);
+        let here = root(&change.dir);
+        // Not by the repository's name: that may have changed since another session registered.
         let filter = SessionFilter {
-            repo: Some(change.repo.clone()),
+            under: here.clone(),
             ..SessionFilter::default()
         };
         let open = self.store.begin(Mode::Read)?.list_sessions(&filter)?;
-        let root = |dir: &str| self.world.file(dir).map(|found| found.root);
-        let here = root(&change.dir);
         let other = open.into_iter().find(|session| {
             session.handle.as_str() != change.handle && root(&session.place.dir) == here
         });

@@ -14,6 +14,7 @@ use crate::git_move::{GitMove, git_move};
 use crate::notice::NoticeKind;
 use crate::repository::Space;
 use crate::session::{Session, Standing};
+use crate::spelling;
 use crate::store::{ClaimFilter, SessionFilter};
 use crate::trample::{FileWrite, Finding, LATELY, Mode, Tree, fits, is_news};
 
@@ -281,13 +282,17 @@ fn tree_moved(
 
 /// Whether the session, or an ancestor whose hold covers it, holds a key that fits.
 fn holds_fitting(ctx: &mut Ctx<'_>, session: &Session, pattern: &str) -> Result<bool, Stop> {
+    let pattern = &spelling::beginning(pattern);
     let prefix = pattern.split('*').next().unwrap_or_default();
     let filter = ClaimFilter {
         prefix: Some(prefix.to_owned()).filter(|prefix| !prefix.is_empty()),
         ..ClaimFilter::default()
     };
     let own = ctx.tx.open_holds(session.id)?;
-    if own.iter().any(|hold| fits(pattern, hold.key.as_str())) {
+    if own
+        .iter()
+        .any(|hold| fits(pattern, hold.key.canonical().as_str()))
+    {
         return Ok(true);
     }
     if session.parent.is_none() {

@@ -266,6 +266,28 @@ mod tests {
     }
 
     #[test]
+    fn pointers_of_repositories_follow_the_new_spelling_of_their_names() {
+        let conn = at(&MIGRATIONS[..1]);
+        conn.execute_batch(
+            "INSERT INTO pointers (scope, name, mission, at) VALUES
+                ('repo', 'Acme/Web', 'm1', 0), ('repo', '/Home/Me/.git', 'm2', 0),
+                ('repo', 'Acme/Api', 'old', 0), ('repo', 'acme/api', 'new', 0),
+                ('user', 'Me', 'm3', 0)",
+        )
+        .unwrap();
+        migrate(&conn, "s", MIGRATIONS).unwrap();
+        let found = pairs(&conn, "SELECT name, mission FROM pointers");
+        for (name, mission) in [
+            ("acme/web", "m1"),
+            ("/Home/Me/.git", "m2"),
+            ("acme/api", "new"),
+            ("Me", "m3"),
+        ] {
+            assert!(found.contains(&(name.into(), mission.into())), "{found:?}");
+        }
+    }
+
+    #[test]
     fn a_newer_store_is_used_while_it_lets_us_write() {
         let steps = [MIGRATIONS[0], SECOND, THIRD];
         assert_eq!(fit(&at(&steps[..2]), "s", &steps[..1]), Ok(Fit::Ready));

@@ -247,7 +247,7 @@ fn verify(
         );
     }
     if let Some(project) = project
-        && !works_in(&session, project)
+        && !works_in(ctx, &session, project)?
     {
         let why = format!("{} works in {}", session.handle, session.place.dir);
         let hint = "run it in that directory, or register with --dir";
@@ -263,16 +263,23 @@ fn verify(
 }
 
 /// Whether a session works in a project: in its repository, or in that directory or below it.
-fn works_in(session: &Session, project: &Place) -> bool {
+fn works_in(ctx: &Ctx<'_>, session: &Session, project: &Place) -> Result<bool, Stop> {
     if let (Some(own), Some(other)) = (&session.place.repo, &project.repo) {
-        return own == other;
+        // A repository's name may have changed since the session registered.
+        return Ok(own == other || same_repository(ctx, &session.place.dir, &project.dir)?);
     }
     let (own, other) = (
         session.place.dir.as_str(),
         project.dir.trim_end_matches('/'),
     );
-    own == other
-        || own
-            .strip_prefix(other)
-            .is_some_and(|rest| rest.starts_with('/'))
+    let below = own.strip_prefix(other);
+    Ok(own == other || below.is_some_and(|rest| rest.starts_with('/')))
+}
+
+fn same_repository(ctx: &Ctx<'_>, one: &str, other: &str) -> Result<bool, Stop> {
+    ctx.look_at_files(&[one.to_owned(), other.to_owned()])?;
+    Ok(match (ctx.file(one)?, ctx.file(other)?) {
+        (Some(one), Some(other)) => one.repository.home.is(&other.repository.home),
+        _ => false,
+    })
 }

@@ -53,3 +53,8 @@ WITH paths AS (
     FROM named
 )
 SELECT canonical, key FROM canonical WHERE canonical <> key;
+
+-- Names of repositories are in lower case now; a pointer of the new name wins.
+UPDATE sessions SET repo = lower(repo) WHERE repo NOT LIKE '/%' AND repo <> lower(repo);
+UPDATE OR IGNORE pointers SET name = lower(name)
+    WHERE scope = 'repo' AND name NOT LIKE '/%' AND name <> lower(name);
