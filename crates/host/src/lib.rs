@@ -18,6 +18,7 @@ pub mod host_id;
 pub mod kernel_lock;
 pub mod lock_table;
 mod lock_wait;
+pub mod log_readers;
 pub mod machine;
 mod path_error;
 pub mod pause;

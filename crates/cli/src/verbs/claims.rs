@@ -35,6 +35,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         session: None,
         prefix: args.prefix.clone(),
         limit: args.limit,
+        ..ClaimFilter::default()
     };
     let naming = app.naming(None);
     let own = args.mine || naming.session.is_some();

@@ -15,6 +15,7 @@
 //! *Crash*: before the commit nothing happened, after it everything did.
 
 mod birth;
+mod burial;
 mod caller;
 mod claims;
 mod context;

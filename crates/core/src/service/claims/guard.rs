@@ -9,6 +9,8 @@ use crate::key::Key;
 use crate::service::caller::{self, Caller};
 use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
+use crate::store::Lost;
+use crate::time::Timestamp;
 use crate::view::ClaimView;
 
 /// A key's row and the caller's open hold of it, or why it has none.
@@ -136,17 +138,14 @@ pub(super) fn guard(
 /// session works on something else, or on the same again. *Clock jump*: a claim that seems older than the
 /// loss does not count; taking one again does.
 pub(super) fn not_lost(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
-    let holds = ctx.tx.newest_holds(caller.session.id)?;
-    let granted = holds.iter().map(|hold| hold.granted_at).max();
+    let id = caller.session.id;
+    // A claim that was granted later means that what was lost before it is over.
+    let granted = ctx.tx.last_grant(id)?.unwrap_or(Timestamp(0));
     let mut claims = Vec::new();
-    for hold in &holds {
-        let Some(end) = hold.ended else {
-            continue;
-        };
+    for hold in ctx.tx.lost_holds(id, Lost::Since(granted))? {
         let record = ctx.claim_record(&hold.key)?;
         let is_another_s = record.current().is_some() || record.is_done();
-        let moved_on = granted.is_some_and(|granted| granted > end.at);
-        if record.was_lost(hold) && is_another_s && !moved_on {
+        if record.was_lost(&hold) && is_another_s {
             claims.push(shown(ctx, &record)?);
         }
     }
@@ -201,9 +200,10 @@ fn guard_path(
             None => {}
         }
     }
-    let space = request.key.path_space();
-    for mine in ctx.tx.newest_holds(caller.session.id)? {
-        if mine.key.path_space() != space || !contains(&mine.key) {
+    let space = request.key.path_space().unwrap_or_default();
+    let lost = ctx.tx.lost_holds(caller.session.id, Lost::Below(&space))?;
+    for mine in lost {
+        if !contains(&mine.key) {
             continue;
         }
         let held = ctx.claim_record(&mine.key)?;
