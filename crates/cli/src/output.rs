@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use tenure_core::error::Error;
 use tenure_core::notice::Notice;
 use tenure_core::service::{Answer, Failure};
+use tenure_core::store::StoreError;
 use tenure_core::time::{Span, Timestamp};
 use tenure_core::view::NoticeView;
 
@@ -28,6 +29,8 @@ pub struct Shown {
     pub notices: Vec<Notice>,
     /// The exit code.
     pub exit: Option<Exit>,
+    /// What is missing in it, because it could not be read.
+    pub damaged: Option<StoreError>,
     /// Nothing is to be shown: stdout belongs to a command that we ran.
     pub silent: bool,
 }
@@ -73,6 +76,7 @@ impl Shown {
     #[must_use]
     pub fn told<T>(mut self, answer: &Answer<T>) -> Self {
         self.notices.extend(answer.notices.iter().cloned());
+        self.damaged = self.damaged.or_else(|| answer.damaged.clone());
         self
     }
 }
@@ -122,12 +126,24 @@ impl Trouble {
 impl Trouble {
     /// The one object that programs get.
     pub fn object(&self) -> Value {
+        json!({"v": 1, "error": self.error(), "notices": notices_json(&self.notices)})
+    }
+
+    fn error(&self) -> Map<String, Value> {
         let mut error = Map::new();
         error.insert("kind".into(), json!(self.kind));
         error.insert("message".into(), json!(self.message));
         error.insert("hints".into(), json!(self.hints));
         error.extend(self.data.clone());
-        json!({"v": 1, "error": error, "notices": notices_json(&self.notices)})
+        error
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("error: {}", self.message);
+        for hint in &self.hints {
+            let _infallible = write!(text, "\nhint: {hint}");
+        }
+        text
     }
 }
 
@@ -252,10 +268,15 @@ impl Style {
         if shown.silent {
             return shown.exit.unwrap_or(Exit::DONE);
         }
+        let damaged = shown.damaged.clone();
+        let damaged = damaged.map(|error| Trouble::from(Error::from(error)));
         if self.json {
             let mut object = Map::new();
             object.insert("v".into(), json!(1));
             object.extend(shown.json.clone());
+            if let Some(trouble) = &damaged {
+                object.insert("error".into(), Value::Object(trouble.error()));
+            }
             object.insert("notices".into(), notices_json(&shown.notices));
             line(&mut std::io::stdout(), &Value::Object(object).to_string());
         } else {
@@ -263,8 +284,14 @@ impl Style {
             if !self.quiet && !shown.text.is_empty() {
                 line(&mut std::io::stdout(), shown.text.trim_end_matches('\n'));
             }
+            if let Some(trouble) = &damaged {
+                line(&mut std::io::stderr(), &trouble.text());
+            }
         }
-        shown.exit.unwrap_or(Exit::DONE)
+        match damaged {
+            Some(trouble) => trouble.exit,
+            None => shown.exit.unwrap_or(Exit::DONE),
+        }
     }
 
     /// Shows a failure and returns the exit code.
@@ -277,11 +304,7 @@ impl Style {
             }
         } else {
             tell(&trouble.notices);
-            let mut text = format!("error: {}", trouble.message);
-            for hint in &trouble.hints {
-                let _infallible = write!(text, "\nhint: {hint}");
-            }
-            line(&mut std::io::stderr(), &text);
+            line(&mut std::io::stderr(), &trouble.text());
         }
         trouble.exit
     }

@@ -58,6 +58,7 @@ pub fn wait_for_turn<T>(
     });
     match outcome {
         Ok(value) => Ok(Answer {
+            damaged: None,
             value,
             notices: told,
         }),

@@ -172,6 +172,8 @@ pub struct EventFilter {
     pub after: Option<Cursor>,
     /// Only events recorded at or after this time.
     pub since: Option<Timestamp>,
+    /// Leave out rows that cannot be read; the transaction names them. Only for lists that are shown.
+    pub readable_only: bool,
     /// At most this many; the newest where `after` is not given, the oldest where it is.
     pub limit: usize,
 }

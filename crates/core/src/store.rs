@@ -175,6 +175,8 @@ pub struct SessionFilter {
     pub died_since: Option<Timestamp>,
     /// Only children of this session in this life.
     pub parent: Option<SessionToken>,
+    /// Leave out rows that cannot be read; [`Tx::take_damage`] names them. Only for lists that are shown.
+    pub readable_only: bool,
     /// At most this many, the newest first; zero means all.
     pub limit: usize,
 }
@@ -190,8 +192,19 @@ pub struct ClaimFilter {
     pub prefix: Option<String>,
     /// Only what is held with exactly this home.
     pub home: Option<Home>,
+    /// Leave out rows that cannot be read; [`Tx::take_damage`] names them. Only for lists that are shown.
+    pub readable_only: bool,
     /// At most this many, in order of their keys; zero means all.
     pub limit: usize,
+}
+
+/// Which of a session's lost holds to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost<'a> {
+    /// Those that ended at this time or later.
+    Since(Timestamp),
+    /// Those whose key begins with this.
+    Below(&'a str),
 }
 
 /// One transaction.
@@ -311,6 +324,13 @@ pub trait Tx {
     /// A session's open holds, in order of their keys.
     fn open_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
 
+    /// Holds of a session that ended without its act (by death, lease or a takeover) and after which it was
+    /// not granted the key again, in order of their keys. What was given back costs nothing here.
+    fn lost_holds(&mut self, session: SessionId, which: Lost<'_>) -> Result<Vec<Hold>, StoreError>;
+
+    /// When a session was granted something last.
+    fn last_grant(&mut self, session: SessionId) -> Result<Option<Timestamp>, StoreError>;
+
     /// For every key that a session ever held, its newest hold of it, in order of the keys.
     fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
 
@@ -356,6 +376,9 @@ pub trait Tx {
         session: SessionId,
         at: Timestamp,
     ) -> Result<Vec<Notice>, StoreError>;
+
+    /// Takes what was left out of lists because it could not be read: which row, and what is wrong with it.
+    fn take_damage(&mut self) -> Vec<String>;
 
     /// What happened to the store itself last, if anything did: it was moved, copied or rolled back.
     fn store_news(&mut self) -> Result<Option<(Timestamp, String)>, StoreError>;

@@ -353,6 +353,11 @@ pub struct Seen<'a> {
 }
 
 impl SessionView {
+    /// Whether it ended or died, recorded or not.
+    pub fn is_over(&self) -> bool {
+        self.ended_at.is_some() || self.state == State::Dead.as_str()
+    }
+
     /// Whether it lives and goes on only when a person answers it.
     pub fn waits_for_a_person(&self) -> bool {
         self.state == State::Live.as_str() && self.activity == Some(Doing::Waiting.as_str())

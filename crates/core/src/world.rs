@@ -34,6 +34,9 @@ pub trait World {
     /// never on a lock that is not ours.
     fn set_tree_lock(&self, dir: &str, handle: Option<&str>);
 
+    /// Lets other processes at the store, for whoever has much to write and no hurry.
+    fn give_way(&self) {}
+
     /// Random bytes for new ids.
     fn random(&self) -> [u8; 16];
 }

@@ -20,6 +20,7 @@ pub mod kernel_lock;
 mod lock_fds;
 pub mod lock_table;
 mod lock_wait;
+pub mod log_readers;
 pub mod machine;
 mod path_error;
 pub mod pause;

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use tenure_core::id::HostId;
 use tenure_core::process::{Ancestor, Observer, Sighting, Signs, Survivors};
@@ -13,7 +14,7 @@ use tenure_core::trample::RepoFile;
 use tenure_core::world::World;
 
 use crate::git::Worktree;
-use crate::{boot, git, process, random, survivors, system, tree_lock};
+use crate::{boot, git, pause, process, random, survivors, system, tree_lock};
 
 /// This machine, seen from this process.
 #[derive(Debug, Clone)]
@@ -77,6 +78,11 @@ impl World for Machine {
 
     fn set_tree_lock(&self, dir: &str, handle: Option<&str>) {
         tree_lock::set(Path::new(dir), handle);
+    }
+
+    fn give_way(&self) {
+        // Those who wait for SQLite ask again every few milliseconds, at most every hundred.
+        pause::for_a_while(Duration::from_millis(25));
     }
 
     fn random(&self) -> [u8; 16] {

@@ -7,9 +7,13 @@
 
 use std::time::{Duration, Instant};
 
+use tenure_core::claim::{EndedBy, Hold, HoldEnd, Means};
 use tenure_core::error::Error;
+use tenure_core::id::{Epoch, Life, SessionId};
 use tenure_core::key::Key;
 use tenure_core::service::{GuardRequest, Naming, ReleaseRequest, Reply};
+use tenure_core::store::{Mode, Store};
+use tenure_core::time::Timestamp;
 use tenure_store::sqlite::SqliteStore;
 use tenure_testkit::seed;
 
@@ -28,6 +32,9 @@ const BUDGET: Budget = Budget::AtMost(1.3);
 
 /// The key that this process holds.
 const HELD: &str = "issue:bench/held#1";
+
+/// Where the files lie that this process's session claimed and gave back before.
+const PAST: &str = "path:bench/past:src/";
 
 /// How many keys a long-lived process has to do with.
 const FEW: u32 = 16;
@@ -55,6 +62,7 @@ impl Side {
         let mut store = place.store()?;
         let held = request(Key::parse(HELD)?);
         answered(place.service(&mut store).claim(&Naming::default(), &held))?;
+        age(&place, &mut store, size / 10)?;
         drop(store);
         let around = Surroundings::make(&dir, place.dir())?;
         Ok(Self {
@@ -103,6 +111,32 @@ impl Side {
     }
 }
 
+/// Gives the caller's session a past: keys that it took and gave back, one after the other.
+fn age(place: &Place, store: &mut SqliteStore, keys: u32) -> Result<(), Failed> {
+    let me = answered(place.service(store).whoami(&Naming::default()))?;
+    let session = SessionId::parse(&me.session.id)?;
+    let mut tx = store.begin(Mode::Write)?;
+    for n in 0..keys {
+        let at = Timestamp(1_600_000_000_000 + i64::from(n));
+        let by = EndedBy::Release;
+        let hold = Hold {
+            key: Key::parse(&format!("{PAST}{n}.rs"))?,
+            epoch: Epoch(1),
+            session,
+            life: Life::FIRST,
+            request: None,
+            means: Means::Claim,
+            note: None,
+            granted_at: at,
+            taken_from: None,
+            ended: Some(HoldEnd { at, by }),
+        };
+        tx.insert_hold(&hold, Epoch::NONE)?;
+    }
+    tx.commit()?;
+    Ok(())
+}
+
 /// A verb in process: it prepares, and returns how long the use case itself took.
 type InProcess = fn(&mut Side, &mut SqliteStore) -> Result<Duration, Failed>;
 
@@ -133,6 +167,7 @@ fn guard(side: &Side, store: &mut SqliteStore, key: Key) -> (Duration, Reply<()>
     let answer = answer.map(|answer| tenure_core::service::Answer {
         value: (),
         notices: answer.notices,
+        damaged: answer.damaged,
     });
     (took, answer)
 }
@@ -168,6 +203,31 @@ const IN_PROCESS: &[(&str, usize, bool, InProcess)] = &[
             other => Err(format!("a free key is not free: {other:?}").into()),
         }
     }),
+    (
+        "guard, a path in an old session",
+        3000,
+        false,
+        |side, store| {
+            let (took, answer) = guard(side, store, Key::parse(&format!("{PAST}new.rs"))?);
+            match answer {
+                Err(failure) if matches!(failure.error, Error::Free { .. }) => Ok(took),
+                other => Err(format!("a free path is not free: {other:?}").into()),
+            }
+        },
+    ),
+    (
+        "guard --lost in an old session",
+        3000,
+        false,
+        |side, store| {
+            let mut service = side.place.service(store);
+            let began = Instant::now();
+            let answer = service.guard_lost();
+            let took = began.elapsed();
+            answered(answer)?;
+            Ok(took)
+        },
+    ),
     ("why, free key", 3000, true, |side, store| {
         let key = side.free_key()?;
         let mut service = side.place.service(store);

@@ -121,6 +121,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             waiting.ticket = ticket;
             let answer = service.claim_turn(&naming, &request, &waiting)?;
             Ok(Answer {
+                damaged: None,
                 value: match answer.value {
                     Turn::Granted(grants) => Step::Done(grants),
                     Turn::Wait(wait) => Step::Wait(wait),

@@ -36,6 +36,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         prefix: args.prefix.clone(),
         home: None,
         limit: args.limit,
+        ..ClaimFilter::default()
     };
     let naming = app.naming(None);
     let own = args.mine || naming.session.is_some();

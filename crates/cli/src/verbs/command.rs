@@ -172,6 +172,7 @@ fn turn_of(
         waiting.ticket = ticket;
         let answer = service.claim_for_child(&naming, child, Some(&waiting))?;
         Ok(Answer {
+            damaged: None,
             value: match answer.value {
                 ChildTurn::Wait(wait) => Step::Wait(wait),
                 done => Step::Done(done),

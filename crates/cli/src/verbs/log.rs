@@ -52,6 +52,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         after: args.after.map(Cursor),
         since: args.since.as_deref().map(since).transpose()?,
         limit: args.limit,
+        ..EventFilter::default()
     };
     let answer = opened.service().log(&filter, app.session.as_deref())?;
     if args.follow {

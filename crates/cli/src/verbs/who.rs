@@ -51,7 +51,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let me = me.map(|answer| answer.value);
     let answer = opened.service().list(&request)?;
     let mut others = answer.value.clone();
-    others.retain(|session| session.ended_at.is_none() && Some(&session.handle) != me.as_ref());
+    others.retain(|session| !session.is_over() && Some(&session.handle) != me.as_ref());
     let mut unmanaged = unmanaged::shown(&mut opened)?;
     unmanaged.retain(|agent| works_here(agent, &request) && !opened.runs_in(agent.pid));
     let text = match others.is_empty() && unmanaged.is_empty() {

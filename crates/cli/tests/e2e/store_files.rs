@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use rusqlite::Connection;
 use tenure_testkit::{Cmd, Env};
 
 use crate::claims::{register, run, session};
@@ -129,4 +130,120 @@ fn a_copied_state_directory_says_so_and_goes_on() {
     assert_eq!(pinned.code, 5, "{pinned}");
     let original = claude.tenure(&["guard", "wp:1", "--epoch", "1"]).ok();
     assert_eq!(original.stderr, "");
+}
+
+/// Changes rows behind tenure's back.
+fn spoil(env: &Env, sql: &str) {
+    let plain = Connection::open(env.state().join("tenure.db")).expect("it is a database");
+    plain.execute_batch(sql).expect("it can be changed");
+}
+
+/// One row that cannot be read is named, and the others are listed.
+#[test]
+fn one_damaged_row_does_not_hide_the_others() {
+    let env = env();
+    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    run(&ann, 0, "claim wp:1");
+    run(&ann, 0, "claim wp:2");
+    run(&bob, 0, "claim wp:3");
+    spoil(&env, "UPDATE holds SET means = 'magic' WHERE key = 'wp:1'");
+    let listed = env.tenure(&["claims", "--json"]).fails(8).json();
+    let keys: Vec<&str> = listed["claims"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|claim| claim["key"].as_str())
+        .collect();
+    assert_eq!(keys, ["wp:2", "wp:3"]);
+    assert_eq!(listed["error"]["kind"], "store_damaged");
+    let message = listed["error"]["message"].to_string();
+    assert!(
+        message.contains("wp:1: ") && message.contains("magic"),
+        "{message}"
+    );
+    let text = env.tenure(&["claims"]).fails(8);
+    assert!(
+        text.stdout.contains("wp:2") && text.stdout.contains("wp:3"),
+        "{text}"
+    );
+    assert!(
+        text.stderr.contains("error: ") && text.stderr.contains("magic"),
+        "{text}"
+    );
+    // It is never taken for free.
+    assert_eq!(run(&bob, 8, "claim wp:1")["error"]["kind"], "store_damaged");
+    // A session whose hold cannot be read is named; the other is listed.
+    let people = env.tenure(&["ps", "--json"]).fails(8).json();
+    let listed = people["sessions"].to_string();
+    assert!(
+        listed.contains("bob-") && !listed.contains("ann-"),
+        "{listed}"
+    );
+    assert!(people["error"]["message"].to_string().contains("ann-"));
+}
+
+#[test]
+fn one_damaged_session_or_event_does_not_hide_the_others() {
+    let env = env();
+    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    run(&ann, 0, "claim wp:1");
+    run(&bob, 0, "claim wp:2");
+    spoil(
+        &env,
+        "UPDATE sessions SET hosted = 7 WHERE agent = 'ann'; \
+         UPDATE events SET session = 'nonsense' WHERE id = 1",
+    );
+    let people = env.tenure(&["ps", "--json"]).fails(8).json();
+    assert!(people["sessions"].to_string().contains("bob-"), "{people}");
+    let message = people["error"]["message"].to_string();
+    assert!(message.contains("column hosted"), "{message}");
+    let claims = env.tenure(&["claims", "--json"]).fails(8).json();
+    assert_eq!(claims["claims"][0]["key"], "wp:2", "{claims}");
+    assert!(
+        claims["error"]["message"].to_string().contains("wp:1: "),
+        "{claims}"
+    );
+    let log = env.tenure(&["log", "--json"]).fails(8).json();
+    assert!(
+        log["events"].as_array().expect("a list").len() >= 2,
+        "{log}"
+    );
+    assert!(
+        log["error"]["message"]
+            .to_string()
+            .contains("column session"),
+        "{log}"
+    );
+}
+
+/// A reader that does not end is named, and the log is cut off once it did.
+#[test]
+fn a_reader_that_keeps_the_log_is_named() {
+    let env = env();
+    let ann = session(&env, "ann");
+    let reader = Connection::open(env.state().join("tenure.db")).expect("it is a database");
+    let begin = "BEGIN; SELECT count(*) FROM sessions;";
+    reader.execute_batch(begin).expect("it can be read");
+    let filler = "x".repeat(8000);
+    let length = || std::fs::metadata(log_of(&env)).expect("it is there").len();
+    for n in 0..20 {
+        for key in 0..20 {
+            let value = format!("{n}{filler}");
+            ann.tenure_stdin(&["meta", "set", &format!("k{key}"), &value], "")
+                .ok();
+        }
+        if length() > 3 * 1024 * 1024 {
+            break;
+        }
+    }
+    let status = run(&ann, 0, "status");
+    let warnings = status["status"]["warnings"].to_string();
+    let me = format!("pid {} (", std::process::id());
+    assert!(warnings.contains(&me), "{warnings}");
+    reader.execute_batch("COMMIT").expect("it ends");
+    run(&ann, 0, "meta set k1 short");
+    assert!(length() < 1024 * 1024, "{} bytes", length());
+    let status = run(&ann, 0, "status");
+    let warnings = status["status"]["warnings"].to_string();
+    assert!(!warnings.contains("has grown"), "{warnings}");
 }

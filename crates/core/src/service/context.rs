@@ -120,6 +120,10 @@ pub struct Ctx<'a> {
     pub trees: Vec<TreeChange>,
     /// The session in whose own process tree the caller runs: the call itself proves that it lives.
     pub own: Option<SessionId>,
+    /// How many deaths a look recorded in passing.
+    pub burials: usize,
+    /// Rows that could not be read.
+    pub damage: Vec<String>,
 }
 
 impl Ctx<'_> {

@@ -389,7 +389,7 @@ fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Registered) -> Result<Brie
     let own = session.id.to_string();
     let others = list(ctx, &here)?
         .into_iter()
-        .filter(|other| other.id != own && other.ended_at.is_none())
+        .filter(|other| other.id != own && !other.is_over())
         .collect();
     Ok(Brief {
         me: ctx.view(session)?,

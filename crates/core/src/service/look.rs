@@ -18,7 +18,7 @@ use crate::liveness::Liveness;
 use crate::process::Process;
 use crate::session::{MetaKey, Session, Standing};
 use crate::spelling;
-use crate::store::{ClaimFilter, Mode, SessionFilter};
+use crate::store::{ClaimFilter, Mode, SessionFilter, StoreError};
 use crate::time::Span;
 use crate::view::{ClaimView, EventView, NameView, ResolvedView, SessionView, WhyView};
 
@@ -235,19 +235,24 @@ pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Sessi
         under: request.under.clone(),
         parent: None,
         died_since: None,
+        readable_only: true,
         limit: request.limit,
     };
     let mut sessions = ctx.tx.list_sessions(&filter)?;
     if let Some(dir) = &request.worktree {
         add_renamed(ctx, &mut sessions, &filter, dir)?;
     }
+    ctx.damage = ctx.tx.take_damage();
     ctx.look_at_all(&sessions)?;
     let mut views = Vec::with_capacity(sessions.len());
     let mut unseen = Unseen::default();
     for session in sessions {
-        let session = ctx.bury_if_dead(session)?;
-        let view = ctx.view(&session);
-        views.extend(unseen.gather(view)?);
+        let handle = session.handle.to_string();
+        let view = ctx.bury_in_passing(session);
+        let view = view.and_then(|session| ctx.view(&session));
+        if let Some(view) = unless_damaged(ctx, &handle, view).transpose() {
+            views.extend(unseen.gather(view)?);
+        }
     }
     unseen.look()?;
     Ok(views)
@@ -296,25 +301,57 @@ fn add_renamed(
 }
 
 pub(super) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimView>, Stop> {
+    let filter = &ClaimFilter {
+        readable_only: true,
+        ..filter.clone()
+    };
     let records = listed(ctx, filter)?;
     let mut holders: BTreeMap<SessionId, Session> = BTreeMap::new();
     for hold in records.iter().filter_map(ClaimRecord::current) {
         if let Entry::Vacant(place) = holders.entry(hold.session) {
-            place.insert(ctx.session(hold.session)?);
+            // One that cannot be read is named below, with the key that it holds.
+            match ctx.session(hold.session) {
+                Ok(session) => drop(place.insert(session)),
+                Err(Stop::Store(StoreError::Damaged { .. })) => {}
+                Err(other) => return Err(other),
+            }
         }
     }
     let sessions: Vec<Session> = holders.into_values().collect();
     ctx.look_at_all(&sessions)?;
     let mut someone_died = false;
     for session in sessions {
-        someone_died |= !ctx.bury_if_dead(session)?.is_open();
+        someone_died |= !ctx.bury_in_passing(session)?.is_open();
     }
     let records = if someone_died {
+        // Named anew by the second reading.
+        ctx.tx.take_damage();
         listed(ctx, filter)?
     } else {
         records
     };
-    records.iter().map(|record| shown(ctx, record)).collect()
+    ctx.damage = ctx.tx.take_damage();
+    let mut views = Vec::with_capacity(records.len());
+    for record in &records {
+        let view = shown(ctx, record);
+        views.extend(unless_damaged(ctx, record.key.as_str(), view)?);
+    }
+    Ok(views)
+}
+
+/// One entry of a list; where a row that it needs cannot be read, that is named and the list goes on.
+fn unless_damaged<T>(
+    ctx: &mut Ctx<'_>,
+    name: &str,
+    read: Result<T, Stop>,
+) -> Result<Option<T>, Stop> {
+    match read {
+        Err(Stop::Store(StoreError::Damaged { why, .. })) => {
+            ctx.damage.push(format!("{name}: {why}"));
+            Ok(None)
+        }
+        other => other.map(Some),
+    }
 }
 
 /// The keys of a filter; paths are found under every name of their repository.
@@ -461,7 +498,12 @@ fn history(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<Vec<String>, Stop>
 }
 
 fn log(ctx: &mut Ctx<'_>, filter: &EventFilter) -> Result<Vec<EventView>, Stop> {
-    let events = ctx.tx.events(filter)?;
+    let filter = EventFilter {
+        readable_only: true,
+        ..filter.clone()
+    };
+    let events = ctx.tx.events(&filter)?;
+    ctx.damage = ctx.tx.take_damage();
     let mut names: BTreeMap<SessionId, NameView> = BTreeMap::new();
     for id in events
         .iter()
@@ -469,9 +511,12 @@ fn log(ctx: &mut Ctx<'_>, filter: &EventFilter) -> Result<Vec<EventView>, Stop> 
         .flatten()
     {
         if let Entry::Vacant(place) = names.entry(id) {
-            let handle = ctx.session(id)?.handle.to_string();
-            let id = id.to_string();
-            place.insert(NameView { id, handle });
+            let session = ctx.session(id);
+            // An event of a session that cannot be read is shown without it.
+            if let Some(session) = unless_damaged(ctx, &id.to_string(), session)? {
+                let (id, handle) = (id.to_string(), session.handle.to_string());
+                place.insert(NameView { id, handle });
+            }
         }
     }
     let name = |id: Option<SessionId>| id.and_then(|id| names.get(&id).cloned());

@@ -17,6 +17,7 @@
 mod beat;
 mod behalf;
 mod birth;
+mod burial;
 mod caller;
 mod claims;
 mod context;

@@ -39,9 +39,10 @@ impl Service<'_> {
 
     /// Every session that died within this time, the newest first.
     pub fn all_resumable(&mut self, within: Duration) -> Reply<Vec<Resumable>> {
+        // After a reboot nobody has looked yet.
+        self.bury_the_dead()?;
         self.run(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
-            bury_the_dead(ctx)?;
             let filter = SessionFilter {
                 died_since: Some(ctx.now.wall.minus(within)),
                 ..SessionFilter::default()
@@ -69,16 +70,6 @@ fn add(found: &mut Vec<Resumable>, one: Resumable) {
         Some(_) => {}
         None => found.push(one),
     }
-}
-
-/// After a reboot nobody has looked yet.
-fn bury_the_dead(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let open = ctx.tx.list_sessions(&SessionFilter::default())?;
-    ctx.look_at_all(&open)?;
-    for session in open {
-        ctx.bury_if_dead(session)?;
-    }
-    Ok(())
 }
 
 fn resumable(ctx: &mut Ctx<'_>, session: &Session) -> Result<Resumable, Stop> {

@@ -17,6 +17,8 @@ pub struct Answer<T> {
     pub value: T,
     /// Notices of the calling session, delivered by this answer.
     pub notices: Vec<Notice>,
+    /// What is missing in the answer, because it could not be read.
+    pub damaged: Option<StoreError>,
 }
 
 /// A use case's refusal or failure, with what the caller must be told.
@@ -129,15 +131,23 @@ impl<'a> Service<'a> {
                 notices: Vec::new(),
                 trees: Vec::new(),
                 own: None,
+                burials: 0,
+                damage: Vec::new(),
             };
             let outcome = case(&mut ctx);
             let notices = std::mem::take(&mut ctx.notices);
             let trees = std::mem::take(&mut ctx.trees);
+            let damage = std::mem::take(&mut ctx.damage);
             match outcome {
                 Ok(value) => match tx.commit() {
                     Ok(()) => {
                         self.lock_trees(&trees);
-                        return Ok(Answer { value, notices });
+                        let damaged = self.damaged(&damage);
+                        return Ok(Answer {
+                            value,
+                            notices,
+                            damaged,
+                        });
                     }
                     Err(StoreError::Conflict) => races += 1,
                     Err(error) => return Err(error.into()),
@@ -201,6 +211,18 @@ impl<'a> Service<'a> {
             store: self.store.location(),
         }
         .into())
+    }
+
+    /// Lets others at the store.
+    pub(super) fn give_way(&self) {
+        self.world.give_way();
+    }
+
+    fn damaged(&self, rows: &[String]) -> Option<StoreError> {
+        (!rows.is_empty()).then(|| StoreError::Damaged {
+            store: self.store.location(),
+            why: rows.join("; "),
+        })
     }
 
     /// Locks the worktrees of sessions that began, and frees those of sessions that stopped unless others

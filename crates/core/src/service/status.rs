@@ -14,7 +14,7 @@ use super::run::{Reply, Service};
 use crate::id::{AgentName, NativeId, SessionId};
 use crate::process::Process;
 use crate::session::{Doing, Session};
-use crate::store::{ClaimFilter, Mode, SessionFilter};
+use crate::store::{ClaimFilter, Lost, Mode, SessionFilter};
 use crate::time::Timestamp;
 use crate::trample::LATELY;
 use crate::view::{ClaimView, SessionView, WroteView};
@@ -137,7 +137,7 @@ fn status(
     let mut others = list(ctx, here)?;
     // After the look: whoever just turned out to be dead counts.
     warnings.extend(left_running(ctx, here)?);
-    others.retain(|session| Some(&session.id) != mine.as_ref() && session.ended_at.is_none());
+    others.retain(|session| Some(&session.id) != mine.as_ref() && !session.is_over());
     for other in &mut others {
         other.wrote = Some(wrote(ctx, other)?);
     }
@@ -173,11 +173,8 @@ fn wrote(ctx: &mut Ctx<'_>, session: &SessionView) -> Result<Vec<WroteView>, Sto
 /// Keys that a session lost within a day and that another has, with its handle.
 fn lost(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<(String, String)>, Stop> {
     let mut found = Vec::new();
-    for hold in ctx.tx.newest_holds(session.id)? {
-        let lately = |at: Timestamp| at.age_at(ctx.now.wall) < WARNED_FOR;
-        if !hold.ended.is_some_and(|end| lately(end.at)) {
-            continue;
-        }
+    let since = ctx.now.wall.minus(WARNED_FOR);
+    for hold in ctx.tx.lost_holds(session.id, Lost::Since(since))? {
         let Some(record) = ctx.tx.claim(&hold.key)? else {
             continue;
         };

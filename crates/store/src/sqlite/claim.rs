@@ -12,7 +12,9 @@ use tenure_core::claim::{ClaimRecord, EndedBy, Hold, HoldEnd, Means, TakenFrom};
 use tenure_core::id::{Epoch, Life, RequestId, SessionId};
 use tenure_core::key::Key;
 use tenure_core::repository::Home;
+use tenure_core::store::{ClaimFilter, Lost, StoreError};
 use tenure_core::store::{ClaimFilter, StoreError};
+use tenure_core::time::Timestamp;
 
 use super::handle::{SqliteTx, limit_or_all};
 use super::moved;
@@ -70,6 +72,26 @@ pub(super) const NEWEST_OF: &str = select_holds!(
 pub(super) const OPEN_OF: &str = select_holds!(
     "INDEXED BY holds_open_session WHERE h.session = ?1 AND h.ended_at IS NULL ORDER BY h.key"
 );
+/// A hold after which the session was granted the key again is not its newest.
+macro_rules! select_lost {
+    ($index:literal, $which:literal) => {
+        concat!(
+            "SELECT ",
+            hold_columns!(),
+            " FROM holds h INDEXED BY ",
+            $index,
+            " WHERE h.session = ?1 AND h.ended_by IN ('death', 'lease', 'taken') AND ",
+            $which,
+            " AND h.epoch = (SELECT max(n.epoch) FROM holds n INDEXED BY holds_session \
+             WHERE n.session = ?1 AND n.key = h.key) ORDER BY h.key"
+        )
+    };
+}
+
+pub(super) const LOST_SINCE: &str = select_lost!("holds_lost_at", "h.ended_at >= ?2");
+pub(super) const LOST_BELOW: &str = select_lost!("holds_lost_key", "h.key >= ?2 AND h.key < ?3");
+pub(super) const LAST_GRANT: &str = "SELECT granted_at FROM holds INDEXED BY holds_granted WHERE session = ?1 \
+     ORDER BY granted_at DESC LIMIT 1";
 pub(super) const ALL_NEWEST_OF: &str = select_holds!(
     "JOIN (SELECT key, max(epoch) AS epoch FROM holds WHERE session = ?1 GROUP BY key) n \
      ON n.key = h.key AND n.epoch = h.epoch ORDER BY h.key"
@@ -108,7 +130,10 @@ pub(super) fn list(
     filter: &ClaimFilter,
 ) -> Result<Vec<ClaimRecord>, StoreError> {
     let (sql, values) = list_statement(filter);
-    tx.all("claims", &sql, params_from_iter(values), read_claim)
+    match filter.readable_only {
+        true => tx.all_readable("claims", &sql, params_from_iter(values), read_claim),
+        false => tx.all("claims", &sql, params_from_iter(values), read_claim),
+    }
 }
 
 /// The statement for a filter, with its parameters. What a session holds is never free.
@@ -208,6 +233,30 @@ pub(super) fn newest_hold_of(
 
 pub(super) fn open_holds(tx: &SqliteTx<'_>, session: SessionId) -> Result<Vec<Hold>, StoreError> {
     tx.all("holds", OPEN_OF, [session.to_string()], read_hold)
+}
+
+pub(super) fn lost_holds(
+    tx: &SqliteTx<'_>,
+    session: SessionId,
+    which: Lost<'_>,
+) -> Result<Vec<Hold>, StoreError> {
+    let session = session.to_string();
+    match which {
+        Lost::Since(at) => tx.all("holds", LOST_SINCE, params![session, at.0], read_hold),
+        Lost::Below(prefix) => {
+            let range = params![session, prefix, after_prefix(prefix)];
+            tx.all("holds", LOST_BELOW, range, read_hold)
+        }
+    }
+}
+
+pub(super) fn last_grant(
+    tx: &SqliteTx<'_>,
+    session: SessionId,
+) -> Result<Option<Timestamp>, StoreError> {
+    tx.first("holds", LAST_GRANT, [session.to_string()], |cells| {
+        cells.time()
+    })
 }
 
 pub(super) fn newest_holds(tx: &SqliteTx<'_>, session: SessionId) -> Result<Vec<Hold>, StoreError> {

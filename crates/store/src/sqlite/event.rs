@@ -46,7 +46,11 @@ pub(super) fn read(tx: &SqliteTx<'_>, filter: &EventFilter) -> Result<Vec<Event>
     // A place beyond what can be kept has nothing after it.
     let after = after.map(|after| i64::try_from(after).unwrap_or(i64::MAX));
     let (sql, values) = statement(filter, after);
-    let mut found = tx.all("events", &sql, params_from_iter(values), read_event)?;
+    let values = params_from_iter(values);
+    let mut found = match filter.readable_only {
+        true => tx.all_readable("events", &sql, values, read_event)?,
+        false => tx.all("events", &sql, values, read_event)?,
+    };
     if after.is_none() {
         found.reverse();
     }

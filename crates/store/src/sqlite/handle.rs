@@ -6,7 +6,7 @@
 //! *Crash*: what was not committed never was. *Clock jump*: the clock is the caller's and is only passed
 //! on. *Older version*: see the migrations.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use rusqlite::{Connection, Params};
 use tenure_core::store::StoreError;
@@ -32,6 +32,8 @@ pub(super) struct SqliteTx<'a> {
     kept: Option<Kept<'a>>,
     /// The newest event that this transaction appended.
     event: Cell<Option<u64>>,
+    /// Rows that were left out of lists.
+    damage: RefCell<Vec<String>>,
 }
 
 impl<'a> SqliteTx<'a> {
@@ -48,6 +50,7 @@ impl<'a> SqliteTx<'a> {
             clock,
             kept,
             event: Cell::new(None),
+            damage: RefCell::default(),
         }
     }
 
@@ -77,6 +80,37 @@ impl<'a> SqliteTx<'a> {
             found.push(read(&mut Cells::new(row, self.store, table))?);
         }
         Ok(found)
+    }
+
+    /// The same without the rows that cannot be read, which are named when [`SqliteTx::taken_damage`] is
+    /// asked. A row is named by its first cell.
+    pub(super) fn all_readable<T>(
+        &self,
+        table: &'static str,
+        sql: &str,
+        params: impl Params,
+        read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows = self.all(table, sql, params, |cells| {
+            let name = cells.name();
+            match read(cells) {
+                Err(StoreError::Damaged { why, .. }) => Ok(Err(format!("{name}: {why}"))),
+                other => other.map(Ok),
+            }
+        })?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in rows {
+            match row {
+                Ok(row) => found.push(row),
+                Err(why) => self.damage.borrow_mut().push(why),
+            }
+        }
+        Ok(found)
+    }
+
+    /// What was left out so far.
+    pub(super) fn taken_damage(&self) -> Vec<String> {
+        self.damage.take()
     }
 
     /// Reads the first row of a statement on `table`.

@@ -301,6 +301,26 @@ mod tests {
         assert_eq!(refused, Err(expected));
     }
 
+    /// What an older binary would write lacks what the newer ones rely on.
+    #[test]
+    fn a_binary_that_knows_the_first_schema_only_is_refused_after_the_second() {
+        let conn = at(&MIGRATIONS[..1]);
+        assert_eq!(fit(&conn, "s", &MIGRATIONS[..1]), Ok(Fit::Ready));
+        migrate(&conn, "s", &MIGRATIONS[..2]).unwrap();
+        let refused = fit(&conn, "s", &MIGRATIONS[..1]);
+        assert!(
+            matches!(
+                refused,
+                Err(StoreError::TooNew {
+                    found: 2,
+                    known: 1,
+                    ..
+                })
+            ),
+            "{refused:?}"
+        );
+    }
+
     #[test]
     fn a_schema_number_that_meta_does_not_confirm_is_damage() {
         let conn = at(&MIGRATIONS[..1]);

@@ -12,6 +12,7 @@ use tenure_core::claim::EndedBy;
 use tenure_core::event::EventFilter;
 use tenure_core::id::{Epoch, SessionToken};
 use tenure_core::repository::Home;
+use tenure_core::store::{ClaimFilter, Lost, Mode, ProcessPlace, SessionFilter, Store, Tx};
 use tenure_core::store::{ClaimFilter, Mode, ProcessPlace, SessionFilter, Store, Tx};
 use tenure_core::time::Timestamp;
 use tenure_testkit::conformance::sample::*;
@@ -96,6 +97,21 @@ fn single_key_statements_use_their_indexes() {
                 "PRIMARY KEY (key=? AND epoch=?)",
             ],
         ),
+        (
+            claim::LOST_SINCE,
+            &[
+                "holds_lost_at (session=? AND ended_at>?)",
+                "holds_session (session=? AND key=?)",
+            ],
+        ),
+        (
+            claim::LOST_BELOW,
+            &[
+                "holds_lost_key (session=? AND key>? AND key<?)",
+                "holds_session (session=? AND key=?)",
+            ],
+        ),
+        (claim::LAST_GRANT, &["holds_granted (session=?)"]),
         (notice::ANY, &["notices_waiting (recipient=?)"]),
         (notice::WAITING, &["notices_waiting (recipient=?)"]),
         (notice::DELIVER, &["notices_waiting (recipient=?)"]),
@@ -260,6 +276,11 @@ fn filled(count: u32) -> SqliteStore {
                 one.started_at,
             )
             .unwrap();
+            // One session works long: it took and gave back a key for every other session.
+            let past = format!("path:acme/web:old/{n}.rs");
+            grant(tx, &hold(&past, 1, 8));
+            tx.end_hold(&key(&past), Epoch(1), end(EndedBy::Release))
+                .unwrap();
             let name = format!("wp:{n}");
             grant(tx, &hold(&name, 1, n));
             if n >= 10 {
@@ -327,6 +348,16 @@ fn verbs() -> Vec<Verb> {
         ("what i hold", |tx| {
             assert_eq!(tx.open_holds(id(6)).unwrap().len(), 1);
             assert_eq!(tx.newest_holds(id(6)).unwrap().len(), 1);
+        }),
+        ("what an old session lost", |tx| {
+            let since = Lost::Since(Timestamp(0));
+            assert_eq!(tx.lost_holds(id(8), since).unwrap(), []);
+            let below = Lost::Below("path:acme/web:");
+            assert_eq!(tx.lost_holds(id(8), below).unwrap(), []);
+            assert!(tx.last_grant(id(8)).unwrap().is_some());
+        }),
+        ("what an old session holds", |tx| {
+            assert_eq!(tx.open_holds(id(8)).unwrap().len(), 1);
         }),
         ("take notices", |tx| {
             assert_eq!(tx.take_notices(id(7), Timestamp(1)).unwrap().len(), 1);

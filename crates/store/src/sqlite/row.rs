@@ -27,6 +27,15 @@ impl<'a> Cells<'a> {
         }
     }
 
+    /// The first cell as people may know the row by it.
+    pub(super) fn name(&self) -> String {
+        match self.row.get_ref(0) {
+            Ok(ValueRef::Text(bytes)) => String::from_utf8_lossy(bytes).escape_debug().to_string(),
+            Ok(ValueRef::Integer(number)) => number.to_string(),
+            _ => "a row without a name".to_owned(),
+        }
+    }
+
     /// A text of any form.
     pub(super) fn text(&mut self) -> Result<String, StoreError> {
         self.lent_text().map(str::to_owned)

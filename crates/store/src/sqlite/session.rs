@@ -143,7 +143,10 @@ pub(super) fn after_prefix(prefix: &str) -> String {
 
 pub(super) fn list(tx: &SqliteTx<'_>, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
     let (sql, values) = list_statement(filter);
-    tx.all("sessions", &sql, params_from_iter(values), read)
+    match filter.readable_only {
+        true => tx.all_readable("sessions", &sql, params_from_iter(values), read),
+        false => tx.all("sessions", &sql, params_from_iter(values), read),
+    }
 }
 
 /// The statement for a filter, with its parameters.

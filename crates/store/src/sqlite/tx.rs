@@ -17,7 +17,7 @@ use tenure_core::queue::Waiter;
 use tenure_core::repository::Home;
 use tenure_core::session::{Activity, MetaKey, Session};
 use tenure_core::store::{
-    ClaimFilter, LineageEntry, NewWaiter, ProcessPlace, SessionFilter, StoreError, Tx,
+    ClaimFilter, LineageEntry, Lost, NewWaiter, ProcessPlace, SessionFilter, StoreError, Tx,
 };
 use tenure_core::time::{Deadline, Now, Timestamp};
 use tenure_core::trample::{FileStamp, FileWrite, Tree};
@@ -173,6 +173,14 @@ impl Tx for SqliteTx<'_> {
         claim::open_holds(self, session)
     }
 
+    fn lost_holds(&mut self, session: SessionId, which: Lost<'_>) -> Result<Vec<Hold>, StoreError> {
+        claim::lost_holds(self, session, which)
+    }
+
+    fn last_grant(&mut self, session: SessionId) -> Result<Option<Timestamp>, StoreError> {
+        claim::last_grant(self, session)
+    }
+
     fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
         claim::newest_holds(self, session)
     }
@@ -229,6 +237,10 @@ impl Tx for SqliteTx<'_> {
         at: Timestamp,
     ) -> Result<Vec<Notice>, StoreError> {
         notice::take(self, session, at)
+    }
+
+    fn take_damage(&mut self) -> Vec<String> {
+        self.taken_damage()
     }
 
     fn store_news(&mut self) -> Result<Option<(Timestamp, String)>, StoreError> {

@@ -297,8 +297,7 @@ pub fn listing_by_session_and_by_prefix(store: &mut dyn Store) {
         free_too,
         session: Some(id(n)),
         prefix: prefix.map(str::to_owned),
-        home: None,
-        limit: 0,
+        ..ClaimFilter::default()
     };
     assert_eq!(listed(store, &of(1, None, false)), ["wp:a", "wp:b"]);
     assert_eq!(

@@ -213,7 +213,7 @@ fn hear(
         .open()
         .and_then(|mut service| service.hear(&event).map_err(Trouble::from));
     match outcome {
-        Ok(service::Answer { value, notices }) => {
+        Ok(service::Answer { value, notices, .. }) => {
             mirror(store, &value, &event.dir, until);
             Ok((value, notices))
         }

@@ -10,6 +10,8 @@ use crate::service::behalf;
 use crate::service::caller::{self, Caller};
 use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
+use crate::store::Lost;
+use crate::time::Timestamp;
 use crate::view::ClaimView;
 
 /// The row of a key as it was typed where that is held, else of the key that the item is held under.
@@ -145,17 +147,14 @@ pub(super) fn guard(
 /// session works on something else, or on the same again. *Clock jump*: a claim that seems older than the
 /// loss does not count; taking one again does.
 pub(super) fn not_lost(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
-    let holds = ctx.tx.newest_holds(caller.session.id)?;
-    let granted = holds.iter().map(|hold| hold.granted_at).max();
+    let id = caller.session.id;
+    // A claim that was granted later means that what was lost before it is over.
+    let granted = ctx.tx.last_grant(id)?.unwrap_or(Timestamp(0));
     let mut claims = Vec::new();
-    for hold in &holds {
-        let Some(end) = hold.ended else {
-            continue;
-        };
+    for hold in ctx.tx.lost_holds(id, Lost::Since(granted))? {
         let record = ctx.claim_record(&hold.key)?;
         let is_another_s = record.current().is_some() || record.is_done();
-        let moved_on = granted.is_some_and(|granted| granted > end.at);
-        if record.was_lost(hold) && is_another_s && !moved_on {
+        if record.was_lost(&hold) && is_another_s {
             claims.push(shown(ctx, &record)?);
         }
     }
@@ -211,9 +210,9 @@ fn guard_path(
             None => {}
         }
     }
-    let mut ever = ctx.tx.newest_holds(caller.session.id)?;
-    ever.retain(|mine| contains(&mine.key));
-    for mine in ctx.only_in_space(&request.key, ever)? {
+    let mut lost = ctx.tx.lost_holds(caller.session.id, Lost::Below("path:"))?;
+    lost.retain(|mine| contains(&mine.key));
+    for mine in ctx.only_in_space(&request.key, lost)? {
         let held = ctx.claim_record(&mine.key)?;
         let taken = mine.ended.is_some_and(|end| end.by == EndedBy::Taken);
         let gone_meanwhile = refusing.is_some()

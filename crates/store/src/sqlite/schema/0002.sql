@@ -58,3 +58,9 @@ SELECT canonical, key FROM canonical WHERE canonical <> key;
 UPDATE sessions SET repo = lower(repo) WHERE repo NOT LIKE '/%' AND repo <> lower(repo);
 UPDATE OR IGNORE pointers SET name = lower(name)
     WHERE scope = 'repo' AND name NOT LIKE '/%' AND name <> lower(name);
+
+-- What a session lost, and when it was granted something last: both are asked for often, and must not cost
+-- more the longer a session works.
+CREATE INDEX holds_lost_key ON holds (session, key, epoch) WHERE ended_by IN ('death', 'lease', 'taken');
+CREATE INDEX holds_lost_at ON holds (session, ended_at) WHERE ended_by IN ('death', 'lease', 'taken');
+CREATE INDEX holds_granted ON holds (session, granted_at);

@@ -1,0 +1,76 @@
+//! Who keeps a SQLite log from being cut off: processes that are in the middle of reading.
+//!
+//! Each holds a shared kernel lock on one of the five read marks in the index of the log (`NAME-shm`, bytes
+//! 123 to 127), which /proc/locks shows with its pid. Processes of other pid namespaces have no pid here and are not
+//! named. Nothing is opened or locked: closing a descriptor of the index would give up SQLite's own locks.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// The bytes of the read marks.
+const MARKS: std::ops::RangeInclusive<u64> = 123..=127;
+
+/// A process that reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reader {
+    /// Its pid.
+    pub pid: u32,
+    /// What it is called, where that can be read.
+    pub name: String,
+}
+
+/// The processes that read a database just now, by the index of its log.
+pub fn of(index: &Path) -> Vec<Reader> {
+    let Ok(found) = std::fs::symlink_metadata(index) else {
+        return Vec::new();
+    };
+    let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let name = |pid: u32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        name.trim_end().to_owned()
+    };
+    let readers = parse(&table, found.ino()).into_iter();
+    readers
+        .map(|pid| Reader {
+            pid,
+            name: name(pid),
+        })
+        .collect()
+}
+
+/// Lines such as `3: POSIX  ADVISORY  READ 4242 fe:00:1234567 124 124`. The kernel joins locks that touch, so
+/// that a range may reach beyond the marks. A device is not compared: some file systems show another.
+fn parse(table: &str, inode: u64) -> Vec<u32> {
+    let reader = |line: &str| -> Option<u32> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, "POSIX", _, "READ", pid, place, from, to] = words[..] else {
+            return None;
+        };
+        let (from, to): (u64, u64) = (from.parse().ok()?, to.parse().ok()?);
+        let is_it = place.rsplit(':').next()?.parse() == Ok(inode);
+        let reads = from <= *MARKS.end() && to >= *MARKS.start();
+        let pid = pid.parse().ok().filter(|pid| *pid != 0)?;
+        (is_it && reads).then_some(pid)
+    };
+    let mut pids: Vec<u32> = table.lines().filter_map(reader).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_read_are_told_from_those_who_are_only_connected() {
+        let table = "1: POSIX  ADVISORY  READ 11 fe:00:77 128 128\n\
+                     2: POSIX  ADVISORY  READ 12 fe:00:77 124 124\n\
+                     3: POSIX  ADVISORY  READ 13 fe:00:77 127 128\n\
+                     4: POSIX  ADVISORY  WRITE 14 fe:00:77 120 120\n\
+                     5: POSIX  ADVISORY  READ 15 fe:00:78 124 124\n\
+                     6: FLOCK  ADVISORY  READ 16 fe:00:77 0 EOF\n\
+                     7: POSIX  ADVISORY  READ 0 fe:00:77 125 125\n";
+        assert_eq!(parse(table, 77), [12, 13]);
+    }
+}

@@ -1,0 +1,95 @@
+//! Stores that an earlier tenure left behind are migrated with nothing lost.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use rusqlite::types::Value;
+use tenure_core::store::{ClaimFilter, Mode, SessionFilter, Store};
+use tenure_store::SqliteStore;
+use tenure_testkit::conformance::sample::{clock, key};
+
+fn copy_of(name: &str, dir: &Path) -> PathBuf {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let path = dir.join("tenure.db");
+    fs_err::copy(golden.join(name), &path).unwrap();
+    path
+}
+
+fn texts(conn: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = conn.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| row.get(0)).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+/// A table with its columns.
+type Shape = (String, Vec<String>);
+
+/// The tables of a database, but `meta`, which says how old it is.
+fn shapes(conn: &Connection) -> Vec<Shape> {
+    let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' \
+         AND name <> 'meta' ORDER BY name";
+    let columns = |table: &String| {
+        texts(
+            conn,
+            &format!("SELECT name FROM pragma_table_info('{table}')"),
+        )
+    };
+    let named = |table: String| (table.clone(), columns(&table));
+    texts(conn, tables).into_iter().map(named).collect()
+}
+
+/// Every row of a table, by these columns.
+fn rows(conn: &Connection, (table, columns): &Shape) -> Vec<Vec<Value>> {
+    let columns = columns.join(", ");
+    let sql = format!("SELECT {columns} FROM {table} ORDER BY {columns}");
+    let mut statement = conn.prepare(&sql).unwrap();
+    let width = statement.column_count();
+    let cells = |row: &rusqlite::Row<'_>| (0..width).map(|at| row.get(at)).collect();
+    let rows = statement.query_map([], cells).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+#[test]
+fn a_store_of_the_first_schema_is_migrated_with_nothing_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = copy_of("schema-1.db", dir.path());
+    let plain = Connection::open(&path).unwrap();
+    let shapes = shapes(&plain);
+    assert!(shapes.len() >= 20, "{shapes:?}");
+    let before: Vec<_> = shapes.iter().map(|shape| rows(&plain, shape)).collect();
+    assert!(
+        before.iter().all(|rows| !rows.is_empty()),
+        "a table is empty"
+    );
+    drop(plain);
+    let mut store = SqliteStore::open(&path, clock()).unwrap();
+    assert_eq!(store.take_news(), None, "a migration is no news");
+    let mut tx = store.begin(Mode::Read).unwrap();
+    let everything = SessionFilter {
+        closed_too: true,
+        ..SessionFilter::default()
+    };
+    let sessions = tx.list_sessions(&everything).unwrap();
+    assert_eq!(sessions.len(), 2);
+    assert_eq!(tx.list_claims(&ClaimFilter::default()).unwrap().len(), 1);
+    assert!(tx.claim(&key("issue:acme/web#42")).unwrap().is_some());
+    assert_eq!(tx.events(&Default::default()).unwrap().len(), 1);
+    assert!(tx.has_notices(sessions[1].id).unwrap());
+    drop(tx);
+    // What there was can be written, too.
+    let mut tx = store.begin(Mode::Write).unwrap();
+    tx.update_session(&sessions[0]).unwrap();
+    drop(tx);
+    let plain = Connection::open(&path).unwrap();
+    for (shape, before) in shapes.iter().zip(before) {
+        assert_eq!(rows(&plain, shape), before, "{}", shape.0);
+    }
+    let schema = texts(&plain, "SELECT value FROM meta WHERE name = 'schema'");
+    let version: u32 = plain
+        .query_row("PRAGMA user_version", [], |row| row.get(0))
+        .unwrap();
+    assert!(version >= 2);
+    assert_eq!(schema, [version.to_string()]);
+}
