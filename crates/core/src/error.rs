@@ -360,6 +360,7 @@ impl Error {
             Error::Store(StoreError::Full { .. }) => "store_full",
             Error::Store(StoreError::Busy { .. } | StoreError::Conflict) => "store_busy",
             Error::Store(StoreError::Unavailable { .. }) => "store_unavailable",
+            Error::Store(StoreError::Replaced { .. }) => "store_replaced",
         }
     }
 
@@ -567,6 +568,7 @@ fn store_hints(error: &StoreError) -> Vec<String> {
             format!("keep a copy before anything else: cp -p {store}* somewhere/"),
             "then put a good copy in its place, or set TENURE_HOME to a new directory to go on without it".into(),
         ],
+        StoreError::Replaced { .. } => vec!["run it again: it then uses the store that is there now".into()],
         StoreError::TooNew { needs, .. } => vec![format!("install tenure {needs} or later")],
     }
 }

@@ -6,12 +6,18 @@
 //! *Crash*: what was not committed never was. *Clock jump*: the clock is the caller's and is only passed
 //! on. *Older version*: see the migrations.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, Params};
+use tenure_core::id::SessionId;
+use tenure_core::key::Key;
 use tenure_core::store::StoreError;
 use tenure_core::time::Now;
 
+use super::attached::Attached;
+use super::bells;
 use super::connection::{Durability, classify};
-use super::log::Log;
 use super::row::Cells;
 
 /// A transaction of SQLite.
@@ -19,8 +25,10 @@ pub(super) struct SqliteTx<'a> {
     conn: &'a Connection,
     store: &'a str,
     clock: &'a dyn Fn() -> Now,
-    /// The log that a commit lengthens, if it does.
-    log: Option<(&'a Log, Durability)>,
+    /// The files that a commit writes to, if it does.
+    files: Option<(&'a Attached, Durability)>,
+    /// The bells that a commit rings.
+    rings: RefCell<BTreeSet<u64>>,
 }
 
 impl<'a> SqliteTx<'a> {
@@ -29,13 +37,14 @@ impl<'a> SqliteTx<'a> {
         conn: &'a Connection,
         store: &'a str,
         clock: &'a dyn Fn() -> Now,
-        log: Option<(&'a Log, Durability)>,
+        files: Option<(&'a Attached, Durability)>,
     ) -> Self {
         Self {
             conn,
             store,
             clock,
-            log,
+            files,
+            rings: RefCell::default(),
         }
     }
 
@@ -98,15 +107,29 @@ impl<'a> SqliteTx<'a> {
         })
     }
 
-    /// Makes everything last, or nothing; then keeps the log short.
+    /// A key was granted or became free, or its line moved: those who wait for it must look.
+    pub(super) fn moved(&self, key: &Key) {
+        self.rings.borrow_mut().insert(bells::of_key(key));
+    }
+
+    /// A session was closed: those who wait in its name must look.
+    pub(super) fn closed(&self, session: SessionId) {
+        self.rings.borrow_mut().insert(bells::of_session(session));
+    }
+
+    /// Makes everything last, or nothing; then wakes those who wait, and keeps the log short.
+    ///
+    /// What was committed into a file that others cannot reach any more is not acknowledged.
     pub(super) fn commit_all(&self) -> Result<(), StoreError> {
         self.still_open()?;
         self.conn
             .prepare_cached("COMMIT")
             .and_then(|mut statement| statement.execute([]))
             .map_err(|error| self.failed(&error))?;
-        if let Some((log, durability)) = self.log {
-            log.keep_short(self.conn, durability);
+        if let Some((files, durability)) = self.files {
+            files.bells.ring(&self.rings.borrow());
+            files.check(self.store)?;
+            files.log.keep_short(self.conn, durability);
         }
         Ok(())
     }

@@ -7,6 +7,8 @@
 //! *Crash*: SQLite's log has what was committed; the next opener replays it. *Clock jump*: the clock is
 //! given by the caller, and nothing here compares its answers. *Older version*: see the migrations.
 
+mod attached;
+mod bells;
 mod claim;
 mod connection;
 mod creation;
@@ -37,15 +39,18 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rusqlite::Connection;
-use tenure_core::store::{Mode, Store, StoreError, Tx};
+use tenure_core::store::{Mode, Store, StoreError, Topic, Tx};
 use tenure_core::time::Now;
 
+use attached::Attached;
 use connection::Durability;
 use creation::InitLock;
 use handle::SqliteTx;
 use header::Opened;
-use log::Log;
 use migrations::{Fit, MIGRATIONS};
+
+/// How often a file may be replaced while it is opened.
+const MOST_REPLACED: usize = 3;
 
 /// A SQLite database as a store.
 pub struct SqliteStore {
@@ -53,7 +58,7 @@ pub struct SqliteStore {
     location: String,
     clock: Box<dyn Fn() -> Now>,
     durability: Option<Durability>,
-    log: Option<Log>,
+    files: Option<Attached>,
     /// Until when it waits for others, where that is bounded.
     until: Option<Instant>,
     /// After the connection, so that it is dropped once that is closed.
@@ -91,8 +96,7 @@ impl SqliteStore {
             }
             Err(error) => return Err(creation::io_error(&location, &error)),
         }
-        let opened = Opened::check(&file, &location)?;
-        let conn = connection::open(&file, &location)?;
+        let (opened, conn) = Self::attach(path, &file, &location)?;
         connection::configure(&conn, &location)?;
         connection::wait_until(&conn, &location, until)?;
         if migrations::fit(&conn, &location, MIGRATIONS)? == Fit::Behind {
@@ -104,9 +108,24 @@ impl SqliteStore {
             location,
             clock,
             durability: None,
-            log: Some(Log::of(&file)),
+            files: Some(Attached::to(path, &file, &opened)),
             until,
             _opened: Some(opened),
+        })
+    }
+
+    /// Opens the file that the path leads to; again, where it was replaced in between.
+    fn attach(path: &Path, file: &Path, store: &str) -> Result<(Opened, Connection), StoreError> {
+        for _ in 0..MOST_REPLACED {
+            let opened = Opened::check(file, store)?;
+            let conn = connection::open(file, store)?;
+            if header::inode_at(path).is_ok_and(|inode| inode == opened.inode()) {
+                return Ok((opened, conn));
+            }
+            drop(conn);
+        }
+        Err(StoreError::Replaced {
+            store: store.to_owned(),
         })
     }
 
@@ -121,7 +140,7 @@ impl SqliteStore {
             location,
             clock,
             durability: None,
-            log: None,
+            files: None,
             until: None,
             _opened: None,
         })
@@ -133,6 +152,14 @@ impl SqliteStore {
             .and_then(|mut statement| statement.execute([]))
             .map(|_| ())
             .map_err(|error| connection::classify(&self.location, Some(&self.conn), &error))
+    }
+
+    /// Whether others who name this store still mean the same file.
+    fn check_place(&self) -> Result<(), StoreError> {
+        match &self.files {
+            Some(files) => files.check(&self.location),
+            None => Ok(()),
+        }
     }
 
     fn be_durable(&mut self, wanted: Durability) -> Result<(), StoreError> {
@@ -149,6 +176,7 @@ impl Store for SqliteStore {
         if !self.conn.is_autocommit() {
             self.execute("ROLLBACK")?;
         }
+        self.check_place()?;
         connection::wait_until(&self.conn, &self.location, self.until)?;
         let durability = match mode {
             Mode::Read => None,
@@ -162,8 +190,8 @@ impl Store for SqliteStore {
                 self.execute("BEGIN IMMEDIATE")?;
             }
         }
-        let log = self.log.as_ref().zip(durability);
-        let tx = SqliteTx::begun(&self.conn, &self.location, &*self.clock, log);
+        let files = self.files.as_ref().zip(durability);
+        let tx = SqliteTx::begun(&self.conn, &self.location, &*self.clock, files);
         if durability.is_some() {
             migrations::fit(&self.conn, &self.location, MIGRATIONS)?;
         }
@@ -171,6 +199,7 @@ impl Store for SqliteStore {
     }
 
     fn changes(&mut self) -> Result<u64, StoreError> {
+        self.check_place()?;
         let asked = self
             .conn
             .prepare_cached("PRAGMA data_version")
@@ -178,6 +207,10 @@ impl Store for SqliteStore {
         asked
             .map(i64::cast_unsigned)
             .map_err(|error| connection::classify(&self.location, Some(&self.conn), &error))
+    }
+
+    fn bells(&mut self, about: &[Topic]) -> Option<Vec<PathBuf>> {
+        self.files.as_ref()?.bells.hang(about).ok()
     }
 
     fn is_shared(&self) -> bool {
