@@ -40,7 +40,7 @@ const STEPS: (Duration, Duration) = (Duration::from_millis(4), Duration::from_mi
 /// How many processes are watched at once; beyond that the waiter looks again each second.
 const MOST_WATCHED: usize = 256;
 /// How often a waiter looks again whatever happens, in case a change went by unseen.
-const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
+const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 
 /// What a look came to.
 pub enum Step<T> {

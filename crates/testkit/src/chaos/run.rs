@@ -101,8 +101,8 @@ impl fmt::Display for Report {
         let harm = &self.harm;
         writeln!(
             f,
-            "seed {}: {} kills, {} stops, {} locks",
-            self.seed, harm.kills, harm.stops, harm.locks
+            "seed {}: {} kills, {} stops, {} locks, {} openings",
+            self.seed, harm.kills, harm.stops, harm.locks, harm.openings
         )?;
         write!(f, "{}", self.judgement)
     }
