@@ -136,7 +136,7 @@ mod tests {
         let wanted = || Topic::Key(key("wp:a"));
         let me = || Topic::Session(id(1));
         rings(&mut store, me(), |tx| {
-            tx.insert_session(&session(1)).unwrap()
+            tx.insert_session(&session(1)).unwrap();
         });
         let one = hold("wp:a", 1, 1);
         let granted = rings(&mut store, wanted(), |tx| {

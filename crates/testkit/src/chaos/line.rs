@@ -17,10 +17,10 @@ impl Worker {
         // What it got back because its session had it in another process is in nobody's plan.
         self.give_all_back()?;
         match self.dice.below(100) {
-            0..20 => self.hog(),
-            20..45 => self.want_both(),
-            45..75 => self.want_one(),
-            75..90 => self.leave_noise(),
+            0..25 => self.hog(),
+            25..45 => self.want_both(),
+            45..80 => self.want_one(),
+            80..92 => self.leave_noise(),
             _ => self.want_quiet(),
         }
     }
@@ -37,7 +37,7 @@ impl Worker {
     fn give_all_back(&mut self) -> Result<(), Trouble> {
         let held: Vec<(String, u64)> = self.holds.clone().into_iter().collect();
         for (key, epoch) in held {
-            self.give_back(key.clone(), Some(epoch), false)?;
+            self.give_back(&key, Some(epoch), false)?;
             self.holds.remove(&key);
         }
         Ok(())
@@ -55,13 +55,13 @@ impl Worker {
         let claim = self.wants_in_line(&LINE[1..2], None, false);
         self.claim(claim)?;
         if !self.holds.is_empty() {
-            self.rest(3_000, 6_000);
+            self.rest(4_000, 7_000);
         }
         self.give_all_back()
     }
 
     fn want_both(&mut self) -> Result<(), Trouble> {
-        let patience = self.dice.between(2_000, 6_000);
+        let patience = self.dice.between(4_000, 6_000);
         let claim = self.wants_in_line(&LINE[..2], Some(patience), false);
         self.claim(claim)?;
         self.give_all_back()

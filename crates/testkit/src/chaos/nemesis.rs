@@ -173,11 +173,18 @@ impl Nemesis {
         let count = u64::try_from(self.slots.len()).unwrap_or(1);
         let slot = usize::try_from(self.dice.below(count)).unwrap_or(0);
         match self.dice.below(100) {
+            // Those who play with the line need a few seconds for a game.
+            0..42 if self.plays_line(slot) && self.dice.percent(85) => Ok(()),
             0..42 => self.kill(slot),
             42..80 => self.stop(slot),
             80..95 => self.keep_lock(),
             95..97 => {
-                (0..self.slots.len()).try_for_each(|slot| self.kill(slot))?;
+                let spared = self.dice.percent(70);
+                for slot in 0..self.slots.len() {
+                    if !(spared && self.plays_line(slot)) {
+                        self.kill(slot)?;
+                    }
+                }
                 self.open_and_stop()
             }
             _ => (0..self.slots.len()).try_for_each(|slot| self.stop(slot)),

@@ -206,30 +206,30 @@ impl Worker {
     fn release(&mut self) -> Result<(), Trouble> {
         let (key, epoch) = self.my_key();
         let done = self.dice.percent(15);
-        self.give_back(key, epoch, done)
+        self.give_back(&key, epoch, done)
     }
 
     pub(super) fn give_back(
         &mut self,
-        key: String,
+        key: &str,
         epoch: Option<u64>,
         done: bool,
     ) -> Result<(), Trouble> {
         let request = ReleaseRequest {
-            key: Key::parse(&key)?,
+            key: Key::parse(key)?,
             epoch: epoch.map(Epoch),
             done,
         };
         let op = Op::Release {
-            key: key.clone(),
+            key: key.to_owned(),
             epoch,
             done,
         };
-        let done = self.act(op, &key, |worker, naming| {
+        let done = self.act(op, key, |worker, naming| {
             worker.call(|service| service.release(naming, &request))
         })?;
         if done {
-            self.forget(&key);
+            self.forget(key);
         }
         Ok(())
     }

@@ -78,7 +78,7 @@ pub fn a_turn_is_noted_for_an_epoch_and_passed(store: &mut dyn Store) {
             until,
         };
         write(store, |tx| {
-            tx.set_turn(ticket, &key("wp:a"), &turn).unwrap()
+            tx.set_turn(ticket, &key("wp:a"), &turn).unwrap();
         });
         assert_eq!(stored(store), [Some(turn), None]);
     }
