@@ -1,18 +1,27 @@
-//! Waiting for one's turn: look, sleep until something happens, look again.
+//! Waiting: look, sleep until something happens, look again.
 //!
-//! Nothing is polled while nothing happens: the kernel wakes us when the store's files change, when a
-//! holder's process ends, or when a signal comes. A file changes a moment before the commit that it
-//! belongs to can be seen, so after a change the store's change counter is asked in short steps until it
-//! has moved, or until the change turns out to have been none.
+//! Nothing is polled while nothing happens: the kernel wakes us when files of the store change, when a
+//! process ends, when a signal comes, or when our reader leaves. There are two ways to sleep.
 //!
-//! Interrupted or out of time, the waiter leaves the line; killed, it is taken out by whoever sees it.
+//! Who waits in line listens to the bells of what it waits for ([`listen`]), which ring right after a
+//! commit that may matter to it: heartbeats and the traffic of strangers wake nobody. It also looks every
+//! few seconds, since a process that is killed right after its commit rings no bell.
+//!
+//! Who shows what is there ([`on_change`]) wakes with every commit. A file changes a moment before the
+//! commit that it belongs to can be seen, so after a change the store's change counter is asked in short
+//! steps until it has moved, or until the change turns out to have been none.
+//!
+//! Interrupted or out of time, a waiter leaves the line; killed, it is taken out by the next that sees it.
+//! A store that is removed or replaced ends every wait: asking it for anything fails.
 
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use tenure_core::error::Error;
 use tenure_core::id::Ticket;
 use tenure_core::process::Process;
 use tenure_core::service::{Answer, Failure, Service, Wait, Waiting};
+use tenure_core::store::Topic;
 use tenure_core::world::World;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::watch::{Watch, Woken};
@@ -31,7 +40,7 @@ const STEPS: (Duration, Duration) = (Duration::from_millis(4), Duration::from_mi
 /// How many processes are watched at once; beyond that the waiter looks again each second.
 const MOST_WATCHED: usize = 256;
 /// How often a waiter looks again whatever happens, in case a change went by unseen.
-const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
+const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 
 /// What a look came to.
 pub enum Step<T> {
@@ -81,6 +90,7 @@ fn wait<T>(
 ) -> Result<T, Trouble> {
     let began = Instant::now();
     let mut ticket = None;
+    let mut heard: Option<(Vec<Topic>, bool)> = None;
     loop {
         let seen = opened.service().changes()?;
         let wait = match look(&mut opened.service(), ticket)? {
@@ -95,12 +105,20 @@ fn wait<T>(
             let why = wait.why;
             return Err(Error::TimedOut { waited, why }.into());
         }
-        let limit = wait.at_most.unwrap_or(AT_LEAST_EVERY).min(left);
+        let bells = match &heard {
+            Some((about, bells)) if *about == wait.about => *bells,
+            _ => {
+                let bells = listen(opened, watch, &wait.about);
+                heard = Some((wait.about, bells));
+                // What rang before we listened is found by another look.
+                continue;
+            }
+        };
         let mut until = Until {
             watch: &mut *watch,
             processes: &wait.watch,
-            seen,
-            limit,
+            seen: (!bells).then_some(seen),
+            limit: wait.at_most.unwrap_or(AT_LEAST_EVERY).min(left),
         };
         if let Some(signal) = until.something_happens(opened)? {
             opened.service().leave_queue(wait.ticket)?;
@@ -112,6 +130,74 @@ fn wait<T>(
                 message,
                 hint,
             ));
+        }
+    }
+}
+
+/// From now on the watch wakes only for what may matter to who waits for these; false where the store or
+/// the kernel cannot tell, and every change wakes it.
+pub fn listen(opened: &mut Opened, watch: &mut Watch, about: &[Topic]) -> bool {
+    let bells = opened.service().bells(about);
+    bells.is_some_and(|bells| watch.narrow(opened.dir(), &bells).is_ok())
+}
+
+/// What a look at something that is shown came to.
+pub enum Next<T> {
+    /// It has been seen to the end.
+    Done(T),
+    /// It is looked at again when the store changes.
+    Again {
+        /// Or when one of these processes ends.
+        processes: Vec<Process>,
+        /// Or after this long.
+        limit: Duration,
+    },
+}
+
+/// How watching something ended.
+pub enum Ended<T> {
+    /// The look said so.
+    Done(T),
+    /// By this signal; SIGPIPE where nobody reads our output any more.
+    Signal(i32),
+}
+
+impl<T> Ended<T> {
+    /// The exit code of a verb that shows something until somebody has seen enough: who interrupts it,
+    /// or reads no further, has.
+    pub fn exit(&self) -> Exit {
+        let enough = [Signal::INT, Signal::PIPE].map(Signal::as_raw);
+        match self {
+            Ended::Signal(signal) if !enough.contains(signal) => signal_exit(*signal),
+            Ended::Done(_) | Ended::Signal(_) => Exit::DONE,
+        }
+    }
+}
+
+/// Looks, and again whenever the store changes, but not within `rest` of the look before: until the look
+/// is done, a signal comes, or nobody reads our output any more.
+pub fn on_change<T>(
+    opened: &mut Opened,
+    rest: Duration,
+    mut look: impl FnMut(&mut Opened) -> Result<Next<T>, Trouble>,
+) -> Result<Ended<T>, Trouble> {
+    let mut watch = watch_signals(opened)?;
+    watch.end_with_reader();
+    loop {
+        let seen = Some(opened.service().changes()?);
+        let (processes, limit) = match look(opened)? {
+            Next::Done(done) => return Ok(Ended::Done(done)),
+            Next::Again { processes, limit } => (processes, limit),
+        };
+        tenure_host::pause::for_a_while(rest);
+        let mut until = Until {
+            watch: &mut watch,
+            processes: &processes,
+            seen,
+            limit,
+        };
+        if let Some(signal) = until.something_happens(opened)? {
+            return Ok(Ended::Signal(signal));
         }
     }
 }
@@ -153,8 +239,8 @@ pub struct Until<'a> {
     pub watch: &'a mut Watch,
     /// Processes whose end does.
     pub processes: &'a [Process],
-    /// The store's change counter before the last look.
-    pub seen: u64,
+    /// The store's change counter before the last look; none where every wake is worth a look.
+    pub seen: Option<u64>,
     /// The longest sleep.
     pub limit: Duration,
 }
@@ -168,29 +254,39 @@ impl Until<'_> {
             .take(MOST_WATCHED)
             .filter_map(ProcessWatch::open)
             .collect();
-        let end = Instant::now() + self.limit;
-        let blind = self.processes.len() > MOST_WATCHED;
+        let longest = match self.processes.len() > MOST_WATCHED {
+            true => self.limit.min(Duration::from_secs(1)),
+            false => self.limit,
+        };
+        match self.seen {
+            None => match self.sleep(&watched, longest)? {
+                Woken::Signal(signal) => Ok(Some(signal)),
+                Woken::Change | Woken::Exit | Woken::Timeout => Ok(None),
+            },
+            Some(seen) => self.commit_is_seen(opened, &watched, seen, longest),
+        }
+    }
+
+    fn sleep(&self, watched: &[ProcessWatch], limit: Duration) -> Result<Woken, Trouble> {
+        let woken = self.watch.wait(watched, Some(limit));
+        woken.map_err(|error| broken(&error))
+    }
+
+    /// Sleeps until the change counter has moved. Signals come first: where much happens it always has.
+    fn commit_is_seen(
+        &self,
+        opened: &mut Opened,
+        watched: &[ProcessWatch],
+        seen: u64,
+        longest: Duration,
+    ) -> Result<Option<i32>, Trouble> {
+        let end = Instant::now() + longest;
         let mut settled_by: Option<Instant> = None;
         let mut step = Duration::from_millis(1);
+        let mut limit = Duration::ZERO;
         loop {
-            if opened.service().changes()? != self.seen {
-                return Ok(None);
-            }
             let now = Instant::now();
-            let left = end.saturating_duration_since(now);
-            if left.is_zero() {
-                return Ok(None);
-            }
-            let limit = match settled_by {
-                Some(settled) if now < settled => step.min(left),
-                _ if blind => left.min(Duration::from_secs(1)),
-                _ => left,
-            };
-            match self
-                .watch
-                .wait(&watched, Some(limit))
-                .map_err(|error| broken(&error))?
-            {
+            match self.sleep(watched, limit)? {
                 Woken::Signal(signal) => return Ok(Some(signal)),
                 Woken::Exit => return Ok(None),
                 Woken::Change => {
@@ -203,6 +299,15 @@ impl Until<'_> {
                 }
                 Woken::Timeout => settled_by = None,
             }
+            let now = Instant::now();
+            let left = end.saturating_duration_since(now);
+            if opened.service().changes()? != seen || left.is_zero() {
+                return Ok(None);
+            }
+            limit = match settled_by {
+                Some(settled) if now < settled => step.min(left),
+                _ => left,
+            };
         }
     }
 }

@@ -377,6 +377,7 @@ impl Error {
             Error::Store(StoreError::Full { .. }) => "store_full",
             Error::Store(StoreError::Busy { .. } | StoreError::Conflict) => "store_busy",
             Error::Store(StoreError::Unavailable { .. }) => "store_unavailable",
+            Error::Store(StoreError::Replaced { .. }) => "store_replaced",
         }
     }
 
@@ -596,6 +597,7 @@ fn store_hints(error: &StoreError) -> Vec<String> {
             format!("put {log} back as it was; a process that still has it open shows it below /proc/PID/fd"),
             format!("if it is gone for good: rm {store}-shm goes on without those changes, and every epoch is raised"),
         ],
+        StoreError::Replaced { .. } => vec!["run it again: it then uses the store that is there now".into()],
         StoreError::TooNew { needs, .. } => vec![format!("install tenure {needs} or later")],
     }
 }

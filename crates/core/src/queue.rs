@@ -1,17 +1,24 @@
 //! Waiting in line: whose turn it is when a key becomes free.
 //!
 //! Waiters are the waiting tenure processes, in order of arrival. The first one that can act has the
-//! turn. A dead waiter is no waiter; a stopped one is passed over; one that does not act within a second
-//! of its turn is passed over, so that nobody waits for a process that hangs. Passed over is not
-//! thrown out: it keeps its place for the next turn.
+//! turn. A dead waiter is not in line; a stopped one is passed over, and so is one that does not act
+//! within a second of its turn, and one that says that it cannot use it ([`must_pass`]), because another
+//! of its keys is held or a dead holder's processes still run. Passed over is not thrown out: the waiter
+//! keeps its place.
+//!
+//! A turn belongs to the key's epoch. Every grant raises the epoch, so what was noted before it counts no
+//! more and need not be deleted. Within one epoch a waiter's turn only goes forward: not noted, noted,
+//! passed. So a free key costs each waiter at most two writes, and whatever those before it do, a waiter
+//! that can act gets its turn after at most a second for each of them.
 //!
 //! The turn is not a reservation: nothing is held for a waiter, and a plain claim may take a free key
-//! even when others wait. *Crash*: a killed waiter's row is removed by whoever sees it next.
-//! *Clock jump*: the second is on the store's steady clock.
+//! even when others wait. *Crash*: a killed waiter's row is removed by the next that sees it.
+//! *Clock jump*: the second is on the store's steady clock. *Older version*: a turn that was noted without
+//! an epoch counts as not noted.
 
 use std::time::Duration;
 
-use crate::id::{SessionToken, Ticket};
+use crate::id::{Epoch, SessionToken, Ticket};
 use crate::key::Key;
 use crate::process::Process;
 use crate::time::{Deadline, Now, Remaining, Timestamp};
@@ -32,8 +39,24 @@ pub struct Waiter {
     pub process: Process,
     /// Since when.
     pub since: Timestamp,
-    /// Until when it may act, if somebody saw that it is its turn.
-    pub turn_until: Option<Deadline>,
+    /// The last turn that was noted for it.
+    pub turn: Option<NotedTurn>,
+}
+
+impl Waiter {
+    /// What was noted for it while the key has this epoch.
+    fn turn_in(&self, epoch: Epoch) -> Option<&NotedTurn> {
+        self.turn.as_ref().filter(|turn| turn.epoch == epoch)
+    }
+}
+
+/// A waiter's turn, as somebody noted it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotedTurn {
+    /// The key's epoch at that time.
+    pub epoch: Epoch,
+    /// Until when it may act; none once it has said that it cannot.
+    pub until: Option<Deadline>,
 }
 
 /// Whether a waiter can act.
@@ -63,8 +86,9 @@ pub enum Place {
     },
 }
 
-/// Finds out whether it is the turn of `me`; `line` is in order of arrival.
-pub fn place(line: &[(Waiter, Fitness)], me: Ticket, now: &Now) -> Place {
+/// Finds out whether it is the turn of `me` while the key is free with this epoch; `line` is in order of
+/// arrival.
+pub fn place(line: &[(Waiter, Fitness)], me: Ticket, epoch: Epoch, now: &Now) -> Place {
     for (waiter, fitness) in line {
         if waiter.ticket == me {
             return Place::Next;
@@ -72,10 +96,12 @@ pub fn place(line: &[(Waiter, Fitness)], me: Ticket, now: &Now) -> Place {
         if *fitness != Fitness::Ready {
             continue;
         }
-        let (noted, left) = match waiter.turn_until.as_ref().map(|until| until.remaining(now)) {
+        let (noted, left) = match waiter.turn_in(epoch) {
             None => (false, TURN),
-            Some(Remaining::Open(left)) => (true, left),
-            Some(Remaining::Over(_) | Remaining::CannotTell) => continue,
+            Some(turn) => match turn.until.as_ref().map(|until| until.remaining(now)) {
+                Some(Remaining::Open(left)) => (true, left),
+                Some(Remaining::Over(_) | Remaining::CannotTell) | None => continue,
+            },
         };
         return Place::After {
             ticket: waiter.ticket,
@@ -86,12 +112,30 @@ pub fn place(line: &[(Waiter, Fitness)], me: Ticket, now: &Now) -> Place {
     Place::Next
 }
 
+/// Whether a waiter that cannot use a key must say so, so that others do not wait for it.
+///
+/// It must if its turn was noted, and if the key is free and somebody stands behind it; once for each
+/// epoch.
+pub fn must_pass(line: &[Waiter], me: Ticket, epoch: Epoch, is_free: bool) -> bool {
+    let Some(at) = line.iter().position(|waiter| waiter.ticket == me) else {
+        return false;
+    };
+    match line[at].turn_in(epoch) {
+        Some(turn) => turn.until.is_some(),
+        None => is_free && at + 1 < line.len(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::id::HostId;
     use crate::process::{BootId, StartTicks};
     use crate::time::Era;
+
+    const FREE: Epoch = Epoch(7);
 
     fn now(steady: i64) -> Now {
         Now {
@@ -104,7 +148,7 @@ mod tests {
         }
     }
 
-    fn waiter(ticket: u64, turn_until: Option<Deadline>) -> Waiter {
+    fn waiter(ticket: u64, turn: Option<NotedTurn>) -> Waiter {
         Waiter {
             ticket: Ticket(ticket),
             key: Key::parse("wp:1").unwrap(),
@@ -123,8 +167,19 @@ mod tests {
                 },
             },
             since: Timestamp(0),
-            turn_until,
+            turn,
         }
+    }
+
+    fn noted(epoch: Epoch, at: i64) -> Option<NotedTurn> {
+        Some(NotedTurn {
+            epoch,
+            until: Some(now(at).after(TURN)),
+        })
+    }
+
+    fn passed(epoch: Epoch) -> Option<NotedTurn> {
+        Some(NotedTurn { epoch, until: None })
     }
 
     #[test]
@@ -135,26 +190,187 @@ mod tests {
             (waiter(3, None), Fitness::Ready),
             (waiter(4, None), Fitness::Ready),
         ];
-        assert_eq!(place(&line, Ticket(3), &now(0)), Place::Next);
+        assert_eq!(place(&line, Ticket(3), FREE, &now(0)), Place::Next);
         let after = Place::After {
             ticket: Ticket(3),
             noted: false,
             left: TURN,
         };
-        assert_eq!(place(&line, Ticket(4), &now(0)), after);
+        assert_eq!(place(&line, Ticket(4), FREE, &now(0)), after);
     }
 
     #[test]
     fn f_c22_a_waiter_that_does_not_act_is_passed_over() {
         let line = [
-            (waiter(1, Some(now(0).after(TURN))), Fitness::Ready),
+            (waiter(1, noted(FREE, 0)), Fitness::Ready),
             (waiter(2, None), Fitness::Ready),
         ];
         assert!(matches!(
-            place(&line, Ticket(2), &now(999)),
+            place(&line, Ticket(2), FREE, &now(999)),
             Place::After { noted: true, .. }
         ));
-        assert_eq!(place(&line, Ticket(2), &now(1000)), Place::Next);
-        assert_eq!(place(&line, Ticket(1), &now(5000)), Place::Next);
+        assert_eq!(place(&line, Ticket(2), FREE, &now(1000)), Place::Next);
+        assert_eq!(place(&line, Ticket(1), FREE, &now(5000)), Place::Next);
+    }
+
+    #[test]
+    fn f_c22_a_waiter_that_cannot_use_its_turn_is_passed_over_until_the_next_grant() {
+        let line = [
+            (waiter(1, passed(FREE)), Fitness::Ready),
+            (waiter(2, None), Fitness::Ready),
+        ];
+        assert_eq!(place(&line, Ticket(2), FREE, &now(0)), Place::Next);
+        assert_eq!(place(&line, Ticket(1), FREE, &now(0)), Place::Next);
+        let next = place(&line, Ticket(2), Epoch(8), &now(0));
+        assert!(matches!(next, Place::After { noted: false, .. }));
+    }
+
+    #[test]
+    fn a_turn_of_an_older_epoch_counts_no_more() {
+        let line = [
+            (waiter(1, noted(Epoch(6), 0)), Fitness::Ready),
+            (waiter(2, None), Fitness::Ready),
+        ];
+        let after = place(&line, Ticket(2), FREE, &now(5000));
+        assert!(matches!(after, Place::After { noted: false, .. }));
+    }
+
+    #[test]
+    fn a_waiter_passes_once_and_only_where_somebody_may_wait_for_it() {
+        let alone = [waiter(1, None)];
+        let two = |turn| [waiter(1, turn), waiter(2, None)];
+        let must = |line: &[Waiter], free| must_pass(line, Ticket(1), FREE, free);
+        assert!(!must(&alone, true));
+        assert!(must(&two(None), true));
+        assert!(!must(&two(None), false));
+        assert!(must(&two(noted(FREE, 0)), false));
+        assert!(!must(&two(passed(FREE)), true));
+        assert!(must(&two(passed(Epoch(6))), true));
+        assert!(!must_pass(&alone, Ticket(9), FREE, true));
+    }
+
+    /// How a waiter behaves while the key is free.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Manner {
+        Acts,
+        CannotUse,
+        Hangs,
+        Stopped,
+        Dead,
+    }
+
+    /// A line for one free key, of which each look may write.
+    struct Line {
+        waiters: Vec<Waiter>,
+        manners: Vec<Manner>,
+        steady: i64,
+        writes: usize,
+    }
+
+    impl Line {
+        fn new(manners: &[Manner]) -> Self {
+            let waiters = (1..).take(manners.len()).map(|ticket| waiter(ticket, None));
+            Self {
+                waiters: waiters.collect(),
+                manners: manners.to_vec(),
+                steady: 0,
+                writes: 0,
+            }
+        }
+
+        /// One look of a waiter; true if the key is granted to it.
+        fn look(&mut self, at: usize) -> bool {
+            let me = self.waiters[at].ticket;
+            let time = now(self.steady);
+            match self.manners[at] {
+                Manner::Hangs | Manner::Stopped | Manner::Dead => {}
+                Manner::CannotUse => {
+                    if must_pass(&self.waiters, me, FREE, true) {
+                        self.waiters[at].turn = passed(FREE);
+                        self.writes += 1;
+                    }
+                }
+                Manner::Acts => match place(&self.seen(), me, FREE, &time) {
+                    Place::Next => return true,
+                    Place::After {
+                        ticket,
+                        noted: false,
+                        ..
+                    } => {
+                        let before = self.waiters.iter_mut().find(|one| one.ticket == ticket);
+                        before.unwrap().turn = noted(FREE, self.steady);
+                        self.writes += 1;
+                    }
+                    Place::After { .. } => {}
+                },
+            }
+            false
+        }
+
+        fn seen(&self) -> Vec<(Waiter, Fitness)> {
+            let fitness = |manner: &Manner| match manner {
+                Manner::Stopped => Fitness::Stopped,
+                Manner::Dead => Fitness::Dead,
+                Manner::Acts | Manner::CannotUse | Manner::Hangs => Fitness::Ready,
+            };
+            let pairs = self.waiters.iter().cloned().zip(&self.manners);
+            pairs
+                .map(|(waiter, manner)| (waiter, fitness(manner)))
+                .collect()
+        }
+    }
+
+    fn manner() -> impl Strategy<Value = Manner> {
+        prop_oneof![
+            2 => Just(Manner::Acts),
+            4 => Just(Manner::CannotUse),
+            1 => Just(Manner::Hangs),
+            1 => Just(Manner::Stopped),
+            1 => Just(Manner::Dead),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn f_c22_whatever_the_others_do_one_that_can_act_gets_it_in_bounded_writes(
+            manners in prop::collection::vec(manner(), 1..8),
+            looks in prop::collection::vec((0usize..8, 0i64..300), 0..200),
+        ) {
+            let mut line = Line::new(&manners);
+            let mut winner = None;
+            for (who, pause) in &looks {
+                line.steady += pause;
+                let who = who % manners.len();
+                if line.look(who) {
+                    winner = Some(who);
+                    break;
+                }
+            }
+            // From here on everybody looks again within a tenth of a second.
+            for _ in 0..manners.len() * 12 {
+                if winner.is_some() {
+                    break;
+                }
+                line.steady += 100;
+                winner = (0..manners.len()).find(|who| line.look(*who));
+            }
+            prop_assert_eq!(winner.is_some(), manners.contains(&Manner::Acts));
+            prop_assert!(line.writes <= 2 * manners.len(), "{} writes", line.writes);
+            let fresh = |waiter: &Waiter| waiter.turn_in(Epoch(FREE.0 + 1)).is_none();
+            prop_assert!(line.waiters.iter().all(fresh));
+        }
+
+        #[test]
+        fn those_who_look_in_time_are_served_in_order(
+            manners in prop::collection::vec(manner(), 1..8),
+        ) {
+            let mut line = Line::new(&manners);
+            let rounds = manners.len() * 12;
+            let winner = (0..rounds).find_map(|_| {
+                line.steady += 100;
+                (0..manners.len()).rev().find(|who| line.look(*who))
+            });
+            prop_assert_eq!(winner, manners.iter().position(|one| *one == Manner::Acts));
+        }
     }
 }

@@ -9,6 +9,7 @@
 //! Callers lock several claim keys in ascending order only, so that two of them never wait for each other.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use crate::claim::{ClaimRecord, Hold, HoldEnd};
 use crate::event::{Event, EventFilter, NewEvent};
@@ -21,7 +22,7 @@ use crate::mission::pointer::{Pointer, Scope};
 use crate::mission::{Mission, MissionId, Participant, StoredParticipant};
 use crate::notice::Notice;
 use crate::process::{BootId, Process};
-use crate::queue::Waiter;
+use crate::queue::{NotedTurn, Waiter};
 use crate::repository::Home;
 use crate::session::{Activity, MetaKey, Session};
 use crate::time::{Deadline, Now, Timestamp};
@@ -74,6 +75,14 @@ pub enum StoreError {
         /// What became of it.
         how: String,
     },
+    /// Its file is not the one that was opened.
+    #[error(
+        "the store {store} was removed or replaced while it was in use; what is done in the old one does not count"
+    )]
+    Replaced {
+        /// Which store.
+        store: String,
+    },
     /// A newer tenure wrote it.
     #[error(
         "the store {store} was written by a newer tenure (schema {found}, this one knows {known}); it was left as it is"
@@ -109,11 +118,25 @@ pub trait Store {
     /// A number that changes whenever somebody else committed since it was last asked for.
     fn changes(&mut self) -> Result<u64, StoreError>;
 
+    /// Files of which one is written to right after each commit that may matter to who waits for these: a
+    /// grant, the end of a hold, a turn, a waiter that left, the end of a session. None where commits
+    /// cannot be told apart: then each is worth a look.
+    fn bells(&mut self, about: &[Topic]) -> Option<Vec<PathBuf>>;
+
     /// Whether several machines use it.
     fn is_shared(&self) -> bool;
 
     /// Where it is, for people: a path, or a URL without its password.
     fn location(&self) -> String;
+}
+
+/// What a waiter waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Topic {
+    /// That a key becomes free, or its line moves.
+    Key(Key),
+    /// That a session ends.
+    Session(SessionId),
 }
 
 /// Where a process is, without its start: what an index can find.
@@ -353,13 +376,11 @@ pub trait Tx {
     /// The lines that a session's waiters stand in.
     fn waits_of(&mut self, session: SessionId) -> Result<Vec<Waiter>, StoreError>;
 
-    /// Notes until when a waiter may act, or that it is not its turn.
-    fn set_turn(
-        &mut self,
-        ticket: Ticket,
-        key: &Key,
-        until: Option<&Deadline>,
-    ) -> Result<(), StoreError>;
+    /// The lines that one waiter stands in, in order of their keys.
+    fn waits_at(&mut self, ticket: Ticket) -> Result<Vec<Waiter>, StoreError>;
+
+    /// Notes a waiter's turn, in the place of an earlier one.
+    fn set_turn(&mut self, ticket: Ticket, key: &Key, turn: &NotedTurn) -> Result<(), StoreError>;
 
     /// Takes a waiter out of all its lines; one that is in none changes nothing.
     fn leave_queue(&mut self, ticket: Ticket) -> Result<(), StoreError>;

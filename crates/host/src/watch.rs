@@ -8,7 +8,7 @@
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -50,26 +50,46 @@ struct Signals {
     came: Vec<(i32, Arc<AtomicBool>)>,
 }
 
+/// What comes and goes in a directory, and that it goes itself.
+const COMINGS_AND_GOINGS: inotify::WatchFlags = inotify::WatchFlags::CREATE
+    .union(inotify::WatchFlags::DELETE)
+    .union(inotify::WatchFlags::MOVE)
+    .union(inotify::WatchFlags::DELETE_SELF)
+    .union(inotify::WatchFlags::MOVE_SELF);
+
+fn listen(watched: &[(&Path, inotify::WatchFlags)]) -> io::Result<OwnedFd> {
+    let fd = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
+    for (path, flags) in watched {
+        inotify::add_watch(&fd, *path, *flags)?;
+    }
+    Ok(fd)
+}
+
 impl Watch {
     /// Watches the files of a directory.
     pub fn on(dir: &Path) -> Self {
-        let flags = inotify::WatchFlags::MODIFY
-            | inotify::WatchFlags::CREATE
-            | inotify::WatchFlags::MOVED_TO;
-        let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)
-            .and_then(|fd| inotify::add_watch(&fd, dir, flags).map(|_| fd));
+        let flags = COMINGS_AND_GOINGS | inotify::WatchFlags::MODIFY;
         Self {
-            changes: watch.ok(),
+            changes: listen(&[(dir, flags)]).ok(),
             signals: None,
             with_reader: false,
         }
     }
 
+    /// From now on only these files wake it, and what comes and goes in the directory. On failure it
+    /// watches what it did before.
+    pub fn narrow(&mut self, dir: &Path, files: &[PathBuf]) -> io::Result<()> {
+        let mut watched = vec![(dir, COMINGS_AND_GOINGS)];
+        let each = files.iter().map(PathBuf::as_path);
+        watched.extend(each.map(|file| (file, inotify::WatchFlags::MODIFY)));
+        self.changes = Some(listen(&watched)?);
+        Ok(())
+    }
+
     /// Watches no files: only processes and signals.
     pub fn on_nothing() -> Self {
         Self {
-            changes: inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)
-                .ok(),
+            changes: listen(&[]).ok(),
             signals: None,
             with_reader: false,
         }

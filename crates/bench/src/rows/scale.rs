@@ -129,6 +129,7 @@ fn age(place: &Place, store: &mut SqliteStore, keys: u32) -> Result<(), Failed> 
             note: None,
             granted_at: at,
             taken_from: None,
+            home: None,
             ended: Some(HoldEnd { at, by }),
         };
         tx.insert_hold(&hold, Epoch::NONE)?;
@@ -222,7 +223,7 @@ const IN_PROCESS: &[(&str, usize, bool, InProcess)] = &[
         |side, store| {
             let mut service = side.place.service(store);
             let began = Instant::now();
-            let answer = service.guard_lost();
+            let answer = service.guard_lost(&Naming::default());
             let took = began.elapsed();
             answered(answer)?;
             Ok(took)

@@ -1,4 +1,5 @@
-//! What an hour of waiting costs, in a quiet store and beside a session that beats ten times a second.
+//! What an hour of waiting costs, in a quiet store and beside a session that beats ten times a second, and
+//! what a crowd of waiters costs for each beat of a stranger.
 
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,9 @@ use crate::worker::request;
 
 const KEY: &str = "issue:bench/wait#1";
 const BEAT: Duration = Duration::from_millis(100);
+/// How many wait in the crowd, and how often a stranger beats beside them.
+const CROWD: usize = 30;
+const BEATS: u32 = 40;
 /// How long a waiter may be restless after it has come.
 const SETTLING: Duration = Duration::from_secs(3);
 
@@ -75,10 +79,47 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     })?;
     waiter.child.kill()?;
     waiter.child.wait()?;
+    bench.say("waiting: a crowd beside a session that beats");
+    let mut crowd = Vec::new();
+    for _ in 0..CROWD {
+        crowd.push(Actor::waiter(bench, &around, place, KEY, "1h")?);
+    }
+    pause::for_a_while(SETTLING);
+    let pids: Vec<u32> = crowd.iter().map(|waiter| waiter.child.id()).collect();
+    let used = |pids: &[u32]| -> Result<Duration, Failed> {
+        let each = pids.iter().map(|pid| Used::by(*pid).map(|used| used.cpu));
+        each.sum()
+    };
+    let before = used(&pids)?;
+    for _ in 0..BEATS {
+        let mut service = place.service(&mut store);
+        answered(service.renew(&Naming::default(), &RenewRequest::default()))?;
+        pause::for_a_while(BEAT);
+    }
+    let spent = used(&pids)?.saturating_sub(before);
+    for mut waiter in crowd {
+        waiter.child.kill()?;
+        waiter.child.wait()?;
+    }
     Ok(vec![
         row("claim --wait in a quiet store", quiet),
         row("claim --wait beside a beat each 100 ms", busy),
+        crowd_row(spent / BEATS),
     ])
+}
+
+/// The processor time of all waiters together for one beat of a session that they do not wait for.
+fn crowd_row(each: Duration) -> Row {
+    Row {
+        group: "waiting",
+        what: format!("{CROWD} waiters, for each beat of a stranger"),
+        ours: format!("{:.2} ms of CPU", each.as_secs_f64() * 1000.0),
+        baseline: String::new(),
+        number: each.as_secs_f64() * 1000.0,
+        unit: Unit::Millis,
+        budget: Budget::AtMost(3.0),
+        more: Default::default(),
+    }
 }
 
 /// What a process uses while something goes on, for an hour of it: seconds and switches.

@@ -14,12 +14,14 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::json;
 use tenure_core::agent;
+use tenure_core::error::Error;
 use tenure_core::id::{AgentName, Epoch, SessionToken};
 use tenure_core::key::Key;
 use tenure_core::notice::Notice;
 use tenure_core::process::{Looks, Process};
 use tenure_core::reason::Reason;
 use tenure_core::service::{Answer, ChildRequest, ChildTurn, ClaimRequest, Waiting};
+use tenure_core::store::{StoreError, Topic};
 use tenure_core::world::World;
 use tenure_host::caller::SESSION_VARIABLE;
 use tenure_host::gate::{self, Gate};
@@ -31,7 +33,7 @@ use crate::child::{self, OWN_FAILURE, own_trouble};
 use crate::exit::Exit;
 use crate::mirrors;
 use crate::output::{Outcome, Shown, Trouble, line, notices_json, tell};
-use crate::waiting::{Step, Until, own_place, wait_for_turn, watch_signals};
+use crate::waiting::{Step, Until, listen, own_place, wait_for_turn, watch_signals};
 
 /// What to do when the item is taken over while the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -269,6 +271,7 @@ impl Supervised {
         on_lost: OnLost,
     ) -> Result<Ended, Trouble> {
         let watched: Vec<Process> = self.own.clone().into_iter().collect();
+        let bells = listen(opened, watch, &self.topics());
         let mut lost = false;
         let mut deadline: Option<std::time::Instant> = None;
         let status = loop {
@@ -278,10 +281,10 @@ impl Supervised {
             {
                 break status;
             }
-            let seen = opened.service().changes().unwrap_or_default();
-            if !lost && self.has_lost(opened) {
+            let seen = opened.service().changes().ok().filter(|_| !bells);
+            if !lost && let Some(how) = self.has_lost(opened) {
                 lost = true;
-                deadline = self.lose(on_lost);
+                deadline = self.lose(on_lost, how);
             }
             if deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline) {
                 self.runner.signal(Signal::KILL.as_raw());
@@ -297,7 +300,12 @@ impl Supervised {
                     WATCHFUL
                 },
             };
-            if let Some(signal) = until.something_happens(opened)? {
+            let happened = until.something_happens(opened).or_else(|_| {
+                // The command runs on whatever becomes of the store, and so do we.
+                until.seen = None;
+                until.something_happens(opened)
+            })?;
+            if let Some(signal) = happened {
                 child::pass_on(&self.runner.child, signal);
             }
         };
@@ -330,27 +338,34 @@ impl Supervised {
         }
     }
 
-    fn has_lost(&self, opened: &mut Opened) -> bool {
-        let Some(token) = self.token else {
-            return false;
-        };
-        self.held.iter().any(|(key, epoch)| {
-            let holds = opened.service().still_holds(token.id, key, *epoch);
-            // A store that does not answer proves no loss.
-            holds.is_ok_and(|answer| !answer.value)
+    /// What may cost the command its claim.
+    fn topics(&self) -> Vec<Topic> {
+        let keys = self.held.iter().map(|(key, _)| Topic::Key(key.clone()));
+        let own = self.token.map(|token| Topic::Session(token.id));
+        keys.chain(own).collect()
+    }
+
+    /// How the claim was lost, if it was. A store that is there and does not answer proves no loss.
+    fn has_lost(&self, opened: &mut Opened) -> Option<&'static str> {
+        let token = self.token?;
+        self.held.iter().find_map(|(key, epoch)| {
+            match opened.service().still_holds(token.id, key, *epoch) {
+                Ok(answer) if !answer.value => Some("was taken from this command"),
+                Err(failure) if matches!(failure.error, Error::Store(StoreError::Replaced { .. })) => {
+                    Some("no longer counts: the store was removed or replaced while this command ran")
+                }
+                Ok(_) | Err(_) => None,
+            }
         })
     }
 
-    fn lose(&self, on_lost: OnLost) -> Option<std::time::Instant> {
+    fn lose(&self, on_lost: OnLost, how: &str) -> Option<std::time::Instant> {
         let keys: Vec<String> = self.held.iter().map(|(key, _)| key.to_string()).collect();
         let what = match on_lost {
             OnLost::Term => "it is ended",
             OnLost::Warn => "it runs on",
         };
-        let text = format!(
-            "warning: {} was taken from this command; {what}",
-            keys.join(", ")
-        );
+        let text = format!("warning: {} {how}; {what}", keys.join(", "));
         line(&mut std::io::stderr(), &text);
         if on_lost == OnLost::Warn {
             return None;

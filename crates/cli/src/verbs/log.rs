@@ -8,8 +8,9 @@ use tenure_core::view::EventView;
 
 use crate::app::{App, Opened};
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown, Trouble, line};
+use crate::output::{Outcome, Shown, Trouble, line, tell};
 use crate::render;
+use crate::waiting::{Next, on_change};
 
 /// Show what happened: every change with who, by what means, on what evidence
 #[derive(Debug, clap::Args)]
@@ -41,8 +42,10 @@ pub struct Args {
     limit: usize,
 }
 
-/// How often a follower asks the store for more.
-const FOLLOW_EVERY: Duration = Duration::from_millis(250);
+/// How long a follower rests between two looks while much happens.
+const REST: Duration = Duration::from_millis(100);
+/// How often it looks again whatever happens.
+const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut opened = app.open()?;
@@ -54,12 +57,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         limit: args.limit,
         ..EventFilter::default()
     };
-    let answer = opened.service().log(&filter, app.session.as_deref())?;
     if args.follow {
-        show_each(&answer.value, app);
-        filter.after = Some(last_cursor(&answer.value, &filter));
-        follow(&mut opened, &filter, app)?;
+        return follow(&mut opened, &mut filter, app);
     }
+    let answer = opened.service().log(&filter, app.session.as_deref())?;
     let text = render::events(&answer.value);
     Ok(Shown::new("events", &answer.value, text)
         .with("cursor", &last_cursor(&answer.value, &filter))
@@ -90,15 +91,22 @@ fn last_cursor(events: &[EventView], filter: &EventFilter) -> Cursor {
     events.last().map_or(before, |event| Cursor(event.cursor))
 }
 
-/// Shows what happens as it happens; ends when nobody reads it any more.
-fn follow(opened: &mut Opened, filter: &EventFilter, app: &App) -> Result<(), Trouble> {
-    let mut filter = filter.clone();
-    loop {
-        tenure_host::pause::for_a_while(FOLLOW_EVERY);
-        let answer = opened.service().log(&filter, app.session.as_deref())?;
+/// Shows what happened and then what happens; ends with a signal, or when nobody reads it any more.
+fn follow(opened: &mut Opened, filter: &mut EventFilter, app: &App) -> Outcome {
+    let ended = on_change::<()>(opened, REST, |opened| {
+        let answer = opened.service().log(filter, app.session.as_deref())?;
         show_each(&answer.value, app);
-        filter.after = Some(last_cursor(&answer.value, &filter));
-    }
+        tell(&answer.notices);
+        // From the first look on it goes forward, and reads at once what one look did not hold.
+        let full = filter.limit > 0 && answer.value.len() == filter.limit;
+        let more = full && filter.after.is_some();
+        filter.after = Some(last_cursor(&answer.value, filter));
+        Ok(Next::Again {
+            processes: Vec::new(),
+            limit: if more { Duration::ZERO } else { AT_LEAST_EVERY },
+        })
+    })?;
+    Ok(Shown::silent(ended.exit()))
 }
 
 /// A stream has one object on each line.

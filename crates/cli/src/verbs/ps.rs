@@ -1,16 +1,12 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use rustix::process::Signal;
 use serde_json::{Map, Value};
-use tenure_core::process::Process;
 use tenure_core::service::ListRequest;
 
 use crate::app::{App, Opened};
-use crate::child::signal_exit;
-use crate::exit::Exit;
-use crate::output::{Outcome, Shown, Trouble};
-use crate::waiting::{Until, watch_signals};
+use crate::output::{Outcome, Shown};
+use crate::waiting::{Next, on_change};
 use crate::{render, tree, unmanaged};
 
 /// Show sessions: who is alive, where, since when, and what each holds
@@ -83,12 +79,9 @@ fn look(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
 
 /// Shows it, and again after each change, until a signal comes or nobody reads it any more.
 fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
-    let mut watch = watch_signals(opened)?;
-    watch.end_with_reader();
     let on_terminal = std::io::stdout().is_terminal();
     let mut before = None;
-    loop {
-        let seen = opened.service().changes()?;
+    let ended = on_change::<()>(opened, AT_MOST_EVERY, |opened| {
         let mut shown = look(args, app, opened)?;
         let now = lasting(&shown.json);
         let is_new = before.as_ref() != Some(&now) || !shown.notices.is_empty();
@@ -100,17 +93,12 @@ fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
             app.style.show(&shown);
         }
         before = Some(now);
-        tenure_host::pause::for_a_while(AT_MOST_EVERY);
-        let processes = opened.service().open_processes(MOST_WATCHED)?.value;
-        if let Some(signal) = changed(opened, &mut watch, seen, &processes)? {
-            // Whoever interrupts it, or reads no further, has seen enough.
-            let enough = [Signal::INT, Signal::PIPE].map(Signal::as_raw);
-            return Ok(Shown::silent(match enough.contains(&signal) {
-                true => Exit::DONE,
-                false => signal_exit(signal),
-            }));
-        }
-    }
+        Ok(Next::Again {
+            processes: opened.service().open_processes(MOST_WATCHED)?.value,
+            limit: AT_LEAST_EVERY,
+        })
+    })?;
+    Ok(Shown::silent(ended.exit()))
 }
 
 /// What is left of an answer without what time alone changes.
@@ -123,19 +111,4 @@ fn lasting(answer: &Map<String, Value>) -> Map<String, Value> {
         }
     }
     answer
-}
-
-fn changed(
-    opened: &mut Opened,
-    watch: &mut tenure_host::watch::Watch,
-    seen: u64,
-    processes: &[Process],
-) -> Result<Option<i32>, Trouble> {
-    let mut until = Until {
-        watch,
-        processes,
-        seen,
-        limit: AT_LEAST_EVERY,
-    };
-    until.something_happens(opened)
 }

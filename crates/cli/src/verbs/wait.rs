@@ -1,6 +1,7 @@
 use std::time::{Duration, Instant};
 
 use tenure_core::error::Error;
+use tenure_core::notice::Notice;
 use tenure_core::time::Span;
 use tenure_core::view::SessionView;
 
@@ -8,7 +9,7 @@ use crate::app::{App, Opened};
 use crate::child::signal_exit;
 use crate::exit::Exit;
 use crate::output::{Outcome, Shown, Trouble};
-use crate::waiting::{Until, watch_signals};
+use crate::waiting::{Ended, Next, on_change};
 
 /// Wait until a session ends, or is idle
 #[derive(Debug, clap::Args)]
@@ -41,53 +42,62 @@ enum What {
 /// How often a session that nobody can see is asked for.
 const UNSEEN_EVERY: Duration = Duration::from_secs(1);
 
+/// How often a session is asked for whatever happens.
+const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
+
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut opened = app.open()?;
-    let began = Instant::now();
-    let mut watch = watch_signals(&opened)?;
     let mut told = Vec::new();
-    loop {
-        let seen = opened.service().changes()?;
+    let outcome = wait(args, &mut opened, &mut told);
+    match outcome {
+        Ok(mut shown) => {
+            shown.notices = told;
+            Ok(shown)
+        }
+        Err(mut trouble) => {
+            told.append(&mut trouble.notices);
+            trouble.notices = told;
+            Err(trouble)
+        }
+    }
+}
+
+fn wait(args: &Args, opened: &mut Opened, told: &mut Vec<Notice>) -> Outcome {
+    let began = Instant::now();
+    let ended = on_change(opened, Duration::ZERO, |opened| {
         let mut answer = opened.service().show(&args.name)?;
         told.append(&mut answer.notices);
         let session = &answer.value.session;
         let idle = args.what == What::Idle && matches!(session.activity, Some("idle" | "waiting"));
         if session.ended_at.is_some() || idle {
             let text = format!("{} is {}: {}", session.handle, session.state, session.why);
-            let mut shown = Shown::new("session", session, text);
-            shown.notices = told;
-            return Ok(shown);
+            return Ok(Next::Done(Shown::new("session", session, text)));
         }
         let left = match args.timeout {
             Some(Span(timeout)) => timeout.saturating_sub(began.elapsed()),
-            None => Duration::from_secs(30),
+            None => AT_LEAST_EVERY,
         };
         if left.is_zero() {
-            let mut trouble = timed_out(session, began.elapsed());
-            trouble.notices = told;
-            return Err(trouble);
+            return Err(timed_out(session, began.elapsed()));
         }
-        let processes: Vec<_> = process_of(&mut opened, &args.name)?;
-        let limit = if processes.is_empty() {
-            left.min(UNSEEN_EVERY)
-        } else {
-            left.min(Duration::from_secs(30))
+        let processes = process_of(opened, &args.name)?;
+        let most = match processes.is_empty() {
+            true => UNSEEN_EVERY,
+            false => AT_LEAST_EVERY,
         };
-        let mut until = Until {
-            watch: &mut watch,
-            processes: &processes,
-            seen,
-            limit,
-        };
-        if let Some(signal) = until.something_happens(&mut opened)? {
-            let message = format!("interrupted while waiting for {}", args.name);
-            return Err(Trouble::new(
-                signal_exit(signal),
-                "interrupted",
-                message,
-                "run it again to go on waiting",
-            ));
-        }
+        Ok(Next::Again {
+            processes,
+            limit: left.min(most),
+        })
+    })?;
+    match ended {
+        Ended::Done(shown) => Ok(shown),
+        Ended::Signal(signal) => Err(Trouble::new(
+            signal_exit(signal),
+            "interrupted",
+            format!("interrupted while waiting for {}", args.name),
+            "run it again to go on waiting",
+        )),
     }
 }
 

@@ -1,12 +1,14 @@
 //! Running a use case: begin, run, look, repeat, commit.
 
+use std::path::PathBuf;
+
 use super::context::{Ctx, Stop, Surroundings};
 use crate::error::Error;
 use crate::id::SessionId;
 use crate::notice::Notice;
 use crate::policy::Policy;
 use crate::process::{CallerFacts, Process, Sighting, Survivors};
-use crate::store::{Mode, SessionFilter, Store, StoreError};
+use crate::store::{Mode, SessionFilter, Store, StoreError, Topic};
 use crate::tree_lock::TreeChange;
 use crate::world::World;
 
@@ -85,6 +87,11 @@ impl<'a> Service<'a> {
     /// A number that changes whenever somebody else changed something.
     pub fn changes(&mut self) -> Result<u64, Failure> {
         Ok(self.store.changes()?)
+    }
+
+    /// Files of which one is written to after each change that may matter to who waits for these.
+    pub fn bells(&mut self, about: &[Topic]) -> Option<Vec<PathBuf>> {
+        self.store.bells(about)
     }
 
     /// Where the store is, for people.

@@ -13,7 +13,6 @@ use tenure_core::id::{Epoch, Life, RequestId, SessionId};
 use tenure_core::key::Key;
 use tenure_core::repository::Home;
 use tenure_core::store::{ClaimFilter, Lost, StoreError};
-use tenure_core::store::{ClaimFilter, StoreError};
 use tenure_core::time::Timestamp;
 
 use super::handle::{SqliteTx, limit_or_all};
@@ -166,6 +165,7 @@ pub(super) fn list_statement(filter: &ClaimFilter) -> (String, Vec<Value>) {
 
 pub(super) fn insert_hold(tx: &SqliteTx<'_>, hold: &Hold, before: Epoch) -> Result<(), StoreError> {
     let key = hold.key.as_str();
+    tx.moved(&hold.key);
     let epoch = tx.count("epoch", hold.epoch.0)?;
     let raised = match before {
         Epoch::NONE => tx.run(FIRST, params![key, epoch])?,
@@ -214,6 +214,7 @@ pub(super) fn end_hold(
     epoch: Epoch,
     end: HoldEnd,
 ) -> Result<(), StoreError> {
+    tx.moved(key);
     let epoch = tx.count("epoch", epoch.0)?;
     let row = params![key.as_str(), epoch, end.at.0, end.by.as_str()];
     match tx.run(END, row)? {

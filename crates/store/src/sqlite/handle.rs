@@ -7,33 +7,32 @@
 //! on. *Older version*: see the migrations.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 
 use rusqlite::{Connection, Params};
+use tenure_core::id::SessionId;
+use tenure_core::key::Key;
 use tenure_core::store::StoreError;
 use tenure_core::time::Now;
 
+use super::attached::Attached;
+use super::bells;
 use super::connection::{Durability, classify};
-use super::log::Log;
-use super::mark::MarkFile;
 use super::row::Cells;
-
-/// What a commit keeps up to date beside the database.
-pub(super) struct Kept<'a> {
-    pub(super) log: &'a Log,
-    pub(super) mark: &'a MarkFile,
-    pub(super) durability: Durability,
-}
 
 /// A transaction of SQLite.
 pub(super) struct SqliteTx<'a> {
     conn: &'a Connection,
     store: &'a str,
     clock: &'a dyn Fn() -> Now,
-    kept: Option<Kept<'a>>,
+    /// The files that a commit writes to, if it does.
+    files: Option<(&'a Attached, Durability)>,
     /// The newest event that this transaction appended.
     event: Cell<Option<u64>>,
     /// Rows that were left out of lists.
     damage: RefCell<Vec<String>>,
+    /// The bells that a commit rings.
+    rings: RefCell<BTreeSet<u64>>,
 }
 
 impl<'a> SqliteTx<'a> {
@@ -42,15 +41,16 @@ impl<'a> SqliteTx<'a> {
         conn: &'a Connection,
         store: &'a str,
         clock: &'a dyn Fn() -> Now,
-        kept: Option<Kept<'a>>,
+        files: Option<(&'a Attached, Durability)>,
     ) -> Self {
         Self {
             conn,
             store,
             clock,
-            kept,
+            files,
             event: Cell::new(None),
             damage: RefCell::default(),
+            rings: RefCell::default(),
         }
     }
 
@@ -158,19 +158,33 @@ impl<'a> SqliteTx<'a> {
         })
     }
 
-    /// Makes everything last, or nothing; then keeps the log short.
+    /// A key was granted or became free, or its line moved: those who wait for it must look.
+    pub(super) fn moved(&self, key: &Key) {
+        self.rings.borrow_mut().insert(bells::of_key(key));
+    }
+
+    /// A session was closed: those who wait in its name must look.
+    pub(super) fn closed(&self, session: SessionId) {
+        self.rings.borrow_mut().insert(bells::of_session(session));
+    }
+
+    /// Makes everything last, or nothing; then wakes those who wait, and keeps the log short.
+    ///
+    /// What was committed into a file that others cannot reach any more is not acknowledged.
     pub(super) fn commit_all(&self) -> Result<(), StoreError> {
         self.still_open()?;
         self.conn
             .prepare_cached("COMMIT")
             .and_then(|mut statement| statement.execute([]))
             .map_err(|error| self.failed(&error))?;
-        if let Some(kept) = &self.kept {
+        if let Some((files, durability)) = self.files {
+            files.bells.ring(&self.rings.borrow());
+            files.check(self.store)?;
             // Only what the disk has is remembered: a heartbeat may be gone after a power cut.
-            if let (Some(event), Durability::Full) = (self.event.get(), kept.durability) {
-                kept.mark.note(event);
+            if let (Some(event), Durability::Full) = (self.event.get(), durability) {
+                files.mark.note(event);
             }
-            kept.log.keep_short(self.conn, kept.durability);
+            files.log.keep_short(self.conn, durability);
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ const HEADER_BYTES: usize = 100;
 const FRAME_HEADER_BYTES: u64 = 24;
 
 /// A file, whatever its name.
-type Inode = (u64, u64);
+pub(super) type Inode = (u64, u64);
 
 /// How many connections this process has to each file.
 static OPEN: Mutex<BTreeMap<Inode, usize>> = Mutex::new(BTreeMap::new());
@@ -58,6 +58,18 @@ impl Opened {
         *open.entry(inode).or_insert(0) += 1;
         Ok(Self(inode))
     }
+
+    /// Which file it is.
+    pub(super) fn inode(&self) -> Inode {
+        self.0
+    }
+}
+
+/// The file that has this name now.
+pub(super) fn inode_at(file: &Path) -> std::io::Result<Inode> {
+    use std::os::unix::fs::MetadataExt;
+    let meta = fs_err::symlink_metadata(file)?;
+    Ok((meta.dev(), meta.ino()))
 }
 
 impl Drop for Opened {

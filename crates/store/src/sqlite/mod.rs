@@ -7,6 +7,8 @@
 //! *Crash*: SQLite's log has what was committed; the next opener replays it. *Clock jump*: the clock is
 //! given by the caller, and nothing here compares its answers. *Older version*: see the migrations.
 
+mod attached;
+mod bells;
 mod claim;
 mod connection;
 mod creation;
@@ -34,22 +36,57 @@ mod transcript;
 mod tx;
 mod write;
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use std::{fmt, io};
 
 use rusqlite::Connection;
-use tenure_core::store::{Mode, Store, StoreError, Tx};
+use tenure_core::store::{Mode, Store, StoreError, Topic, Tx};
 use tenure_core::time::Now;
 
+use attached::Attached;
 use connection::Durability;
 use creation::InitLock;
-use handle::{Kept, SqliteTx};
+use handle::SqliteTx;
 use header::Opened;
-use log::Log;
 use mark::{Mark, MarkFile};
 use migrations::{Fit, MIGRATIONS};
+
+/// How often a file may be replaced while it is opened.
+const MOST_REPLACED: usize = 3;
+
+/// A database that was just opened, and what was remembered of it before.
+struct Found {
+    opened: Opened,
+    conn: Connection,
+    marks: MarkFile,
+    mark: Option<Mark>,
+}
+
+impl Found {
+    /// Opens the file that the path leads to; again, where it was replaced in between.
+    fn at(path: &Path, file: &Path, boot: &str, store: &str) -> Result<Self, StoreError> {
+        for _ in 0..MOST_REPLACED {
+            let marks = MarkFile::of(file, boot, store)?;
+            // Before the database: what is committed after this only makes it know more than the mark.
+            let mark = marks.read();
+            let known = mark.as_ref().is_some_and(|mark| marks.is_ours(mark));
+            let opened = Opened::check(file, store, known)?;
+            let conn = connection::open(file, store)?;
+            if header::inode_at(path).is_ok_and(|inode| inode == opened.inode()) {
+                return Ok(Self {
+                    opened,
+                    conn,
+                    marks,
+                    mark,
+                });
+            }
+        }
+        Err(StoreError::Replaced {
+            store: store.to_owned(),
+        })
+    }
+}
 
 /// A SQLite database as a store.
 pub struct SqliteStore {
@@ -57,7 +94,7 @@ pub struct SqliteStore {
     location: String,
     clock: Box<dyn Fn() -> Now>,
     durability: Option<Durability>,
-    kept: Option<Files>,
+    files: Option<Attached>,
     /// What was remembered of it before it was opened, until that was compared.
     mark: Option<Option<Mark>>,
     /// What a person should be told, once.
@@ -66,15 +103,6 @@ pub struct SqliteStore {
     until: Option<Instant>,
     /// After the connection, so that it is dropped once that is closed.
     _opened: Option<Opened>,
-}
-
-/// What lies beside the database.
-struct Files {
-    file: PathBuf,
-    log: Log,
-    mark: MarkFile,
-    /// The log that the connection uses, which must stay the one under its name.
-    log_inode: Option<(u64, u64)>,
 }
 
 impl fmt::Debug for SqliteStore {
@@ -108,20 +136,20 @@ impl SqliteStore {
             }
             Err(error) => return Err(creation::io_error(&location, &error)),
         }
-        let now = clock();
-        let marks = MarkFile::of(&file, &now.era.id, &location)?;
-        // Before the database: whatever is committed after this only makes it know more than the mark.
-        let mark = marks.read();
+        let boot = clock().era.id;
+        let Found {
+            opened,
+            conn,
+            marks,
+            mark,
+        } = Found::at(path, &file, &boot, &location)?;
         let known = mark.as_ref().is_some_and(|mark| marks.is_ours(mark));
-        let opened = Opened::check(&file, &location, known)?;
-        let conn = connection::open(&file, &location)?;
         connection::configure(&conn, &location)?;
         connection::wait_until(&conn, &location, until)?;
         if migrations::fit(&conn, &location, MIGRATIONS)? == Fit::Behind {
             let _lock = InitLock::acquire(&file, &location, until)?;
             migrations::migrate(&conn, &location, MIGRATIONS)?;
         }
-        let log = Log::of(&file);
         let mut store = Self {
             conn,
             location,
@@ -129,12 +157,7 @@ impl SqliteStore {
             durability: None,
             mark: Some(mark),
             news: None,
-            kept: Some(Files {
-                log_inode: log.inode(),
-                log,
-                mark: marks,
-                file,
-            }),
+            files: Some(Attached::to(path, &file, &opened, marks)),
             until,
             _opened: Some(opened),
         };
@@ -169,7 +192,7 @@ impl SqliteStore {
 
     /// Compares the database with what is remembered of it, once, and settles what differs.
     fn settle(&mut self) -> Result<(), StoreError> {
-        let (Some(files), Some(mark)) = (&self.kept, self.mark.take()) else {
+        let (Some(files), Some(mark)) = (&self.files, self.mark.take()) else {
             return Ok(());
         };
         let newest = moved::newest_event(&self.conn)
@@ -185,19 +208,6 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// The log must stay the one that the connection opened: what is written to one that was removed is
-    /// gone with the last process that has it open.
-    fn log_is_there(&self) -> Result<(), StoreError> {
-        match &self.kept {
-            Some(files) if files.log.inode() != files.log_inode => Err(StoreError::LogLost {
-                store: self.location.clone(),
-                log: files.log.path().display().to_string(),
-                how: "was removed or replaced while it was in use".to_owned(),
-            }),
-            _ => Ok(()),
-        }
-    }
-
     /// Makes a store that is gone when it is dropped, for tests.
     pub fn in_memory(clock: Box<dyn Fn() -> Now>) -> Result<Self, StoreError> {
         let location = ":memory:".to_owned();
@@ -209,7 +219,7 @@ impl SqliteStore {
             location,
             clock,
             durability: None,
-            kept: None,
+            files: None,
             mark: None,
             news: None,
             until: None,
@@ -223,6 +233,14 @@ impl SqliteStore {
             .and_then(|mut statement| statement.execute([]))
             .map(|_| ())
             .map_err(|error| connection::classify(&self.location, Some(&self.conn), &error))
+    }
+
+    /// Whether others who name this store still mean the same file.
+    fn check_place(&self) -> Result<(), StoreError> {
+        match &self.files {
+            Some(files) => files.check(&self.location),
+            None => Ok(()),
+        }
     }
 
     fn be_durable(&mut self, wanted: Durability) -> Result<(), StoreError> {
@@ -239,7 +257,10 @@ impl Store for SqliteStore {
         if !self.conn.is_autocommit() {
             self.execute("ROLLBACK")?;
         }
-        self.log_is_there()?;
+        self.check_place()?;
+        if let Some(files) = &self.files {
+            files.check_log(&self.location)?;
+        }
         connection::wait_until(&self.conn, &self.location, self.until)?;
         let durability = match mode {
             Mode::Read => None,
@@ -256,13 +277,8 @@ impl Store for SqliteStore {
                 self.execute("BEGIN IMMEDIATE")?;
             }
         }
-        let kept = self.kept.as_ref().zip(durability);
-        let kept = kept.map(|(files, durability)| Kept {
-            log: &files.log,
-            mark: &files.mark,
-            durability,
-        });
-        let tx = SqliteTx::begun(&self.conn, &self.location, &*self.clock, kept);
+        let files = self.files.as_ref().zip(durability);
+        let tx = SqliteTx::begun(&self.conn, &self.location, &*self.clock, files);
         if durability.is_some() {
             migrations::fit(&self.conn, &self.location, MIGRATIONS)?;
         }
@@ -270,6 +286,7 @@ impl Store for SqliteStore {
     }
 
     fn changes(&mut self) -> Result<u64, StoreError> {
+        self.check_place()?;
         let asked = self
             .conn
             .prepare_cached("PRAGMA data_version")
@@ -277,6 +294,10 @@ impl Store for SqliteStore {
         asked
             .map(i64::cast_unsigned)
             .map_err(|error| connection::classify(&self.location, Some(&self.conn), &error))
+    }
+
+    fn bells(&mut self, about: &[Topic]) -> Option<Vec<PathBuf>> {
+        self.files.as_ref()?.bells.hang(about).ok()
     }
 
     fn is_shared(&self) -> bool {

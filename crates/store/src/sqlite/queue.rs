@@ -1,12 +1,13 @@
 //! Waiters in rows, in order of arrival.
 //!
 //! *Crash*: a killed waiter's rows stay until somebody who sees that its process is dead removes them;
-//! they hold nothing. *Clock jump*: a turn's end is on the store's steady clock.
+//! they hold nothing. *Clock jump*: a turn's end is on the store's steady clock. *Older version*: a turn
+//! without an epoch was noted by the first schema and is none.
 
 use rusqlite::params;
-use tenure_core::id::{Life, SessionId, SessionToken, Ticket};
+use tenure_core::id::{Epoch, Life, SessionId, SessionToken, Ticket};
 use tenure_core::key::Key;
-use tenure_core::queue::Waiter;
+use tenure_core::queue::{NotedTurn, Waiter};
 use tenure_core::store::{NewWaiter, StoreError};
 use tenure_core::time::{Deadline, Era, Timestamp};
 
@@ -18,7 +19,7 @@ macro_rules! select_waiters {
     ($rest:literal) => {
         concat!(
             "SELECT key, ticket, session, life, host_id, boot_id, boot_private, pid_ns, pid, start_ticks, \
-             start_shifted, since, turn_era, turn_era_private, turn_at FROM waiters ",
+             start_shifted, since, turn_epoch, turn_era, turn_era_private, turn_at FROM waiters ",
             $rest
         )
     };
@@ -27,6 +28,8 @@ macro_rules! select_waiters {
 pub(super) const LINE: &str = select_waiters!("WHERE key = ?1 ORDER BY ticket");
 pub(super) const OF_SESSION: &str =
     select_waiters!("INDEXED BY waiters_session WHERE session = ?1 ORDER BY ticket, key");
+pub(super) const AT: &str =
+    select_waiters!("INDEXED BY waiters_ticket WHERE ticket = ?1 ORDER BY key");
 
 pub(super) fn join(
     tx: &SqliteTx<'_>,
@@ -71,19 +74,26 @@ pub(super) fn of_session(tx: &SqliteTx<'_>, session: SessionId) -> Result<Vec<Wa
     tx.all("waiters", OF_SESSION, [session.to_string()], read)
 }
 
+pub(super) fn at(tx: &SqliteTx<'_>, ticket: Ticket) -> Result<Vec<Waiter>, StoreError> {
+    tx.all("waiters", AT, [ticket.0.cast_signed()], read)
+}
+
 pub(super) fn set_turn(
     tx: &SqliteTx<'_>,
     ticket: Ticket,
     key: &Key,
-    until: Option<&Deadline>,
+    turn: &NotedTurn,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE waiters SET turn_era = ?3, turn_era_private = ?4, turn_at = ?5 \
+    let sql = "UPDATE waiters SET turn_epoch = ?3, turn_era = ?4, turn_era_private = ?5, turn_at = ?6 \
          WHERE key = ?1 AND ticket = ?2";
+    let until = turn.until.as_ref();
+    tx.moved(key);
     tx.run(
         sql,
         params![
             key.as_str(),
             ticket.0.cast_signed(),
+            tx.count("epoch", turn.epoch.0)?,
             until.map(|deadline| deadline.era.id.as_str()),
             until.map(|deadline| deadline.era.private),
             until.map(|deadline| deadline.at),
@@ -93,10 +103,11 @@ pub(super) fn set_turn(
 }
 
 pub(super) fn leave(tx: &SqliteTx<'_>, ticket: Ticket) -> Result<(), StoreError> {
-    tx.run(
-        "DELETE FROM waiters WHERE ticket = ?1",
-        [ticket.0.cast_signed()],
-    )?;
+    let sql = "DELETE FROM waiters WHERE ticket = ?1 RETURNING key";
+    let left = tx.all("waiters", sql, [ticket.0.cast_signed()], |cells| {
+        cells.parsed(Key::parse)
+    })?;
+    left.iter().for_each(|key| tx.moved(key));
     Ok(())
 }
 
@@ -109,10 +120,11 @@ fn read(cells: &mut Cells<'_>) -> Result<Waiter, StoreError> {
         return Err(cells.broken("it has no process"));
     };
     let since = Timestamp(cells.number()?);
+    let epoch: Option<u64> = cells.maybe_number()?;
     let era = cells.maybe_text()?;
     let private: Option<i64> = cells.maybe_number()?;
     let at: Option<i64> = cells.maybe_number()?;
-    let turn_until = match (era, private, at) {
+    let until = match (era, private, at) {
         (Some(id), Some(private), Some(at)) => Some(Deadline {
             era: Era {
                 id,
@@ -131,6 +143,9 @@ fn read(cells: &mut Cells<'_>) -> Result<Waiter, StoreError> {
         }),
         process,
         since,
-        turn_until,
+        turn: epoch.map(|epoch| NotedTurn {
+            epoch: Epoch(epoch),
+            until,
+        }),
     })
 }

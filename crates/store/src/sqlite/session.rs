@@ -202,6 +202,9 @@ pub(super) fn insert(tx: &SqliteTx<'_>, session: &Session) -> Result<(), StoreEr
 }
 
 pub(super) fn update(tx: &SqliteTx<'_>, session: &Session) -> Result<(), StoreError> {
+    if !session.is_open() {
+        tx.closed(session.id);
+    }
     with_cells(tx, session, |cells| {
         if tx.run(UPDATE_SAME_INDEX, cells)? == 1 || tx.run(UPDATE, cells)? == 1 {
             return Ok(());

@@ -13,7 +13,7 @@ use tenure_core::mission::pointer::{Pointer, Scope};
 use tenure_core::mission::{Mission, MissionId, Participant, StoredParticipant};
 use tenure_core::notice::Notice;
 use tenure_core::process::Process;
-use tenure_core::queue::Waiter;
+use tenure_core::queue::{NotedTurn, Waiter};
 use tenure_core::repository::Home;
 use tenure_core::session::{Activity, MetaKey, Session};
 use tenure_core::store::{
@@ -210,13 +210,12 @@ impl Tx for SqliteTx<'_> {
         queue::of_session(self, session)
     }
 
-    fn set_turn(
-        &mut self,
-        ticket: Ticket,
-        key: &Key,
-        until: Option<&Deadline>,
-    ) -> Result<(), StoreError> {
-        queue::set_turn(self, ticket, key, until)
+    fn waits_at(&mut self, ticket: Ticket) -> Result<Vec<Waiter>, StoreError> {
+        queue::at(self, ticket)
+    }
+
+    fn set_turn(&mut self, ticket: Ticket, key: &Key, turn: &NotedTurn) -> Result<(), StoreError> {
+        queue::set_turn(self, ticket, key, turn)
     }
 
     fn leave_queue(&mut self, ticket: Ticket) -> Result<(), StoreError> {

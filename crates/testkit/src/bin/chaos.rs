@@ -10,7 +10,7 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use tenure_testkit::chaos::record::monotonic;
 use tenure_testkit::chaos::run::{Judgement, Options, judge, run};
 use tenure_testkit::chaos::verb::work;
-use tenure_testkit::chaos::worker::Orders;
+use tenure_testkit::chaos::worker::{Orders, stay};
 
 /// Race workers for few keys while they are killed, stopped and continued, and check every answer
 #[derive(Debug, Parser)]
@@ -43,6 +43,16 @@ enum Role {
     /// Be a worker of a run
     #[command(hide = true)]
     Worker(WorkerArgs),
+    /// Be a process that a worker left behind
+    #[command(hide = true)]
+    Stay {
+        #[arg(long)]
+        dir: PathBuf,
+        #[arg(long)]
+        name: String,
+        #[arg(long)]
+        millis: u64,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -59,12 +69,15 @@ struct WorkerArgs {
     seed: u64,
     #[arg(long)]
     until: u64,
+    #[arg(long)]
+    line: bool,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match args.role {
         Some(Role::Worker(worker)) => be_worker(worker),
+        Some(Role::Stay { dir, name, millis }) => be_left(&dir, &name, millis),
         Some(Role::Check { dir }) => be_judge(&dir),
         None => be_nemesis(&args),
     };
@@ -99,6 +112,11 @@ fn verdict(judgement: &Judgement) -> ExitCode {
     }
 }
 
+fn be_left(dir: &Path, name: &str, millis: u64) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    stay(dir, name, millis)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn be_worker(args: WorkerArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let parent = getppid();
     set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -112,6 +130,7 @@ fn be_worker(args: WorkerArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         native: args.native,
         seed: args.seed,
         until: args.until,
+        line: args.line,
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use super::audit::Audit;
 use super::history::{Call, History};
-use super::keys::SPACES;
+use super::keys::{LINE, SPACES};
 use super::model::{Model, Space, State};
 use super::order::{MOST_TRIED, Outcome, Puzzle};
 use super::record::{Answer, Op};
 use super::rule::{self, Violation};
+use super::served;
 use super::shrink::{describe, shorten};
 
 /// Checks a history, and the store that it left if there is one.
@@ -19,7 +20,8 @@ pub fn check(history: &History, audit: Option<&Audit>) -> Vec<Violation> {
             .map(|audit| audit.violations(history))
             .unwrap_or_default(),
     );
-    for keys in SPACES {
+    found.extend(served::violations(history, audit));
+    for keys in SPACES.iter().chain([&LINE]) {
         found.extend(disorder(history, audit, &Space::new(keys)));
     }
     found
@@ -46,10 +48,10 @@ pub fn disorder(history: &History, audit: Option<&Audit>, space: &Space) -> Opti
         Outcome::Stuck(stuck) => stuck,
     };
     let name = |life: usize| history.lives[life].name.clone();
-    let how = if stuck.exhausted {
-        "every order was tried"
-    } else {
-        "the search gave up"
+    // A search that gave up proves nothing, neither way.
+    let (rule, how) = match stuck.exhausted {
+        true => ("linearizable", "every order was tried"),
+        false => ("inconclusive", "the search gave up"),
     };
     let what = format!(
         "{} has no order that explains its answers ({how}; {} of {} calls can be placed, then {})",
@@ -62,7 +64,7 @@ pub fn disorder(history: &History, audit: Option<&Audit>, space: &Space) -> Opti
     let calls = short.calls.iter().map(|call| places[*call]).collect();
     Some(Violation {
         before: Some(describe(space, &short.before, &name)),
-        ..Violation::new("linearizable", what, calls)
+        ..Violation::new(rule, what, calls)
     })
 }
 

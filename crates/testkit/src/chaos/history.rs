@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
-use super::record::{Answer, Deed, Line, Op, read};
+use super::record::{Answer, Deed, Line, Op, Stay, read};
 
 /// A session's id.
 pub type Name = Rc<str>;
@@ -28,7 +28,25 @@ pub struct Life {
     pub doomed: u64,
     /// From when on it is dead.
     pub gone: u64,
+    /// The processes that it started and that go on without it.
+    pub sent: Vec<Sent>,
 }
+
+/// A process that goes on when the worker that started it is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sent {
+    /// From when on it may run.
+    pub from: u64,
+    /// From when on it does.
+    pub surely_from: u64,
+    /// Until when it does.
+    pub surely_until: u64,
+    /// Until when it may run.
+    pub until: u64,
+}
+
+/// How long a process may take to be gone after it said that it goes.
+const GOING: u64 = 5_000_000_000;
 
 /// A question, with its answer if there was one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +91,8 @@ pub struct History {
     pub calls: Vec<Call>,
     /// In which processes each session was, in order.
     pub tenancies: BTreeMap<Name, Vec<Tenancy>>,
+    /// How often each process asked to be a session.
+    registrations: Vec<usize>,
 }
 
 impl History {
@@ -81,10 +101,15 @@ impl History {
         calls.sort_by_key(|call| call.asked);
         name_sessions(&mut calls);
         let tenancies = tenancies(&lives, &calls);
+        let mut registrations = vec![0; lives.len()];
+        for call in &calls {
+            registrations[call.life] += usize::from(matches!(call.op, Op::Register { .. }));
+        }
         Self {
             lives,
             calls,
             tenancies,
+            registrations,
         }
     }
 
@@ -99,6 +124,11 @@ impl History {
             } else {
                 Vec::new()
             };
+            for line in &lines {
+                if let Line::Sends { at, name } = line {
+                    life.sent.push(sent(dir, *at, name)?);
+                }
+            }
             calls.extend(calls_of(place, life, lines)?);
         }
         Ok(Self::new(lives, calls))
@@ -112,6 +142,27 @@ impl History {
     /// Whether a process may be alive as far as this call can know.
     pub fn may_be_alive(&self, life: usize, call: &Call) -> bool {
         call.asked <= self.lives[life].gone
+    }
+
+    /// Whether something that a process started may still run as far as this call can know.
+    pub fn may_be_noisy(&self, life: usize, call: &Call) -> bool {
+        let sent = self.lives[life].sent.iter();
+        let mut during = sent.filter(|sent| sent.from <= call.until && call.asked <= sent.until);
+        during.next().is_some()
+    }
+
+    /// Whether something that a process started as this session ran all through a call, and the session
+    /// has not come back in another process.
+    pub fn surely_noisy(&self, session: &str, life: usize, call: &Call) -> bool {
+        let tenancies = self.tenancies.get(session).map_or(&[][..], Vec::as_slice);
+        let last = tenancies.iter().rev().find(|one| one.from <= call.until);
+        let once = tenancies.iter().filter(|one| one.life == life).count() == 1;
+        once && self.registrations.get(life) == Some(&1)
+            && last.is_some_and(|last| last.life == life)
+            && self.lives[life]
+                .sent
+                .iter()
+                .any(|sent| sent.surely_from <= call.asked && call.until <= sent.surely_until)
     }
 
     /// The processes in which a session may have been open during a call.
@@ -200,6 +251,7 @@ fn lives(deeds: &[Deed]) -> Vec<Life> {
                 pid: *pid,
                 doomed: u64::MAX,
                 gone: u64::MAX,
+                sent: Vec::new(),
             }),
             Deed::Kills { at, worker } => {
                 for life in lives.iter_mut().filter(|life| life.name == *worker) {
@@ -216,6 +268,31 @@ fn lives(deeds: &[Deed]) -> Vec<Life> {
         }
     }
     lives
+}
+
+/// When a process that a worker started ran, as its own log says.
+fn sent(dir: &Path, from: u64, name: &str) -> io::Result<Sent> {
+    let path = dir.join(format!("{name}.stay"));
+    let lines = match path.exists() {
+        true => read::<Stay>(&path)?,
+        false => Vec::new(),
+    };
+    let mut sent = Sent {
+        from,
+        surely_from: u64::MAX,
+        surely_until: 0,
+        until: u64::MAX,
+    };
+    for line in lines {
+        match line {
+            Stay::Begins { at } => sent.surely_from = at,
+            Stay::Ends { at } => {
+                sent.surely_until = at;
+                sent.until = at.saturating_add(GOING);
+            }
+        }
+    }
+    Ok(sent)
 }
 
 /// What one process asked; it may be dead from when it says that it leaves.
@@ -244,6 +321,7 @@ fn calls_of(place: usize, life: &mut Life, lines: Vec<Line>) -> io::Result<Vec<C
                 asked.until = at;
                 asked.answer = Some(answer);
             }
+            Line::Sends { .. } => {}
             Line::Leaves { at } => life.doomed = life.doomed.min(at),
         }
     }

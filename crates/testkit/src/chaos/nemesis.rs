@@ -46,6 +46,8 @@ pub struct Harm {
     pub stops: u64,
     /// Times that the write lock was kept.
     pub locks: u64,
+    /// Times that the first to open a store was stopped while it did.
+    pub openings: u64,
     /// What went wrong with workers or with the log of events.
     pub troubles: Vec<String>,
     /// The most events that were seen.
@@ -98,7 +100,8 @@ pub fn run(plan: &Plan) -> io::Result<Harm> {
             due: None,
         });
     }
-    for slot in 0..plan.workers {
+    nemesis.open_and_stop()?;
+    for slot in 1..plan.workers {
         nemesis.start(slot)?;
     }
     while monotonic() < nemesis.until {
@@ -142,6 +145,7 @@ impl Nemesis {
             .args(["--slot", &slot.to_string()])
             .args(["--seed", &self.plan.seed.to_string()])
             .args(["--until", &self.until.to_string()])
+            .args(self.plays_line(slot).then_some("--line"))
             .arg("--dir")
             .arg(&self.plan.dir)
             .env_clear()
@@ -169,10 +173,20 @@ impl Nemesis {
         let count = u64::try_from(self.slots.len()).unwrap_or(1);
         let slot = usize::try_from(self.dice.below(count)).unwrap_or(0);
         match self.dice.below(100) {
+            // Those who play with the line need a few seconds for a game.
+            0..42 if self.plays_line(slot) && self.dice.percent(85) => Ok(()),
             0..42 => self.kill(slot),
             42..80 => self.stop(slot),
             80..95 => self.keep_lock(),
-            95..97 => (0..self.slots.len()).try_for_each(|slot| self.kill(slot)),
+            95..97 => {
+                let spared = self.dice.percent(70);
+                for slot in 0..self.slots.len() {
+                    if !(spared && self.plays_line(slot)) {
+                        self.kill(slot)?;
+                    }
+                }
+                self.open_and_stop()
+            }
             _ => (0..self.slots.len()).try_for_each(|slot| self.stop(slot)),
         }
     }
@@ -192,6 +206,21 @@ impl Nemesis {
             }
         }
         Ok(())
+    }
+
+    /// Starts the first worker alone, which makes the store or recovers it, and stops it in the middle.
+    fn open_and_stop(&mut self) -> io::Result<()> {
+        self.start(0)?;
+        let pause = self.dice.between(0, 12_000);
+        tenure_host::pause::for_a_while(Duration::from_micros(pause));
+        self.harm.openings += 1;
+        self.stop(0)
+    }
+
+    /// Whether a worker plays with the line: it is killed like any other and never stopped, so that nobody
+    /// waits for it for longer than the contract says.
+    fn plays_line(&self, slot: usize) -> bool {
+        slot > 0 && slot + self.slots.len() / 4 >= self.slots.len()
     }
 
     fn soon(&mut self, most_millis: u64) -> u64 {
@@ -229,7 +258,8 @@ impl Nemesis {
     }
 
     fn stop(&mut self, slot: usize) -> io::Result<()> {
-        if self.slots[slot].child.is_none() || self.slots[slot].due.is_some() {
+        let busy = self.slots[slot].child.is_none() || self.slots[slot].due.is_some();
+        if busy || self.plays_line(slot) {
             return Ok(());
         }
         let at = monotonic();

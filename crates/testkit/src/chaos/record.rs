@@ -85,6 +85,9 @@ pub struct Claim {
     pub reopen: bool,
     /// How many milliseconds it waits in line.
     pub wait: Option<u64>,
+    /// Refuse while a dead holder's processes still run.
+    #[serde(default)]
+    pub quiet: bool,
 }
 
 /// What a worker was answered.
@@ -179,8 +182,31 @@ pub enum Line {
         /// What.
         answer: Answer,
     },
+    /// It starts a process that goes on when it is killed.
+    Sends {
+        /// When.
+        at: u64,
+        /// The name of that process, whose log says from when until when it ran.
+        name: String,
+    },
     /// It stops asking, and exits.
     Leaves {
+        /// When.
+        at: u64,
+    },
+}
+
+/// A line of a process that a worker left running.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "snake_case")]
+pub enum Stay {
+    /// It runs.
+    Begins {
+        /// When.
+        at: u64,
+    },
+    /// It is about to exit.
+    Ends {
         /// When.
         at: u64,
     },

@@ -172,6 +172,14 @@ fn known_refusals(op: &Op) -> &'static [&'static str] {
             "overlaps",
             "timed_out",
         ],
+        Op::Claim(claim) if claim.quiet => &[
+            "held",
+            "done",
+            "already_held",
+            "lost",
+            "overlaps",
+            "survivors",
+        ],
         Op::Claim(_) => &["held", "done", "already_held", "lost", "overlaps"],
         Op::Release { .. } => &["lost", "no_such_epoch", "held", "done", "free"],
         Op::Handoff { .. } => &[

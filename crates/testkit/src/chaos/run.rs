@@ -1,10 +1,9 @@
 //! One run: workers, nemesis, the logs that they leave, and what the checks say to them.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use tempfile::TempDir;
 use tenure_core::process::BootId;
@@ -101,8 +100,8 @@ impl fmt::Display for Report {
         let harm = &self.harm;
         writeln!(
             f,
-            "seed {}: {} kills, {} stops, {} locks",
-            self.seed, harm.kills, harm.stops, harm.locks
+            "seed {}: {} kills, {} stops, {} locks, {} openings",
+            self.seed, harm.kills, harm.stops, harm.locks, harm.openings
         )?;
         write!(f, "{}", self.judgement)
     }

@@ -56,6 +56,7 @@ pub(super) fn refusal(error: &Error) -> Answer {
         | Error::AlreadyHeld { key, .. }
         | Error::Free { key }
         | Error::Lost { key, .. }
+        | Error::Noisy { key, .. }
         | Error::NoSuchEpoch { key, .. } => Some(key.to_string()),
         _ => None,
     };

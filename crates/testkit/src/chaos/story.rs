@@ -1,6 +1,6 @@
 //! Histories told by hand, for tests of what checks them.
 
-use super::history::{Call, History, Life};
+use super::history::{Call, History, Life, Sent};
 use super::record::{Answer, Claim, Grant, Op, Refusal};
 
 /// A history in the making.
@@ -18,6 +18,7 @@ impl Story {
             pid: u32::try_from(self.lives.len()).unwrap() + 100,
             doomed: u64::MAX,
             gone: u64::MAX,
+            sent: Vec::new(),
         });
         self.lives.len() - 1
     }
@@ -26,6 +27,16 @@ impl Story {
     pub fn killed(&mut self, life: usize, doomed: u64, gone: u64) {
         self.lives[life].doomed = doomed;
         self.lives[life].gone = gone;
+    }
+
+    /// Something that it started ran between these times.
+    pub fn sent(&mut self, life: usize, from: u64, until: u64) {
+        self.lives[life].sent.push(Sent {
+            from,
+            surely_from: from,
+            surely_until: until,
+            until,
+        });
     }
 
     /// It asked and was answered at these times.

@@ -23,7 +23,10 @@ pub fn work(orders: Orders) -> Result<(), Trouble> {
     let mut worker = Worker::new(orders)?;
     worker.register()?;
     while monotonic() < worker.orders.until {
-        worker.something()?;
+        match worker.orders.line {
+            true => worker.play_line()?,
+            false => worker.something()?,
+        }
         let pause = worker.dice.between(0, 12_000);
         tenure_host::pause::for_a_while(Duration::from_micros(pause));
     }
@@ -87,6 +90,7 @@ impl Worker {
             once: self.dice.percent(10),
             reopen: self.dice.percent(50),
             wait: self.dice.percent(15).then(|| self.dice.between(20, 250)),
+            quiet: self.dice.percent(10),
         }
     }
 
@@ -124,7 +128,7 @@ impl Worker {
         }
     }
 
-    fn claim(&mut self, claim: Claim) -> Result<(), Trouble> {
+    pub(super) fn claim(&mut self, claim: Claim) -> Result<(), Trouble> {
         if claim.request.is_some() {
             self.asked = Some(claim.clone());
         }
@@ -136,7 +140,7 @@ impl Worker {
             once: claim.once,
             reopen: claim.reopen,
             note: None,
-            require_quiet: false,
+            require_quiet: claim.quiet,
         };
         let patience = claim.wait.map(Duration::from_millis);
         let answer = self.ask(Op::Claim(claim), |worker, naming| {
@@ -202,21 +206,30 @@ impl Worker {
     fn release(&mut self) -> Result<(), Trouble> {
         let (key, epoch) = self.my_key();
         let done = self.dice.percent(15);
+        self.give_back(&key, epoch, done)
+    }
+
+    pub(super) fn give_back(
+        &mut self,
+        key: &str,
+        epoch: Option<u64>,
+        done: bool,
+    ) -> Result<(), Trouble> {
         let request = ReleaseRequest {
-            key: Key::parse(&key)?,
+            key: Key::parse(key)?,
             epoch: epoch.map(Epoch),
             done,
         };
         let op = Op::Release {
-            key: key.clone(),
+            key: key.to_owned(),
             epoch,
             done,
         };
-        let done = self.act(op, &key, |worker, naming| {
+        let done = self.act(op, key, |worker, naming| {
             worker.call(|service| service.release(naming, &request))
         })?;
         if done {
-            self.forget(&key);
+            self.forget(key);
         }
         Ok(())
     }

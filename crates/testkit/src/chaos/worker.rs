@@ -8,9 +8,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
-use tenure_core::id::{AgentName, Malformed, NativeId};
+use tenure_core::id::{AgentName, Life, Malformed, NativeId, SessionId, SessionToken};
 use tenure_core::policy::Policy;
 use tenure_core::process::CallerFacts;
 use tenure_core::reason::Reason;
@@ -22,6 +23,7 @@ use tenure_core::session::Place;
 use tenure_core::store::StoreError;
 use tenure_core::time::{Now, Timestamp};
 use tenure_core::world::World;
+use tenure_host::caller::SESSION_VARIABLE;
 use tenure_host::machine::Machine;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::state_dir::StateDir;
@@ -30,7 +32,7 @@ use tenure_host::{caller, clock, process};
 use tenure_store::sqlite::SqliteStore;
 
 use super::dice::Dice;
-use super::record::{Answer, Claim, Line, Log, Op, monotonic};
+use super::record::{Answer, Claim, Line, Log, Op, Stay, monotonic};
 use super::say::{refusal, said};
 
 /// The name of the database in the state directory.
@@ -55,6 +57,8 @@ pub struct Orders {
     pub seed: u64,
     /// When it leaves, on the clock that all share.
     pub until: u64,
+    /// Whether it plays with the keys of the line alone.
+    pub line: bool,
 }
 
 /// A worker at work.
@@ -66,6 +70,8 @@ pub struct Worker {
     facts: CallerFacts,
     log: Log,
     calls: u64,
+    sends: u64,
+    token: Option<String>,
     /// The session that it is.
     pub(super) session: Option<String>,
     /// What it believes to hold.
@@ -74,6 +80,16 @@ pub struct Worker {
     pub(super) held: Vec<(String, u64)>,
     /// The last claim to which it gave a name.
     pub(super) asked: Option<Claim>,
+    /// What it started and has not reaped.
+    sent: Vec<Child>,
+}
+
+/// Is a process that a worker left behind.
+pub fn stay(dir: &Path, name: &str, millis: u64) -> io::Result<()> {
+    let mut log = Log::open(&dir.join(format!("{name}.stay")))?;
+    log.write(&Stay::Begins { at: monotonic() })?;
+    tenure_host::pause::for_a_while(Duration::from_millis(millis));
+    log.write(&Stay::Ends { at: monotonic() })
 }
 
 /// Opens the store with a clock whose wall time jumps.
@@ -116,10 +132,13 @@ impl Worker {
             facts,
             log,
             calls: 0,
+            sends: 0,
+            token: None,
             session: None,
             holds: BTreeMap::new(),
             held: Vec::new(),
             asked: None,
+            sent: Vec::new(),
         })
     }
 
@@ -191,7 +210,10 @@ impl Worker {
             registered.map_or_else(|failure| refusal(&failure.error), said)
         })?;
         let Answer::Registered {
-            session, regranted, ..
+            session,
+            regranted,
+            life,
+            ..
         } = answer
         else {
             return Err(format!("cannot register: {answer:?}").into());
@@ -199,7 +221,33 @@ impl Worker {
         self.holds.extend(regranted);
         let path = self.orders.dir.join(PEERS).join(&self.orders.slot);
         std::fs::write(path, &session)?;
+        let id = SessionId::parse(&session)?;
+        let life = Life(life);
+        self.token = Some(SessionToken { id, life }.to_string());
         self.session = Some(session);
+        Ok(())
+    }
+
+    /// Starts a process that shows whose it is, and goes on for a while whatever becomes of this one.
+    pub(super) fn send(&mut self, millis: u64) -> io::Result<()> {
+        self.sends += 1;
+        let name = format!("{}.{}", self.orders.name, self.sends);
+        self.log.write(&Line::Sends {
+            at: monotonic(),
+            name: name.clone(),
+        })?;
+        let child = std::process::Command::new(std::env::current_exe()?)
+            .args(["stay", "--name", &name, "--millis", &millis.to_string()])
+            .arg("--dir")
+            .arg(&self.orders.dir)
+            .env_clear()
+            .envs(self.token.as_ref().map(|token| (SESSION_VARIABLE, token)))
+            .stdin(std::process::Stdio::null())
+            .spawn()?;
+        self.sent.push(child);
+        // Those that are over are reaped.
+        self.sent
+            .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         Ok(())
     }
 
@@ -233,7 +281,9 @@ impl Worker {
         patience: Duration,
     ) -> Result<Option<Vec<Grant>>, Failure> {
         let end = Instant::now() + patience;
-        let watch = Watch::on(&self.orders.dir.join(STATE));
+        let dir = self.orders.dir.join(STATE);
+        let mut watch = Watch::on(&dir);
+        let mut heard = None;
         let own = process::identify(std::process::id(), self.machine.observer());
         let mut waiting = Waiting {
             process: own.expect("this process runs and is our own"),
@@ -250,9 +300,14 @@ impl Worker {
                 self.call(|service| service.leave_queue(wait.ticket))?;
                 return Ok(None);
             }
+            if heard.as_ref() != Some(&wait.about) {
+                let bells = self.service().bells(&wait.about);
+                bells.map(|bells| watch.narrow(&dir, &bells));
+                heard = Some(wait.about);
+                continue;
+            }
             let limit = wait.at_most.unwrap_or(left).min(left);
             let watched: Vec<_> = wait.watch.iter().filter_map(ProcessWatch::open).collect();
-            let limit = limit.min(Duration::from_millis(20));
             // What woke it does not matter: it looks again in any case.
             watch.wait(&watched, Some(limit)).ok();
         }

@@ -99,7 +99,7 @@ macro_rules! conformance {
             metadata::doubts_are_taken_once
             queue::waiters_stand_in_order_of_arrival_for_all_their_keys
             queue::a_waiter_that_leaves_is_in_no_line_and_its_ticket_is_not_used_again
-            queue::a_turn_is_noted_and_forgotten
+            queue::a_turn_is_noted_for_an_epoch_and_passed
             transcript::a_path_is_one_sessions
             transcript::a_conversations_new_path_takes_the_place_of_the_old
             transcript::what_is_set_aside_is_kept_and_no_longer_used

@@ -1,6 +1,7 @@
 //! Waiting in line.
 
-use tenure_core::id::{SessionToken, Ticket};
+use tenure_core::id::{Epoch, SessionToken, Ticket};
+use tenure_core::queue::NotedTurn;
 use tenure_core::store::{NewWaiter, Store};
 use tenure_core::time::Timestamp;
 
@@ -42,7 +43,7 @@ pub fn waiters_stand_in_order_of_arrival_for_all_their_keys(store: &mut dyn Stor
         assert_eq!(waits.len(), 2);
         assert_eq!(waits[0].process, process(2, 1));
         assert_eq!(
-            (waits[0].since, waits[0].turn_until.clone()),
+            (waits[0].since, waits[0].turn.clone()),
             (Timestamp(2), None)
         );
     });
@@ -57,22 +58,30 @@ pub fn a_waiter_that_leaves_is_in_no_line_and_its_ticket_is_not_used_again(store
     assert!(join(store, &["wp:a"], 2) > first);
 }
 
-pub fn a_turn_is_noted_and_forgotten(store: &mut dyn Store) {
+pub fn a_turn_is_noted_for_an_epoch_and_passed(store: &mut dyn Store) {
     with_sessions(store, [1]);
     let ticket = join(store, &["wp:a", "wp:b"], 1);
     let until = read(store, |tx| {
         tx.now().unwrap().after(std::time::Duration::from_secs(1))
     });
-    let noted = |store: &mut dyn Store, name: &str| {
+    let stored = |store: &mut dyn Store| {
         read(store, |tx| {
-            tx.queue(&key(name)).unwrap()[0].turn_until.clone()
+            let waits = tx.waits_at(ticket).unwrap();
+            assert_eq!(waits[0], tx.queue(&key("wp:a")).unwrap()[0]);
+            let turns = waits.into_iter().map(|waiter| waiter.turn);
+            turns.collect::<Vec<_>>()
         })
     };
-    write(store, |tx| {
-        tx.set_turn(ticket, &key("wp:a"), Some(&until)).unwrap();
-    });
-    assert_eq!(noted(store, "wp:a"), Some(until));
-    assert_eq!(noted(store, "wp:b"), None);
-    write(store, |tx| tx.set_turn(ticket, &key("wp:a"), None).unwrap());
-    assert_eq!(noted(store, "wp:a"), None);
+    for until in [Some(until), None] {
+        let turn = NotedTurn {
+            epoch: Epoch(3),
+            until,
+        };
+        write(store, |tx| {
+            tx.set_turn(ticket, &key("wp:a"), &turn).unwrap();
+        });
+        assert_eq!(stored(store), [Some(turn), None]);
+    }
+    let unknown = Ticket(ticket.0 + 1);
+    assert!(read(store, |tx| tx.waits_at(unknown).unwrap()).is_empty());
 }

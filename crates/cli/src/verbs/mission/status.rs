@@ -10,9 +10,8 @@ use tenure_host::clock;
 
 use super::shown::{roster, warn};
 use crate::app::{App, Opened};
-use crate::child::signal_exit;
 use crate::output::{Outcome, Shown, Trouble, line, tell};
-use crate::waiting::{Until, watch_signals};
+use crate::waiting::{Next, on_change};
 
 /// Show who takes part: role, focus, drive, live or not, last activity, collisions
 #[derive(Debug, clap::Args)]
@@ -33,6 +32,8 @@ pub struct Args {
 
 /// How often the words for times are brought up to date on a terminal.
 const TICK: Duration = Duration::from_secs(10);
+/// How often it is shown at most while much happens.
+const REST: Duration = Duration::from_millis(100);
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mission = args.mission.as_deref().map(MissionId::parse).transpose()?;
@@ -67,13 +68,11 @@ fn warnings(found: &Roster) -> Vec<String> {
     faults.map(ToString::to_string).collect()
 }
 
-/// Shows the roster whenever it changed; ends when it is interrupted.
+/// Shows the roster whenever it changed, until a signal comes or nobody reads it any more.
 fn watch(opened: &mut Opened, mission: Option<&MissionId>, app: &App) -> Outcome {
     let on_screen = !app.style.json && std::io::stdout().is_terminal();
-    let mut watch = watch_signals(opened)?;
     let mut before = String::new();
-    loop {
-        let seen = opened.service().changes()?;
+    let ended = on_change::<()>(opened, REST, |opened| {
         let answer = look(opened, mission, app)?;
         let found = &answer.value;
         let text = match app.style.json {
@@ -86,29 +85,18 @@ fn watch(opened: &mut Opened, mission: Option<&MissionId>, app: &App) -> Outcome
             .to_string(),
             false => roster(found, app, clock::wall()),
         };
-        if !app.style.json {
-            tell(&answer.notices);
-        }
+        tell(&answer.notices);
         if text != before {
-            if on_screen {
-                // To the first line, and what stood there before is wiped.
-                line(
-                    &mut std::io::stdout(),
-                    &format!("\u{1b}[H\u{1b}[2J{}", text.trim_end()),
-                );
-            } else {
-                line(&mut std::io::stdout(), text.trim_end());
-            }
+            // On a screen: to the first line, and what stood there before is wiped.
+            let wipe = if on_screen { "\u{1b}[H\u{1b}[2J" } else { "" };
+            let shown = format!("{wipe}{}", text.trim_end());
+            line(&mut std::io::stdout(), &shown);
             before = text;
         }
-        let mut until = Until {
-            watch: &mut watch,
-            processes: &found.processes,
-            seen,
+        Ok(Next::Again {
+            processes: answer.value.processes,
             limit: if on_screen { TICK } else { TICK * 3 },
-        };
-        if let Some(signal) = until.something_happens(opened)? {
-            return Ok(Shown::silent(signal_exit(signal)));
-        }
-    }
+        })
+    })?;
+    Ok(Shown::silent(ended.exit()))
 }

@@ -38,6 +38,8 @@ pub(super) struct Refusal {
     pub(super) at_most: Option<Duration>,
     /// The session that could not be seen, from inside a sandbox.
     pub(super) unseen: Option<Session>,
+    /// Keys that others may take although this asker cannot.
+    pub(super) open_to_others: Vec<Key>,
 }
 
 impl Refusal {
@@ -49,6 +51,7 @@ impl Refusal {
             watch: Vec::new(),
             at_most: None,
             unseen: None,
+            open_to_others: Vec::new(),
         }
     }
 }
@@ -131,6 +134,10 @@ fn refused(error: Error, holder: Option<(Session, Standing)>) -> Finding {
         ) => Some(*left),
         _ => None,
     };
+    let open_to_others = match &error {
+        Error::Noisy { key, .. } => vec![key.clone()],
+        _ => Vec::new(),
+    };
     Finding::Refused(Box::new(Refusal {
         error,
         waits,
@@ -140,6 +147,7 @@ fn refused(error: Error, holder: Option<(Session, Standing)>) -> Finding {
             .collect(),
         at_most,
         unseen,
+        open_to_others,
     }))
 }
 

@@ -18,14 +18,14 @@ use crate::id::{Epoch, SessionId, SessionToken, Ticket};
 use crate::key::Key;
 use crate::liveness::Liveness;
 use crate::process::Process;
-use crate::queue::{Fitness, Place, TURN, Waiter, place};
+use crate::queue::{Fitness, NotedTurn, Place, TURN, Waiter, must_pass, place};
 use crate::service::behalf;
 use crate::service::birth::{Birth, born};
 use crate::service::caller::{self, Caller, Naming, ResolvedBy};
 use crate::service::context::{Ctx, Stop, Unseen};
 use crate::service::run::{Reply, Service};
 use crate::session::{ClosedBy, Session};
-use crate::store::{Mode, NewWaiter};
+use crate::store::{Mode, NewWaiter, Topic};
 use crate::view::SessionView;
 
 impl Service<'_> {
@@ -122,7 +122,7 @@ enum Choice {
     /// What is wanted is free, but it is another's turn.
     Line {
         /// The keys for which it is to be noted whose turn it is.
-        unnoted: Vec<(Key, Ticket)>,
+        unnoted: Vec<(Key, Epoch, Ticket)>,
         /// How long that turn may last.
         left: Duration,
     },
@@ -178,16 +178,31 @@ fn assess_all(
     Ok(findings.into_iter().flatten().collect())
 }
 
+/// The first refusal stands for all; what is free or only noisy is open to others.
 fn choose_all(findings: Vec<Finding>) -> Choice {
     let mut taken = Vec::new();
+    let mut first: Option<Box<Refusal>> = None;
+    let mut open = Vec::new();
     for finding in findings {
         match finding {
-            Finding::Free(steps) => taken.push(Taken::Granted(steps)),
+            Finding::Free(steps) => {
+                open.push(steps.record.key.clone());
+                taken.push(Taken::Granted(steps));
+            }
             Finding::Mine { key, retry, .. } => taken.push(Taken::Mine { key, retry }),
-            Finding::Refused(refusal) => return Choice::Refuse(refusal),
+            Finding::Refused(mut refusal) => {
+                open.append(&mut refusal.open_to_others);
+                first.get_or_insert(refusal);
+            }
         }
     }
-    Choice::Take(taken)
+    match first {
+        None => Choice::Take(taken),
+        Some(mut refusal) => {
+            refusal.open_to_others = open;
+            Choice::Refuse(refusal)
+        }
+    }
 }
 
 /// A retry of this very request comes first; what the asker has from before is not free.
@@ -226,6 +241,7 @@ fn together(refusals: Vec<Refusal>, count: usize) -> Refusal {
     for (place, refusal) in refusals.into_iter().enumerate() {
         all.waits |= refusal.waits;
         all.watch.extend(refusal.watch);
+        all.open_to_others.extend(refusal.open_to_others);
         all.at_most = match (all.at_most, refusal.at_most) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
@@ -255,10 +271,10 @@ fn wait_for_turn(ctx: &mut Ctx<'_>, taken: Vec<Taken>, waiting: &Waiting) -> Res
             ticket,
             noted,
             left,
-        } = place(&line, me, &ctx.now)
+        } = place(&line, me, steps.record.epoch, &ctx.now)
         {
             if !noted {
-                unnoted.push((key.clone(), ticket));
+                unnoted.push((key.clone(), steps.record.epoch, ticket));
             }
             longest = Some(longest.map_or(left, |other| other.max(left)));
         }
@@ -310,14 +326,14 @@ fn stand_in_line(
             return Err(give_up(ctx, session, *refusal)?);
         }
         Choice::Refuse(refusal) => {
-            forget_turn(ctx, request, waiting)?;
+            pass_on(ctx, waiting, &refusal.open_to_others)?;
             (refusal.error, refusal.watch, refusal.at_most)
         }
         Choice::Line { unnoted, left } => {
-            for (key, ticket) in unnoted {
+            for (key, epoch, ticket) in unnoted {
                 ctx.write()?;
-                let until = ctx.now.after(TURN);
-                ctx.tx.set_turn(ticket, &key, Some(&until))?;
+                let until = Some(ctx.now.after(TURN));
+                ctx.tx.set_turn(ticket, &key, &NotedTurn { epoch, until })?;
             }
             let why = Error::Invalid {
                 what: "it is free, and others wait for it since longer".into(),
@@ -339,28 +355,34 @@ fn stand_in_line(
             ctx.tx.join_queue(&request.keys, &waiter)?
         }
     };
+    let keys = request.keys.iter().cloned().map(Topic::Key);
+    let own_end = session.map(|token| Topic::Session(token.id));
     Ok(Wait {
         ticket,
+        about: keys.chain(own_end).collect(),
         watch: watch.into_iter().chain(own).collect(),
         at_most,
         why: Box::new(why),
     })
 }
 
-/// A turn that passed while the waiter could not act does not count against it next time.
-fn forget_turn(ctx: &mut Ctx<'_>, request: &ClaimRequest, waiting: &Waiting) -> Result<(), Stop> {
+/// A waiter that cannot act says so where others may wait for it.
+fn pass_on(ctx: &mut Ctx<'_>, waiting: &Waiting, open: &[Key]) -> Result<(), Stop> {
     let Some(ticket) = waiting.ticket else {
         return Ok(());
     };
-    for key in &request.keys {
-        let mine = ctx
-            .tx
-            .queue(key)?
-            .into_iter()
-            .find(|waiter| waiter.ticket == ticket);
-        if mine.is_some_and(|waiter| waiter.turn_until.is_some()) {
+    for mine in ctx.tx.waits_at(ticket)? {
+        let is_free = open.contains(&mine.key);
+        if mine.turn.is_none() && !is_free {
+            continue;
+        }
+        let epoch = ctx.claim_record(&mine.key)?.epoch;
+        let line = ctx.tx.queue(&mine.key)?;
+        if must_pass(&line, ticket, epoch, is_free) {
             ctx.write()?;
-            ctx.tx.set_turn(ticket, key, None)?;
+            let until = None;
+            ctx.tx
+                .set_turn(ticket, &mine.key, &NotedTurn { epoch, until })?;
         }
     }
     Ok(())

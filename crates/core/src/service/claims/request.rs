@@ -7,6 +7,7 @@ use crate::id::{AgentName, Epoch, RequestId, SessionToken, Ticket};
 use crate::key::Key;
 use crate::process::{Ancestor, Process};
 use crate::session::Place;
+use crate::store::Topic;
 use crate::view::{ClaimView, SessionView};
 
 /// Which of several keys are wanted.
@@ -62,6 +63,8 @@ pub struct Wait {
     pub ticket: Ticket,
     /// Processes whose end may free a key, the caller's own session's among them.
     pub watch: Vec<Process>,
+    /// What may change that.
+    pub about: Vec<Topic>,
     /// After this long it must look again, whatever happens.
     pub at_most: Option<Duration>,
     /// What stands in the way.

@@ -64,3 +64,6 @@ UPDATE OR IGNORE pointers SET name = lower(name)
 CREATE INDEX holds_lost_key ON holds (session, key, epoch) WHERE ended_by IN ('death', 'lease', 'taken');
 CREATE INDEX holds_lost_at ON holds (session, ended_at) WHERE ended_by IN ('death', 'lease', 'taken');
 CREATE INDEX holds_granted ON holds (session, granted_at);
+
+-- A waiter's turn belongs to the key's epoch; without an end it was passed over by its own word.
+ALTER TABLE waiters ADD COLUMN turn_epoch INTEGER;

@@ -190,11 +190,38 @@ impl Model<'_> {
 
     /// Whether a key may be granted, whoever else wants it.
     fn may_be_granted(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
+        self.is_open(state, asking, place)
+            && !(asking.claim.quiet && self.is_surely_noisy(&state[place], asking))
+    }
+
+    /// Whether somebody who does not mind noise may be granted a key.
+    fn is_open(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
         let rival_is_dead = |rival: usize| {
             let open = state[rival].open_to_other(asking.me);
             open.is_none_or(|hold| self.may_be_dead(hold, asking.call))
         };
         self.is_for_granting(state, asking, place) && self.space.rivals(place).all(rival_is_dead)
+    }
+
+    /// The hold that may have left processes behind: another's, that it did not give back.
+    fn left<'s>(&self, item: &'s Item, asking: Asking<'_>) -> Option<&'s Hold> {
+        let hold = item.newest.as_ref()?;
+        let left = hold.end.is_none_or(|end| end.robs() || end == End::End);
+        (left && hold.session != *asking.me).then_some(hold)
+    }
+
+    fn may_be_noisy(&self, item: &Item, asking: Asking<'_>) -> bool {
+        let left = self.left(item, asking);
+        left.is_some_and(|hold| self.history.may_be_noisy(hold.life, asking.call))
+    }
+
+    fn is_surely_noisy(&self, item: &Item, asking: Asking<'_>) -> bool {
+        let left = self.left(item, asking);
+        let by_death = left.filter(|hold| hold.end.is_none_or(|end| end == End::Death));
+        by_death.is_some_and(|hold| {
+            self.history
+                .surely_noisy(&hold.session, hold.life, asking.call)
+        })
     }
 
     /// The same, but for overlapping paths of others.
@@ -212,7 +239,14 @@ impl Model<'_> {
 
     /// Whether a key may count as not free, for whatever reason.
     fn may_be_unfree(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
-        let kinds = ["held", "done", "already_held", "lost", "overlaps"];
+        let kinds = [
+            "held",
+            "done",
+            "already_held",
+            "lost",
+            "overlaps",
+            "survivors",
+        ];
         kinds.iter().any(|kind| {
             let refusal = Refusal {
                 kind: (*kind).to_owned(),
@@ -246,6 +280,11 @@ impl Model<'_> {
                 let other = item.open_to_other(asking.me);
                 let alive = |hold: &&Hold| self.may_be_alive(hold, asking.call);
                 !lost && at(item) && other.filter(alive).is_some_and(|hold| by(&hold.session))
+            }
+            "survivors" => {
+                asking.claim.quiet
+                    && self.is_open(state, asking, place)
+                    && self.may_be_noisy(item, asking)
             }
             "overlaps" => {
                 let bars = |rival: usize| {

@@ -360,3 +360,37 @@ fn a_handoff_reaches_a_living_session_only() {
         "it was dead before it was asked for"
     );
 }
+
+#[test]
+fn who_insists_on_quiet_gets_nothing_while_a_dead_holders_processes_run() {
+    let (mut story, a, b, _) = three();
+    let quiet = || {
+        Op::Claim(Claim {
+            keys: vec![KEY.into()],
+            quiet: true,
+            ..Claim::default()
+        })
+    };
+    story.call(a, "", 1, 2, register("a"), registered("A", "new", &[]));
+    story.call(a, "A", 3, 4, claim(&[KEY]), granted(&[grant(KEY, 1)]));
+    story.killed(a, 10, 11);
+    let won = || granted(&[from(grant(KEY, 2), "A", 1)]);
+    let mut without = story.clone();
+    without.call(b, "B", 20, 21, quiet(), refused("survivors", KEY));
+    assert!(!is_ordered(&without, &[KEY]), "it left nothing behind");
+    story.sent(a, 5, 30);
+    for (asked, until, answer, right) in [
+        (20, 21, won(), false),
+        (20, 21, refused("survivors", KEY), true),
+        (29, 31, won(), true),
+        (31, 32, won(), true),
+        (31, 32, refused("survivors", KEY), false),
+    ] {
+        let mut told = story.clone();
+        told.call(b, "B", asked, until, quiet(), answer);
+        assert_eq!(is_ordered(&told, &[KEY]), right, "{asked} to {until}");
+    }
+    let mut plain = story.clone();
+    plain.call(b, "B", 20, 21, claim(&[KEY]), won());
+    assert!(is_ordered(&plain, &[KEY]), "others do not mind");
+}

@@ -1,0 +1,76 @@
+//! The files of an open database: the database itself, its log, its bells.
+//!
+//! A connection goes on in its file whatever becomes of the file's name. Who works in a file that others
+//! cannot reach any more would be granted what another is granted in the new one, so the file at the path
+//! is compared with the one that was opened: when a transaction begins, when a watcher asks for changes, and
+//! before a commit is acknowledged. The path is the one that was given, so that a symbolic link on the way
+//! that points elsewhere now is noticed too.
+//!
+//! *Crash*: nothing is written here. *Clock jump*: no clock is read. *Older version*: does not compare.
+
+use std::path::{Path, PathBuf};
+
+use tenure_core::store::StoreError;
+
+use super::bells::Bells;
+use super::header::{Inode, Opened, inode_at};
+use super::log::Log;
+use super::mark::MarkFile;
+
+/// What belongs to an open database file.
+#[derive(Debug)]
+pub(super) struct Attached {
+    path: PathBuf,
+    inode: Inode,
+    /// The database file itself, without links.
+    pub(super) file: PathBuf,
+    pub(super) log: Log,
+    /// The log that the connection uses, which must stay the one under its name.
+    log_inode: Option<(u64, u64)>,
+    pub(super) mark: MarkFile,
+    pub(super) bells: Bells,
+}
+
+impl Attached {
+    /// The files of the database `file`, which was opened as `path`.
+    pub(super) fn to(path: &Path, file: &Path, opened: &Opened, mark: MarkFile) -> Self {
+        let log = Log::of(file);
+        Self {
+            path: path.to_owned(),
+            inode: opened.inode(),
+            file: file.to_owned(),
+            log_inode: log.inode(),
+            log,
+            mark,
+            bells: Bells::of(file),
+        }
+    }
+
+    /// The log must stay the one that the connection opened: what is written to one that was removed is
+    /// gone with the last process that has it open.
+    pub(super) fn check_log(&self, store: &str) -> Result<(), StoreError> {
+        if self.log.inode() == self.log_inode {
+            return Ok(());
+        }
+        Err(StoreError::LogLost {
+            store: store.to_owned(),
+            log: self.log.path().display().to_string(),
+            how: "was removed or replaced while it was in use".to_owned(),
+        })
+    }
+
+    /// Whether the path still leads to the file that was opened.
+    pub(super) fn is_there(&self) -> bool {
+        inode_at(&self.path).is_ok_and(|inode| inode == self.inode)
+    }
+
+    /// The same, as a refusal to go on.
+    pub(super) fn check(&self, store: &str) -> Result<(), StoreError> {
+        match self.is_there() {
+            true => Ok(()),
+            false => Err(StoreError::Replaced {
+                store: store.to_owned(),
+            }),
+        }
+    }
+}

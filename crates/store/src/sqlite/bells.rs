@@ -1,0 +1,221 @@
+//! Bells: small files that tell waiters of the few commits that may matter to them.
+//!
+//! Every commit changes the log, so a waiter that watched the log would wake for each heartbeat of a
+//! stranger. Instead a commit that grants a key, ends a hold, moves a line or closes a session writes to
+//! the bell of that key or session, right after the commit; waiters watch the bells of what they wait for.
+//! There are 64, and what falls on the same one wakes too often, never too rarely. All paths share one,
+//! because they can overlap.
+//!
+//! A bell is made by the first waiter that needs it and stays; where there is none, nobody has ever waited
+//! and ringing costs one failed open. It carries nothing: a waiter that hears it looks for itself.
+//!
+//! *Crash*: killed between commit and bell, or unable to write it, a committer wakes nobody; a waiter
+//! therefore looks by itself every few seconds too. *Clock jump*: no clock is read. *Older version*: one
+//! without bells does not open this schema.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use fs_err::os::unix::fs::OpenOptionsExt;
+use tenure_core::id::SessionId;
+use tenure_core::key::Key;
+use tenure_core::store::Topic;
+
+const COUNT: u64 = 64;
+
+/// The bells of one database.
+#[derive(Debug)]
+pub(super) struct Bells {
+    dir: PathBuf,
+}
+
+impl Bells {
+    /// The bells beside a database.
+    pub(super) fn of(file: &Path) -> Self {
+        let mut name = file.as_os_str().to_owned();
+        name.push(".bells");
+        Self {
+            dir: PathBuf::from(name),
+        }
+    }
+
+    /// The bells for these, made if they are missing.
+    pub(super) fn hang(&self, about: &[Topic]) -> io::Result<Vec<PathBuf>> {
+        match fs_err::create_dir(&self.dir) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let numbers: BTreeSet<u64> = about.iter().map(number_of).collect();
+        let mut paths = Vec::new();
+        for number in numbers {
+            let path = self.path(number);
+            fs_err::OpenOptions::new()
+                .create(true)
+                .append(true)
+                .mode(0o600)
+                .open(&path)?;
+            paths.push(path);
+        }
+        Ok(paths)
+    }
+
+    /// Rings; a bell that cannot be rung costs its listeners a few seconds.
+    pub(super) fn ring(&self, numbers: &BTreeSet<u64>) {
+        for number in numbers {
+            let bell = std::fs::OpenOptions::new()
+                .write(true)
+                .open(self.path(*number));
+            if bell.and_then(|mut bell| bell.write_all(b".")).is_err() {
+                // Nobody has ever listened, or nobody can be told.
+            }
+        }
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.dir.join(format!("{number:02}"))
+    }
+}
+
+/// The bell of a key.
+pub(super) fn of_key(key: &Key) -> u64 {
+    number(key.path_parts().map_or(key.as_str(), |_| "path:"))
+}
+
+/// The bell of a session.
+pub(super) fn of_session(session: SessionId) -> u64 {
+    number(&session.to_string())
+}
+
+fn number_of(topic: &Topic) -> u64 {
+    match topic {
+        Topic::Key(key) => of_key(key),
+        Topic::Session(session) => of_session(*session),
+    }
+}
+
+/// The same in every process and version: FNV-1a.
+fn number(name: &str) -> u64 {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash % COUNT
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::claim::{EndedBy, HoldEnd};
+    use tenure_core::id::{Epoch, Life, SessionToken};
+    use tenure_core::queue::NotedTurn;
+    use tenure_core::session::{Closed, ClosedBy};
+    use tenure_core::store::{Mode, NewWaiter, Store, Tx};
+    use tenure_core::time::Timestamp;
+    use tenure_testkit::conformance::sample::{EPOCH, clock, hold, id, key, process, session};
+
+    use super::super::SqliteStore;
+    use super::*;
+
+    /// How often the bell of a topic rang while something was committed.
+    fn rings(store: &mut SqliteStore, topic: Topic, act: impl FnOnce(&mut dyn Tx)) -> u64 {
+        let bells = store.bells(&[topic]).unwrap();
+        let [bell] = &bells[..] else {
+            panic!("one bell: {bells:?}")
+        };
+        // What it holds is never more than the one byte that ringing writes.
+        std::fs::write(bell, "").unwrap();
+        let mut tx = store.begin(Mode::Write).unwrap();
+        act(tx.as_mut());
+        tx.commit().unwrap();
+        std::fs::metadata(bell).unwrap().len()
+    }
+
+    #[test]
+    fn a_bell_rings_for_what_may_matter_and_for_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = SqliteStore::open(&dir.path().join("tenure.db"), clock()).unwrap();
+        let wanted = || Topic::Key(key("wp:a"));
+        let me = || Topic::Session(id(1));
+        rings(&mut store, me(), |tx| {
+            tx.insert_session(&session(1)).unwrap();
+        });
+        let one = hold("wp:a", 1, 1);
+        let granted = rings(&mut store, wanted(), |tx| {
+            tx.insert_hold(&one, Epoch::NONE).unwrap();
+        });
+        assert_eq!(granted, 1, "a grant");
+        let process = process(2, 1);
+        let mut ticket = None;
+        let joined = rings(&mut store, wanted(), |tx| {
+            let waiter = NewWaiter {
+                session: None,
+                process: &process,
+                since: Timestamp(EPOCH),
+            };
+            ticket = Some(tx.join_queue(&[key("wp:a")], &waiter).unwrap());
+        });
+        assert_eq!(joined, 0, "one that comes last moves nobody");
+        let token = SessionToken {
+            id: id(1),
+            life: Life::FIRST,
+        };
+        for topic in [wanted(), me()] {
+            let beat = rings(&mut store, topic, |tx| {
+                let lease = session(1).lease;
+                let touched = tx.touch_session(token, Timestamp(EPOCH + 1), &lease, None);
+                assert!(touched.unwrap());
+            });
+            assert_eq!(beat, 0, "a heartbeat");
+        }
+        let turn = NotedTurn {
+            epoch: Epoch(1),
+            until: None,
+        };
+        let noted = rings(&mut store, wanted(), |tx| {
+            tx.set_turn(ticket.unwrap(), &key("wp:a"), &turn).unwrap();
+        });
+        assert_eq!(noted, 1, "a turn");
+        let left = rings(&mut store, wanted(), |tx| {
+            tx.leave_queue(ticket.unwrap()).unwrap();
+        });
+        assert_eq!(left, 1, "a waiter that leaves");
+        let ended = rings(&mut store, wanted(), |tx| {
+            let end = HoldEnd {
+                at: Timestamp(EPOCH),
+                by: EndedBy::Release,
+            };
+            tx.end_hold(&key("wp:a"), Epoch(1), end).unwrap();
+        });
+        assert_eq!(ended, 1, "the end of a hold");
+        let mut closed = store
+            .begin(Mode::Read)
+            .unwrap()
+            .session(id(1))
+            .unwrap()
+            .unwrap();
+        closed.closed = Some(Closed {
+            at: Timestamp(EPOCH),
+            by: ClosedBy::End,
+            why: "x".into(),
+        });
+        let over = rings(&mut store, me(), |tx| tx.update_session(&closed).unwrap());
+        assert_eq!(over, 1, "the end of a session");
+    }
+
+    #[test]
+    fn nothing_rings_that_is_not_committed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = SqliteStore::open(&dir.path().join("tenure.db"), clock()).unwrap();
+        let bells = store.bells(&[Topic::Key(key("wp:a"))]).unwrap();
+        let mut tx = store.begin(Mode::Write).unwrap();
+        tx.insert_session(&session(1)).unwrap();
+        tx.insert_hold(&hold("wp:a", 1, 1), Epoch::NONE).unwrap();
+        drop(tx);
+        assert_eq!(std::fs::metadata(&bells[0]).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn all_paths_have_one_bell() {
+        let one = of_key(&key("path:acme/web:src/**"));
+        assert_eq!(one, of_key(&key("path:/srv/web/.git:src/db/x.rs")));
+    }
+}

@@ -1,0 +1,234 @@
+//! That a free key reaches somebody who waits for it: nobody waits for long for a key that is free all the
+//! time, whatever those before it in line do.
+//!
+//! A key is free from when the release of an epoch was answered, or its holder was gone, until the next epoch
+//! was granted: at most a second before that call was answered, and not before it was asked. The store's
+//! rows say which call that was; where that is not known, nothing is. Paths are left out, for others can stand in their way, and so are those who insist on quiet.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::audit::Audit;
+use super::history::{Call, History};
+use super::record::{Answer, Op};
+use super::rule::{Violation, observed};
+
+/// How long somebody may wait for a free key: a second for one before it that does not act, and the time for
+/// which a worker that is stopped may keep the store's write lock.
+const MOST: u64 = 3_000_000_000;
+
+/// How long a worker that is never stopped may take from a grant to having written it down.
+const ANSWERING: u64 = 1_000_000_000;
+
+/// From when until when a key is surely free after an epoch.
+type Gaps = BTreeMap<String, Vec<(u64, Gap)>>;
+
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    epoch: u64,
+    /// The call that ended it, and the earliest that it can have.
+    ended: Option<(usize, u64)>,
+}
+
+/// Those who waited in vain, or for too long.
+pub fn violations(history: &History, audit: Option<&Audit>) -> Vec<Violation> {
+    let Some(audit) = audit else {
+        return Vec::new();
+    };
+    let gaps = gaps(history, audit);
+    let mut found = Vec::new();
+    for (place, call) in history.calls.iter().enumerate() {
+        let (Op::Claim(claim), Some(_)) = (&call.op, &call.answer) else {
+            continue;
+        };
+        let [key] = &claim.keys[..] else { continue };
+        if claim.wait.is_none() || claim.quiet || key.starts_with("path:") {
+            continue;
+        }
+        for (from, gap) in gaps.get(key).into_iter().flatten() {
+            let until = match gap.ended {
+                Some((by, _)) if by == place => call.until,
+                Some((_, earliest)) => earliest.min(call.until),
+                None => call.until,
+            };
+            let free = until.saturating_sub((*from).max(call.asked));
+            if free > MOST {
+                let what = format!(
+                    "{} waited for {key} for {} ms while it was free after epoch {}",
+                    call.tag,
+                    free / 1_000_000,
+                    gap.epoch
+                );
+                let calls = std::iter::once(place).chain(gap.ended.map(|(by, _)| by));
+                found.push(Violation::new(
+                    "a free key is granted",
+                    what,
+                    calls.collect(),
+                ));
+            }
+        }
+    }
+    found
+}
+
+fn gaps(history: &History, audit: &Audit) -> Gaps {
+    let tags: HashMap<&str, usize> = history
+        .calls
+        .iter()
+        .enumerate()
+        .map(|(place, call)| (call.tag.as_str(), place))
+        .collect();
+    let mut found = Gaps::new();
+    for (key, freed) in freed(history) {
+        let rows = audit.holds.get(&key);
+        for (epoch, from) in freed {
+            let next = rows.and_then(|rows| rows.get(&(epoch + 1)));
+            let newest = audit.claims.get(&key).copied();
+            let by = next
+                .and_then(|row| row.note.as_deref())
+                .and_then(|tag| tags.get(tag));
+            let ended = match by {
+                Some(place) => Some((*place, earliest(&history.calls[*place]))),
+                None if newest == Some(epoch) => None,
+                None => continue,
+            };
+            let gap = Gap { epoch, ended };
+            found.entry(key.clone()).or_default().push((from, gap));
+        }
+    }
+    found
+}
+
+/// When a call can have got what it got.
+fn earliest(call: &Call) -> u64 {
+    match call.answer {
+        Some(_) => call.asked.max(call.until.saturating_sub(ANSWERING)),
+        None => call.asked,
+    }
+}
+
+/// From when on each key was free after each epoch: its holder gave it back, or was gone.
+fn freed(history: &History) -> BTreeMap<String, BTreeMap<u64, u64>> {
+    let mut found: BTreeMap<String, BTreeMap<u64, u64>> = BTreeMap::new();
+    for (key, sightings) in observed(history) {
+        for seen in sightings {
+            let Some(life) = seen.life else { continue };
+            let gone = history.lives[life].gone;
+            let keys = found.entry(key.clone()).or_default();
+            let from = keys.entry(seen.epoch).or_insert(gone);
+            *from = (*from).max(gone);
+        }
+    }
+    for call in &history.calls {
+        if let (
+            Op::Release {
+                key, done: false, ..
+            },
+            Some(Answer::Yes {
+                epoch: Some(epoch), ..
+            }),
+        ) = (&call.op, &call.answer)
+        {
+            let keys = found.entry(key.clone()).or_default();
+            keys.insert(*epoch, call.until);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::audit::Row;
+    use super::super::record::{Claim, Refusal};
+    use super::super::story::{Story, claim, grant, granted, release, yes};
+    use super::*;
+
+    const KEY: &str = "wp:1";
+    const SECOND: u64 = 1_000_000_000;
+
+    fn waits() -> Op {
+        Op::Claim(Claim {
+            keys: vec![KEY.into()],
+            wait: Some(6_000),
+            ..Claim::default()
+        })
+    }
+
+    fn rows(audit: &mut Audit, epoch: u64, note: &str) {
+        let row = Row {
+            session: "x".into(),
+            means: "claim".into(),
+            note: Some(note.into()),
+            ended_by: None,
+        };
+        audit.claims.insert(KEY.into(), epoch);
+        audit
+            .holds
+            .entry(KEY.into())
+            .or_default()
+            .insert(epoch, row);
+    }
+
+    /// A key that was given back after one second, and one who waits for it from then until `end`.
+    fn story(end: u64, answer: Option<Answer>) -> (Story, String, Audit) {
+        let mut story = Story::default();
+        let (a, b) = (story.life("a"), story.life("b"));
+        let first = story.call(a, "A", 1, 2, claim(&[KEY]), granted(&[grant(KEY, 1)]));
+        story.call(a, "A", 3, SECOND, release(KEY), yes(1));
+        let tag = story.call(b, "B", SECOND, end, waits(), answer);
+        let mut audit = Audit::default();
+        rows(&mut audit, 1, &first);
+        (story, tag, audit)
+    }
+
+    fn timed_out() -> Option<Answer> {
+        Some(Answer::Refused(Refusal {
+            kind: "timed_out".into(),
+            ..Refusal::default()
+        }))
+    }
+
+    fn count(story: &Story, audit: &Audit) -> usize {
+        violations(&story.history(), Some(audit)).len()
+    }
+
+    #[test]
+    fn who_waits_in_vain_for_a_free_key_is_found() {
+        let (story, _, audit) = story(7 * SECOND, timed_out());
+        assert_eq!(count(&story, &audit), 1);
+    }
+
+    #[test]
+    fn who_is_granted_a_free_key_late_is_found_and_in_time_is_not() {
+        for (end, expected) in [(2 * SECOND, 0), (6 * SECOND, 1)] {
+            let (story, tag, mut audit) = story(end, granted(&[grant(KEY, 2)]));
+            rows(&mut audit, 2, &tag);
+            assert_eq!(count(&story, &audit), expected);
+        }
+    }
+
+    #[test]
+    fn a_key_that_another_got_meanwhile_was_not_free() {
+        let (mut story, _, mut audit) = story(7 * SECOND, timed_out());
+        let c = story.life("c");
+        let at = 2 * SECOND;
+        let tag = story.call(c, "C", at, at + 1, claim(&[KEY]), granted(&[grant(KEY, 2)]));
+        rows(&mut audit, 2, &tag);
+        assert_eq!(count(&story, &audit), 0);
+    }
+
+    #[test]
+    fn a_key_that_nobody_knows_to_be_free_is_not() {
+        let (mut story, _, mut audit) = story(7 * SECOND, timed_out());
+        rows(&mut audit, 2, "somebody else");
+        assert_eq!(count(&story, &audit), 0);
+        story = Story::default();
+        let (a, b) = (story.life("a"), story.life("b"));
+        story.call(a, "A", 1, 2, claim(&[KEY]), granted(&[grant(KEY, 1)]));
+        story.call(b, "B", 3, 7 * SECOND, waits(), timed_out());
+        let mut held = Audit::default();
+        rows(&mut held, 1, "a#0");
+        assert_eq!(count(&story, &held), 0, "it is held");
+        story.killed(a, 2 * SECOND, 2 * SECOND);
+        assert_eq!(count(&story, &held), 1, "its holder was gone");
+    }
+}
