@@ -19,6 +19,7 @@ pub mod kernel_lock;
 pub mod lock_table;
 mod lock_wait;
 pub mod machine;
+pub mod parent_dir;
 mod path_error;
 pub mod pause;
 pub mod pidfd;

@@ -16,7 +16,7 @@ use crate::output::{Cell, Outcome, Shown, Trouble, table};
 
 /// The listed edits of these agents; of all where none is named.
 pub fn elsewhere(register: &Register, names: &[String]) -> Vec<Edit> {
-    let is_meant = |edit: &&Edit| names.is_empty() || names.iter().any(|name| *name == edit.agent);
+    let is_meant = |edit: &&Edit| names.is_empty() || names.contains(&edit.agent);
     register.edits().iter().filter(is_meant).cloned().collect()
 }
 
@@ -28,7 +28,7 @@ struct Row {
 }
 
 pub fn checked(
-    plans: Vec<Plan>,
+    plans: &[Plan],
     git: Option<GitHooks>,
     elsewhere: Vec<Edit>,
     wanted: &Wanted,

@@ -135,7 +135,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let plan = |place: Place| Plan::install(place, &wanted);
     let plans: Vec<Plan> = places.into_iter().map(plan).collect::<Result<_, _>>()?;
     if args.check {
-        return check::checked(plans, git, elsewhere, &wanted);
+        return check::checked(&plans, git, elsewhere, &wanted);
     }
     if args.dry_run {
         let git = part(git.as_ref(), &wanted, true)?;
