@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use tenure_agents::install::word_of;
 
 use super::add;
-use super::git_hooks::{Done, GIT, GitHooks};
+use super::git_hooks::{Done, GitHooks};
 use super::place::Scope;
 use super::plan::{Plan, State, Wanted, hash};
-use super::register::{Edit, Kind, Register, without_links};
+use super::register::{Edit, GIT, Kind, Register, without_links};
 use super::undo::{Group, grouped};
 use crate::exit::Exit;
 use crate::output::{Cell, Outcome, Shown, Trouble, table};

@@ -16,10 +16,10 @@ use serde_json::Value;
 use tenure_agents::install::{MODES, word_of};
 use tenure_core::trample::Mode;
 
-pub use git_hooks::{Done, GIT, GitHooks};
+pub use git_hooks::{Done, GitHooks};
 pub use place::{NAMES, Place, Scope};
 pub use plan::{Plan, State, Wanted};
-pub use register::{Edit, Kind, Register, without_links};
+pub use register::{Edit, GIT, Kind, Register, without_links};
 use undo::usual_edits;
 pub use undo::{Group, grouped, known_edits, tidy};
 
