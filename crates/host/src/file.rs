@@ -135,25 +135,6 @@ pub fn give_back(file: &impl std::os::fd::AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the directories that are missing above a file, for the owner alone. Below `root` none of them
-/// may be a symbolic link.
-pub fn make_dirs_above(path: &Path, root: &Path) -> io::Result<()> {
-    let Some(parent) = path.parent() else {
-        return Ok(());
-    };
-    make_dirs(parent)?;
-    for dir in parent
-        .ancestors()
-        .take_while(|dir| *dir != root && dir.starts_with(root))
-    {
-        if fs_err::symlink_metadata(dir)?.is_symlink() {
-            let link = io::Error::new(ErrorKind::InvalidInput, "it is a symbolic link");
-            return Err(at("write below", dir, link));
-        }
-    }
-    Ok(())
-}
-
 /// Removes what writers of `path` left beside it when they were killed. Only for whoever holds the lock
 /// that every writer of `path` takes.
 pub fn remove_leftovers(path: &Path) -> io::Result<()> {
@@ -273,22 +254,6 @@ mod tests {
         assert_eq!(names(dir.path()).len(), 5);
         remove_leftovers(&path).unwrap();
         assert_eq!(names(dir.path()).len(), 4);
-    }
-
-    #[test]
-    fn f_k12_directories_are_not_made_through_a_link() {
-        let dir = tempfile::tempdir().unwrap();
-        let (root, elsewhere) = (dir.path().join("root"), dir.path().join("elsewhere"));
-        fs_err::create_dir(&root).unwrap();
-        fs_err::create_dir(&elsewhere).unwrap();
-        make_dirs_above(&root.join("missions/m/session.json"), &root).unwrap();
-        let mode = fs_err::metadata(root.join("missions"))
-            .unwrap()
-            .permissions()
-            .mode();
-        assert_eq!(mode & 0o777, 0o700);
-        symlink(&elsewhere, root.join("link")).unwrap();
-        assert!(make_dirs_above(&root.join("link/m/session.json"), &root).is_err());
     }
 
     #[test]

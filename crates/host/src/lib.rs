@@ -22,6 +22,7 @@ pub mod lock_table;
 mod lock_wait;
 pub mod log_readers;
 pub mod machine;
+pub mod parent_dir;
 mod path_error;
 pub mod pause;
 pub mod pidfd;

@@ -1,14 +1,17 @@
 //! The file `locked` of a linked git worktree, as `git worktree lock --reason` writes it.
 //!
-//! What cannot be written is left: a worktree without a lock is only less safe. *Crash*: between reading
+//! What cannot be written is left, and so is a symbolic link: a worktree without a lock is only less safe. *Crash*: between reading
 //! and writing nothing is kept; a lock that was left behind names a session that is over, and the next one
 //! that starts there takes it for its own.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use fs_err::os::unix::fs::OpenOptionsExt;
+use rustix::fs::OFlags;
 use tenure_core::tree_lock::{named, reason};
 
+use crate::file::flags;
 use crate::git;
 
 /// The session that our lock names.
@@ -46,6 +49,7 @@ fn write(file: &Path, handle: &str, new: bool) -> std::io::Result<()> {
         .write(true)
         .create_new(new)
         .truncate(!new)
+        .custom_flags(flags(OFlags::NOFOLLOW))
         .open(file)?;
     open.write_all(format!("{}\n", reason(handle)).as_bytes())
 }

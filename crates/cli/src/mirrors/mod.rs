@@ -2,8 +2,9 @@
 //!
 //! A mirror is written when something happened to its session. Each file is written under the lock of its
 //! path, from state that is read after the lock is had: two changes at once leave the newer one. A file
-//! that is replaced is whole at every instant, for its owner alone, and never a link. At the session's end
-//! it is removed or marked, if it is still that session's.
+//! that is replaced is whole at every instant, for its owner alone, and never a link. No link sends a write
+//! elsewhere: links are followed only in what the setting spells out above the mirror's own directory
+//! ([`tenure_host::parent_dir`]). At the session's end it is removed or marked, if it is still that session's.
 //!
 //! *A failure* never fails the command that caused it: it is said on stderr and kept until the file is
 //! written again. *Crash*: the old file or the new one is there; what a killed writer left beside it is
@@ -21,9 +22,10 @@ use tenure_core::mirror::failure::MirrorFailure;
 use tenure_core::service::Here;
 use tenure_host::file;
 use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
+use tenure_host::parent_dir::ParentDir;
 
 use crate::app::{App, Opened, env};
-use crate::mirrors::setting::{AtEnd, Mirror};
+use crate::mirrors::setting::{AtEnd, Location, Mirror};
 use crate::output::line;
 
 /// How long a verb waits for another writer of the same file.
@@ -110,20 +112,20 @@ impl Writer<'_> {
             return;
         };
         let state = self.opened.dir().to_owned();
-        let Some(root) = mirror.place(&context, self.home.as_deref(), &state) else {
+        let Some(location) = mirror.place(&context, self.home.as_deref(), &state) else {
             return;
         };
         if !mirror.is_for(&context.session.agent) {
             return;
         }
         for document in documents(mirror.format, &context) {
-            let path = path_of(&root, &document);
-            let done = self.write(mirror, &root, &path);
+            let path = path_of(&location.path, &document);
+            let done = self.write(mirror, &location, &path);
             self.note(&context, &path, done);
         }
         if mirror.format.is_directory() {
-            for path in left_missions(&root, &context) {
-                let done = self.write(mirror, &root, &path);
+            for path in left_missions(&location.path, &context) {
+                let done = self.write(mirror, &location, &path);
                 self.note(&context, &path, done);
             }
         }
@@ -143,31 +145,28 @@ impl Writer<'_> {
     }
 
     /// Writes, or removes, one file from what the store says once the path is locked.
-    fn write(&mut self, mirror: &Mirror, root: &Path, path: &Path) -> io::Result<()> {
-        let above = match mirror.format.is_directory() {
-            true => root,
-            false => path.parent().unwrap_or(root),
-        };
-        file::make_dirs_above(path, above)?;
+    fn write(&mut self, mirror: &Mirror, location: &Location, path: &Path) -> io::Result<()> {
+        let parent = ParentDir::open(path, &location.fixed)?;
         let _held = self.lock(path)?;
         let context = self.context()?;
         let document = documents(mirror.format, &context)
             .into_iter()
-            .find(|document| path_of(root, document) == path);
-        let present = file::read_plain(path).unwrap_or(None);
+            .find(|document| path_of(&location.path, document) == path);
+        let ended = context.session.ended_at.is_some();
+        let target = parent.path();
+        let present = file::read_plain(target).unwrap_or(None);
         let ours =
             present.as_deref().and_then(writer_of).as_deref() == Some(context.session.id.as_str());
-        let ended = context.session.ended_at.is_some();
-        file::remove_leftovers(path)?;
-        match document {
-            None if ours => file::remove(path),
-            Some(_) if ended && mirror.end == AtEnd::Remove && ours => file::remove(path),
+        let done = file::remove_leftovers(target).and_then(|()| match document {
+            None if ours => file::remove(target),
+            Some(_) if ended && mirror.end == AtEnd::Remove && ours => file::remove(target),
             Some(document) if !ended || (ours && mirror.end == AtEnd::Mark) => {
-                file::write_atomic(path, document.text(present.as_deref()).as_bytes())
+                file::write_atomic(target, document.text(present.as_deref()).as_bytes())
             }
             // What is there is another's, and an ended session has nothing to say about it.
             Some(_) | None => Ok(()),
-        }
+        });
+        done.map_err(|error| parent.named(&error, path))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Held>> {

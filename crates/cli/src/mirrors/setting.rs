@@ -1,6 +1,6 @@
 //! What the settings say about mirrors: `[[mirror]]` with a path, a format and what happens at the end.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use tenure_core::id::AgentName;
 use tenure_core::mirror::content::{Context, Format};
@@ -122,24 +122,23 @@ impl Mirror {
     }
 
     /// Where it is for a session; none where the session lacks what the path names.
-    pub fn place(
-        &self,
-        context: &Context,
-        home: Option<&str>,
-        state: &std::path::Path,
-    ) -> Option<PathBuf> {
+    pub fn place(&self, context: &Context, home: Option<&str>, state: &Path) -> Option<Location> {
         let session = &context.session;
         let Some(template) = &self.path else {
             let name = match self.format.is_directory() {
                 true => session.id.clone(),
                 false => format!("{}.json", session.id),
             };
-            return Some(state.join("mirrors").join(name));
+            return Some(Location {
+                path: state.join("mirrors").join(name),
+                fixed: state.to_owned(),
+            });
         };
         let mut path = match template.strip_prefix("~/") {
             Some(below) => format!("{}/{below}", home?.trim_end_matches('/')),
             None => template.clone(),
         };
+        let fixed = fixed_part(&path, home, self.format.is_directory());
         let values = [
             ("{session}", Some(session.id.as_str())),
             ("{handle}", Some(session.handle.as_str())),
@@ -152,7 +151,37 @@ impl Mirror {
                 path = path.replace(place, &one_part(value?));
             }
         }
-        Some(PathBuf::from(path))
+        let path = PathBuf::from(path);
+        Some(Location { path, fixed })
+    }
+}
+
+/// Where a mirror is, and how much of that is the user's own choice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    /// The file, or the directory of one that has several.
+    pub path: PathBuf,
+    /// Symbolic links are followed here and nowhere below.
+    pub fixed: PathBuf,
+}
+
+/// What the template spells out above the mirror's own directory; the home directory at least. The
+/// mirror's own directory does not count: a link in its place would send the mirror elsewhere.
+fn fixed_part(path: &str, home: Option<&str>, is_directory: bool) -> PathBuf {
+    let own = match is_directory {
+        true => 1,
+        false => 2,
+    };
+    let parts: Vec<Component<'_>> = Path::new(path).components().collect();
+    let spelt = |part: &&Component<'_>| !part.as_os_str().to_string_lossy().contains('{');
+    let spelt = parts.iter().take_while(spelt).count();
+    let above = parts.len().saturating_sub(own).max(1);
+    let fixed: PathBuf = parts[..spelt.min(above)].iter().collect();
+    match home.map(Path::new) {
+        Some(home) if Path::new(path).starts_with(home) && !fixed.starts_with(home) => {
+            home.to_owned()
+        }
+        _ => fixed,
     }
 }
 
@@ -204,6 +233,32 @@ mod tests {
         ] {
             let said = read(bad).expect_err(bad);
             assert!(said.contains(word), "{bad}: {said}");
+        }
+    }
+
+    #[test]
+    fn f_k12_what_the_user_spelt_out_above_a_mirrors_directory_is_fixed() {
+        let fixed = |path: &str, is_directory: bool| {
+            fixed_part(path, Some("/home/ann"), is_directory)
+                .display()
+                .to_string()
+        };
+        for (path, is_directory, part) in [
+            ("/home/ann/.pact/x.json", false, "/home/ann"),
+            ("/home/ann/x.json", false, "/home/ann"),
+            ("/home/ann/.kitty", true, "/home/ann"),
+            ("/home/ann/.config/pact/x.json", false, "/home/ann/.config"),
+            (
+                "/home/ann/.config/pact/{repo}/x.json",
+                false,
+                "/home/ann/.config/pact",
+            ),
+            ("/home/ann/a-{agent}/b/c/x.json", false, "/home/ann"),
+            ("/srv/{repo}/x.json", false, "/srv"),
+            ("/x.json", false, "/"),
+            ("/{repo}", true, "/"),
+        ] {
+            assert_eq!(fixed(path, is_directory), part, "{path}");
         }
     }
 

@@ -215,12 +215,13 @@ fn the_agents_tools_get_the_variable_once_and_other_lines_stay() {
         String::from_utf8_lossy(&kept),
         String::from_utf8_lossy(&expected)
     );
-    // Another session's line in it is replaced, wherever it stands.
+    // Another session's line in it is overruled by ours: a shell takes the last one. Nothing that other hooks
+    // may have added is written again.
     std::fs::write(&file, "export TENURE_SESSION=old.1\nexport OTHER=1").expect("it is ours");
     start("SessionStart.compact", "a2");
     assert_eq!(
         std::fs::read_to_string(&file).expect("it is there"),
-        format!("export OTHER=1\nexport TENURE_SESSION={token}\n")
+        format!("export TENURE_SESSION=old.1\nexport OTHER=1\nexport TENURE_SESSION={token}\n")
     );
 }
 

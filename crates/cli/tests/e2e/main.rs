@@ -20,6 +20,7 @@ mod liveness;
 mod lock_command;
 mod locks;
 mod meanwhile;
+mod mirror_links;
 mod mirrors;
 mod mission_rows;
 mod missions;

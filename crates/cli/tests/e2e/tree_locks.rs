@@ -142,3 +142,15 @@ fn asking_who_is_there_unlocks_what_the_dead_left() {
     assert_eq!(text(&lock), None);
     remove(&env.agent("some-editor"), &repo, &tree).ok();
 }
+
+#[test]
+fn f_k12_a_link_in_the_place_of_the_lock_is_not_written_through() {
+    let env = env();
+    let (_, tree, lock) = worktree(&env);
+    let theirs = env.dir().join("theirs");
+    let old = "tenure: claude-zzzz works here\n";
+    std::fs::write(&theirs, old).unwrap();
+    std::os::unix::fs::symlink(&theirs, &lock).unwrap();
+    let _a = Hooked::start(&env, "claude", "a1", &tree);
+    assert_eq!(text(&theirs).as_deref(), Some(old));
+}

@@ -117,7 +117,6 @@ fn f_h07_hooks_of_repositories_that_were_installed_at_once_are_all_undone() {
 #[test]
 fn f_h07_uninstall_undoes_projects_other_configuration_directories_plugins_and_what_they_made() {
     let mut env = env();
-    env.set("PATH", std::env::var("PATH").unwrap());
     let world = world(&env);
     let repo = repository(&world.join("repo"));
     put(&repo.join(".gemini/settings.json"), "{\n  // mine\n}\n");

@@ -88,8 +88,9 @@ impl<'a> Signs<'a> {
 
 /// Puts TENURE_SESSION into the environment of the agent's tools, where the agent has a way.
 ///
-/// Other hooks of the same event write to the same file at the same time, so a line is added to it;
-/// only a line of ours that is wrong by now makes us write all of it again.
+/// Other hooks of the same event append to the same file at the same time, so a line is added and the file
+/// is never written again: their lines would be lost. A shell takes the last assignment, so an older line of
+/// ours may stay.
 pub fn export(adapter: &dyn Adapter, token: &str) {
     let named = adapter.env_file_variable().and_then(env);
     let Some(file) = named.filter(|file| !file.is_empty()) else {
@@ -109,21 +110,16 @@ fn put_line(file: &Path, token: &str) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error),
     };
-    let lines = || before.split_inclusive(|byte| *byte == b'\n');
-    let ours: Vec<&[u8]> = lines().filter(|one| one.starts_with(OURS)).collect();
-    if !ours.is_empty() && ours.iter().all(|one| **one == *line) {
+    let mut lines = before.split_inclusive(|byte| *byte == b'\n');
+    let last = lines.rfind(|one| one.starts_with(OURS));
+    if last == Some(line.as_slice()) {
         return Ok(());
     }
-    if ours.is_empty() {
-        let mut open = fs_err::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(file)?;
-        return open.write_all(&[end_of_line(&before), &line].concat());
-    }
-    let kept: Vec<&[u8]> = lines().filter(|one| !one.starts_with(OURS)).collect();
-    let kept = kept.concat();
-    fs_err::write(file, [&kept, end_of_line(&kept), &line].concat())
+    let mut open = fs_err::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(file)?;
+    open.write_all(&[end_of_line(&before), &line].concat())
 }
 
 /// What a text lacks before another line can follow.

@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 use tenure_agents::install::word_of;
 
 use super::add;
-use super::git_hooks::{Done, GIT, GitHooks};
+use super::git_hooks::{Done, GitHooks};
 use super::place::Scope;
 use super::plan::{Plan, State, Wanted, hash};
-use super::register::{Edit, Kind, Register, without_links};
+use super::register::{Edit, GIT, Kind, Register, without_links};
 use super::undo::{Group, grouped};
 use crate::exit::Exit;
 use crate::output::{Cell, Outcome, Shown, Trouble, table};
 
 /// The listed edits of these agents; of all where none is named.
 pub fn elsewhere(register: &Register, names: &[String]) -> Vec<Edit> {
-    let is_meant = |edit: &&Edit| names.is_empty() || names.iter().any(|name| *name == edit.agent);
+    let is_meant = |edit: &&Edit| names.is_empty() || names.contains(&edit.agent);
     register.edits().iter().filter(is_meant).cloned().collect()
 }
 
@@ -28,7 +28,7 @@ struct Row {
 }
 
 pub fn checked(
-    plans: Vec<Plan>,
+    plans: &[Plan],
     git: Option<GitHooks>,
     elsewhere: Vec<Edit>,
     wanted: &Wanted,

@@ -15,13 +15,10 @@ use tenure_host::file::{remove_leftovers, write_beside};
 
 use super::place::Scope;
 use super::plan::{State, io_trouble};
-use super::register::{Edit, Kind, Owner};
+use super::register::{Edit, GIT, Kind, Owner};
 use crate::app::current_dir;
 use crate::exit::Exit;
 use crate::output::Trouble;
-
-/// The name of this target.
-pub const GIT: &str = "git";
 
 /// What is in a hook's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,10 +16,10 @@ use serde_json::Value;
 use tenure_agents::install::{MODES, word_of};
 use tenure_core::trample::Mode;
 
-pub use git_hooks::{Done, GIT, GitHooks};
+pub use git_hooks::{Done, GitHooks};
 pub use place::{NAMES, Place, Scope};
 pub use plan::{Plan, State, Wanted};
-pub use register::{Edit, Kind, Register, without_links};
+pub use register::{Edit, GIT, Kind, Register, without_links};
 use undo::usual_edits;
 pub use undo::{Group, grouped, known_edits, tidy};
 
@@ -135,7 +135,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let plan = |place: Place| Plan::install(place, &wanted);
     let plans: Vec<Plan> = places.into_iter().map(plan).collect::<Result<_, _>>()?;
     if args.check {
-        return check::checked(plans, git, elsewhere, &wanted);
+        return check::checked(&plans, git, elsewhere, &wanted);
     }
     if args.dry_run {
         let git = part(git.as_ref(), &wanted, true)?;

@@ -18,10 +18,12 @@ use serde_json::{Value, json};
 use tenure_host::file::{read_plain, remove, remove_leftovers, write_atomic};
 use tenure_host::kernel_lock::{Held, LockError, LockName, Patience, Sharing};
 
-use super::git_hooks::GIT;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::output::Trouble;
+
+/// The name of the target that is no agent.
+pub const GIT: &str = "git";
 
 const FILE: &str = "installed.json";
 /// What older versions kept.

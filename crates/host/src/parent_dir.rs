@@ -1,0 +1,169 @@
+//! The directory of a file that we write outside the state directory, opened so that no symbolic link
+//! sends the write elsewhere.
+//!
+//! A path has two parts. The *fixed* part is what the user chose (a home directory, a configuration
+//! directory, what a setting spells out): links in it are followed, because people link /home or ~/.config
+//! from elsewhere, if they belong to the user or to root. What stands *below* it is made by programs, or
+//! named after a repository or a conversation: there no component may be a link, whoever owns it.
+//!
+//! The part below is opened one directory at a time without following links, and the file is then named
+//! through the opened directory. So a link that is planted after the check has no effect.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::path_error::at;
+
+/// An opened directory, and a file's name in it.
+#[derive(Debug)]
+pub struct ParentDir {
+    /// Kept open: the path leads through it.
+    _dir: OwnedFd,
+    path: PathBuf,
+}
+
+impl ParentDir {
+    /// Opens the directory of `path`, and makes what is missing of it for the owner alone. `fixed` is the
+    /// part of the path in which links are followed.
+    pub fn open(path: &Path, fixed: &Path) -> io::Result<Self> {
+        let odd = || io::Error::new(ErrorKind::InvalidInput, "it does not name a file");
+        let name = path.file_name().ok_or_else(|| at("write", path, odd()))?;
+        let parent = path.parent().ok_or_else(|| at("write", path, odd()))?;
+        let below = parent
+            .strip_prefix(fixed)
+            .map_err(|_| at("write", path, odd()))?;
+        check_owners(fixed)?;
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder
+            .create(fixed)
+            .map_err(|error| at("make", fixed, error))?;
+        let open = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut dir = rustix::fs::open(fixed, open, Mode::empty())
+            .map_err(|error| at("open", fixed, error))?;
+        let mut whole = fixed.to_owned();
+        for part in below.components() {
+            let Component::Normal(part) = part else {
+                return Err(at("write", path, odd()));
+            };
+            whole.push(part);
+            let step = || rustix::fs::openat(&dir, part, open | OFlags::NOFOLLOW, Mode::empty());
+            let next = match step() {
+                Err(Errno::NOENT) => make_dir(&dir, part, &whole).and_then(|()| {
+                    // Another process may have made it first, or a link.
+                    step().map_err(|error| not_a_directory(&whole, error))
+                }),
+                found => found.map_err(|error| not_a_directory(&whole, error)),
+            };
+            dir = next?;
+        }
+        let path = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(name);
+        Ok(Self { _dir: dir, path })
+    }
+
+    /// The file, named through the opened directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// An error of a call on [`Self::path`], with the name that the user knows.
+    pub fn named(&self, error: &io::Error, path: &Path) -> io::Error {
+        let dir = |path: &Path| path.parent().unwrap_or(path).display().to_string();
+        let text = error.to_string().replace(&dir(&self.path), &dir(path));
+        io::Error::new(error.kind(), text)
+    }
+}
+
+fn make_dir(dir: &OwnedFd, part: &std::ffi::OsStr, whole: &Path) -> io::Result<()> {
+    match rustix::fs::mkdirat(dir, part, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(at("make", whole, error)),
+    }
+}
+
+fn not_a_directory(whole: &Path, error: Errno) -> io::Error {
+    let is_link = fs_err::symlink_metadata(whole).is_ok_and(|found| found.is_symlink());
+    match is_link {
+        true => {
+            let link =
+                "it is a symbolic link; if that is meant, name the directory that it leads to";
+            let link = io::Error::new(ErrorKind::InvalidInput, link);
+            at("write below", whole, link)
+        }
+        false => at("open", whole, error),
+    }
+}
+
+/// A link of another user in the fixed part could have been put there for us to follow.
+fn check_owners(fixed: &Path) -> io::Result<()> {
+    let user = rustix::process::geteuid().as_raw();
+    for dir in fixed.ancestors() {
+        let Ok(found) = fs_err::symlink_metadata(dir) else {
+            continue;
+        };
+        if found.is_symlink() && ![0, user].contains(&found.uid()) {
+            let link = "it is a symbolic link of another user";
+            let link = io::Error::new(ErrorKind::PermissionDenied, link);
+            return Err(at("write below", dir, link));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn f_k12_links_are_followed_in_the_fixed_part_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, home) = (dir.path().join("real"), dir.path().join("home"));
+        fs_err::create_dir(&real).unwrap();
+        symlink(&real, &home).unwrap();
+        let file = home.join("pact/acme/session.json");
+        let parent = ParentDir::open(&file, &home).unwrap();
+        fs_err::write(parent.path(), "x").unwrap();
+        assert_eq!(
+            fs_err::read_to_string(real.join("pact/acme/session.json")).unwrap(),
+            "x"
+        );
+        let made = fs_err::metadata(real.join("pact")).unwrap();
+        assert_eq!(made.permissions().mode() & 0o777, 0o700);
+        fs_err::create_dir(real.join("theirs")).unwrap();
+        symlink(real.join("theirs"), real.join("pact/planted")).unwrap();
+        for below in ["planted/session.json", "planted/deep/session.json"] {
+            let error = ParentDir::open(&home.join("pact").join(below), &home).unwrap_err();
+            assert!(error.to_string().contains("symbolic link"), "{error}");
+        }
+        assert_eq!(fs_err::read_dir(real.join("theirs")).unwrap().count(), 0);
+        assert!(ParentDir::open(&home.join("../x/y"), &home).is_err());
+        assert!(ParentDir::open(Path::new("/elsewhere/y"), &home).is_err());
+    }
+
+    #[test]
+    fn f_k12_a_link_that_is_planted_after_the_check_has_no_effect() {
+        let dir = tempfile::tempdir().unwrap();
+        let (home, theirs) = (dir.path().join("home"), dir.path().join("theirs"));
+        fs_err::create_dir(&theirs).unwrap();
+        let file = home.join("pact/session.json");
+        let parent = ParentDir::open(&file, &home).unwrap();
+        fs_err::rename(home.join("pact"), home.join("moved")).unwrap();
+        symlink(&theirs, home.join("pact")).unwrap();
+        crate::file::write_atomic(parent.path(), b"x").unwrap();
+        assert_eq!(fs_err::read_dir(&theirs).unwrap().count(), 0);
+        assert!(home.join("moved/session.json").is_file());
+        let error = crate::file::write_atomic(&parent.path().join("no"), b"x").unwrap_err();
+        let named = parent.named(&error, &file).to_string();
+        assert!(
+            named.contains("home/pact") && !named.contains("/proc"),
+            "{named}"
+        );
+    }
+}
