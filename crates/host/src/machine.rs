@@ -68,7 +68,7 @@ impl World for Machine {
     }
 
     fn tree_lock(&self, dir: &str) -> Option<String> {
-        tree_lock::read(Path::new(dir))
+        tree_lock::named_in(Path::new(dir))
     }
 
     fn set_tree_lock(&self, dir: &str, handle: Option<&str>) {

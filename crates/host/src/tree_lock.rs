@@ -7,13 +7,19 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use fs_err::os::unix::fs::OpenOptionsExt;
+use rustix::fs::OFlags;
 use tenure_core::tree_lock::{named, reason};
 
-use crate::git;
+use crate::file::flags;
+use crate::{git, read};
+
+/// Ours are shorter.
+const LONGEST: u64 = 4096;
 
 /// The session that our lock names.
-pub fn read(dir: &Path) -> Option<String> {
-    let text = fs_err::read_to_string(file(dir)?).ok()?;
+pub fn named_in(dir: &Path) -> Option<String> {
+    let text = read::text(&file(dir)?, LONGEST).ok()?;
     named(&text).map(str::to_owned)
 }
 
@@ -24,8 +30,8 @@ pub fn set(dir: &Path, handle: Option<&str>) {
     };
     let changed = match (fs_err::symlink_metadata(&file).is_ok(), handle) {
         (false, Some(handle)) => write(&file, handle, true),
-        (true, Some(handle)) if read(dir).is_some() => write(&file, handle, false),
-        (true, None) if read(dir).is_some() => fs_err::remove_file(&file),
+        (true, Some(handle)) if named_in(dir).is_some() => write(&file, handle, false),
+        (true, None) if named_in(dir).is_some() => fs_err::remove_file(&file),
         _ => Ok(()),
     };
     // Read-only places and others' directories stay without.
@@ -46,6 +52,7 @@ fn write(file: &Path, handle: &str, new: bool) -> std::io::Result<()> {
         .write(true)
         .create_new(new)
         .truncate(!new)
+        .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
         .open(file)?;
     open.write_all(format!("{}\n", reason(handle)).as_bytes())
 }

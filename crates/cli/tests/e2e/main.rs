@@ -8,6 +8,7 @@ mod git_guard;
 mod hook_answers;
 mod hook_limits;
 mod hook_unverified;
+mod hook_watchdog;
 mod hooks;
 mod identity;
 mod input;

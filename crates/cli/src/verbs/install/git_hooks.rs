@@ -11,6 +11,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use tenure_agents::install::git_hook::{HOOKS, is_ours, kept, text};
+use tenure_host::read;
 
 use super::place::Scope;
 use super::plan::State;
@@ -23,6 +24,8 @@ pub const GIT: &str = "git";
 
 /// Where the directories are noted.
 const NOTED: &str = "git-hooks";
+/// No hook and no list of them is longer.
+const LONGEST: u64 = 16 << 20;
 
 /// What is in a hook's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +79,7 @@ impl GitHooks {
 
     /// The directories that were noted and are still there.
     pub fn noted(state_dir: &Path) -> Vec<Self> {
-        let text = fs_err::read_to_string(state_dir.join(NOTED)).unwrap_or_default();
+        let text = read::text(&state_dir.join(NOTED), LONGEST).unwrap_or_default();
         let dirs = text.lines().map(PathBuf::from);
         dirs.filter(|dir| dir.is_dir())
             .map(|dir| Self { dir })
@@ -96,7 +99,7 @@ impl GitHooks {
             Ok(found) if !found.is_file() => return Ok(There::Other),
             Ok(_) => {}
         }
-        let found = fs_err::read(&path).map_err(|error| unusable(&error))?;
+        let found = read::whole(&path, LONGEST).map_err(|error| unusable(&error))?;
         Ok(
             match (is_ours(&found), found == text(program, hook).into_bytes()) {
                 (true, true) => There::Ours,
@@ -188,7 +191,7 @@ impl GitHooks {
     fn remember(&self, state_dir: &Path, is_there: bool) -> Result<(), Trouble> {
         let file = state_dir.join(NOTED);
         let own = self.dir.to_string_lossy().into_owned();
-        let before = fs_err::read_to_string(&file).unwrap_or_default();
+        let before = read::text(&file, LONGEST).unwrap_or_default();
         let mut lines: Vec<&str> = before.lines().filter(|line| *line != own).collect();
         if is_there {
             lines.push(&own);

@@ -9,11 +9,15 @@ use tenure_agents::install::{
     CLAUDE, CODEX, Edited, GEMINI, HookLine, HooksFormat, Refusal, opencode, sandbox, word_of,
 };
 use tenure_core::trample::Mode;
+use tenure_host::read;
 use tenure_host::settings_file::{SettingsError, SettingsFile};
 
 use super::place::{Place, Scope};
 use crate::exit::Exit;
 use crate::output::Trouble;
+
+/// No settings are longer.
+const LONGEST: u64 = 16 << 20;
 
 /// How an agent's settings stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +99,7 @@ impl Change {
             None => self.file.remove()?,
         }
         // A copy of what is there anyway is litter.
-        let kept = fs_err::read_to_string(&copy).ok();
+        let kept = read::text(&copy, LONGEST).ok();
         if !self.keep && kept.is_some() && kept == self.after {
             fs_err::remove_file(&copy)?;
         }
@@ -351,7 +355,7 @@ impl Plan {
 /// A file as it is after our part is gone from it.
 fn undone(file: SettingsFile, edited: Edited, nothing: &str) -> Change {
     // A copy from before says that the file was there before us.
-    let before = fs_err::read_to_string(backup_of(file.path())).ok();
+    let before = read::text(&backup_of(file.path()), LONGEST).ok();
     let after = match (edited, before) {
         (Edited::Text(text), _) => Some(text),
         (Edited::Nothing, None) => None,
