@@ -274,6 +274,10 @@ impl App {
             dir: state.path().to_owned(),
             repo: worktree.as_ref().map(Worktree::repo),
         };
+        if let Some(found) = &worktree {
+            let root = found.root.to_string_lossy();
+            opened.service().mend_tree_locks(&root);
+        }
         if !opened.mirrors().is_empty() && self.mirrored.get().is_none() {
             let newest = opened.service().newest_event()?.value;
             self.mirrored.set(Some(newest));

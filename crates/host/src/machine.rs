@@ -10,6 +10,7 @@ use tenure_core::id::HostId;
 use tenure_core::process::{Ancestor, Observer, Sighting, Signs, Survivors};
 use tenure_core::session::Place;
 use tenure_core::trample::RepoFile;
+use tenure_core::tree_lock::TreeLock;
 use tenure_core::world::World;
 
 use crate::git::Worktree;
@@ -73,6 +74,14 @@ impl World for Machine {
 
     fn set_tree_lock(&self, dir: &str, handle: Option<&str>) {
         tree_lock::set(Path::new(dir), handle);
+    }
+
+    fn tree_locks(&self, dir: &str) -> Vec<TreeLock> {
+        tree_lock::all(Path::new(dir))
+    }
+
+    fn change_tree_lock(&self, lock: &TreeLock, handle: Option<&str>) {
+        tree_lock::change(lock, handle);
     }
 
     fn random(&self) -> [u8; 16] {
