@@ -255,7 +255,7 @@ fn f_h06_a_store_in_any_state_blocks_nothing() {
 }
 
 /// Whether system calls can be watched here.
-fn can_trace(agent: &Agent) -> bool {
+pub(super) fn can_trace(agent: &Agent) -> bool {
     let can = agent
         .run(Cmd::shell("strace -o trial true && rm trial"))
         .code

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tenure_host::kernel_lock::{Held, LockDir, LockName, Patience, Sharing};
-use tenure_testkit::{Agent, Cmd, Env, Output, add_worktree};
+use tenure_testkit::{Agent, Background, Cmd, Env, Output, add_worktree, poll};
 
 use super::env;
+use super::hook_limits::can_trace;
 use super::hooks::{captured, claude, only};
-use super::registering::{ask, text};
+use super::registering::{PATIENCE, ask, text};
 use super::trampling::{Hooked, denied, repository, told};
 
 /// What is promised for an event.
@@ -380,24 +381,55 @@ fn clone_session(env: &Env, conversation: &str, many: u32, repo: &Path) {
     store.execute_batch("COMMIT").expect("it was begun");
 }
 
+/// Runs a hook that is stopped at its `nth` lock of a file; none where it has fewer, and ended.
+fn stopped_at(env: &Env, of: &Hooked, nth: usize) -> Option<Background> {
+    let log = env.dir().join(format!("calls-{nth}"));
+    let inject = format!("inject=fcntl:signal=STOP:when={nth}");
+    let prompt = event(of, "UserPromptSubmit", json!({"prompt": nth.to_string()}));
+    let traced = of.agent.start(
+        Cmd::new("strace")
+            .args(["-e", "trace=fcntl", "-e", &inject, "-o"])
+            .arg(log.display().to_string())
+            .args([&env.tenure_path().display().to_string(), "hook", of.name])
+            .stdin(prompt),
+    );
+    let stands = poll(PATIENCE, "it is stopped or over", || {
+        let calls = fs::read_to_string(&log).unwrap_or_default();
+        let is_stopped = calls.contains("--- stopped by SIGSTOP");
+        (is_stopped || calls.contains("+++ ")).then_some(is_stopped)
+    });
+    stands.then_some(traced)
+}
+
+/// Kills a program that is traced, and who traces it.
+fn kill(traced: &Background) {
+    let children = format!("/proc/{0}/task/{0}/children", traced.pid);
+    for child in fs::read_to_string(children)
+        .unwrap_or_default()
+        .split_whitespace()
+    {
+        let pid = child.parse().ok().and_then(rustix::process::Pid::from_raw);
+        let pid = pid.expect("it is a pid");
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is ours");
+    }
+    traced.kill9();
+}
+
 #[test]
-fn f_h01_processes_that_are_stopped_anywhere_delay_no_hook_beyond_its_limit() {
+fn f_h01_a_hook_that_is_stopped_at_any_lock_delays_no_other_beyond_its_limit() {
     let env = env();
     let repo = repository(&env, "web");
     let a = Hooked::start(&env, "claude", "a1", &repo);
     let b = Hooked::start(&env, "claude", "b1", &repo);
-    let write = write_event(&a);
-    // From the first system calls of a hook to its last, in a build that is not optimised.
-    for microseconds in (0..24_000).step_by(1_500) {
-        let line = format!("exec tenure hook {}", b.name);
-        let prompt = event(&b, "UserPromptSubmit", json!({"prompt": "go"}));
-        let stopped = b.agent.start(Cmd::shell(&line).stdin(prompt));
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_micros(microseconds) {
-            std::hint::spin_loop();
-        }
-        stopped.signal(rustix::process::Signal::STOP);
-        within(LIMIT, || send(&a, &write, "", "").ok());
-        stopped.kill9();
+    if !can_trace(&a.agent) {
+        return;
     }
+    let write = write_event(&a);
+    let mut nth = 1;
+    while let Some(stopped) = stopped_at(&env, &b, nth) {
+        within(LIMIT, || send(&a, &write, "", "").ok());
+        kill(&stopped);
+        nth += 1;
+    }
+    assert!(nth > 4, "there are locks to be stopped at");
 }
