@@ -433,3 +433,21 @@ fn f_h01_a_hook_that_is_stopped_at_any_lock_delays_no_other_beyond_its_limit() {
     }
     assert!(nth > 4, "there are locks to be stopped at");
 }
+
+#[test]
+fn a_status_line_that_waits_for_the_store_is_drawn_within_a_second() {
+    let env = env();
+    let a = Hooked::start(&env, "claude", "a1", &env.work());
+    let line = |flags: &str| {
+        let line = format!("tenure statusline claude {flags}; exit $?");
+        a.agent
+            .run(Cmd::shell(&line).stdin(event(&a, "Status", json!({}))))
+            .ok()
+    };
+    assert!(line("").stdout.contains(&a.handle()));
+    let _locked = lock_index(&env);
+    let said = within(END_LIMIT, || line(""));
+    assert_eq!(said.stdout, "tenure: no answer\n");
+    let said = within(END_LIMIT, || line("--json"));
+    assert_eq!(said.json()["statusline"], "tenure: no answer");
+}
