@@ -382,16 +382,18 @@ fn clone_session(env: &Env, conversation: &str, many: u32, repo: &Path) {
 }
 
 /// Runs a hook that is stopped at its `nth` lock of a file; none where it has fewer, and ended.
-fn stopped_at(env: &Env, of: &Hooked, nth: usize) -> Option<Background> {
+fn stopped_at(env: &Env, of: &Hooked, nth: usize) -> Option<Traced> {
     let log = env.dir().join(format!("calls-{nth}"));
     let inject = format!("inject=fcntl:signal=STOP:when={nth}");
     let prompt = event(of, "UserPromptSubmit", json!({"prompt": nth.to_string()}));
-    let traced = of.agent.start(
-        Cmd::new("strace")
-            .args(["-e", "trace=fcntl", "-e", &inject, "-o"])
-            .arg(log.display().to_string())
-            .args([&env.tenure_path().display().to_string(), "hook", of.name])
-            .stdin(prompt),
+    let traced = Traced(
+        of.agent.start(
+            Cmd::new("strace")
+                .args(["-e", "trace=fcntl", "-e", &inject, "-o"])
+                .arg(log.display().to_string())
+                .args([&env.tenure_path().display().to_string(), "hook", of.name])
+                .stdin(prompt),
+        ),
     );
     let stands = poll(PATIENCE, "it is stopped or over", || {
         let calls = fs::read_to_string(&log).unwrap_or_default();
@@ -401,18 +403,21 @@ fn stopped_at(env: &Env, of: &Hooked, nth: usize) -> Option<Background> {
     stands.then_some(traced)
 }
 
-/// Kills a program that is traced, and who traces it.
-fn kill(traced: &Background) {
-    let children = format!("/proc/{0}/task/{0}/children", traced.pid);
-    for child in fs::read_to_string(children)
-        .unwrap_or_default()
-        .split_whitespace()
-    {
-        let pid = child.parse().ok().and_then(rustix::process::Pid::from_raw);
-        let pid = pid.expect("it is a pid");
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is ours");
+/// A program that is traced. It would stay stopped when only who traces it is gone.
+struct Traced(Background);
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        let children = format!("/proc/{0}/task/{0}/children", self.0.pid);
+        let children = fs::read_to_string(children).unwrap_or_default();
+        let pids = children
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok());
+        for pid in pids.filter_map(rustix::process::Pid::from_raw) {
+            let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        self.0.kill9();
     }
-    traced.kill9();
 }
 
 #[test]
@@ -428,7 +433,7 @@ fn f_h01_a_hook_that_is_stopped_at_any_lock_delays_no_other_beyond_its_limit() {
     let mut nth = 1;
     while let Some(stopped) = stopped_at(&env, &b, nth) {
         within(LIMIT, || send(&a, &write, "", "").ok());
-        kill(&stopped);
+        drop(stopped);
         nth += 1;
     }
     assert!(nth > 4, "there are locks to be stopped at");
