@@ -110,15 +110,14 @@ pub struct HookStore {
 
 impl HookStore {
     /// Finds out where the store is and what can be seen from here.
-    pub fn prepare(until: Instant) -> Result<Self, Trouble> {
-        let config = Config::load(&env, None)?;
+    pub fn prepare(config: Config, until: Instant) -> Result<Self, Trouble> {
         let path = store_path(&config)?;
         Self::at(config, path, until)
     }
 
     /// The same for who only looks; none where there is no store yet.
     pub fn prepare_existing(until: Instant) -> Result<Option<Self>, Trouble> {
-        let config = Config::load(&env, None)?;
+        let config = user_settings()?;
         let path = store_path(&config)?;
         match path.exists() {
             true => Self::at(config, path, until).map(Some),
@@ -144,6 +143,17 @@ impl HookStore {
         &self.machine
     }
 
+    /// Reads what the project of a directory sets: only a start needs it, and it costs time.
+    pub fn read_project(&mut self, dir: &str) {
+        let Some(worktree) = git::worktree(Path::new(dir)) else {
+            return;
+        };
+        // What the user set was read without fault just now, and a project's faults are ignored.
+        if let Ok(config) = Config::load(&env, Some(&worktree.root)) {
+            self.config = config;
+        }
+    }
+
     /// Whether a start is answered with a brief.
     pub fn wants_brief(&self) -> bool {
         self.config.is_on("agent.brief")
@@ -154,13 +164,15 @@ impl HookStore {
         if self.config.mirrors.is_empty() {
             return None;
         }
+        let worktree = git::worktree(Path::new(dir));
+        let root = worktree.as_ref().map(|found| found.root.as_path());
         Some(Opened {
             store: Box::new(self.store?),
             machine: self.machine,
             facts: self.facts,
-            config: self.config,
+            config: Config::load(&env, root).unwrap_or(self.config),
             dir: self.path.parent()?.to_owned(),
-            repo: git::worktree(Path::new(dir)).as_ref().map(Worktree::repo),
+            repo: worktree.as_ref().map(Worktree::repo),
         })
     }
 
@@ -191,17 +203,22 @@ fn mode_of(config: &Config, line: Option<Mode>) -> Mode {
 
 /// What is done about a tool under another session's feet, where the store is out of reach.
 pub fn guard_mode(line: Option<Mode>) -> Mode {
-    Config::load(&env, None).map_or(line.unwrap_or_default(), |config| mode_of(&config, line))
+    user_settings().map_or(line.unwrap_or_default(), |config| mode_of(&config, line))
 }
 
 /// Whether the user wants writes to wait where nobody can tell whether they may go ahead.
 pub fn closes_on_error() -> bool {
-    Config::load(&env, None).is_ok_and(|config| config.text("guard.on_error") == Some("closed"))
+    user_settings().is_ok_and(|config| config.closes_on_error())
+}
+
+/// The settings without a project's.
+pub fn user_settings() -> Result<Config, Trouble> {
+    Config::load(&env, None)
 }
 
 /// Where the state directory is, whether or not it can be used.
 pub fn state_path() -> Option<PathBuf> {
-    let config = Config::load(&env, None).ok()?;
+    let config = user_settings().ok()?;
     Some(store_path(&config).ok()?.parent()?.to_owned())
 }
 
@@ -261,6 +278,10 @@ impl App {
             dir: state.path().to_owned(),
             repo: worktree.as_ref().map(Worktree::repo),
         };
+        if let Some(found) = &worktree {
+            let root = found.root.to_string_lossy();
+            opened.service().mend_tree_locks(&root);
+        }
         if !opened.mirrors().is_empty() && self.mirrored.get().is_none() {
             let newest = opened.service().newest_event()?.value;
             self.mirrored.set(Some(newest));

@@ -10,10 +10,14 @@ use std::path::{Path, PathBuf};
 
 use tenure_core::policy::Policy;
 use tenure_core::time::Span;
+use tenure_host::read;
 
 use crate::exit::Exit;
 use crate::mirrors::setting::{self, Mirror};
 use crate::output::Trouble;
+
+/// No file of settings is longer.
+const LONGEST: u64 = 1 << 20;
 
 /// One setting that exists.
 struct Known {
@@ -301,6 +305,11 @@ impl Config {
         self.get(key) == "true"
     }
 
+    /// Whether writes wait where nobody can tell whether they may go ahead.
+    pub fn closes_on_error(&self) -> bool {
+        self.get("guard.on_error") == "closed"
+    }
+
     /// The roles that a participant of a mission may have; none listed means any.
     pub fn roles(&self) -> Vec<String> {
         let listed = self.get("missions.roles").split(',').map(str::trim);
@@ -379,10 +388,9 @@ fn flat(table: toml::Table) -> Vec<(String, toml::Value)> {
 }
 
 fn read_table(path: &Path) -> Result<Option<toml::Table>, String> {
-    let text = match fs_err::read_to_string(path) {
+    let text = match read::text(path, LONGEST) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
+        Err(error) if read::is_absent(&error) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
     text.parse::<toml::Table>()

@@ -24,6 +24,7 @@ use crate::exit::Exit;
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(unexpected::report));
+    tenure_host::file_limit::survive();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let style = cli::style_before_parsing(&arguments);
     let code = std::panic::catch_unwind(|| cli::run(arguments.clone()));

@@ -7,10 +7,14 @@ use tenure_agents::Adapter;
 use tenure_core::id::NativeId;
 use tenure_core::process::Process;
 use tenure_core::world::World;
+use tenure_host::read;
 use tenure_host::running::{self, Running};
 
 use crate::app::{Opened, env};
 use crate::output::Trouble;
+
+/// No entry of a registry is longer.
+const LONGEST: u64 = 1 << 20;
 
 /// An agent that runs without being a session.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
@@ -81,7 +85,7 @@ pub fn registered(adapter: &dyn Adapter, process: &Process) -> Option<Entry> {
     let file = own
         .join(registry.folder)
         .join(format!("{}.json", process.pid));
-    let text = fs_err::read_to_string(file).ok()?;
+    let text = read::text(&file, LONGEST).ok()?;
     if !(registry.names)(&text, process) {
         return None;
     }

@@ -3,14 +3,26 @@
 //! Git asks nobody but the file `locked` of a linked worktree, whose text is the reason. Ours names the
 //! session that started there last; when that one ends, the lock names another that is still there, or goes.
 //! A lock with any other text is somebody else's, and is never touched.
+//!
+//! *Crash*: the lock changes after the commit. What was killed in between leaves a lock that names a session
+//! which is over; every command in that repository looks for such locks and puts them right.
+
+/// A lock of ours on a linked worktree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeLock {
+    /// Its file.
+    pub file: String,
+    /// The worktree, which may be gone.
+    pub root: String,
+    /// The session that it names.
+    pub handle: String,
+}
 
 /// What a session's start or end means for the lock of its worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeChange {
     /// The directory that the session works in.
     pub dir: String,
-    /// The repository.
-    pub repo: String,
     /// The session.
     pub handle: String,
     /// Whether it begins to work there; else it stops.

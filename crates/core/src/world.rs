@@ -3,6 +3,7 @@
 use crate::process::{Ancestor, Observer, Sighting, Signs, Survivors};
 use crate::session::Place;
 use crate::trample::RepoFile;
+use crate::tree_lock::TreeLock;
 
 /// This machine, as far as a use case needs it.
 pub trait World {
@@ -36,6 +37,11 @@ pub trait World {
 
     /// Lets other processes at the store, for whoever has much to write and no hurry.
     fn give_way(&self) {}
+    /// Our locks on all linked worktrees of the repository of a directory.
+    fn tree_locks(&self, dir: &str) -> Vec<TreeLock>;
+
+    /// Makes a lock name another session, or takes it away, if it still names the same one.
+    fn change_tree_lock(&self, lock: &TreeLock, handle: Option<&str>);
 
     /// Random bytes for new ids.
     fn random(&self) -> [u8; 16];

@@ -5,6 +5,7 @@
 //! crash loses nothing.
 
 use std::io;
+use std::path::Path;
 
 use tenure_core::process::BootId;
 
@@ -27,7 +28,7 @@ pub fn proc_is_own() -> bool {
 
 /// The machine's id, where it has one.
 pub fn machine_id() -> Option<String> {
-    let text = fs_err::read_to_string("/etc/machine-id").ok()?;
+    let text = crate::read::text(Path::new("/etc/machine-id"), 4096).ok()?;
     parse_machine_id(&text)
 }
 

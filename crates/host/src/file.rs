@@ -176,7 +176,7 @@ fn discard(temporary: &Path, error: io::Error) -> io::Error {
 }
 
 /// Flushes the directory that holds `path`, so that its name survives a power cut.
-pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
+pub fn sync_dir(path: &Path) -> io::Result<()> {
     let dir = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

@@ -4,7 +4,6 @@
 //! are not followed. What cannot be read is left out: a repository without a readable remote is named
 //! after its directory. The answer is of the moment; a branch may change right after.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use tenure_core::repository::{Home, Repository};
@@ -12,6 +11,7 @@ use tenure_core::spelling;
 use tenure_core::trample::{FileStamp, RepoFile};
 
 use crate::git_config::{self, Entry};
+use crate::read;
 
 /// No file that is read here is longer in an honest repository.
 const FILE_LIMIT: u64 = 1024 * 1024;
@@ -181,13 +181,7 @@ fn branch_of(git_dir: &Path) -> Option<String> {
 }
 
 fn read_text(path: &Path) -> Option<String> {
-    if !fs_err::metadata(path).ok()?.is_file() {
-        return None;
-    }
-    let mut text = String::new();
-    let file = fs_err::File::open(path).ok()?;
-    file.take(FILE_LIMIT).read_to_string(&mut text).ok()?;
-    Some(text)
+    String::from_utf8(read::start(path, FILE_LIMIT).ok()?).ok()
 }
 
 /// The URL of `origin`, else of the only remote.

@@ -11,6 +11,7 @@ use tenure_core::id::HostId;
 use tenure_core::process::{Ancestor, Observer, Sighting, Signs, Survivors};
 use tenure_core::session::Place;
 use tenure_core::trample::RepoFile;
+use tenure_core::tree_lock::TreeLock;
 use tenure_core::world::World;
 
 use crate::git::Worktree;
@@ -73,7 +74,7 @@ impl World for Machine {
     }
 
     fn tree_lock(&self, dir: &str) -> Option<String> {
-        tree_lock::read(Path::new(dir))
+        tree_lock::named_in(Path::new(dir))
     }
 
     fn set_tree_lock(&self, dir: &str, handle: Option<&str>) {
@@ -83,6 +84,14 @@ impl World for Machine {
     fn give_way(&self) {
         // Those who wait for SQLite ask again every few milliseconds, at most every hundred.
         pause::for_a_while(Duration::from_millis(25));
+    }
+
+    fn tree_locks(&self, dir: &str) -> Vec<TreeLock> {
+        tree_lock::all(Path::new(dir))
+    }
+
+    fn change_tree_lock(&self, lock: &TreeLock, handle: Option<&str>) {
+        tree_lock::change(lock, handle);
     }
 
     fn random(&self) -> [u8; 16] {

@@ -11,6 +11,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::file::{sync_dir, write_atomic, write_beside};
+use crate::read;
 
 /// The most that settings may be.
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
@@ -173,15 +174,14 @@ impl SettingsFile {
 /// The content and mode of a plain file of our own; checked on the opened file.
 fn read_own(path: &Path, real: &Path) -> Result<(String, u32), SettingsError> {
     let named = || path.to_owned();
-    if !fs_err::metadata(real)?.is_file() {
-        // Not opened: a pipe would wait for its writer.
-        return Err(SettingsError::NotAFile { path: named() });
-    }
-    let file = fs_err::File::open(real)?;
+    let file = match read::open(real) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::InvalidInput => {
+            return Err(SettingsError::NotAFile { path: named() });
+        }
+        Err(error) => return Err(error.into()),
+    };
     let found = file.metadata()?;
-    if !found.is_file() {
-        return Err(SettingsError::NotAFile { path: named() });
-    }
     let user = rustix::process::geteuid().as_raw();
     if found.uid() != user {
         return Err(SettingsError::OtherOwner {

@@ -1,22 +1,70 @@
 //! The file `locked` of a linked git worktree, as `git worktree lock --reason` writes it.
 //!
-//! What cannot be written is left, and so is a symbolic link: a worktree without a lock is only less safe. *Crash*: between reading
-//! and writing nothing is kept; a lock that was left behind names a session that is over, and the next one
-//! that starts there takes it for its own.
+//! What cannot be written is left, and so is a symbolic link: a worktree without a lock is only less safe.
+//! *Crash*: between reading and writing nothing is kept; a lock that was left behind names a session that
+//! is over, and the service changes it at the next look.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
-use tenure_core::tree_lock::{named, reason};
+use tenure_core::tree_lock::{TreeLock, named, reason};
 
 use crate::file::flags;
-use crate::git;
+use crate::{git, read};
+
+/// Ours are shorter.
+const LONGEST: u64 = 4096;
 
 /// The session that our lock names.
-pub fn read(dir: &Path) -> Option<String> {
-    let text = fs_err::read_to_string(file(dir)?).ok()?;
+pub fn named_in(dir: &Path) -> Option<String> {
+    named_by(&file(dir)?)
+}
+
+/// Our locks on all linked worktrees of the repository that `dir` is in; a worktree may be gone by now.
+pub fn all(dir: &Path) -> Vec<TreeLock> {
+    let Some(worktree) = git::worktree(dir) else {
+        return Vec::new();
+    };
+    let Ok(entries) = fs_err::read_dir(worktree.common_dir.join("worktrees")) else {
+        return Vec::new();
+    };
+    let own = entries.flatten().map(|entry| entry.path());
+    own.filter_map(|own| in_admin_dir(&own)).collect()
+}
+
+/// Our lock on the linked worktree that git keeps this directory for.
+fn in_admin_dir(own: &Path) -> Option<TreeLock> {
+    let file = own.join("locked");
+    let handle = named_by(&file)?;
+    let points_to = read::text(&own.join("gitdir"), LONGEST).ok()?;
+    let dot_git = own.join(points_to.trim_end_matches(['\n', '\r']));
+    let root = dot_git.parent()?;
+    let whole = fs_err::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    Some(TreeLock {
+        file: file.to_string_lossy().into_owned(),
+        root: whole.to_string_lossy().into_owned(),
+        handle,
+    })
+}
+
+/// Makes a lock name another session, or takes it away, if it still names the same one.
+pub fn change(lock: &TreeLock, handle: Option<&str>) {
+    let file = Path::new(&lock.file);
+    if named_by(file).as_ref() != Some(&lock.handle) {
+        return;
+    }
+    let changed = match handle {
+        Some(handle) => write(file, handle, false),
+        None => fs_err::remove_file(file),
+    };
+    // Read-only places and others' directories stay as they are.
+    drop(changed);
+}
+
+fn named_by(file: &Path) -> Option<String> {
+    let text = read::text(file, LONGEST).ok()?;
     named(&text).map(str::to_owned)
 }
 
@@ -27,8 +75,8 @@ pub fn set(dir: &Path, handle: Option<&str>) {
     };
     let changed = match (fs_err::symlink_metadata(&file).is_ok(), handle) {
         (false, Some(handle)) => write(&file, handle, true),
-        (true, Some(handle)) if read(dir).is_some() => write(&file, handle, false),
-        (true, None) if read(dir).is_some() => fs_err::remove_file(&file),
+        (true, Some(handle)) if named_in(dir).is_some() => write(&file, handle, false),
+        (true, None) if named_in(dir).is_some() => fs_err::remove_file(&file),
         _ => Ok(()),
     };
     // Read-only places and others' directories stay without.
@@ -49,7 +97,7 @@ fn write(file: &Path, handle: &str, new: bool) -> std::io::Result<()> {
         .write(true)
         .create_new(new)
         .truncate(!new)
-        .custom_flags(flags(OFlags::NOFOLLOW))
+        .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
         .open(file)?;
     open.write_all(format!("{}\n", reason(handle)).as_bytes())
 }

@@ -10,6 +10,7 @@ use tenure_core::process::{
 };
 use tenure_core::session::Place;
 use tenure_core::trample::RepoFile;
+use tenure_core::tree_lock::TreeLock;
 use tenure_core::world::World;
 
 /// A world; clones of it show the same processes, each to an observer of its own.
@@ -190,6 +191,12 @@ impl World for FakeWorld {
     }
 
     fn set_tree_lock(&self, _dir: &str, _handle: Option<&str>) {}
+
+    fn tree_locks(&self, _dir: &str) -> Vec<TreeLock> {
+        Vec::new()
+    }
+
+    fn change_tree_lock(&self, _lock: &TreeLock, _handle: Option<&str>) {}
 
     /// Never the same twice in one world, always the same in one test.
     fn random(&self) -> [u8; 16] {

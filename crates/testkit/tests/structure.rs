@@ -225,3 +225,24 @@ fn every_test_target_has_a_stage() {
         }
     }
 }
+
+/// Whatever has the name of a file may be a pipe or without end; the host's `read` knows that.
+#[test]
+fn files_are_read_by_the_host_alone() {
+    let calls = [
+        "fs_err::read(",
+        "fs_err::read_to_string(",
+        "std::fs::read(",
+        "std::fs::read_to_string(",
+        "File::open(",
+    ];
+    for name in ["core", "agents", "cli"] {
+        for file in sources(&crates().join(name).join("src")) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let code = text.split("\n#[cfg(test)]").next().unwrap();
+            for call in calls {
+                assert!(!code.contains(call), "{} calls {call}…)", file.display());
+            }
+        }
+    }
+}

@@ -14,7 +14,7 @@ pub mod setting;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tenure_core::id::SessionId;
 use tenure_core::mirror::content::{Context, Document, documents, writer_of};
@@ -28,7 +28,7 @@ use crate::app::{App, Opened, env};
 use crate::mirrors::setting::{AtEnd, Location, Mirror};
 use crate::output::line;
 
-/// How long a verb waits for another writer of the same file.
+/// How long a verb waits for other writers of the same files, all together.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Brings the mirrors of every session up to date that something happened to since the store was opened.
@@ -44,14 +44,14 @@ pub fn catch_up(app: &App) {
         Ok(answer) => answer.value,
         Err(failure) => return warn(&format!("mirrors are not up to date: {}", failure.error)),
     };
+    let until = Instant::now() + PATIENCE;
     for session in changed {
-        refresh(&mut opened, session, PATIENCE);
+        refresh(&mut opened, session, until);
     }
 }
 
-/// Brings the mirrors of one session up to date. For each file it waits at most `patience` for another
-/// writer.
-pub fn refresh(opened: &mut Opened, session: SessionId, patience: Duration) {
+/// Brings the mirrors of one session up to date. For other writers of its files it waits until then.
+pub fn refresh(opened: &mut Opened, session: SessionId, until: Instant) {
     let mirrors = opened.mirrors().to_vec();
     if mirrors.is_empty() {
         return;
@@ -61,7 +61,7 @@ pub fn refresh(opened: &mut Opened, session: SessionId, patience: Duration) {
         home: env("HOME").and_then(|home| home.into_string().ok()),
         opened,
         session,
-        patience,
+        until,
         failed: Vec::new(),
         written: Vec::new(),
     };
@@ -92,7 +92,7 @@ struct Writer<'a> {
     here: Here,
     home: Option<String>,
     session: SessionId,
-    patience: Duration,
+    until: Instant,
     failed: Vec<MirrorFailure>,
     written: Vec<String>,
 }
@@ -172,7 +172,8 @@ impl Writer<'_> {
     fn lock(&self, path: &Path) -> io::Result<Option<Held>> {
         let locks = LockDir::open(&self.opened.dir().join("locks"))?;
         let name = LockName::of_path(path).map_err(io::Error::other)?;
-        match locks.lock(&name, Sharing::Exclusive, Patience::AtMost(self.patience)) {
+        let left = self.until.saturating_duration_since(Instant::now());
+        match locks.lock(&name, Sharing::Exclusive, Patience::AtMost(left)) {
             Ok(held) => Ok(Some(held)),
             // The command that we run in holds it for us.
             Err(LockError::Nested { .. }) => Ok(None),

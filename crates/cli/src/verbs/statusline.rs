@@ -1,7 +1,9 @@
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tenure_core::id::AgentName;
 use tenure_core::service::{Glance, Glancer};
+use tenure_host::watchdog::{Late, Limits, Watchdog};
 
 use super::hook::{Whose, own_process, read_event};
 use crate::app::{App, HookStore};
@@ -28,12 +30,30 @@ const LIMIT: Duration = Duration::from_millis(700);
 /// How many of each are named.
 const FEW: usize = 2;
 
-pub fn run(args: &Args, _: &App) -> Outcome {
+/// The same for waits that know no limit.
+const LIMITS: Limits = Limits {
+    answer: Duration::from_millis(800),
+    end: Duration::from_millis(900),
+};
+const NO_ANSWER: &str = "tenure: no answer";
+
+pub fn run(args: &Args, app: &App) -> Outcome {
     let began = Instant::now();
+    let late = match app.style.json {
+        true => json!({"v": 1, "statusline": NO_ANSWER, "notices": []}).to_string(),
+        false => NO_ANSWER.to_owned(),
+    };
+    let dog = Watchdog::start(began, LIMITS, move || Late {
+        stdout: format!("{late}\n").into_bytes(),
+        stderr: Vec::new(),
+    });
     let text = match std::panic::catch_unwind(|| look(args, began)) {
         Ok(Ok(glance)) => glance.as_ref().map(line).unwrap_or_default(),
-        Ok(Err(_)) | Err(_) => "tenure: no answer".to_owned(),
+        Ok(Err(_)) | Err(_) => NO_ANSWER.to_owned(),
     };
+    if !dog.take_answer() {
+        dog.await_end();
+    }
     Ok(Shown::new("statusline", &text, text.clone()))
 }
 
@@ -41,7 +61,7 @@ fn look(args: &Args, began: Instant) -> Result<Option<Glance>, Trouble> {
     let Some(adapter) = tenure_agents::adapter(&args.agent) else {
         return Ok(None);
     };
-    let report = adapter.read(&read_event(began).unwrap_or_default());
+    let report = adapter.read(&read_event(began + LIMIT / 2).unwrap_or_default());
     let Some(mut store) = HookStore::prepare_existing(began + LIMIT)? else {
         return Ok(None);
     };

@@ -1,6 +1,7 @@
 //! `transcript`: the file in which an agent keeps one conversation, and only that session's.
 
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
@@ -209,7 +210,8 @@ fn check_file(file: &VouchedFile) -> Result<(u64, Vec<LineProblem>), Trouble> {
             "look at what is there; nothing was changed",
         ));
     }
-    let mut reader = BufReader::new(fs_err::File::open(&file.path).map_err(unreadable)?);
+    let mut reader =
+        BufReader::new(tenure_host::read::open(Path::new(&file.path)).map_err(unreadable)?);
     let (mut number, mut problems, mut line) = (0, Vec::new(), Vec::new());
     loop {
         line.clear();

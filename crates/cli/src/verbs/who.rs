@@ -49,6 +49,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     // Without telling it anything: that is for the answer.
     let me = opened.service().peek(&app.naming(None)).ok();
     let me = me.map(|answer| answer.value);
+    opened.service().mend_tree_locks(&dir.to_string_lossy());
     let answer = opened.service().list(&request)?;
     let mut others = answer.value.clone();
     others.retain(|session| !session.is_over() && Some(&session.handle) != me.as_ref());

@@ -154,3 +154,103 @@ fn f_k12_a_link_in_the_place_of_the_lock_is_not_written_through() {
     let _a = Hooked::start(&env, "claude", "a1", &tree);
     assert_eq!(text(&theirs).as_deref(), Some(old));
 }
+
+/// What is left when an `end` is killed after its commit: the session is over, and its lock is there.
+fn left_behind(lock: &Path, a: &Hooked, end: impl FnOnce()) -> String {
+    let locked = text(lock).expect("it is locked");
+    assert_eq!(Some(&locked), reason(a).as_ref());
+    end();
+    assert_eq!(text(lock), None);
+    std::fs::write(lock, &locked).expect("it is ours");
+    locked
+}
+
+#[test]
+fn a_lock_that_an_end_left_when_it_was_killed_goes_with_the_next_look() {
+    let env = env();
+    let (repo, tree, lock) = worktree(&env);
+    let person = env.agent("some-editor");
+    let tree_text = tree.to_str().expect("paths of tests are text");
+    let looks: [&dyn Fn(); 5] = [
+        &|| drop(person.tenure(&["who", tree_text]).ok()),
+        &|| drop(person.tenure_in(&repo, &["ps"]).ok()),
+        &|| drop(person.tenure_in(&tree, &["ps"]).ok()),
+        &|| drop(person.tenure_in(&repo, &["status"])),
+        &|| {
+            let other = Hooked::start(&env, "claude", "other", &tree);
+            assert_eq!(text(&lock), reason(&other));
+            other.event(&[], "SessionEnd", json!({"reason": "other"}));
+        },
+    ];
+    for (n, look) in looks.iter().enumerate() {
+        let a = Hooked::start(&env, "claude", &format!("a{n}"), &tree);
+        left_behind(&lock, &a, || {
+            a.event(&[], "SessionEnd", json!({"reason": "other"}));
+        });
+        look();
+        assert_eq!(text(&lock), None, "after look {n}");
+    }
+    remove(&person, &repo, &tree).ok();
+}
+
+#[test]
+fn a_lock_that_was_left_behind_goes_to_whoever_is_still_there() {
+    let env = env();
+    let (repo, tree, lock) = worktree(&env);
+    let b = Hooked::start(&env, "claude", "b1", &tree);
+    let a = Hooked::start(&env, "claude", "a1", &tree);
+    let locked = text(&lock).expect("it is locked");
+    a.event(&[], "SessionEnd", json!({"reason": "other"}));
+    std::fs::write(&lock, &locked).expect("it is ours");
+    env.agent("some-editor").tenure_in(&repo, &["ps"]).ok();
+    assert_eq!(text(&lock), reason(&b));
+    // The end of a session that the lock does not name puts it right as well.
+    std::fs::write(&lock, &locked).expect("it is ours");
+    ask(&b.agent, &["end"]);
+    assert_eq!(text(&lock), None);
+}
+
+#[test]
+fn a_lock_of_another_store_and_of_a_worktree_that_is_gone() {
+    let env = env();
+    let (repo, tree, lock) = worktree(&env);
+    let person = env.agent("some-editor");
+    let theirs = "tenure: claude-zzzz works here\n";
+    std::fs::write(&lock, theirs).expect("it is ours");
+    person.tenure_in(&repo, &["ps"]).ok();
+    assert_eq!(text(&lock).as_deref(), Some(theirs), "nobody here knows it");
+    std::fs::remove_file(&lock).expect("it is ours");
+    let a = Hooked::start(&env, "claude", "a1", &tree);
+    std::fs::remove_dir_all(&tree).expect("it is ours");
+    person.tenure_in(&repo, &["ps"]).ok();
+    assert!(text(&lock).is_some(), "whoever worked there still lives");
+    a.agent.kill9();
+    person.tenure_in(&repo, &["ps"]).ok();
+    person.tenure_in(&repo, &["ps"]).ok();
+    assert_eq!(text(&lock), None, "git may prune it now");
+}
+
+#[test]
+fn an_end_that_is_killed_at_any_point_leaves_nothing_that_the_next_look_does_not_mend() {
+    let env = env();
+    let (repo, tree, lock) = worktree(&env);
+    let person = env.agent("some-editor");
+    for microseconds in (0..30_000).step_by(2_500) {
+        let a = Hooked::start(&env, "claude", &format!("a{microseconds}"), &tree);
+        let handle = a.handle();
+        let end = a.agent.start(Cmd::new("tenure").arg("end"));
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < std::time::Duration::from_micros(microseconds) {
+            std::hint::spin_loop();
+        }
+        end.kill9();
+        let shown = person
+            .tenure_in(&repo, &["show", &handle, "--json"])
+            .ok()
+            .json();
+        let is_open = shown["session"]["ended_at"].is_null();
+        assert_eq!(text(&lock).is_some(), is_open, "{shown}");
+        let _ended = person.tenure(&["end", "--session", &handle, "--reason", "the test goes on"]);
+        a.agent.kill9();
+    }
+}

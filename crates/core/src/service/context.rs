@@ -357,10 +357,9 @@ impl Ctx<'_> {
 
     /// A session begins or stops to work in its directory.
     pub fn move_tree(&mut self, session: &Session, begins: bool) {
-        if let Some(repo) = &session.place.repo {
+        if session.place.repo.is_some() {
             self.trees.push(TreeChange {
                 dir: session.place.dir.clone(),
-                repo: repo.clone(),
                 handle: session.handle.to_string(),
                 begins,
             });

@@ -1,6 +1,6 @@
 //! Running a use case: begin, run, look, repeat, commit.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::context::{Ctx, Stop, Surroundings};
 use crate::error::Error;
@@ -8,8 +8,9 @@ use crate::id::SessionId;
 use crate::notice::Notice;
 use crate::policy::Policy;
 use crate::process::{CallerFacts, Process, Sighting, Survivors};
+use crate::session::Session;
 use crate::store::{Mode, SessionFilter, Store, StoreError, Topic};
-use crate::tree_lock::TreeChange;
+use crate::tree_lock::{TreeChange, TreeLock};
 use crate::world::World;
 
 /// A use case's answer, with what the caller must be told.
@@ -233,32 +234,65 @@ impl<'a> Service<'a> {
     }
 
     /// Locks the worktrees of sessions that began, and frees those of sessions that stopped unless others
-    /// are there. Where that fails, a lock stays until the next session of that worktree ends.
+    /// are there. Where that fails, or is killed before, whoever looks next does it.
     fn lock_trees(&mut self, changes: &[TreeChange]) {
         for change in changes {
             if change.begins {
                 self.world.set_tree_lock(&change.dir, Some(&change.handle));
-            } else if self.world.tree_lock(&change.dir).as_deref() == Some(&change.handle)
-                && let Ok(next) = self.still_there(change)
-            {
-                self.world.set_tree_lock(&change.dir, next.as_deref());
+            } else {
+                self.mend_tree_locks(&change.dir);
             }
         }
     }
 
-    /// Another open session in the same worktree.
-    fn still_there(&mut self, change: &TreeChange) -> Result<Option<String>, StoreError> {
-        let root = |dir: &str| self.world.file(dir).map(|found| found.root);
-        let here = root(&change.dir);
-        // Not by the repository's name: that may have changed since another session registered.
+    /// Puts the locks right that name sessions which are over, on all worktrees of a directory's repository.
+    pub fn mend_tree_locks(&mut self, dir: &str) {
+        for lock in self.world.tree_locks(dir) {
+            // A store that cannot be read says nothing about a lock.
+            if self.names_one_that_is_over(&lock) != Ok(true) {
+                continue;
+            }
+            let Ok(next) = self.still_there(&lock) else {
+                continue;
+            };
+            self.world.change_tree_lock(&lock, next.as_deref());
+            // A session that began meanwhile may have written its lock before ours was taken away.
+            if next.is_none()
+                && let Ok(Some(late)) = self.still_there(&lock)
+            {
+                self.world.set_tree_lock(&lock.root, Some(&late));
+            }
+        }
+    }
+
+    /// A session that this store does not know is another store's, and so is its lock.
+    fn names_one_that_is_over(&mut self, lock: &TreeLock) -> Result<bool, StoreError> {
+        let mut tx = self.store.begin(Mode::Read)?;
+        let found = tx.session_by_handle(&lock.handle)?;
+        drop(tx);
+        let works_there = |session: &Session| session.is_open() && self.works_in(session, lock);
+        Ok(found.is_some_and(|session| !works_there(&session)))
+    }
+
+    fn works_in(&self, session: &Session, lock: &TreeLock) -> bool {
+        let dir = &session.place.dir;
+        match self.world.file(dir) {
+            Some(found) => found.root == lock.root,
+            // A worktree that is gone is still the one that it worked in.
+            None => Path::new(dir).starts_with(&lock.root),
+        }
+    }
+
+    /// An open session in the worktree of a lock.
+    fn still_there(&mut self, lock: &TreeLock) -> Result<Option<String>, StoreError> {
         let filter = SessionFilter {
-            under: here.clone(),
+            under: Some(lock.root.clone()),
             ..SessionFilter::default()
         };
         let open = self.store.begin(Mode::Read)?.list_sessions(&filter)?;
-        let other = open.into_iter().find(|session| {
-            session.handle.as_str() != change.handle && root(&session.place.dir) == here
-        });
-        Ok(other.map(|session| session.handle.to_string()))
+        let there = open
+            .into_iter()
+            .find(|session| self.works_in(session, lock));
+        Ok(there.map(|session| session.handle.to_string()))
     }
 }

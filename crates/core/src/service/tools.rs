@@ -66,8 +66,15 @@ pub fn advise(
         let pattern = pattern.clone();
         findings.push(Finding::Unclaimed { pattern });
     }
+    let reserved = !tool.writes.is_empty() && paths_are_reserved(ctx)?;
+    if reserved {
+        ctx.look_at_files(&tool.writes)?;
+    }
     for path in &tool.writes {
-        let claimed = claimed(ctx, session, path)?;
+        let claimed = match reserved {
+            true => claimed(ctx, session, path)?,
+            false => Claimed::ByNobody,
+        };
         let is_own = matches!(claimed, Claimed::Own);
         findings.extend(second_writer(ctx, session, path, is_own)?);
         if let Claimed::ByAnother(finding) = claimed {
@@ -197,16 +204,18 @@ enum Claimed {
     ByNobody,
 }
 
-/// Looks for the claims that contain a file. Only asked where anybody holds a path at all.
-fn claimed(ctx: &mut Ctx<'_>, session: &Session, path: &str) -> Result<Claimed, Stop> {
+/// Whether anybody holds a path at all.
+fn paths_are_reserved(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
     let any = ClaimFilter {
         prefix: Some("path:".into()),
         limit: 1,
         ..ClaimFilter::default()
     };
-    if ctx.tx.list_claims(&any)?.is_empty() {
-        return Ok(Claimed::ByNobody);
-    }
+    Ok(!ctx.tx.list_claims(&any)?.is_empty())
+}
+
+/// Looks for the claims that contain a file.
+fn claimed(ctx: &mut Ctx<'_>, session: &Session, path: &str) -> Result<Claimed, Stop> {
     let Some(file) = ctx.file(path)? else {
         return Ok(Claimed::ByNobody);
     };
@@ -261,15 +270,19 @@ fn tree_moved(
         ..SessionFilter::default()
     };
     let mut others = ctx.tx.list_sessions(&filter)?;
-    others.retain(|other| other.id != session.id);
+    others.retain(|other| other.id != session.id && other.parent != Some(session.token()));
+    // All at once: each look means to begin again.
     ctx.look_at_all(&others)?;
+    let mut dirs: Vec<String> = others.iter().map(|other| other.place.dir.clone()).collect();
+    dirs.sort_unstable();
+    dirs.dedup();
+    ctx.look_at_files(&dirs)?;
     let mut handles = Vec::new();
     for other in others {
-        let is_own_child = other.parent == Some(session.token());
         let same_tree = ctx
             .file(&other.place.dir)?
             .is_some_and(|there| there.root == here.root);
-        if !is_own_child && same_tree && lives(ctx, &other)? {
+        if same_tree && lives(ctx, &other)? {
             handles.push(other.handle.to_string());
         }
     }

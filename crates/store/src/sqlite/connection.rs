@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use tenure_core::store::StoreError;
+use tenure_host::file_limit;
 
 /// How long a statement waits for another process.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -114,6 +115,13 @@ pub(super) fn classify(
         ErrorCode::DatabaseBusy
         | ErrorCode::DatabaseLocked
         | ErrorCode::FileLockingProtocolFailed => StoreError::Busy { store },
+        _ if needs_room(cause) && file_limit::most().is_some() => {
+            let most = file_limit::most().unwrap_or_default();
+            let why = format!(
+                "the size of a file is limited to {most} bytes here (ulimit -f); nothing was changed"
+            );
+            StoreError::Unavailable { store, why }
+        }
         ErrorCode::DiskFull => StoreError::Full { store },
         // The shared memory of the log could not grow.
         _ if cause.extended_code == ffi::SQLITE_IOERR_SHMSIZE => StoreError::Full { store },
@@ -131,6 +139,17 @@ pub(super) fn classify(
             why: describe(cause, message.as_deref()),
         },
     }
+}
+
+/// Whether a file could not grow.
+fn needs_room(cause: &ffi::Error) -> bool {
+    matches!(
+        cause.extended_code,
+        ffi::SQLITE_FULL
+            | ffi::SQLITE_IOERR_WRITE
+            | ffi::SQLITE_IOERR_TRUNCATE
+            | ffi::SQLITE_IOERR_SHMSIZE
+    )
 }
 
 fn is_taken(extended_code: i32) -> bool {

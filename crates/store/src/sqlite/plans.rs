@@ -13,7 +13,6 @@ use tenure_core::event::EventFilter;
 use tenure_core::id::{Epoch, SessionToken};
 use tenure_core::repository::Home;
 use tenure_core::store::{ClaimFilter, Lost, Mode, ProcessPlace, SessionFilter, Store, Tx};
-use tenure_core::store::{ClaimFilter, Mode, ProcessPlace, SessionFilter, Store, Tx};
 use tenure_core::time::Timestamp;
 use tenure_testkit::conformance::sample::*;
 

@@ -1,7 +1,7 @@
 //! Reading an event within bounds: an agent may leave the pipe open, send nothing, or send far too much.
 //!
-//! What comes within a second counts, up to a mebibyte. More is read and thrown away, so that an agent
-//! that still writes does not meet a closed pipe.
+//! What comes in time counts, up to a mebibyte. More is read and thrown away, so that an agent that still
+//! writes does not meet a closed pipe. An event that is whole is not waited on, even if the pipe stays open.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,12 +11,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How much of an event is kept.
 const MOST: usize = 1 << 20;
-/// How long an event may take to arrive.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// After so much silence it is asked whether the event is whole.
+const SILENCE: Duration = Duration::from_millis(50);
 
 /// Reads stdin to its end, or as far as the bounds allow.
-pub fn read(began: Instant) -> io::Result<Vec<u8>> {
-    read_from(&io::stdin(), began + PATIENCE)
+pub fn read(until: Instant) -> io::Result<Vec<u8>> {
+    read_from(&io::stdin(), until)
 }
 
 fn read_from(stdin: &impl AsFd, until: Instant) -> io::Result<Vec<u8>> {
@@ -28,13 +28,11 @@ fn read_from(stdin: &impl AsFd, until: Instant) -> io::Result<Vec<u8>> {
         if left.is_zero() {
             return Ok(kept);
         }
-        let wait = Timespec::try_from(left).unwrap_or(Timespec {
-            tv_sec: 1,
-            tv_nsec: 0,
-        });
+        let wait = Timespec::try_from(left.min(SILENCE)).unwrap_or_default();
         let mut watched = [PollFd::new(stdin, PollFlags::IN)];
         match poll(&mut watched, Some(&wait)) {
-            Ok(0) => return Ok(kept),
+            Ok(0) if is_whole(&kept) => return Ok(kept),
+            Ok(0) => continue,
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
@@ -49,6 +47,10 @@ fn read_from(stdin: &impl AsFd, until: Instant) -> io::Result<Vec<u8>> {
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+fn is_whole(event: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(event).is_ok()
 }
 
 #[cfg(test)]

@@ -2,18 +2,19 @@
 //!
 //! It runs at every tool call of every agent, so it reads nothing that the event does not need, and it may
 //! never break the agent: whatever goes wrong (no event, a store that is locked, full or gone, our own
-//! bug) costs a line on stderr and exit 0, within two seconds, one for an end. Its exit codes are its own:
-//! 0, 2 only as a deliberate block, 64 for a wrong command line. What fails is said once where the person
-//! and the model see it, and counted ([`outage`]).
+//! bug) costs a line on stderr and exit 0, within two seconds, one for an end ([`deadline`]). Its exit codes
+//! are its own: 0, 2 only as a deliberate block, 64 for a wrong command line. What fails is said once where
+//! the person and the model see it, and counted ([`outage`]).
 
 mod brief;
+mod deadline;
 mod input;
 mod outage;
 pub mod own_process;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 use tenure_agents::{Adapter, Answer, Report};
@@ -24,7 +25,7 @@ use tenure_core::service::{self, AgentEvent, GuardPolicy, Happening, Heard, Tool
 use tenure_core::trample::Mode;
 use tenure_host::cwd;
 
-use crate::app::{HookStore, closes_on_error, guard_mode};
+use crate::app::{HookStore, closes_on_error, guard_mode, user_settings};
 use crate::exit::Exit;
 use crate::mirrors;
 use crate::output::{Trouble, line};
@@ -32,10 +33,7 @@ pub use input::read as read_event;
 pub use outage::lately as outages;
 pub use own_process::Whose;
 
-/// How long an event may take in all.
-const LIMIT: Duration = Duration::from_millis(1_800);
-/// The same for an end, for which agents wait less.
-const END_LIMIT: Duration = Duration::from_millis(900);
+use deadline::{Deadline, Step};
 
 /// Take note of an agent's event; called by the agent, never by hand
 ///
@@ -73,7 +71,6 @@ pub fn typed(arguments: &[OsString]) -> Option<Vec<OsString>> {
 
 /// Runs the hook; every way out is one that the agent survives.
 pub fn run(arguments: &[OsString]) -> Exit {
-    let began = Instant::now();
     let (adapter, mode) = match parse(arguments) {
         Ok(parsed) => parsed,
         Err(what) => {
@@ -82,8 +79,12 @@ pub fn run(arguments: &[OsString]) -> Exit {
             return Exit::HOOK_USAGE;
         }
     };
-    let answered = std::panic::catch_unwind(|| answer(adapter, mode, began));
-    answered.unwrap_or(Exit::DONE)
+    let time = Deadline::start(adapter, mode);
+    let answered = std::panic::catch_unwind(|| answer(adapter, mode, &time));
+    if answered.is_err() {
+        time.answer_as_prepared();
+    }
+    Exit::DONE
 }
 
 /// Runs the hook as clap read it.
@@ -131,8 +132,8 @@ fn parse(arguments: &[OsString]) -> Result<(&'static dyn Adapter, Option<Mode>),
     Ok((adapter, mode))
 }
 
-fn answer(adapter: &dyn Adapter, mode: Option<Mode>, began: Instant) -> Exit {
-    let bytes = match input::read(began) {
+fn answer(adapter: &dyn Adapter, mode: Option<Mode>, time: &Deadline) {
+    let bytes = match input::read(time.event_until()) {
         Ok(bytes) => bytes,
         Err(error) => {
             say(&format!("tenure: cannot read the event: {error}"));
@@ -144,36 +145,68 @@ fn answer(adapter: &dyn Adapter, mode: Option<Mode>, began: Instant) -> Exit {
         say(&format!("tenure: hook {}: {problem}", adapter.name()));
     }
     if report.name.is_empty() && report.native_id.is_none() {
-        return Exit::DONE;
+        return;
     }
-    let limit = match report.what {
-        Happening::End { .. } => END_LIMIT,
-        _ => LIMIT,
-    };
+    let (report, until) = time.heard(report);
     let mut answer = Answer::default();
-    match hear(adapter, mode, &report, began + limit) {
-        Ok((heard, notices)) => {
+    let mut shown = None;
+    match hear(adapter, mode, report, time, until) {
+        Ok(Recorded {
+            heard,
+            notices,
+            store,
+            dir,
+        }) => {
             answer.context = brief::context(heard.brief.as_ref(), &notices, &heard.advice);
             answer.block = heard.advice.block.clone();
-            if let Some(token) = heard.token {
-                own_process::export(adapter, &token);
-                answer.token = Some(token);
+            if let Some(token) = &heard.token {
+                own_process::export(adapter, token);
+                answer.token = Some(token.clone());
             }
+            shown = Some((store, heard, dir));
         }
         Err(Missed::Trouble(trouble, process)) => {
             say(&format!("tenure: {}", trouble.message));
-            let told = outage::note(adapter.name(), &report, process.as_ref(), &trouble);
-            let speaks = report.reaches_model && guard_mode(mode) != Mode::Observe;
-            answer.context = told.clone().filter(|_| speaks);
-            answer.message = told;
-            answer.block = trouble_blocks(&report, &trouble);
+            answer = missed(adapter, mode, report, process.as_ref(), &trouble);
         }
         Err(Missed::NotOurs(why)) => say(&format!("tenure: {why}; nothing was recorded")),
     }
-    if let Some(said) = adapter.answer(&report.name, &answer) {
+    let said = adapter.answer(&report.name, &answer);
+    time.answer();
+    if let Some(said) = said {
         show(&said);
     }
-    Exit::DONE
+    // After the answer: a mirror that has to wait delays the agent, but costs it no notice and no block.
+    if let Some((store, heard, dir)) = shown {
+        mirror(store, &heard, &dir, until);
+    }
+}
+
+/// What is answered to an event that could not be recorded, which is counted.
+fn missed(
+    adapter: &dyn Adapter,
+    mode: Option<Mode>,
+    report: &Report,
+    process: Option<&Ancestor>,
+    trouble: &Trouble,
+) -> Answer {
+    let block = (waits_where_unclear(report) && closes_on_error()).then(|| block(trouble));
+    let told = outage::note(adapter.name(), report, process, trouble, block.is_some());
+    let speaks = report.reaches_model && guard_mode(mode) != Mode::Observe;
+    Answer {
+        context: told.clone().filter(|_| speaks),
+        message: told,
+        block,
+        token: None,
+    }
+}
+
+/// An event that was recorded.
+struct Recorded {
+    heard: Heard,
+    notices: Vec<Notice>,
+    store: HookStore,
+    dir: String,
 }
 
 /// Why an event was not taken note of.
@@ -192,31 +225,62 @@ fn hear(
     adapter: &dyn Adapter,
     mode: Option<Mode>,
     report: &Report,
+    time: &Deadline,
     until: Instant,
-) -> Result<(Heard, Vec<Notice>), Missed> {
-    let mut store = HookStore::prepare(until)?;
+) -> Result<Recorded, Missed> {
+    time.at(Step::Settings);
+    let settings = user_settings()?;
+    if waits_where_unclear(report) && settings.closes_on_error() {
+        let late = "the time of the hook was over";
+        let block = Some(block(&Trouble::new(
+            Exit::STORE,
+            "hook_timed_out",
+            late,
+            "",
+        )));
+        let answer = Answer {
+            block,
+            ..Answer::default()
+        };
+        time.prepare(adapter, report, &answer);
+    }
+    let mut store = HookStore::prepare(settings, until)?;
+    time.at(Step::Processes);
     let process = match own_process::find(adapter, store.machine()) {
         Whose::Agent(found) => Some(*found),
         Whose::Nobody => None,
         Whose::Another(why) => return Err(Missed::NotOurs(why)),
     };
+    if let Some(found) = &process {
+        time.found(found);
+    }
+    time.at(Step::Store);
     let policy = store.guard(mode);
     // Whoever only observes is told by `log`; the model is told nothing.
     let speaks = report.reaches_model && policy.mode != Mode::Observe;
     let event = AgentEvent {
         reaches_model: speaks,
-        wants_brief: speaks && store.wants_brief(),
         tool: tool_of(adapter, report, policy),
         ..event_of(adapter, report, process.clone())
+    };
+    let starts = matches!(event.what, Happening::Start | Happening::Fork);
+    if starts {
+        store.read_project(&event.dir);
+    }
+    let event = AgentEvent {
+        wants_brief: speaks && starts && store.wants_brief(),
+        ..event
     };
     let outcome = store
         .open()
         .and_then(|mut service| service.hear(&event).map_err(Trouble::from));
     match outcome {
-        Ok(service::Answer { value, notices, .. }) => {
-            mirror(store, &value, &event.dir, until);
-            Ok((value, notices))
-        }
+        Ok(service::Answer { value, notices, .. }) => Ok(Recorded {
+            heard: value,
+            notices,
+            store,
+            dir: event.dir,
+        }),
         Err(trouble) => Err(Missed::Trouble(Box::new(trouble), process)),
     }
 }
@@ -227,8 +291,7 @@ fn mirror(store: HookStore, heard: &Heard, dir: &str, until: Instant) {
         return;
     };
     if let Some(mut opened) = store.with_mirrors(dir) {
-        let left = until.saturating_duration_since(Instant::now());
-        mirrors::refresh(&mut opened, session, left);
+        mirrors::refresh(&mut opened, session, until);
     }
 }
 
@@ -277,16 +340,17 @@ fn tool_of(adapter: &dyn Adapter, report: &Report, policy: GuardPolicy) -> Optio
     matters.then_some(used)
 }
 
-/// Whether a write must wait because nobody can tell whether it may go ahead, and the user wants that.
-fn trouble_blocks(report: &Report, trouble: &Trouble) -> Option<String> {
+/// Whether it is a write, which must wait where nobody can tell whether it may go ahead if the user wants that.
+fn waits_where_unclear(report: &Report) -> bool {
     let writes = |tool: &tenure_agents::Tool| tool.before && !tool.writes.is_empty();
-    let asked = report.tool.as_ref().is_some_and(writes) && closes_on_error();
-    asked.then(|| {
-        format!(
-            "tenure cannot tell whether this file may be written ({}), and guard.on_error is closed",
-            trouble.message
-        )
-    })
+    report.tool.as_ref().is_some_and(writes)
+}
+
+fn block(trouble: &Trouble) -> String {
+    format!(
+        "tenure cannot tell whether this file may be written ({}), and guard.on_error is closed",
+        trouble.message
+    )
 }
 
 fn say(text: &str) {

@@ -34,10 +34,15 @@ pub fn note(
     report: &Report,
     process: Option<&Ancestor>,
     trouble: &Trouble,
+    blocks: bool,
 ) -> Option<String> {
+    let goes_on = match blocks {
+        true => "Writes wait until this is mended, because guard.on_error is closed",
+        false => "Nothing is blocked and your work goes on",
+    };
     let words = format!(
-        "tenure cannot record this session: {}. Nothing is blocked and your work goes on; claims are \
-         not watched until this is mended; `tenure ps` says more.",
+        "tenure cannot record this session: {}. {goes_on}; claims are not watched until this is mended; \
+         `tenure ps` says more.",
         trouble.message,
     );
     let at = clock::wall();

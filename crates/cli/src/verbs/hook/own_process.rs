@@ -8,12 +8,14 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use fs_err::os::unix::fs::OpenOptionsExt;
+use rustix::fs::OFlags;
 use tenure_agents::Adapter;
 use tenure_core::agent;
 use tenure_core::process::Ancestor;
 use tenure_core::world::World;
 use tenure_host::machine::Machine;
-use tenure_host::process;
+use tenure_host::{process, read};
 
 use crate::app::env;
 use crate::unmanaged;
@@ -104,8 +106,9 @@ pub fn export(adapter: &dyn Adapter, token: &str) {
 
 fn put_line(file: &Path, token: &str) -> io::Result<()> {
     const OURS: &[u8] = b"export TENURE_SESSION=";
+    const LONGEST: u64 = 4 << 20;
     let line = [OURS, token.as_bytes(), b"\n"].concat();
-    let before = match fs_err::read(file) {
+    let before = match read::whole(file, LONGEST) {
         Ok(before) => before,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error),
@@ -118,6 +121,7 @@ fn put_line(file: &Path, token: &str) -> io::Result<()> {
     let mut open = fs_err::OpenOptions::new()
         .append(true)
         .create(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(file)?;
     open.write_all(&[end_of_line(&before), &line].concat())
 }

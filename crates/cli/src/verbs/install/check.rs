@@ -4,11 +4,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tenure_agents::install::word_of;
+use tenure_host::read;
 
 use super::add;
 use super::git_hooks::{Done, GitHooks};
 use super::place::Scope;
-use super::plan::{Plan, State, Wanted, hash};
+use super::plan::{LONGEST, Plan, State, Wanted, hash};
 use super::register::{Edit, GIT, Kind, Register, without_links};
 use super::undo::{Group, grouped};
 use crate::exit::Exit;
@@ -126,7 +127,7 @@ fn row(plan: &Plan) -> Row {
 /// A plugin is as we wrote it, or somebody changed it, or it is gone.
 fn plugin_row(group: &Group) -> Row {
     let as_written = |edit: &Edit| {
-        let text = fs_err::read_to_string(&edit.file).unwrap_or_default();
+        let text = read::text(&edit.file, LONGEST).unwrap_or_default();
         edit.hashes.contains(&hash(&text))
     };
     let place = &group.place;

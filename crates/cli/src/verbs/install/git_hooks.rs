@@ -11,7 +11,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use tenure_agents::install::git_hook::{HOOKS, is_ours, kept, text};
-use tenure_host::file::{remove_leftovers, write_beside};
+use tenure_host::file::{remove_leftovers, sync_dir, write_beside};
+use tenure_host::read;
 
 use super::place::Scope;
 use super::plan::{State, io_trouble};
@@ -19,6 +20,9 @@ use super::register::{Edit, GIT, Kind, Owner};
 use crate::app::current_dir;
 use crate::exit::Exit;
 use crate::output::Trouble;
+
+/// No hook is longer.
+const LONGEST: u64 = 16 << 20;
 
 /// What is in a hook's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +93,7 @@ impl GitHooks {
             Ok(found) if !found.is_file() => return Ok(There::Other),
             Ok(_) => {}
         }
-        let found = fs_err::read(&path).map_err(|error| io_trouble(&error))?;
+        let found = read::whole(&path, LONGEST).map_err(|error| io_trouble(&error))?;
         Ok(
             match (is_ours(&found), found == text(program, hook).into_bytes()) {
                 (true, true) => There::Ours,
@@ -244,5 +248,5 @@ fn replace(path: &Path, kept: Option<&Path>, text: &str) -> std::io::Result<()> 
         fs_err::rename(path, kept)?;
     }
     fs_err::rename(&beside, path)?;
-    fs_err::File::open(dir)?.sync_all()
+    sync_dir(path)
 }

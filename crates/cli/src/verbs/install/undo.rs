@@ -10,10 +10,13 @@ use std::path::Path;
 
 use tenure_agents::install::{CLAUDE, Edited, opencode, sandbox};
 use tenure_host::file::remove_leftovers;
+use tenure_host::read::{text, whole};
 use tenure_host::settings_file::SettingsFile;
 
 use super::place::{Place, Scope};
-use super::plan::{Change, Plan, State, backup_of, format_of, hash, io_trouble, read, refused};
+use super::plan::{
+    Change, LONGEST, Plan, State, backup_of, format_of, hash, io_trouble, read, refused,
+};
 use super::register::{Edit, Kind, Owner, Register, without_links};
 use crate::output::Trouble;
 
@@ -175,7 +178,7 @@ pub fn tidy(edit: &Edit) -> Result<Vec<String>, Trouble> {
 fn is_litter(copy: &Path, file: &Path) -> bool {
     let plain = fs_err::symlink_metadata(copy).is_ok_and(|found| found.is_file());
     plain
-        && match (fs_err::read(copy), fs_err::read(file)) {
+        && match (whole(copy, LONGEST), whole(file, LONGEST)) {
             (Ok(copy), Ok(file)) => copy == file,
             _ => false,
         }
@@ -219,7 +222,7 @@ fn undo_in(edit: &Edit, path: &Path) -> Result<Option<Change>, Trouble> {
 /// A file as it is after our part is gone from it.
 fn undone(file: SettingsFile, edited: Edited, nothing: &str) -> Change {
     // A copy from before says that the file was there before us.
-    let before = fs_err::read_to_string(backup_of(file.path())).ok();
+    let before = text(&backup_of(file.path()), LONGEST).ok();
     let after = match (edited, before) {
         (Edited::Text(text), _) => Some(text),
         (Edited::Nothing, None) => None,

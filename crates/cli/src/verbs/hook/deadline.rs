@@ -1,0 +1,167 @@
+//! The time that a hook has, and what is answered when it is over.
+//!
+//! All waits of a hook share one deadline. The watchdog stands behind it for waits that know no deadline:
+//! it answers as for a store that cannot be used, and counts it.
+
+use std::panic::RefUnwindSafe;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use tenure_agents::{Adapter, Answer, Report};
+use tenure_core::process::Ancestor;
+use tenure_core::service::Happening;
+use tenure_core::trample::Mode;
+use tenure_host::watchdog::{Late, Limits, Watchdog};
+
+use crate::exit::Exit;
+use crate::output::{Trouble, line};
+
+/// How long an event may take: first what is waited for by itself, then the watchdog's limits.
+struct Allowed {
+    wait: Duration,
+    limits: Limits,
+}
+
+const ANY: Allowed = Allowed {
+    wait: Duration::from_millis(1_600),
+    limits: Limits {
+        answer: Duration::from_millis(1_700),
+        end: Duration::from_millis(1_850),
+    },
+};
+/// Agents wait less for an end.
+const END: Allowed = Allowed {
+    wait: Duration::from_millis(700),
+    limits: Limits {
+        answer: Duration::from_millis(770),
+        end: Duration::from_millis(870),
+    },
+};
+
+/// How long an event may take to arrive.
+const ARRIVAL: Duration = Duration::from_secs(1);
+
+/// What a hook is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Its settings and the state directory.
+    Settings,
+    /// The processes above it.
+    Processes,
+    /// The store, and the repository.
+    Store,
+}
+
+impl Step {
+    fn words(self) -> &'static str {
+        match self {
+            Step::Settings => "the settings and the state directory",
+            Step::Processes => "the agent's process",
+            Step::Store => "the store and the repository",
+        }
+    }
+}
+
+/// What both threads know of the event.
+#[derive(Default)]
+struct Known {
+    report: OnceLock<Report>,
+    process: OnceLock<Ancestor>,
+    step: AtomicU8,
+}
+
+/// One hook's time.
+pub struct Deadline {
+    began: Instant,
+    dog: Watchdog,
+    known: Arc<Known>,
+}
+
+impl RefUnwindSafe for Deadline {}
+
+impl Deadline {
+    /// Starts the clock.
+    pub fn start(adapter: &'static dyn Adapter, mode: Option<Mode>) -> Self {
+        let began = Instant::now();
+        let known = Arc::new(Known::default());
+        let seen = Arc::clone(&known);
+        let dog = Watchdog::start(began, ANY.limits, move || late(adapter, mode, &seen));
+        Self { began, dog, known }
+    }
+
+    /// When the event must have arrived.
+    pub fn event_until(&self) -> Instant {
+        self.began + ARRIVAL
+    }
+
+    /// Keeps the event, and when its own waits must be over.
+    pub fn heard(&self, report: Report) -> (&Report, Instant) {
+        let allowed = match report.what {
+            Happening::End { .. } => END,
+            _ => ANY,
+        };
+        if allowed.limits != ANY.limits {
+            self.dog.set_limits(allowed.limits);
+        }
+        let report = self.known.report.get_or_init(|| report);
+        (report, self.began + allowed.wait)
+    }
+
+    /// Keeps whose event it is.
+    pub fn found(&self, process: &Ancestor) {
+        drop(self.known.process.set(process.clone()));
+    }
+
+    /// Keeps what comes next.
+    pub fn at(&self, step: Step) {
+        self.known.step.store(step as u8, Ordering::Relaxed);
+    }
+
+    /// Keeps the answer for when nothing better can be said in time.
+    pub fn prepare(&self, adapter: &dyn Adapter, report: &Report, answer: &Answer) {
+        if let Some(said) = adapter.answer(&report.name, answer) {
+            self.dog.prepare(format!("{said}\n").into_bytes());
+        }
+    }
+
+    /// Answers as prepared, where the hook itself failed.
+    pub fn answer_as_prepared(&self) {
+        self.answer();
+        if let Some(prepared) = self.dog.prepared() {
+            let text = String::from_utf8_lossy(prepared);
+            line(&mut std::io::stdout(), text.trim_end());
+        }
+    }
+
+    /// Takes the right to answer. If it is gone, so is the time, and this never returns.
+    pub fn answer(&self) {
+        if !self.dog.take_answer() {
+            self.dog.await_end();
+        }
+    }
+}
+
+/// What is said when the time is over, on a thread of its own.
+fn late(adapter: &dyn Adapter, mode: Option<Mode>, known: &Known) -> Late {
+    let Some(report) = known.report.get() else {
+        return Late {
+            stdout: Vec::new(),
+            stderr: b"tenure: the event did not arrive in time\n".to_vec(),
+        };
+    };
+    let steps = [Step::Settings, Step::Processes, Step::Store];
+    let at = usize::from(known.step.load(Ordering::Relaxed));
+    let waited = steps.get(at).copied().unwrap_or(Step::Store).words();
+    let message = format!("the time of the hook was over while it waited for {waited}");
+    let hint = "tenure ps says more";
+    let trouble = Trouble::new(Exit::STORE, "hook_timed_out", message, hint);
+    let answer = super::missed(adapter, mode, report, known.process.get(), &trouble);
+    let said = adapter.answer(&report.name, &answer);
+    Late {
+        stdout: said
+            .map(|said| format!("{said}\n").into_bytes())
+            .unwrap_or_default(),
+        stderr: format!("tenure: {}\n", trouble.message).into_bytes(),
+    }
+}

@@ -1,0 +1,109 @@
+//! Reading files that others made: settings, registries, the files of a repository.
+//!
+//! Whatever has the name of a file may be a pipe that nobody writes to, a device, or without end. So a file
+//! is opened without waiting, is read only if it is a plain one, and only so far. Links are followed:
+//! people link their settings from elsewhere.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use crate::file::flags;
+use crate::path_error::at;
+
+/// Opens a plain file for reading, without waiting for anybody.
+pub fn open(path: &Path) -> io::Result<File> {
+    let safely = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags(safely))
+        .open(path)
+        .map_err(|error| at("read", path, error))?;
+    let found = file.metadata().map_err(|error| at("read", path, error))?;
+    match found.is_file() {
+        true => Ok(file),
+        false => Err(odd(path, "it is not a plain file")),
+    }
+}
+
+/// The first bytes of a plain file.
+pub fn start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?
+        .take(most)
+        .read_to_end(&mut bytes)
+        .map_err(|error| at("read", path, error))?;
+    Ok(bytes)
+}
+
+/// All of a plain file, which must not be longer than that.
+pub fn whole(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let bytes = start(path, most.saturating_add(1))?;
+    match bytes.len() as u64 > most {
+        true => Err(odd(path, &format!("it is longer than {most} bytes"))),
+        false => Ok(bytes),
+    }
+}
+
+/// The same for text.
+pub fn text(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(whole(path, most)?).map_err(|_| odd(path, "it is not UTF-8 text"))
+}
+
+/// Whether an error of these means that there is no such file.
+pub fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+fn odd(path: &Path, why: &str) -> io::Error {
+    at("read", path, io::Error::new(ErrorKind::InvalidInput, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn only_a_plain_file_is_read_and_only_so_far() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        assert!(is_absent(&text(&path, 9).unwrap_err()));
+        fs_err::write(&path, "text").unwrap();
+        assert!(is_absent(&text(&path.join("b"), 9).unwrap_err()));
+        assert_eq!(text(&path, 4).unwrap(), "text");
+        assert_eq!(start(&path, 2).unwrap(), b"te");
+        let error = text(&path, 3).unwrap_err().to_string();
+        assert!(error.contains("longer than 3 bytes"), "{error}");
+        let link = dir.path().join("link");
+        symlink(&path, &link).unwrap();
+        assert_eq!(text(&link, 4).unwrap(), "text");
+        fs_err::write(&path, [0xff]).unwrap();
+        assert!(text(&path, 4).unwrap_err().to_string().contains("UTF-8"));
+    }
+
+    #[test]
+    fn pipes_devices_and_directories_are_named_and_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mkfifoat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::Mode::from_raw_mode(0o600),
+        )
+        .unwrap();
+        let endless = dir.path().join("endless");
+        symlink("/dev/zero", &endless).unwrap();
+        for path in [pipe.as_path(), &endless, dir.path()] {
+            let error = whole(path, 9).unwrap_err();
+            assert!(!is_absent(&error));
+            let said = error.to_string();
+            assert!(said.contains("not a plain file"), "{said}");
+            assert!(said.contains(path.to_str().unwrap()), "{said}");
+        }
+    }
+}

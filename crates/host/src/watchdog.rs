@@ -1,0 +1,253 @@
+//! A process that must answer and end in time, whatever its own code waits for.
+//!
+//! A thread waits for the deadline. It shares nothing with the code that it watches but atomics and cells
+//! that are written once. When the time is over it takes the right to answer, and from then on the main
+//! thread cannot answer any more. A second thread then makes the best answer that it can; it may use
+//! files, memory and locks, and hang on them. If it does, the first thread writes the answer that was
+//! prepared, if there is one, and ends the process. The first thread makes three system calls: poll, write
+//! and exit. It takes no lock, allocates nothing, runs no destructor and no exit handler.
+//!
+//! Invariant: exactly one of main thread, second thread and first thread answers.
+//!
+//! *Crash*: nothing is kept. *Clock jump*: only the monotonic clock counts. *Not covered*: a thread that
+//! hangs in the kernel and cannot be killed (a dead disk) keeps its process; the answer is written before.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::BorrowedFd;
+
+/// Nobody answered yet.
+const OPEN: u8 = 0;
+/// The main thread answers.
+const MAIN: u8 = 1;
+/// The time is over, and the second thread makes an answer.
+const LATE: u8 = 2;
+/// The second thread answers.
+const SECOND: u8 = 3;
+/// The first thread answers.
+const FIRST: u8 = 4;
+
+/// Most processes that are watched end before this; the others can afford a second thread.
+const SLOW: Duration = Duration::from_millis(20);
+/// What a pipe takes in one piece, and takes without waiting where it is ready at all.
+const PIECE: usize = 4096;
+const STACK: usize = 128 << 10;
+
+/// How long a process may take, from when it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Until then the main thread may answer.
+    pub answer: Duration,
+    /// Then the process ends.
+    pub end: Duration,
+}
+
+/// What is said when the time is over.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Late {
+    /// The answer.
+    pub stdout: Vec<u8>,
+    /// What is said besides it.
+    pub stderr: Vec<u8>,
+}
+
+/// Watches over this process from when it is made until the process ends.
+#[derive(Debug)]
+pub struct Watchdog {
+    shared: Arc<Shared>,
+    thread: Option<Thread>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    began: Instant,
+    answer: AtomicU64,
+    end: AtomicU64,
+    turn: AtomicU8,
+    prepared: OnceLock<Vec<u8>>,
+}
+
+impl Watchdog {
+    /// Starts to watch. `late` makes the answer when the time is over, on a thread of its own.
+    ///
+    /// Where no thread can be had the process goes on unwatched: its own limits still hold.
+    pub fn start(
+        began: Instant,
+        limits: Limits,
+        late: impl FnOnce() -> Late + Send + 'static,
+    ) -> Watchdog {
+        let shared = Arc::new(Shared {
+            began,
+            answer: AtomicU64::new(millis(limits.answer)),
+            end: AtomicU64::new(millis(limits.end)),
+            turn: AtomicU8::new(OPEN),
+            prepared: OnceLock::new(),
+        });
+        let watched = Arc::clone(&shared);
+        let first = thread::Builder::new().stack_size(STACK);
+        let first = first.spawn(move || watch(&watched, late));
+        Watchdog {
+            shared,
+            thread: first.ok().map(|handle| handle.thread().clone()),
+        }
+    }
+
+    /// Sets other limits, from when the process began.
+    pub fn set_limits(&self, limits: Limits) {
+        let shared = &self.shared;
+        shared
+            .answer
+            .store(millis(limits.answer), Ordering::Relaxed);
+        shared.end.store(millis(limits.end), Ordering::Relaxed);
+        if let Some(thread) = &self.thread {
+            thread.unpark();
+        }
+    }
+
+    /// Keeps the answer that is written if nothing better can be made; the first one counts.
+    pub fn prepare(&self, answer: Vec<u8>) {
+        drop(self.shared.prepared.set(answer));
+    }
+
+    /// The answer that was prepared.
+    pub fn prepared(&self) -> Option<&[u8]> {
+        self.shared.prepared.get().map(Vec::as_slice)
+    }
+
+    /// Whether the main thread may answer. If not, the time is over, and the process is being ended.
+    pub fn take_answer(&self) -> bool {
+        let turn = &self.shared.turn;
+        let taken = turn.compare_exchange(OPEN, MAIN, Ordering::AcqRel, Ordering::Acquire);
+        matches!(taken, Ok(_) | Err(MAIN))
+    }
+
+    /// Waits for the end of this process, for a main thread that may not answer any more.
+    pub fn await_end(&self) -> ! {
+        loop {
+            thread::park();
+        }
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Shared {
+    fn left(&self, limit: &AtomicU64) -> Duration {
+        let limit = Duration::from_millis(limit.load(Ordering::Relaxed));
+        limit.saturating_sub(self.began.elapsed())
+    }
+
+    fn take(&self, from: u8, to: u8) -> bool {
+        let turn = &self.turn;
+        turn.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+}
+
+fn watch(shared: &Arc<Shared>, late: impl FnOnce() -> Late + Send + 'static) {
+    let slow = SLOW.saturating_sub(shared.began.elapsed());
+    thread::park_timeout(slow);
+    let second = second_thread(shared, late);
+    while !shared.left(&shared.answer).is_zero() {
+        thread::park_timeout(shared.left(&shared.answer));
+    }
+    if shared.take(OPEN, LATE)
+        && let Some(second) = second
+    {
+        second.unpark();
+    }
+    // A main thread that took the answer may finish it, and a second thread may make one.
+    while !shared.left(&shared.end).is_zero() {
+        thread::park_timeout(shared.left(&shared.end));
+    }
+    if shared.take(LATE, FIRST)
+        && let Some(answer) = shared.prepared.get()
+    {
+        write_at_once(rustix::stdio::stdout(), answer);
+    }
+    signal_hook::low_level::exit(0);
+}
+
+/// Made before the time is over, because making a thread may have to wait.
+fn second_thread(
+    shared: &Arc<Shared>,
+    late: impl FnOnce() -> Late + Send + 'static,
+) -> Option<Thread> {
+    let shared = Arc::clone(shared);
+    let second = thread::Builder::new().spawn(move || {
+        while shared.turn.load(Ordering::Acquire) != LATE {
+            thread::park();
+        }
+        let Ok(said) = catch_unwind(AssertUnwindSafe(late)) else {
+            return;
+        };
+        if shared.take(LATE, SECOND) {
+            write_at_once(rustix::stdio::stdout(), &said.stdout);
+            write_at_once(rustix::stdio::stderr(), &said.stderr);
+            signal_hook::low_level::exit(0);
+        }
+    });
+    second.ok().map(|handle| handle.thread().clone())
+}
+
+/// Writes as much as can be written without waiting for a reader.
+fn write_at_once(to: BorrowedFd<'_>, bytes: &[u8]) {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let mut ready = [PollFd::from_borrowed_fd(to, PollFlags::OUT)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let can_be_written =
+            poll(&mut ready, Some(&now)) == Ok(1) && ready[0].revents().contains(PollFlags::OUT);
+        if !can_be_written {
+            return;
+        }
+        match rustix::io::write(to, &rest[..rest.len().min(PIECE)]) {
+            Ok(count) => rest = &rest[count..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn a_full_pipe_takes_what_fits_and_holds_nobody_up() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let much = vec![b'x'; 1 << 20];
+        write_at_once(writer.as_fd(), &much);
+        // It returned: the pipe is full, and nobody read.
+        let mut some = [0; 16];
+        assert_eq!(rustix::io::read(&reader, &mut some), Ok(16));
+        assert_eq!(some, [b'x'; 16]);
+    }
+
+    #[test]
+    fn whoever_answers_first_answers_alone() {
+        let limits = Limits {
+            answer: Duration::from_secs(3600),
+            end: Duration::from_secs(3600),
+        };
+        let dog = Watchdog::start(Instant::now(), limits, Late::default);
+        assert!(dog.take_answer());
+        assert!(dog.take_answer(), "it has it");
+        assert!(!dog.shared.take(OPEN, LATE));
+        let other = Watchdog::start(Instant::now(), limits, Late::default);
+        assert!(other.shared.take(OPEN, LATE));
+        assert!(!other.take_answer());
+    }
+}
