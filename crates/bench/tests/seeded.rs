@@ -1,5 +1,7 @@
 //! A seeded store is a store like any other.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use tenure_bench::place::{Place, answered};
 use tenure_bench::seeded::Seeded;
 use tenure_bench::worker::{Contender, Ours, request};

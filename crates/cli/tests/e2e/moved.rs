@@ -12,7 +12,10 @@ fn f_d10_a_state_directory_that_was_moved_keeps_sessions_claims_and_locks() {
     let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
     let (me, other) = (handle(&ann), handle(&bob));
     run(&ann, 0, "claim wp:1");
-    let locked = ann.start(Cmd::new("tenure").args(["lock", "a", "--", "sleep", "1000"]));
+    let flag = env.dir().join("flag");
+    std::fs::write(&flag, "").expect("the environment is writable");
+    let line = format!("while [ -e '{}' ]; do sleep 0.02; done", flag.display());
+    let locked = ann.start(Cmd::new("tenure").args(["lock", "a", "--", "sh", "-c", &line]));
     tenure_testkit::poll(crate::claims::SOON, "it is locked", || {
         let locks = run(&bob, 0, "locks --held")["locks"].clone();
         (locks.as_array().map(Vec::len) == Some(1)).then_some(())
@@ -37,7 +40,8 @@ fn f_d10_a_state_directory_that_was_moved_keeps_sessions_claims_and_locks() {
     let tried = bob.tenure_env(&there, &["lock", "a", "--json", "--", "true"]);
     assert_eq!(tried.code, 125, "{tried}");
     assert!(!env.state().exists(), "the old place was made again");
-    locked.kill9();
+    std::fs::remove_file(&flag).expect("the flag is there");
+    let _ended = locked.wait().ok();
 }
 
 /// A path key is stored relative to its repository, so a clone at another path means the same files.
