@@ -32,7 +32,7 @@ fn point_elsewhere(file: &Path) {
     std::os::unix::fs::symlink(&other, link).unwrap();
 }
 
-fn is_replaced<T>(answer: Result<T, StoreError>) -> bool {
+fn is_replaced<T>(answer: &Result<T, StoreError>) -> bool {
     matches!(answer, Err(StoreError::Replaced { .. }))
 }
 
@@ -49,11 +49,11 @@ fn nothing_is_acknowledged_in_a_file_that_others_cannot_reach() {
         let mut tx = store.begin(Mode::Write).unwrap();
         tx.insert_session(&session(1)).unwrap();
         way(&file);
-        assert!(is_replaced(tx.commit()), "a commit");
+        assert!(is_replaced(&tx.commit()), "a commit");
         for mode in [Mode::Read, Mode::Write, Mode::Beat] {
-            assert!(is_replaced(store.begin(mode)), "{mode:?}");
+            assert!(is_replaced(&store.begin(mode)), "{mode:?}");
         }
-        assert!(is_replaced(store.changes()), "a look for changes");
+        assert!(is_replaced(&store.changes()), "a look for changes");
     }
 }
 
@@ -66,7 +66,7 @@ fn the_same_file_under_its_name_again_is_the_store_again() {
     );
     let mut store = SqliteStore::open(&file, clock()).unwrap();
     std::fs::rename(&file, &away).unwrap();
-    assert!(is_replaced(store.begin(Mode::Read)));
+    assert!(is_replaced(&store.begin(Mode::Read)));
     std::fs::rename(&away, &file).unwrap();
     assert!(store.begin(Mode::Read).is_ok());
 }
