@@ -125,6 +125,7 @@ impl FakeWorld {
                     None => looks("/usr/bin/worker", &["worker"]),
                 },
                 leads_terminal: false,
+                forked: false,
             })
             .collect();
         CallerFacts {

@@ -7,6 +7,7 @@ mod demo;
 mod git_guard;
 mod hook_answers;
 mod hook_limits;
+mod hook_program;
 mod hook_unverified;
 mod hooks;
 mod identity;
