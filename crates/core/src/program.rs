@@ -498,7 +498,7 @@ mod tests {
         let hook = |pid| process(pid, "/bin/sh", &["sh", "-c", "tenure hook generic || :"]);
         let job = |pid| process(pid, "/bin/sh", &["sh", "-c", "a; tenure hook generic; b"]);
         let python = process(9, "/usr/bin/python3", &["python3", "x.py"]);
-        assert_eq!(found(&[python.clone()], None, &[]), Some(9));
+        assert_eq!(found(std::slice::from_ref(&python), None, &[]), Some(9));
         assert_eq!(found(&[hook(1), python.clone()], None, &[]), Some(9));
         assert_eq!(found(&[hook(1), hook(2), python.clone()], None, &[]), None);
         assert_eq!(found(&[job(1), python.clone()], None, &[]), None);
@@ -507,7 +507,7 @@ mod tests {
         assert_eq!(found(&[job(1), python.clone()], None, &[9]), None);
         let shell = process(3, "/bin/bash", &["bash"]);
         assert_eq!(found(&[shell.clone(), python.clone()], None, &[]), None);
-        assert_eq!(found(&[shell.clone()], None, &[3]), Some(3));
+        assert_eq!(found(&[shell], None, &[3]), Some(3));
         assert_eq!(found(&[], None, &[]), None);
         // The event's own word counts above the hook only.
         assert_eq!(found(&[job(1), python.clone()], Some(1), &[]), Some(1));
