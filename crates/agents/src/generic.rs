@@ -1,10 +1,10 @@
 //! Any program: a small JSON in, a small JSON out.
 //!
 //! In: `event` (`start`, `fork`, `busy`, `waiting`, `idle`, `beat` or `end`) and, as far as there are such,
-//! `agent` (a name for the program), `session_id` (its id of the conversation), `cwd`, `subagent_id`,
+//! `agent` (a name for the program), `pid` (its process, which must be above the hook), `session_id` (its id of the conversation), `cwd`, `subagent_id`,
 //! `reason` (of an end), `transcript_path`, `writes` (a file about to be written). Out, all optional:
 //! `context` (for the model), `message` (for the person), `block` (why not to write), `env` (variables
-//! for its tools). The program is the process that started the hook.
+//! for its tools). Without `pid` the program is what `tenure_core::program` is certain of.
 
 use std::ffi::OsString;
 
@@ -21,6 +21,7 @@ use crate::report::{Answer, Report, Tool};
 const FIELDS: &[&str] = &[
     "event",
     "agent",
+    "pid",
     "session_id",
     "cwd",
     "subagent_id",
@@ -46,6 +47,7 @@ impl Adapter for Generic {
                 .map_err(|wrong| payload.problem(wrong.to_string()))
                 .ok()
         });
+        report.pid = payload.pid("pid");
         report.subagent = payload
             .words("subagent_id")
             .map(|id| Subagent { id, kind: None });

@@ -25,6 +25,7 @@ pub struct Payload {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Field {
     Text(String),
+    Number(u64),
     Null,
     /// Anything else, by what it is called.
     Other(&'static str),
@@ -34,6 +35,7 @@ impl Field {
     fn kind(&self) -> &'static str {
         match self {
             Field::Text(_) => "a string",
+            Field::Number(_) => "a number",
             Field::Null => "null",
             Field::Other(kind) => kind,
         }
@@ -78,6 +80,22 @@ impl Payload {
                 None
             }
         }
+    }
+
+    /// A process id, written as a number or as the text of one.
+    pub fn pid(&mut self, name: &str) -> Option<u32> {
+        let pid = match self.fields.get(name)? {
+            Field::Null => return None,
+            Field::Text(text) if text.is_empty() => return None,
+            Field::Number(number) => u32::try_from(*number).ok(),
+            Field::Text(text) => text.parse().ok(),
+            Field::Other(_) => None,
+        };
+        let pid = pid.filter(|pid| *pid > 0);
+        if pid.is_none() {
+            self.problem(format!("{name} is not a process id"));
+        }
+        pid
     }
 
     /// A text that people are shown: without control characters, and cut where it is too long.
@@ -228,8 +246,8 @@ impl<'de> Visitor<'de> for AnyField {
         Ok(Field::Other("a number"))
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Field, E> {
-        Ok(Field::Other("a number"))
+    fn visit_u64<E>(self, number: u64) -> Result<Field, E> {
+        Ok(Field::Number(number))
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Field, E> {

@@ -13,6 +13,8 @@ pub struct Report {
     pub name: String,
     /// The program's name, where the event tells.
     pub agent: Option<AgentName>,
+    /// The program's process, where the event tells.
+    pub pid: Option<u32>,
     /// What it means for the session.
     pub what: Happening,
     /// The conversation.
@@ -122,6 +124,7 @@ impl Report {
         Self {
             name,
             agent: None,
+            pid: None,
             what: Happening::Other,
             native_id,
             subagent: None,

@@ -150,7 +150,12 @@ pub fn started_as_fork(spec: &AgentSpec, looks: &Looks) -> bool {
 
 /// Whether the process is a shell that a person may sit at.
 pub fn is_shell(looks: &Looks) -> bool {
-    SHELLS.contains(&base(&looks.exe))
+    is_shell_name(base(&looks.exe))
+}
+
+/// Whether a program of this name is a shell.
+pub fn is_shell_name(name: &str) -> bool {
+    SHELLS.contains(&name)
 }
 
 /// A name for a program that is no known agent: its script's or its executable's.
@@ -172,7 +177,8 @@ pub fn name_from_looks(looks: &Looks) -> AgentName {
     AgentName::parse(&plain).unwrap_or_else(|_| AgentName::known("program"))
 }
 
-fn base(path: &str) -> &str {
+/// The name of a program, without the directories above it.
+pub fn base(path: &str) -> &str {
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);
     path.rsplit('/').next().unwrap_or(path)
 }

@@ -20,6 +20,7 @@ pub mod mission;
 pub mod notice;
 pub mod policy;
 pub mod process;
+pub mod program;
 pub mod queue;
 pub mod reason;
 pub mod registration;

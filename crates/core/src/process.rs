@@ -130,6 +130,8 @@ pub struct Ancestor {
     pub looks: Looks,
     /// Whether it leads a session of processes that has a controlling terminal.
     pub leads_terminal: bool,
+    /// Whether it was forked and executes what its parent does: a part of the same program.
+    pub forked: bool,
 }
 
 /// What the host saw of the caller, gathered before any transaction.

@@ -153,6 +153,12 @@ pub fn nearest(observer: &Observer, mut fits: impl FnMut(&Ancestor) -> bool) -> 
     chain.pop().filter(|_| found)
 }
 
+/// The processes above this one, up to the first at which `ends` says so.
+pub fn above(observer: &Observer, mut ends: impl FnMut(&Ancestor) -> bool) -> Vec<Ancestor> {
+    let parent = std::os::unix::process::parent_id();
+    climb(parent, observer, |ancestor| !ends(ancestor)).0
+}
+
 /// A process and those above it, as long as `goes_on` says so.
 ///
 /// There is no limit but the kernel's number of pids: each is visited once.
@@ -198,6 +204,7 @@ pub(crate) fn ancestor(pid: u32, seen: &Seen, observer: &Observer) -> Ancestor {
         process: record(pid, seen.start, observer),
         looks: system::looks(pid, Some(&seen.stat.comm)),
         leads_terminal: seen.stat.session == pid && seen.stat.has_terminal,
+        forked: seen.stat.forked,
     }
 }
 

@@ -6,6 +6,9 @@
 
 use tenure_core::process::{RunState, StartTicks};
 
+/// PF_FORKNOEXEC among the kernel's flags of a process.
+const FORKED: u64 = 0x40;
+
 /// The fields of `/proc/PID/stat` that are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
@@ -19,6 +22,8 @@ pub struct Stat {
     pub session: u32,
     /// Whether it has a controlling terminal.
     pub has_terminal: bool,
+    /// Whether it was forked and has executed nothing since.
+    pub forked: bool,
     /// How many threads it has.
     pub threads: u32,
     /// When it started, in ticks, as shown to this observer.
@@ -72,6 +77,7 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat> {
         parent: field(4)?.parse().ok()?,
         session: field(6)?.parse().ok()?,
         has_terminal: field(7)?.parse::<i64>().ok()? != 0,
+        forked: field(9)?.parse::<u64>().ok()? & FORKED != 0,
         threads: field(20)?.parse().ok()?,
         start: field(22)?.parse().ok()?,
     })
@@ -96,6 +102,7 @@ mod tests {
             parent: 41,
             session: 43,
             has_terminal: true,
+            forked: false,
             threads: 7,
             start: 123_456,
         };

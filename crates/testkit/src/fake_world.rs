@@ -126,6 +126,7 @@ impl FakeWorld {
                     None => looks("/usr/bin/worker", &["worker"]),
                 },
                 leads_terminal: false,
+                forked: false,
             })
             .collect();
         CallerFacts {

@@ -5,9 +5,9 @@ use tenure_core::service::GuardRequest;
 use crate::app::App;
 use crate::output::{Outcome, Shown};
 
-/// Tell whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost or never yours under that epoch
+/// Tell whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost
 ///
-/// A claim that a parent holds covers its children. With --lost no key is named: it is refused (5) while a
+/// An epoch that was never granted to this session is 5 too. A claim that a parent holds covers its children. With --lost no key is named: it is refused (5) while a
 /// claim that this session lost is another's and it has taken none since; who is no session may pass.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -1,7 +1,9 @@
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tenure_core::id::AgentName;
+use tenure_core::program::Found;
 use tenure_core::service::{Glance, Glancer};
 use tenure_host::watchdog::{Late, Limits, Watchdog};
 
@@ -65,8 +67,12 @@ fn look(args: &Args, began: Instant) -> Result<Option<Glance>, Trouble> {
     let Some(mut store) = HookStore::prepare_existing(began + LIMIT)? else {
         return Ok(None);
     };
-    let process = match own_process::find(adapter, store.machine()) {
+    let process = match own_process::find(adapter, store.machine(), report.pid) {
         Whose::Agent(found) => Some(found.process),
+        Whose::Program(program) => match program.find(|_| Ok::<_, Infallible>(false)) {
+            Ok(Found::Process(found)) => Some(found.process.clone()),
+            Ok(Found::Unclear(_)) | Err(_) => None,
+        },
         Whose::Nobody => None,
         Whose::Another(_) => return Ok(None),
     };

@@ -166,7 +166,13 @@ fn acting_for_a_stranger_takes_a_reason() {
     let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
     let stranger = handle(&ann);
     let before = Stored::of(&env);
-    for line in ["claim|wp:1", "release|wp:1", "end", "renew", "meta|set|a|b"] {
+    for line in [
+        "claim|wp:1",
+        "release|wp:1",
+        "end",
+        "guard|wp:1",
+        "meta|set|a|b",
+    ] {
         refused(
             &bob,
             2,
@@ -174,6 +180,8 @@ fn acting_for_a_stranger_takes_a_reason() {
             &format!("{line}|--session|{stranger}"),
         );
     }
+    let renew = format!("renew|--session|{stranger}");
+    refused(&bob, 2, "only_itself", &renew);
     before.assert_unchanged(&env);
 }
 

@@ -11,6 +11,7 @@ mod following;
 mod git_guard;
 mod hook_answers;
 mod hook_limits;
+mod hook_program;
 mod hook_unverified;
 mod hook_watchdog;
 mod hooks;

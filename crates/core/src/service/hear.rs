@@ -22,7 +22,8 @@ use crate::error::Error;
 use crate::event::EventKind;
 use crate::id::{AgentName, NativeId, SessionId};
 use crate::meanwhile::Meanwhile;
-use crate::process::Ancestor;
+use crate::process::{Ancestor, Process};
+use crate::program::{Found, Program};
 use crate::registration::Source;
 use crate::session::{Activity, ClosedBy, Doing, Session};
 use crate::store::Mode;
@@ -69,6 +70,8 @@ pub struct AgentEvent {
     pub agent: Option<AgentName>,
     /// The agent's own process; none where it could not be established.
     pub process: Option<Ancestor>,
+    /// Where to look for it, for a program that has no looks of its own.
+    pub program: Option<Program>,
     /// The conversation.
     pub native_id: Option<NativeId>,
     /// What it means.
@@ -106,6 +109,8 @@ pub struct Heard {
     pub brief: Option<Brief>,
     /// What is to be said about a tool's use.
     pub advice: Advice,
+    /// Why the program's process is not known, if it is not.
+    pub unclear: Option<String>,
 }
 
 /// What a model should know when it starts.
@@ -126,8 +131,50 @@ pub struct Brief {
 impl Service<'_> {
     /// Takes note of an agent's event.
     pub fn hear(&mut self, event: &AgentEvent) -> Reply<Heard> {
-        self.run(Mode::Read, |ctx| hear(ctx, event))
+        self.run(Mode::Read, |ctx| match &event.program {
+            Some(program) => hear_program(ctx, program, event),
+            None => hear(ctx, event),
+        })
     }
+}
+
+/// An event of a program that has no looks of its own. Without a process only its conversation says which
+/// session it is; one that names neither is nobody's.
+fn hear_program(ctx: &mut Ctx<'_>, program: &Program, event: &AgentEvent) -> Result<Heard, Stop> {
+    let is_session = |above: &Ancestor| -> Result<bool, Stop> {
+        let here = ctx.tx.sessions_at((&above.process).into())?;
+        let is_it = |recorded: &Process| recorded.same_as(&above.process);
+        Ok(here
+            .iter()
+            .any(|one| one.process.as_ref().is_some_and(is_it)))
+    };
+    let (process, unclear) = match program.find(is_session)? {
+        Found::Process(found) => (Some(found.clone()), None),
+        Found::Unclear(why) => (None, Some(why)),
+    };
+    if process.is_none() && event.native_id.is_none() {
+        return Ok(Heard {
+            unclear,
+            ..Heard::default()
+        });
+    }
+    let agent = match &process {
+        Some(_) => event.agent.clone(),
+        None => event
+            .agent
+            .clone()
+            .or_else(|| Some(AgentName::known("program"))),
+    };
+    let placed = AgentEvent {
+        process,
+        program: None,
+        agent,
+        ..event.clone()
+    };
+    Ok(Heard {
+        unclear,
+        ..hear(ctx, &placed)?
+    })
 }
 
 fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
@@ -329,6 +376,7 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
         token: done.token,
         brief,
         advice,
+        unclear: None,
     })
 }
 

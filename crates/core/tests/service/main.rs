@@ -17,10 +17,10 @@ use tenure_core::process::{BootId, CallerFacts, RunState, Sighting};
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
 use tenure_core::service::{
-    ClaimRequest, GuardRequest, Naming, Pick, RegisterRequest, Registered, ReleaseRequest,
-    RenewRequest, Service, Subject, Turn, Wait, Waiting,
+    ClaimRequest, GuardRequest, MetaChange, Naming, Pick, RegisterRequest, Registered,
+    ReleaseRequest, RenewRequest, Service, Subject, Turn, Wait, Waiting,
 };
-use tenure_core::session::Place;
+use tenure_core::session::{MetaKey, Place};
 use tenure_core::time::{Span, Timestamp};
 use tenure_core::view::ClaimView;
 use tenure_store::SqliteStore;
@@ -307,7 +307,10 @@ fn a_call_on_behalf_of_a_session_does_not_renew_it() {
         reason: Reason::parse("test").ok(),
     };
     let request = asks(&["wp:2"]);
-    rig.call(&near, |service| service.claim(&naming, &request))
+    let claim = rig.call(&near, |service| service.claim(&naming, &request));
+    assert_eq!(kind(claim), "cannot_tell", "it is not seen to live");
+    let change = MetaChange::Set(MetaKey::parse("team").unwrap(), "blue".into());
+    rig.call(&near, |service| service.change_metadata(&naming, &change))
         .unwrap();
     assert_eq!(kind(rig.claim(&near, "wp:1")), "suspect");
 }

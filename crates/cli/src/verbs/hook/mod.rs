@@ -44,9 +44,15 @@ use deadline::{Deadline, Step};
 Examples:
   tenure hook claude < event.json
   echo '{\"event\":\"busy\",\"agent\":\"nightly\",\"session_id\":\"7f3c\"}' | tenure hook generic
+  echo \"{\\\"event\\\":\\\"start\\\",\\\"pid\\\":$$}\" | tenure hook generic    from a shell
 
-For any program (generic): event is start, fork, busy, waiting, idle, beat or end; agent, session_id, cwd,
-subagent_id, reason, transcript_path and writes are optional. The answer has context, message, block, env.")]
+For any program (generic): event is start, fork, busy, waiting, idle, beat or end; agent, pid, session_id, cwd,
+subagent_id, reason, transcript_path and writes are optional. The answer has context, message, block, env.
+
+pid is the process that works; it must be above the hook. Without it the session is the nearest of: a process
+that is a session already; a program that started the hook itself, or through one sh -c that only calls the
+hook; a shell that runs a script file. Any other shell (interactive, reading a pipe, sh -c 'a; b') and
+programs that only start others (cron, timeout) are not taken: the session then lives by its lease.")]
 pub struct Args {
     /// Which agent: claude, codex, gemini, opencode or generic
     #[arg(value_name = "AGENT")]
@@ -157,6 +163,7 @@ fn answer(adapter: &dyn Adapter, mode: Option<Mode>, time: &Deadline) {
             store,
             dir,
         }) => {
+            say_unclear(adapter, &heard);
             answer.context = brief::context(heard.brief.as_ref(), &notices, &heard.advice);
             answer.block = heard.advice.block.clone();
             if let Some(token) = &heard.token {
@@ -209,6 +216,23 @@ struct Recorded {
     dir: String,
 }
 
+/// Says that a program's process is not known: when it registers so, or nothing is recorded at all.
+fn say_unclear(adapter: &dyn Adapter, heard: &Heard) {
+    let Some(why) = &heard.unclear else {
+        return;
+    };
+    let name = adapter.name();
+    match (&heard.session, heard.registered) {
+        (None, _) => say(&format!(
+            "tenure: hook {name}: {why}; nothing was recorded: add \"pid\" or \"session_id\" to the event"
+        )),
+        (Some(handle), Some(_)) => say(&format!(
+            "tenure: hook {name}: {why}; {handle} lives by its lease alone: add \"pid\" to the event"
+        )),
+        (Some(_), None) => {}
+    }
+}
+
 /// Why an event was not taken note of.
 enum Missed {
     Trouble(Box<Trouble>, Option<Ancestor>),
@@ -246,8 +270,13 @@ fn hear(
     }
     let mut store = HookStore::prepare(settings, until)?;
     time.at(Step::Processes);
-    let process = match own_process::find(adapter, store.machine()) {
+    let mut program = None;
+    let process = match own_process::find(adapter, store.machine(), report.pid) {
         Whose::Agent(found) => Some(*found),
+        Whose::Program(found) => {
+            program = Some(found);
+            None
+        }
         Whose::Nobody => None,
         Whose::Another(why) => return Err(Missed::NotOurs(why)),
     };
@@ -259,6 +288,7 @@ fn hear(
     // Whoever only observes is told by `log`; the model is told nothing.
     let speaks = report.reaches_model && policy.mode != Mode::Observe;
     let event = AgentEvent {
+        program,
         reaches_model: speaks,
         tool: tool_of(adapter, report, policy),
         ..event_of(adapter, report, process.clone())
@@ -308,6 +338,7 @@ fn event_of(adapter: &dyn Adapter, report: &Report, process: Option<Ancestor>) -
     AgentEvent {
         agent,
         process,
+        program: None,
         native_id: report.native_id.clone(),
         what: report.what.clone(),
         subagent: report.subagent.clone(),

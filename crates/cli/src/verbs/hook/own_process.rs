@@ -3,7 +3,8 @@
 //! The nearest ancestor that is the agent: by its executable or script, by the agent's own pid variable if
 //! that pid is an ancestor, or by the agent's registry of live processes if it names that very process.
 //! Never the shell that ran the hook, and never an agent above another one. A wrong process is worse than
-//! none.
+//! none. For a program without looks of its own the processes above the hook are gathered, and
+//! [`tenure_core::program`] decides.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use rustix::fs::OFlags;
 use tenure_agents::Adapter;
 use tenure_core::agent;
 use tenure_core::process::Ancestor;
+use tenure_core::program::{self, Program};
 use tenure_core::world::World;
 use tenure_host::machine::Machine;
 use tenure_host::{process, read};
@@ -24,6 +26,8 @@ use crate::unmanaged;
 pub enum Whose {
     /// This process's.
     Agent(Box<Ancestor>),
+    /// One of these processes', or nobody's.
+    Program(Program),
     /// Nobody can be found; the session lives by its lease alone.
     Nobody,
     /// Another agent ran the hook.
@@ -31,13 +35,17 @@ pub enum Whose {
 }
 
 /// Finds the agent's own process.
-pub fn find(adapter: &dyn Adapter, machine: &Machine) -> Whose {
+pub fn find(adapter: &dyn Adapter, machine: &Machine, named: Option<u32>) -> Whose {
+    if adapter.is_any_program() {
+        let ends = |ancestor: &Ancestor| program::decides(ancestor, named);
+        return Whose::Program(Program {
+            above: process::above(machine.observer(), ends),
+            pid: named,
+        });
+    }
     let signs = Signs::of(adapter);
     let mut another = None;
     let nearest = process::nearest(machine.observer(), |ancestor| {
-        if adapter.is_any_program() {
-            return !is_command_of_a_shell(ancestor);
-        }
         if signs.fit(ancestor) {
             return true;
         }
@@ -53,18 +61,6 @@ pub fn find(adapter: &dyn Adapter, machine: &Machine) -> Whose {
         (Some(found), None) => Whose::Agent(Box::new(found)),
         (None, _) => Whose::Nobody,
     }
-}
-
-/// A shell that runs one command stands between a program and its hook.
-fn is_command_of_a_shell(ancestor: &Ancestor) -> bool {
-    let runs_one = ancestor
-        .looks
-        .argv
-        .iter()
-        .skip(1)
-        .take(2)
-        .any(|word| word.starts_with('-') && word.ends_with('c'));
-    agent::is_shell(&ancestor.looks) && runs_one
 }
 
 struct Signs<'a> {

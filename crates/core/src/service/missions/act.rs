@@ -82,11 +82,14 @@ impl Service<'_> {
         request: &PointRequest,
     ) -> Reply<Pointed> {
         self.run(Mode::Write, |ctx| {
-            let me = match request.whose {
-                Whose::Session => Some(caller::acting(ctx, naming)?.session),
-                Whose::Repo | Whose::User => looking(ctx, naming)?,
+            let (me, by) = match request.whose {
+                Whose::Session => {
+                    let caller = caller::acting(ctx, naming)?;
+                    (Some(caller.session.clone()), Some(caller))
+                }
+                Whose::Repo | Whose::User => (looking(ctx, naming)?, None),
             };
-            point(ctx, me.as_ref(), here, request)
+            point(ctx, (me.as_ref(), by.as_ref()), here, request)
         })
     }
 }
@@ -287,7 +290,7 @@ fn leave(ctx: &mut Ctx<'_>, caller: &Caller, mission: String) -> Result<Left, St
 
 fn point(
     ctx: &mut Ctx<'_>,
-    me: Option<&Session>,
+    (me, by): (Option<&Session>, Option<&Caller>),
     here: &Here,
     request: &PointRequest,
 ) -> Result<Pointed, Stop> {
@@ -337,8 +340,14 @@ fn point(
             name(was),
             name(is)
         );
-        let event = ctx.event(EventKind::MissionUsed, me.map(|me| me.id), "use", evidence);
-        ctx.log(&event)?;
+        let whose = me.map(|me| me.id);
+        ctx.log(&NewEvent {
+            actor: by
+                .and_then(|by| by.actor)
+                .filter(|actor| Some(*actor) != whose),
+            reason: by.and_then(Caller::reason_text),
+            ..ctx.event(EventKind::MissionUsed, whose, "use", evidence)
+        })?;
     }
     Ok(Pointed {
         whose: scope.kind(),

@@ -1,0 +1,537 @@
+//! Which process a program is that has no looks of its own, seen from a hook that it started.
+//!
+//! A hook of a known agent finds that agent by its looks. Any other program is found by what is certain,
+//! the nearest first, and a wrong process is worse than none:
+//!
+//! - the process that the event names, if it is above the hook;
+//! - a process that is a session already, whatever it is;
+//! - a program that is not a shell and started the hook itself, or through one `sh -c` whose command does
+//!   nothing but call the hook;
+//! - a shell that runs a script file: the script is the program.
+//!
+//! A shell's own fork (a subshell, a part of a pipeline) stands for the shell. Everything else is unclear:
+//! a shell that a person types at or that reads its commands from a pipe, `sh -c 'work; hook; more'`, and
+//! programs that only start others (cron, timeout, tmux): two jobs of one of those would be one session.
+//! What is unclear is never passed over for a process further up.
+
+use crate::agent;
+use crate::process::{Ancestor, Looks};
+
+/// The processes above a hook of any program, the nearest first, and the pid that the event names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Program {
+    /// The processes above the hook, as far as they can decide.
+    pub above: Vec<Ancestor>,
+    /// The process that the event names.
+    pub pid: Option<u32>,
+}
+
+/// Which process a program is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found<'a> {
+    /// This one.
+    Process(&'a Ancestor),
+    /// None for certain, for this reason.
+    Unclear(String),
+}
+
+impl Program {
+    /// Finds the program's own process; `is_session` tells whether a process is a session's now.
+    pub fn find<E>(
+        &self,
+        mut is_session: impl FnMut(&Ancestor) -> Result<bool, E>,
+    ) -> Result<Found<'_>, E> {
+        if let Some(pid) = self.pid {
+            let named = self.above.iter().find(|above| above.process.pid == pid);
+            return Ok(named.map_or_else(
+                || Found::Unclear(format!("pid {pid} is not a process above this hook")),
+                Found::Process,
+            ));
+        }
+        let mut passed_a_shell = false;
+        for above in &self.above {
+            if is_session(above)? {
+                return Ok(Found::Process(above));
+            }
+            match kind(above) {
+                Kind::Worker => return Ok(Found::Process(above)),
+                Kind::Fork => {}
+                Kind::HookShell if !passed_a_shell => passed_a_shell = true,
+                Kind::HookShell => {
+                    return Ok(unclear(above, "is a second shell around the hook"));
+                }
+                Kind::Unclear(why) => return Ok(unclear(above, why)),
+            }
+        }
+        Ok(Found::Unclear(
+            "no process above this hook can be seen".into(),
+        ))
+    }
+}
+
+fn unclear<'a>(above: &Ancestor, why: &str) -> Found<'a> {
+    Found::Unclear(format!("pid {} {why}", above.process.pid))
+}
+
+/// Whether nothing above this process can decide.
+pub fn decides(above: &Ancestor, named: Option<u32>) -> bool {
+    match named {
+        Some(pid) => above.process.pid == pid,
+        None => matches!(kind(above), Kind::Worker | Kind::Unclear(_)),
+    }
+}
+
+/// What a process above a hook is to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The program itself.
+    Worker,
+    /// A shell's own fork: its parent is the same shell.
+    Fork,
+    /// A shell that exists only to call the hook.
+    HookShell,
+    /// It cannot be told, for this reason.
+    Unclear(&'static str),
+}
+
+/// Programs that start others and are not themselves what works.
+const STARTERS: &[&str] = &[
+    "abduco",
+    "anacron",
+    "atd",
+    "bwrap",
+    "catatonit",
+    "conmon",
+    "containerd-shim",
+    "containerd-shim-runc-v2",
+    "cron",
+    "crond",
+    "crun",
+    "doas",
+    "docker-init",
+    "dtach",
+    "dumb-init",
+    "env",
+    "fcron",
+    "firejail",
+    "flock",
+    "init",
+    "launchd",
+    "login",
+    "nice",
+    "nohup",
+    "nsenter",
+    "parallel",
+    "runc",
+    "runsv",
+    "screen",
+    "script",
+    "setsid",
+    "sshd",
+    "sshd-session",
+    "stdbuf",
+    "su",
+    "sudo",
+    "supervisord",
+    "systemd",
+    "time",
+    "timeout",
+    "tini",
+    "tmux",
+    "unshare",
+    "watch",
+    "xargs",
+];
+
+/// Shells whose options are read as POSIX has them.
+const POSIX_SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
+
+fn kind(above: &Ancestor) -> Kind {
+    let Some((name, argv)) = called(&above.looks) else {
+        return Kind::Unclear("cannot be read");
+    };
+    if STARTERS.contains(&name) {
+        return Kind::Unclear("only starts other programs");
+    }
+    if !POSIX_SHELLS.contains(&name) && !agent::is_shell_name(name) {
+        return Kind::Worker;
+    }
+    if above.forked {
+        return Kind::Fork;
+    }
+    match invocation(name, argv) {
+        Invocation::Script => Kind::Worker,
+        Invocation::Command(line) if only_calls_the_hook(line) => Kind::HookShell,
+        Invocation::Command(_) => Kind::Unclear("is a shell whose command does more than the hook"),
+        Invocation::Typed => Kind::Unclear("is a shell that reads its commands"),
+    }
+}
+
+/// The name that a process was called by, and its command line from there on. Of a program that is many
+/// in one (busybox) the part that was called.
+fn called(looks: &Looks) -> Option<(&str, &[String])> {
+    let name = agent::base(&looks.exe);
+    if name.is_empty() {
+        return None;
+    }
+    if !matches!(name, "busybox" | "toybox") {
+        return Some((name, &looks.argv));
+    }
+    let first = agent::base(looks.argv.first()?).trim_start_matches('-');
+    match first {
+        "busybox" | "toybox" => Some((agent::base(looks.argv.get(1)?), &looks.argv[1..])),
+        applet => Some((applet, &looks.argv)),
+    }
+}
+
+/// How a shell gets its commands.
+#[derive(Debug, PartialEq, Eq)]
+enum Invocation<'a> {
+    /// From a file.
+    Script,
+    /// From its command line.
+    Command(&'a str),
+    /// From a person or a pipe.
+    Typed,
+}
+
+fn invocation<'a>(name: &str, argv: &'a [String]) -> Invocation<'a> {
+    let mut words = argv.iter().skip(1).map(String::as_str);
+    let is_login = argv.first().is_some_and(|word| word.starts_with('-'));
+    if !POSIX_SHELLS.contains(&name) {
+        let first = words.next().filter(|word| !word.starts_with('-'));
+        return match first {
+            Some(_) if !is_login => Invocation::Script,
+            _ => Invocation::Typed,
+        };
+    }
+    let (mut from_words, mut from_stdin) = (false, false);
+    let mut operand = None;
+    while let Some(word) = words.next() {
+        match word {
+            "-" | "--" => {
+                operand = words.next();
+                break;
+            }
+            "--rcfile" | "--init-file" => drop(words.next()),
+            long if long.starts_with("--") => {}
+            flags if flags.len() > 1 && flags.starts_with(['-', '+']) => {
+                for flag in flags.chars().skip(1) {
+                    match flag {
+                        'c' => from_words = true,
+                        's' => from_stdin = true,
+                        'o' | 'O' => drop(words.next()),
+                        _ => {}
+                    }
+                }
+            }
+            word => {
+                operand = Some(word);
+                break;
+            }
+        }
+    }
+    match operand {
+        Some(line) if from_words => Invocation::Command(line),
+        Some(_) if !from_stdin => Invocation::Script,
+        _ => Invocation::Typed,
+    }
+}
+
+/// Whether a command line calls the hook and otherwise nothing that works.
+fn only_calls_the_hook(line: &str) -> bool {
+    let Some(commands) = simple_commands(line) else {
+        return false;
+    };
+    let is_hook = |words: &Vec<String>| words.iter().skip(1).any(|word| word == "hook");
+    let mut hooks = false;
+    for words in &commands {
+        match words.first().map(|word| agent::base(word)) {
+            Some("tenure") if is_hook(words) => hooks = true,
+            None => {}
+            Some("command") if words.get(1).is_some_and(|word| word == "-v") => {}
+            Some(
+                ":" | "true" | "false" | "exit" | "echo" | "printf" | "cat" | "test" | "[" | "cd"
+                | "export" | "set" | "umask",
+            ) => {}
+            Some(_) => return false,
+        }
+    }
+    hooks
+}
+
+/// The commands of a line, each by its words without assignments, redirections and `exec`; `None` for
+/// anything that is not a plain list or pipeline.
+fn simple_commands(line: &str) -> Option<Vec<Vec<String>>> {
+    let mut reader = Reader::default();
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            ' ' | '\t' => reader.end_word(),
+            ';' | '\n' => reader.end_command(),
+            '|' => {
+                chars.next_if_eq(&'|');
+                reader.end_command();
+            }
+            '&' => {
+                chars.next_if_eq(&'&')?;
+                reader.end_command();
+            }
+            '<' | '>' => {
+                reader.end_descriptor();
+                if chars.next_if_eq(&c).is_some() && c == '<' {
+                    return None;
+                }
+                chars.next_if_eq(&'&');
+                reader.redirects = true;
+            }
+            '\'' => loop {
+                match chars.next()? {
+                    '\'' => break reader.begin_word(),
+                    other => reader.push(other),
+                }
+            },
+            '"' => loop {
+                match chars.next()? {
+                    '"' => break reader.begin_word(),
+                    '`' => return None,
+                    '$' if chars.peek() == Some(&'(') => return None,
+                    '\\' => reader.push(chars.next()?),
+                    other => reader.push(other),
+                }
+            },
+            '\\' => reader.push(chars.next()?),
+            '`' | '(' | ')' | '#' => return None,
+            other => reader.push(other),
+        }
+    }
+    reader.end_command();
+    Some(reader.commands)
+}
+
+/// The words of a command line as they are read.
+#[derive(Default)]
+struct Reader {
+    commands: Vec<Vec<String>>,
+    words: Vec<String>,
+    word: Option<String>,
+    /// The next word is the file of a redirection.
+    redirects: bool,
+}
+
+impl Reader {
+    fn push(&mut self, c: char) {
+        self.word.get_or_insert_default().push(c);
+    }
+
+    fn begin_word(&mut self) {
+        self.word.get_or_insert_default();
+    }
+
+    fn end_word(&mut self) {
+        let Some(word) = self.word.take() else {
+            return;
+        };
+        let assigns = word.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        });
+        let is_before_name = self.words.is_empty() && (assigns || word == "exec");
+        if !std::mem::take(&mut self.redirects) && !is_before_name {
+            self.words.push(word);
+        }
+    }
+
+    /// `2` of `2>file` is not a word.
+    fn end_descriptor(&mut self) {
+        let is_number = |word: &String| word.chars().all(|c| c.is_ascii_digit());
+        if self.word.as_ref().is_some_and(is_number) {
+            self.word = None;
+        }
+        self.end_word();
+    }
+
+    fn end_command(&mut self) {
+        self.end_word();
+        self.redirects = false;
+        self.commands.push(std::mem::take(&mut self.words));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::HostId;
+    use crate::process::{BootId, Process, StartTicks};
+
+    fn process(pid: u32, exe: &str, argv: &[&str]) -> Ancestor {
+        Ancestor {
+            process: Process {
+                host: HostId::new("h"),
+                boot: BootId {
+                    id: "b".into(),
+                    private: false,
+                },
+                pid_ns: 1,
+                pid,
+                start: StartTicks {
+                    ticks: 1,
+                    shifted: false,
+                },
+            },
+            looks: Looks {
+                exe: exe.into(),
+                argv: argv.iter().map(|word| (*word).to_owned()).collect(),
+                comm: String::new(),
+            },
+            leads_terminal: false,
+            forked: false,
+        }
+    }
+
+    fn kind_of(exe: &str, argv: &[&str]) -> Kind {
+        kind(&process(7, exe, argv))
+    }
+
+    /// The pid that is found, where these pids are sessions.
+    fn found(above: &[Ancestor], pid: Option<u32>, sessions: &[u32]) -> Option<u32> {
+        let program = Program {
+            above: above.to_vec(),
+            pid,
+        };
+        let is_session = |above: &Ancestor| Ok::<_, ()>(sessions.contains(&above.process.pid));
+        match program.find(is_session) {
+            Ok(Found::Process(above)) => Some(above.process.pid),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_script_is_the_program_itself() {
+        for argv in [
+            &["bash", "nightly.sh"][..],
+            &["/bin/sh", "./x"],
+            &["bash", "--norc", "script"],
+            &["bash", "-eu", "x.sh", "-c"],
+            &["bash", "-o", "pipefail", "x.sh"],
+            &["bash", "--rcfile", "c", "-x", "x.sh"],
+            &["sh", "--", "x.sh"],
+        ] {
+            assert_eq!(kind_of("/usr/bin/bash", argv), Kind::Worker, "{argv:?}");
+        }
+        assert_eq!(kind_of("/usr/bin/fish", &["fish", "x.fish"]), Kind::Worker);
+        assert_eq!(kind_of("/bin/busybox", &["sh", "/x.sh"]), Kind::Worker);
+    }
+
+    #[test]
+    fn shells_that_read_their_commands_and_jobs_are_unclear() {
+        for argv in [
+            &["bash"][..],
+            &["-bash"],
+            &["bash", "-i"],
+            &["bash", "--norc", "--noprofile", "-i"],
+            &["sh", "-s"],
+            &["sh", "-s", "word"],
+            &["bash", "--login"],
+            &["sh", "-c", "work; tenure hook generic; more"],
+            &["sh", "-ec", "make && tenure hook generic"],
+            &["sh", "-c"],
+        ] {
+            assert!(
+                matches!(kind_of("/bin/bash", argv), Kind::Unclear(_)),
+                "{argv:?}"
+            );
+        }
+        for (exe, argv) in [
+            ("/usr/bin/fish", &["fish", "-c", "x"][..]),
+            ("/usr/bin/zsh", &["zsh"]),
+            ("/bin/busybox", &["-sh"]),
+            ("/bin/busybox", &["busybox", "sh"]),
+            ("/bin/busybox", &["timeout", "9", "x"]),
+            ("/usr/sbin/cron", &["cron", "-f"]),
+            ("/usr/bin/timeout", &["timeout", "9", "x"]),
+            ("", &["x"]),
+        ] {
+            assert!(matches!(kind_of(exe, argv), Kind::Unclear(_)), "{argv:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_only_calls_the_hook_is_known_by_its_text() {
+        for line in [
+            "tenure hook generic",
+            "tenure hook generic || true",
+            "exec /usr/local/bin/tenure hook generic 2>/dev/null",
+            "command -v tenure >/dev/null && tenure hook generic; exit 0",
+            "echo '{\"event\":\"busy\"}' | tenure hook generic",
+            "printf '%s' \"{\\\"session_id\\\":\\\"$ID\\\"}\" | A=1 tenure hook generic >> log 2>&1",
+            "[ -x '/opt/my tools/tenure' ] && '/opt/my tools/tenure' hook generic || :",
+            "cd /repo; tenure --json hook generic < event; exit $?",
+        ] {
+            assert!(only_calls_the_hook(line), "{line}");
+            assert_eq!(kind_of("/bin/dash", &["sh", "-c", line]), Kind::HookShell);
+        }
+        for line in [
+            "",
+            "true",
+            "make",
+            "tenure claim wp:1",
+            "echo hook",
+            "work; tenure hook generic",
+            "tenure hook generic; work",
+            "tenure hook generic & work",
+            "tenure hook generic &",
+            "(work); tenure hook generic",
+            "echo \"$(work)\" | tenure hook generic",
+            "echo `work` | tenure hook generic",
+            "tenure hook generic <<EOF\n{}\nEOF",
+            "if work; then tenure hook generic; fi",
+            "tenure hook generic # done",
+            "tenure hook 'generic",
+            "nottenure hook generic",
+        ] {
+            assert!(!only_calls_the_hook(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_process_that_is_certain_is_the_program() {
+        let hook = |pid| process(pid, "/bin/sh", &["sh", "-c", "tenure hook generic || :"]);
+        let job = |pid| process(pid, "/bin/sh", &["sh", "-c", "a; tenure hook generic; b"]);
+        let python = process(9, "/usr/bin/python3", &["python3", "x.py"]);
+        assert_eq!(found(std::slice::from_ref(&python), None, &[]), Some(9));
+        assert_eq!(found(&[hook(1), python.clone()], None, &[]), Some(9));
+        assert_eq!(found(&[hook(1), hook(2), python.clone()], None, &[]), None);
+        assert_eq!(found(&[job(1), python.clone()], None, &[]), None);
+        // What is a session is certain, whatever it is, and an unclear one below it is not passed over.
+        assert_eq!(found(&[job(1), python.clone()], None, &[1]), Some(1));
+        assert_eq!(found(&[job(1), python.clone()], None, &[9]), None);
+        let shell = process(3, "/bin/bash", &["bash"]);
+        assert_eq!(found(&[shell.clone(), python.clone()], None, &[]), None);
+        assert_eq!(found(&[shell], None, &[3]), Some(3));
+        assert_eq!(found(&[], None, &[]), None);
+        // The event's own word counts above the hook only.
+        assert_eq!(found(&[job(1), python.clone()], Some(1), &[]), Some(1));
+        assert_eq!(found(&[job(1), python.clone()], Some(9), &[]), Some(9));
+        assert_eq!(found(&[job(1), python], Some(5), &[1]), None);
+    }
+
+    #[test]
+    fn a_part_of_a_shell_stands_for_the_shell() {
+        let script = process(2, "/bin/bash", &["bash", "x.sh"]);
+        let part = Ancestor {
+            forked: true,
+            ..process(1, "/bin/bash", &["bash", "x.sh"])
+        };
+        assert_eq!(found(&[part.clone(), script], None, &[]), Some(2));
+        let typed = process(2, "/bin/bash", &["bash"]);
+        assert_eq!(found(&[part.clone(), typed.clone()], None, &[]), None);
+        assert_eq!(found(&[part, typed], None, &[2]), Some(2));
+        // A worker that was forked from a program is a process of its own.
+        let worker = Ancestor {
+            forked: true,
+            ..process(1, "/usr/bin/python3", &["python3", "x.py"])
+        };
+        let pool = process(2, "/usr/bin/python3", &["python3", "x.py"]);
+        assert_eq!(found(&[worker, pool], None, &[]), Some(1));
+    }
+}
