@@ -24,6 +24,7 @@ pub mod registration;
 pub mod service;
 pub mod session;
 pub mod store;
+pub mod text;
 pub mod time;
 pub mod trample;
 pub mod transcript;
