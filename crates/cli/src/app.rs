@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use tenure_core::id::Cursor;
 use tenure_core::key::{Key, Repo};
+use tenure_core::notice::{Channel, Notice};
 use tenure_core::process::CallerFacts;
 use tenure_core::service::{GuardPolicy, Here, Naming, Service};
 use tenure_core::session::Place;
@@ -21,7 +22,7 @@ use tenure_store::sqlite::SqliteStore;
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::mirrors::setting::Mirror;
-use crate::output::{Style, Trouble};
+use crate::output::{Shown, Style, Trouble, warn};
 
 /// The name of the database in the state directory.
 const DATABASE: &str = "tenure.db";
@@ -34,6 +35,8 @@ pub struct App {
     pub session: Option<String>,
     /// `-v`.
     pub verbose: bool,
+    /// Whether the verb changes anything.
+    pub changes: bool,
     /// The whole command line, for verbs that explain it.
     pub grammar: fn() -> clap::Command,
     /// Where the log stood when the store was first opened, where there are mirrors to keep up to date.
@@ -262,6 +265,38 @@ impl App {
             self.mirrored.set(Some(newest));
         }
         Ok(opened)
+    }
+
+    /// Shows an answer, and keeps which notices it told.
+    pub fn show(&self, shown: &Shown) -> Exit {
+        let showed = self.style.show(shown);
+        self.delivered(&shown.notices, showed.channel);
+        showed.end(self.changes)
+    }
+
+    /// Shows a failure, and keeps which notices it told.
+    pub fn show_trouble(&self, trouble: &Trouble) -> Exit {
+        let showed = self.style.show_trouble(trouble);
+        self.delivered(&trouble.notices, showed.channel);
+        showed.end(false)
+    }
+
+    /// Keeps that notices were written to a channel. Where that fails, they are told again.
+    pub fn delivered(&self, notices: &[Notice], channel: Channel) {
+        let lost = matches!(channel, Channel::Nowhere | Channel::Quiet);
+        if notices.is_empty() || lost {
+            return;
+        }
+        let kept = self.open().and_then(|mut opened| {
+            let kept = opened.service().delivered(notices, channel);
+            kept.map_err(Trouble::from)
+        });
+        if let (Err(trouble), true) = (kept, self.verbose) {
+            warn(format!(
+                "warning: notices will be told again: {}",
+                trouble.message
+            ));
+        }
     }
 
     /// Who the caller says it acts for.

@@ -19,7 +19,7 @@ use crate::key::Key;
 use crate::mirror::failure::MirrorFailure;
 use crate::mission::pointer::{Pointer, Scope};
 use crate::mission::{Mission, MissionId, Participant, StoredParticipant};
-use crate::notice::Notice;
+use crate::notice::{Notice, NoticeId, Pending};
 use crate::process::{BootId, Process};
 use crate::queue::Waiter;
 use crate::session::{Activity, MetaKey, Session};
@@ -328,12 +328,22 @@ pub trait Tx {
     /// Whether anything waits to be told to a session.
     fn has_notices(&mut self, session: SessionId) -> Result<bool, StoreError>;
 
-    /// Takes what waits to be told to a session, the oldest first; it is never returned again.
-    fn take_notices(
+    /// What waits to be told to a session: losses first, then the oldest first; at most `limit`.
+    fn pending_notices(&mut self, session: SessionId, limit: usize) -> Result<Pending, StoreError>;
+
+    /// Keeps that these notices of a session were told; they are never returned again.
+    fn mark_delivered(
         &mut self,
         session: SessionId,
+        told: &[NoticeId],
         at: Timestamp,
-    ) -> Result<Vec<Notice>, StoreError>;
+    ) -> Result<(), StoreError>;
+
+    /// Keeps that hooks speak to the model of this session in this life.
+    fn note_model_channel(&mut self, session: SessionToken) -> Result<(), StoreError>;
+
+    /// Whether hooks speak to the model of this session in this life.
+    fn has_model_channel(&mut self, session: SessionToken) -> Result<bool, StoreError>;
 
     /// Appends to the log.
     fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<Cursor, StoreError>;

@@ -24,7 +24,7 @@ use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sha
 
 use crate::app::{App, Opened, env};
 use crate::mirrors::setting::{AtEnd, Mirror};
-use crate::output::line;
+use crate::output;
 
 /// How long a verb waits for another writer of the same file.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -82,7 +82,7 @@ pub fn refresh(opened: &mut Opened, session: SessionId, patience: Duration) {
 }
 
 fn warn(message: &str) {
-    line(&mut io::stderr(), &format!("warning: {message}"));
+    output::warn(format!("warning: {message}"));
 }
 
 struct Writer<'a> {

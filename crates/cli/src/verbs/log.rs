@@ -5,10 +5,11 @@ use tenure_core::event::EventFilter;
 use tenure_core::id::Cursor;
 use tenure_core::time::{Span, Timestamp};
 use tenure_core::view::EventView;
+use tenure_host::watch::{Watch, Woken};
 
 use crate::app::{App, Opened};
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown, Trouble, line};
+use crate::output::{Outcome, Shown, Trouble, put};
 use crate::render;
 
 /// Show what happened: every change with who, by what means, on what evidence
@@ -55,9 +56,11 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     };
     let answer = opened.service().log(&filter, app.session.as_deref())?;
     if args.follow {
-        show_each(&answer.value, app);
-        filter.after = Some(last_cursor(&answer.value, &filter));
-        follow(&mut opened, &filter, app)?;
+        if show_each(&answer.value, app)? {
+            filter.after = Some(last_cursor(&answer.value, &filter));
+            follow(&mut opened, &filter, app)?;
+        }
+        return Ok(Shown::silent(Exit::DONE));
     }
     let text = render::events(&answer.value);
     Ok(Shown::new("events", &answer.value, text)
@@ -92,21 +95,34 @@ fn last_cursor(events: &[EventView], filter: &EventFilter) -> Cursor {
 /// Shows what happens as it happens; ends when nobody reads it any more.
 fn follow(opened: &mut Opened, filter: &EventFilter, app: &App) -> Result<(), Trouble> {
     let mut filter = filter.clone();
+    let mut reader = Watch::on_nothing();
+    reader.end_with_reader();
     loop {
-        tenure_host::pause::for_a_while(FOLLOW_EVERY);
+        let woken = reader.wait(&[], Some(FOLLOW_EVERY)).map_err(|error| {
+            let message = format!("cannot wait for more: {error}");
+            Trouble::new(Exit::INTERNAL, "internal", message, "run it again")
+        })?;
+        if matches!(woken, Woken::Signal(_)) {
+            return Ok(());
+        }
         let answer = opened.service().log(&filter, app.session.as_deref())?;
-        show_each(&answer.value, app);
+        if !show_each(&answer.value, app)? {
+            return Ok(());
+        }
         filter.after = Some(last_cursor(&answer.value, &filter));
     }
 }
 
-/// A stream has one object on each line.
-fn show_each(events: &[EventView], app: &App) {
+/// A stream has one object on each line; false where nobody reads it any more.
+fn show_each(events: &[EventView], app: &App) -> Result<bool, Trouble> {
     for event in events {
-        let text = match app.style.json {
-            true => json!({"v": 1, "event": event}).to_string(),
-            false => render::events(std::slice::from_ref(event)),
+        let goes_on = match app.style.json {
+            true => put(&json!({"v": 1, "event": event}).to_string()),
+            false => put(render::events(std::slice::from_ref(event)).as_str()),
         };
-        line(&mut std::io::stdout(), text.trim_end());
+        if !goes_on? {
+            return Ok(false);
+        }
     }
+    Ok(true)
 }

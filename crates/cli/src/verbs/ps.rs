@@ -9,7 +9,7 @@ use tenure_core::service::ListRequest;
 use crate::app::{App, Opened};
 use crate::child::signal_exit;
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{CLEAR, Outcome, Shown, Trouble, put};
 use crate::waiting::{Until, watch_signals};
 use crate::{render, tree, unmanaged};
 
@@ -89,15 +89,17 @@ fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
     let mut before = None;
     loop {
         let seen = opened.service().changes()?;
-        let mut shown = look(args, app, opened)?;
-        let now = lasting(&shown.json);
-        let is_new = before.as_ref() != Some(&now) || !shown.notices.is_empty();
-        if on_terminal && !app.style.json {
-            // From the top left corner of an empty screen.
-            shown.text = format!("\u{1b}[H\u{1b}[2J{}", shown.text);
-            app.style.show(&shown);
-        } else if is_new {
-            app.style.show(&shown);
+        let shown = look(args, app, opened)?;
+        let now = (lasting(&shown.json), shown.notices.clone());
+        let redraws = on_terminal && !app.style.json;
+        if redraws || before.as_ref() != Some(&now) {
+            if redraws {
+                put(CLEAR)?;
+            }
+            let exit = app.show(&shown);
+            if exit != Exit::DONE {
+                return Ok(Shown::silent(exit));
+            }
         }
         before = Some(now);
         tenure_host::pause::for_a_while(AT_MOST_EVERY);

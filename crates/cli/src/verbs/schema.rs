@@ -9,6 +9,7 @@ use tenure_core::view::{
 use super::resume::ResumeView;
 use crate::app::App;
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown};
 use crate::unmanaged::Unmanaged;
 
@@ -44,5 +45,5 @@ pub fn run(_: &Args, _: &App) -> Outcome {
         "fault": schema_for!(Fault),
     });
     let text = serde_json::to_string_pretty(&schema).unwrap_or_default();
-    Ok(Shown::new("schema", &schema, text))
+    Ok(Shown::new("schema", &schema, Lines::own(&text)))
 }

@@ -5,6 +5,7 @@ use tenure_core::service::{Glance, Glancer};
 
 use super::hook::{Whose, own_process, read_event};
 use crate::app::{App, HookStore};
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble, paint_for_agent};
 
 /// Print one line for an agent's status line: session, claims, warnings; called by the agent
@@ -34,7 +35,7 @@ pub fn run(args: &Args, _: &App) -> Outcome {
         Ok(Ok(glance)) => glance.as_ref().map(line).unwrap_or_default(),
         Ok(Err(_)) | Err(_) => "tenure: no answer".to_owned(),
     };
-    Ok(Shown::new("statusline", &text, text.clone()))
+    Ok(Shown::new("statusline", &text, Lines::painted(&text)))
 }
 
 fn look(args: &Args, began: Instant) -> Result<Option<Glance>, Trouble> {

@@ -13,6 +13,7 @@ use tenure_host::shelf;
 
 use crate::app::{App, Opened, env};
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
 /// Show, check or append to a session's transcript
@@ -27,6 +28,13 @@ Examples:
 pub struct Args {
     #[command(subcommand)]
     act: Act,
+}
+
+impl Args {
+    /// Whether it changes anything.
+    pub fn changes(&self) -> bool {
+        matches!(self.act, Act::Append { .. })
+    }
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -87,11 +95,9 @@ fn show(name: &str, app: &App) -> Outcome {
     let mut opened = app.open()?;
     let answer = opened.service().transcript(name)?;
     let (file, quarantined) = vouched(&mut opened, name, answer.value.clone())?;
-    let mut text = file.path.clone();
+    let mut text = Lines::from(file.path.as_str());
     if let Some(why) = &quarantined {
-        text.push_str(&format!(
-            "\nwhat was stored was wrong and is set aside: {why}"
-        ));
+        text.line(format!("what was stored was wrong and is set aside: {why}"));
     }
     let exists = std::path::Path::new(&file.path).exists();
     let part = json!({"path": file.path, "session": file.handle, "native_id": file.native_id, "exists": exists, "quarantined": quarantined});
@@ -168,16 +174,14 @@ fn verify(name: &str, app: &App) -> Outcome {
     let answer = opened.service().transcript(name)?;
     let (file, quarantined) = vouched(&mut opened, name, answer.value.clone())?;
     let (lines, problems) = check_file(&file)?;
-    let mut text = format!("{}: {lines} lines", file.path);
+    let clean = problems.is_empty() && quarantined.is_none();
+    let well = if clean { ", nothing wrong" } else { "" };
+    let mut text = Lines::from(format!("{}: {lines} lines{well}", file.path));
     for problem in &problems {
-        text.push_str(&format!(
-            "\n  line {}: {}: {}",
+        text.line(format!(
+            "  line {}: {}: {}",
             problem.line, problem.kind, problem.what
         ));
-    }
-    let clean = problems.is_empty() && quarantined.is_none();
-    if clean {
-        text.push_str(", nothing wrong");
     }
     let part = json!({"path": file.path, "session": file.handle, "lines": lines, "problems": problems, "quarantined": quarantined});
     let exit = if clean { Exit::DONE } else { Exit::INVALID };

@@ -9,6 +9,7 @@ use super::install::{
     told, with_git,
 };
 use crate::app::{App, config_and_store};
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
 /// Take tenure's hooks out of the settings of coding agents again
@@ -43,6 +44,13 @@ pub struct Args {
     dry_run: bool,
 }
 
+impl Args {
+    /// Whether it changes anything.
+    pub fn changes(&self) -> bool {
+        !self.dry_run
+    }
+}
+
 pub fn run(args: &Args, app: &App) -> Outcome {
     let (scope, state_dir) = (args.whose.scope()?, state_dir()?);
     let is_meant = |name: &&str| args.all || args.agents.iter().any(|agent| agent == name);
@@ -57,7 +65,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     for plan in &plans {
         plan.apply()?;
     }
-    let mut text = String::new();
+    let mut text = Lines::default();
     for plan in &plans {
         let word = match plan.changes.is_empty() {
             true => "nothing of tenure's was there",

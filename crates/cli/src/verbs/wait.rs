@@ -45,17 +45,15 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut opened = app.open()?;
     let began = Instant::now();
     let mut watch = watch_signals(&opened)?;
-    let mut told = Vec::new();
     loop {
         let seen = opened.service().changes()?;
-        let mut answer = opened.service().show(&args.name)?;
-        told.append(&mut answer.notices);
+        let answer = opened.service().show(&args.name)?;
         let session = &answer.value.session;
         let idle = args.what == What::Idle && matches!(session.activity, Some("idle" | "waiting"));
         if session.ended_at.is_some() || idle {
             let text = format!("{} is {}: {}", session.handle, session.state, session.why);
             let mut shown = Shown::new("session", session, text);
-            shown.notices = told;
+            shown.notices = answer.notices;
             return Ok(shown);
         }
         let left = match args.timeout {
@@ -64,7 +62,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         };
         if left.is_zero() {
             let mut trouble = timed_out(session, began.elapsed());
-            trouble.notices = told;
+            trouble.notices = answer.notices;
             return Err(trouble);
         }
         let processes: Vec<_> = process_of(&mut opened, &args.name)?;

@@ -52,7 +52,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut unmanaged = unmanaged::shown(&mut opened)?;
     unmanaged.retain(|agent| works_here(agent, &request) && !opened.runs_in(agent.pid));
     let text = match others.is_empty() && unmanaged.is_empty() {
-        true => "nobody else works here".to_owned(),
+        true => "nobody else works here".into(),
         false => render::people(&render::flat(&others), &unmanaged, app.verbose),
     };
     let is_sure = !unmanaged.is_empty() || others.iter().any(|one| one.state != "unknown");

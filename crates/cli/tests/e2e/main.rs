@@ -19,6 +19,7 @@ mod meanwhile;
 mod mirrors;
 mod mission_rows;
 mod missions;
+mod notices;
 mod output;
 mod paths;
 mod people;
@@ -32,6 +33,7 @@ mod trampling;
 mod transcript_append;
 mod transcripts;
 mod tree_locks;
+mod unwritten;
 mod waiting;
 mod watching;
 

@@ -87,7 +87,7 @@ enum Found {
     Refused(Error),
 }
 
-/// Who is calling, for a use case that acts: notices are delivered and the lease is renewed.
+/// Who is calling, for a use case that acts: it is told its notices and the lease is renewed.
 pub fn acting(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
     let mut caller = resolve(ctx, naming, true)?;
     if caller.by == ResolvedBy::Flag && caller.actor != Some(caller.session.id) {
@@ -109,6 +109,14 @@ pub fn looking(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
 pub fn peek(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<String, Stop> {
     let caller = resolve(ctx, naming, false)?;
     Ok(caller.session.handle.to_string())
+}
+
+/// Tells a session what waits for it, if the call comes from its own processes.
+pub fn tell_if_own(ctx: &mut Ctx<'_>, id: SessionId) -> Result<(), Stop> {
+    match natural(ctx)? {
+        Found::Session(caller) if caller.session.id == id => ctx.tell(id),
+        Found::Session(_) | Found::Nobody(_) | Found::Refused(_) => Ok(()),
+    }
 }
 
 /// Who is calling, if anybody; for use cases that serve everyone.
@@ -136,10 +144,8 @@ fn arrive(ctx: &mut Ctx<'_>, mut caller: Caller) -> Result<Caller, Stop> {
         ctx.own = Some(caller.session.id);
     }
     let calls_itself = caller.by != ResolvedBy::Flag || caller.actor == Some(caller.session.id);
-    if calls_itself && ctx.tx.has_notices(caller.session.id)? {
-        ctx.write()?;
-        let told = ctx.tx.take_notices(caller.session.id, ctx.now.wall)?;
-        ctx.notices.extend(told);
+    if calls_itself {
+        ctx.tell(caller.session.id)?;
     }
     if caller.renews() && caller.session.is_open() {
         renew_if_due(ctx, &mut caller.session)?;

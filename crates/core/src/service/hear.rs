@@ -85,6 +85,8 @@ pub struct AgentEvent {
     pub tool: Option<ToolUse>,
     /// Whether the model reads the answer: only then is it told anything.
     pub reaches_model: bool,
+    /// Whether the answers to this agent's events speak to the model at all.
+    pub speaks: bool,
     /// Whether a start is answered with a brief.
     pub wants_brief: bool,
 }
@@ -115,8 +117,6 @@ pub struct Brief {
     pub me: SessionView,
     /// Claims that it was granted again.
     pub regranted: Vec<HeldView>,
-    /// Claims that others took meanwhile, with who has them.
-    pub taken: Vec<String>,
     /// What became of its worktree while it was away.
     pub meanwhile: Meanwhile,
     /// Who else works in the same repository, or in the same directory where there is none.
@@ -284,14 +284,12 @@ fn note_transcript(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> 
     }
 }
 
-/// Takes what the session must be told, if the model will read it.
+/// Tells the session what waits for it, if the model will read it.
 fn tell(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
-    if event.reaches_model && ctx.tx.has_notices(session.id)? {
-        ctx.write()?;
-        let told = ctx.tx.take_notices(session.id, ctx.now.wall)?;
-        ctx.notices.extend(told);
+    match event.reaches_model {
+        true => ctx.tell(session.id),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// An event that says who the session is: its start, or anything from a process that is nobody yet.
@@ -309,6 +307,9 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
             .into());
         }
     };
+    if event.speaks {
+        ctx.tx.note_model_channel(session.token())?;
+    }
     note_subagent(ctx, &session, event)?;
     note_transcript(ctx, &session, event)?;
     note_activity(ctx, &mut session, event)?;
@@ -393,7 +394,6 @@ fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Registered) -> Result<Brie
     Ok(Brief {
         me: ctx.view(session)?,
         regranted: done.regranted.clone(),
-        taken: done.taken.clone(),
         meanwhile: match done.session.registered {
             Some("resumed") => meanwhile(ctx, session)?,
             _ => Meanwhile::default(),

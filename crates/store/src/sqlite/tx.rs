@@ -11,7 +11,7 @@ use tenure_core::key::Key;
 use tenure_core::mirror::failure::MirrorFailure;
 use tenure_core::mission::pointer::{Pointer, Scope};
 use tenure_core::mission::{Mission, MissionId, Participant, StoredParticipant};
-use tenure_core::notice::Notice;
+use tenure_core::notice::{Notice, NoticeId, Pending};
 use tenure_core::process::Process;
 use tenure_core::queue::Waiter;
 use tenure_core::session::{Activity, MetaKey, Session};
@@ -214,12 +214,25 @@ impl Tx for SqliteTx<'_> {
         notice::any(self, session)
     }
 
-    fn take_notices(
+    fn pending_notices(&mut self, session: SessionId, limit: usize) -> Result<Pending, StoreError> {
+        notice::pending(self, session, limit)
+    }
+
+    fn mark_delivered(
         &mut self,
         session: SessionId,
+        told: &[NoticeId],
         at: Timestamp,
-    ) -> Result<Vec<Notice>, StoreError> {
-        notice::take(self, session, at)
+    ) -> Result<(), StoreError> {
+        notice::mark(self, session, told, at)
+    }
+
+    fn note_model_channel(&mut self, session: SessionToken) -> Result<(), StoreError> {
+        notice::add_channel(self, session)
+    }
+
+    fn has_model_channel(&mut self, session: SessionToken) -> Result<bool, StoreError> {
+        notice::has_channel(self, session)
     }
 
     fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<Cursor, StoreError> {

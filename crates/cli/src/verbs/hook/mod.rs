@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tenure_agents::{Adapter, Answer, Report};
 use tenure_core::id::AgentName;
-use tenure_core::notice::Notice;
+use tenure_core::notice::{Channel, Notice, Pending};
 use tenure_core::process::Ancestor;
 use tenure_core::service::{self, AgentEvent, GuardPolicy, Happening, Heard, ToolUse};
 use tenure_core::trample::Mode;
@@ -26,7 +26,8 @@ use tenure_core::trample::Mode;
 use crate::app::{HookStore, closes_on_error, current_dir, guard_mode};
 use crate::exit::Exit;
 use crate::mirrors;
-use crate::output::{Trouble, line};
+use crate::output::{Trouble, warn};
+use crate::sink::{self, Unwritten};
 pub use input::read as read_event;
 pub use outage::lately as outages;
 pub use own_process::Whose;
@@ -150,10 +151,16 @@ fn answer(adapter: &dyn Adapter, mode: Option<Mode>, began: Instant) -> Exit {
         _ => LIMIT,
     };
     let mut answer = Answer::default();
+    let mut delivers = Vec::new();
     match hear(adapter, mode, &report, began + limit) {
         Ok((heard, notices)) => {
-            answer.context = brief::context(heard.brief.as_ref(), &notices, &heard.advice);
-            answer.block = heard.advice.block.clone();
+            let told = brief::context(heard.brief.as_ref(), &notices, &heard.advice);
+            answer.context = told.text;
+            answer.block = heard.advice.block.as_deref().map(brief::sentence);
+            // Beside a denial an agent may drop the rest of the answer.
+            if answer.block.is_none() {
+                delivers = told.notices;
+            }
             if let Some(token) = heard.token {
                 own_process::export(adapter, &token);
                 answer.token = Some(token);
@@ -163,14 +170,17 @@ fn answer(adapter: &dyn Adapter, mode: Option<Mode>, began: Instant) -> Exit {
             say(&format!("tenure: {}", trouble.message));
             let told = outage::note(adapter.name(), &report, process.as_ref(), &trouble);
             let speaks = report.reaches_model && guard_mode(mode) != Mode::Observe;
+            let told = told.as_deref().map(brief::sentence);
             answer.context = told.clone().filter(|_| speaks);
             answer.message = told;
-            answer.block = trouble_blocks(&report, &trouble);
+            let blocks = trouble_blocks(&report, &trouble);
+            answer.block = blocks.as_deref().map(brief::sentence);
         }
         Err(Missed::NotOurs(why)) => say(&format!("tenure: {why}; nothing was recorded")),
     }
     if let Some(said) = adapter.answer(&report.name, &answer) {
-        show(&said);
+        let channel = show(&said);
+        delivered(&delivers, channel, began + limit);
     }
     Exit::DONE
 }
@@ -192,7 +202,7 @@ fn hear(
     mode: Option<Mode>,
     report: &Report,
     until: Instant,
-) -> Result<(Heard, Vec<Notice>), Missed> {
+) -> Result<(Heard, Pending), Missed> {
     let mut store = HookStore::prepare(until)?;
     let process = match own_process::find(adapter, store.machine()) {
         Whose::Agent(found) => Some(*found),
@@ -201,9 +211,11 @@ fn hear(
     };
     let policy = store.guard(mode);
     // Whoever only observes is told by `log`; the model is told nothing.
-    let speaks = report.reaches_model && policy.mode != Mode::Observe;
+    let policy_speaks = policy.mode != Mode::Observe;
+    let speaks = report.reaches_model && policy_speaks;
     let event = AgentEvent {
         reaches_model: speaks,
+        speaks: policy_speaks,
         wants_brief: speaks && store.wants_brief(),
         tool: tool_of(adapter, report, policy),
         ..event_of(adapter, report, process.clone())?
@@ -256,6 +268,7 @@ fn event_of(
         transcript: transcript.map(super::register::whole_path),
         tool: None,
         reaches_model: false,
+        speaks: false,
         wants_brief: false,
     })
 }
@@ -293,9 +306,38 @@ fn trouble_blocks(report: &Report, trouble: &Trouble) -> Option<String> {
 }
 
 fn say(text: &str) {
-    line(&mut std::io::stderr(), text);
+    warn(text);
 }
 
-fn show(answer: &Value) {
-    line(&mut std::io::stdout(), &answer.to_string());
+/// Writes the answer; what its part for the model reached.
+fn show(answer: &Value) -> Channel {
+    match sink::out(&answer.to_string()) {
+        Ok(()) => match sink::channel(&std::io::stdout(), true, false) {
+            Channel::Json => Channel::Hook,
+            // Nobody but a person reads a terminal, and nobody what is thrown away.
+            elsewhere => elsewhere,
+        },
+        Err(Unwritten::ReaderLeft) => Channel::Nowhere,
+        Err(Unwritten::Failed(error)) => {
+            say(&format!("tenure: the answer cannot be written: {error}"));
+            Channel::Nowhere
+        }
+    }
+}
+
+/// Keeps which notices the written answer told. Where that fails, the next answer tells them again.
+fn delivered(told: &[Notice], channel: Channel, until: Instant) {
+    if told.is_empty() || channel == Channel::Nowhere {
+        return;
+    }
+    let kept = HookStore::prepare(until).and_then(|mut store| {
+        let kept = store.open()?.delivered(told, channel);
+        kept.map_err(Trouble::from)
+    });
+    if let Err(trouble) = kept {
+        say(&format!(
+            "tenure: notices will be told again: {}",
+            trouble.message
+        ));
+    }
 }

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use serde_json::json;
 use tenure_core::mission::MissionId;
+use tenure_core::notice::Pending;
 use tenure_core::service::{Answer, Roster};
 use tenure_host::clock;
 
 use super::shown::{roster, warn};
 use crate::app::{App, Opened};
 use crate::child::signal_exit;
-use crate::output::{Outcome, Shown, Trouble, line, tell};
+use crate::exit::Exit;
+use crate::output::{CLEAR, Outcome, Shown, Trouble, put};
 use crate::waiting::{Until, watch_signals};
 
 /// Show who takes part: role, focus, drive, live or not, last activity, collisions
@@ -72,6 +74,7 @@ fn watch(opened: &mut Opened, mission: Option<&MissionId>, app: &App) -> Outcome
     let on_screen = !app.style.json && std::io::stdout().is_terminal();
     let mut watch = watch_signals(opened)?;
     let mut before = String::new();
+    let mut told = Pending::default();
     loop {
         let seen = opened.service().changes()?;
         let answer = look(opened, mission, app)?;
@@ -84,20 +87,17 @@ fn watch(opened: &mut Opened, mission: Option<&MissionId>, app: &App) -> Outcome
                 "warnings": warnings(found),
             })
             .to_string(),
-            false => roster(found, app, clock::wall()),
+            false => roster(found, app, clock::wall()).as_str().to_owned(),
         };
-        if !app.style.json {
-            tell(&answer.notices);
+        if !app.style.json && answer.notices != told {
+            let channel = app.style.tell(&answer.notices);
+            app.delivered(&answer.notices, channel);
+            told = answer.notices.clone();
         }
         if text != before {
-            if on_screen {
-                // To the first line, and what stood there before is wiped.
-                line(
-                    &mut std::io::stdout(),
-                    &format!("\u{1b}[H\u{1b}[2J{}", text.trim_end()),
-                );
-            } else {
-                line(&mut std::io::stdout(), text.trim_end());
+            let clear = if on_screen { CLEAR } else { "" };
+            if !put(&format!("{clear}{text}"))? {
+                return Ok(Shown::silent(Exit::DONE));
             }
             before = text;
         }
