@@ -45,7 +45,7 @@ fn a_seeded_store_passes_a_round_of_verbs() {
         ..ListRequest::default()
     };
     let count = usize::try_from(size).unwrap() + 1;
-    assert_eq!(answered(service.list(&all)).unwrap().len(), count);
+    assert_eq!(answered(service.list(&all)).unwrap().items.len(), count);
 }
 
 #[test]

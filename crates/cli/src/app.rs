@@ -299,6 +299,12 @@ impl App {
         }
     }
 
+    /// How many a list shows: people get some unless they say otherwise, programs all.
+    pub fn limit(&self, asked: Option<usize>, people: usize) -> usize {
+        let otherwise = if self.style.json { 0 } else { people };
+        asked.unwrap_or(otherwise)
+    }
+
     /// Who the caller says it acts for.
     pub fn naming(&self, reason: Option<&String>) -> Naming {
         Naming {

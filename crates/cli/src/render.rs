@@ -16,6 +16,13 @@ fn now() -> Timestamp {
     tenure_host::clock::wall()
 }
 
+/// Says how many of a list are not shown, and what shows them.
+pub fn rest(text: &mut Lines, more: usize, command: &str) {
+    if more > 0 {
+        text.line(format!("{more} more: {command}"));
+    }
+}
+
 /// Sessions as they come, none below another.
 pub fn flat(sessions: &[SessionView]) -> Vec<Branch<'_>> {
     let top = |session| Branch { depth: 0, session };

@@ -196,6 +196,9 @@ pub trait Tx {
     /// A session by its whole handle.
     fn session_by_handle(&mut self, handle: &str) -> Result<Option<Session>, StoreError>;
 
+    /// How many sessions a filter fits, whatever its limit.
+    fn count_sessions(&mut self, filter: &SessionFilter) -> Result<usize, StoreError>;
+
     /// Ids and handles of sessions of which `part` is a part, open ones first; at most `limit`.
     fn match_sessions(
         &mut self,
@@ -280,6 +283,9 @@ pub trait Tx {
     /// A key's row, made if it is missing, locked against other writers until the transaction ends.
     fn lock_claim(&mut self, key: &Key) -> Result<ClaimRecord, StoreError>;
 
+    /// How many keys a filter fits, whatever its limit.
+    fn count_claims(&mut self, filter: &ClaimFilter) -> Result<usize, StoreError>;
+
     /// Keys with their newest holds, in order.
     fn list_claims(&mut self, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, StoreError>;
 
@@ -347,6 +353,9 @@ pub trait Tx {
 
     /// Appends to the log.
     fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<Cursor, StoreError>;
+
+    /// How many entries of the log a filter fits, whatever its limit.
+    fn count_events(&mut self, filter: &EventFilter) -> Result<usize, StoreError>;
 
     /// Reads the log, the oldest first.
     fn events(&mut self, filter: &EventFilter) -> Result<Vec<Event>, StoreError>;

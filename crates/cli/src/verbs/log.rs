@@ -37,11 +37,13 @@ pub struct Args {
     #[arg(long, value_name = "CURSOR")]
     after: Option<u64>,
 
-    /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    limit: usize,
+    /// At most this many, the newest; 0 shows all [default: 100, with --json all unless -f]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
 }
 
+/// How many entries are shown unless the caller says otherwise.
+const MOST_SHOWN: usize = 100;
 /// How often a follower asks the store for more.
 const FOLLOW_EVERY: Duration = Duration::from_millis(250);
 
@@ -52,19 +54,34 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         session: None,
         after: args.after.map(Cursor),
         since: args.since.as_deref().map(since).transpose()?,
-        limit: args.limit,
+        limit: match args.follow {
+            true => args.limit.unwrap_or(MOST_SHOWN),
+            false => app.limit(args.limit, MOST_SHOWN),
+        },
     };
     let answer = opened.service().log(&filter, app.session.as_deref())?;
     if args.follow {
-        if show_each(&answer.value, app)? {
-            filter.after = Some(last_cursor(&answer.value, &filter));
+        if show_each(&answer.value.items, app)? {
+            filter.after = Some(last_cursor(&answer.value.items, &filter));
             follow(&mut opened, &filter, app)?;
         }
         return Ok(Shown::silent(Exit::DONE));
     }
-    let text = render::events(&answer.value);
-    Ok(Shown::new("events", &answer.value, text)
-        .with("cursor", &last_cursor(&answer.value, &filter))
+    let events = &answer.value.items;
+    let mut text = render::events(events);
+    let which = if args.after.is_some() {
+        "later"
+    } else {
+        "earlier"
+    };
+    render::rest(
+        &mut text,
+        answer.value.more,
+        &format!("tenure log --limit 0 shows {which} ones"),
+    );
+    Ok(Shown::new("events", events, text)
+        .with("more", &answer.value.more)
+        .with("cursor", &last_cursor(events, &filter))
         .told(&answer))
 }
 
@@ -106,10 +123,10 @@ fn follow(opened: &mut Opened, filter: &EventFilter, app: &App) -> Result<(), Tr
             return Ok(());
         }
         let answer = opened.service().log(&filter, app.session.as_deref())?;
-        if !show_each(&answer.value, app)? {
+        if !show_each(&answer.value.items, app)? {
             return Ok(());
         }
-        filter.after = Some(last_cursor(&answer.value, &filter));
+        filter.after = Some(last_cursor(&answer.value.items, &filter));
     }
 }
 

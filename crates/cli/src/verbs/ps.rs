@@ -30,9 +30,9 @@ pub struct Args {
     #[arg(long, short)]
     all: bool,
 
-    /// At most this many, the newest first
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    limit: usize,
+    /// At most this many, the newest first; 0 shows all [default: 200, with --json all]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
 
     /// Show children below their parents
     #[arg(long, short)]
@@ -43,6 +43,8 @@ pub struct Args {
     watch: bool,
 }
 
+/// How many people are shown unless they say otherwise.
+const MOST_SHOWN: usize = 200;
 /// How often it is shown at most while much happens.
 const AT_MOST_EVERY: Duration = Duration::from_millis(100);
 /// How often it is looked again whatever happens: ages grow, turns stall, and agents without hooks start.
@@ -61,22 +63,29 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 fn look(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
     let request = ListRequest {
         closed_too: args.all,
-        limit: args.limit,
+        limit: app.limit(args.limit, MOST_SHOWN),
         ..ListRequest::default()
     };
     let mut answer = opened.service().list(&request)?;
     let unmanaged = unmanaged::shown(opened)?;
-    let sessions = &answer.value;
+    let sessions = &answer.value.items;
     let branches = match args.tree {
         true => tree::arranged(sessions),
         false => render::flat(sessions),
     };
-    let text = render::people(&branches, &unmanaged, app.verbose);
+    let mut text = render::people(&branches, &unmanaged, app.verbose);
+    let all = if args.all { " -a" } else { "" };
+    render::rest(
+        &mut text,
+        answer.value.more,
+        &format!("tenure ps{all} --limit 0"),
+    );
     if args.tree {
         let order = branches.iter().map(|branch| branch.session.clone());
-        answer.value = order.collect();
+        answer.value.items = order.collect();
     }
-    Ok(Shown::new("sessions", &answer.value, text)
+    Ok(Shown::new("sessions", &answer.value.items, text)
+        .with("more", &answer.value.more)
         .with("unmanaged", &unmanaged)
         .told(&answer))
 }

@@ -27,7 +27,7 @@ pub fn run(_: &Args, _: &App) -> Outcome {
         .collect();
     let schema = json!({
         "envelope": {
-            "success": {"v": 1, "session|sessions|claim|claims|events|…": "as below", "notices": ["notice"]},
+            "success": {"v": 1, "session|sessions|claim|claims|events|…": "as below", "more": "lists: how many more there are; 0 without --limit", "notices": ["notice"], "more_notices": "how many more notices wait, where there are more"},
             "failure": {"v": 1, "error": {"kind": "text", "message": "text", "hints": ["text"]}, "notices": ["notice"]},
         },
         "exit_codes": codes,

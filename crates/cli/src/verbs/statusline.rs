@@ -67,8 +67,14 @@ fn line(glance: &Glance) -> String {
         parts.push(few(&keys));
     }
     let warn = |text: String| paint_for_agent(&text, "dead");
-    let lost = glance.lost.iter().take(FEW);
-    parts.extend(lost.map(|(key, handle)| warn(format!("lost {} to {handle}", short(key)))));
+    let lost: Vec<String> = glance
+        .lost
+        .iter()
+        .map(|(key, handle)| format!("{} to {handle}", short(key)))
+        .collect();
+    if !lost.is_empty() {
+        parts.push(warn(format!("lost {}", few(&lost))));
+    }
     if !glance.twins.is_empty() {
         parts.push(warn(format!("also open in {}", few(&glance.twins))));
     }

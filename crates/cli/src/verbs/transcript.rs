@@ -173,7 +173,7 @@ fn verify(name: &str, app: &App) -> Outcome {
     let mut opened = app.open()?;
     let answer = opened.service().transcript(name)?;
     let (file, quarantined) = vouched(&mut opened, name, answer.value.clone())?;
-    let (lines, problems) = check_file(&file)?;
+    let (lines, problems, more) = check_file(&file)?;
     let clean = problems.is_empty() && quarantined.is_none();
     let well = if clean { ", nothing wrong" } else { "" };
     let mut text = Lines::from(format!("{}: {lines} lines{well}", file.path));
@@ -183,7 +183,10 @@ fn verify(name: &str, app: &App) -> Outcome {
             problem.line, problem.kind, problem.what
         ));
     }
-    let part = json!({"path": file.path, "session": file.handle, "lines": lines, "problems": problems, "quarantined": quarantined});
+    if more > 0 {
+        text.line(format!("  {more} more"));
+    }
+    let part = json!({"path": file.path, "session": file.handle, "lines": lines, "problems": problems, "more": more, "quarantined": quarantined});
     let exit = if clean { Exit::DONE } else { Exit::INVALID };
     Ok(Shown::new("transcript", &part, text)
         .told(&answer)
@@ -191,7 +194,7 @@ fn verify(name: &str, app: &App) -> Outcome {
 }
 
 /// Reads a transcript line by line; it is never changed.
-fn check_file(file: &VouchedFile) -> Result<(u64, Vec<LineProblem>), Trouble> {
+fn check_file(file: &VouchedFile) -> Result<(u64, Vec<LineProblem>, usize), Trouble> {
     let unreadable = |error: std::io::Error| {
         let message = format!("cannot read {}: {error}", file.path);
         Trouble::new(
@@ -213,10 +216,11 @@ fn check_file(file: &VouchedFile) -> Result<(u64, Vec<LineProblem>), Trouble> {
     }
     let mut reader = BufReader::new(fs_err::File::open(&file.path).map_err(unreadable)?);
     let (mut number, mut problems, mut line) = (0, Vec::new(), Vec::new());
+    let mut more = 0;
     loop {
         line.clear();
         if reader.read_until(b'\n', &mut line).map_err(unreadable)? == 0 {
-            return Ok((number, problems));
+            return Ok((number, problems, more));
         }
         number += 1;
         let problem = match line.strip_suffix(b"\n") {
@@ -227,8 +231,9 @@ fn check_file(file: &VouchedFile) -> Result<(u64, Vec<LineProblem>), Trouble> {
                 what: format!("the last {} bytes are no whole line", line.len()),
             }),
         };
-        if problems.len() < MOST_PROBLEMS {
-            problems.extend(problem);
+        match problems.len() < MOST_PROBLEMS {
+            true => problems.extend(problem),
+            false => more += usize::from(problem.is_some()),
         }
     }
 }

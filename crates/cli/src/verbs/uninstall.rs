@@ -99,7 +99,7 @@ fn unlock_worktrees(app: &App) -> Result<Vec<String>, Trouble> {
         return Ok(Vec::new());
     }
     let mut opened = app.open()?;
-    let open = opened.service().list(&ListRequest::default())?.value;
+    let open = opened.service().list(&ListRequest::default())?.value.items;
     let machine = opened.machine();
     let mut dirs: Vec<String> = open.into_iter().map(|session| session.dir).collect();
     dirs.retain(|dir| machine.tree_lock(dir).is_some());

@@ -47,7 +47,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let me = opened.service().peek(&app.naming(None)).ok();
     let me = me.map(|answer| answer.value);
     let answer = opened.service().list(&request)?;
-    let mut others = answer.value.clone();
+    let mut others = answer.value.items.clone();
     others.retain(|session| session.ended_at.is_none() && Some(&session.handle) != me.as_ref());
     let mut unmanaged = unmanaged::shown(&mut opened)?;
     unmanaged.retain(|agent| works_here(agent, &request) && !opened.runs_in(agent.pid));
@@ -63,6 +63,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         () => Exit::CANNOT_TELL,
     };
     Ok(Shown::new("sessions", &others, text)
+        .with("more", &answer.value.more)
         .with("unmanaged", &unmanaged)
         .told(&answer)
         .exit(exit))

@@ -15,6 +15,9 @@ use crate::liveness::Liveness;
 use crate::process::{Ancestor, CallerFacts};
 use crate::session::{Activity, Session};
 
+/// How many sessions are named where a name fits several.
+const MOST_CANDIDATES: usize = 8;
+
 /// How a caller names the session that it acts for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Naming {
@@ -276,7 +279,11 @@ pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
         };
         return ctx.tx.session(id)?.ok_or_else(|| no_such().into());
     }
-    let mut fitting = ctx.tx.match_sessions(name, 8)?;
+    let mut fitting = ctx.tx.match_sessions(name, MOST_CANDIDATES + 1)?;
+    let several = match fitting.len() > MOST_CANDIDATES {
+        true => format!("more than {MOST_CANDIDATES}"),
+        false => "several".to_owned(),
+    };
     match fitting.len() {
         0 => Err(Error::NoSuchSession {
             name: name.to_owned(),
@@ -287,9 +294,10 @@ pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
             ctx.session(id)
         }
         _ => Err(Error::Ambiguous {
-            what: format!("{name:?} is part of several sessions' names"),
+            what: format!("{name:?} is part of {several} sessions' names"),
             candidates: fitting
                 .into_iter()
+                .take(MOST_CANDIDATES)
                 .map(|(_, handle)| handle.to_string())
                 .collect(),
         }

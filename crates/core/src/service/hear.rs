@@ -12,7 +12,7 @@
 
 use super::caller;
 use super::context::{Ctx, Stop, Surroundings};
-use super::look::{ListRequest, list};
+use super::look::{ListRequest, filter_of, list};
 use super::meanwhile::{leave, meanwhile};
 use super::register::{RegisterRequest, Registered, Subject, register, unverified};
 use super::run::{Reply, Service};
@@ -121,6 +121,8 @@ pub struct Brief {
     pub meanwhile: Meanwhile,
     /// Who else works in the same repository, or in the same directory where there is none.
     pub others: Vec<SessionView>,
+    /// How many more there are.
+    pub more_others: usize,
 }
 
 impl Service<'_> {
@@ -387,7 +389,13 @@ fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Registered) -> Result<Brie
         },
     };
     let own = session.id.to_string();
-    let others = list(ctx, &here)?
+    let listed = list(ctx, &here)?;
+    let all = match listed.len() < MOST_OTHERS {
+        true => listed.len(),
+        false => ctx.tx.count_sessions(&filter_of(&here))?,
+    };
+    let more_others = all.saturating_sub(listed.len());
+    let others = listed
         .into_iter()
         .filter(|other| other.id != own && other.ended_at.is_none())
         .collect();
@@ -399,5 +407,6 @@ fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Registered) -> Result<Brie
             _ => Meanwhile::default(),
         },
         others,
+        more_others,
     })
 }

@@ -17,7 +17,7 @@ use crate::key::Key;
 use crate::liveness::Liveness;
 use crate::process::Process;
 use crate::session::{MetaKey, Session, Standing};
-use crate::store::{ClaimFilter, Mode, SessionFilter};
+use crate::store::{ClaimFilter, Mode, SessionFilter, StoreError};
 use crate::time::Span;
 use crate::view::{ClaimView, EventView, NameView, ResolvedView, SessionView, WhyView};
 
@@ -32,6 +32,30 @@ pub struct ListRequest {
     pub under: Option<String>,
     /// At most this many; zero means all.
     pub limit: usize,
+}
+
+/// A list that may be cut, and how much of it is missing.
+#[derive(Debug, Clone)]
+pub struct Listed<T> {
+    /// What was asked for.
+    pub items: Vec<T>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+impl<T> Listed<T> {
+    /// Counts what is missing, where the limit was met.
+    fn of(
+        items: Vec<T>,
+        limit: usize,
+        count: impl FnOnce() -> Result<usize, StoreError>,
+    ) -> Result<Self, Stop> {
+        let more = match limit > 0 && items.len() >= limit {
+            true => count()?.saturating_sub(items.len()),
+            false => 0,
+        };
+        Ok(Self { items, more })
+    }
 }
 
 /// The caller, and how it was found.
@@ -66,12 +90,13 @@ impl Service<'_> {
     }
 
     /// Sessions: those that wait for a person first, then the newest first.
-    pub fn list(&mut self, request: &ListRequest) -> Reply<Vec<SessionView>> {
+    pub fn list(&mut self, request: &ListRequest) -> Reply<Listed<SessionView>> {
         self.run(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let mut sessions = list(ctx, request)?;
             sessions.sort_by_key(|session| !session.waits_for_a_person());
-            Ok(sessions)
+            let filter = filter_of(request);
+            Listed::of(sessions, filter.limit, || ctx.tx.count_sessions(&filter))
         })
     }
 
@@ -141,7 +166,7 @@ impl Service<'_> {
         &mut self,
         naming: Option<&Naming>,
         filter: &ClaimFilter,
-    ) -> Reply<Vec<ClaimView>> {
+    ) -> Reply<Listed<ClaimView>> {
         self.run(Mode::Read, |ctx| {
             let mut filter = filter.clone();
             match naming {
@@ -150,7 +175,8 @@ impl Service<'_> {
                     caller::anybody(ctx)?;
                 }
             }
-            claims(ctx, &filter)
+            let items = claims(ctx, &filter)?;
+            Listed::of(items, filter.limit, || ctx.tx.count_claims(&filter))
         })
     }
 
@@ -163,14 +189,15 @@ impl Service<'_> {
     }
 
     /// The log.
-    pub fn log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<Vec<EventView>> {
+    pub fn log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<Listed<EventView>> {
         self.run(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let mut filter = filter.clone();
             if let Some(name) = session {
                 filter.session = Some(caller::find(ctx, name)?.id);
             }
-            log(ctx, &filter)
+            let items = log(ctx, &filter)?;
+            Listed::of(items, filter.limit, || ctx.tx.count_events(&filter))
         })
     }
 
@@ -221,16 +248,19 @@ pub(super) fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop>
     })
 }
 
-pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<SessionView>, Stop> {
-    let filter = SessionFilter {
+pub(super) fn filter_of(request: &ListRequest) -> SessionFilter {
+    SessionFilter {
         closed_too: request.closed_too,
         repo: request.repo.clone(),
         under: request.under.clone(),
         parent: None,
         died_since: None,
         limit: request.limit,
-    };
-    let sessions = ctx.tx.list_sessions(&filter)?;
+    }
+}
+
+pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<SessionView>, Stop> {
+    let sessions = ctx.tx.list_sessions(&filter_of(request))?;
     ctx.look_at_all(&sessions)?;
     let mut views = Vec::with_capacity(sessions.len());
     let mut unseen = Unseen::default();

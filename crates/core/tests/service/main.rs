@@ -582,5 +582,5 @@ fn any_number_of_waiters_can_be_shown() {
     let why = rig.call(&holder, |service| service.why(&key("wp:1")));
     assert_eq!(why.unwrap().why.waiters.len(), 250);
     let seen = rig.call(&holder, |service| service.list(&Default::default()));
-    assert_eq!(seen.unwrap().len(), 251);
+    assert_eq!(seen.unwrap().items.len(), 251);
 }

@@ -98,6 +98,18 @@ impl<'a> SqliteTx<'a> {
         })
     }
 
+    /// How many rows a statement on `table` has.
+    pub(super) fn rows(
+        &self,
+        table: &'static str,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<usize, StoreError> {
+        let sql = format!("SELECT count(*) FROM ({sql})");
+        let count = self.first(table, &sql, params, |cells| cells.number::<u64>())?;
+        Ok(usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX))
+    }
+
     /// Makes everything last, or nothing; then keeps the log short.
     pub(super) fn commit_all(&self) -> Result<(), StoreError> {
         self.still_open()?;

@@ -148,6 +148,18 @@ impl Tx for SqliteTx<'_> {
         claim::lock(self, key)
     }
 
+    fn count_claims(&mut self, filter: &ClaimFilter) -> Result<usize, StoreError> {
+        claim::count(self, filter)
+    }
+
+    fn count_sessions(&mut self, filter: &SessionFilter) -> Result<usize, StoreError> {
+        session::count(self, filter)
+    }
+
+    fn count_events(&mut self, filter: &EventFilter) -> Result<usize, StoreError> {
+        event::count(self, filter)
+    }
+
     fn list_claims(&mut self, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, StoreError> {
         claim::list(self, filter)
     }

@@ -129,7 +129,7 @@ fn lines_of(brief: &Brief) -> Vec<String> {
         lines.push("Others who work here now:".to_owned());
         lines.extend(brief.others.iter().take(NAMED).map(other));
         if brief.others.len() > NAMED {
-            let more = brief.others.len() - NAMED;
+            let more = brief.others.len() - NAMED + brief.more_others;
             lines.push(format!("  and {more} more: tenure ps"));
         }
     }
