@@ -3,7 +3,7 @@
 
 use tenure_core::text;
 
-use crate::output::{CODES, colours};
+use crate::colour::{CODES, colours};
 
 /// Lines that are ready to be shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 mod app;
 mod child;
 mod cli;
+mod colour;
 mod config;
 mod exit;
 mod lines;
