@@ -47,7 +47,7 @@ fn a_seeded_store_passes_a_round_of_verbs() {
         ..ListRequest::default()
     };
     let count = usize::try_from(size).unwrap() + 1;
-    assert_eq!(answered(service.list(&all)).unwrap().len(), count);
+    assert_eq!(answered(service.list(&all)).unwrap().items.len(), count);
 }
 
 /// How many bytes this thread has read and written so far, pages that the system had in memory included.
@@ -122,7 +122,7 @@ fn f_d05_reading_shows_all_entries_and_drops_none() {
             closed_too: true,
             ..ListRequest::default()
         };
-        assert_eq!(answered(service.list(&all)).unwrap().len(), size);
+        assert_eq!(answered(service.list(&all)).unwrap().items.len(), size);
         for n in [0, 1, 999, 1_999] {
             let handle = seed::handle(n).unwrap().to_string();
             let shown = answered(service.show(&handle)).unwrap();

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use tenure_core::id::Cursor;
 use tenure_core::key::{self, Entry, Key};
+use tenure_core::notice::{Channel, Notice};
 use tenure_core::process::CallerFacts;
 use tenure_core::reason::Reason;
 use tenure_core::service::{GuardPolicy, Here, Naming, Service};
@@ -22,7 +23,7 @@ use tenure_store::sqlite::SqliteStore;
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::mirrors::setting::Mirror;
-use crate::output::{Style, Trouble, line};
+use crate::output::{Shown, Style, Trouble, warn};
 
 /// The name of the database in the state directory.
 const DATABASE: &str = "tenure.db";
@@ -35,6 +36,8 @@ pub struct App {
     pub session: Option<String>,
     /// `-v`.
     pub verbose: bool,
+    /// Whether the verb changes anything.
+    pub changes: bool,
     /// The whole command line, for verbs that explain it.
     pub grammar: fn() -> clap::Command,
     /// Where the log stood when the store was first opened, where there are mirrors to keep up to date.
@@ -184,12 +187,17 @@ impl HookStore {
         }
     }
 
-    /// Opens the store: the use cases for the agent.
+    /// The use cases for the agent; the first call opens the store.
     pub fn open(&mut self) -> Result<Service<'_>, Trouble> {
-        let boot = observer_of(&self.machine).boot.clone();
-        let clock = Box::new(move || clock::now(&boot));
-        let store = SqliteStore::open_until(&self.path, clock, Some(self.until))
-            .map_err(|error| Trouble::from(tenure_core::error::Error::from(error)))?;
+        let store = match self.store.take() {
+            Some(store) => store,
+            None => {
+                let boot = observer_of(&self.machine).boot.clone();
+                let clock = Box::new(move || clock::now(&boot));
+                SqliteStore::open_until(&self.path, clock, Some(self.until))
+                    .map_err(|error| Trouble::from(tenure_core::error::Error::from(error)))?
+            }
+        };
         let store = self.store.insert(store);
         let policy = self.config.policy();
         Ok(Service::new(store, &self.machine, &self.facts, policy))
@@ -263,7 +271,7 @@ impl App {
         let mut store = SqliteStore::open(&path, Box::new(move || clock::now(&boot)))
             .map_err(|error| Trouble::from(tenure_core::error::Error::from(error)))?;
         if let Some(news) = store.take_news() {
-            line(&mut std::io::stderr(), &format!("warning: {news}"));
+            warn(format!("warning: {news}"));
         }
         let facts = caller::facts(
             observer_of(&machine).clone(),
@@ -287,6 +295,44 @@ impl App {
             self.mirrored.set(Some(newest));
         }
         Ok(opened)
+    }
+
+    /// Shows an answer, and keeps which notices it told.
+    pub fn show(&self, shown: &Shown) -> Exit {
+        let showed = self.style.show(shown);
+        self.delivered(&shown.notices, showed.channel);
+        showed.end(self.changes)
+    }
+
+    /// Shows a failure, and keeps which notices it told.
+    pub fn show_trouble(&self, trouble: &Trouble) -> Exit {
+        let showed = self.style.show_trouble(trouble);
+        self.delivered(&trouble.notices, showed.channel);
+        showed.end(false)
+    }
+
+    /// Keeps that notices were written to a channel. Where that fails, they are told again.
+    pub fn delivered(&self, notices: &[Notice], channel: Channel) {
+        let lost = matches!(channel, Channel::Nowhere | Channel::Quiet);
+        if notices.is_empty() || lost {
+            return;
+        }
+        let kept = self.open().and_then(|mut opened| {
+            let kept = opened.service().delivered(notices, channel);
+            kept.map_err(Trouble::from)
+        });
+        if let (Err(trouble), true) = (kept, self.verbose) {
+            warn(format!(
+                "warning: notices will be told again: {}",
+                trouble.message
+            ));
+        }
+    }
+
+    /// How many a list shows: people get some unless they say otherwise, programs all.
+    pub fn limit(&self, asked: Option<usize>, people: usize) -> usize {
+        let otherwise = if self.style.json { 0 } else { people };
+        asked.unwrap_or(otherwise)
     }
 
     /// Who the caller says it acts for.
@@ -320,7 +366,7 @@ impl App {
         for text in typed {
             let read = Key::complete(text, &here)?;
             if let Some(note) = read.note.filter(|_| !self.style.json && !self.style.quiet) {
-                line(&mut std::io::stderr(), &format!("note: {note}"));
+                warn(format!("note: {note}"));
             }
             keys.push(read.key);
         }

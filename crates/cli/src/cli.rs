@@ -8,7 +8,8 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use crate::app::App;
 use crate::exit::Exit;
 use crate::mirrors;
-use crate::output::{Shown, Style, Trouble, line};
+use crate::output::{Shown, Style, Trouble, colours, put};
+use crate::sink::mention;
 use crate::verbs::{self, Internal, Verb};
 
 /// Shows which coding agents are really alive and what each is working on, and keeps two off the same thing
@@ -92,14 +93,15 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
         style,
         session: cli.session,
         verbose: cli.verbose,
+        changes: cli.verb.changes(),
         grammar: Cli::command,
         mirrored: Cell::new(None),
     };
     let outcome = verbs::run(&cli.verb, &app);
     mirrors::catch_up(&app);
     match outcome {
-        Ok(shown) => style.show(&shown),
-        Err(trouble) => style.show_trouble(&trouble),
+        Ok(shown) => app.show(&shown),
+        Err(trouble) => app.show_trouble(&trouble),
     }
 }
 
@@ -110,8 +112,8 @@ fn run_internal(arguments: Vec<OsString>) -> Exit {
     };
     match Internal::try_parse_from(arguments) {
         Ok(verb) => match verbs::run_internal(&verb) {
-            Ok(shown) => style.show(&shown),
-            Err(trouble) => style.show_trouble(&trouble),
+            Ok(shown) => style.show(&shown).end(false),
+            Err(trouble) => style.show_trouble(&trouble).end(false),
         },
         Err(error) => show_parse_error(&error, style),
     }
@@ -129,26 +131,28 @@ fn show_parse_error(error: &clap::Error, style: Style) -> Exit {
     };
     if let Some(name) = name {
         if json {
-            return style.show(&Shown::new(name, &text.trim_end(), ""));
+            return style
+                .show(&Shown::new(name, &text.trim_end(), ""))
+                .end(false);
         }
-        if error.print().is_err() {
-            // Nobody is left to tell.
-        }
-        return Exit::DONE;
+        let shown = match colours() {
+            true => error.render().ansi().to_string(),
+            false => text,
+        };
+        return match put(shown.trim_end()) {
+            Ok(_) => Exit::DONE,
+            Err(trouble) => style.show_trouble(&trouble).end(false),
+        };
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         if !json {
-            line(&mut std::io::stderr(), &format!("{}\n", text.trim_end()));
+            mention(&format!("{}\n", text.trim_end()));
         }
         let hint = "tenure ps shows who is alive; tenure help --all lists every verb";
-        return style.show_trouble(&Trouble::new(
-            Exit::USAGE,
-            "usage",
-            "no verb was given",
-            hint,
-        ));
+        let trouble = Trouble::new(Exit::USAGE, "usage", "no verb was given", hint);
+        return style.show_trouble(&trouble).end(false);
     }
-    style.show_trouble(&usage_trouble(&text))
+    style.show_trouble(&usage_trouble(&text)).end(false)
 }
 
 /// What clap says, in our words' form: what is wrong, and the command that helps.

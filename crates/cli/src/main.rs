@@ -5,11 +5,14 @@
 mod app;
 mod child;
 mod cli;
+mod colour;
 mod config;
 mod exit;
+mod lines;
 mod mirrors;
 mod output;
 mod render;
+mod sink;
 mod summary;
 mod tree;
 mod unexpected;

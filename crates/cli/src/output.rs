@@ -1,22 +1,25 @@
 //! How answers and errors are shown: to people as text, to programs as exactly one JSON object.
 //!
-//! Data goes to stdout; errors, hints and notices to stderr. Nothing else in the program prints.
+//! Data goes to stdout; errors, hints and notices to stderr. Nothing else in the program prints. Everything
+//! for people goes out as [`Lines`]; notices count as told only after they were written.
 
-use std::fmt::Write as _;
-use std::io::{IsTerminal, Write};
-use std::sync::OnceLock;
+use std::io;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tenure_core::error::Error;
-use tenure_core::notice::Notice;
+use tenure_core::notice::{Channel, Pending};
 use tenure_core::service::{Answer, Failure};
 use tenure_core::store::StoreError;
+use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
 use tenure_core::view::NoticeView;
 
+pub use crate::colour::{CLEAR, colours, paint, paint_for_agent};
 use crate::exit::Exit;
+use crate::lines::Lines;
+use crate::sink::{self, Unwritten, Written};
 
 /// A verb's answer, ready to be shown.
 #[derive(Debug, Default)]
@@ -24,9 +27,9 @@ pub struct Shown {
     /// What the JSON object carries besides `v` and `notices`.
     pub json: Map<String, Value>,
     /// The same for people.
-    pub text: String,
-    /// What the caller is told, once.
-    pub notices: Vec<Notice>,
+    pub text: Lines,
+    /// What the caller is told.
+    pub notices: Pending,
     /// The exit code.
     pub exit: Option<Exit>,
     /// What is missing in it, because it could not be read.
@@ -46,7 +49,7 @@ impl Shown {
     }
 
     /// An answer with one named part.
-    pub fn new(name: &str, part: &impl Serialize, text: impl Into<String>) -> Self {
+    pub fn new(name: &str, part: &impl Serialize, text: impl Into<Lines>) -> Self {
         Self::default().with(name, part).say(text)
     }
 
@@ -60,8 +63,8 @@ impl Shown {
 
     /// Adds text for people.
     #[must_use]
-    pub fn say(mut self, text: impl Into<String>) -> Self {
-        self.text.push_str(&text.into());
+    pub fn say(mut self, text: impl Into<Lines>) -> Self {
+        self.text.extend(&text.into());
         self
     }
 
@@ -75,7 +78,7 @@ impl Shown {
     /// Adds what a use case's answer tells the caller.
     #[must_use]
     pub fn told<T>(mut self, answer: &Answer<T>) -> Self {
-        self.notices.extend(answer.notices.iter().cloned());
+        self.notices = answer.notices.clone();
         self.damaged = self.damaged.or_else(|| answer.damaged.clone());
         self
     }
@@ -91,12 +94,14 @@ pub struct Trouble {
     pub kind: String,
     /// What happened.
     pub message: String,
+    /// The same for people, where it takes several lines.
+    pub lines: Vec<String>,
     /// What to do.
     pub hints: Vec<String>,
     /// More data for programs.
     pub data: Map<String, Value>,
-    /// What the caller is told, once.
-    pub notices: Vec<Notice>,
+    /// What the caller is told.
+    pub notices: Pending,
     /// The exit code.
     pub exit: Exit,
     /// The JSON object goes to stderr: stdout belongs to a command that we run.
@@ -114,9 +119,10 @@ impl Trouble {
         Self {
             kind: kind.to_owned(),
             message: message.into(),
+            lines: Vec::new(),
             hints: vec![hint.into()],
             data: Map::new(),
-            notices: Vec::new(),
+            notices: Pending::default(),
             exit,
             to_stderr: false,
         }
@@ -126,7 +132,11 @@ impl Trouble {
 impl Trouble {
     /// The one object that programs get.
     pub fn object(&self) -> Value {
-        json!({"v": 1, "error": self.error(), "notices": notices_json(&self.notices)})
+        let mut object = Map::new();
+        object.insert("v".into(), json!(1));
+        object.insert("error".into(), Value::Object(self.error()));
+        add_notices(&mut object, &self.notices);
+        Value::Object(object)
     }
 
     fn error(&self) -> Map<String, Value> {
@@ -138,10 +148,15 @@ impl Trouble {
         error
     }
 
-    fn text(&self) -> String {
-        let mut text = format!("error: {}", self.message);
+    /// The same for people.
+    fn text(&self) -> Lines {
+        let mut text = Lines::default();
+        let mut lines = self.lines.iter();
+        let first = lines.next().unwrap_or(&self.message);
+        text.line(format!("error: {first}"));
+        lines.for_each(|line| text.line(line));
         for hint in &self.hints {
-            let _infallible = write!(text, "\nhint: {hint}");
+            text.line(format!("hint: {hint}"));
         }
         text
     }
@@ -152,9 +167,10 @@ impl From<Error> for Trouble {
         Self {
             kind: error.kind().to_owned(),
             message: error.to_string(),
+            lines: error.lines(),
             hints: error.hints(),
             data: error_data(&error),
-            notices: Vec::new(),
+            notices: Pending::default(),
             exit: Exit::of(error.class()),
             to_stderr: false,
         }
@@ -262,14 +278,78 @@ pub struct Style {
     pub quiet: bool,
 }
 
-impl Style {
-    /// Shows an answer and returns the exit code.
-    pub fn show(self, shown: &Shown) -> Exit {
-        if shown.silent {
-            return shown.exit.unwrap_or(Exit::DONE);
+/// What became of showing an answer.
+#[must_use = "an answer that was not written is a failure"]
+pub struct Showed {
+    /// The exit code of what was shown.
+    exit: Exit,
+    /// What the notices reached.
+    pub channel: Channel,
+    /// Why the answer was not written.
+    failed: Option<io::Error>,
+}
+
+impl Showed {
+    fn new(exit: Exit, written: Written, channel: Channel) -> Self {
+        let (channel, failed) = match written {
+            Ok(()) => (channel, None),
+            Err(Unwritten::ReaderLeft) => (Channel::Nowhere, None),
+            Err(Unwritten::Failed(error)) => (Channel::Nowhere, Some(error)),
+        };
+        Self {
+            exit,
+            channel,
+            failed,
         }
+    }
+
+    /// The exit code; an answer that was not written is a failure, whatever it was.
+    pub fn end(self, changed: bool) -> Exit {
+        let Some(error) = self.failed else {
+            return self.exit;
+        };
+        let trouble = unwritten(&error, changed);
+        sink::mention(trouble.text().as_str());
+        trouble.exit
+    }
+}
+
+/// An answer that could not be written.
+fn unwritten(error: &io::Error, changed: bool) -> Trouble {
+    let (message, hint) = match changed {
+        true => (
+            format!("the change was made, but the answer cannot be written: {error}"),
+            "tenure status and tenure log show what is so now",
+        ),
+        false => (
+            format!("the answer cannot be written: {error}"),
+            "make room where stdout goes and run it again",
+        ),
+    };
+    Trouble::new(Exit::INTERNAL, "unwritten", message, hint)
+}
+
+/// Writes a part of a stream to stdout; false where nobody reads it any more.
+pub fn put(text: &str) -> Result<bool, Trouble> {
+    match sink::out(text) {
+        Ok(()) => Ok(true),
+        Err(Unwritten::ReaderLeft) => Ok(false),
+        Err(Unwritten::Failed(error)) => Err(unwritten(&error, false)),
+    }
+}
+
+impl Style {
+    /// Shows an answer.
+    pub fn show(self, shown: &Shown) -> Showed {
         let damaged = shown.damaged.clone();
         let damaged = damaged.map(|error| Trouble::from(Error::from(error)));
+        let exit = match &damaged {
+            Some(trouble) => trouble.exit,
+            None => shown.exit.unwrap_or(Exit::DONE),
+        };
+        if shown.silent {
+            return Showed::new(exit, Ok(()), Channel::Nowhere);
+        }
         if self.json {
             let mut object = Map::new();
             object.insert("v".into(), json!(1));
@@ -277,98 +357,104 @@ impl Style {
             if let Some(trouble) = &damaged {
                 object.insert("error".into(), Value::Object(trouble.error()));
             }
-            object.insert("notices".into(), notices_json(&shown.notices));
-            line(&mut std::io::stdout(), &Value::Object(object).to_string());
-        } else {
-            tell(&shown.notices);
-            if !self.quiet && !shown.text.is_empty() {
-                line(&mut std::io::stdout(), shown.text.trim_end_matches('\n'));
-            }
-            if let Some(trouble) = &damaged {
-                line(&mut std::io::stderr(), &trouble.text());
-            }
+            add_notices(&mut object, &shown.notices);
+            let written = sink::out(&Value::Object(object).to_string());
+            let channel = sink::channel(&io::stdout(), true, self.quiet);
+            return Showed::new(exit, written, channel);
         }
-        match damaged {
-            Some(trouble) => trouble.exit,
-            None => shown.exit.unwrap_or(Exit::DONE),
+        let channel = self.tell(&shown.notices);
+        let written = match self.quiet || shown.text.is_empty() {
+            true => Ok(()),
+            false => sink::out(shown.text.as_str()),
+        };
+        if let Some(trouble) = &damaged {
+            sink::mention(trouble.text().as_str());
         }
+        let showed = Showed::new(exit, written, channel);
+        // The notices went to stderr, whatever became of the answer.
+        Showed { channel, ..showed }
     }
 
-    /// Shows a failure and returns the exit code.
-    pub fn show_trouble(self, trouble: &Trouble) -> Exit {
+    /// Shows a failure.
+    pub fn show_trouble(self, trouble: &Trouble) -> Showed {
+        let exit = trouble.exit;
+        let ended = |written: &Written, channel| Showed {
+            exit,
+            channel: if written.is_ok() {
+                channel
+            } else {
+                Channel::Nowhere
+            },
+            // It has a code of its own, and nothing could say more.
+            failed: None,
+        };
         if self.json {
-            let object = trouble.object();
-            match trouble.to_stderr {
-                true => line(&mut std::io::stderr(), &object.to_string()),
-                false => line(&mut std::io::stdout(), &object.to_string()),
+            let object = trouble.object().to_string();
+            let (written, channel) = match trouble.to_stderr {
+                true => (sink::err(&object), self.on_stderr()),
+                false => (
+                    sink::out(&object),
+                    sink::channel(&io::stdout(), true, self.quiet),
+                ),
+            };
+            if let (Err(Unwritten::Failed(_)), false) = (&written, trouble.to_stderr) {
+                sink::mention(trouble.text().as_str());
             }
-        } else {
-            tell(&trouble.notices);
-            line(&mut std::io::stderr(), &trouble.text());
+            return ended(&written, channel);
         }
-        trouble.exit
+        let channel = self.tell(&trouble.notices);
+        sink::mention(trouble.text().as_str());
+        ended(&Ok(()), channel)
+    }
+
+    /// What is reached by what is written to stderr.
+    fn on_stderr(self) -> Channel {
+        sink::channel(&io::stderr(), self.json, self.quiet)
+    }
+
+    /// Tells on stderr what must be told; what that reached.
+    pub fn tell(self, notices: &Pending) -> Channel {
+        let mut text = Lines::default();
+        for notice in notices.iter() {
+            text.line(format!("notice: {}", notice.message));
+        }
+        if notices.more > 0 {
+            text.line(format!("notice: {} more: run tenure status", notices.more));
+        }
+        self.say_told(&text)
+    }
+
+    /// Writes an object that ends a command's run to stderr; what its notices reached.
+    pub fn report(self, object: &Value) -> Channel {
+        match sink::err(&object.to_string()) {
+            Ok(()) => self.on_stderr(),
+            Err(_) => Channel::Nowhere,
+        }
+    }
+
+    fn say_told(self, text: &Lines) -> Channel {
+        if text.is_empty() {
+            return Channel::Nowhere;
+        }
+        match sink::err(text.as_str()) {
+            Ok(()) => sink::channel(&io::stderr(), false, self.quiet),
+            Err(_) => Channel::Nowhere,
+        }
     }
 }
 
-/// Notices as the JSON shows them.
-pub fn notices_json(notices: &[Notice]) -> Value {
+/// Says something that nothing depends on, on one line of stderr.
+pub fn warn(text: impl AsRef<str>) {
+    sink::mention(Lines::from(text.as_ref()).as_str());
+}
+
+/// Adds notices to an object, and how many more there are, if there are more.
+pub fn add_notices(object: &mut Map<String, Value>, notices: &Pending) {
     let views: Vec<NoticeView> = notices.iter().map(NoticeView::from).collect();
-    json!(views)
-}
-
-/// Tells people what they must be told.
-pub fn tell(notices: &[Notice]) {
-    for notice in notices {
-        line(
-            &mut std::io::stderr(),
-            &format!("notice: {}", notice.message),
-        );
+    object.insert("notices".into(), json!(views));
+    if notices.more > 0 {
+        object.insert("more_notices".into(), json!(notices.more));
     }
-}
-
-/// Writes a line. A reader that went away (`tenure log | head`) is no failure of ours.
-pub fn line(out: &mut dyn Write, text: &str) {
-    if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
-        // Nobody is left to tell.
-    }
-}
-
-/// Whether text on stdout may carry colour; asked once, however many words there are to paint.
-fn colours() -> bool {
-    static KNOWN: OnceLock<bool> = OnceLock::new();
-    *KNOWN.get_or_init(|| std::io::stdout().is_terminal() && wants_colour())
-}
-
-fn wants_colour() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
-
-/// Paints a word for a terminal.
-pub fn paint(word: &str, state: &str) -> String {
-    match colours() {
-        true => painted(word, state),
-        false => word.to_owned(),
-    }
-}
-
-/// Paints words for a program that shows them on its own terminal.
-pub fn paint_for_agent(words: &str, state: &str) -> String {
-    match wants_colour() {
-        true => painted(words, state),
-        false => words.to_owned(),
-    }
-}
-
-fn painted(word: &str, state: &str) -> String {
-    let colour = match state {
-        "live" | "busy" | "held" => "32",
-        "waiting" => "1;35",
-        "idle" => "36",
-        "unknown" | "suspect" | "stalled" => "33",
-        "dead" => "31",
-        _ => "2",
-    };
-    format!("\u{1b}[{colour}m{word}\u{1b}[0m")
 }
 
 /// A time as people say it.
@@ -381,7 +467,7 @@ pub fn ago(at: Timestamp, now: Timestamp) -> String {
 }
 
 /// Lines up columns; the last one is not padded.
-pub fn table(head: &[&str], rows: &[Vec<Cell>]) -> String {
+pub fn table(head: &[&str], rows: &[Vec<Cell>]) -> Lines {
     let widths: Vec<usize> = (0..head.len())
         .map(|column| {
             let cells = rows
@@ -391,7 +477,7 @@ pub fn table(head: &[&str], rows: &[Vec<Cell>]) -> String {
             cells.chain([head[column].len()]).max().unwrap_or(0)
         })
         .collect();
-    let mut out = String::new();
+    let mut out = Lines::default();
     let titles: Vec<Cell> = head.iter().map(|title| Cell::plain(*title)).collect();
     for row in std::iter::once(&titles).chain(rows) {
         let mut text = String::new();
@@ -402,8 +488,7 @@ pub fn table(head: &[&str], rows: &[Vec<Cell>]) -> String {
                 text.push_str(&" ".repeat(missing + 2));
             }
         }
-        out.push_str(text.trim_end());
-        out.push('\n');
+        out.line(text.trim_end());
     }
     out
 }
@@ -419,7 +504,7 @@ impl Cell {
     /// A cell without colour.
     pub fn plain(text: impl Into<String>) -> Self {
         Self {
-            text: text.into(),
+            text: text::line(&text.into()).into_owned(),
             state: None,
         }
     }
@@ -427,7 +512,7 @@ impl Cell {
     /// A cell in the colour of a state.
     pub fn state(text: impl Into<String>, state: &'static str) -> Self {
         Self {
-            text: text.into(),
+            text: text::line(&text.into()).into_owned(),
             state: Some(state),
         }
     }

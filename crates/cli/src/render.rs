@@ -3,15 +3,24 @@
 use std::fmt::Write as _;
 
 use tenure_core::service::{Membership, Whoami, Why};
+use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
 use tenure_core::view::{ClaimView, EventView, SessionView};
 
+use crate::lines::Lines;
 use crate::output::{Cell, ago, paint, table};
 use crate::tree::Branch;
 use crate::unmanaged::Unmanaged;
 
 fn now() -> Timestamp {
     tenure_host::clock::wall()
+}
+
+/// Says how many of a list are not shown, and what shows them.
+pub fn rest(text: &mut Lines, more: usize, command: &str) {
+    if more > 0 {
+        text.line(format!("{more} more: {command}"));
+    }
 }
 
 /// Sessions as they come, none below another.
@@ -21,7 +30,7 @@ pub fn flat(sessions: &[SessionView]) -> Vec<Branch<'_>> {
 }
 
 /// Sessions, and agents that run without being one.
-pub fn people(sessions: &[Branch<'_>], unmanaged: &[Unmanaged], verbose: bool) -> String {
+pub fn people(sessions: &[Branch<'_>], unmanaged: &[Unmanaged], verbose: bool) -> Lines {
     if sessions.is_empty() && unmanaged.is_empty() {
         return "no sessions; an agent or a shell becomes one with: tenure register".into();
     }
@@ -34,11 +43,8 @@ pub fn people(sessions: &[Branch<'_>], unmanaged: &[Unmanaged], verbose: bool) -
     let heads = ["SESSION", "AGENT", "WHERE", "STATE", "AGE", "HOLDS"];
     let mut text = table(&heads, &rows);
     if let Some(first) = unmanaged.first() {
-        let _infallible = writeln!(
-            text,
-            "unmanaged: no hooks told tenure of it; tenure adopt {} makes it a session, tenure install all later ones",
-            first.pid
-        );
+        text.line(format!("unmanaged: no hooks told tenure of it; tenure adopt {} makes it a session, tenure install all later ones",
+            first.pid));
     }
     text
 }
@@ -110,11 +116,15 @@ fn age(at: Timestamp, now: Timestamp) -> String {
 
 /// `acme/web (main)`, or the directory where there is no repository.
 pub fn whereabouts(session: &SessionView) -> String {
-    match (&session.repo, &session.branch) {
-        (Some(repo), Some(branch)) if !repo.starts_with('/') => format!("{repo} ({branch})"),
-        (Some(repo), None) if !repo.starts_with('/') => format!("{repo} (no branch)"),
-        (_, Some(branch)) => format!("{} ({branch})", session.dir),
-        _ => session.dir.clone(),
+    let dir = text::name(&session.dir);
+    let branch = session.branch.as_deref().map(text::name);
+    match (&session.repo, branch) {
+        (Some(repo), branch) if !repo.starts_with('/') => {
+            let branch = branch.unwrap_or("no branch".into());
+            format!("{} ({branch})", text::name(repo))
+        }
+        (_, Some(branch)) => format!("{dir} ({branch})"),
+        _ => dir.into_owned(),
     }
 }
 
@@ -149,16 +159,17 @@ fn held(session: &SessionView, verbose: bool) -> String {
 }
 
 /// Everything about one session.
-pub fn session(who: &Whoami, evidence: bool) -> String {
+pub fn session(who: &Whoami, evidence: bool) -> Lines {
     let session = &who.session;
     let now = now();
-    let mut text = format!(
-        "{}  {}\n",
+    let mut text = Lines::default();
+    text.line(format!(
+        "{}  {}",
         session.handle,
         paint(session.state, session.state)
-    );
+    ));
     let mut row = |name: &str, value: &str| {
-        let _infallible = writeln!(text, "  {name:<13} {value}");
+        text.line(format!("  {name:<13} {value}"));
     };
     row("why", &session.why);
     row("id", &session.id);
@@ -216,10 +227,10 @@ pub fn session(who: &Whoami, evidence: bool) -> String {
 }
 
 /// The active mission of a session, and its part in it.
-pub fn membership(mission: &Membership) -> String {
-    let mut text = String::new();
+pub fn membership(mission: &Membership) -> Lines {
+    let mut text = Lines::default();
     let mut row = |name: &str, value: &str| {
-        let _infallible = writeln!(text, "  {name:<13} {value}");
+        text.line(format!("  {name:<13} {value}"));
     };
     if let Some(one) = &mission.participant {
         row(
@@ -243,40 +254,41 @@ pub fn membership(mission: &Membership) -> String {
 }
 
 /// A claim that was granted.
-pub fn grant(claim: &ClaimView) -> String {
+pub fn grant(claim: &ClaimView) -> Lines {
     let already = claim.already_held == Some(true);
     let word = if already { "already yours" } else { "yours" };
-    let mut text = format!("{} is {word} (epoch {})\n", claim.key, claim.epoch);
+    let mut text = Lines::from(format!("{} is {word} (epoch {})", claim.key, claim.epoch));
     if let Some(former) = &claim.taken_from {
-        let _infallible = writeln!(text, "  {} had it: {}", former.handle, former.proof);
+        text.line(format!("  {} had it: {}", former.handle, former.proof));
         let branch = former
             .branch
             .as_ref()
             .map_or(String::new(), |branch| format!(", branch {branch}"));
-        let _infallible = writeln!(text, "  look for unfinished work in {}{branch}", former.dir);
+        text.line(format!(
+            "  look for unfinished work in {}{branch}",
+            former.dir
+        ));
         for held in &former.also_ended {
             let (key, epoch) = (&held.key, held.epoch);
-            let _infallible = writeln!(
-                text,
+            text.line(format!(
                 "  it lost {key} (epoch {epoch}) as well, which overlaps it"
-            );
+            ));
         }
         for survivor in &former.survivors {
             let (pid, command) = (survivor.pid, &survivor.command);
-            let _infallible = writeln!(
-                text,
+            text.line(format!(
                 "  it left pid {pid} running, which may still write: {command}"
-            );
+            ));
         }
         if let Some(why) = &former.survivors_unsure {
-            let _infallible = writeln!(text, "  it may have left processes running: {why}");
+            text.line(format!("  it may have left processes running: {why}"));
         }
     }
     text
 }
 
 /// A table of claims.
-pub fn claims(claims: &[ClaimView]) -> String {
+pub fn claims(claims: &[ClaimView]) -> Lines {
     if claims.is_empty() {
         return "nothing is held".into();
     }
@@ -303,59 +315,55 @@ pub fn claims(claims: &[ClaimView]) -> String {
 }
 
 /// The explanation of a key.
-pub fn why(why: &Why) -> String {
+pub fn why(why: &Why) -> Lines {
     let claim = &why.claim;
-    let mut text = format!("{} is {}\n", claim.key, paint(claim.state, claim.state));
-    let _infallible = writeln!(text, "  a claim now would be {}", why.why.answer);
+    let state = paint(claim.state, claim.state);
+    let mut text = Lines::from(format!("{} is {state}", claim.key));
+    text.line(format!("  a claim now would be {}", why.why.answer));
     for line in &why.why.because {
-        let _infallible = writeln!(text, "  {line}");
+        text.line(format!("  {line}"));
     }
     for waiter in &why.why.waiters {
         let who = waiter.session.as_deref().unwrap_or("a command");
-        let _infallible = writeln!(
-            text,
+        text.line(format!(
             "  {who} (pid {}) waits in line, since {}",
             waiter.pid,
             ago(waiter.since, now())
-        );
+        ));
     }
     for command in &why.why.commands {
-        let _infallible = writeln!(text, "  run: {command}");
+        text.line(format!("  run: {command}"));
     }
     text
 }
 
 /// The log, one event a line.
-pub fn events(events: &[EventView]) -> String {
+pub fn events(events: &[EventView]) -> Lines {
     if events.is_empty() {
         return "nothing happened".into();
     }
-    let mut text = String::new();
+    let mut text = Lines::default();
     for event in events {
         let time = event.at.to_string();
         let session = event
             .session
             .as_ref()
             .map_or("-", |name| name.handle.as_str());
-        let _infallible = write!(
-            text,
-            "{:>6}  {time}  {:<18}  {session}",
-            event.cursor, event.kind
-        );
+        let mut line = format!("{:>6}  {time}  {:<18}  {session}", event.cursor, event.kind);
         if let Some(key) = &event.key {
-            let _infallible = write!(text, "  {key}");
+            let _infallible = write!(line, "  {key}");
         }
         if let Some(epoch) = event.epoch {
-            let _infallible = write!(text, " (epoch {epoch})");
+            let _infallible = write!(line, " (epoch {epoch})");
         }
-        let _infallible = write!(text, "  by {}: {}", event.mechanism, event.evidence);
+        let _infallible = write!(line, "  by {}: {}", event.mechanism, event.evidence);
         if let Some(actor) = &event.actor {
-            let _infallible = write!(text, ", by {}", actor.handle);
+            let _infallible = write!(line, ", by {}", actor.handle);
         }
         if let Some(reason) = &event.reason {
-            let _infallible = write!(text, ", because {reason:?}");
+            let _infallible = write!(line, ", because {}", text::quoted(reason));
         }
-        text.push('\n');
+        text.line(line);
     }
     text
 }

@@ -1,10 +1,9 @@
 //! A status for people: what there is to know, on at most twenty lines.
 
-use std::fmt::Write as _;
-
 use tenure_core::service::Status;
 use tenure_core::view::SessionView;
 
+use crate::lines::Lines;
 use crate::output::paint;
 use crate::render::{holds, whereabouts};
 
@@ -17,17 +16,17 @@ const WARNINGS: usize = 5;
 const NAMES: usize = 3;
 
 /// The caller's situation.
-pub fn status(status: &Status) -> String {
-    let mut text = String::new();
+pub fn status(status: &Status) -> Lines {
+    let mut text = Lines::default();
     match (&status.me, &status.nobody) {
         (Some(me), _) => {
-            let _infallible = writeln!(text, "you are {} in {}", me.handle, whereabouts(me));
+            text.line(format!("you are {} in {}", me.handle, whereabouts(me)));
         }
         (None, why) => {
             let why = why
                 .as_deref()
                 .unwrap_or("this process belongs to no session");
-            let _infallible = writeln!(text, "you are nobody: {why}");
+            text.line(format!("you are nobody: {why}"));
         }
     }
     list(
@@ -39,33 +38,31 @@ pub fn status(status: &Status) -> String {
     );
     if !status.waiting.is_empty() {
         let names = some(&status.waiting);
-        let _infallible = writeln!(
-            text,
+        text.line(format!(
             "{} a person: {names}",
             paint("waiting for", "waiting")
-        );
+        ));
     }
     list(&mut text, &status.others, OTHERS, "tenure who", other);
     if status.others.is_empty() {
-        text.push_str("nobody else works here\n");
+        text.line("nobody else works here");
     }
     list(
         &mut text,
         &status.warnings,
         WARNINGS,
         "tenure status --json",
-        |warning| format!("warning: {}", warning.replace('\n', " ")),
+        |warning| format!("warning: {warning}"),
     );
     text
 }
 
-fn list<T>(text: &mut String, all: &[T], most: usize, more: &str, line: impl Fn(&T) -> String) {
+fn list<T>(text: &mut Lines, all: &[T], most: usize, more: &str, line: impl Fn(&T) -> String) {
     for one in all.iter().take(most) {
-        text.push_str(&line(one));
-        text.push('\n');
+        text.line(line(one));
     }
     if all.len() > most {
-        let _infallible = writeln!(text, "and {} more: {more}", all.len() - most);
+        text.line(format!("and {} more: {more}", all.len() - most));
     }
 }
 

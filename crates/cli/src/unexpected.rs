@@ -4,19 +4,23 @@ use std::any::Any;
 use std::ffi::OsString;
 
 use crate::exit::Exit;
-use crate::output::{Style, Trouble, line};
+use crate::lines::Lines;
+use crate::output::{Style, Trouble};
+use crate::sink;
 
 /// Tells people at once, with the place in the program, whichever thread it was.
 pub fn report(info: &std::panic::PanicHookInfo<'_>) {
-    let text = format!("error: tenure failed unexpectedly: {info}\nhint: {HINT}");
-    line(&mut std::io::stderr(), &text);
+    let mut lines = Lines::default();
+    lines.line(format!("error: tenure failed unexpectedly: {info}"));
+    lines.line(format!("hint: {HINT}"));
+    sink::mention(lines.as_str());
 }
 
 /// Tells programs, which read one object whatever happens, and returns the exit code.
 pub fn show(payload: &(dyn Any + Send), style: Style, arguments: &[OsString]) -> Exit {
     let trouble = trouble(payload, arguments);
     if style.json {
-        return style.show_trouble(&trouble);
+        return style.show_trouble(&trouble).end(false);
     }
     trouble.exit
 }

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tenure_core::error::Error;
 use tenure_core::id::Ticket;
+use tenure_core::notice::Pending;
 use tenure_core::process::Process;
 use tenure_core::service::{Answer, Failure, Service, Wait, Waiting};
 use tenure_core::store::Topic;
@@ -59,10 +60,11 @@ pub fn wait_for_turn<T>(
     patience: Duration,
     mut look: impl FnMut(&mut Service<'_>, Option<Ticket>) -> Result<Answer<Step<T>>, Failure>,
 ) -> Result<Answer<T>, Trouble> {
-    let mut told = Vec::new();
+    let mut told = Pending::default();
     let outcome = wait(opened, watch, patience, &mut |service, ticket| {
         let answer = look(service, ticket)?;
-        told.extend(answer.notices);
+        // They wait until they are told, so the last look has them all.
+        told = answer.notices;
         Ok(answer.value)
     });
     match outcome {
@@ -72,8 +74,9 @@ pub fn wait_for_turn<T>(
             notices: told,
         }),
         Err(mut trouble) => {
-            told.append(&mut trouble.notices);
-            trouble.notices = told;
+            if trouble.notices.is_empty() {
+                trouble.notices = told;
+            }
             Err(trouble)
         }
     }

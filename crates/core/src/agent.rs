@@ -27,6 +27,9 @@ pub struct AgentSpec {
     pub helpers: &'static [&'static str],
 }
 
+/// The agent that a person's shell is.
+pub const HUMAN: &str = "human";
+
 /// The agents that are recognised.
 pub const AGENTS: &[AgentSpec] = &[
     AgentSpec {

@@ -11,6 +11,7 @@ use crate::liveness::Doubt;
 use crate::mission::check::Fault;
 use crate::process::Survivor;
 use crate::store::StoreError;
+use crate::text;
 use crate::time::Span;
 use crate::view::ClaimView;
 
@@ -275,7 +276,7 @@ pub enum Error {
         hint: String,
     },
     /// A check found faults: all of them.
-    #[error("{}", faults_message(.what, .faults))]
+    #[error("{}", fault_lines(.what, .faults).join("\n"))]
     Faulty {
         /// What was checked.
         what: String,
@@ -306,6 +307,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// The message as people read it, line by line.
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            Error::Faulty { what, faults } => fault_lines(what, faults),
+            other => vec![other.to_string()],
+        }
+    }
+
     /// The class, which decides the exit code.
     pub fn class(&self) -> Class {
         match self {
@@ -412,10 +421,10 @@ impl Error {
             ],
             Error::CannotTell { handle, key, .. } => cannot_tell_hints(handle, key.as_ref()),
             Error::Overlaps { claim, .. } => vec![
-                format!("tenure why {} explains it", claim.key),
+                format!("tenure why {} explains it", text::shell(&claim.key)),
                 format!(
                     "tenure takeover {} --reason \"why\" takes it all the same, on record",
-                    claim.key
+                    text::shell(&claim.key)
                 ),
             ],
             Error::Noisy { survivors, .. } => vec![
@@ -499,15 +508,13 @@ impl Error {
 }
 
 /// The first line says how many, and each fault has a line of its own.
-fn faults_message(what: &str, faults: &[Fault]) -> String {
-    let mut message = match faults.len() {
+fn fault_lines(what: &str, faults: &[Fault]) -> Vec<String> {
+    let head = match faults.len() {
         1 => format!("{what} is not valid"),
         n => format!("{what} is not valid, {n} faults"),
     };
-    for fault in faults {
-        message.push_str(&format!("\n  {fault}"));
-    }
-    message
+    let each = faults.iter().map(|fault| format!("  {fault}"));
+    std::iter::once(head).chain(each).collect()
 }
 
 /// Each way out once.
@@ -590,7 +597,10 @@ fn store_hints(error: &StoreError) -> Vec<String> {
             vec!["tenure config shows where the store is and what decided that".into()]
         }
         StoreError::Damaged { store, .. } => vec![
-            format!("keep a copy before anything else: cp -p {store}* somewhere/"),
+            format!(
+                "keep a copy before anything else: cp -p {}* somewhere/",
+                text::shell(store)
+            ),
             "then put a good copy in its place, or set TENURE_HOME to a new directory to go on without it".into(),
         ],
         StoreError::LogLost { store, log, .. } => vec![
@@ -614,12 +624,13 @@ fn holder_phrase(claim: &ClaimView) -> String {
     let Some(holder) = &claim.holder else {
         return "another session".into();
     };
-    let mut phrase = format!("{} ({} in {})", holder.handle, holder.state, holder.dir);
+    let dir = text::name(&holder.dir);
+    let mut phrase = format!("{} ({} in {dir})", holder.handle, holder.state);
     if let Some(age) = claim.age {
         phrase.push_str(&format!(" for {}", Span(age)));
     }
     if let Some(note) = &claim.note {
-        phrase.push_str(&format!(": {note}"));
+        phrase.push_str(&format!(": {}", text::quoted(note)));
     }
     phrase
 }

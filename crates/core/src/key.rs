@@ -276,11 +276,7 @@ impl Key {
 
     /// The key as it can be typed at a shell.
     pub fn quoted(&self) -> String {
-        let safe = |c: char| c.is_alphanumeric() || ":/#.,_-+@%=".contains(c);
-        if self.0.chars().all(safe) {
-            return self.0.clone();
-        }
-        format!("'{}'", self.0.replace('\'', "'\\''"))
+        crate::text::shell(&self.0)
     }
 
     /// The part before the colon.

@@ -29,6 +29,7 @@ pub mod service;
 pub mod session;
 pub mod spelling;
 pub mod store;
+pub mod text;
 pub mod time;
 pub mod trample;
 pub mod transcript;

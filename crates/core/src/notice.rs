@@ -1,9 +1,22 @@
-//! Notices: what a session must be told at its next call or hook, once.
+//! Notices: what a session must be told at its next call or hook, at least once.
+//!
+//! A notice waits in the store until it was written where its reader looks; only then is it marked as
+//! told ([`counts`] is the rule). *Crash*: between the write and the mark, it is told twice; never not at
+//! all. *Older version*: one that marks before it writes may lose it.
+
+use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Epoch, SessionId};
 use crate::time::Timestamp;
+
+/// How many notices one answer carries at most; the rest is counted and comes with the next.
+pub const MOST_AT_ONCE: usize = 50;
+
+/// A notice's place in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NoticeId(pub u64);
 
 /// What a notice is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -53,6 +66,8 @@ impl NoticeKind {
 /// Something that a session must be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
+    /// Its place in the store; none before it is kept.
+    pub id: Option<NoticeId>,
     /// Whom to tell.
     pub to: SessionId,
     /// What it is about.
@@ -67,4 +82,92 @@ pub struct Notice {
     pub from: Option<SessionId>,
     /// When it was recorded.
     pub at: Timestamp,
+}
+
+/// Notices that wait to be told, those of losses first, then the oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// The first of them.
+    pub first: Vec<Notice>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+impl Deref for Pending {
+    type Target = [Notice];
+
+    fn deref(&self) -> &[Notice] {
+        &self.first
+    }
+}
+
+/// Who a session is, as far as it matters for what reaches it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// A model whose agent's hooks speak to it.
+    Model,
+    /// A person.
+    Person,
+    /// A program, or an agent without hooks.
+    Program,
+}
+
+/// What a notice was written to, after the write succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Channel {
+    /// The answer of a hook, in the part that the model reads.
+    Hook,
+    /// A terminal.
+    Terminal,
+    /// The JSON object, to a pipe or a file.
+    Json,
+    /// Text, to a pipe or a file.
+    Text,
+    /// Text beside a call that was asked to be quiet: its caller does not read what it says.
+    Quiet,
+    /// Nothing: `/dev/null`, a full disk, a reader that left.
+    Nowhere,
+}
+
+/// Whether a notice of this kind counts as told once it was written there.
+///
+/// A loss is told until its reader could not miss it: a model's tools and helpers run tenure as well, and
+/// what they print may never get to the model.
+pub fn counts(kind: NoticeKind, reader: Reader, channel: Channel) -> bool {
+    match (channel, kind, reader) {
+        (Channel::Quiet | Channel::Nowhere, _, _) => false,
+        (Channel::Hook, _, _) => true,
+        (_, NoticeKind::Lost, Reader::Model) => false,
+        (Channel::Terminal, NoticeKind::Lost, Reader::Person) => true,
+        (_, NoticeKind::Lost, Reader::Person) => false,
+        (Channel::Terminal | Channel::Json | Channel::Text, _, _) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_counts_as_told() {
+        use Channel as C;
+        use NoticeKind as N;
+        use Reader as R;
+        let all = [C::Hook, C::Terminal, C::Json, C::Text, C::Quiet, C::Nowhere];
+        let rows = [
+            (N::Lost, R::Model, [true, false, false, false, false, false]),
+            (N::Lost, R::Person, [true, true, false, false, false, false]),
+            (N::Lost, R::Program, [true, true, true, true, false, false]),
+            (N::Told, R::Model, [true, true, true, true, false, false]),
+            (N::Told, R::Person, [true, true, true, true, false, false]),
+            (N::Told, R::Program, [true, true, true, true, false, false]),
+            (N::Twin, R::Model, [true, true, true, true, false, false]),
+            (N::Handed, R::Model, [true, true, true, true, false, false]),
+            (N::Warned, R::Model, [true, true, true, true, false, false]),
+        ];
+        for (kind, reader, expected) in rows {
+            let got = all.map(|channel| counts(kind, reader, channel));
+            assert_eq!(got, expected, "{kind:?} for {reader:?} in {all:?}");
+        }
+    }
 }

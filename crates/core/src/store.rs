@@ -20,7 +20,7 @@ use crate::key::Key;
 use crate::mirror::failure::MirrorFailure;
 use crate::mission::pointer::{Pointer, Scope};
 use crate::mission::{Mission, MissionId, Participant, StoredParticipant};
-use crate::notice::Notice;
+use crate::notice::{Notice, NoticeId, Pending};
 use crate::process::{BootId, Process};
 use crate::queue::{NotedTurn, Waiter};
 use crate::repository::Home;
@@ -247,6 +247,9 @@ pub trait Tx {
     /// A session by its whole handle.
     fn session_by_handle(&mut self, handle: &str) -> Result<Option<Session>, StoreError>;
 
+    /// How many sessions a filter fits, whatever its limit.
+    fn count_sessions(&mut self, filter: &SessionFilter) -> Result<usize, StoreError>;
+
     /// Ids and handles of sessions of which `part` is a part, open ones first; at most `limit`.
     fn match_sessions(
         &mut self,
@@ -331,6 +334,9 @@ pub trait Tx {
     /// A key's row, made if it is missing, locked against other writers until the transaction ends.
     fn lock_claim(&mut self, key: &Key) -> Result<ClaimRecord, StoreError>;
 
+    /// How many keys a filter fits, whatever its limit.
+    fn count_claims(&mut self, filter: &ClaimFilter) -> Result<usize, StoreError>;
+
     /// Keys with their newest holds, in order.
     fn list_claims(&mut self, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, StoreError>;
 
@@ -391,12 +397,22 @@ pub trait Tx {
     /// Whether anything waits to be told to a session.
     fn has_notices(&mut self, session: SessionId) -> Result<bool, StoreError>;
 
-    /// Takes what waits to be told to a session, the oldest first; it is never returned again.
-    fn take_notices(
+    /// What waits to be told to a session: losses first, then the oldest first; at most `limit`.
+    fn pending_notices(&mut self, session: SessionId, limit: usize) -> Result<Pending, StoreError>;
+
+    /// Keeps that these notices of a session were told; they are never returned again.
+    fn mark_delivered(
         &mut self,
         session: SessionId,
+        told: &[NoticeId],
         at: Timestamp,
-    ) -> Result<Vec<Notice>, StoreError>;
+    ) -> Result<(), StoreError>;
+
+    /// Keeps that hooks speak to the model of this session in this life.
+    fn note_model_channel(&mut self, session: SessionToken) -> Result<(), StoreError>;
+
+    /// Whether hooks speak to the model of this session in this life.
+    fn has_model_channel(&mut self, session: SessionToken) -> Result<bool, StoreError>;
 
     /// Takes what was left out of lists because it could not be read: which row, and what is wrong with it.
     fn take_damage(&mut self) -> Vec<String>;
@@ -406,6 +422,9 @@ pub trait Tx {
 
     /// Appends to the log.
     fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<Cursor, StoreError>;
+
+    /// How many entries of the log a filter fits, whatever its limit.
+    fn count_events(&mut self, filter: &EventFilter) -> Result<usize, StoreError>;
 
     /// Reads the log, the oldest first.
     fn events(&mut self, filter: &EventFilter) -> Result<Vec<Event>, StoreError>;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::id::SessionId;
 use crate::repository::Repository;
+use crate::text;
 use crate::time::{Span, Timestamp};
 
 /// That a session wrote a file.
@@ -142,28 +143,35 @@ impl Finding {
                 ago,
                 reserved: _,
             } => format!(
-                "{handle} (in {dir}) wrote {path} {} ago and is still at work. Ask it with \
+                "{handle} (in {}) wrote {} {} ago and is still at work. Ask it with \
                  `tenure tell {handle} \"…\"`, or reserve the file with `tenure claim path:…`; read it \
                  again before you write it.",
+                text::name(dir),
+                text::name(path),
                 Span(*ago)
             ),
             Finding::Reserved { path, key, handle } => format!(
-                "{path} is reserved by {handle} ({key}). Work elsewhere or ask it: \
-                 `tenure tell {handle} \"…\"`; `tenure why '{key}'` says more."
+                "{} is reserved by {handle} ({}). Work elsewhere or ask it: \
+                 `tenure tell {handle} \"…\"`; `tenure why {}` says more.",
+                text::name(path),
+                text::name(key),
+                text::shell(key)
             ),
             Finding::TreeMoved {
                 command,
                 root,
                 handles,
             } => format!(
-                "`{command}` changes files under {}, at work in the same worktree {root}. Use a worktree of \
+                "`{command}` changes files under {}, at work in the same worktree {}. Use a worktree of \
                  your own (`git worktree add`) or ask first: `tenure tell {} \"…\"`.",
                 handles.join(", "),
+                text::name(root),
                 handles.first().map_or("SESSION", String::as_str)
             ),
             Finding::Unclaimed { pattern } => format!(
-                "files are written under a claim only here, and this session holds none that fits {pattern}. \
-                 Take one first: `tenure claim KEY`."
+                "files are written under a claim only here, and this session holds none that fits {}. \
+                 Take one first: `tenure claim KEY`.",
+                text::name(pattern)
             ),
         }
     }

@@ -171,9 +171,11 @@ pub struct ClaimView {
     pub age: Option<std::time::Duration>,
 }
 
-/// Something that the caller is told, once.
+/// Something that the caller is told, at least once.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct NoticeView {
+    /// Its number: one that was told before is the same notice again.
+    pub id: Option<u64>,
     /// What it is about.
     pub kind: NoticeKind,
     /// The sentence.
@@ -466,6 +468,7 @@ impl From<&LineageEntry> for NativeView {
 impl From<&Notice> for NoticeView {
     fn from(notice: &Notice) -> Self {
         Self {
+            id: notice.id.map(|id| id.0),
             kind: notice.kind,
             message: notice.message.clone(),
             key: notice.key.clone(),

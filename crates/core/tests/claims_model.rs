@@ -14,6 +14,7 @@ use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state
 use tenure_core::event::EventFilter;
 use tenure_core::id::{AgentName, Epoch, NativeId};
 use tenure_core::key::Key;
+use tenure_core::notice::Channel;
 use tenure_core::policy::Policy;
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
@@ -185,7 +186,16 @@ impl Model {
                     let epoch = self.grant(who, item);
                     self.regranted.push((name(item), epoch));
                 }
-                Some(hold) if hold.life == former => self.taken += 1,
+                Some(hold) if hold.life == former => {
+                    self.taken += 1;
+                    let untold = &mut self.untold[who];
+                    if !untold
+                        .iter()
+                        .any(|told| told.0 == "lost" && told.1 == name(item))
+                    {
+                        untold.push(("lost", name(item), self.epochs[item]));
+                    }
+                }
                 _ => {}
             }
         }
@@ -377,6 +387,7 @@ impl ReferenceStateMachine for Model {
         }
         if let Some(who) = Model::caller(step) {
             model.told = std::mem::take(&mut model.untold[who]);
+            model.told.sort_by_key(|told| told.0 != "lost");
         }
         model
     }
@@ -401,7 +412,7 @@ fn said<T>(reply: Reply<T>, epoch: impl FnOnce(T) -> u64) -> Said {
         Ok(answer) => (Ok(epoch(answer.value)), answer.notices),
         Err(failure) => (Err(failure.error.kind()), failure.notices),
     };
-    let told = notices.into_iter().map(|notice| {
+    let told = notices.first.into_iter().map(|notice| {
         let epoch = notice.epoch.map_or(0, |epoch| epoch.0);
         (notice.kind.as_str(), notice.key.unwrap_or_default(), epoch)
     });
@@ -430,10 +441,21 @@ impl Real {
         world.clone()
     }
 
-    fn call<T>(&mut self, who: &Worker, act: impl FnOnce(&mut Service<'_>) -> T) -> T {
+    fn call<T>(
+        &mut self,
+        who: &Worker,
+        act: impl FnOnce(&mut Service<'_>) -> Reply<T>,
+    ) -> Reply<T> {
         let world = self.world(who);
         let (facts, policy) = (world.facts(&[who.pid]), Policy::default());
-        act(&mut Service::new(&mut self.store, &world, &facts, policy))
+        let mut service = Service::new(&mut self.store, &world, &facts, policy);
+        let reply = act(&mut service);
+        let told = match &reply {
+            Ok(answer) => &answer.notices,
+            Err(failure) => &failure.notices,
+        };
+        service.delivered(told, Channel::Json).expect("it is kept");
+        reply
     }
 
     fn register(&mut self, who: usize, model: &Model) -> Said {

@@ -26,7 +26,7 @@ use tenure_host::parent_dir::ParentDir;
 
 use crate::app::{App, Opened, env};
 use crate::mirrors::setting::{AtEnd, Location, Mirror};
-use crate::output::line;
+use crate::output;
 
 /// How long a verb waits for other writers of the same files, all together.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -84,7 +84,7 @@ pub fn refresh(opened: &mut Opened, session: SessionId, until: Instant) {
 }
 
 fn warn(message: &str) {
-    line(&mut io::stderr(), &format!("warning: {message}"));
+    output::warn(format!("warning: {message}"));
 }
 
 struct Writer<'a> {

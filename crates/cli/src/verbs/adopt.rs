@@ -1,10 +1,10 @@
-use tenure_core::agent;
 use tenure_core::id::AgentName;
 use tenure_core::process::Ancestor;
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
 use tenure_core::service::{RegisterRequest, Subject};
 use tenure_core::world::World;
+use tenure_core::{agent, text};
 use tenure_host::running;
 
 use super::register::named_process;
@@ -78,7 +78,11 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         Some("same") => "was a session before",
         _ => "is a session now",
     };
-    let text = format!("{} {word}: pid {pid} in {}\n", session.handle, session.dir);
+    let text = format!(
+        "{} {word}: pid {pid} in {}",
+        session.handle,
+        text::name(&session.dir)
+    );
     Ok(Shown::new("session", session, text)
         .with("token", &answer.value.token)
         .told(&answer))

@@ -10,6 +10,7 @@ use tenure_core::time::Span;
 use super::command;
 use crate::app::App;
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 use crate::render;
 use crate::waiting::{Step, own_place, wait_for_turn, watch_signals};
@@ -206,7 +207,10 @@ fn typed_keys(args: &Args) -> Result<Vec<String>, Trouble> {
 }
 
 fn shown(args: &Args, grants: &[tenure_core::service::Grant]) -> Shown {
-    let text: String = grants.iter().map(render::grant).collect();
+    let mut text = Lines::default();
+    for grant in grants {
+        text.extend(&render::grant(grant));
+    }
     match grants {
         [one] if !args.all => Shown::new("claim", one, text),
         several => Shown::new("claims", &several, text),

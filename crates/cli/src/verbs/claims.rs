@@ -1,4 +1,5 @@
 use tenure_core::store::ClaimFilter;
+use tenure_core::text;
 
 use crate::app::App;
 use crate::output::{Outcome, Shown};
@@ -24,24 +25,36 @@ pub struct Args {
     #[arg(long, short)]
     all: bool,
 
-    /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    limit: usize,
+    /// At most this many; 0 shows all [default: 200, with --json all]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
 }
+
+/// How many items people are shown unless they say otherwise.
+const MOST_SHOWN: usize = 200;
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let filter = ClaimFilter {
         free_too: args.all,
         session: None,
         prefix: args.prefix.clone(),
-        home: None,
-        limit: args.limit,
+        limit: app.limit(args.limit, MOST_SHOWN),
         ..ClaimFilter::default()
     };
     let naming = app.naming(None);
     let own = args.mine || naming.session.is_some();
     let mut opened = app.open()?;
     let answer = opened.service().claims(own.then_some(&naming), &filter)?;
-    let text = render::claims(&answer.value);
-    Ok(Shown::new("claims", &answer.value, text).told(&answer))
+    let mut text = render::claims(&answer.value.items);
+    let mut more = "tenure claims".to_owned();
+    if let Some(prefix) = &args.prefix {
+        more.push_str(&format!(" {}", text::shell(prefix)));
+    }
+    for (given, flag) in [(args.mine, " --mine"), (args.all, " --all")] {
+        more.push_str(if given { flag } else { "" });
+    }
+    render::rest(&mut text, answer.value.more, &format!("{more} --limit 0"));
+    Ok(Shown::new("claims", &answer.value.items, text)
+        .with("more", &answer.value.more)
+        .told(&answer))
 }

@@ -12,12 +12,12 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tenure_core::agent;
 use tenure_core::error::Error;
 use tenure_core::id::{AgentName, Epoch, SessionToken};
 use tenure_core::key::Key;
-use tenure_core::notice::Notice;
+use tenure_core::notice::Pending;
 use tenure_core::process::{Looks, Process};
 use tenure_core::reason::Reason;
 use tenure_core::service::{Answer, ChildRequest, ChildTurn, ClaimRequest, Waiting};
@@ -32,7 +32,7 @@ use crate::app::{App, Opened, place_here};
 use crate::child::{self, OWN_FAILURE, own_trouble};
 use crate::exit::Exit;
 use crate::mirrors;
-use crate::output::{Outcome, Shown, Trouble, line, notices_json, tell};
+use crate::output::{Outcome, Shown, Trouble, add_notices, warn};
 use crate::waiting::{Step, Until, listen, own_place, wait_for_turn, watch_signals};
 
 /// What to do when the item is taken over while the command runs.
@@ -79,10 +79,11 @@ pub struct ExecArgs {
 pub fn run(options: &Options<'_>, request: Result<ClaimRequest, Trouble>, app: &App) -> Outcome {
     match request.and_then(|request| hold_and_run(options, request, app)) {
         Ok(ended) => {
-            match app.style.json {
-                true => line(&mut std::io::stderr(), &ended.report().to_string()),
-                false => tell(&ended.notices),
-            }
+            let channel = match app.style.json {
+                true => app.style.report(&ended.report()),
+                false => app.style.tell(&ended.notices),
+            };
+            app.delivered(&ended.notices, channel);
             Ok(Shown::silent(ended.exit()))
         }
         Err(trouble) => Err(child::conflict_or_failure(trouble, options.conflict_exit)),
@@ -95,7 +96,7 @@ struct Ended {
     held: Vec<(Key, Epoch)>,
     session: Option<String>,
     lost: bool,
-    notices: Vec<Notice>,
+    notices: Pending,
 }
 
 impl Ended {
@@ -103,13 +104,18 @@ impl Ended {
         child::exit_of(self.status)
     }
 
-    fn report(&self) -> serde_json::Value {
+    fn report(&self) -> Value {
         let claims: Vec<_> = self
             .held
             .iter()
             .map(|(key, epoch)| json!({"key": key, "epoch": epoch}))
             .collect();
-        json!({"v": 1, "command": {"exit": self.exit().0, "session": self.session, "claims": claims, "lost": self.lost}, "notices": notices_json(&self.notices)})
+        let command = json!({"exit": self.exit().0, "session": self.session, "claims": claims, "lost": self.lost});
+        let mut object = Map::new();
+        object.insert("v".into(), json!(1));
+        object.insert("command".into(), command);
+        add_notices(&mut object, &self.notices);
+        Value::Object(object)
     }
 }
 
@@ -322,7 +328,7 @@ impl Supervised {
             held: self.held.clone(),
             session: self.handle.clone(),
             lost,
-            notices: Vec::new(),
+            notices: Pending::default(),
         })
     }
 
@@ -334,7 +340,7 @@ impl Supervised {
                 "warning: the end of {token} was not recorded: {}",
                 failure.error
             );
-            line(&mut std::io::stderr(), &text);
+            warn(&text);
         }
     }
 
@@ -365,8 +371,7 @@ impl Supervised {
             OnLost::Term => "it is ended",
             OnLost::Warn => "it runs on",
         };
-        let text = format!("warning: {} {how}; {what}", keys.join(", "));
-        line(&mut std::io::stderr(), &text);
+        warn(format!("warning: {} {how}; {what}", keys.join(", ")));
         if on_lost == OnLost::Warn {
             return None;
         }

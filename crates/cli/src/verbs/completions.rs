@@ -1,6 +1,7 @@
 use clap_complete::{Shell, generate};
 
 use crate::app::App;
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown};
 
 /// Print a shell's completion script
@@ -18,5 +19,5 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut script = Vec::new();
     generate(args.shell, &mut app.command(), "tenure", &mut script);
     let text = String::from_utf8_lossy(&script).into_owned();
-    Ok(Shown::new("completions", &text, text.clone()))
+    Ok(Shown::new("completions", &text, Lines::own(&text)))
 }

@@ -1,5 +1,3 @@
-use std::fmt::Write as _;
-
 use crate::app::{App, config_and_store};
 use crate::output::{Cell, Outcome, Shown, table};
 
@@ -24,15 +22,14 @@ pub fn run(_: &Args, _: &App) -> Outcome {
         .collect();
     let mut text = table(&["SETTING", "VALUE", "FROM", "WHAT IT IS"], &rows);
     for ignored in &config.ignored {
-        let _infallible = writeln!(
-            text,
+        text.line(format!(
             "ignored: {} in {}: {}",
             ignored.key, ignored.file, ignored.why
-        );
+        ));
     }
     for mirror in &config.mirrors {
         let path = mirror.path.as_deref().unwrap_or("the state directory");
-        let _infallible = writeln!(text, "mirror: {path}, from {}", mirror.origin);
+        text.line(format!("mirror: {path}, from {}", mirror.origin));
     }
     Ok(Shown::new("config", &config.settings, text)
         .with("mirrors", &config.mirrors)

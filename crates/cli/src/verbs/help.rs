@@ -5,6 +5,7 @@ use serde_json::json;
 use super::jobs::JOBS;
 use crate::app::App;
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
 /// Explain a verb, list all of them, or list the exit codes
@@ -53,7 +54,7 @@ fn explained(app: &App, words: &[&str]) -> Shown {
         Err(help) => help.to_string(),
         Ok(_) => String::new(),
     };
-    Shown::new("help", &text.trim_end(), text.as_str())
+    Shown::new("help", &text.trim_end(), Lines::own(&text))
 }
 
 fn all(root: &clap::Command) -> Shown {
@@ -75,7 +76,7 @@ fn all(root: &clap::Command) -> Shown {
         text.push('\n');
     }
     text.push_str("tenure help VERB explains one; tenure help exit-codes lists the exit codes");
-    Shown::new("help", &verbs, text)
+    Shown::new("help", &verbs, Lines::own(&text))
 }
 
 fn exit_codes() -> Shown {
@@ -87,5 +88,5 @@ fn exit_codes() -> Shown {
         .iter()
         .map(|(Exit(code), meaning)| json!({"code": code, "meaning": meaning}))
         .collect();
-    Shown::new("exit_codes", &codes, text)
+    Shown::new("exit_codes", &codes, Lines::own(&text))
 }

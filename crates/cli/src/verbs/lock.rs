@@ -19,7 +19,7 @@ use tenure_host::{clock, process};
 use crate::app::App;
 use crate::child;
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown, Trouble, line};
+use crate::output::{Outcome, Shown, Trouble, put, warn};
 
 /// Run a command while holding a lock: one at a time among all users of this state directory
 ///
@@ -105,7 +105,7 @@ fn held_lock(args: &Args, app: &App) -> Result<(LockDir, LockName, Held), Troubl
         let (locks, name) = (locks.clone(), name.clone());
         std::thread::spawn(move || {
             if running.recv_timeout(PATIENT_SILENCE) == Err(RecvTimeoutError::Timeout) {
-                line(&mut std::io::stderr(), &waiting_text(&locks, &name));
+                warn(waiting_text(&locks, &name));
             }
         })
     });
@@ -228,7 +228,7 @@ fn note(args: &Args, app: &App, name: &LockName) -> HolderNote {
 /// Says that the lock is held, and holds it until stdin closes.
 fn hold(name: &LockName, held: Held) -> Outcome {
     let word = json!({"v": 1, "lock": {"name": name.shown(), "held": true, "pid": std::process::id()}, "notices": []});
-    line(&mut std::io::stdout(), &word.to_string());
+    put(&word.to_string())?;
     let mut bytes = [0; 4096];
     while std::io::stdin()
         .read(&mut bytes)
@@ -271,7 +271,7 @@ fn run_command(args: &Args, app: &App, held: Held) -> Outcome {
     if app.style.json {
         let report =
             json!({"v": 1, "lock": {"name": name}, "command": {"exit": exit.0}, "notices": []});
-        line(&mut std::io::stderr(), &report.to_string());
+        app.style.report(&report);
     }
     Ok(Shown::silent(exit))
 }

@@ -31,7 +31,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     states.retain(|state| state.held || !args.held);
     let rows: Vec<Vec<Cell>> = states.iter().map(row).collect();
     let text = match rows.is_empty() {
-        true => "no locks".to_owned(),
+        true => "no locks".into(),
         false => table(
             &["LOCK", "STATE", "HOLDER", "SINCE", "WAIT", "COMMAND"],
             &rows,

@@ -8,7 +8,7 @@ use tenure_core::view::EventView;
 
 use crate::app::{App, Opened};
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown, Trouble, line, tell};
+use crate::output::{Outcome, Shown, Trouble, put};
 use crate::render;
 use crate::waiting::{Next, on_change};
 
@@ -37,11 +37,13 @@ pub struct Args {
     #[arg(long, value_name = "CURSOR")]
     after: Option<u64>,
 
-    /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    limit: usize,
+    /// At most this many, the newest; 0 shows all [default: 100, with --json all unless -f]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
 }
 
+/// How many entries are shown unless the caller says otherwise.
+const MOST_SHOWN: usize = 100;
 /// How long a follower rests between two looks while much happens.
 const REST: Duration = Duration::from_millis(100);
 /// How often it looks again whatever happens.
@@ -54,16 +56,31 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         session: None,
         after: args.after.map(Cursor),
         since: args.since.as_deref().map(since).transpose()?,
-        limit: args.limit,
+        limit: match args.follow {
+            true => args.limit.unwrap_or(MOST_SHOWN),
+            false => app.limit(args.limit, MOST_SHOWN),
+        },
         ..EventFilter::default()
     };
     if args.follow {
         return follow(&mut opened, &mut filter, app);
     }
     let answer = opened.service().log(&filter, app.session.as_deref())?;
-    let text = render::events(&answer.value);
-    Ok(Shown::new("events", &answer.value, text)
-        .with("cursor", &last_cursor(&answer.value, &filter))
+    let events = &answer.value.items;
+    let mut text = render::events(events);
+    let which = if args.after.is_some() {
+        "later"
+    } else {
+        "earlier"
+    };
+    render::rest(
+        &mut text,
+        answer.value.more,
+        &format!("tenure log --limit 0 shows {which} ones"),
+    );
+    Ok(Shown::new("events", events, text)
+        .with("more", &answer.value.more)
+        .with("cursor", &last_cursor(events, &filter))
         .told(&answer))
 }
 
@@ -95,12 +112,16 @@ fn last_cursor(events: &[EventView], filter: &EventFilter) -> Cursor {
 fn follow(opened: &mut Opened, filter: &mut EventFilter, app: &App) -> Outcome {
     let ended = on_change::<()>(opened, REST, |opened| {
         let answer = opened.service().log(filter, app.session.as_deref())?;
-        show_each(&answer.value, app);
-        tell(&answer.notices);
+        let events = &answer.value.items;
+        if !show_each(events, app)? {
+            return Ok(Next::Done(()));
+        }
+        let channel = app.style.tell(&answer.notices);
+        app.delivered(&answer.notices, channel);
         // From the first look on it goes forward, and reads at once what one look did not hold.
-        let full = filter.limit > 0 && answer.value.len() == filter.limit;
+        let full = filter.limit > 0 && events.len() == filter.limit;
         let more = full && filter.after.is_some();
-        filter.after = Some(last_cursor(&answer.value, filter));
+        filter.after = Some(last_cursor(events, filter));
         Ok(Next::Again {
             processes: Vec::new(),
             limit: if more { Duration::ZERO } else { AT_LEAST_EVERY },
@@ -109,13 +130,16 @@ fn follow(opened: &mut Opened, filter: &mut EventFilter, app: &App) -> Outcome {
     Ok(Shown::silent(ended.exit()))
 }
 
-/// A stream has one object on each line.
-fn show_each(events: &[EventView], app: &App) {
+/// A stream has one object on each line; false where nobody reads it any more.
+fn show_each(events: &[EventView], app: &App) -> Result<bool, Trouble> {
     for event in events {
-        let text = match app.style.json {
-            true => json!({"v": 1, "event": event}).to_string(),
-            false => render::events(std::slice::from_ref(event)),
+        let goes_on = match app.style.json {
+            true => put(&json!({"v": 1, "event": event}).to_string()),
+            false => put(render::events(std::slice::from_ref(event)).as_str()),
         };
-        line(&mut std::io::stdout(), text.trim_end());
+        if !goes_on? {
+            return Ok(false);
+        }
     }
+    Ok(true)
 }

@@ -5,6 +5,7 @@ use clap_mangen::Man;
 
 use crate::app::App;
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
 /// Print a manual page, or write all of them
@@ -33,7 +34,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         Some(verb) => named(&root, verb)?,
     };
     let page = page(command)?;
-    Ok(Shown::new("man", &page, page.clone()))
+    Ok(Shown::new("man", &page, Lines::own(&page)))
 }
 
 fn named(root: &Command, verb: &str) -> Result<Command, Trouble> {
@@ -85,6 +86,7 @@ fn write_all(dir: &std::path::Path, root: &Command) -> Outcome {
         fs_err::write(&path, page(command)?).map_err(failed)?;
         written.push(path.display().to_string());
     }
-    let text = written.join("\n");
+    let mut text = Lines::default();
+    written.iter().for_each(|path| text.line(path));
     Ok(Shown::new("man", &written, text))
 }

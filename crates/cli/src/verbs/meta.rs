@@ -1,10 +1,9 @@
-use std::fmt::Write as _;
-
 use tenure_core::reason::Reason;
 use tenure_core::service::MetaChange;
 use tenure_core::session::MetaKey;
 
 use crate::app::App;
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown};
 
 /// Keep small values with a session: a team name, a run id
@@ -17,6 +16,13 @@ Examples:
 pub struct Args {
     #[command(subcommand)]
     act: Act,
+}
+
+impl Args {
+    /// Whether it changes anything.
+    pub fn changes(&self) -> bool {
+        !matches!(self.act, Act::Get { .. })
+    }
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -69,12 +75,12 @@ fn get(key: Option<&str>, app: &App) -> Outcome {
     let key = key.map(MetaKey::parse).transpose()?;
     let mut opened = app.open()?;
     let answer = opened.service().metadata(&app.naming(None), key.as_ref())?;
-    let mut text = String::new();
+    let mut text = Lines::default();
     for (name, value) in &answer.value {
-        let _infallible = match key {
-            Some(_) => writeln!(text, "{value}"),
-            None => writeln!(text, "{name}={value}"),
-        };
+        match key {
+            Some(_) => text.line(value),
+            None => text.line(format!("{name}={value}")),
+        }
     }
     Ok(Shown::new("meta", &answer.value, text).told(&answer))
 }

@@ -114,6 +114,29 @@ pub enum Verb {
     Help(help::Args),
 }
 
+impl Verb {
+    /// Whether it changes anything where it succeeds.
+    pub fn changes(&self) -> bool {
+        match self {
+            Verb::Claim(_)
+            | Verb::Release(_)
+            | Verb::Takeover(_)
+            | Verb::Register(_)
+            | Verb::End(_)
+            | Verb::Adopt(_)
+            | Verb::Tell(_)
+            | Verb::Renew(_)
+            | Verb::Handoff(_) => true,
+            Verb::Install(args) => args.changes(),
+            Verb::Uninstall(args) => args.changes(),
+            Verb::Meta(args) => args.changes(),
+            Verb::Mission(args) => args.changes(),
+            Verb::Transcript(args) => args.changes(),
+            _ => false,
+        }
+    }
+}
+
 /// What tenure starts itself as; not for people, and no part of the command line that they see.
 #[derive(Debug, clap::Parser)]
 #[command(name = "tenure")]

@@ -5,8 +5,9 @@ use serde_json::{Map, Value};
 use tenure_core::service::ListRequest;
 
 use crate::app::{App, Opened};
-use crate::output::{Outcome, Shown};
-use crate::waiting::{Next, on_change};
+use crate::exit::Exit;
+use crate::output::{CLEAR, Outcome, Shown, put};
+use crate::waiting::{Ended, Next, on_change};
 use crate::{render, tree, unmanaged};
 
 /// Show sessions: who is alive, where, since when, and what each holds
@@ -26,9 +27,9 @@ pub struct Args {
     #[arg(long, short)]
     all: bool,
 
-    /// At most this many, the newest first
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    limit: usize,
+    /// At most this many, the newest first; 0 shows all [default: 200, with --json all]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
 
     /// Show children below their parents
     #[arg(long, short)]
@@ -39,6 +40,8 @@ pub struct Args {
     watch: bool,
 }
 
+/// How many people are shown unless they say otherwise.
+const MOST_SHOWN: usize = 200;
 /// How often it is shown at most while much happens.
 const AT_MOST_EVERY: Duration = Duration::from_millis(100);
 /// How often it is looked again whatever happens: ages grow, turns stall, and agents without hooks start.
@@ -57,22 +60,29 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 fn look(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
     let request = ListRequest {
         closed_too: args.all,
-        limit: args.limit,
+        limit: app.limit(args.limit, MOST_SHOWN),
         ..ListRequest::default()
     };
     let mut answer = opened.service().list(&request)?;
     let unmanaged = unmanaged::shown(opened)?;
-    let sessions = &answer.value;
+    let sessions = &answer.value.items;
     let branches = match args.tree {
         true => tree::arranged(sessions),
         false => render::flat(sessions),
     };
-    let text = render::people(&branches, &unmanaged, app.verbose);
+    let mut text = render::people(&branches, &unmanaged, app.verbose);
+    let all = if args.all { " -a" } else { "" };
+    render::rest(
+        &mut text,
+        answer.value.more,
+        &format!("tenure ps{all} --limit 0"),
+    );
     if args.tree {
         let order = branches.iter().map(|branch| branch.session.clone());
-        answer.value = order.collect();
+        answer.value.items = order.collect();
     }
-    Ok(Shown::new("sessions", &answer.value, text)
+    Ok(Shown::new("sessions", &answer.value.items, text)
+        .with("more", &answer.value.more)
         .with("unmanaged", &unmanaged)
         .told(&answer))
 }
@@ -81,16 +91,18 @@ fn look(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
 fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
     let on_terminal = std::io::stdout().is_terminal();
     let mut before = None;
-    let ended = on_change::<()>(opened, AT_MOST_EVERY, |opened| {
-        let mut shown = look(args, app, opened)?;
-        let now = lasting(&shown.json);
-        let is_new = before.as_ref() != Some(&now) || !shown.notices.is_empty();
-        if on_terminal && !app.style.json {
-            // From the top left corner of an empty screen.
-            shown.text = format!("\u{1b}[H\u{1b}[2J{}", shown.text);
-            app.style.show(&shown);
-        } else if is_new {
-            app.style.show(&shown);
+    let ended = on_change::<Exit>(opened, AT_MOST_EVERY, |opened| {
+        let shown = look(args, app, opened)?;
+        let now = (lasting(&shown.json), shown.notices.clone());
+        let redraws = on_terminal && !app.style.json;
+        if redraws || before.as_ref() != Some(&now) {
+            if redraws {
+                put(CLEAR)?;
+            }
+            let exit = app.show(&shown);
+            if exit != Exit::DONE {
+                return Ok(Next::Done(exit));
+            }
         }
         before = Some(now);
         Ok(Next::Again {
@@ -98,7 +110,10 @@ fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
             limit: AT_LEAST_EVERY,
         })
     })?;
-    Ok(Shown::silent(ended.exit()))
+    Ok(Shown::silent(match ended {
+        Ended::Done(exit) => exit,
+        Ended::Signal(_) => ended.exit(),
+    }))
 }
 
 /// What is left of an answer without what time alone changes.

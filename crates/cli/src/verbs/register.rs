@@ -10,6 +10,7 @@ use tenure_host::process::{self, IdentifyError};
 
 use crate::app::{App, Opened, place, place_here};
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
 /// Make a process a session, or find the session that it is
@@ -89,18 +90,15 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let done = &answer.value;
     let session = &done.session;
     let word = session.registered.unwrap_or_default();
-    let mut text = format!("{} ({word})\n", session.handle);
+    let mut text = Lines::from(format!("{} ({word})", session.handle));
     for held in &done.regranted {
-        text.push_str(&format!(
-            "  holds {} again (epoch {})\n",
-            held.key, held.epoch
-        ));
+        text.line(format!("  holds {} again (epoch {})", held.key, held.epoch));
     }
     for taken in &done.taken {
-        text.push_str(&format!("  lost {taken}\n"));
+        text.line(format!("  lost {taken}"));
     }
     if let Some(token) = done.token.as_ref().filter(|_| app.verbose) {
-        text.push_str(&format!("  TENURE_SESSION={token}\n"));
+        text.line(format!("  TENURE_SESSION={token}"));
     }
     Ok(Shown::new("session", session, text)
         .with("token", &done.token)

@@ -6,12 +6,14 @@ use std::process::Command;
 use serde::Serialize;
 use tenure_agents::Turn;
 use tenure_core::service::Resumable;
+use tenure_core::text;
 use tenure_core::time::Span;
 use tenure_core::view::SessionView;
 
 use crate::app::{App, env};
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown, Trouble, tell};
+use crate::lines::Lines;
+use crate::output::{Outcome, Shown, Trouble};
 
 /// Start an agent again on what it was doing: its own resume command, in its directory
 ///
@@ -67,10 +69,12 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         };
         ready(&view).map_err(told)?;
         if args.print {
-            return Ok(Shown::new("resume", &[&view], line(&view)).told(&answer));
+            let text = line(&view).unwrap_or_default();
+            return Ok(Shown::new("resume", &[&view], text).told(&answer));
         }
         // What runs next is the agent: nothing can be said after that.
-        tell(&answer.notices);
+        let channel = app.style.tell(&answer.notices);
+        app.delivered(&answer.notices, channel);
         return start(&view);
     }
     let Span(within) = args
@@ -79,10 +83,11 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         .map_err(tenure_core::error::Error::from)?;
     let answer = opened.service().all_resumable(within)?;
     let views: Vec<ResumeView> = answer.value.iter().map(view).collect();
-    let text: String = match views.is_empty() {
-        true => format!("nothing died within {}\n", Span(within)),
-        false => views.iter().map(line).collect(),
-    };
+    let mut text = Lines::default();
+    if views.is_empty() {
+        text.line(format!("nothing died within {}", Span(within)));
+    }
+    views.iter().filter_map(line).for_each(|one| text.line(one));
     if !args.print && !views.is_empty() {
         start_all(&views)?;
     }
@@ -102,8 +107,14 @@ fn view(found: &Resumable) -> ResumeView {
             "tenure knows no command that resumes {}",
             session.agent
         )),
-        (_, Some(path)) if gone(path) => Some(format!("its transcript {path} is not there")),
-        _ if gone(&session.dir) => Some(format!("its directory {} is gone", session.dir)),
+        (_, Some(path)) if gone(path) => Some(format!(
+            "its transcript {path} is not there",
+            path = text::name(path)
+        )),
+        _ if gone(&session.dir) => Some(format!(
+            "its directory {} is gone",
+            text::name(&session.dir)
+        )),
         _ => None,
     };
     let argv = argv.map(|words| {
@@ -111,8 +122,8 @@ fn view(found: &Resumable) -> ResumeView {
         words.iter().map(text).collect::<Vec<String>>()
     });
     let command = argv.as_ref().map(|argv| {
-        let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
-        format!("cd {} && {}", quoted(&session.dir), words.join(" "))
+        let words: Vec<String> = argv.iter().map(|word| text::shell(word)).collect();
+        format!("cd {} && {}", text::shell(&session.dir), words.join(" "))
     });
     ResumeView {
         dir: session.dir.clone(),
@@ -123,22 +134,13 @@ fn view(found: &Resumable) -> ResumeView {
     }
 }
 
-fn line(view: &ResumeView) -> String {
+fn line(view: &ResumeView) -> Option<String> {
     let handle = &view.session.handle;
     match (&view.problem, &view.command) {
-        (None, Some(command)) => format!("{command}    # {handle}\n"),
-        (Some(problem), _) => format!("# {handle}: {problem}\n"),
-        (None, None) => String::new(),
+        (None, Some(command)) => Some(format!("{command}    # {handle}")),
+        (Some(problem), _) => Some(format!("# {handle}: {problem}")),
+        (None, None) => None,
     }
-}
-
-/// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn ready(view: &ResumeView) -> Result<&[String], Trouble> {

@@ -9,6 +9,7 @@ use tenure_core::view::{
 use super::resume::ResumeView;
 use crate::app::App;
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown};
 use crate::unmanaged::Unmanaged;
 
@@ -26,7 +27,7 @@ pub fn run(_: &Args, _: &App) -> Outcome {
         .collect();
     let schema = json!({
         "envelope": {
-            "success": {"v": 1, "session|sessions|claim|claims|events|…": "as below", "notices": ["notice"]},
+            "success": {"v": 1, "session|sessions|claim|claims|events|…": "as below", "more": "lists: how many more there are; 0 without --limit", "notices": ["notice"], "more_notices": "how many more notices wait, where there are more"},
             "failure": {"v": 1, "error": {"kind": "text", "message": "text", "hints": ["text"]}, "notices": ["notice"]},
         },
         "exit_codes": codes,
@@ -44,5 +45,5 @@ pub fn run(_: &Args, _: &App) -> Outcome {
         "fault": schema_for!(Fault),
     });
     let text = serde_json::to_string_pretty(&schema).unwrap_or_default();
-    Ok(Shown::new("schema", &schema, text))
+    Ok(Shown::new("schema", &schema, Lines::own(&text)))
 }

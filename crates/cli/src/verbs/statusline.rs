@@ -9,6 +9,7 @@ use tenure_host::watchdog::{Late, Limits, Watchdog};
 
 use super::hook::{Whose, own_process, read_event};
 use crate::app::{App, HookStore};
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble, paint_for_agent};
 
 /// Print one line for an agent's status line: session, claims, warnings; called by the agent
@@ -56,7 +57,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     if !dog.take_answer() {
         dog.await_end();
     }
-    Ok(Shown::new("statusline", &text, text.clone()))
+    Ok(Shown::new("statusline", &text, Lines::painted(&text)))
 }
 
 fn look(args: &Args, began: Instant) -> Result<Option<Glance>, Trouble> {
@@ -92,8 +93,14 @@ fn line(glance: &Glance) -> String {
         parts.push(few(&keys));
     }
     let warn = |text: String| paint_for_agent(&text, "dead");
-    let lost = glance.lost.iter().take(FEW);
-    parts.extend(lost.map(|(key, handle)| warn(format!("lost {} to {handle}", short(key)))));
+    let lost: Vec<String> = glance
+        .lost
+        .iter()
+        .map(|(key, handle)| format!("{} to {handle}", short(key)))
+        .collect();
+    if !lost.is_empty() {
+        parts.push(warn(format!("lost {}", few(&lost))));
+    }
     if !glance.twins.is_empty() {
         parts.push(warn(format!("also open in {}", few(&glance.twins))));
     }

@@ -1,7 +1,7 @@
 use crate::app::App;
 use crate::output::{Outcome, Shown};
 
-/// Tell a session something: it hears it at its next call, once
+/// Tell a session something: it hears it at its next call
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

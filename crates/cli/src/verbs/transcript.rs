@@ -11,11 +11,11 @@ use tenure_core::time::Span;
 use tenure_core::transcript::{LineProblem, check_line, check_lines, unborn_path};
 use tenure_host::append::{AppendError, Durability, append_lines, check_whole};
 use tenure_host::kernel_lock::{LockError, Patience};
-use tenure_host::pause;
-use tenure_host::shelf;
+use tenure_host::{pause, shelf};
 
 use crate::app::{App, Opened, env};
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
 /// Show, check or append to a session's transcript
@@ -30,6 +30,13 @@ Examples:
 pub struct Args {
     #[command(subcommand)]
     act: Act,
+}
+
+impl Args {
+    /// Whether it changes anything.
+    pub fn changes(&self) -> bool {
+        matches!(self.act, Act::Append { .. })
+    }
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -90,11 +97,9 @@ fn show(name: &str, app: &App) -> Outcome {
     let mut opened = app.open()?;
     let answer = opened.service().transcript(name)?;
     let (file, quarantined) = vouched(&mut opened, name, answer.value.clone())?;
-    let mut text = file.path.clone();
+    let mut text = Lines::from(file.path.as_str());
     if let Some(why) = &quarantined {
-        text.push_str(&format!(
-            "\nwhat was stored was wrong and is set aside: {why}"
-        ));
+        text.line(format!("what was stored was wrong and is set aside: {why}"));
     }
     let exists = std::path::Path::new(&file.path).exists();
     let part = json!({"path": file.path, "session": file.handle, "native_id": file.native_id, "exists": exists, "quarantined": quarantined});
@@ -170,19 +175,20 @@ fn verify(name: &str, app: &App) -> Outcome {
     let mut opened = app.open()?;
     let answer = opened.service().transcript(name)?;
     let (file, quarantined) = vouched(&mut opened, name, answer.value.clone())?;
-    let (lines, problems) = check_file(&file)?;
-    let mut text = format!("{}: {lines} lines", file.path);
+    let (lines, problems, more) = check_file(&file)?;
+    let clean = problems.is_empty() && quarantined.is_none();
+    let well = if clean { ", nothing wrong" } else { "" };
+    let mut text = Lines::from(format!("{}: {lines} lines{well}", file.path));
     for problem in &problems {
-        text.push_str(&format!(
-            "\n  line {}: {}: {}",
+        text.line(format!(
+            "  line {}: {}: {}",
             problem.line, problem.kind, problem.what
         ));
     }
-    let clean = problems.is_empty() && quarantined.is_none();
-    if clean {
-        text.push_str(", nothing wrong");
+    if more > 0 {
+        text.line(format!("  {more} more"));
     }
-    let part = json!({"path": file.path, "session": file.handle, "lines": lines, "problems": problems, "quarantined": quarantined});
+    let part = json!({"path": file.path, "session": file.handle, "lines": lines, "problems": problems, "more": more, "quarantined": quarantined});
     let exit = if clean { Exit::DONE } else { Exit::INVALID };
     Ok(Shown::new("transcript", &part, text)
         .told(&answer)
@@ -190,7 +196,7 @@ fn verify(name: &str, app: &App) -> Outcome {
 }
 
 /// Reads a transcript line by line; it is never changed.
-fn check_file(file: &VouchedFile) -> Result<(u64, Vec<LineProblem>), Trouble> {
+fn check_file(file: &VouchedFile) -> Result<(u64, Vec<LineProblem>, usize), Trouble> {
     let unreadable = |error: std::io::Error| {
         let message = format!("cannot read {}: {error}", file.path);
         Trouble::new(
@@ -213,10 +219,11 @@ fn check_file(file: &VouchedFile) -> Result<(u64, Vec<LineProblem>), Trouble> {
     let mut reader =
         BufReader::new(tenure_host::read::open(Path::new(&file.path)).map_err(unreadable)?);
     let (mut number, mut problems, mut line) = (0, Vec::new(), Vec::new());
+    let mut more = 0;
     loop {
         line.clear();
         if reader.read_until(b'\n', &mut line).map_err(unreadable)? == 0 {
-            return Ok((number, problems));
+            return Ok((number, problems, more));
         }
         number += 1;
         if !line.ends_with(b"\n") {
@@ -232,8 +239,9 @@ fn check_file(file: &VouchedFile) -> Result<(u64, Vec<LineProblem>), Trouble> {
                 what: format!("the last {} bytes are no whole line", line.len()),
             }),
         };
-        if problems.len() < MOST_PROBLEMS {
-            problems.extend(problem);
+        match problems.len() < MOST_PROBLEMS {
+            true => problems.extend(problem),
+            false => more += usize::from(problem.is_some()),
         }
     }
 }

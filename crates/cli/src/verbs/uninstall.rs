@@ -10,6 +10,7 @@ use super::install::{
 };
 use crate::app::{App, config_and_store};
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
 /// Take tenure's hooks out of the settings of coding agents again
@@ -54,6 +55,13 @@ struct Tally {
     tidied: Vec<Vec<String>>,
     git: Option<(GitHooks, Done)>,
     failed: Vec<Trouble>,
+}
+
+impl Args {
+    /// Whether it changes anything.
+    pub fn changes(&self) -> bool {
+        !self.dry_run
+    }
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
@@ -201,14 +209,11 @@ fn shown(args: &Args, app: &App, tally: Tally) -> Outcome {
     if failed.is_empty() {
         return Ok(shown);
     }
-    let mut text = String::new();
+    let mut text = Lines::default();
     for trouble in &failed {
-        add(&mut text, &format!("not undone: {}", trouble.message));
+        text.line(format!("not undone: {}", trouble.message));
     }
-    add(
-        &mut text,
-        "what was not undone stays listed: fix it, then run the same command again",
-    );
+    text.line("what was not undone stays listed: fix it, then run the same command again");
     let json: Vec<Value> = failed
         .iter()
         .map(|trouble| json!({"message": trouble.message, "file": trouble.data.get("file")}))
@@ -221,9 +226,9 @@ fn undone(
     app: &App,
     plans: &[Plan],
     tidied: &[Vec<String>],
-    git: Option<(String, Value)>,
+    git: Option<(Lines, Value)>,
 ) -> Outcome {
-    let mut text = String::new();
+    let mut text = Lines::default();
     for (plan, tidied) in plans.iter().zip(tidied) {
         let word = match plan.changes.is_empty() && tidied.is_empty() {
             true => "nothing of tenure's was there",
@@ -257,7 +262,7 @@ fn unlock_worktrees(app: &App) -> Result<Vec<String>, Trouble> {
         return Ok(Vec::new());
     }
     let mut opened = app.open()?;
-    let open = opened.service().list(&ListRequest::default())?.value;
+    let open = opened.service().list(&ListRequest::default())?.value.items;
     let machine = opened.machine();
     let mut dirs: Vec<String> = open.into_iter().map(|session| session.dir).collect();
     dirs.retain(|dir| machine.tree_lock(dir).is_some());
@@ -270,7 +275,7 @@ fn unlock_worktrees(app: &App) -> Result<Vec<String>, Trouble> {
 }
 
 /// What was done for git, or would be.
-fn git_part(first: &GitHooks, done: &Done, dry_run: bool) -> (String, Value) {
+fn git_part(first: &GitHooks, done: &Done, dry_run: bool) -> (Lines, Value) {
     let word = match (done.is_nothing(), dry_run) {
         (true, _) => "nothing of tenure's was there",
         (false, true) => "would be uninstalled",

@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use tenure_core::error::Error;
-use tenure_core::notice::Notice;
+use tenure_core::notice::Pending;
 use tenure_core::time::Span;
 use tenure_core::view::SessionView;
 
@@ -47,7 +47,7 @@ const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut opened = app.open()?;
-    let mut told = Vec::new();
+    let mut told = Pending::default();
     let outcome = wait(args, &mut opened, &mut told);
     match outcome {
         Ok(mut shown) => {
@@ -55,18 +55,20 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             Ok(shown)
         }
         Err(mut trouble) => {
-            told.append(&mut trouble.notices);
-            trouble.notices = told;
+            if trouble.notices.is_empty() {
+                trouble.notices = told;
+            }
             Err(trouble)
         }
     }
 }
 
-fn wait(args: &Args, opened: &mut Opened, told: &mut Vec<Notice>) -> Outcome {
+fn wait(args: &Args, opened: &mut Opened, told: &mut Pending) -> Outcome {
     let began = Instant::now();
     let ended = on_change(opened, Duration::ZERO, |opened| {
-        let mut answer = opened.service().show(&args.name)?;
-        told.append(&mut answer.notices);
+        let answer = opened.service().show(&args.name)?;
+        // They wait until they are told, so the last look has them all.
+        *told = answer.notices;
         let session = &answer.value.session;
         let idle = args.what == What::Idle && matches!(session.activity, Some("idle" | "waiting"));
         if session.ended_at.is_some() || idle {

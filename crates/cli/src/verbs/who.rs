@@ -51,12 +51,12 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let me = me.map(|answer| answer.value);
     opened.service().mend_tree_locks(&dir.to_string_lossy());
     let answer = opened.service().list(&request)?;
-    let mut others = answer.value.clone();
+    let mut others = answer.value.items.clone();
     others.retain(|session| !session.is_over() && Some(&session.handle) != me.as_ref());
     let mut unmanaged = unmanaged::shown(&mut opened)?;
     unmanaged.retain(|agent| works_here(agent, &request) && !opened.runs_in(agent.pid));
     let text = match others.is_empty() && unmanaged.is_empty() {
-        true => "nobody else works here".to_owned(),
+        true => "nobody else works here".into(),
         false => render::people(&render::flat(&others), &unmanaged, app.verbose),
     };
     let is_sure = !unmanaged.is_empty() || others.iter().any(|one| one.state != "unknown");
@@ -67,6 +67,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         () => Exit::CANNOT_TELL,
     };
     Ok(Shown::new("sessions", &others, text)
+        .with("more", &answer.value.more)
         .with("unmanaged", &unmanaged)
         .told(&answer)
         .exit(exit))

@@ -16,7 +16,7 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     let answer = opened.service().stand(&app.naming(None), &here)?;
     let (who, mission) = (&answer.value.who, &answer.value.mission);
     let mut text = render::session(who, true);
-    text.push_str(&render::membership(mission));
+    text.extend(&render::membership(mission));
     Ok(Shown::new("session", &who.session, text)
         .with("resolved", &who.resolved)
         .with("meta", &who.metadata)

@@ -228,7 +228,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       adopt        Make a session of an agent that runs without hooks
       resume       Start an agent again on what it was doing: its own resume command, in its directory
       end          End a session: everything that it holds is free
-      tell         Tell a session something: it hears it at its next call, once
+      tell         Tell a session something: it hears it at its next call
       meta         Keep small values with a session: a team name, a run id
       verify       Check that this is the session it is taken for: exit 0, or 6 with every disagreement
       hook         Take note of an agent's event; called by the agent, never by hand

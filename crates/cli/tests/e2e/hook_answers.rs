@@ -36,7 +36,13 @@ fn notices_are_told_once_and_only_where_the_model_reads_them() {
     }
     assert_eq!(send(&a, "claude", &of_subagent).stdout, "");
     let heard = told(&claude(&env, &a, "PostToolUse.Bash", "a1")).expect("it is told");
-    assert_eq!(heard, format!("{}two lines of advice", notice("told")));
+    assert_eq!(
+        heard,
+        format!(
+            "{}somebody without a session says: \"two lines\\nof advice\"",
+            notice("told")
+        )
+    );
     for event in ["PostToolUse.Bash", "PreToolUse.Bash", "UserPromptSubmit"] {
         let said = claude(&env, &a, event, "a1");
         assert_eq!(said.stdout, "", "{event}\n{said}");
@@ -114,7 +120,7 @@ fn after_kill9_and_resume_the_model_is_told_what_it_has_again_and_what_it_lost()
         "{brief}"
     );
     assert!(brief.contains("You hold wp:kept (epoch 2)."), "{brief}");
-    assert!(brief.contains("You lost wp:taken"), "{brief}");
+    assert!(brief.contains("you lost wp:taken:"), "{brief}");
     assert_eq!(sessions(&env).len(), 2);
     assert_eq!(
         held(&ask(&c, &["whoami"]), "/session/claims"),
@@ -184,7 +190,13 @@ fn the_users_settings_turn_the_brief_off() {
     let handle = text(&only(&env), "/handle").to_owned();
     env.tenure(&["tell", &handle, "hello"]).ok();
     let heard = told(&claude(&env, &a, "SessionStart.compact", "a1")).expect("it is told");
-    assert_eq!(heard, format!("{}hello", notice("told")));
+    assert_eq!(
+        heard,
+        format!(
+            "{}somebody without a session says: \"hello\"",
+            notice("told")
+        )
+    );
 }
 
 #[test]

@@ -126,7 +126,8 @@ fn ticks(waiter: &Background) -> (u64, u64) {
     let stat = read("stat");
     let (_, rest) = stat.rsplit_once(')').expect("a name in parentheses");
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    let spent = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+    let ticks = |field: &str| field.parse::<u64>().expect("a count of ticks");
+    let spent = ticks(fields[11]) + ticks(fields[12]);
     let switches = read("status")
         .lines()
         .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))

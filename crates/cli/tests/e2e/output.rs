@@ -179,7 +179,7 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     --- stdout
 
     --- stderr
-    error: issue:acme/web#42 is held by ann-XXXX (live in [dir]/repo) for [span]: fix login
+    error: issue:acme/web#42 is held by ann-XXXX (live in [dir]/repo) for [span]: "fix login"
     hint: tenure why issue:acme/web#42 explains it
     hint: tenure takeover issue:acme/web#42 --reason "why" takes it all the same, on record
     "#);
@@ -219,16 +219,16 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
       look for unfinished work in [dir]/repo, branch main
     --- stderr
     ");
-    assert_snapshot!(ann.tenure(&["guard", item]), @r"
+    assert_snapshot!(ann.tenure(&["guard", item]), @r#"
     exit code: 5
     --- stdout
 
     --- stderr
-    notice: you lost issue:acme/web#42 (epoch 1): bob-XXXX has it now (epoch 2): stuck
+    notice: you lost issue:acme/web#42 (epoch 1): bob-XXXX has it now (epoch 2): "stuck"
     error: issue:acme/web#42 was lost: bob-XXXX has it now (epoch 2)
     hint: stop working on it: what this session writes now would collide
     hint: tenure log issue:acme/web#42 shows what happened
-    ");
+    "#);
     assert_snapshot!(bob.tenure(&["release", item, "--done"]), @r"
     exit code: 0
     --- stdout

@@ -10,7 +10,6 @@ use tenure_testkit::{Background, Cmd, poll};
 
 use crate::claims::{SOON, events, handle, run, session};
 use crate::env;
-use crate::hook_limits::can_trace;
 use crate::lock_command::skipped;
 use crate::transcripts::{append, claude, fails, file_of, line_of};
 use crate::waiting::ends;

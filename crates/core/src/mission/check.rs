@@ -159,10 +159,7 @@ impl<'a> Faults<'a> {
 
 /// A mission's id as a shell takes it, whatever somebody made of it.
 pub fn typed(mission: &str) -> String {
-    match MissionId::parse(mission) {
-        Ok(id) => id.to_string(),
-        Err(_) => format!("'{}'", mission.replace('\'', r"'\''")),
-    }
+    crate::text::shell(mission)
 }
 
 #[cfg(test)]

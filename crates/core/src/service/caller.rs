@@ -108,7 +108,7 @@ enum Found {
     Refused(Error),
 }
 
-/// Who is calling, for a use case that acts: notices are delivered and the lease is renewed.
+/// Who is calling, for a use case that acts: it is told its notices and the lease is renewed.
 pub fn acting(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
     let caller = acting_or_closed(ctx, naming)?;
     match caller.session.is_open() {
@@ -136,6 +136,14 @@ pub fn looking(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
 pub fn peek(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<String, Stop> {
     let caller = resolve(ctx, naming, false)?;
     Ok(caller.session.handle.to_string())
+}
+
+/// Tells a session what waits for it, if the call comes from its own processes.
+pub fn tell_if_own(ctx: &mut Ctx<'_>, id: SessionId) -> Result<(), Stop> {
+    match natural(ctx)? {
+        Found::Session(caller) if caller.session.id == id => ctx.tell(id),
+        Found::Session(_) | Found::Several { .. } | Found::Nobody(_) | Found::Refused(_) => Ok(()),
+    }
 }
 
 /// Who is calling, if anybody; for use cases that serve everyone.
@@ -175,11 +183,7 @@ fn arrive(ctx: &mut Ctx<'_>, mut caller: Caller) -> Result<Caller, Stop> {
     if matches!(by, ResolvedBy::Ancestry | ResolvedBy::Namespace) {
         ctx.own = Some(caller.session.id);
     }
-    if ctx.tx.has_notices(caller.session.id)? {
-        ctx.write()?;
-        let told = ctx.tx.take_notices(caller.session.id, ctx.now.wall)?;
-        ctx.notices.extend(told);
-    }
+    ctx.tell(caller.session.id)?;
     if caller.renews() && caller.session.is_open() {
         renew_if_due(ctx, &mut caller.session)?;
     }

@@ -7,7 +7,7 @@ use crate::event::{EventKind, NewEvent};
 use crate::id::{Handle, SessionId};
 use crate::key::Key;
 use crate::liveness::{self, Liveness};
-use crate::notice::{Notice, NoticeKind};
+use crate::notice::{MOST_AT_ONCE, Notice, NoticeKind, Pending, Reader};
 use crate::process::{Ancestor, CallerFacts, Process, RunState, Sighting, Signs, Survivors};
 use crate::queue::{Fitness, Waiter};
 use crate::session::{Place, Session, Standing, State};
@@ -115,7 +115,7 @@ pub struct Ctx<'a> {
     pub surroundings: Option<&'a Surroundings>,
     pub files: &'a [(String, Option<RepoFile>)],
     pub remotes: &'a [(String, Option<String>)],
-    pub notices: Vec<Notice>,
+    pub notices: Pending,
     /// What is done to the locks of worktrees once this is committed.
     pub trees: Vec<TreeChange>,
     /// The session in whose own process tree the caller runs: the call itself proves that it lives.
@@ -421,6 +421,7 @@ impl Ctx<'_> {
         about: Option<(&Key, crate::id::Epoch)>,
     ) -> Result<(), Stop> {
         self.tx.add_notice(&Notice {
+            id: None,
             to,
             kind,
             message,
@@ -430,6 +431,26 @@ impl Ctx<'_> {
             at: self.now.wall,
         })?;
         Ok(())
+    }
+
+    /// Adds to the answer what waits to be told to a session. It waits on until it was written.
+    pub fn tell(&mut self, session: SessionId) -> Result<(), Stop> {
+        if self.tx.has_notices(session)? {
+            self.notices = self.tx.pending_notices(session, MOST_AT_ONCE)?;
+        }
+        Ok(())
+    }
+
+    /// Who reads what a session is told.
+    pub fn reader(&mut self, id: SessionId) -> Result<Reader, Stop> {
+        let session = self.session(id)?;
+        if session.agent.as_str() == crate::agent::HUMAN {
+            return Ok(Reader::Person);
+        }
+        Ok(match self.tx.has_model_channel(session.token())? {
+            true => Reader::Model,
+            false => Reader::Program,
+        })
     }
 
     /// The view of a session, with lineage and claims.

@@ -10,14 +10,13 @@
 //! *Crash*: an event that was not committed never came; the next one says the same. *Clock jump*: the
 //! heartbeat's age is taken from the wall clock in both directions, the lease from the steady one.
 
-use super::caller;
 use super::context::{Ctx, Stop, Surroundings};
-use super::look::{ListRequest, list};
+use super::look::{ListRequest, filter_of, list};
 use super::meanwhile::{leave, meanwhile};
 use super::register::{RegisterRequest, Registered, Subject, register, unverified};
 use super::run::{Reply, Service};
 use super::tools::{Advice, ToolUse, advise};
-use super::transcripts;
+use super::{caller, transcripts};
 use crate::error::Error;
 use crate::event::EventKind;
 use crate::id::{AgentName, NativeId, SessionId};
@@ -88,6 +87,8 @@ pub struct AgentEvent {
     pub tool: Option<ToolUse>,
     /// Whether the model reads the answer: only then is it told anything.
     pub reaches_model: bool,
+    /// Whether the answers to this agent's events speak to the model at all.
+    pub speaks: bool,
     /// Whether a start is answered with a brief.
     pub wants_brief: bool,
 }
@@ -120,12 +121,12 @@ pub struct Brief {
     pub me: SessionView,
     /// Claims that it was granted again.
     pub regranted: Vec<HeldView>,
-    /// Claims that others took meanwhile, with who has them.
-    pub taken: Vec<String>,
     /// What became of its worktree while it was away.
     pub meanwhile: Meanwhile,
     /// Who else works in the same repository, or in the same directory where there is none.
     pub others: Vec<SessionView>,
+    /// How many more there are.
+    pub more_others: usize,
 }
 
 impl Service<'_> {
@@ -331,14 +332,12 @@ fn note_transcript(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> 
     }
 }
 
-/// Takes what the session must be told, if the model will read it.
+/// Tells the session what waits for it, if the model will read it.
 fn tell(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
-    if event.reaches_model && ctx.tx.has_notices(session.id)? {
-        ctx.write()?;
-        let told = ctx.tx.take_notices(session.id, ctx.now.wall)?;
-        ctx.notices.extend(told);
+    match event.reaches_model {
+        true => ctx.tell(session.id),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// An event that says who the session is: its start, or anything from a process that is nobody yet.
@@ -356,6 +355,9 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
             .into());
         }
     };
+    if event.speaks {
+        ctx.tx.note_model_channel(session.token())?;
+    }
     note_subagent(ctx, &session, event)?;
     note_transcript(ctx, &session, event)?;
     note_activity(ctx, &mut session, event)?;
@@ -435,18 +437,24 @@ fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Registered) -> Result<Brie
         },
     };
     let own = session.id.to_string();
-    let others = list(ctx, &here)?
+    let listed = list(ctx, &here)?;
+    let all = match listed.len() < MOST_OTHERS {
+        true => listed.len(),
+        false => ctx.tx.count_sessions(&filter_of(&here))?,
+    };
+    let more_others = all.saturating_sub(listed.len());
+    let others = listed
         .into_iter()
         .filter(|other| other.id != own && !other.is_over())
         .collect();
     Ok(Brief {
         me: ctx.view(session)?,
         regranted: done.regranted.clone(),
-        taken: done.taken.clone(),
         meanwhile: match done.session.registered {
             Some("resumed") => meanwhile(ctx, session)?,
             _ => Meanwhile::default(),
         },
         others,
+        more_others,
     })
 }

@@ -37,6 +37,30 @@ pub struct ListRequest {
     pub limit: usize,
 }
 
+/// A list that may be cut, and how much of it is missing.
+#[derive(Debug, Clone)]
+pub struct Listed<T> {
+    /// What was asked for.
+    pub items: Vec<T>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+impl<T> Listed<T> {
+    /// Counts what is missing, where the limit was met.
+    fn of(
+        items: Vec<T>,
+        limit: usize,
+        count: impl FnOnce() -> Result<usize, StoreError>,
+    ) -> Result<Self, Stop> {
+        let more = match limit > 0 && items.len() >= limit {
+            true => count()?.saturating_sub(items.len()),
+            false => 0,
+        };
+        Ok(Self { items, more })
+    }
+}
+
 /// The caller, and how it was found.
 #[derive(Debug, Clone)]
 pub struct Whoami {
@@ -69,12 +93,13 @@ impl Service<'_> {
     }
 
     /// Sessions: those that wait for a person first, then the newest first.
-    pub fn list(&mut self, request: &ListRequest) -> Reply<Vec<SessionView>> {
+    pub fn list(&mut self, request: &ListRequest) -> Reply<Listed<SessionView>> {
         self.run(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let mut sessions = list(ctx, request)?;
             sessions.sort_by_key(|session| !session.waits_for_a_person());
-            Ok(sessions)
+            let filter = filter_of(request);
+            Listed::of(sessions, filter.limit, || ctx.tx.count_sessions(&filter))
         })
     }
 
@@ -145,7 +170,7 @@ impl Service<'_> {
         &mut self,
         naming: Option<&Naming>,
         filter: &ClaimFilter,
-    ) -> Reply<Vec<ClaimView>> {
+    ) -> Reply<Listed<ClaimView>> {
         self.run(Mode::Read, |ctx| {
             let mut filter = filter.clone();
             match naming {
@@ -154,7 +179,8 @@ impl Service<'_> {
                     caller::anybody(ctx)?;
                 }
             }
-            claims(ctx, &filter)
+            let items = claims(ctx, &filter)?;
+            Listed::of(items, filter.limit, || ctx.tx.count_claims(&filter))
         })
     }
 
@@ -167,7 +193,7 @@ impl Service<'_> {
     }
 
     /// The log.
-    pub fn log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<Vec<EventView>> {
+    pub fn log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<Listed<EventView>> {
         self.run(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let mut filter = filter.clone();
@@ -177,7 +203,8 @@ impl Service<'_> {
             if let Some(key) = &filter.key {
                 filter.key = Some(ctx.held_key(key, None)?);
             }
-            log(ctx, &filter)
+            let items = log(ctx, &filter)?;
+            Listed::of(items, filter.limit, || ctx.tx.count_events(&filter))
         })
     }
 
@@ -228,8 +255,8 @@ pub(super) fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop>
     })
 }
 
-pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<SessionView>, Stop> {
-    let filter = SessionFilter {
+pub(super) fn filter_of(request: &ListRequest) -> SessionFilter {
+    SessionFilter {
         closed_too: request.closed_too,
         repo: request.repo.clone(),
         under: request.under.clone(),
@@ -237,7 +264,11 @@ pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Sessi
         died_since: None,
         readable_only: true,
         limit: request.limit,
-    };
+    }
+}
+
+pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<SessionView>, Stop> {
+    let filter = filter_of(request);
     let mut sessions = ctx.tx.list_sessions(&filter)?;
     if let Some(dir) = &request.worktree {
         add_renamed(ctx, &mut sessions, &filter, dir)?;

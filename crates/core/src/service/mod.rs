@@ -11,7 +11,7 @@
 //! - It needs to write and was reading: it runs again as a writer.
 //! - Somebody else was faster: it runs again.
 //!
-//! A refusal commits: what was learnt on the way (a death, a delivered notice) stays. A failure does not.
+//! A refusal commits: what was learnt on the way (a death) stays. A failure does not.
 //! *Crash*: before the commit nothing happened, after it everything did.
 
 mod beat;
@@ -42,7 +42,7 @@ pub use claims::{
     ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting,
 };
 pub use hear::{AgentEvent, Brief, Happening, Heard, Subagent};
-pub use look::{ListRequest, Whoami, Why};
+pub use look::{ListRequest, Listed, Whoami, Why};
 pub use missions::{
     Bearings, ChangeRequest, Changed, Here, JoinRequest, Joined, Left, Membership, PointRequest,
     Pointed, Roster, Verified, Whose,

@@ -5,6 +5,9 @@ use crate::error::Error;
 use crate::id::{SessionId, SessionToken};
 use crate::session::Session;
 
+/// How many sessions are named where a name fits several.
+const MOST_CANDIDATES: usize = 8;
+
 /// Finds a session by handle, id, token or any unique part of handle or id.
 pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
     if name.trim().is_empty() {
@@ -24,7 +27,11 @@ pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
         };
         return ctx.tx.session(id)?.ok_or_else(|| no_such().into());
     }
-    let mut fitting = ctx.tx.match_sessions(name, 8)?;
+    let mut fitting = ctx.tx.match_sessions(name, MOST_CANDIDATES + 1)?;
+    let several = match fitting.len() > MOST_CANDIDATES {
+        true => format!("more than {MOST_CANDIDATES}"),
+        false => "several".to_owned(),
+    };
     match fitting.len() {
         0 => Err(Error::NoSuchSession {
             name: name.to_owned(),
@@ -35,9 +42,10 @@ pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
             ctx.session(id)
         }
         _ => Err(Error::Ambiguous {
-            what: format!("{name:?} is part of several sessions' names"),
+            what: format!("{name:?} is part of {several} sessions' names"),
             candidates: fitting
                 .into_iter()
+                .take(MOST_CANDIDATES)
                 .map(|(_, handle)| handle.to_string())
                 .collect(),
         }

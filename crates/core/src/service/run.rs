@@ -1,11 +1,12 @@
 //! Running a use case: begin, run, look, repeat, commit.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::context::{Ctx, Stop, Surroundings};
 use crate::error::Error;
 use crate::id::SessionId;
-use crate::notice::Notice;
+use crate::notice::{Channel, Notice, Pending, counts};
 use crate::policy::Policy;
 use crate::process::{CallerFacts, Process, Sighting, Survivors};
 use crate::session::Session;
@@ -18,8 +19,8 @@ use crate::world::World;
 pub struct Answer<T> {
     /// The answer.
     pub value: T,
-    /// Notices of the calling session, delivered by this answer.
-    pub notices: Vec<Notice>,
+    /// Notices of the calling session; they wait until [`Service::delivered`] says that they were told.
+    pub notices: Pending,
     /// What is missing in the answer, because it could not be read.
     pub damaged: Option<StoreError>,
 }
@@ -29,8 +30,8 @@ pub struct Answer<T> {
 pub struct Failure {
     /// What went wrong.
     pub error: Error,
-    /// Notices of the calling session, delivered by this answer.
-    pub notices: Vec<Notice>,
+    /// Notices of the calling session; they wait until [`Service::delivered`] says that they were told.
+    pub notices: Pending,
     /// The store that was asked, where one was.
     pub store: Option<String>,
 }
@@ -39,7 +40,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self {
             error,
-            notices: Vec::new(),
+            notices: Pending::default(),
             store: None,
         }
     }
@@ -100,6 +101,25 @@ impl<'a> Service<'a> {
         self.store.location()
     }
 
+    /// Keeps that notices were written to a channel, as far as they count as told there.
+    pub fn delivered(&mut self, notices: &[Notice], channel: Channel) -> Reply<()> {
+        self.run(Mode::Write, |ctx| {
+            let mut told: BTreeMap<SessionId, Vec<&Notice>> = BTreeMap::new();
+            for notice in notices {
+                told.entry(notice.to).or_default().push(notice);
+            }
+            for (to, notices) in told {
+                let reader = ctx.reader(to)?;
+                let counted = |notice: &&&Notice| counts(notice.kind, reader, channel);
+                let counted = notices.iter().filter(counted);
+                let ids: Vec<_> = counted.filter_map(|notice| notice.id).collect();
+                let at = ctx.now.wall;
+                ctx.tx.mark_delivered(to, &ids, at)?;
+            }
+            Ok(())
+        })
+    }
+
     /// Runs a use case until it has what it needs.
     pub(super) fn run<T>(
         &mut self,
@@ -136,7 +156,7 @@ impl<'a> Service<'a> {
                 surroundings: surroundings.as_ref(),
                 files: &files,
                 remotes: &remotes,
-                notices: Vec::new(),
+                notices: Pending::default(),
                 trees: Vec::new(),
                 own: None,
                 burials: 0,

@@ -10,6 +10,7 @@ use crate::notice::NoticeKind;
 use crate::policy::Policy;
 use crate::session::{ClosedBy, META_KEYS, MetaKey, check_meta_value};
 use crate::store::Mode;
+use crate::text;
 use crate::time::Span;
 use crate::view::SessionView;
 
@@ -67,21 +68,17 @@ impl Service<'_> {
 
     /// Leaves a message that a session is told at its next call.
     pub fn tell(&mut self, to: &str, message: &str) -> Reply<SessionView> {
-        if message.trim().is_empty() || message.len() > 4096 {
-            return Err(usage(
-                "a message has 1 to 4096 bytes",
-                "tenure tell SESSION \"message\"",
-            )
-            .into());
+        if message.trim().is_empty() {
+            return Err(usage("the message is empty", "tenure tell SESSION \"message\"").into());
         }
+        text::check_length("message", message, text::MAX_MESSAGE).map_err(Error::from)?;
         self.run(Mode::Write, |ctx| {
             let from = caller::anybody(ctx)?;
             let to = caller::find(ctx, to)?;
             let to = ctx.bury_if_dead(to)?;
-            let said = match &from {
-                Some(caller) => format!("{} says: {message}", caller.session.handle),
-                None => message.to_owned(),
-            };
+            let sender = from.as_ref().map(|caller| caller.session.handle.as_str());
+            let sender = sender.unwrap_or("somebody without a session");
+            let said = format!("{sender} says: {}", text::quoted(message));
             let from = from.map(|caller| caller.session.id);
             ctx.notify(to.id, NoticeKind::Told, said, from, None)?;
             ctx.log(&NewEvent {

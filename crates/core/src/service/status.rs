@@ -15,6 +15,7 @@ use crate::id::{AgentName, NativeId, SessionId};
 use crate::process::Process;
 use crate::session::{Doing, Session};
 use crate::store::{ClaimFilter, Lost, Mode, SessionFilter};
+use crate::text;
 use crate::time::Timestamp;
 use crate::trample::LATELY;
 use crate::view::{ClaimView, SessionView, WroteView};
@@ -130,7 +131,8 @@ fn status(
     for failure in ctx.tx.mirror_failures()? {
         warnings.push(format!(
             "the mirror {} could not be written: {}",
-            failure.path, failure.why
+            text::name(&failure.path),
+            failure.why
         ));
     }
     let mine = caller.map(|caller| caller.session.id.to_string());
@@ -222,7 +224,9 @@ fn left_running(ctx: &mut Ctx<'_>, here: &ListRequest) -> Result<Vec<String>, St
         for survivor in left.found {
             warnings.push(format!(
                 "{} is dead and left pid {} running, which may still write: {}",
-                session.handle, survivor.pid, survivor.command
+                session.handle,
+                survivor.pid,
+                text::quoted(&survivor.command)
             ));
         }
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tenure_core::error::{Class, Error};
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::key::Key;
-use tenure_core::notice::{Notice, NoticeKind};
+use tenure_core::notice::{Channel, Notice, NoticeKind};
 use tenure_core::policy::Policy;
 use tenure_core::process::{BootId, CallerFacts, RunState, Sighting};
 use tenure_core::reason::Reason;
@@ -118,16 +118,13 @@ impl Rig {
     ) -> Result<T, Error> {
         let facts = who.facts();
         let mut service = Service::new(&mut self.store, &who.world, &facts, Policy::default());
-        match act(&mut service) {
-            Ok(answer) => {
-                self.told = answer.notices;
-                Ok(answer.value)
-            }
-            Err(failure) => {
-                self.told = failure.notices;
-                Err(failure.error)
-            }
-        }
+        let (told, outcome) = match act(&mut service) {
+            Ok(answer) => (answer.notices.first, Ok(answer.value)),
+            Err(failure) => (failure.notices.first, Err(failure.error)),
+        };
+        service.delivered(&told, Channel::Json).expect("it is kept");
+        self.told = told;
+        outcome
     }
 
     fn register(&mut self, who: &Who, native: &str) -> Registered {
@@ -643,5 +640,5 @@ fn any_number_of_waiters_can_be_shown() {
     let why = rig.call(&holder, |service| service.why(&key("wp:1")));
     assert_eq!(why.unwrap().why.waiters.len(), 250);
     let seen = rig.call(&holder, |service| service.list(&Default::default()));
-    assert_eq!(seen.unwrap().len(), 251);
+    assert_eq!(seen.unwrap().items.len(), 251);
 }

@@ -47,7 +47,9 @@ impl Rig {
         let log = self
             .call(who, |service| service.log(&filter, None))
             .unwrap();
-        log.into_iter().find(|event| event.kind == "claim.freed")
+        log.items
+            .into_iter()
+            .find(|event| event.kind == "claim.freed")
     }
 }
 

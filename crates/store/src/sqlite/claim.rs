@@ -135,6 +135,15 @@ pub(super) fn list(
     }
 }
 
+pub(super) fn count(tx: &SqliteTx<'_>, filter: &ClaimFilter) -> Result<usize, StoreError> {
+    let all = ClaimFilter {
+        limit: 0,
+        ..filter.clone()
+    };
+    let (sql, values) = list_statement(&all);
+    tx.rows("claims", &sql, params_from_iter(values))
+}
+
 /// The statement for a filter, with its parameters. What a session holds is never free.
 pub(super) fn list_statement(filter: &ClaimFilter) -> (String, Vec<Value>) {
     let mut values: Vec<Value> = Vec::new();

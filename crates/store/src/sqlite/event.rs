@@ -57,6 +57,17 @@ pub(super) fn read(tx: &SqliteTx<'_>, filter: &EventFilter) -> Result<Vec<Event>
     Ok(found)
 }
 
+pub(super) fn count(tx: &SqliteTx<'_>, filter: &EventFilter) -> Result<usize, StoreError> {
+    let all = EventFilter {
+        limit: 0,
+        ..filter.clone()
+    };
+    let after = filter.after.map(|Cursor(after)| after);
+    let after = after.map(|after| i64::try_from(after).unwrap_or(i64::MAX));
+    let (sql, values) = statement(&all, after);
+    tx.rows("events", &sql, params_from_iter(values))
+}
+
 /// The statement for a filter, with its parameters: from `after` on upwards, else from the end down.
 pub(super) fn statement(filter: &EventFilter, after: Option<i64>) -> (String, Vec<Value>) {
     let direction = if after.is_some() { "ASC" } else { "DESC" };

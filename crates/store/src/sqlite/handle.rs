@@ -158,6 +158,18 @@ impl<'a> SqliteTx<'a> {
         })
     }
 
+    /// How many rows a statement on `table` has.
+    pub(super) fn rows(
+        &self,
+        table: &'static str,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<usize, StoreError> {
+        let sql = format!("SELECT count(*) FROM ({sql})");
+        let count = self.first(table, &sql, params, |cells| cells.number::<u64>())?;
+        Ok(usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX))
+    }
+
     /// A key was granted or became free, or its line moved: those who wait for it must look.
     pub(super) fn moved(&self, key: &Key) {
         self.rings.borrow_mut().insert(bells::of_key(key));

@@ -1,22 +1,25 @@
 //! Notices in rows. One that was delivered keeps its row, with the time, and is never returned again.
 //!
-//! *Crash*: taking commits with whatever the caller does in the same transaction. *Older version*: a
-//! kind of notice that is not known is damage.
+//! *Crash*: a notice whose delivery was not committed comes again. *Older version*: a kind of notice that
+//! is not known is damage.
 
 use rusqlite::params;
-use tenure_core::id::{Epoch, SessionId};
-use tenure_core::notice::{Notice, NoticeKind};
+use tenure_core::id::{Epoch, SessionId, SessionToken};
+use tenure_core::notice::{Notice, NoticeId, NoticeKind, Pending};
 use tenure_core::store::StoreError;
 use tenure_core::time::Timestamp;
 
-use super::handle::SqliteTx;
+use super::handle::{SqliteTx, limit_or_all};
 
 pub(super) const ANY: &str =
     "SELECT 1 FROM notices WHERE recipient = ?1 AND delivered_at IS NULL LIMIT 1";
-pub(super) const WAITING: &str = "SELECT kind, message, key, epoch, sender, at FROM notices \
-     WHERE recipient = ?1 AND delivered_at IS NULL ORDER BY id";
-pub(super) const DELIVER: &str =
-    "UPDATE notices SET delivered_at = ?2 WHERE recipient = ?1 AND delivered_at IS NULL";
+pub(super) const WAITING: &str = "SELECT id, kind, message, key, epoch, sender, at FROM notices \
+     WHERE recipient = ?1 AND delivered_at IS NULL ORDER BY kind = 'lost' DESC, id LIMIT ?2";
+pub(super) const COUNT: &str =
+    "SELECT count(*) FROM notices WHERE recipient = ?1 AND delivered_at IS NULL";
+pub(super) const DELIVER: &str = "UPDATE notices SET delivered_at = ?3 \
+     WHERE recipient = ?1 AND id = ?2 AND delivered_at IS NULL";
+pub(super) const CHANNEL: &str = "SELECT 1 FROM model_channels WHERE session = ?1 AND life = ?2";
 
 pub(super) fn add(tx: &SqliteTx<'_>, notice: &Notice) -> Result<(), StoreError> {
     let sql = "INSERT INTO notices (recipient, kind, message, key, epoch, sender, at) \
@@ -42,13 +45,15 @@ pub(super) fn any(tx: &SqliteTx<'_>, session: SessionId) -> Result<bool, StoreEr
     Ok(found.is_some())
 }
 
-pub(super) fn take(
+pub(super) fn pending(
     tx: &SqliteTx<'_>,
     session: SessionId,
-    at: Timestamp,
-) -> Result<Vec<Notice>, StoreError> {
-    let waiting = tx.all("notices", WAITING, [session.to_string()], |cells| {
+    limit: usize,
+) -> Result<Pending, StoreError> {
+    let row = params![session.to_string(), limit_or_all(limit)];
+    let first = tx.all("notices", WAITING, row, |cells| {
         Ok(Notice {
+            id: Some(NoticeId(cells.number()?)),
             to: session,
             kind: cells.parsed(NoticeKind::parse)?,
             message: cells.text()?,
@@ -58,8 +63,38 @@ pub(super) fn take(
             at: cells.time()?,
         })
     })?;
-    if !waiting.is_empty() {
-        tx.run(DELIVER, params![session.to_string(), at.0])?;
+    let count = tx.first("notices", COUNT, [session.to_string()], |cells| {
+        cells.number::<u64>()
+    })?;
+    let all = usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX);
+    Ok(Pending {
+        more: all.saturating_sub(first.len()),
+        first,
+    })
+}
+
+pub(super) fn mark(
+    tx: &SqliteTx<'_>,
+    session: SessionId,
+    told: &[NoticeId],
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    for id in told {
+        let id = tx.count("notice", id.0)?;
+        tx.run(DELIVER, params![session.to_string(), id, at.0])?;
     }
-    Ok(waiting)
+    Ok(())
+}
+
+pub(super) fn add_channel(tx: &SqliteTx<'_>, session: SessionToken) -> Result<(), StoreError> {
+    let sql = "INSERT INTO model_channels (session, life) VALUES (?1, ?2) \
+         ON CONFLICT (session) DO UPDATE SET life = excluded.life";
+    tx.run(sql, params![session.id.to_string(), session.life.0])?;
+    Ok(())
+}
+
+pub(super) fn has_channel(tx: &SqliteTx<'_>, session: SessionToken) -> Result<bool, StoreError> {
+    let row = params![session.id.to_string(), session.life.0];
+    let found = tx.first("model_channels", CHANNEL, row, |_| Ok(()))?;
+    Ok(found.is_some())
 }

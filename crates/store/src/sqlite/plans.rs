@@ -113,7 +113,9 @@ fn single_key_statements_use_their_indexes() {
         (claim::LAST_GRANT, &["holds_granted (session=?)"]),
         (notice::ANY, &["notices_waiting (recipient=?)"]),
         (notice::WAITING, &["notices_waiting (recipient=?)"]),
-        (notice::DELIVER, &["notices_waiting (recipient=?)"]),
+        (notice::COUNT, &["notices_waiting (recipient=?)"]),
+        (notice::DELIVER, &["PRIMARY KEY (rowid=?)"]),
+        (notice::CHANNEL, &["PRIMARY KEY (session=?)"]),
         (metadata::OF, &["PRIMARY KEY (session=?)"]),
         (doubt::ANY, &["PRIMARY KEY (asker=?)"]),
         (mission::ONE, &["PRIMARY KEY (mission=? AND session=?)"]),
@@ -291,11 +293,19 @@ fn filled(count: u32) -> SqliteStore {
             tx.append_event(&change, one.started_at).unwrap();
             tx.add_notice(&notice(n, "hear")).unwrap();
             if n >= 10 {
-                tx.take_notices(id(n), one.started_at).unwrap();
+                deliver_all(tx, n);
             }
         }
     });
     store
+}
+
+/// Marks all notices of the `n`th session as told; how many there were.
+fn deliver_all(tx: &mut dyn Tx, n: u32) -> usize {
+    let waiting = tx.pending_notices(id(n), 0).unwrap();
+    let ids: Vec<_> = waiting.iter().filter_map(|notice| notice.id).collect();
+    tx.mark_delivered(id(n), &ids, Timestamp(1)).unwrap();
+    waiting.len()
 }
 
 type Verb = (&'static str, fn(&mut dyn Tx));
@@ -358,8 +368,9 @@ fn verbs() -> Vec<Verb> {
         ("what an old session holds", |tx| {
             assert_eq!(tx.open_holds(id(8)).unwrap().len(), 1);
         }),
-        ("take notices", |tx| {
-            assert_eq!(tx.take_notices(id(7), Timestamp(1)).unwrap().len(), 1);
+        ("tell notices", |tx| {
+            assert_eq!(deliver_all(tx, 7), 1);
+            assert!(!tx.has_model_channel(token(7)).unwrap());
         }),
         ("log of a key", |tx| {
             let filter = EventFilter {

@@ -149,6 +149,15 @@ pub(super) fn list(tx: &SqliteTx<'_>, filter: &SessionFilter) -> Result<Vec<Sess
     }
 }
 
+pub(super) fn count(tx: &SqliteTx<'_>, filter: &SessionFilter) -> Result<usize, StoreError> {
+    let all = SessionFilter {
+        limit: 0,
+        ..filter.clone()
+    };
+    let (sql, values) = list_statement(&all);
+    tx.rows("sessions", &sql, params_from_iter(values))
+}
+
 /// The statement for a filter, with its parameters.
 ///
 /// Indexes are named because SQLite cannot know how few are open, or in one directory.

@@ -11,7 +11,7 @@ use tenure_core::key::Key;
 use tenure_core::mirror::failure::MirrorFailure;
 use tenure_core::mission::pointer::{Pointer, Scope};
 use tenure_core::mission::{Mission, MissionId, Participant, StoredParticipant};
-use tenure_core::notice::Notice;
+use tenure_core::notice::{Notice, NoticeId, Pending};
 use tenure_core::process::Process;
 use tenure_core::queue::{NotedTurn, Waiter};
 use tenure_core::repository::Home;
@@ -149,6 +149,18 @@ impl Tx for SqliteTx<'_> {
         claim::lock(self, key)
     }
 
+    fn count_claims(&mut self, filter: &ClaimFilter) -> Result<usize, StoreError> {
+        claim::count(self, filter)
+    }
+
+    fn count_sessions(&mut self, filter: &SessionFilter) -> Result<usize, StoreError> {
+        session::count(self, filter)
+    }
+
+    fn count_events(&mut self, filter: &EventFilter) -> Result<usize, StoreError> {
+        event::count(self, filter)
+    }
+
     fn list_claims(&mut self, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, StoreError> {
         claim::list(self, filter)
     }
@@ -230,12 +242,25 @@ impl Tx for SqliteTx<'_> {
         notice::any(self, session)
     }
 
-    fn take_notices(
+    fn pending_notices(&mut self, session: SessionId, limit: usize) -> Result<Pending, StoreError> {
+        notice::pending(self, session, limit)
+    }
+
+    fn mark_delivered(
         &mut self,
         session: SessionId,
+        told: &[NoticeId],
         at: Timestamp,
-    ) -> Result<Vec<Notice>, StoreError> {
-        notice::take(self, session, at)
+    ) -> Result<(), StoreError> {
+        notice::mark(self, session, told, at)
+    }
+
+    fn note_model_channel(&mut self, session: SessionToken) -> Result<(), StoreError> {
+        notice::add_channel(self, session)
+    }
+
+    fn has_model_channel(&mut self, session: SessionToken) -> Result<bool, StoreError> {
+        notice::has_channel(self, session)
     }
 
     fn take_damage(&mut self) -> Vec<String> {

@@ -14,6 +14,7 @@
 )]
 
 pub mod claim;
+pub mod count;
 pub mod event;
 pub mod metadata;
 pub mod mission;
@@ -88,8 +89,11 @@ macro_rules! conformance {
             claim::listing_shows_what_is_free_on_request
             claim::the_homes_of_open_holds_are_listed_each_once
             claim::listing_by_session_and_by_prefix
-            notice::notices_are_taken_once_and_in_order
-            notice::a_notice_that_was_not_committed_as_taken_comes_again
+            notice::notices_are_kept_until_they_are_told
+            notice::losses_come_first_and_what_does_not_fit_is_counted
+            notice::a_notice_whose_delivery_was_not_committed_comes_again
+            notice::a_model_channel_is_of_one_life
+            count::what_a_filter_fits_is_counted_whatever_its_limit
             event::events_are_read_in_the_order_of_the_log
             event::an_event_reads_back_with_every_field
             event::a_cursor_reads_on_from_its_place

@@ -1,13 +1,29 @@
-//! Notices: told once.
+//! Notices: kept until they are marked as told.
 
-use tenure_core::id::Epoch;
-use tenure_core::notice::{Notice, NoticeKind};
-use tenure_core::store::{Mode, Store};
+use tenure_core::id::{Epoch, SessionToken};
+use tenure_core::notice::{Notice, NoticeId, NoticeKind, Pending};
+use tenure_core::store::{Mode, Store, Tx};
 use tenure_core::time::Timestamp;
 
 use super::sample::*;
 
-pub fn notices_are_taken_once_and_in_order(store: &mut dyn Store) {
+/// What waits for the `n`th session, without its places, and the places.
+fn waiting(tx: &mut dyn Tx, n: u32, limit: usize) -> (Pending, Vec<NoticeId>) {
+    let mut pending = tx.pending_notices(id(n), limit).unwrap();
+    let ids = pending.first.iter_mut().map(|notice| notice.id.take());
+    let ids = ids.map(|id| id.expect("a kept notice has a place"));
+    let ids = ids.collect();
+    (pending, ids)
+}
+
+fn all(first: impl Into<Vec<Notice>>) -> Pending {
+    Pending {
+        first: first.into(),
+        more: 0,
+    }
+}
+
+pub fn notices_are_kept_until_they_are_told(store: &mut dyn Store) {
     with_sessions(store, [1, 2]);
     let full = Notice {
         kind: NoticeKind::Lost,
@@ -19,31 +35,78 @@ pub fn notices_are_taken_once_and_in_order(store: &mut dyn Store) {
     };
     write(store, |tx| {
         assert!(!tx.has_notices(id(1)).unwrap());
-        assert_eq!(tx.take_notices(id(1), Timestamp(EPOCH)).unwrap(), []);
+        assert_eq!(waiting(tx, 1, 0).0, all([]));
         tx.add_notice(&full).unwrap();
         tx.add_notice(&notice(1, "second")).unwrap();
         tx.add_notice(&notice(2, "other")).unwrap();
     });
+    for _ in 0..2 {
+        write(store, |tx| {
+            assert!(tx.has_notices(id(1)).unwrap());
+            let (found, _) = waiting(tx, 1, 0);
+            assert_eq!(found, all([full.clone(), notice(1, "second")]));
+        });
+    }
     write(store, |tx| {
-        assert!(tx.has_notices(id(1)).unwrap());
-        let taken = tx.take_notices(id(1), Timestamp(EPOCH + 1)).unwrap();
-        assert_eq!(taken, [full, notice(1, "second")]);
-        assert!(!tx.has_notices(id(1)).unwrap());
-        tx.add_notice(&notice(1, "third")).unwrap();
-    });
-    write(store, |tx| {
-        let taken = tx.take_notices(id(1), Timestamp(EPOCH + 2)).unwrap();
-        assert_eq!(taken, [notice(1, "third")]);
+        let (_, ids) = waiting(tx, 1, 0);
+        tx.mark_delivered(id(1), &ids[..1], Timestamp(EPOCH + 1))
+            .unwrap();
+        let (left, _) = waiting(tx, 1, 0);
+        assert_eq!(left, all([notice(1, "second")]));
+        let (_, others) = waiting(tx, 2, 0);
+        tx.mark_delivered(id(1), &others, Timestamp(EPOCH + 1))
+            .unwrap();
         assert!(tx.has_notices(id(2)).unwrap(), "another session's stay");
+        tx.mark_delivered(id(1), &ids, Timestamp(EPOCH + 2))
+            .unwrap();
+        tx.mark_delivered(id(1), &[], Timestamp(EPOCH + 2)).unwrap();
+        assert!(!tx.has_notices(id(1)).unwrap());
     });
 }
 
-pub fn a_notice_that_was_not_committed_as_taken_comes_again(store: &mut dyn Store) {
+pub fn losses_come_first_and_what_does_not_fit_is_counted(store: &mut dyn Store) {
+    with_sessions(store, [1]);
+    let lost = Notice {
+        kind: NoticeKind::Lost,
+        ..notice(1, "lost")
+    };
+    write(store, |tx| {
+        for text in ["one", "two", "three"] {
+            tx.add_notice(&notice(1, text)).unwrap();
+        }
+        tx.add_notice(&lost).unwrap();
+    });
+    let mut tx = store.begin(Mode::Read).unwrap();
+    let (found, _) = waiting(tx.as_mut(), 1, 2);
+    assert_eq!(found.first, [lost, notice(1, "one")]);
+    assert_eq!(found.more, 2);
+}
+
+pub fn a_notice_whose_delivery_was_not_committed_comes_again(store: &mut dyn Store) {
     with_sessions(store, [1]);
     write(store, |tx| tx.add_notice(&notice(1, "hear")).unwrap());
     for _ in 0..2 {
         let mut tx = store.begin(Mode::Write).unwrap();
-        let taken = tx.take_notices(id(1), Timestamp(EPOCH)).unwrap();
-        assert_eq!(taken, [notice(1, "hear")]);
+        let (found, ids) = waiting(tx.as_mut(), 1, 0);
+        assert_eq!(found, all([notice(1, "hear")]));
+        tx.mark_delivered(id(1), &ids, Timestamp(EPOCH)).unwrap();
     }
+}
+
+pub fn a_model_channel_is_of_one_life(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    let next = SessionToken {
+        life: token(1).life.next(),
+        ..token(1)
+    };
+    write(store, |tx| {
+        assert!(!tx.has_model_channel(token(1)).unwrap());
+        tx.note_model_channel(token(1)).unwrap();
+        tx.note_model_channel(token(1)).unwrap();
+        assert!(tx.has_model_channel(token(1)).unwrap());
+        assert!(!tx.has_model_channel(token(2)).unwrap());
+        assert!(!tx.has_model_channel(next).unwrap());
+        tx.note_model_channel(next).unwrap();
+        assert!(tx.has_model_channel(next).unwrap());
+    });
 }

@@ -163,6 +163,7 @@ pub fn end(by: EndedBy) -> HoldEnd {
 /// A notice to the `n`th session.
 pub fn notice(n: u32, message: &str) -> Notice {
     Notice {
+        id: None,
         to: id(n),
         kind: NoticeKind::Told,
         message: message.into(),

@@ -12,7 +12,7 @@ use tenure_host::pause;
 
 use self::worker::{Call, Worker, wrong};
 use crate::app::App;
-use crate::output::{Outcome, Shown, Trouble, line};
+use crate::output::{Outcome, Shown, Trouble, put};
 
 /// Play the story of tenure with real processes in a scratch directory
 ///
@@ -45,6 +45,7 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     let mut story = Story {
         told: Vec::new(),
         silent: app.style.json || app.style.quiet,
+        failed: None,
     };
     let mut workers = Vec::new();
     for (name, conversation) in [("claude", "c1"), ("codex", "c2"), ("gemini", "c3")] {
@@ -82,13 +83,18 @@ pub fn run(_: &Args, app: &App) -> Outcome {
         .close()
         .map_err(|error| wrong(format!("{} was not removed: {error}", place.display())))?;
     story.chapter("nothing is left behind");
-    Ok(Shown::default().with("demo", &story.told))
+    match story.failed {
+        Some(trouble) => Err(trouble),
+        None => Ok(Shown::default().with("demo", &story.told)),
+    }
 }
 
 /// What was told so far.
 struct Story {
     told: Vec<String>,
     silent: bool,
+    /// Why a part of it could not be shown.
+    failed: Option<Trouble>,
 }
 
 impl Story {
@@ -101,9 +107,9 @@ impl Story {
         self.told.push(what);
     }
 
-    fn print(&self, text: &str) {
-        if !self.silent {
-            line(&mut std::io::stdout(), text);
+    fn print(&mut self, text: &str) {
+        if !self.silent && self.failed.is_none() {
+            self.failed = put(text).err();
         }
     }
 }

@@ -15,7 +15,7 @@ use tenure_core::process::{RunState, Sighting};
 use tenure_host::{pause, process};
 
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown, Trouble, line};
+use crate::output::{Outcome, Shown, Trouble, put};
 
 /// A result that is not what tenure promises.
 pub fn wrong(what: String) -> Trouble {
@@ -180,7 +180,9 @@ pub fn run() -> Outcome {
         let printed = String::from_utf8_lossy(&output.stdout);
         let json: Value = serde_json::from_str(&printed).unwrap_or(Value::Null);
         let answer = json!({"code": output.status.code(), "json": json});
-        line(&mut std::io::stdout(), &answer.to_string());
+        if !put(&answer.to_string())? {
+            break;
+        }
     }
     Ok(Shown::default())
 }

@@ -1,31 +1,108 @@
 //! What a model is told: who it is when it starts, and what happened to it since.
 //!
-//! Plain and short: at most fifteen lines at a start, a line for each notice.
+//! Plain and short: at most fifteen lines at a start, a line for each notice, and never more than
+//! [`MOST_BYTES`] in one answer; what does not fit is counted and comes with the next. Text from outside
+//! stays inside its line, quoted where it could be taken for more than a name.
 
 use tenure_core::meanwhile::{Fate, Meanwhile};
-use tenure_core::notice::Notice;
+use tenure_core::notice::{Notice, Pending};
 use tenure_core::service::{Advice, Brief};
+use tenure_core::text;
 use tenure_core::view::{HeldView, SessionView};
 
 use crate::render::whereabouts;
 
 /// How many claims or others are named before the rest is counted.
 const NAMED: usize = 4;
+/// How long an answer may be.
+const MOST_BYTES: usize = 8 * 1024;
+/// How long a line may be: it must fit beside others.
+const LONGEST_LINE: usize = 2 * 1024;
+/// How much of an answer the brief and the warnings may take, so that a notice always fits.
+const MOST_OF_BRIEF: usize = 3 * 1024;
+const MOST_OF_WARNINGS: usize = 2 * 1024;
+/// What the line takes that counts the rest.
+const COUNT_LINE: usize = 64;
 
-/// The text for the model, if there is anything to say.
-pub fn context(brief: Option<&Brief>, notices: &[Notice], advice: &Advice) -> Option<String> {
-    let mut lines = brief.map(lines_of).unwrap_or_default();
-    lines.extend(notices.iter().map(|notice| {
-        let message = notice.message.replace('\n', " ");
-        format!("tenure notice ({}): {message}", notice.kind.as_str())
-    }));
-    lines.extend(
-        advice
-            .warnings
-            .iter()
-            .map(|warning| format!("tenure warning: {warning}")),
-    );
-    (!lines.is_empty()).then(|| lines.join("\n"))
+/// An answer for the model.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// The text, if there is anything to say.
+    pub text: Option<String>,
+    /// The notices that are in it.
+    pub notices: Vec<Notice>,
+}
+
+/// What the model is told.
+pub fn context(brief: Option<&Brief>, notices: &Pending, advice: &Advice) -> Told {
+    let mut page = Page::default();
+    for line in brief.map(lines_of).unwrap_or_default() {
+        page.add(&line, MOST_OF_BRIEF);
+    }
+    let mut warnings = Page::default();
+    for warning in &advice.warnings {
+        warnings.add(&format!("tenure warning: {warning}"), MOST_OF_WARNINGS);
+    }
+    let room = MOST_BYTES - warnings.bytes - COUNT_LINE;
+    let mut told = Vec::new();
+    for notice in notices.iter() {
+        let line = format!(
+            "tenure notice ({}): {}",
+            notice.kind.as_str(),
+            notice.message
+        );
+        if page.add(&line, room) {
+            told.push(notice.clone());
+        }
+    }
+    let left = notices.len() - told.len() + notices.more;
+    if left > 0 {
+        page.add(
+            &format!("tenure: {left} more: run tenure status"),
+            MOST_BYTES,
+        );
+    }
+    page.lines.append(&mut warnings.lines);
+    Told {
+        text: (!page.lines.is_empty()).then(|| page.lines.join("\n")),
+        notices: told,
+    }
+}
+
+/// Lines that fit into so many bytes.
+#[derive(Debug, Default)]
+struct Page {
+    lines: Vec<String>,
+    bytes: usize,
+}
+
+impl Page {
+    /// Adds a line if it fits.
+    fn add(&mut self, line: &str, most: usize) -> bool {
+        let line = clipped(text::line(line).into_owned());
+        let fits = self.bytes + line.len() < most;
+        if fits {
+            self.bytes += line.len() + 1;
+            self.lines.push(line);
+        }
+        fits
+    }
+}
+
+/// One sentence for the model by itself, such as why a tool must not run.
+pub fn sentence(text: &str) -> String {
+    clipped(text::line(text).into_owned())
+}
+
+fn clipped(mut line: String) -> String {
+    if line.len() > LONGEST_LINE {
+        let end = (0..=LONGEST_LINE)
+            .rev()
+            .find(|end| line.is_char_boundary(*end));
+        line.truncate(end.unwrap_or(0));
+        line.push('…');
+    }
+    line
 }
 
 fn lines_of(brief: &Brief) -> Vec<String> {
@@ -44,13 +121,6 @@ fn lines_of(brief: &Brief) -> Vec<String> {
     if !brief.regranted.is_empty() {
         lines.push(format!("Given back to you: {}.", claims(&brief.regranted)));
     }
-    lines.extend(
-        brief
-            .taken
-            .iter()
-            .take(2)
-            .map(|taken| format!("You lost {taken}.")),
-    );
     lines.extend(became_of_tree(&brief.meanwhile));
     lines.extend(became_of_files(&brief.meanwhile));
     if brief.others.is_empty() {
@@ -59,7 +129,7 @@ fn lines_of(brief: &Brief) -> Vec<String> {
         lines.push("Others who work here now:".to_owned());
         lines.extend(brief.others.iter().take(NAMED).map(other));
         if brief.others.len() > NAMED {
-            let more = brief.others.len() - NAMED;
+            let more = brief.others.len() - NAMED + brief.more_others;
             lines.push(format!("  and {more} more: tenure ps"));
         }
     }
@@ -77,9 +147,13 @@ fn lines_of(brief: &Brief) -> Vec<String> {
 
 fn became_of_tree(meanwhile: &Meanwhile) -> Option<String> {
     if let Some(root) = &meanwhile.gone {
+        let root = text::name(root);
         return Some(format!("The worktree {root} that you worked in is gone."));
     }
-    let named = |name: &Option<String>, none: &str| name.clone().unwrap_or_else(|| none.to_owned());
+    let named = |name: &Option<String>, none: &str| {
+        let name = name.as_deref().map(|name| text::name(name).into_owned());
+        name.unwrap_or_else(|| none.to_owned())
+    };
     let branch = meanwhile.branch.as_ref().map(|(was, is)| {
         let none = "a detached HEAD";
         format!("{} was switched to {}", named(was, none), named(is, none))
@@ -99,6 +173,7 @@ fn became_of_files(meanwhile: &Meanwhile) -> Option<String> {
     let mut named: Vec<String> = files
         .iter()
         .take(NAMED)
+        .map(|(file, fate)| (text::name(file), fate))
         .map(|(file, fate)| match fate {
             Fate::WrittenBy(handle) => format!("{file} (written by {handle})"),
             Fate::Changed => format!("{file} (changed on disk)"),
@@ -117,7 +192,7 @@ fn claims(held: &[HeldView]) -> String {
     let mut named: Vec<String> = held
         .iter()
         .take(NAMED)
-        .map(|claim| format!("{} (epoch {})", claim.key, claim.epoch))
+        .map(|claim| format!("{} (epoch {})", text::name(&claim.key), claim.epoch))
         .collect();
     if held.len() > NAMED {
         named.push(format!("{} more", held.len() - NAMED));
@@ -128,7 +203,7 @@ fn claims(held: &[HeldView]) -> String {
 fn other(session: &SessionView) -> String {
     let state = session.activity.unwrap_or(session.state);
     let branch = match &session.branch {
-        Some(branch) => format!(" on {branch}"),
+        Some(branch) => format!(" on {}", text::name(branch)),
         None => String::new(),
     };
     let held = session.claims.as_deref().unwrap_or_default();
@@ -136,6 +211,6 @@ fn other(session: &SessionView) -> String {
         true => String::new(),
         false => format!(", holds {}", claims(held)),
     };
-    let handle = &session.handle;
-    format!("  {handle} ({state}{branch} in {}){holds}", session.dir)
+    let (handle, dir) = (&session.handle, text::name(&session.dir));
+    format!("  {handle} ({state}{branch} in {dir}){holds}")
 }

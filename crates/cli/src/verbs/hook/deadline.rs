@@ -15,7 +15,8 @@ use tenure_core::trample::Mode;
 use tenure_host::watchdog::{Late, Limits, Watchdog};
 
 use crate::exit::Exit;
-use crate::output::{Trouble, line};
+use crate::output::Trouble;
+use crate::sink;
 
 /// How long an event may take: first what is waited for by itself, then the watchdog's limits.
 struct Allowed {
@@ -130,7 +131,9 @@ impl Deadline {
         self.answer();
         if let Some(prepared) = self.dog.prepared() {
             let text = String::from_utf8_lossy(prepared);
-            line(&mut std::io::stdout(), text.trim_end());
+            if sink::out(text.trim_end()).is_err() {
+                // There is no other way to answer.
+            }
         }
     }
 

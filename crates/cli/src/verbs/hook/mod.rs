@@ -19,7 +19,7 @@ use std::time::Instant;
 use serde_json::Value;
 use tenure_agents::{Adapter, Answer, Report};
 use tenure_core::id::AgentName;
-use tenure_core::notice::Notice;
+use tenure_core::notice::{Channel, Notice, Pending};
 use tenure_core::process::Ancestor;
 use tenure_core::service::{self, AgentEvent, GuardPolicy, Happening, Heard, ToolUse};
 use tenure_core::trample::Mode;
@@ -28,7 +28,8 @@ use tenure_host::cwd;
 use crate::app::{HookStore, closes_on_error, guard_mode, user_settings};
 use crate::exit::Exit;
 use crate::mirrors;
-use crate::output::{Trouble, line};
+use crate::output::{Trouble, warn};
+use crate::sink::{self, Unwritten};
 pub use input::read as read_event;
 pub use outage::lately as outages;
 pub use own_process::Whose;
@@ -155,6 +156,7 @@ fn answer(adapter: &dyn Adapter, mode: Option<Mode>, time: &Deadline) {
     }
     let (report, until) = time.heard(report);
     let mut answer = Answer::default();
+    let mut delivers = Vec::new();
     let mut shown = None;
     match hear(adapter, mode, report, time, until) {
         Ok(Recorded {
@@ -164,8 +166,13 @@ fn answer(adapter: &dyn Adapter, mode: Option<Mode>, time: &Deadline) {
             dir,
         }) => {
             say_unclear(adapter, &heard);
-            answer.context = brief::context(heard.brief.as_ref(), &notices, &heard.advice);
-            answer.block = heard.advice.block.clone();
+            let told = brief::context(heard.brief.as_ref(), &notices, &heard.advice);
+            answer.context = told.text;
+            answer.block = heard.advice.block.as_deref().map(brief::sentence);
+            // Beside a denial an agent may drop the rest of the answer.
+            if answer.block.is_none() {
+                delivers = told.notices;
+            }
             if let Some(token) = &heard.token {
                 own_process::export(adapter, token);
                 answer.token = Some(token.clone());
@@ -180,11 +187,10 @@ fn answer(adapter: &dyn Adapter, mode: Option<Mode>, time: &Deadline) {
     }
     let said = adapter.answer(&report.name, &answer);
     time.answer();
-    if let Some(said) = said {
-        show(&said);
-    }
+    let channel = said.as_ref().map_or(Channel::Nowhere, show);
     // After the answer: a mirror that has to wait delays the agent, but costs it no notice and no block.
-    if let Some((store, heard, dir)) = shown {
+    if let Some((mut store, heard, dir)) = shown {
+        delivered(&mut store, &delivers, channel);
         mirror(store, &heard, &dir, until);
     }
 }
@@ -197,8 +203,10 @@ fn missed(
     process: Option<&Ancestor>,
     trouble: &Trouble,
 ) -> Answer {
-    let block = (waits_where_unclear(report) && closes_on_error()).then(|| block(trouble));
+    let block = (waits_where_unclear(report) && closes_on_error())
+        .then(|| brief::sentence(&block(trouble)));
     let told = outage::note(adapter.name(), report, process, trouble, block.is_some());
+    let told = told.as_deref().map(brief::sentence);
     let speaks = report.reaches_model && guard_mode(mode) != Mode::Observe;
     Answer {
         context: told.clone().filter(|_| speaks),
@@ -211,7 +219,7 @@ fn missed(
 /// An event that was recorded.
 struct Recorded {
     heard: Heard,
-    notices: Vec<Notice>,
+    notices: Pending,
     store: HookStore,
     dir: String,
 }
@@ -286,10 +294,12 @@ fn hear(
     time.at(Step::Store);
     let policy = store.guard(mode);
     // Whoever only observes is told by `log`; the model is told nothing.
-    let speaks = report.reaches_model && policy.mode != Mode::Observe;
+    let policy_speaks = policy.mode != Mode::Observe;
+    let speaks = report.reaches_model && policy_speaks;
     let event = AgentEvent {
         program,
         reaches_model: speaks,
+        speaks: policy_speaks,
         tool: tool_of(adapter, report, policy),
         ..event_of(adapter, report, process.clone())
     };
@@ -347,6 +357,7 @@ fn event_of(adapter: &dyn Adapter, report: &Report, process: Option<Ancestor>) -
         transcript: transcript.map(super::register::whole_path),
         tool: None,
         reaches_model: false,
+        speaks: false,
         wants_brief: false,
     }
 }
@@ -385,9 +396,38 @@ fn block(trouble: &Trouble) -> String {
 }
 
 fn say(text: &str) {
-    line(&mut std::io::stderr(), text);
+    warn(text);
 }
 
-fn show(answer: &Value) {
-    line(&mut std::io::stdout(), &answer.to_string());
+/// Writes the answer; what its part for the model reached.
+fn show(answer: &Value) -> Channel {
+    match sink::out(&answer.to_string()) {
+        Ok(()) => match sink::channel(&std::io::stdout(), true, false) {
+            Channel::Json => Channel::Hook,
+            // Nobody but a person reads a terminal, and nobody what is thrown away.
+            elsewhere => elsewhere,
+        },
+        Err(Unwritten::ReaderLeft) => Channel::Nowhere,
+        Err(Unwritten::Failed(error)) => {
+            say(&format!("tenure: the answer cannot be written: {error}"));
+            Channel::Nowhere
+        }
+    }
+}
+
+/// Keeps which notices the written answer told. Where that fails, the next answer tells them again.
+fn delivered(store: &mut HookStore, told: &[Notice], channel: Channel) {
+    if told.is_empty() || channel == Channel::Nowhere {
+        return;
+    }
+    let kept = store.open().and_then(|mut service| {
+        let kept = service.delivered(told, channel);
+        kept.map_err(Trouble::from)
+    });
+    if let Err(trouble) = kept {
+        say(&format!(
+            "tenure: notices will be told again: {}",
+            trouble.message
+        ));
+    }
 }

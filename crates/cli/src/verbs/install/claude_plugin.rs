@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tenure_agents::install::{CLAUDE, HookLine, plugin, word_of};
+use tenure_core::text;
 use tenure_host::settings_file::SettingsFile;
 
 use super::place::{Place, Scope};
@@ -11,6 +12,7 @@ use super::plan::{Wanted, hash, read};
 use super::register::{Edit, Kind, Owner, Register};
 use crate::app::current_dir;
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
 pub fn run(
@@ -87,12 +89,12 @@ fn shown(dir: &Path, line: &HookLine, changes: &[(SettingsFile, String)], dry_ru
         (true, _) => "would be written",
         (false, _) => "is written",
     };
-    let quoted = format!("{:?}", dir.display().to_string());
-    let mut text = format!(
-        "the plugin in {} {done}; to use it:\n  claude plugin marketplace add {quoted}\n  claude plugin install {name}@{name}\n",
-        dir.display(),
-        name = plugin::NAME,
-    );
+    let (place, name) = (dir.display().to_string(), plugin::NAME);
+    let typed = text::shell(&place);
+    let place = text::name(&place);
+    let mut text = Lines::from(format!("the plugin in {place} {done}; to use it:"));
+    text.line(format!("  claude plugin marketplace add {typed}"));
+    text.line(format!("  claude plugin install {name}@{name}"));
     let mut notes = Vec::new();
     if is_in_settings() {
         notes.push(

@@ -8,7 +8,6 @@ mod plan;
 mod register;
 mod undo;
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -25,6 +24,7 @@ pub use undo::{Group, grouped, known_edits, tidy};
 
 use crate::app::{App, config_and_store};
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
 /// Make coding agents tell tenure what they do, by hooks in their settings
@@ -66,6 +66,13 @@ pub struct Args {
     /// Write a Claude Code plugin to this directory, and leave settings alone
     #[arg(long, value_name = "DIR", conflicts_with_all = ["check", "user", "project"])]
     plugin: Option<PathBuf>,
+}
+
+impl Args {
+    /// Whether it changes anything.
+    pub fn changes(&self) -> bool {
+        !self.dry_run && !self.check
+    }
 }
 
 /// What can be installed for: the agents, and git, which is installed for only where it is named.
@@ -173,7 +180,7 @@ fn note(
 }
 
 /// What is said about git, for people and for programs.
-pub type Part = Option<(String, Value)>;
+pub type Part = Option<(Lines, Value)>;
 
 /// Installs for git, or only says what would be done.
 fn part(git: Option<&GitHooks>, wanted: &Wanted, dry: bool) -> Result<Part, Trouble> {
@@ -194,8 +201,8 @@ fn part(git: Option<&GitHooks>, wanted: &Wanted, dry: bool) -> Result<Part, Trou
 }
 
 /// What was done for git, as people read it.
-pub fn told(word: &str, done: &Done) -> String {
-    let mut text = String::new();
+pub fn told(word: &str, done: &Done) -> Lines {
+    let mut text = Lines::default();
     add(&mut text, &format!("{GIT}: {word}"));
     for line in &done.lines {
         add(&mut text, &format!("  {line}"));
@@ -248,13 +255,13 @@ pub fn state_dir() -> Result<String, Trouble> {
 
 /// What would change.
 pub fn dry(plans: &[Plan], git: Part) -> Shown {
-    let mut text = String::new();
+    let mut text = Lines::default();
     let mut agents = Vec::new();
     for plan in plans {
         let diffs: Vec<String> = plan.changes.iter().map(plan::Change::diff).collect();
         match diffs.is_empty() {
             true => add(&mut text, &format!("{}: nothing to do", plan.place.agent)),
-            false => add(&mut text, diffs.concat().trim_end()),
+            false => text.extend(&Lines::of_file(diffs.concat().trim_end())),
         }
         let mut part = plan.json(plan.state);
         part["diff"] = Value::from(diffs.concat());
@@ -265,15 +272,15 @@ pub fn dry(plans: &[Plan], git: Part) -> Shown {
 }
 
 /// Adds what there is to say about git.
-pub fn with_git(text: &mut String, agents: &mut Vec<Value>, git: Part) {
+pub fn with_git(text: &mut Lines, agents: &mut Vec<Value>, git: Part) {
     if let Some((said, json)) = git {
-        text.push_str(&said);
+        text.extend(&said);
         agents.push(json);
     }
 }
 
 fn installed(plans: &[Plan], git: Part) -> Shown {
-    let mut text = String::new();
+    let mut text = Lines::default();
     for plan in plans {
         let (agent, mode) = (plan.place.agent, plan.mode.map_or("", word_of));
         let word = match (plan.changes.is_empty(), plan.state) {
@@ -301,6 +308,6 @@ fn installed(plans: &[Plan], git: Part) -> Shown {
 }
 
 /// Adds a line.
-pub fn add(text: &mut String, line: &str) {
-    let _infallible = writeln!(text, "{line}");
+pub fn add(text: &mut Lines, line: &str) {
+    text.line(line);
 }

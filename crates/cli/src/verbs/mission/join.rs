@@ -8,6 +8,7 @@ use tenure_core::service::{JoinRequest, PointRequest, Whose};
 use super::shown::{decision, warn};
 use crate::app::App;
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
 /// Become a participant of a mission; joining again keeps everything but the role
@@ -163,15 +164,15 @@ pub fn point(args: &UseArgs, app: &App) -> Outcome {
     let pointed = &answer.value;
     let warnings: Vec<String> = pointed.faults.iter().map(ToString::to_string).collect();
     warn(app, &warnings);
-    let mut text = match (&pointed.mission, &pointed.before) {
-        (Some(mission), _) => format!("{mission} is the {}'s active mission\n", pointed.whose),
+    let mut text = Lines::from(match (&pointed.mission, &pointed.before) {
+        (Some(mission), _) => format!("{mission} is the {}'s active mission", pointed.whose),
         (None, Some(before)) => format!(
-            "{before} is no longer the {}'s active mission\n",
+            "{before} is no longer the {}'s active mission",
             pointed.whose
         ),
-        (None, None) => format!("the {} had no active mission\n", pointed.whose),
-    };
-    text.push_str(&decision(app, &pointed.pointer));
+        (None, None) => format!("the {} had no active mission", pointed.whose),
+    });
+    text.extend(&decision(app, &pointed.pointer));
     let part = json!({
         "for": pointed.whose,
         "name": pointed.name,

@@ -27,6 +27,13 @@ pub struct Args {
     act: Act,
 }
 
+impl Args {
+    /// Whether it changes anything.
+    pub fn changes(&self) -> bool {
+        !matches!(self.act, Act::Status(_) | Act::List(_) | Act::Check(_))
+    }
+}
+
 #[derive(Debug, clap::Subcommand)]
 enum Act {
     Join(join::JoinArgs),

@@ -1,46 +1,47 @@
 //! Missions as people read them.
 
-use std::fmt::Write as _;
-
 use tenure_core::service::Roster;
 use tenure_core::time::Timestamp;
 use tenure_core::view::{MissionView, ParticipantView, PointerView};
 
 use crate::app::App;
-use crate::output::{Cell, ago, line, table};
+use crate::lines::Lines;
+use crate::output::{self, Cell, ago, table};
 
 /// Says what needs attention, where programs do not read.
 pub fn warn(app: &App, warnings: &[String]) {
     if !app.style.json {
         for warning in warnings {
-            line(&mut std::io::stderr(), &format!("warning: {warning}"));
+            output::warn(format!("warning: {warning}"));
         }
     }
 }
 
 /// What decided which mission is meant, for `-v`.
-pub fn decision(app: &App, pointer: &PointerView) -> String {
+pub fn decision(app: &App, pointer: &PointerView) -> Lines {
     match (app.verbose, &pointer.mission) {
-        (false, _) => String::new(),
-        (true, Some(mission)) => format!("  {mission} by {}: {}\n", pointer.by, pointer.evidence),
-        (true, None) => format!("  no mission is active: {}\n", pointer.evidence),
+        (false, _) => Lines::default(),
+        (true, Some(mission)) => {
+            format!("  {mission} by {}: {}", pointer.by, pointer.evidence).into()
+        }
+        (true, None) => format!("  no mission is active: {}", pointer.evidence).into(),
     }
 }
 
 /// The roster.
-pub fn roster(roster: &Roster, app: &App, now: Timestamp) -> String {
+pub fn roster(roster: &Roster, app: &App, now: Timestamp) -> Lines {
     let mission = &roster.mission;
     let count = |n: usize, one: &str, many: &str| match n {
         1 => format!("1 {one}"),
         n => format!("{n} {many}"),
     };
-    let mut text = format!(
-        "{}: {}, {} live, {} driving\n",
+    let mut text = Lines::from(format!(
+        "{}: {}, {} live, {} driving",
         mission.id,
         count(mission.participants, "participant", "participants"),
         mission.live,
         mission.driving
-    );
+    ));
     let rows: Vec<Vec<Cell>> = roster
         .participants
         .iter()
@@ -48,15 +49,15 @@ pub fn roster(roster: &Roster, app: &App, now: Timestamp) -> String {
         .collect();
     if !rows.is_empty() {
         let head = ["ROLE", "WHO", "FOCUS", "DRIVE", "STATE", "LAST ACTIVITY"];
-        text.push_str(&table(&head, &rows));
+        text.extend(&table(&head, &rows));
     }
     for one in &roster.participants {
         if let (Some(focus), false) = (&one.focus, one.collides_with.is_empty()) {
             let (who, others) = (&one.session.handle, one.collides_with.join(", "));
-            let _infallible = writeln!(text, "collision: {who} and {others} both drive {focus}");
+            text.line(format!("collision: {who} and {others} both drive {focus}"));
         }
     }
-    text.push_str(&decision(app, &roster.pointer));
+    text.extend(&decision(app, &roster.pointer));
     text
 }
 
@@ -80,7 +81,7 @@ fn row(one: &ParticipantView, now: Timestamp) -> Vec<Cell> {
 }
 
 /// A table of missions.
-pub fn missions(missions: &[MissionView]) -> String {
+pub fn missions(missions: &[MissionView]) -> Lines {
     if missions.is_empty() {
         return "no missions; a session begins one with: tenure mission join MISSION --role ROLE"
             .into();

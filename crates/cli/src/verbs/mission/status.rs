@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use serde_json::json;
 use tenure_core::mission::MissionId;
+use tenure_core::notice::Pending;
 use tenure_core::service::{Answer, Roster};
 use tenure_host::clock;
 
 use super::shown::{roster, warn};
 use crate::app::{App, Opened};
-use crate::output::{Outcome, Shown, Trouble, line, tell};
+use crate::output::{CLEAR, Outcome, Shown, Trouble, put};
 use crate::waiting::{Next, on_change};
 
 /// Show who takes part: role, focus, drive, live or not, last activity, collisions
@@ -72,6 +73,7 @@ fn warnings(found: &Roster) -> Vec<String> {
 fn watch(opened: &mut Opened, mission: Option<&MissionId>, app: &App) -> Outcome {
     let on_screen = !app.style.json && std::io::stdout().is_terminal();
     let mut before = String::new();
+    let mut told = Pending::default();
     let ended = on_change::<()>(opened, REST, |opened| {
         let answer = look(opened, mission, app)?;
         let found = &answer.value;
@@ -83,14 +85,18 @@ fn watch(opened: &mut Opened, mission: Option<&MissionId>, app: &App) -> Outcome
                 "warnings": warnings(found),
             })
             .to_string(),
-            false => roster(found, app, clock::wall()),
+            false => roster(found, app, clock::wall()).as_str().to_owned(),
         };
-        tell(&answer.notices);
+        if !app.style.json && answer.notices != told {
+            let channel = app.style.tell(&answer.notices);
+            app.delivered(&answer.notices, channel);
+            told = answer.notices.clone();
+        }
         if text != before {
-            // On a screen: to the first line, and what stood there before is wiped.
-            let wipe = if on_screen { "\u{1b}[H\u{1b}[2J" } else { "" };
-            let shown = format!("{wipe}{}", text.trim_end());
-            line(&mut std::io::stdout(), &shown);
+            let clear = if on_screen { CLEAR } else { "" };
+            if !put(&format!("{clear}{text}"))? {
+                return Ok(Next::Done(()));
+            }
             before = text;
         }
         Ok(Next::Again {

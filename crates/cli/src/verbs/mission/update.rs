@@ -7,6 +7,7 @@ use tenure_core::service::ChangeRequest;
 
 use super::shown::{decision, warn};
 use crate::app::App;
+use crate::lines::Lines;
 use crate::output::{Outcome, Shown};
 
 /// Say what this session works on: wp:ID, step:ID or none
@@ -82,11 +83,11 @@ fn update(field: &str, value: &str, more: &More, app: &App) -> Outcome {
     warn(app, &warnings);
     let one = &changed.participant;
     let focus = one.focus.as_deref().unwrap_or("none");
-    let mut text = format!(
-        "{} in {}: focus {focus}, drive {}\n",
+    let mut text = Lines::from(format!(
+        "{} in {}: focus {focus}, drive {}",
         one.session.handle, one.mission, one.drive
-    );
-    text.push_str(&decision(app, &changed.pointer));
+    ));
+    text.extend(&decision(app, &changed.pointer));
     Ok(Shown::new("participant", one, text)
         .with("pointer", &changed.pointer)
         .with("warnings", &warnings)

@@ -4,7 +4,9 @@ use super::grant::{Terms, answer, end, grant, log_end, shown, taken, tell_loser,
 use super::guard::{already_held, guard, held_record, live_receiver, not_lost, own_hold};
 use super::rivals::{end_along, end_gone, gone_rivals, way_from};
 
-use super::request::{Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest};
+use super::request::{
+    Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest, check_note,
+};
 use crate::claim::{ClaimRecord, EndedBy, Hold, Means, TakenAlong};
 use crate::error::Error;
 use crate::event::{EventKind, NewEvent};
@@ -15,6 +17,7 @@ use crate::service::caller::{self, Caller, Naming};
 use crate::service::context::{Ctx, Stop};
 use crate::service::run::{Reply, Service};
 use crate::store::Mode;
+use crate::text;
 use crate::view::ClaimView;
 
 impl Service<'_> {
@@ -45,6 +48,7 @@ impl Service<'_> {
 
     /// Hands a key to another live session.
     pub fn handoff(&mut self, naming: &Naming, request: &HandoffRequest) -> Reply<ClaimView> {
+        check_note(request.note.as_deref())?;
         self.run(Mode::Write, |ctx| {
             let caller = caller::acting(ctx, naming)?;
             let (_, hold) = own_hold(ctx, &caller, &request.key, request.epoch)?;
@@ -91,6 +95,7 @@ impl Service<'_> {
 
     /// Takes a key from whoever holds it, with a reason, on record.
     pub fn takeover(&mut self, naming: &Naming, request: &TakeoverRequest) -> Reply<Grant> {
+        check_note(request.note.as_deref())?;
         let Some(reason) = naming.reason.clone() else {
             return Err(Error::Usage {
                 what: "a takeover takes a reason".into(),
@@ -197,7 +202,7 @@ fn take(
     end_gone(ctx, &way.gone, key, taker)?;
     let why = format!("taken by {}: {reason}", taker.handle);
     log_end(ctx, hold, EndedBy::Taken, &why)?;
-    tell_loser(ctx, &holder, record, taker, reason.as_str())?;
+    tell_loser(ctx, &holder, record, taker, &text::quoted(reason.as_str()))?;
     end_along(ctx, &way.along, (key, caller), reason)?;
     let mut from = taken(&holder, hold, EndedBy::Taken, reason.to_string());
     from.also_ended = way.along.iter().map(TakenAlong::of).collect();

@@ -9,7 +9,9 @@ use std::time::Duration;
 use super::assess::{Finding, Refusal, assess};
 use super::grant::{Receiver, answer, carry_out};
 use super::guard::covering_hold;
-use super::request::{ChildRequest, ChildTurn, ClaimRequest, Grant, Pick, Turn, Wait, Waiting};
+use super::request::{
+    ChildRequest, ChildTurn, ClaimRequest, Grant, Pick, Turn, Wait, Waiting, check_note,
+};
 use super::rivals::{Asker, end_holds, end_sessions};
 use super::steps::Steps;
 use crate::error::Error;
@@ -26,11 +28,13 @@ use crate::service::context::{Ctx, Stop, Unseen};
 use crate::service::run::{Reply, Service};
 use crate::session::{ClosedBy, Session};
 use crate::store::{Mode, NewWaiter, Topic};
+use crate::text;
 use crate::view::SessionView;
 
 impl Service<'_> {
     /// Claims at once, or is refused.
     pub fn claim(&mut self, naming: &Naming, request: &ClaimRequest) -> Reply<Vec<Grant>> {
+        check_note(request.note.as_deref())?;
         self.run(Mode::Write, |ctx| {
             let caller = behalf::receiving(ctx, naming)?;
             let asker = Asker {
@@ -51,6 +55,7 @@ impl Service<'_> {
         request: &ClaimRequest,
         waiting: &Waiting,
     ) -> Reply<Turn> {
+        check_note(request.note.as_deref())?;
         self.run(Mode::Read, |ctx| {
             let caller = behalf::receiving(ctx, naming)?;
             still_lives(ctx, &caller)?;
@@ -82,6 +87,7 @@ impl Service<'_> {
         request: &ChildRequest,
         waiting: Option<&Waiting>,
     ) -> Reply<ChildTurn> {
+        check_note(request.claim.note.as_deref())?;
         self.run(Mode::Read, |ctx| {
             claim_for_child(ctx, naming, request, waiting)
         })
@@ -337,7 +343,7 @@ fn stand_in_line(
             }
             let why = Error::Invalid {
                 what: "it is free, and others wait for it since longer".into(),
-                hint: format!("tenure why {} shows who waits", request.keys[0]),
+                hint: format!("tenure why {} shows who waits", request.keys[0].quoted()),
             };
             (why, Vec::new(), Some(left))
         }
@@ -545,7 +551,7 @@ fn child_session(
         fork_of: None,
         parent: caller.map(|caller| caller.session.token()),
         twin_of: None,
-        title: Some(request.title.clone()),
+        title: Some(text::clipped(&request.title, text::MAX_TITLE)),
         place: request.place.clone(),
         hosted: false,
         process: request.chain.first().map(|own| own.process.clone()),

@@ -3,6 +3,7 @@
 use super::grant::{Terms, grant};
 use super::rivals::{Asker, Rivals, end_gone, rivals};
 use crate::claim::{ClaimRecord, EndedBy, Hold, Means};
+use crate::notice::{Notice, NoticeKind};
 use crate::service::context::{Ctx, Stop};
 use crate::session::Session;
 use crate::view::HeldView;
@@ -44,13 +45,14 @@ pub fn regrant(
             }
             Rivals::Living(living) if hold.life == from.life => {
                 let (rival, holder) = (&living.key, &living.session.handle);
-                outcome.taken.push(format!(
-                    "{}: {holder} has {rival}, which overlaps it",
-                    hold.key
-                ));
+                let text = format!("{}: {holder} has {rival}, which overlaps it", hold.key);
+                tell_taken(ctx, to, &record, &text)?;
+                outcome.taken.push(text);
             }
             _ if hold.life == from.life && !overlapped => {
-                outcome.taken.push(taken_since(ctx, &record)?);
+                let text = taken_since(ctx, &record)?;
+                tell_taken(ctx, to, &record, &text)?;
+                outcome.taken.push(text);
             }
             _ => {}
         }
@@ -78,6 +80,25 @@ fn grant_again(
         key: granted.key.to_string(),
         epoch: granted.epoch.0,
     })
+}
+
+/// Keeps that a claim went to another meanwhile, so that it is told even if this answer gets lost.
+fn tell_taken(
+    ctx: &mut Ctx<'_>,
+    to: &Session,
+    record: &ClaimRecord,
+    text: &str,
+) -> Result<(), Stop> {
+    let waiting = ctx.tx.pending_notices(to.id, 0)?;
+    let key = Some(record.key.as_str());
+    let is_told = |notice: &Notice| notice.kind == NoticeKind::Lost && notice.key.as_deref() == key;
+    if waiting.iter().any(is_told) {
+        return Ok(());
+    }
+    let from = record.current().map(|hold| hold.session);
+    let about = Some((&record.key, record.epoch));
+    let message = format!("you lost {text}");
+    ctx.notify(to.id, NoticeKind::Lost, message, from, about)
 }
 
 /// Who has what the session held before.

@@ -8,6 +8,7 @@ use crate::key::Key;
 use crate::process::{Ancestor, Process};
 use crate::session::Place;
 use crate::store::Topic;
+use crate::text;
 use crate::view::{ClaimView, SessionView};
 
 /// Which of several keys are wanted.
@@ -155,3 +156,11 @@ pub struct GuardRequest {
 
 /// A claim that was granted.
 pub type Grant = ClaimView;
+
+/// Refuses a note that is too long to be shown.
+pub(super) fn check_note(note: Option<&str>) -> Result<(), Error> {
+    match note {
+        Some(note) => Ok(text::check_length("note", note, text::MAX_NOTE)?),
+        None => Ok(()),
+    }
+}

@@ -17,6 +17,7 @@ use crate::repository::Home;
 use crate::service::caller::Caller;
 use crate::service::context::{Ctx, Stop};
 use crate::session::{Session, Standing};
+use crate::text;
 
 /// Who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,7 +214,10 @@ pub(super) fn end_along(
             ..ctx.event(EventKind::Freed, Some(hold.session), by, why.clone())
         })?;
         let (lost, epoch) = (&hold.key, hold.epoch);
-        let message = format!("you lost {lost} (epoch {epoch}): {why}: {stated}");
+        let message = format!(
+            "you lost {lost} (epoch {epoch}): {why}: {}",
+            text::quoted(stated.as_str())
+        );
         let from = Some(taker.session.id);
         let about = Some((lost, epoch));
         ctx.notify(hold.session, NoticeKind::Lost, message, from, about)?;

@@ -2,27 +2,28 @@
 
 use super::request::{Candidate, RegisterRequest, Registered, Subject};
 use super::work::Work;
-use crate::agent;
 use crate::behalf::Relation;
 use crate::error::Error;
 use crate::id::{AgentName, NativeId, SessionId};
 use crate::process::{Ancestor, Looks, Process};
 use crate::registration::{Arrival, Here, Owner, Plan, View, plan};
-use crate::service::caller;
 use crate::service::context::{Ctx, Stop};
 use crate::service::run::{Reply, Service};
-use crate::service::transcripts;
+use crate::service::{caller, transcripts};
 use crate::session::{META_KEYS, MetaKey, Session};
 use crate::store::Mode;
+use crate::{agent, text};
 
 impl Service<'_> {
     /// Registers a process as a session, or finds the session that it is.
     pub fn register(&mut self, request: &RegisterRequest) -> Reply<Registered> {
+        if let Some(title) = &request.title {
+            text::check_length("title", title, text::MAX_TITLE).map_err(Error::from)?;
+        }
         self.run(Mode::Write, |ctx| {
             let done = register(ctx, request)?;
             if let (Some(_), Ok(id)) = (&done.token, SessionId::parse(&done.session.id)) {
-                let told = ctx.tx.take_notices(id, ctx.now.wall)?;
-                ctx.notices.extend(told);
+                caller::tell_if_own(ctx, id)?;
             }
             Ok(done)
         })
@@ -289,7 +290,7 @@ fn agent_of(
         return Ok(named.clone());
     }
     if candidate.is_person {
-        return Ok(AgentName::known("human"));
+        return Ok(AgentName::known(agent::HUMAN));
     }
     if let Some(spec) = agent::recognise(&candidate.looks) {
         return Ok(AgentName::known(spec.name));

@@ -1,7 +1,6 @@
 //! Carrying out what a registration comes to.
 
 use super::request::{Candidate, RegisterRequest};
-use crate::agent;
 use crate::claim::Means;
 use crate::error::Error;
 use crate::event::{EventKind, NewEvent};
@@ -15,6 +14,7 @@ use crate::service::claims::{end_by_lease, regrant};
 use crate::service::context::{Ctx, Stop};
 use crate::session::{ClosedBy, Session, Standing};
 use crate::view::HeldView;
+use crate::{agent, text};
 
 /// Carrying out a plan.
 pub(super) struct Work<'a> {
@@ -337,13 +337,17 @@ pub(super) fn tell_twins(
     let native = visitor
         .native_id
         .as_ref()
-        .map_or("its conversation".into(), |id| format!("conversation {id}"));
+        .map_or("its conversation".into(), |id| {
+            format!("conversation {}", text::name(id.as_str()))
+        });
     let place = |session: &Session| match &session.process {
         Some(process) => format!(
             "{} (pid {} in {})",
-            session.handle, process.pid, session.place.dir
+            session.handle,
+            process.pid,
+            text::name(&session.place.dir)
         ),
-        None => format!("{} (in {})", session.handle, session.place.dir),
+        None => format!("{} (in {})", session.handle, text::name(&session.place.dir)),
     };
     let to_owner = format!(
         "{} is in {native} too; what both write there will mix",

@@ -67,3 +67,9 @@ CREATE INDEX holds_granted ON holds (session, granted_at);
 
 -- A waiter's turn belongs to the key's epoch; without an end it was passed over by its own word.
 ALTER TABLE waiters ADD COLUMN turn_epoch INTEGER;
+
+-- The sessions to whose model hooks speak, and the life in which they do.
+CREATE TABLE model_channels (
+    session TEXT NOT NULL PRIMARY KEY REFERENCES sessions (id) DEFERRABLE INITIALLY DEFERRED,
+    life    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

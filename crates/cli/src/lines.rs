@@ -1,0 +1,94 @@
+//! Text for people, built line by line: whatever is put into a line, it stays one line, and nothing in it
+//! moves the cursor, reorders the text or hides. Text from outside may therefore stand in any line.
+
+use tenure_core::text;
+
+use crate::colour::{CODES, colours};
+
+/// Lines that are ready to be shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lines(String);
+
+impl Lines {
+    /// Adds a line.
+    pub fn line(&mut self, line: impl AsRef<str>) {
+        let codes = if colours() { CODES } else { &[] };
+        self.0.push_str(&text::painted_line(line.as_ref(), codes));
+        self.0.push('\n');
+    }
+
+    /// Adds other lines.
+    pub fn extend(&mut self, more: &Lines) {
+        self.0.push_str(&more.0);
+    }
+
+    /// Text that is wholly our own, as it is.
+    pub fn own(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// Lines of a file, whose tabs stay.
+    pub fn of_file(contents: &str) -> Self {
+        let mut lines = Self::default();
+        for line in contents.lines() {
+            let parts: Vec<_> = line.split('\t').map(text::line).collect();
+            lines.0.push_str(&parts.join("\t"));
+            lines.0.push('\n');
+        }
+        lines
+    }
+
+    /// A line with colours, for a program that shows it on its own terminal.
+    pub fn painted(line: &str) -> Self {
+        match line.is_empty() {
+            true => Self::default(),
+            false => Self(format!("{}\n", text::painted_line(line, CODES))),
+        }
+    }
+
+    /// Whether there is nothing to show.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The text, without the last line's end.
+    pub fn as_str(&self) -> &str {
+        self.0.trim_end_matches('\n')
+    }
+}
+
+/// One line.
+impl From<&str> for Lines {
+    fn from(line: &str) -> Self {
+        let mut lines = Self::default();
+        if !line.is_empty() {
+            lines.line(line);
+        }
+        lines
+    }
+}
+
+/// One line.
+impl From<String> for Lines {
+    fn from(line: String) -> Self {
+        line.as_str().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_stays_one_line() {
+        let mut lines = Lines::from("one\ntwo".to_owned());
+        lines.line("\u{1b}[31mred\r\n");
+        assert_eq!(lines.as_str(), "one\\ntwo\n\\u{1b}[31mred\\r\\n");
+        let file = Lines::of_file("a\tb\u{1b}\nc\n");
+        assert_eq!(file.as_str(), "a\tb\\u{1b}\nc");
+        assert_eq!(
+            Lines::painted("\u{1b}[31mred\n").as_str(),
+            "\u{1b}[31mred\\n"
+        );
+    }
+}

@@ -1,0 +1,73 @@
+//! Where answers are written, and what became of the write.
+//!
+//! A write that fails is a failure of the verb: a caller must not take half an answer, or none, for a
+//! whole one. A reader that left (`tenure log | head`) has what it wanted, and is none.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+
+use tenure_core::notice::Channel;
+
+/// Why something was not written.
+#[derive(Debug)]
+pub enum Unwritten {
+    /// Its reader left.
+    ReaderLeft,
+    /// It could not be written.
+    Failed(io::Error),
+}
+
+/// What became of a write.
+pub type Written = Result<(), Unwritten>;
+
+/// Writes a line, or several, to stdout.
+pub fn out(text: &str) -> Written {
+    write(&mut io::stdout().lock(), text)
+}
+
+/// Writes a line, or several, to stderr.
+pub fn err(text: &str) -> Written {
+    write(&mut io::stderr().lock(), text)
+}
+
+/// Says something that nothing depends on.
+pub fn mention(text: &str) {
+    if err(text).is_err() {
+        // There is nowhere else to say it.
+    }
+}
+
+fn write(out: &mut dyn Write, text: &str) -> Written {
+    let whole = format!("{text}\n");
+    let written = out.write_all(whole.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Unwritten::ReaderLeft,
+        _ => Unwritten::Failed(error),
+    })
+}
+
+/// What text, or a JSON object, reaches that was written to this stream.
+pub fn channel(stream: &(impl AsFd + IsTerminal), json: bool, quiet: bool) -> Channel {
+    match () {
+        () if stream.is_terminal() => Channel::Terminal,
+        () if is_null(stream) => Channel::Nowhere,
+        () if json => Channel::Json,
+        () if quiet => Channel::Quiet,
+        () => Channel::Text,
+    }
+}
+
+/// Whether what is written there is thrown away. A stream that was closed is `/dev/null` as well: the
+/// runtime opens it in its place.
+pub fn is_null(stream: &impl AsFd) -> bool {
+    let Ok(own) = stream.as_fd().try_clone_to_owned() else {
+        return false;
+    };
+    let Ok(found) = File::from(own).metadata() else {
+        return false;
+    };
+    let null = fs_err::metadata("/dev/null").map(|null| null.rdev());
+    found.file_type().is_char_device() && null.is_ok_and(|null| null == found.rdev())
+}

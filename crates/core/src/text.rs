@@ -1,0 +1,337 @@
+//! Text from outside, made fit to be shown.
+//!
+//! A path, a branch, a title, a note, a reason or a message was written by somebody else, and ends up on a
+//! terminal or in the channel that a model trusts. What is shown of it is one line without any character
+//! that moves the cursor, reorders the line, hides, or starts a new line: each such character is spelt out
+//! (`\n`, `\u{202e}`). The functions are pure and total: any string comes out, and nothing else does.
+//!
+//! Each function may be applied to its own result without changing it, except [`quoted`] and [`shell`].
+
+use std::borrow::Cow;
+
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
+
+use crate::id::Malformed;
+
+/// The longest title, in characters.
+pub const MAX_TITLE: usize = 200;
+/// The longest note, in characters.
+pub const MAX_NOTE: usize = 1_000;
+/// The longest message to a session, in characters.
+pub const MAX_MESSAGE: usize = 1_000;
+
+/// Refuses a text that is longer than this many characters.
+pub fn check_length(what: &'static str, text: &str, most: usize) -> Result<(), Malformed> {
+    let count = text.chars().count();
+    if count <= most {
+        return Ok(());
+    }
+    let why = format!("it has {count} characters, and at most {most} are kept");
+    Err(Malformed::new(what, text, why))
+}
+
+/// As many characters of a text of our own making as may be kept.
+pub fn clipped(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some(_) => {
+            let head: String = text.chars().take(most - 1).collect();
+            format!("{head}…")
+        }
+    }
+}
+
+/// Whether a character can change how the text around it is read.
+fn is_hidden(c: char) -> bool {
+    use GeneralCategory as G;
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
+    // Letters and marks that show nothing, and selectors that can carry a text of their own.
+    let blank = matches!(
+        c,
+        '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{3164}' | '\u{ffa0}' | '\u{fe00}'..='\u{fe0d}' | '\u{e0000}'..='\u{e0fff}'
+    );
+    blank
+        || matches!(
+            c.general_category(),
+            G::Control
+                | G::Format
+                | G::Surrogate
+                | G::PrivateUse
+                | G::Unassigned
+                | G::LineSeparator
+                | G::ParagraphSeparator
+        )
+}
+
+fn spell(out: &mut String, c: char) {
+    match c {
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        other => out.extend(other.escape_unicode()),
+    }
+}
+
+/// The text on one line, every hidden character spelt out.
+pub fn line(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match is_hidden(c) {
+            true => spell(&mut out, c),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The same, but for what a program of ours painted with one of these codes.
+pub fn painted_line<'a>(text: &'a str, codes: &[&str]) -> Cow<'a, str> {
+    if !text.contains('\u{1b}') {
+        return line(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\u{1b}') {
+        out.push_str(&line(&rest[..at]));
+        rest = &rest[at..];
+        match codes.iter().find(|code| rest.starts_with(**code)) {
+            Some(code) => {
+                out.push_str(code);
+                rest = &rest[code.len()..];
+            }
+            None => {
+                spell(&mut out, '\u{1b}');
+                rest = &rest[1..];
+            }
+        }
+    }
+    out.push_str(&line(rest));
+    Cow::Owned(out)
+}
+
+/// Words of somebody else, between quotation marks.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if is_hidden(c) => spell(&mut out, c),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A name from outside (a path, a branch, a key): as it is where it can only be read as one word, quoted
+/// otherwise.
+pub fn name(text: &str) -> Cow<'_, str> {
+    let is_word = |c: char| c.is_alphanumeric() || "/._-+=:@%,#~*?[]{}()^&!|<>$\\".contains(c);
+    let plain = |c: char| is_word(c) && !is_hidden(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(quoted(text)),
+    }
+}
+
+/// A word as it can be typed at a shell.
+pub fn shell(word: &str) -> String {
+    let is_word = |c: char| c.is_alphanumeric() || ":/.,_-+@%=".contains(c);
+    let safe = |c: char| is_word(c) && !is_hidden(c);
+    let inner = |c: char| safe(c) || c == '#';
+    let starts_well = word.chars().next().is_some_and(|c| safe(c) && c != '=');
+    if starts_well && word.chars().all(inner) {
+        return word.to_owned();
+    }
+    if !word.chars().any(is_hidden) {
+        return format!("'{}'", word.replace('\'', "'\\''"));
+    }
+    let mut out = String::from("$'");
+    let mut bytes = [0; 4];
+    for c in word.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\'' => out.push_str("\\'"),
+            c if is_hidden(c) => {
+                for byte in c.encode_utf8(&mut bytes).bytes() {
+                    out.push_str(&format!("\\{byte:03o}"));
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('\'');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// One of each kind that must never be shown as it is.
+    const HOSTILE: &[char] = &[
+        '\n',
+        '\r',
+        '\t',
+        '\0',
+        '\u{7}',
+        '\u{1b}',
+        '\u{7f}',
+        '\u{80}',
+        '\u{85}',
+        '\u{9b}',
+        '\u{ad}',
+        '\u{34f}',
+        '\u{61c}',
+        '\u{200b}',
+        '\u{200d}',
+        '\u{200f}',
+        '\u{2028}',
+        '\u{2029}',
+        '\u{202a}',
+        '\u{202e}',
+        '\u{2060}',
+        '\u{2066}',
+        '\u{2069}',
+        '\u{3164}',
+        '\u{feff}',
+        '\u{fff9}',
+        '\u{e000}',
+        '\u{fe00}',
+        '\u{e0001}',
+        '\u{e0041}',
+        '\u{e007f}',
+        '\u{e0100}',
+        '\u{10ffff}',
+    ];
+
+    #[test]
+    fn every_kind_of_hidden_character_is_spelt_out() {
+        for &c in HOSTILE {
+            let text = format!("a{c}b");
+            let shown = line(&text);
+            assert!(!shown.contains(c), "U+{:04X} in {shown:?}", u32::from(c));
+            assert!(shown.starts_with("a\\") && shown.ends_with('b'), "{shown}");
+        }
+        assert_eq!(
+            line("a\nb\u{1b}]0;x\u{7}\u{202e}"),
+            r"a\nb\u{1b}]0;x\u{7}\u{202e}"
+        );
+    }
+
+    #[test]
+    fn what_can_be_seen_stays() {
+        for text in [
+            "",
+            "fix login",
+            "Ölçü 日本語 👍\u{fe0f}",
+            "a\u{a0}b",
+            r"C:\x",
+        ] {
+            assert_eq!(line(text), text);
+        }
+    }
+
+    #[test]
+    fn only_our_own_colours_stay() {
+        let codes = &["\u{1b}[31m", "\u{1b}[0m"];
+        let text = "\u{1b}[31mred\u{1b}[0m \u{1b}[8mhidden\u{1b}]0;t\u{7}\n";
+        assert_eq!(
+            painted_line(text, codes),
+            "\u{1b}[31mred\u{1b}[0m \\u{1b}[8mhidden\\u{1b}]0;t\\u{7}\\n"
+        );
+        assert_eq!(painted_line("\u{1b}[31m", &[]), "\\u{1b}[31m");
+    }
+
+    #[test]
+    fn a_name_is_quoted_where_it_could_be_read_as_more() {
+        for plain in [
+            "main",
+            "feature/x-1",
+            "/srv/web",
+            "path:acme/web:src/**",
+            "ümlaut",
+        ] {
+            assert_eq!(name(plain), plain);
+        }
+        assert_eq!(name(""), "\"\"");
+        assert_eq!(name("main. IMPORTANT"), "\"main. IMPORTANT\"");
+        assert_eq!(name("a\"b\n"), r#""a\"b\n""#);
+    }
+
+    #[test]
+    fn a_word_for_a_shell() {
+        for (word, typed) in [
+            ("issue:acme/web#42", "issue:acme/web#42"),
+            ("", "''"),
+            ("#42", "'#42'"),
+            ("~x", "'~x'"),
+            ("=x", "'=x'"),
+            ("a b", "'a b'"),
+            ("$(rm)", "'$(rm)'"),
+            ("it's", "'it'\\''s'"),
+            ("a\n'\u{202e}", "$'a\\012\\'\\342\\200\\256'"),
+        ] {
+            assert_eq!(shell(word), typed);
+        }
+    }
+
+    #[test]
+    fn lengths_are_counted_in_characters() {
+        assert!(check_length("title", &"ä".repeat(200), MAX_TITLE).is_ok());
+        let long = check_length("title", &"ä".repeat(201), MAX_TITLE).unwrap_err();
+        assert!(long.to_string().contains("201 characters"), "{long}");
+        assert!(long.to_string().len() < 300, "{long}");
+    }
+
+    fn nasty() -> impl Strategy<Value = String> {
+        let hidden = proptest::sample::select(HOSTILE);
+        let any = prop_oneof![hidden, any::<char>(), proptest::char::range(' ', '~')];
+        proptest::collection::vec(any, 0..60).prop_map(|chars| chars.into_iter().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_hidden_is_left_and_nothing_seen_is_changed(text in nasty()) {
+            for shown in [line(&text).into_owned(), quoted(&text), name(&text).into_owned(), shell(&text)] {
+                prop_assert!(!shown.chars().any(is_hidden), "{:?}", shown);
+            }
+            let seen: String = text.chars().filter(|c| !is_hidden(*c)).collect();
+            prop_assert_eq!(line(&seen), seen.as_str());
+            let once = line(&text).into_owned();
+            prop_assert_eq!(line(&once), once.as_str());
+        }
+
+        #[test]
+        fn a_quotation_ends_where_it_ends(text in nasty()) {
+            let shown = quoted(&text);
+            let mut inner = shown[1..shown.len() - 1].chars();
+            while let Some(c) = inner.next() {
+                prop_assert!(c != '"', "{}", shown);
+                if c == '\\' {
+                    prop_assert!(inner.next().is_some(), "{}", shown);
+                }
+            }
+        }
+
+        #[test]
+        fn paint_lets_only_its_codes_through(text in nasty()) {
+            let codes = ["\u{1b}[31m", "\u{1b}[0m"];
+            let shown = painted_line(&text, &codes).into_owned();
+            let mut rest = shown;
+            for code in codes {
+                rest = rest.replace(code, "");
+            }
+            prop_assert!(!rest.chars().any(is_hidden), "{:?}", rest);
+        }
+    }
+}
