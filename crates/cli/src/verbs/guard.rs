@@ -7,8 +7,8 @@ use crate::output::{Outcome, Shown};
 
 /// Tell whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost
 ///
-/// An epoch that was never granted to this session is 5 too. A claim that a parent holds covers its children. With --lost no key is named: it is refused (5) while a
-/// claim that this session lost is another's and it has taken none since; who is no session may pass.
+/// An epoch that was never granted to this session is 5 too. A claim that a parent holds covers its
+/// children. With --lost no key is named: it is refused (5) while a claim that this session lost is another's and it has taken none since; who is no session may pass.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -295,7 +295,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
               Your own name for this request: a retry gets the same answer
 
           --reason <TEXT>
-              Why, on record; needed with --session for one that is not one's own
+              Reason, logged (required when --session names another session)
 
           --on-lost <WHAT>
               With a command: what to do when the item is taken over meanwhile
