@@ -527,7 +527,7 @@ fn f_d06_age_and_number_drop_nothing_of_a_session_that_lives() {
     let watcher = rig.here(&[30]);
     rig.register(&watcher, "watcher");
     let seen = rig.call(&watcher, |service| service.list(&Default::default()));
-    let seen: Vec<_> = seen.unwrap().into_iter().map(|one| one.id).collect();
+    let seen: Vec<_> = seen.unwrap().items.into_iter().map(|one| one.id).collect();
     assert!(seen.contains(&born.id), "{seen:?}");
     assert_eq!(kind(rig.claim(&watcher, "wp:1")), "held");
     let kept = rig.guard(&old, "wp:1").unwrap();

@@ -97,13 +97,16 @@ impl Model<'_> {
             return refusal.kind == "lost" && at;
         }
         let other = item.open_to_other(me);
+        let unheard_of = epoch.is_some_and(|epoch| epoch > item.epoch);
+        let is_free = || other.is_none_or(|hold| self.may_be_dead(hold, call));
         match refusal.kind.as_str() {
             "held" => other.is_some_and(|hold| {
                 let named = agrees(&refusal.holder.as_deref(), &&*hold.session);
                 at && named && self.may_be_alive(hold, call)
             }),
-            "done" => item.is_done() && at,
-            "free" => !item.is_done() && other.is_none_or(|hold| self.may_be_dead(hold, call)),
+            "no_such_epoch" => unheard_of && is_free(),
+            "done" => item.is_done() && at && !unheard_of,
+            "free" => !item.is_done() && !unheard_of && is_free(),
             _ => false,
         }
     }
