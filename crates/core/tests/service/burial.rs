@@ -42,7 +42,11 @@ fn a_look_records_a_few_deaths_and_shows_all() {
         let shown = rig
             .call(&alive, |service| service.list(&ListRequest::default()))
             .unwrap();
-        let dead = shown.items.iter().filter(|session| session.is_over()).count();
+        let dead = shown
+            .items
+            .iter()
+            .filter(|session| session.is_over())
+            .count();
         assert_eq!(
             dead,
             all - before,

@@ -8,11 +8,12 @@
 //! *Crash*: the next opener replays the log, which is short. *Clock jump*: no clock is read here.
 //! *Older version*: nothing here depends on the schema.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ffi};
 use tenure_core::store::StoreError;
 use tenure_host::file_limit;
 
@@ -48,6 +49,33 @@ pub(super) fn open(file: &Path, store: &str) -> Result<Connection, StoreError> {
     let conn =
         Connection::open_with_flags(file, flags).map_err(|error| classify(store, None, &error))?;
     Ok(conn)
+}
+
+/// Opens a database file for reading as it is by itself: no log, no lock, nothing written.
+pub(super) fn open_alone(file: &Path) -> rusqlite::Result<Connection> {
+    let mut name = String::from("file:");
+    for byte in file.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => name.push(char::from(*byte)),
+            plain if plain.is_ascii_alphanumeric() => name.push(char::from(*plain)),
+            other => name.push_str(&format!("%{other:02x}")),
+        }
+    }
+    name.push_str("?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    Connection::open_with_flags(name, flags)
+}
+
+/// The number of the newest event that was ever stored.
+pub(super) fn newest_event(conn: &Connection) -> rusqlite::Result<u64> {
+    let newest = conn
+        .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?
+        .query_row([], |row| row.get::<_, i64>(0))
+        .optional()?;
+    Ok(newest.unwrap_or(0).unsigned_abs())
 }
 
 /// Opens a database that lives as long as the connection.

@@ -12,7 +12,7 @@
 use std::fs::TryLockError;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
@@ -20,6 +20,7 @@ use tenure_core::store::StoreError;
 use tenure_host::pause;
 
 use super::connection;
+use super::files::{beside, io_error};
 use super::log::Log;
 use super::mark::FileId;
 use super::migrations::{self, MIGRATIONS};
@@ -175,22 +176,4 @@ fn remove_leftovers(new: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-pub(super) fn beside(file: &Path, suffix: &str) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
-/// Says what an error of the file system means to whoever uses the store.
-pub(super) fn io_error(store: &str, error: &io::Error) -> StoreError {
-    let store = store.to_owned();
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { store },
-        _ => StoreError::Unavailable {
-            store,
-            why: error.to_string(),
-        },
-    }
 }

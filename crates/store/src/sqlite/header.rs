@@ -44,14 +44,14 @@ fn open_files() -> MutexGuard<'static, BTreeMap<Inode, usize>> {
 pub(super) struct Opened(Inode);
 
 impl Opened {
-    /// Checks a file and counts a connection to it; dropped when that is closed. `index_counts`: what
-    /// the index of the log says is of this boot and of this file.
-    pub(super) fn check(file: &Path, store: &str, index_counts: bool) -> Result<Self, StoreError> {
+    /// Checks a file and counts a connection to it; dropped when that is closed. `event`: the
+    /// newest that is known to be stored, where the index of the log is of this boot and of this file.
+    pub(super) fn check(file: &Path, store: &str, event: Option<u64>) -> Result<Self, StoreError> {
         let inode = inode_of_regular(file, store)?;
         let mut open = open_files();
         if !open.contains_key(&inode) {
-            if index_counts {
-                lost_log::check(file, store)?;
+            if let Some(event) = event {
+                lost_log::check(file, store, event)?;
             }
             check_header(file, store)?;
         }

@@ -26,7 +26,8 @@ use std::path::Path;
 
 use tenure_core::store::StoreError;
 
-use super::creation::beside;
+use super::connection;
+use super::files::beside;
 use super::log::Log;
 
 /// The two copies of the header, and how much was copied into the database.
@@ -123,10 +124,24 @@ fn fault(log: &Path, index: &Index) -> Option<&'static str> {
     (header[16..24] != index.salts).then_some("is another one than it was")
 }
 
+/// Whether the database has this event and is sound without any log. Nothing is locked and nothing is
+/// written; what cannot be read is not whole.
+fn is_whole_without(file: &Path, event: u64) -> bool {
+    let is_whole = || -> rusqlite::Result<bool> {
+        let conn = connection::open_alone(file)?;
+        let sound: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        Ok(sound == "ok" && connection::newest_event(&conn)? >= event)
+    };
+    is_whole().unwrap_or(false)
+}
+
 /// Refuses a database whose log is gone, or not what it was, while it still held changes.
 ///
 /// Only for a process without a connection to it, where the mark says that the index is of this boot.
-pub(super) fn check(file: &Path, store: &str) -> Result<(), StoreError> {
+///
+/// `event` is the newest event that is known to be stored: a database that has it without its log was
+/// copied into by a plain SQLite that had it to itself, which needs no index and leaves an old one behind.
+pub(super) fn check(file: &Path, store: &str, event: u64) -> Result<(), StoreError> {
     let index_path = beside(file, "-shm");
     let log = Log::of(file);
     // Others may change both while we look; nobody does so again and again in these microseconds.
@@ -140,7 +155,7 @@ pub(super) fn check(file: &Path, store: &str) -> Result<(), StoreError> {
         let Some(how) = fault(log.path(), &index) else {
             return Ok(());
         };
-        if Index::read(&index_path) == Some(index) {
+        if Index::read(&index_path) == Some(index) && !is_whole_without(file, event) {
             return Err(StoreError::LogLost {
                 store: store.to_owned(),
                 log: log.path().display().to_string(),

@@ -19,7 +19,7 @@ use std::time::UNIX_EPOCH;
 use fs_err::os::unix::fs::OpenOptionsExt;
 use tenure_core::store::StoreError;
 
-use super::creation::{beside, io_error};
+use super::files::{beside, io_error};
 
 /// The first words of a mark.
 const BEGIN: &str = "tenure-mark 1";

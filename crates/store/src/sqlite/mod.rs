@@ -14,6 +14,7 @@ mod connection;
 mod creation;
 mod doubt;
 mod event;
+mod files;
 mod handle;
 mod header;
 mod log;
@@ -70,8 +71,8 @@ impl Found {
             let marks = MarkFile::of(file, boot, store)?;
             // Before the database: what is committed after this only makes it know more than the mark.
             let mark = marks.read();
-            let known = mark.as_ref().is_some_and(|mark| marks.is_ours(mark));
-            let opened = Opened::check(file, store, known)?;
+            let known = mark.as_ref().filter(|mark| marks.is_ours(mark));
+            let opened = Opened::check(file, store, known.map(|mark| mark.event))?;
             let conn = connection::open(file, store)?;
             if header::inode_at(path).is_ok_and(|inode| inode == opened.inode()) {
                 return Ok(Self {
@@ -128,13 +129,13 @@ impl SqliteStore {
         until: Option<Instant>,
     ) -> Result<Self, StoreError> {
         let location = path.display().to_string();
-        let file = resolve(path).map_err(|error| creation::io_error(&location, &error))?;
+        let file = resolve(path).map_err(|error| files::io_error(&location, &error))?;
         match fs_err::symlink_metadata(&file) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 creation::create(&file, &location, until)?;
             }
-            Err(error) => return Err(creation::io_error(&location, &error)),
+            Err(error) => return Err(files::io_error(&location, &error)),
         }
         let boot = clock().era.id;
         let Found {
@@ -195,7 +196,7 @@ impl SqliteStore {
         let (Some(files), Some(mark)) = (&self.files, self.mark.take()) else {
             return Ok(());
         };
-        let newest = moved::newest_event(&self.conn)
+        let newest = connection::newest_event(&self.conn)
             .map_err(|error| connection::classify(&self.location, Some(&self.conn), &error))?;
         let is_sound = |mark: &Mark| files.mark.is_ours(mark) && mark.event <= newest;
         if mark.as_ref().is_some_and(is_sound) {

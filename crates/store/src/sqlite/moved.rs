@@ -19,7 +19,7 @@ use tenure_core::event::EventKind;
 use tenure_core::store::StoreError;
 use tenure_core::time::{Now, Timestamp};
 
-use super::connection::classify;
+use super::connection::{classify, newest_event};
 use super::mark::{FileId, Mark, MarkFile};
 
 /// By how much epochs are raised: more than anybody ever grants of one key.
@@ -54,15 +54,6 @@ fn set_meta(conn: &Connection, name: &str, value: &str) -> rusqlite::Result<()> 
 /// Remembers which file a new database is.
 pub(super) fn remember_file(conn: &Connection, file: FileId) -> rusqlite::Result<()> {
     set_meta(conn, FILE, &file.to_string())
-}
-
-/// The number of the newest event that was ever stored.
-pub(super) fn newest_event(conn: &Connection) -> rusqlite::Result<u64> {
-    let newest = conn
-        .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?
-        .query_row([], |row| row.get::<_, i64>(0))
-        .optional()?;
-    Ok(newest.unwrap_or(0).unsigned_abs())
 }
 
 /// What differs from what is remembered.
