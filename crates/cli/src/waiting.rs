@@ -24,7 +24,7 @@ use tenure_core::process::Process;
 use tenure_core::service::{Answer, Failure, Service, Wait, Waiting};
 use tenure_core::store::Topic;
 use tenure_core::world::World;
-use tenure_host::pidfd::ProcessWatch;
+use tenure_host::pidfd::{ProcessWatch, ProcessWatches};
 use tenure_host::watch::{Watch, Woken};
 
 use crate::app::Opened;
@@ -40,6 +40,8 @@ const SOON: Duration = Duration::from_millis(80);
 const STEPS: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(25));
 /// How many processes are watched at once; beyond that the waiter looks again each second.
 const MOST_WATCHED: usize = 256;
+/// How soon something is looked at again that changed before it could be watched.
+const AGAIN: Duration = Duration::from_millis(5);
 /// How often a waiter looks again whatever happens, in case a change went by unseen.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 
@@ -251,16 +253,14 @@ pub struct Until<'a> {
 impl Until<'_> {
     /// Sleeps until it is worth to look again; returns the signal that came, if one did.
     pub fn something_happens(&mut self, opened: &mut Opened) -> Result<Option<i32>, Trouble> {
-        let watched: Vec<ProcessWatch> = self
-            .processes
-            .iter()
-            .take(MOST_WATCHED)
-            .filter_map(ProcessWatch::open)
-            .collect();
-        let longest = match self.processes.len() > MOST_WATCHED {
-            true => self.limit.min(Duration::from_secs(1)),
-            false => self.limit,
+        let watches = ProcessWatches::on(self.processes.iter().take(MOST_WATCHED));
+        let longest = match (watches.some_gone, self.processes.len() > MOST_WATCHED) {
+            // It ended after the last look and wakes nobody any more.
+            (true, _) => self.limit.min(AGAIN),
+            (false, true) => self.limit.min(Duration::from_secs(1)),
+            (false, false) => self.limit,
         };
+        let watched = watches.open;
         match self.seen {
             None => match self.sleep(&watched, longest)? {
                 Woken::Signal(signal) => Ok(Some(signal)),

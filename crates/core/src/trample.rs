@@ -164,7 +164,7 @@ impl Finding {
             } => format!(
                 "`{command}` changes files under {}, at work in the same worktree {}. Use a worktree of \
                  your own (`git worktree add`) or ask first: `tenure tell {} \"…\"`.",
-                handles.join(", "),
+                some_of(handles),
                 text::name(root),
                 handles.first().map_or("SESSION", String::as_str)
             ),
@@ -194,6 +194,16 @@ impl Finding {
             Finding::TreeMoved { .. } => "tree_moved",
             Finding::Unclaimed { .. } => "unclaimed",
         }
+    }
+}
+
+/// The first few of many names, and how many more there are.
+fn some_of(handles: &[String]) -> String {
+    const NAMED: usize = 4;
+    let named = handles[..handles.len().min(NAMED)].join(", ");
+    match handles.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }
 

@@ -20,15 +20,51 @@ pub struct ProcessWatch {
     fd: OwnedFd,
 }
 
+/// Watches on several processes.
+#[derive(Debug, Default)]
+pub struct ProcessWatches {
+    /// Those that can be watched.
+    pub open: Vec<ProcessWatch>,
+    /// Whether one of the others was seen to be gone already: nothing will ever wake its watcher.
+    pub some_gone: bool,
+}
+
+impl ProcessWatches {
+    /// Starts watching all of these.
+    pub fn on<'a>(recorded: impl IntoIterator<Item = &'a Process>) -> Self {
+        let mut watches = Self::default();
+        for process in recorded {
+            match ProcessWatch::open(process) {
+                Some(watch) => watches.open.push(watch),
+                None => watches.some_gone |= is_gone(process),
+            }
+        }
+        watches
+    }
+}
+
+/// Whether a process that is in sight from here is not there any more.
+fn is_gone(recorded: &Process) -> bool {
+    is_in_sight(recorded)
+        && match process::look(recorded.pid) {
+            Sighting::Absent | Sighting::Thread { .. } => true,
+            Sighting::Present { start, .. } => !start.same_start(recorded.start),
+            Sighting::Unreadable(_) => false,
+        }
+}
+
+fn is_in_sight(recorded: &Process) -> bool {
+    boot::proc_is_own()
+        && boot::pid_namespace().is_ok_and(|namespace| namespace == recorded.pid_ns)
+        && boot::boot_id().is_ok_and(|boot| boot == recorded.boot)
+}
+
 impl ProcessWatch {
     /// Starts watching; `None` when it is gone, or cannot be watched from here.
     ///
     /// Whoever gets `None` looks at the process: only that tells gone from unwatchable.
     pub fn open(recorded: &Process) -> Option<ProcessWatch> {
-        let here = boot::proc_is_own()
-            && boot::pid_namespace().is_ok_and(|namespace| namespace == recorded.pid_ns)
-            && boot::boot_id().is_ok_and(|boot| boot == recorded.boot);
-        if !here {
+        if !is_in_sight(recorded) {
             return None;
         }
         let fd = system::open_pidfd(recorded.pid)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tenure_core::liveness::{Liveness, judge};
 use tenure_core::process::{Process, RunState, Sighting};
-use tenure_host::pidfd::ProcessWatch;
+use tenure_host::pidfd::{ProcessWatch, ProcessWatches};
 use tenure_host::process::{IdentifyError, chain, identify, look, looks};
 
 use crate::child::{Owned, again, answers, observer, skipped, until};
@@ -79,6 +79,13 @@ fn a_reaped_process_is_absent() {
         Err(IdentifyError::NoSuchProcess { .. })
     ));
     assert!(ProcessWatch::open(&recorded).is_none());
+    let watches = ProcessWatches::on([&recorded]);
+    assert!(watches.open.is_empty() && watches.some_gone, "look again");
+    let elsewhere = Process {
+        pid_ns: recorded.pid_ns + 1,
+        ..recorded
+    };
+    assert!(!ProcessWatches::on([&elsewhere]).some_gone, "out of sight");
 }
 
 #[test]

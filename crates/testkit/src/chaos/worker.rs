@@ -25,7 +25,7 @@ use tenure_core::time::{Now, Timestamp};
 use tenure_core::world::World;
 use tenure_host::caller::SESSION_VARIABLE;
 use tenure_host::machine::Machine;
-use tenure_host::pidfd::ProcessWatch;
+use tenure_host::pidfd::ProcessWatches;
 use tenure_host::state_dir::StateDir;
 use tenure_host::watch::Watch;
 use tenure_host::{caller, clock, process};
@@ -306,10 +306,13 @@ impl Worker {
                 heard = Some(wait.about);
                 continue;
             }
-            let limit = wait.at_most.unwrap_or(left).min(left);
-            let watched: Vec<_> = wait.watch.iter().filter_map(ProcessWatch::open).collect();
+            let watches = ProcessWatches::on(&wait.watch);
+            let limit = match watches.some_gone {
+                true => Duration::ZERO,
+                false => wait.at_most.unwrap_or(left).min(left),
+            };
             // What woke it does not matter: it looks again in any case.
-            watch.wait(&watched, Some(limit)).ok();
+            watch.wait(&watches.open, Some(limit)).ok();
         }
     }
 }

@@ -17,7 +17,7 @@ const NAMED: usize = 4;
 /// How long an answer may be.
 const MOST_BYTES: usize = 8 * 1024;
 /// How long a line may be: it must fit beside others.
-const LONGEST_LINE: usize = 2 * 1024;
+const LONGEST_LINE: usize = 1536;
 /// How much of an answer the brief and the warnings may take, so that a notice always fits.
 const MOST_OF_BRIEF: usize = 3 * 1024;
 const MOST_OF_WARNINGS: usize = 2 * 1024;
@@ -40,8 +40,13 @@ pub fn context(brief: Option<&Brief>, notices: &Pending, advice: &Advice) -> Tol
         page.add(&line, MOST_OF_BRIEF);
     }
     let mut warnings = Page::default();
+    let mut unsaid = 0;
     for warning in &advice.warnings {
-        warnings.add(&format!("tenure warning: {warning}"), MOST_OF_WARNINGS);
+        let line = format!("tenure warning: {warning}");
+        unsaid += usize::from(!warnings.add(&line, MOST_OF_WARNINGS));
+    }
+    if unsaid > 0 {
+        warnings.add(&format!("tenure: {unsaid} more warnings"), MOST_BYTES);
     }
     let room = MOST_BYTES - warnings.bytes - COUNT_LINE;
     let mut told = Vec::new();
