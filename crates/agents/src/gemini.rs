@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 
 use serde_json::{Value, json};
-use tenure_core::service::Happening;
+use tenure_core::agent_event::Happening;
 use tenure_core::session::Doing;
 
 use crate::adapter::{Adapter, Failed, Turn, words};

@@ -9,8 +9,8 @@
 use std::ffi::OsString;
 
 use serde_json::Value;
+use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::id::AgentName;
-use tenure_core::service::{Happening, Subagent};
 use tenure_core::session::Doing;
 
 use crate::adapter::{Adapter, Failed, Turn};

@@ -1,7 +1,7 @@
 //! An agent's event in our words, and what we say back in its words.
 
+use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::id::{AgentName, NativeId};
-use tenure_core::service::{Happening, Subagent};
 use tenure_core::session::Doing;
 
 use crate::payload::Payload;

@@ -201,7 +201,7 @@ fn check(bytes: &[u8], what: &str) {
                 "{what} {name}"
             );
         }
-        if let tenure_core::service::Happening::End { reason, .. } = &report.what {
+        if let tenure_core::agent_event::Happening::End { reason, .. } = &report.what {
             assert!(is_plain(reason), "{what} {name}: {reason:?}");
         }
         for path in [&report.dir, &report.transcript].into_iter().flatten() {

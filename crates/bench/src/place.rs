@@ -6,12 +6,12 @@ use tenure_core::id::{AgentName, NativeId};
 use tenure_core::policy::Policy;
 use tenure_core::process::{CallerFacts, Observer};
 use tenure_core::registration::Source;
-use tenure_core::service::{RegisterRequest, Registered, Reply, Service, Subject};
 use tenure_core::session;
 use tenure_core::world::World;
 use tenure_host::machine::Machine;
 use tenure_host::state_dir::StateDir;
 use tenure_host::{caller, clock};
+use tenure_service::{RegisterRequest, Registered, Reply, Service, Subject};
 use tenure_store::sqlite::SqliteStore;
 
 use crate::Failed;

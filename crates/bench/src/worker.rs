@@ -4,9 +4,9 @@ use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tenure_core::error::Error;
 use tenure_core::key::Key;
-use tenure_core::service::{ClaimRequest, Naming, Pick, ReleaseRequest};
+use tenure_service::error::Error;
+use tenure_service::{ClaimRequest, Naming, Pick, ReleaseRequest};
 use tenure_store::sqlite::SqliteStore;
 
 use crate::Failed;

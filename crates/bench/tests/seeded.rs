@@ -6,7 +6,7 @@ use tenure_bench::place::{Place, answered};
 use tenure_bench::seeded::Seeded;
 use tenure_bench::worker::{Contender, Ours, request};
 use tenure_core::key::Key;
-use tenure_core::service::{GuardRequest, ListRequest, Naming, ReleaseRequest};
+use tenure_service::{GuardRequest, ListRequest, Naming, ReleaseRequest};
 use tenure_testkit::seed;
 
 #[test]

@@ -9,7 +9,6 @@ use tenure_core::key::{self, Entry, Key};
 use tenure_core::notice::{Channel, Notice};
 use tenure_core::process::CallerFacts;
 use tenure_core::reason::Reason;
-use tenure_core::service::{GuardPolicy, Here, Naming, Service};
 use tenure_core::session::Place;
 use tenure_core::store::Store;
 use tenure_core::trample::Mode;
@@ -18,6 +17,7 @@ use tenure_host::kernel_lock::LockDir;
 use tenure_host::machine::Machine;
 use tenure_host::state_dir::{StateDir, StateDirError};
 use tenure_host::{caller, clock, cwd};
+use tenure_service::{GuardPolicy, Here, Naming, Service};
 use tenure_store::sqlite::SqliteStore;
 
 use crate::config::Config;
@@ -195,7 +195,7 @@ impl HookStore {
                 let boot = observer_of(&self.machine).boot.clone();
                 let clock = Box::new(move || clock::now(&boot));
                 SqliteStore::open_until(&self.path, clock, Some(self.until))
-                    .map_err(|error| Trouble::from(tenure_core::error::Error::from(error)))?
+                    .map_err(|error| Trouble::from(tenure_service::error::Error::from(error)))?
             }
         };
         let store = self.store.insert(store);
@@ -269,7 +269,7 @@ impl App {
         let machine = machine_of(&state)?;
         let boot = observer_of(&machine).boot.clone();
         let mut store = SqliteStore::open(&path, Box::new(move || clock::now(&boot)))
-            .map_err(|error| Trouble::from(tenure_core::error::Error::from(error)))?;
+            .map_err(|error| Trouble::from(tenure_service::error::Error::from(error)))?;
         if let Some(news) = store.take_news() {
             warn(format!("warning: {news}"));
         }

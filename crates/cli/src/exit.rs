@@ -1,6 +1,6 @@
 //! Exit codes: one meaning each, documented in `tenure help exit-codes`.
 
-use tenure_core::error::Class;
+use tenure_service::error::Class;
 
 /// What the process returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

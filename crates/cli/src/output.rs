@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tenure_core::error::Error;
 use tenure_core::notice::{Channel, Pending};
-use tenure_core::service::{Answer, Failure};
 use tenure_core::store::StoreError;
 use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
-use tenure_core::view::NoticeView;
+use tenure_service::error::Error;
+use tenure_service::view::NoticeView;
+use tenure_service::{Answer, Failure};
 
 pub use crate::colour::{CLEAR, colours, paint, paint_for_agent};
 use crate::exit::Exit;

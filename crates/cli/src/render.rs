@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use tenure_core::service::{Membership, Whoami, Why};
 use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
-use tenure_core::view::{ClaimView, EventView, SessionView};
+use tenure_service::view::{ClaimView, EventView, SessionView};
+use tenure_service::{Membership, Whoami, Why};
 
 use crate::lines::Lines;
 use crate::output::{Cell, ago, paint, table};

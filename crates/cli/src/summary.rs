@@ -1,7 +1,7 @@
 //! A status for people: what there is to know, on at most twenty lines.
 
-use tenure_core::service::Status;
-use tenure_core::view::SessionView;
+use tenure_service::Status;
+use tenure_service::view::SessionView;
 
 use crate::lines::Lines;
 use crate::output::paint;

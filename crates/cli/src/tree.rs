@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tenure_core::view::SessionView;
+use tenure_service::view::SessionView;
 
 /// A session in a list, and how far below the top it stands.
 #[derive(Debug, Clone, Copy)]

@@ -17,15 +17,15 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use tenure_core::error::Error;
 use tenure_core::id::Ticket;
 use tenure_core::notice::Pending;
 use tenure_core::process::Process;
-use tenure_core::service::{Answer, Failure, Service, Wait, Waiting};
 use tenure_core::store::Topic;
 use tenure_core::world::World;
 use tenure_host::pidfd::{ProcessWatch, ProcessWatches};
 use tenure_host::watch::{Watch, Woken};
+use tenure_service::error::Error;
+use tenure_service::{Answer, Failure, Service, Wait, Waiting};
 
 use crate::app::Opened;
 use crate::child::signal_exit;

@@ -8,9 +8,7 @@
 //! Only a caller that acts as itself renews the session's lease, takes its notices and is shown its token.
 //! Nothing is granted on behalf of a session that is not seen to live: a doubt is refused as a doubt.
 
-use crate::error::Error;
 use crate::reason::Reason;
-use crate::session::Session;
 
 /// What a session is to the caller that acts on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,16 +25,6 @@ impl Relation {
     /// Whether the caller may act, given the reason that it stated.
     pub fn permits(self, reason: Option<&Reason>) -> bool {
         self != Relation::Stranger || reason.is_some()
-    }
-
-    /// Refuses an act that takes a reason and has none.
-    pub fn check(self, session: &Session, reason: Option<&Reason>) -> Result<(), Error> {
-        match self.permits(reason) {
-            true => Ok(()),
-            false => Err(Error::ReasonNeeded {
-                handle: session.handle.to_string(),
-            }),
-        }
     }
 
     /// Whether the caller renews the session's lease, takes its notices and is shown its token.

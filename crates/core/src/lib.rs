@@ -5,9 +5,9 @@
 //! ([`store`]), and last the use cases ([`service`]), each in one transaction.
 
 pub mod agent;
+pub mod agent_event;
 pub mod behalf;
 pub mod claim;
-pub mod error;
 pub mod event;
 pub mod git_move;
 pub mod glob;
@@ -15,7 +15,7 @@ pub mod id;
 pub mod key;
 pub mod liveness;
 pub mod meanwhile;
-pub mod mirror;
+pub mod mirror_failure;
 pub mod mission;
 pub mod notice;
 pub mod policy;
@@ -25,7 +25,6 @@ pub mod queue;
 pub mod reason;
 pub mod registration;
 pub mod repository;
-pub mod service;
 pub mod session;
 pub mod spelling;
 pub mod store;
@@ -34,6 +33,5 @@ pub mod time;
 pub mod trample;
 pub mod transcript;
 pub mod tree_lock;
-pub mod view;
 pub mod visible;
 pub mod world;

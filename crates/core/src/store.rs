@@ -17,7 +17,7 @@ use crate::id::{
     AgentName, Cursor, Epoch, Handle, HostId, NativeId, SessionId, SessionToken, Ticket,
 };
 use crate::key::Key;
-use crate::mirror::failure::MirrorFailure;
+use crate::mirror_failure::MirrorFailure;
 use crate::mission::pointer::{Pointer, Scope};
 use crate::mission::{Mission, MissionId, Participant, StoredParticipant};
 use crate::notice::{Notice, NoticeId, Pending};

@@ -171,6 +171,11 @@ pub fn shell(word: &str) -> String {
     out
 }
 
+/// Text in the form in which keys and globs are kept.
+pub fn nfc(text: &str) -> String {
+    unicode_normalization::UnicodeNormalization::nfc(text).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

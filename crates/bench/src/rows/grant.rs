@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use tenure_core::key::Key;
-use tenure_core::service::{Naming, ReleaseRequest};
+use tenure_service::{Naming, ReleaseRequest};
 use tenure_testkit::poll;
 
 use super::Bench;

@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 
 use tenure_core::id::AgentName;
 use tenure_core::registration::Source;
-use tenure_core::service::{RegisterRequest, Subject};
 use tenure_core::session;
+use tenure_service::{RegisterRequest, Subject};
 
 use super::Bench;
 use crate::Failed;

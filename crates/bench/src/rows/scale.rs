@@ -8,12 +8,12 @@
 use std::time::{Duration, Instant};
 
 use tenure_core::claim::{EndedBy, Hold, HoldEnd, Means};
-use tenure_core::error::Error;
 use tenure_core::id::{Epoch, Life, SessionId};
 use tenure_core::key::Key;
-use tenure_core::service::{GuardRequest, Naming, ReleaseRequest, Reply};
 use tenure_core::store::{Mode, Store};
 use tenure_core::time::Timestamp;
+use tenure_service::error::Error;
+use tenure_service::{GuardRequest, Naming, ReleaseRequest, Reply};
 use tenure_store::sqlite::SqliteStore;
 use tenure_testkit::seed;
 
@@ -165,7 +165,7 @@ fn guard(side: &Side, store: &mut SqliteStore, key: Key) -> (Duration, Reply<()>
     let began = Instant::now();
     let answer = service.guard(&Naming::default(), &asked);
     let took = began.elapsed();
-    let answer = answer.map(|answer| tenure_core::service::Answer {
+    let answer = answer.map(|answer| tenure_service::Answer {
         value: (),
         notices: answer.notices,
         damaged: answer.damaged,

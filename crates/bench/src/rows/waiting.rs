@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use tenure_core::key::Key;
-use tenure_core::service::{Naming, RenewRequest};
 use tenure_host::pause;
+use tenure_service::{Naming, RenewRequest};
 
 use super::Bench;
 use super::grant::Actor;

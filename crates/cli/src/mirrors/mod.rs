@@ -17,12 +17,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tenure_core::id::SessionId;
-use tenure_core::mirror::content::{Context, Document, documents, writer_of};
-use tenure_core::mirror::failure::MirrorFailure;
-use tenure_core::service::Here;
+use tenure_core::mirror_failure::MirrorFailure;
 use tenure_host::file;
 use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
 use tenure_host::parent_dir::ParentDir;
+use tenure_service::Here;
+use tenure_service::mirror::content::{Context, Document, documents, writer_of};
 
 use crate::app::{App, Opened, env};
 use crate::mirrors::setting::{AtEnd, Location, Mirror};

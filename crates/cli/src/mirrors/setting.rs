@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use tenure_core::id::AgentName;
-use tenure_core::mirror::content::{Context, Format};
+use tenure_service::mirror::content::{Context, Format};
 
 /// One `[[mirror]]`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

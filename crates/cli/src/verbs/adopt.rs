@@ -2,10 +2,10 @@ use tenure_core::id::AgentName;
 use tenure_core::process::Ancestor;
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
-use tenure_core::service::{RegisterRequest, Subject};
 use tenure_core::world::World;
 use tenure_core::{agent, text};
 use tenure_host::running;
+use tenure_service::{RegisterRequest, Subject};
 
 use super::register::named_process;
 use crate::app::{App, place};

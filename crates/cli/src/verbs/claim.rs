@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tenure_core::id::RequestId;
 use tenure_core::reason::Reason;
-use tenure_core::service::{Answer, ClaimRequest, Pick, Turn};
 use tenure_core::time::Span;
+use tenure_service::{Answer, ClaimRequest, Pick, Turn};
 
 use super::command;
 use crate::app::App;
@@ -206,7 +206,7 @@ fn typed_keys(args: &Args) -> Result<Vec<String>, Trouble> {
         .collect())
 }
 
-fn shown(args: &Args, grants: &[tenure_core::service::Grant]) -> Shown {
+fn shown(args: &Args, grants: &[tenure_service::Grant]) -> Shown {
     let mut text = Lines::default();
     for grant in grants {
         text.extend(&render::grant(grant));

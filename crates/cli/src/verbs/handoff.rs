@@ -1,6 +1,6 @@
 use tenure_core::id::Epoch;
 use tenure_core::reason::Reason;
-use tenure_core::service::HandoffRequest;
+use tenure_service::HandoffRequest;
 
 use crate::app::App;
 use crate::output::{Outcome, Shown};

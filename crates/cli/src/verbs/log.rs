@@ -4,7 +4,7 @@ use serde_json::json;
 use tenure_core::event::EventFilter;
 use tenure_core::id::Cursor;
 use tenure_core::time::{Span, Timestamp};
-use tenure_core::view::EventView;
+use tenure_service::view::EventView;
 
 use crate::app::{App, Opened};
 use crate::exit::Exit;

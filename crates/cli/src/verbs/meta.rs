@@ -1,6 +1,6 @@
 use tenure_core::reason::Reason;
-use tenure_core::service::MetaChange;
 use tenure_core::session::MetaKey;
+use tenure_service::MetaChange;
 
 use crate::app::App;
 use crate::lines::Lines;

@@ -2,7 +2,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tenure_core::service::ListRequest;
+use tenure_service::ListRequest;
 
 use crate::app::{App, Opened};
 use crate::exit::Exit;

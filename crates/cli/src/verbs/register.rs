@@ -3,10 +3,10 @@ use std::path::PathBuf;
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
-use tenure_core::service::{RegisterRequest, Subject};
 use tenure_core::session::{MetaKey, check_meta_value};
 use tenure_core::world::World;
 use tenure_host::process::{self, IdentifyError};
+use tenure_service::{RegisterRequest, Subject};
 
 use crate::app::{App, Opened, place, place_here};
 use crate::exit::Exit;

@@ -1,6 +1,6 @@
 use tenure_core::reason::Reason;
-use tenure_core::service::RenewRequest;
 use tenure_core::time::{Span, Timestamp};
+use tenure_service::RenewRequest;
 
 use crate::app::App;
 use crate::output::{Outcome, Shown};

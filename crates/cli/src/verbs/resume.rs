@@ -5,10 +5,10 @@ use std::process::Command;
 
 use serde::Serialize;
 use tenure_agents::Turn;
-use tenure_core::service::Resumable;
 use tenure_core::text;
 use tenure_core::time::Span;
-use tenure_core::view::SessionView;
+use tenure_service::Resumable;
+use tenure_service::view::SessionView;
 
 use crate::app::{App, env};
 use crate::exit::Exit;
@@ -80,7 +80,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let Span(within) = args
         .since
         .parse::<Span>()
-        .map_err(tenure_core::error::Error::from)?;
+        .map_err(tenure_service::error::Error::from)?;
     let answer = opened.service().all_resumable(within)?;
     let views: Vec<ResumeView> = answer.value.iter().map(view).collect();
     let mut text = Lines::default();

@@ -1,7 +1,7 @@
 use schemars::schema_for;
 use serde_json::{Value, json};
 use tenure_core::mission::check::Fault;
-use tenure_core::view::{
+use tenure_service::view::{
     ClaimView, EventView, MissionView, NoticeView, ParticipantView, PointerView, ResolvedView,
     SessionView, WhyView,
 };

@@ -1,4 +1,4 @@
-use tenure_core::service::ListRequest;
+use tenure_service::ListRequest;
 
 use tenure_host::log_readers;
 

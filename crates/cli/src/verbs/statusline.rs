@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tenure_core::id::AgentName;
 use tenure_core::program::Found;
-use tenure_core::service::{Glance, Glancer};
 use tenure_host::watchdog::{Late, Limits, Watchdog};
+use tenure_service::{Glance, Glancer};
 
 use super::hook::{Whose, own_process, read_event};
 use crate::app::{App, HookStore};

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use serde_json::json;
 use tenure_core::reason::Reason;
-use tenure_core::service::{Derivation, Naming, Vouched, VouchedFile};
 use tenure_core::time::Span;
 use tenure_core::transcript::{LineProblem, check_line, check_lines, unborn_path};
 use tenure_host::append::{AppendError, Durability, append_lines, check_whole};
 use tenure_host::kernel_lock::{LockError, Patience};
 use tenure_host::{pause, shelf};
+use tenure_service::{Derivation, Naming, Vouched, VouchedFile};
 
 use crate::app::{App, Opened, env};
 use crate::exit::Exit;

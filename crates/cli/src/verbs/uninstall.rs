@@ -1,8 +1,8 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tenure_core::service::ListRequest;
 use tenure_core::world::World;
+use tenure_service::ListRequest;
 
 use super::install::{
     Done, Edit, GIT, GitHooks, Group, Kind, NAMES, Place, Plan, Register, Scope, State, TARGETS,

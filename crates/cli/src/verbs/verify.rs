@@ -1,11 +1,11 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tenure_core::error::Error;
-use tenure_core::mirror::compare::disagreements;
-use tenure_core::mirror::content::Context;
 use tenure_core::mission::check::Fault;
 use tenure_host::file::read_plain;
+use tenure_service::error::Error;
+use tenure_service::mirror::compare::disagreements;
+use tenure_service::mirror::content::Context;
 
 use crate::app::{App, place};
 use crate::output::{Outcome, Shown};

@@ -1,9 +1,9 @@
 use std::time::{Duration, Instant};
 
-use tenure_core::error::Error;
 use tenure_core::notice::Pending;
 use tenure_core::time::Span;
-use tenure_core::view::SessionView;
+use tenure_service::error::Error;
+use tenure_service::view::SessionView;
 
 use crate::app::{App, Opened};
 use crate::child::signal_exit;

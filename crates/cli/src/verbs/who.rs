@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
-use tenure_core::service::ListRequest;
 use tenure_host::git;
+use tenure_service::ListRequest;
 
 use crate::app::{App, current_dir, place};
 use crate::exit::Exit;

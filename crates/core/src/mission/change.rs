@@ -3,7 +3,7 @@
 
 use super::name::{Drive, Focus, Role};
 use super::record::Participant;
-use crate::error::Error;
+use crate::id::Malformed;
 
 /// A change of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,22 +19,24 @@ pub enum Change {
 impl Change {
     /// A change of the field with this name. A name that is not one of a participant's is refused, and so
     /// is a field that no change can touch.
-    pub fn named(field: &str, value: &str) -> Result<Self, Error> {
+    pub fn named(field: &str, value: &str) -> Result<Self, Malformed> {
         Ok(match field {
             "role" => Change::Role(Role::parse(value)?),
             "focus" => Change::Focus(Focus::parse(value)?),
             "drive" => Change::Drive(Drive::parse(value)?),
             "joined_at" | "last_activity_at" | "participant_id" | "mission" | "session" => {
-                return Err(Error::Usage {
-                    what: format!("{field} of a participant cannot be changed"),
-                    hint: "role, focus and drive can".into(),
-                });
+                return Err(Malformed::new(
+                    "field",
+                    field,
+                    "it cannot be changed; role, focus and drive can",
+                ));
             }
             _ => {
-                return Err(Error::Usage {
-                    what: format!("a participant has no field {field:?}"),
-                    hint: "role, focus and drive can be changed".into(),
-                });
+                return Err(Malformed::new(
+                    "field",
+                    field,
+                    "expected role, focus or drive",
+                ));
             }
         })
     }

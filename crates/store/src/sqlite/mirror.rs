@@ -1,7 +1,7 @@
 //! Failures of mirrors in rows: one for each path, until it is written again.
 
 use rusqlite::params;
-use tenure_core::mirror::failure::MirrorFailure;
+use tenure_core::mirror_failure::MirrorFailure;
 use tenure_core::store::StoreError;
 
 use super::handle::SqliteTx;

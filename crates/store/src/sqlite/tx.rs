@@ -8,7 +8,7 @@ use tenure_core::id::{
     AgentName, Cursor, Epoch, Handle, NativeId, SessionId, SessionToken, Ticket,
 };
 use tenure_core::key::Key;
-use tenure_core::mirror::failure::MirrorFailure;
+use tenure_core::mirror_failure::MirrorFailure;
 use tenure_core::mission::pointer::{Pointer, Scope};
 use tenure_core::mission::{Mission, MissionId, Participant, StoredParticipant};
 use tenure_core::notice::{Notice, NoticeId, Pending};

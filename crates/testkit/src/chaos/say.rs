@@ -1,8 +1,8 @@
 //! What the product answers, in the words of a history.
 
-use tenure_core::error::Error;
-use tenure_core::service::{Failure, Registered};
-use tenure_core::view::ClaimView;
+use tenure_service::error::Error;
+use tenure_service::view::ClaimView;
+use tenure_service::{Failure, Registered};
 
 use super::record::{Answer, Grant, Refusal};
 

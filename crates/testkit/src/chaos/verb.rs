@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tenure_core::id::{Epoch, RequestId};
 use tenure_core::key::Key;
-use tenure_core::service::{
+use tenure_service::view::ClaimView;
+use tenure_service::{
     ClaimRequest, Failure, GuardRequest, HandoffRequest, Naming, Pick, ReleaseRequest,
     RenewRequest, TakeoverRequest,
 };
-use tenure_core::view::ClaimView;
 
 use super::keys::SPACES;
 use super::record::{Answer, Claim, Op, Refusal, monotonic};

@@ -16,9 +16,6 @@ use tenure_core::policy::Policy;
 use tenure_core::process::CallerFacts;
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
-use tenure_core::service::{
-    ClaimRequest, Failure, Grant, Naming, RegisterRequest, Reply, Service, Subject, Turn, Waiting,
-};
 use tenure_core::session::Place;
 use tenure_core::store::StoreError;
 use tenure_core::time::{Now, Timestamp};
@@ -29,6 +26,9 @@ use tenure_host::pidfd::ProcessWatches;
 use tenure_host::state_dir::StateDir;
 use tenure_host::watch::Watch;
 use tenure_host::{caller, clock, process};
+use tenure_service::{
+    ClaimRequest, Failure, Grant, Naming, RegisterRequest, Reply, Service, Subject, Turn, Waiting,
+};
 use tenure_store::sqlite::SqliteStore;
 
 use super::dice::Dice;

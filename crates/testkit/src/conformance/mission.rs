@@ -1,6 +1,6 @@
 //! Missions, participants, pointers, and failures of mirrors.
 
-use tenure_core::mirror::failure::MirrorFailure;
+use tenure_core::mirror_failure::MirrorFailure;
 use tenure_core::mission::pointer::Scope;
 use tenure_core::mission::{Drive, Focus, MissionId, Participant, ParticipantId, Role};
 use tenure_core::store::Store;

@@ -6,9 +6,9 @@
 
 use tenure_core::meanwhile::{Fate, Meanwhile};
 use tenure_core::notice::{Notice, Pending};
-use tenure_core::service::{Advice, Brief};
 use tenure_core::text;
-use tenure_core::view::{HeldView, SessionView};
+use tenure_service::view::{HeldView, SessionView};
+use tenure_service::{Advice, Brief};
 
 use crate::render::whereabouts;
 

@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tenure_agents::{Adapter, Answer, Report};
+use tenure_core::agent_event::Happening;
 use tenure_core::process::Ancestor;
-use tenure_core::service::Happening;
 use tenure_core::trample::Mode;
 use tenure_host::watchdog::{Late, Limits, Watchdog};
 

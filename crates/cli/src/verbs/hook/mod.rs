@@ -18,12 +18,13 @@ use std::time::Instant;
 
 use serde_json::Value;
 use tenure_agents::{Adapter, Answer, Report};
+use tenure_core::agent_event::Happening;
 use tenure_core::id::AgentName;
 use tenure_core::notice::{Channel, Notice, Pending};
 use tenure_core::process::Ancestor;
-use tenure_core::service::{self, AgentEvent, GuardPolicy, Happening, Heard, ToolUse};
 use tenure_core::trample::Mode;
 use tenure_host::cwd;
+use tenure_service::{AgentEvent, GuardPolicy, Heard, ToolUse};
 
 use crate::app::{HookStore, closes_on_error, guard_mode, user_settings};
 use crate::exit::Exit;
@@ -315,7 +316,7 @@ fn hear(
         .open()
         .and_then(|mut service| service.hear(&event).map_err(Trouble::from));
     match outcome {
-        Ok(service::Answer { value, notices, .. }) => Ok(Recorded {
+        Ok(tenure_service::Answer { value, notices, .. }) => Ok(Recorded {
             heard: value,
             notices,
             store,

@@ -14,11 +14,12 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
 use tenure_agents::Report;
+use tenure_core::agent_event::Happening;
 use tenure_core::id::NativeId;
 use tenure_core::process::Ancestor;
-use tenure_core::service::{Happening, WARNED_FOR};
 use tenure_core::time::{Span, Timestamp};
 use tenure_host::clock;
+use tenure_service::WARNED_FOR;
 
 use crate::app::state_path;
 use crate::output::Trouble;

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tenure_core::mission::{MissionId, ParticipantId, Role};
 use tenure_core::reason::Reason;
-use tenure_core::service::{JoinRequest, PointRequest, Whose};
+use tenure_service::{JoinRequest, PointRequest, Whose};
 
 use super::shown::{decision, warn};
 use crate::app::App;

@@ -1,8 +1,8 @@
 //! Missions as people read them.
 
-use tenure_core::service::Roster;
 use tenure_core::time::Timestamp;
-use tenure_core::view::{MissionView, ParticipantView, PointerView};
+use tenure_service::Roster;
+use tenure_service::view::{MissionView, ParticipantView, PointerView};
 
 use crate::app::App;
 use crate::lines::Lines;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 use tenure_core::mission::MissionId;
 use tenure_core::notice::Pending;
-use tenure_core::service::{Answer, Roster};
 use tenure_host::clock;
+use tenure_service::{Answer, Roster};
 
 use super::shown::{roster, warn};
 use crate::app::{App, Opened};

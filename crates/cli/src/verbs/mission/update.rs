@@ -3,7 +3,7 @@
 use tenure_core::mission::MissionId;
 use tenure_core::mission::change::Change;
 use tenure_core::reason::Reason;
-use tenure_core::service::ChangeRequest;
+use tenure_service::ChangeRequest;
 
 use super::shown::{decision, warn};
 use crate::app::App;

@@ -1,0 +1,32 @@
+//! What an event of an agent means, whatever the agent calls it.
+
+/// What an event means for the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Happening {
+    /// A conversation starts, or starts again.
+    Start,
+    /// A conversation starts as a copy of another.
+    Fork,
+    /// A subagent starts.
+    SubagentStart,
+    /// A subagent is done.
+    SubagentStop,
+    /// A conversation ends.
+    End {
+        /// Whether the worker ends with it.
+        ends_worker: bool,
+        /// What the agent says why.
+        reason: String,
+    },
+    /// Anything else.
+    Other,
+}
+
+/// A worker inside a session, with no process of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subagent {
+    /// The agent's id for it.
+    pub id: String,
+    /// What kind it is.
+    pub kind: Option<String>,
+}

@@ -1,0 +1,68 @@
+//! What keeps a session's lease open, and what a call outside of a sandbox settles for one inside.
+
+use super::context::{Ctx, Stop};
+use tenure_core::id::SessionId;
+use tenure_core::session::{Activity, Session};
+
+/// Renews the lease when the last heartbeat is old enough, never shortening it.
+pub fn renew_if_due(ctx: &mut Ctx<'_>, session: &mut Session) -> Result<(), Stop> {
+    if !is_due(ctx, session) {
+        return Ok(());
+    }
+    ctx.write_beat()?;
+    renew(ctx, session)
+}
+
+/// Whether the last heartbeat is old enough for another.
+pub fn is_due(ctx: &Ctx<'_>, session: &Session) -> bool {
+    use tenure_core::time::Remaining;
+    let every = ctx.policy.beat_every();
+    let fresh = match session.lease.remaining(&ctx.now) {
+        Remaining::Open(left) => left + every >= ctx.policy.lease,
+        Remaining::Over(_) | Remaining::CannotTell => false,
+    };
+    let lately = session.seen_at.age_at(ctx.now.wall) < every && session.seen_at <= ctx.now.wall;
+    !(fresh && lately)
+}
+
+/// Renews the lease now.
+pub fn renew(ctx: &mut Ctx<'_>, session: &mut Session) -> Result<(), Stop> {
+    renew_doing(ctx, session, None)
+}
+
+/// Renews the lease now, and records what the session does if that is given.
+pub fn renew_doing(
+    ctx: &mut Ctx<'_>,
+    session: &mut Session,
+    activity: Option<Activity>,
+) -> Result<(), Stop> {
+    let lease = session
+        .lease
+        .clone()
+        .or_later(ctx.now.after(ctx.policy.lease));
+    if ctx
+        .tx
+        .touch_session(session.token(), ctx.now.wall, &lease, activity)?
+    {
+        session.seen_at = ctx.now.wall;
+        session.lease = lease;
+        session.activity = activity.or(session.activity);
+    }
+    Ok(())
+}
+
+/// A call from outside the sandbox records the deaths that it can prove among the holders that refused
+/// the same session inside it.
+pub fn resolve_doubts(ctx: &mut Ctx<'_>, asker: SessionId) -> Result<(), Stop> {
+    if !ctx.tx.has_doubts(asker)? {
+        return Ok(());
+    }
+    ctx.write()?;
+    for token in ctx.tx.take_doubts(asker)? {
+        let holder = ctx.session(token.id)?;
+        if holder.life == token.life {
+            ctx.bury_if_dead(holder)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Who acts, by the rule of [`tenure_core::behalf`], for use cases that give, guard or renew.
+
+use super::caller::{self, Caller, Naming};
+use super::context::{Ctx, Stop};
+use crate::error::Error;
+use tenure_core::liveness::Doubt;
+use tenure_core::session::{Session, Standing};
+
+/// Who is given something: itself, or a session that is seen to live.
+pub fn receiving(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
+    let mut caller = caller::acting(ctx, naming)?;
+    if !caller.is_itself() {
+        caller.session = seen_to_live(ctx, caller.session)?;
+    }
+    Ok(caller)
+}
+
+/// Who asks whether it may write. One that is dead is answered as what it is: its claims are free or
+/// another's. Of one on whose behalf somebody asks, an expired lease leaves it open.
+pub fn guarding(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
+    let caller = caller::acting_or_closed(ctx, naming)?;
+    if !caller.is_itself()
+        && caller.session.is_open()
+        && let Standing::Suspect { doubt, .. } | Standing::Expired(doubt) =
+            ctx.standing(&caller.session)?
+    {
+        return Err(cannot_tell(&caller.session, doubt).into());
+    }
+    Ok(caller)
+}
+
+/// Who does what only a session itself can do.
+pub fn itself(ctx: &mut Ctx<'_>, naming: &Naming, what: &'static str) -> Result<Caller, Stop> {
+    let caller = caller::looking(ctx, naming)?;
+    if caller.is_itself() {
+        return Ok(caller);
+    }
+    let session = ctx.bury_if_dead(caller.session)?;
+    if !session.is_open() {
+        return Err(caller::not_live(&session).into());
+    }
+    let handle = session.handle.to_string();
+    Err(Error::OnlyItself { handle, what }.into())
+}
+
+/// A session that can be given something: it must be seen to live.
+pub fn seen_to_live(ctx: &mut Ctx<'_>, session: Session) -> Result<Session, Stop> {
+    let session = ctx.bury_if_dead(session)?;
+    if !session.is_open() {
+        return Err(caller::not_live(&session).into());
+    }
+    match ctx.standing(&session)? {
+        Standing::Live => Ok(session),
+        Standing::Gone(proof) => Err(Error::NotLive {
+            handle: session.handle.to_string(),
+            state: format!("is dead: {proof}"),
+        }
+        .into()),
+        Standing::Trusted { doubt, .. }
+        | Standing::Suspect { doubt, .. }
+        | Standing::Expired(doubt) => Err(cannot_tell(&session, doubt).into()),
+    }
+}
+
+fn cannot_tell(session: &Session, doubt: Doubt) -> Error {
+    Error::CannotTell {
+        handle: session.handle.to_string(),
+        doubt,
+        key: None,
+    }
+}

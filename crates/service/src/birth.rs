@@ -1,0 +1,55 @@
+//! How a session comes to be: the one place that makes one.
+
+use crate::context::{Ctx, Stop};
+use tenure_core::id::{AgentName, Life, NativeId, SessionId, SessionToken};
+use tenure_core::process::Process;
+use tenure_core::session::{Place, Session};
+
+/// What a new session is born with.
+pub struct Birth {
+    pub agent: AgentName,
+    pub native_id: Option<NativeId>,
+    pub fork_of: Option<NativeId>,
+    pub parent: Option<SessionToken>,
+    pub twin_of: Option<SessionId>,
+    pub title: Option<String>,
+    pub place: Place,
+    pub hosted: bool,
+    pub process: Option<Process>,
+}
+
+/// Makes a session in its first life.
+pub fn born(ctx: &mut Ctx<'_>, birth: Birth) -> Result<Session, Stop> {
+    let (id, handle) = ctx.mint(&birth.agent)?;
+    let session = Session {
+        id,
+        handle,
+        agent: birth.agent,
+        native_id: birth.native_id,
+        fork_of: birth.fork_of,
+        parent: birth.parent,
+        twin_of: birth.twin_of,
+        title: birth.title,
+        place: birth.place,
+        hosted: birth.hosted,
+        life: Life::FIRST,
+        process: birth.process,
+        activity: None,
+        started_at: ctx.now.wall,
+        seen_at: ctx.now.wall,
+        lease: ctx.now.after(ctx.policy.lease),
+        closed: None,
+        revision: 0,
+    };
+    ctx.tx.insert_session(&session)?;
+    begin_life(ctx, &session)?;
+    Ok(session)
+}
+
+/// Records the process that a session's present life is.
+pub fn begin_life(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
+    if let Some(process) = &session.process {
+        ctx.tx.insert_life(session.token(), process, ctx.now.wall)?;
+    }
+    Ok(())
+}

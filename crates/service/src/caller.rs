@@ -1,0 +1,568 @@
+//! Who is calling: found by what the kernel says, never by a guess.
+//!
+//! The order is the design's: the flag, the processes above the caller, and only where those cannot be
+//! seen (a sandbox) or are none (a detached helper) a variable. The first process above the caller that is
+//! a session's decides. An agent that is not registered ends the search: what runs inside it must not be
+//! taken for the agent further up.
+
+use std::cell::Cell;
+
+use super::beat::renew_if_due;
+pub use super::beat::{is_due, renew, renew_doing, resolve_doubts};
+use super::context::{Ctx, Stop};
+pub use super::named::{descends_from, find};
+use crate::error::{Error, NobodyWhy};
+use tenure_core::agent;
+use tenure_core::behalf::Relation;
+use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken};
+use tenure_core::liveness::Liveness;
+use tenure_core::process::{Ancestor, CallerFacts, Process};
+use tenure_core::reason::Reason;
+use tenure_core::session::Session;
+
+/// How a caller names the session that it acts for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Naming {
+    /// `--session`.
+    pub session: Option<String>,
+    /// `--reason`.
+    pub reason: Option<Reason>,
+}
+
+/// What decided who the caller is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResolvedBy {
+    /// `--session`.
+    Flag,
+    /// A process above the caller is the session's.
+    Ancestry,
+    /// A variable names a session whose processes the caller cannot see.
+    Namespace,
+    /// TENURE_SESSION, with neither an agent above nor a terminal.
+    Variable,
+}
+
+impl ResolvedBy {
+    /// The word for it in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ResolvedBy::Flag => "flag",
+            ResolvedBy::Ancestry => "ancestry",
+            ResolvedBy::Namespace => "namespace",
+            ResolvedBy::Variable => "variable",
+        }
+    }
+}
+
+/// A session that calls, or for which somebody calls.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Caller {
+    /// The session.
+    pub session: Session,
+    /// What decided.
+    pub by: ResolvedBy,
+    /// What makes the caller this very session; none where it acts for another.
+    pub itself_by: Option<ResolvedBy>,
+    /// On what evidence.
+    pub evidence: String,
+    /// Variables that say otherwise.
+    pub disagreements: Vec<String>,
+    /// Whether it cannot see the others' processes.
+    pub blind: bool,
+    /// The session that really calls, where it acts for another.
+    pub actor: Option<SessionId>,
+    /// The reason that it gave.
+    pub reason: Option<Reason>,
+}
+
+impl Caller {
+    /// Whether the caller is this session, and does not act for another.
+    pub fn is_itself(&self) -> bool {
+        self.itself_by.is_some()
+    }
+
+    /// The reason as it is recorded.
+    pub fn reason_text(&self) -> Option<String> {
+        self.reason.clone().map(String::from)
+    }
+
+    /// Whether the call comes from the session's own process tree and so renews its lease.
+    fn renews(&self) -> bool {
+        match self.itself_by {
+            Some(ResolvedBy::Ancestry | ResolvedBy::Namespace) => true,
+            // Nothing but its own calls can keep a session alive whose process nobody knows.
+            Some(ResolvedBy::Variable) => self.session.process.is_none(),
+            Some(ResolvedBy::Flag) | None => false,
+        }
+    }
+}
+
+/// What a look at the caller itself came to.
+enum Found {
+    Session(Box<Caller>),
+    /// One process speaks for these, and no variable picks one.
+    Several {
+        sessions: Vec<Session>,
+    },
+    Nobody(NobodyWhy),
+    Refused(Error),
+}
+
+/// Who is calling, for a use case that acts: it is told its notices and the lease is renewed.
+pub fn acting(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
+    let caller = acting_or_closed(ctx, naming)?;
+    match caller.session.is_open() {
+        true => Ok(caller),
+        false => Err(not_live(&caller.session).into()),
+    }
+}
+
+/// The same, where a session that has ended is answered too.
+pub fn acting_or_closed(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
+    let mut caller = resolve(ctx, naming, true)?;
+    if !caller.is_itself() {
+        caller.session = ctx.bury_if_dead(caller.session)?;
+    }
+    arrive(ctx, caller)
+}
+
+/// Who is calling, for a use case that only looks. A named session needs no reason then.
+pub fn looking(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
+    let caller = resolve(ctx, naming, false)?;
+    arrive(ctx, caller)
+}
+
+/// The caller's handle, without telling it anything.
+pub fn peek(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<String, Stop> {
+    let caller = resolve(ctx, naming, false)?;
+    Ok(caller.session.handle.to_string())
+}
+
+/// Tells a session what waits for it, if the call comes from its own processes.
+pub fn tell_if_own(ctx: &mut Ctx<'_>, id: SessionId) -> Result<(), Stop> {
+    match natural(ctx)? {
+        Found::Session(caller) if caller.session.id == id => ctx.tell(id),
+        Found::Session(_) | Found::Several { .. } | Found::Nobody(_) | Found::Refused(_) => Ok(()),
+    }
+}
+
+/// Who is calling, if anybody; for use cases that serve everyone.
+pub fn anybody(ctx: &mut Ctx<'_>) -> Result<Option<Caller>, Stop> {
+    match natural(ctx)? {
+        Found::Session(caller) => arrive(ctx, *caller).map(Some),
+        Found::Several { .. } | Found::Nobody(_) | Found::Refused(_) => Ok(None),
+    }
+}
+
+/// The session that calls, if it is one, without telling it anything.
+pub fn unnamed(ctx: &mut Ctx<'_>) -> Result<Option<Session>, Stop> {
+    match natural(ctx)? {
+        Found::Session(caller) => Ok(Some(caller.session)),
+        Found::Several { .. } | Found::Nobody(_) | Found::Refused(_) => Ok(None),
+    }
+}
+
+/// The refusal of an act of a session that has ended.
+pub fn not_live(session: &Session) -> Error {
+    let state = match &session.closed {
+        Some(closed) => format!("is {}: {}", closed.by.past(), closed.why),
+        None => "is not live".into(),
+    };
+    Error::NotLive {
+        handle: session.handle.to_string(),
+        state,
+    }
+}
+
+/// What every call of a session does: tell it what it must be told, and renew its lease. A call on
+/// another's behalf does neither.
+fn arrive(ctx: &mut Ctx<'_>, mut caller: Caller) -> Result<Caller, Stop> {
+    let Some(by) = caller.itself_by else {
+        return Ok(caller);
+    };
+    if matches!(by, ResolvedBy::Ancestry | ResolvedBy::Namespace) {
+        ctx.own = Some(caller.session.id);
+    }
+    ctx.tell(caller.session.id)?;
+    if caller.renews() && caller.session.is_open() {
+        renew_if_due(ctx, &mut caller.session)?;
+    }
+    if by == ResolvedBy::Ancestry && caller.session.is_open() {
+        resolve_doubts(ctx, caller.session.id)?;
+    }
+    Ok(caller)
+}
+
+/// Refuses an act that takes a reason and has none.
+pub fn permit(relation: Relation, session: &Session, reason: Option<&Reason>) -> Result<(), Error> {
+    match relation.permits(reason) {
+        true => Ok(()),
+        false => Err(Error::ReasonNeeded {
+            handle: session.handle.to_string(),
+        }),
+    }
+}
+
+fn resolve(ctx: &mut Ctx<'_>, naming: &Naming, acts: bool) -> Result<Caller, Stop> {
+    let found = natural(ctx)?;
+    let Some(name) = &naming.session else {
+        return match found {
+            Found::Session(caller) => Ok(Caller {
+                reason: naming.reason.clone(),
+                ..*caller
+            }),
+            Found::Several { sessions } => Err(several(&sessions).into()),
+            Found::Nobody(why) => {
+                let store = ctx.location.clone();
+                Err(Error::Nobody { why, store }.into())
+            }
+            Found::Refused(error) => Err(error.into()),
+        };
+    };
+    let session = find(ctx, name)?;
+    let reason = naming.reason.clone();
+    let caller = Caller {
+        evidence: format!("--session {name}"),
+        by: ResolvedBy::Flag,
+        itself_by: None,
+        disagreements: Vec::new(),
+        blind: false,
+        actor: None,
+        reason,
+        session,
+    };
+    match found {
+        Found::Session(me) if me.session.id == caller.session.id => Ok(Caller {
+            itself_by: Some(me.by),
+            blind: me.blind,
+            actor: Some(caller.session.id),
+            ..caller
+        }),
+        Found::Session(me) if shares_host(&me, &caller.session) => Ok(picked_by_flag(caller)),
+        Found::Several { sessions } if sessions.iter().any(|s| s.id == caller.session.id) => {
+            Ok(picked_by_flag(caller))
+        }
+        // What it does is recorded with who did it, and that is not known.
+        Found::Several { sessions } if acts => Err(several(&sessions).into()),
+        Found::Session(me) => {
+            if acts {
+                let relation = relation(ctx, &caller.session, Some(&me.session))?;
+                permit(relation, &caller.session, caller.reason.as_ref())?;
+            }
+            Ok(Caller {
+                blind: me.blind,
+                actor: Some(me.session.id),
+                ..caller
+            })
+        }
+        Found::Several { .. } | Found::Nobody(_) | Found::Refused(_) => {
+            if acts {
+                permit(Relation::Stranger, &caller.session, caller.reason.as_ref())?;
+            }
+            Ok(caller)
+        }
+    }
+}
+
+/// What a session is to the one that calls.
+pub fn relation(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    caller: Option<&Session>,
+) -> Result<Relation, Stop> {
+    Ok(match caller {
+        Some(me) if me.id == session.id => Relation::Own,
+        Some(me) if descends_from(ctx, session, me.token())? => Relation::Descendant,
+        _ => Relation::Stranger,
+    })
+}
+
+/// Whether the process that hosts the caller's session hosts this one too.
+fn shares_host(me: &Caller, session: &Session) -> bool {
+    let is_here = |(mine, other): (&Process, &Process)| mine.same_as(other);
+    me.by == ResolvedBy::Ancestry
+        && me.session.hosted
+        && session.hosted
+        && session.is_open()
+        && me
+            .session
+            .process
+            .as_ref()
+            .zip(session.process.as_ref())
+            .is_some_and(is_here)
+}
+
+/// In a process that speaks for several sessions the flag says which of them calls.
+fn picked_by_flag(caller: Caller) -> Caller {
+    Caller {
+        itself_by: Some(ResolvedBy::Ancestry),
+        actor: Some(caller.session.id),
+        ..caller
+    }
+}
+
+fn several(sessions: &[Session]) -> Error {
+    Error::Ambiguous {
+        what: "this process speaks for several sessions".into(),
+        candidates: sessions.iter().map(|s| s.handle.to_string()).collect(),
+    }
+}
+
+/// What the kernel and the environment say about the caller.
+fn natural(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
+    let facts = ctx.facts;
+    let met_agent = Cell::new(None);
+    for (height, ancestor) in facts.chain.iter().enumerate() {
+        if let Some(found) = sessions_of(ctx, ancestor, height)? {
+            return Ok(found);
+        }
+        if let Some(spec) = agent::recognise(&ancestor.looks) {
+            met_agent.set(Some((spec.name, ancestor.process.pid)));
+            break;
+        }
+    }
+    if let Some((agent, pid)) = met_agent.get() {
+        let agent = agent.to_owned();
+        return Ok(Found::Nobody(NobodyWhy::UnregisteredAgent { agent, pid }));
+    }
+    // What stands above the place where the walk ended is not known: it may be an agent, or another
+    // session. Where /proc is another namespace's, no walk was possible and none of the processes that a
+    // sandbox hides could have been met; then its variables still tell.
+    if let Some(why) = facts
+        .chain_broken
+        .as_ref()
+        .filter(|_| facts.observer.proc_is_own)
+    {
+        return Ok(Found::Nobody(NobodyWhy::BrokenWalk(why.clone())));
+    }
+    if let Some(found) = by_namespace(ctx, facts)? {
+        return Ok(found);
+    }
+    if let Some(why) = &facts.chain_broken {
+        return Ok(Found::Nobody(NobodyWhy::BrokenWalk(why.clone())));
+    }
+    by_variable(ctx, facts)
+}
+
+/// What one process above the caller settles: it is a session's, was one's, or is nobody's (`None`).
+fn sessions_of(
+    ctx: &mut Ctx<'_>,
+    ancestor: &Ancestor,
+    height: usize,
+) -> Result<Option<Found>, Stop> {
+    let process = &ancestor.process;
+    let mut current = Vec::new();
+    let mut past = None;
+    for (token, recorded) in ctx.tx.lives_at(process.into())? {
+        if !recorded.same_as(process) {
+            continue;
+        }
+        let session = ctx.session(token.id)?;
+        match (session.life == token.life, session.is_open()) {
+            (true, true) => current.push(session),
+            (true, false) => {
+                past.get_or_insert(Found::Nobody(NobodyWhy::EndedHere {
+                    handle: session.handle.to_string(),
+                }));
+            }
+            (false, _) => {
+                past.get_or_insert(Found::Refused(Error::Superseded {
+                    handle: session.handle.to_string(),
+                    life: token.life.0,
+                }));
+            }
+        }
+    }
+    let evidence = || match height {
+        0 => format!("this process (pid {})", process.pid),
+        1 => format!("pid {}, the parent of this process", process.pid),
+        n => format!("pid {}, {n} processes above this one", process.pid),
+    };
+    Ok(match current.len() {
+        0 => past,
+        1 => Some(found_by(
+            ctx.facts,
+            current.remove(0),
+            ResolvedBy::Ancestry,
+            evidence(),
+        )),
+        _ => Some(pick_hosted(ctx.facts, current, &evidence())),
+    })
+}
+
+/// Several conversations share the process: a variable may pick among exactly those.
+fn pick_hosted(facts: &CallerFacts, sessions: Vec<Session>, evidence: &str) -> Found {
+    match picked(facts, &sessions) {
+        Some(session) => {
+            let evidence =
+                format!("{evidence}, and a variable that picks one of its conversations");
+            found_by(facts, session.clone(), ResolvedBy::Ancestry, evidence)
+        }
+        None => Found::Several { sessions },
+    }
+}
+
+/// The one of these sessions of one process that a variable names.
+pub fn picked<'a>(facts: &CallerFacts, sessions: &'a [Session]) -> Option<&'a Session> {
+    let token = facts
+        .session_variable
+        .as_deref()
+        .and_then(|v| SessionToken::parse(v).ok());
+    let named = |session: &&Session| {
+        let by_token = token.is_some_and(|token| token == session.token());
+        let by_native = facts.native_variables.iter().any(|variable| {
+            variable.agent == session.agent.as_str()
+                && session
+                    .native_id
+                    .as_ref()
+                    .is_some_and(|id| id.as_str() == variable.value)
+        });
+        by_token || (token.is_none() && by_native)
+    };
+    let mut fitting = sessions.iter().filter(named);
+    let only = fitting.next()?;
+    fitting.next().is_none().then_some(only)
+}
+
+/// A variable that names a session in another pid namespace: an agent's sandbox hides its ancestors.
+fn by_namespace(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Option<Found>, Stop> {
+    let elsewhere = |session: &Session| {
+        let process = session.process.as_ref();
+        session.is_open() && process.is_some_and(|p| p.pid_ns != facts.observer.pid_ns)
+    };
+    if let Some(token) = facts
+        .session_variable
+        .as_deref()
+        .and_then(|v| SessionToken::parse(v).ok())
+        && let Some(session) = ctx.tx.session(token.id)?
+        && session.life == token.life
+        && elsewhere(&session)
+    {
+        let evidence = "TENURE_SESSION, from another pid namespace".to_owned();
+        return Ok(Some(found_by(
+            facts,
+            session,
+            ResolvedBy::Namespace,
+            evidence,
+        )));
+    }
+    for variable in &facts.native_variables {
+        let (Ok(agent), Ok(native_id)) = (
+            AgentName::parse(variable.agent),
+            NativeId::parse(&variable.value),
+        ) else {
+            continue;
+        };
+        let mut ids: Vec<SessionId> = ctx
+            .tx
+            .native_owner(&agent, &native_id)?
+            .into_iter()
+            .collect();
+        ids.extend(ctx.tx.native_visitors(&agent, &native_id)?);
+        let mut fitting = Vec::new();
+        for id in ids {
+            let session = ctx.session(id)?;
+            if elsewhere(&session) && session.native_id.as_ref() == Some(&native_id) {
+                fitting.push(session);
+            }
+        }
+        match fitting.len() {
+            0 => {}
+            1 => {
+                let evidence = format!("{}, from another pid namespace", variable.name);
+                let session = fitting.remove(0);
+                return Ok(Some(found_by(
+                    facts,
+                    session,
+                    ResolvedBy::Namespace,
+                    evidence,
+                )));
+            }
+            _ => {
+                return Ok(Some(Found::Refused(Error::Ambiguous {
+                    what: format!(
+                        "{} names a conversation that several sessions are in",
+                        variable.name
+                    ),
+                    candidates: fitting.iter().map(|s| s.handle.to_string()).collect(),
+                })));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// TENURE_SESSION of a caller that has neither an agent above it nor a terminal.
+fn by_variable(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Found, Stop> {
+    let Some(text) = facts.session_variable.as_deref() else {
+        return Ok(Found::Nobody(NobodyWhy::NoSession));
+    };
+    let nobody = |why: String| Ok(Found::Nobody(NobodyWhy::Variable(why)));
+    let Ok(token) = SessionToken::parse(text) else {
+        return nobody("TENURE_SESSION is set, but not to SESSION-ID.LIFE".into());
+    };
+    let Some(session) = ctx.tx.session(token.id)? else {
+        return nobody("TENURE_SESSION names a session that is not in this store".into());
+    };
+    let handle = session.handle.clone();
+    if session.life != token.life {
+        let (then, now) = (token.life, session.life);
+        return nobody(format!(
+            "TENURE_SESSION names life {then} of {handle}, which is in life {now} now"
+        ));
+    }
+    if facts.has_terminal {
+        return nobody(format!(
+            "TENURE_SESSION names {handle}, but does not count at a terminal"
+        ));
+    }
+    if !session.is_open() {
+        return nobody(format!(
+            "TENURE_SESSION names {handle}, which is no longer live"
+        ));
+    }
+    if let Liveness::Dead(proof) = ctx.liveness(&session)? {
+        ctx.record_death(&session, &proof.to_string())?;
+        return nobody(format!(
+            "TENURE_SESSION names {handle}, which is dead: {proof}"
+        ));
+    }
+    let evidence = "TENURE_SESSION; no agent above this process, no terminal".to_owned();
+    Ok(found_by(facts, session, ResolvedBy::Variable, evidence))
+}
+
+fn found_by(facts: &CallerFacts, session: Session, by: ResolvedBy, evidence: String) -> Found {
+    Found::Session(Box::new(Caller {
+        disagreements: disagreements(facts, &session),
+        actor: Some(session.id),
+        itself_by: Some(by),
+        session,
+        by,
+        evidence,
+        blind: by == ResolvedBy::Namespace,
+        reason: None,
+    }))
+}
+
+/// Variables that name another session, or another conversation of the same agent.
+fn disagreements(facts: &CallerFacts, session: &Session) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(text) = &facts.session_variable
+        && SessionToken::parse(text).ok() != Some(session.token())
+    {
+        found.push(format!(
+            "TENURE_SESSION is {text}, this session is {}",
+            session.token()
+        ));
+    }
+    for variable in &facts.native_variables {
+        let same_agent = variable.agent == session.agent.as_str();
+        if let Some(native_id) = session.native_id.as_ref().filter(|_| same_agent)
+            && native_id.as_str() != variable.value
+        {
+            let (name, value) = (variable.name, &variable.value);
+            found.push(format!("{name} is {value}, this session is in {native_id}"));
+        }
+    }
+    found
+}

@@ -1,0 +1,220 @@
+//! Giving back, handing on, taking over and asking.
+
+use super::grant::{Terms, answer, end, grant, log_end, shown, taken, tell_loser, view_of};
+use super::guard::{already_held, guard, held_record, live_receiver, not_lost, own_hold};
+use super::rivals::{end_along, end_gone, gone_rivals, way_from};
+
+use super::request::{
+    Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest, check_note,
+};
+use crate::behalf;
+use crate::caller::{self, Caller, Naming};
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use crate::run::{Reply, Service};
+use crate::view::ClaimView;
+use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means, TakenAlong};
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::notice::NoticeKind;
+use tenure_core::reason::Reason;
+use tenure_core::store::Mode;
+use tenure_core::text;
+
+impl Service<'_> {
+    /// Gives a key back, or finishes its item.
+    pub fn release(&mut self, naming: &Naming, request: &ReleaseRequest) -> Reply<ClaimView> {
+        self.run(Mode::Write, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            let (mut record, hold) = own_hold(ctx, &caller, &request.key, request.epoch)?;
+            let (by, kind) = if request.done {
+                (EndedBy::Done, EventKind::Done)
+            } else {
+                (EndedBy::Release, EventKind::Released)
+            };
+            let end = end(ctx, &hold, by)?;
+            let evidence = match caller.actor {
+                Some(actor) if actor == hold.session => "the holder's own act".to_owned(),
+                Some(actor) => format!("on its behalf by {}", ctx.session(actor)?.handle),
+                None => "on its behalf by somebody who is no session".to_owned(),
+            };
+            log_act(ctx, &caller, kind, &hold, evidence)?;
+            record.newest = Some(Hold {
+                ended: Some(end),
+                ..hold
+            });
+            shown(ctx, &record)
+        })
+    }
+
+    /// Hands a key to another live session.
+    pub fn handoff(&mut self, naming: &Naming, request: &HandoffRequest) -> Reply<ClaimView> {
+        check_note(request.note.as_deref())?;
+        self.run(Mode::Write, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            let (_, hold) = own_hold(ctx, &caller, &request.key, request.epoch)?;
+            let to = live_receiver(ctx, &request.to)?;
+            if to.id == caller.session.id {
+                return Err(already_held(&hold).into());
+            }
+            let key = hold.key.clone();
+            let gone = gone_rivals(ctx, &hold, &to)?;
+            end(ctx, &hold, EndedBy::Handoff)?;
+            end_gone(ctx, &gone, &key, &to)?;
+            log_act(
+                ctx,
+                &caller,
+                EventKind::Handed,
+                &hold,
+                format!("handed to {}", to.handle),
+            )?;
+            let record = ctx.tx.lock_claim(&key)?;
+            let terms = Terms {
+                means: Means::Handoff,
+                request: None,
+                note: request.note.clone(),
+                taken_from: None,
+                actor: Some(caller.session.id),
+                reason: caller.reason.clone(),
+            };
+            let granted = grant(ctx, &record, &to, terms)?;
+            let message = format!(
+                "{} handed you {} (epoch {})",
+                caller.session.handle, key, granted.epoch
+            );
+            let about = Some((&key, granted.epoch));
+            ctx.notify(
+                to.id,
+                NoticeKind::Handed,
+                message,
+                Some(caller.session.id),
+                about,
+            )?;
+            view_of(ctx, &key)
+        })
+    }
+
+    /// Takes a key from whoever holds it, with a reason, on record.
+    pub fn takeover(&mut self, naming: &Naming, request: &TakeoverRequest) -> Reply<Grant> {
+        check_note(request.note.as_deref())?;
+        let Some(reason) = naming.reason.clone() else {
+            return Err(Error::Usage {
+                what: "a takeover takes a reason".into(),
+                hint: "add --reason \"why\"; it is recorded and the holder is told".into(),
+            }
+            .into());
+        };
+        self.run(Mode::Write, |ctx| {
+            let caller = behalf::receiving(ctx, naming)?;
+            takeover(ctx, &caller, request, &reason)
+        })
+    }
+
+    /// Tells whether the caller may write to what a key protects.
+    pub fn guard(&mut self, naming: &Naming, request: &GuardRequest) -> Reply<ClaimView> {
+        self.run(Mode::Read, |ctx| {
+            let caller = behalf::guarding(ctx, naming)?;
+            guard(ctx, &caller, request)
+        })
+    }
+
+    /// Whether the caller, if it is a session, works on under no claim that it lost.
+    pub fn guard_lost(&mut self, naming: &Naming) -> Reply<()> {
+        self.run(Mode::Read, |ctx| {
+            let caller = match &naming.session {
+                Some(_) => Some(behalf::guarding(ctx, naming)?),
+                None => caller::anybody(ctx)?,
+            };
+            match caller {
+                Some(caller) => not_lost(ctx, &caller),
+                None => Ok(()),
+            }
+        })
+    }
+}
+
+fn log_act(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    kind: EventKind,
+    hold: &Hold,
+    evidence: String,
+) -> Result<(), Stop> {
+    let mechanism = match kind {
+        EventKind::Done => "done",
+        EventKind::Handed => "handoff",
+        _ => "release",
+    };
+    ctx.log(&NewEvent {
+        actor: caller.actor.filter(|actor| *actor != hold.session),
+        key: Some(hold.key.clone()),
+        epoch: Some(hold.epoch),
+        reason: caller.reason_text(),
+        ..ctx.event(kind, Some(hold.session), mechanism, evidence)
+    })
+}
+
+fn takeover(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    request: &TakeoverRequest,
+    reason: &Reason,
+) -> Result<Grant, Stop> {
+    let record = held_record(ctx, &request.key, None)?;
+    let key = record.key.clone();
+    let Some(hold) = record.current().cloned() else {
+        return Err(match record.is_done() {
+            true => Error::Done {
+                key,
+                claim: Box::new(shown(ctx, &record)?),
+            },
+            false => Error::Free { key },
+        }
+        .into());
+    };
+    if hold.session == caller.session.id {
+        return Err(already_held(&hold).into());
+    }
+    let holder = ctx.session(hold.session)?;
+    let expected = match &request.from {
+        Some(name) => caller::find(ctx, name)?.id == holder.id,
+        None => true,
+    };
+    if !expected || request.epoch.is_some_and(|epoch| epoch != record.epoch) {
+        let claim = Box::new(shown(ctx, &record)?);
+        return Err(Error::Held { key, claim }.into());
+    }
+    take(ctx, caller, &record, &hold, reason, request.note.clone())
+}
+
+/// Takes a hold and what the same session has beside it, unless a third session stands in the way.
+fn take(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    record: &ClaimRecord,
+    hold: &Hold,
+    reason: &Reason,
+    note: Option<String>,
+) -> Result<Grant, Stop> {
+    let (key, taker) = (&record.key, &caller.session);
+    let holder = ctx.session(hold.session)?;
+    let way = way_from(ctx, hold, taker)?;
+    end(ctx, hold, EndedBy::Taken)?;
+    end_gone(ctx, &way.gone, key, taker)?;
+    let why = format!("taken by {}: {reason}", taker.handle);
+    log_end(ctx, hold, EndedBy::Taken, &why)?;
+    tell_loser(ctx, &holder, record, taker, &text::quoted(reason.as_str()))?;
+    end_along(ctx, &way.along, (key, caller), reason)?;
+    let mut from = taken(&holder, hold, EndedBy::Taken, reason.to_string());
+    from.also_ended = way.along.iter().map(TakenAlong::of).collect();
+    let record = ctx.tx.lock_claim(key)?;
+    let terms = Terms {
+        means: Means::Takeover,
+        request: None,
+        note,
+        taken_from: Some(from),
+        actor: caller.actor,
+        reason: Some(reason.clone()),
+    };
+    grant(ctx, &record, taker, terms)?;
+    answer(ctx, key, false)
+}

@@ -1,0 +1,223 @@
+//! Assessing: what a request for one key would come to, without changing anything.
+//!
+//! [`tenure_core::claim::decide`] is the rule. Around it stand the two things that a key's own row does not
+//! know: other keys that overlap a `path:` key, and processes that a dead holder left behind.
+
+use std::time::Duration;
+
+use super::grant::{holder_of, shown};
+use super::request::ClaimRequest;
+use super::rivals::{Asker, Rivals, rivals};
+use super::steps::Steps;
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use tenure_core::claim::{Ask, ClaimRecord, EndedBy, Hold, Verdict, decide};
+use tenure_core::id::{Epoch, SessionId};
+use tenure_core::key::Key;
+use tenure_core::process::{Process, Survivors};
+use tenure_core::session::{Session, Standing};
+
+/// What a request for one key would come to.
+pub(super) enum Finding {
+    /// It can be granted, after these steps.
+    Free(Box<Steps>),
+    /// The asker has it: from before, or by this very request.
+    Mine { key: Key, epoch: Epoch, retry: bool },
+    /// It is refused.
+    Refused(Box<Refusal>),
+}
+
+/// Why a key is refused, and what might change that.
+pub(super) struct Refusal {
+    pub(super) error: Error,
+    /// Whether waiting can help.
+    pub(super) waits: bool,
+    /// Processes whose end would free a key.
+    pub(super) watch: Vec<Process>,
+    /// When it may become free by itself.
+    pub(super) at_most: Option<Duration>,
+    /// The session that could not be seen, from inside a sandbox.
+    pub(super) unseen: Option<Session>,
+    /// Keys that others may take although this asker cannot.
+    pub(super) open_to_others: Vec<Key>,
+}
+
+impl Refusal {
+    /// A refusal that no waiting changes.
+    pub(super) fn for_good(error: Error) -> Self {
+        Self {
+            error,
+            waits: false,
+            watch: Vec::new(),
+            at_most: None,
+            unseen: None,
+            open_to_others: Vec::new(),
+        }
+    }
+}
+
+/// Assesses a request for one key.
+pub(super) fn assess(
+    ctx: &mut Ctx<'_>,
+    asker: Asker,
+    key: &Key,
+    request: &ClaimRequest,
+) -> Result<Finding, Stop> {
+    let ask = Ask {
+        request: request.request.clone(),
+        once: request.once,
+        reopen: request.reopen,
+        blind: asker.blind,
+    };
+    let key = &ctx.key_to_claim(key, asker.id)?;
+    let record = ctx.claim_record(key)?;
+    let mine = ctx.tx.newest_hold_of(asker.id, key)?;
+    let holder = holder_of(ctx, &record, asker.id)?;
+    let standing = holder.as_ref().map(|(_, standing)| standing);
+    let former = match decide(&record, asker.id, mine.as_ref(), standing, &ask) {
+        Verdict::Grant(former) => former,
+        Verdict::AlreadyHeld => return Ok(mine_already(&record, false)),
+        Verdict::Retry => return Ok(mine_already(&record, true)),
+        refusal => {
+            let error = refuse(ctx, &record, holder.as_ref(), mine.as_ref(), refusal)?;
+            return Ok(refused(error, holder));
+        }
+    };
+    let rivals = match rivals(ctx, asker, key, None)? {
+        Rivals::Gone(gone) => gone,
+        Rivals::Living(rival) => {
+            return Ok(refused(rival.error, Some((rival.session, rival.standing))));
+        }
+    };
+    let survivors = survivors(ctx, &record, asker.id)?;
+    if request.require_quiet
+        && let Some(error) = noise(ctx, &record, &survivors)?
+    {
+        return Ok(refused(error, None));
+    }
+    Ok(Finding::Free(Box::new(Steps {
+        record,
+        holder: holder.map(|(session, _)| (session, former)),
+        rivals,
+        survivors,
+    })))
+}
+
+fn mine_already(record: &ClaimRecord, retry: bool) -> Finding {
+    Finding::Mine {
+        key: record.key.clone(),
+        epoch: record.epoch,
+        retry,
+    }
+}
+
+fn refused(error: Error, holder: Option<(Session, Standing)>) -> Finding {
+    let waits = matches!(
+        error,
+        Error::Held { .. } | Error::Suspect { .. } | Error::Overlaps { .. } | Error::Noisy { .. }
+    );
+    let unseen = match (&error, &holder) {
+        (Error::CannotTell { .. }, Some((session, _))) => Some(session.clone()),
+        _ => None,
+    };
+    let at_most = match (&error, &holder) {
+        (Error::Noisy { .. }, _) => Some(Duration::from_millis(500)),
+        (_, Some((_, Standing::Suspect { left, .. }))) => Some(*left),
+        (
+            _,
+            Some((
+                _,
+                Standing::Trusted {
+                    left: Some(left), ..
+                },
+            )),
+        ) => Some(*left),
+        _ => None,
+    };
+    let open_to_others = match &error {
+        Error::Noisy { key, .. } => vec![key.clone()],
+        _ => Vec::new(),
+    };
+    Finding::Refused(Box::new(Refusal {
+        error,
+        waits,
+        watch: holder
+            .and_then(|(session, _)| session.process)
+            .into_iter()
+            .collect(),
+        at_most,
+        unseen,
+        open_to_others,
+    }))
+}
+
+/// What the former holder left running, where it did not give the key back itself.
+fn survivors(ctx: &mut Ctx<'_>, record: &ClaimRecord, me: SessionId) -> Result<Survivors, Stop> {
+    let Some(hold) = record.newest.as_ref().filter(|hold| hold.session != me) else {
+        return Ok(Survivors::default());
+    };
+    match hold.ended.map(|end| end.by) {
+        None | Some(EndedBy::Death | EndedBy::End) => {
+            let session = ctx.session(hold.session)?;
+            if session.life != hold.life {
+                return Ok(Survivors::default());
+            }
+            ctx.survivors(&session)
+        }
+        Some(_) => Ok(Survivors::default()),
+    }
+}
+
+fn noise(
+    ctx: &mut Ctx<'_>,
+    record: &ClaimRecord,
+    survivors: &Survivors,
+) -> Result<Option<Error>, Stop> {
+    let Some(hold) = &record.newest else {
+        return Ok(None);
+    };
+    let key = record.key.clone();
+    let handle = ctx.session(hold.session)?.handle.to_string();
+    if !survivors.found.is_empty() {
+        let survivors = survivors.found.clone();
+        return Ok(Some(Error::Noisy {
+            key,
+            handle,
+            survivors,
+        }));
+    }
+    let doubt = survivors.doubt.clone();
+    Ok(doubt.map(|why| Error::MaybeNoisy { key, handle, why }))
+}
+
+/// Turns a verdict against the asker into the error that it is told.
+fn refuse(
+    ctx: &mut Ctx<'_>,
+    record: &ClaimRecord,
+    holder: Option<&(Session, Standing)>,
+    mine: Option<&Hold>,
+    verdict: Verdict,
+) -> Result<Error, Stop> {
+    let key = record.key.clone();
+    let epoch = record.epoch;
+    let handle = holder.map_or("its holder".into(), |(session, _)| {
+        session.handle.to_string()
+    });
+    let claim = Box::new(shown(ctx, record)?);
+    Ok(match verdict {
+        Verdict::Held(_) => Error::Held { key, claim },
+        Verdict::Suspect { left, .. } => Error::Suspect { key, claim, left },
+        Verdict::Done => Error::Done { key, claim },
+        Verdict::HeldByYou => Error::AlreadyHeld { key, epoch },
+        Verdict::CannotTell(doubt) => Error::CannotTell {
+            handle,
+            doubt,
+            key: Some(key),
+        },
+        Verdict::Lost | Verdict::Grant(_) | Verdict::AlreadyHeld | Verdict::Retry => Error::Lost {
+            key,
+            epoch: mine.map_or(epoch, |hold| hold.epoch),
+            claim,
+        },
+    })
+}

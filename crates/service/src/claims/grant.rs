@@ -1,0 +1,304 @@
+//! Granting: the one place where an epoch is raised, and how a hold ends and is shown.
+
+use super::request::{ClaimRequest, Grant};
+use super::steps::Steps;
+use crate::caller::{self, Caller};
+use crate::context::{Ctx, Stop};
+use crate::view::ClaimView;
+use tenure_core::claim::{ClaimRecord, EndedBy, Former, Hold, HoldEnd, Means, TakenFrom};
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::{RequestId, SessionId};
+use tenure_core::key::Key;
+use tenure_core::notice::NoticeKind;
+use tenure_core::reason::Reason;
+use tenure_core::repository::Home;
+use tenure_core::session::{Session, Standing};
+
+/// The session of a key's open hold, where it is another than `me`, with how it stands.
+pub(super) fn holder_of(
+    ctx: &mut Ctx<'_>,
+    record: &ClaimRecord,
+    me: SessionId,
+) -> Result<Option<(Session, Standing)>, Stop> {
+    let Some(hold) = record.current().filter(|hold| hold.session != me) else {
+        return Ok(None);
+    };
+    let session = ctx.session(hold.session)?;
+    let standing = ctx.standing(&session)?;
+    Ok(Some((session, standing)))
+}
+
+/// Who gets a key.
+pub(super) struct Receiver<'a> {
+    pub(super) session: &'a Session,
+    pub(super) actor: Option<SessionId>,
+    pub(super) reason: Option<Reason>,
+    /// Whether the grant renews its lease: the call comes from its own process tree.
+    pub(super) renews: bool,
+}
+
+impl<'a> Receiver<'a> {
+    /// The caller itself.
+    pub(super) fn of(caller: &'a Caller) -> Self {
+        Self {
+            session: &caller.session,
+            actor: caller.actor,
+            reason: caller.reason.clone(),
+            renews: caller.is_itself(),
+        }
+    }
+}
+
+/// Grants a key after ending what sessions that are gone left open.
+pub(super) fn carry_out(
+    ctx: &mut Ctx<'_>,
+    receiver: &Receiver<'_>,
+    steps: &Steps,
+    request: &ClaimRequest,
+) -> Result<Grant, Stop> {
+    let mut record = steps.record.clone();
+    if let Some((holder, former)) = &steps.holder {
+        if let (Former::Expired(doubt), Some(hold)) = (former, steps.record.current()) {
+            let why = format!("{doubt}; its lease and the lock-delay are over");
+            end(ctx, hold, EndedBy::Lease)?;
+            log_end(ctx, hold, EndedBy::Lease, &why)?;
+            let why = "its lease was over and nobody could tell whether it lived";
+            tell_loser(ctx, holder, &steps.record, receiver.session, why)?;
+        }
+        end_former(ctx, holder, former)?;
+        record = ctx.tx.lock_claim(&record.key)?;
+    }
+    let mut former = taken_from(ctx, &record, receiver.session.id)?;
+    if let Some(former) = &mut former {
+        former.survivors.clone_from(&steps.survivors.found);
+        former.survivors_unsure.clone_from(&steps.survivors.doubt);
+    }
+    let terms = Terms {
+        means: Means::Claim,
+        request: request.request.clone(),
+        note: request.note.clone(),
+        taken_from: former,
+        actor: receiver.actor,
+        reason: receiver.reason.clone(),
+    };
+    let mut session = receiver.session.clone();
+    if receiver.renews {
+        caller::renew(ctx, &mut session)?;
+    }
+    let hold = grant(ctx, &record, &session, terms)?;
+    granted(ctx, hold, &session)
+}
+
+/// Records the death of a former holder, once.
+pub(super) fn end_former(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    former: &Former,
+) -> Result<(), Stop> {
+    if let Former::Gone(proof) = former {
+        let session = ctx.session(session.id)?;
+        if session.is_open() {
+            ctx.record_death(&session, &proof.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// What the next holder should know of the former one, where that did not give the key back itself.
+pub(super) fn taken_from(
+    ctx: &mut Ctx<'_>,
+    record: &ClaimRecord,
+    me: SessionId,
+) -> Result<Option<TakenFrom>, Stop> {
+    let Some(hold) = record.newest.as_ref().filter(|hold| hold.session != me) else {
+        return Ok(None);
+    };
+    let by = match hold.ended.map(|end| end.by) {
+        Some(by @ (EndedBy::Death | EndedBy::End | EndedBy::Lease | EndedBy::Taken)) => by,
+        _ => return Ok(None),
+    };
+    let session = ctx.session(hold.session)?;
+    let proof = match (&session.closed, by) {
+        (Some(closed), _) => closed.why.clone(),
+        (None, EndedBy::Lease) => {
+            "its lease was over and nobody could tell whether it lived".into()
+        }
+        (None, _) => "it goes on elsewhere".into(),
+    };
+    Ok(Some(taken(&session, hold, by, proof)))
+}
+
+pub(super) fn taken(session: &Session, hold: &Hold, by: EndedBy, proof: String) -> TakenFrom {
+    TakenFrom {
+        session: session.id.to_string(),
+        handle: session.handle.to_string(),
+        epoch: hold.epoch.0,
+        by: by.as_str().into(),
+        proof,
+        dir: session.place.dir.clone(),
+        branch: session.place.branch.clone(),
+        survivors: Vec::new(),
+        survivors_unsure: None,
+        also_ended: Vec::new(),
+    }
+}
+
+/// How a grant is recorded.
+pub(super) struct Terms {
+    pub(super) means: Means,
+    pub(super) request: Option<RequestId>,
+    pub(super) note: Option<String>,
+    pub(super) taken_from: Option<TakenFrom>,
+    pub(super) actor: Option<SessionId>,
+    pub(super) reason: Option<Reason>,
+}
+
+/// Grants a key: the only place that raises an epoch.
+pub(super) fn grant(
+    ctx: &mut Ctx<'_>,
+    record: &ClaimRecord,
+    to: &Session,
+    terms: Terms,
+) -> Result<Hold, Stop> {
+    let hold = Hold {
+        key: record.key.clone(),
+        epoch: record.epoch.next(),
+        session: to.id,
+        life: to.life,
+        request: terms.request,
+        means: terms.means,
+        note: terms.note,
+        home: ctx.home_for(&record.key).or_else(|| former_home(record)),
+        granted_at: ctx.now.wall,
+        taken_from: terms.taken_from,
+        ended: None,
+    };
+    ctx.tx.insert_hold(&hold, record.epoch)?;
+    let evidence = match &hold.taken_from {
+        Some(former) => format!("{} had it: {}", former.handle, former.proof),
+        None if record.newest.is_none() => "nobody ever had it".into(),
+        None => "nobody held it".into(),
+    };
+    let kind = match hold.means {
+        Means::Takeover => EventKind::Taken,
+        _ => EventKind::Granted,
+    };
+    ctx.log(&NewEvent {
+        actor: terms.actor.filter(|actor| *actor != to.id),
+        key: Some(hold.key.clone()),
+        epoch: Some(hold.epoch),
+        reason: terms.reason.map(String::from),
+        ..ctx.event(kind, Some(to.id), hold.means.as_str(), evidence)
+    })?;
+    Ok(hold)
+}
+
+/// The repository that a path was held in before: a grant from elsewhere keeps it.
+fn former_home(record: &ClaimRecord) -> Option<Home> {
+    record.newest.as_ref().and_then(|hold| hold.home.clone())
+}
+
+/// Ends a hold, and says how.
+pub(super) fn end(ctx: &mut Ctx<'_>, hold: &Hold, by: EndedBy) -> Result<HoldEnd, Stop> {
+    let end = HoldEnd {
+        at: ctx.now.wall,
+        by,
+    };
+    ctx.tx.end_hold(&hold.key, hold.epoch, end)?;
+    Ok(end)
+}
+
+pub(super) fn log_end(ctx: &mut Ctx<'_>, hold: &Hold, by: EndedBy, why: &str) -> Result<(), Stop> {
+    ctx.log(&NewEvent {
+        key: Some(hold.key.clone()),
+        epoch: Some(hold.epoch),
+        ..ctx.event(
+            EventKind::Freed,
+            Some(hold.session),
+            by.as_str(),
+            why.to_owned(),
+        )
+    })
+}
+
+/// Leaves the notice that a session lost a key.
+pub(super) fn tell_loser(
+    ctx: &mut Ctx<'_>,
+    loser: &Session,
+    record: &ClaimRecord,
+    winner: &Session,
+    why: &str,
+) -> Result<(), Stop> {
+    let now = record.epoch.next();
+    let message = format!(
+        "you lost {} (epoch {}): {} has it now (epoch {now}): {why}",
+        record.key, record.epoch, winner.handle
+    );
+    ctx.notify(
+        loser.id,
+        NoticeKind::Lost,
+        message,
+        Some(winner.id),
+        Some((&record.key, now)),
+    )
+}
+
+/// Ends what a session holds because its lease and the lock-delay are over.
+pub fn end_by_lease(ctx: &mut Ctx<'_>, session: &Session, why: &str) -> Result<(), Stop> {
+    for hold in ctx.tx.open_holds(session.id)? {
+        ctx.tx.lock_claim(&hold.key)?;
+        end(ctx, &hold, EndedBy::Lease)?;
+        log_end(ctx, &hold, EndedBy::Lease, why)?;
+    }
+    Ok(())
+}
+
+/// The answer to a claim that the caller has.
+pub(super) fn answer(ctx: &mut Ctx<'_>, key: &Key, already_held: bool) -> Result<Grant, Stop> {
+    let record = ctx.tx.lock_claim(key)?;
+    let mut view = shown(ctx, &record)?;
+    view.already_held = Some(already_held);
+    view.taken_from = record
+        .current()
+        .and_then(|hold| hold.taken_from.clone())
+        .filter(|_| !already_held);
+    Ok(view)
+}
+
+/// The answer to a grant that was just made, out of what was written.
+fn granted(ctx: &mut Ctx<'_>, hold: Hold, to: &Session) -> Result<Grant, Stop> {
+    let taken_from = hold.taken_from.clone();
+    let record = ClaimRecord {
+        key: hold.key.clone(),
+        epoch: hold.epoch,
+        newest: Some(hold),
+    };
+    let mut view = held_by(ctx, &record, to)?;
+    view.already_held = Some(false);
+    view.taken_from = taken_from;
+    Ok(view)
+}
+
+pub(super) fn view_of(ctx: &mut Ctx<'_>, key: &Key) -> Result<ClaimView, Stop> {
+    let record = ctx.tx.lock_claim(key)?;
+    shown(ctx, &record)
+}
+
+/// The view of a key with its holder.
+pub fn shown(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<ClaimView, Stop> {
+    let Some(hold) = record.current() else {
+        return Ok(ClaimView::new(record, None));
+    };
+    let session = ctx.session(hold.session)?;
+    held_by(ctx, record, &session)
+}
+
+/// The view of a key that this session holds.
+fn held_by(ctx: &Ctx<'_>, record: &ClaimRecord, session: &Session) -> Result<ClaimView, Stop> {
+    let (view, standing) = ctx.brief(session)?;
+    let mut claim = ClaimView::new(record, Some((view, &standing)));
+    claim.age = record
+        .current()
+        .map(|hold| hold.granted_at.age_at(ctx.now.wall));
+    Ok(claim)
+}

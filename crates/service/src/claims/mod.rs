@@ -1,0 +1,23 @@
+//! The acts on claims: each checks, decides and writes in one transaction.
+//!
+//! [`tenure_core::claim::decide`] holds the rule for granting. What is here is the order of things: who asks,
+//! what the key's newest hold says, whether its holder lives, and then one grant or one refusal.
+
+mod acts;
+mod assess;
+mod claim;
+mod grant;
+mod guard;
+mod regrant;
+mod request;
+mod rivals;
+mod steps;
+
+pub(super) use guard::covering_hold;
+
+pub use grant::{end_by_lease, shown};
+pub use regrant::regrant;
+pub use request::{
+    ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
+    ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting,
+};

@@ -1,0 +1,166 @@
+//! What is asked about claims, and what is answered.
+
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::view::{ClaimView, SessionView};
+use tenure_core::id::{AgentName, Epoch, RequestId, SessionToken, Ticket};
+use tenure_core::key::Key;
+use tenure_core::process::{Ancestor, Process};
+use tenure_core::session::Place;
+use tenure_core::store::Topic;
+use tenure_core::text;
+
+/// Which of several keys are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pick {
+    /// The first that is free.
+    Any,
+    /// All of them, or none.
+    All,
+}
+
+/// A request for one or more keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimRequest {
+    /// The items.
+    pub keys: Vec<Key>,
+    /// Which of them.
+    pub pick: Pick,
+    /// The caller's own name for the request.
+    pub request: Option<RequestId>,
+    /// Refuse what the session already holds.
+    pub once: bool,
+    /// Take up a finished item again.
+    pub reopen: bool,
+    /// What it is for.
+    pub note: Option<String>,
+    /// Refuse while a dead holder's processes still run.
+    pub require_quiet: bool,
+}
+
+/// A place in line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The process that waits.
+    pub process: Process,
+    /// Its place, once it has one.
+    pub ticket: Option<Ticket>,
+}
+
+/// What a waiter's look at its keys came to.
+#[derive(Debug, Clone)]
+pub enum Turn {
+    /// It has them.
+    Granted(Vec<Grant>),
+    /// It must wait.
+    Wait(Wait),
+}
+
+/// What a waiter waits for.
+#[derive(Debug, Clone)]
+pub struct Wait {
+    /// Its place in line.
+    pub ticket: Ticket,
+    /// Processes whose end may free a key, the caller's own session's among them.
+    pub watch: Vec<Process>,
+    /// What may change that.
+    pub about: Vec<Topic>,
+    /// After this long it must look again, whatever happens.
+    pub at_most: Option<Duration>,
+    /// What stands in the way.
+    pub why: Box<Error>,
+}
+
+/// A command that shall hold a key while it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChildRequest {
+    /// What is claimed.
+    pub claim: ClaimRequest,
+    /// The command's process, and the processes above it.
+    pub chain: Vec<Ancestor>,
+    /// What kind of program it is.
+    pub agent: AgentName,
+    /// Its command line.
+    pub title: String,
+    /// Where it works.
+    pub place: Place,
+}
+
+/// What a command that shall hold a key came to.
+#[derive(Debug, Clone)]
+pub enum ChildTurn {
+    /// The caller, or an ancestor of it, has the key: the command runs under that hold.
+    Covered {
+        /// Who has it.
+        holder: String,
+    },
+    /// The command is a session of its own and has the key.
+    Granted {
+        /// The session.
+        session: Box<SessionView>,
+        /// The session in this life.
+        token: SessionToken,
+        /// What it has.
+        grants: Vec<Grant>,
+    },
+    /// It must wait.
+    Wait(Wait),
+}
+
+/// A return of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReleaseRequest {
+    /// The item.
+    pub key: Key,
+    /// The epoch that the caller believes it holds.
+    pub epoch: Option<Epoch>,
+    /// Whether the item is finished.
+    pub done: bool,
+}
+
+/// A handover to another session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandoffRequest {
+    /// The item.
+    pub key: Key,
+    /// The session that gets it.
+    pub to: String,
+    /// The epoch that the caller believes it holds.
+    pub epoch: Option<Epoch>,
+    /// What it is for.
+    pub note: Option<String>,
+}
+
+/// A taking from whoever holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakeoverRequest {
+    /// The item.
+    pub key: Key,
+    /// Only if this session holds it.
+    pub from: Option<String>,
+    /// Only if this is its epoch.
+    pub epoch: Option<Epoch>,
+    /// What it is for.
+    pub note: Option<String>,
+}
+
+/// A question whether the caller may write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardRequest {
+    /// The item.
+    pub key: Key,
+    /// The epoch that the caller believes it holds.
+    pub epoch: Option<Epoch>,
+}
+
+/// A claim that was granted.
+pub type Grant = ClaimView;
+
+/// Refuses a note that is too long to be shown.
+pub(super) fn check_note(note: Option<&str>) -> Result<(), Error> {
+    match note {
+        Some(note) => Ok(text::check_length("note", note, text::MAX_NOTE)?),
+        None => Ok(()),
+    }
+}

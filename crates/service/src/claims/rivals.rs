@@ -1,0 +1,226 @@
+//! Rivals: held keys of others that can match a file that this one can match, or that spell one item.
+//!
+//! Whoever gets a path, by whatever act, must have no living rival; the holds of rivals that are gone end
+//! as taken, so that they are not granted again when their session comes back. A takeover takes along what
+//! the same holder has beside the path: else two overlapping holds would protect each other.
+
+use super::grant::{end, end_former, holder_of, log_end, shown};
+use super::steps::Rival;
+use crate::caller::Caller;
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use tenure_core::claim::{Ask, ClaimRecord, EndedBy, Former, Hold, Verdict, decide};
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::SessionId;
+use tenure_core::key::Key;
+use tenure_core::notice::NoticeKind;
+use tenure_core::reason::Reason;
+use tenure_core::repository::Home;
+use tenure_core::session::{Session, Standing};
+use tenure_core::text;
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asker {
+    pub(super) id: SessionId,
+    pub(super) blind: bool,
+}
+
+/// What stands beside a path.
+pub(super) enum Rivals {
+    /// Nobody who lives; these holds may be ended.
+    Gone(Vec<Rival>),
+    /// Somebody who lives, or may live.
+    Living(Box<Living>),
+}
+
+/// A rival that refuses.
+pub(super) struct Living {
+    pub(super) error: Error,
+    pub(super) session: Session,
+    pub(super) standing: Standing,
+    pub(super) key: Key,
+}
+
+/// Looks for rivals of whoever asks for a key.
+///
+/// `home` is the repository of the hold that is granted again, where it is.
+pub(super) fn rivals(
+    ctx: &mut Ctx<'_>,
+    asker: Asker,
+    key: &Key,
+    home: Option<&Home>,
+) -> Result<Rivals, Stop> {
+    let beside = ctx.beside(key, home)?;
+    rivals_among(ctx, asker, key, beside)
+}
+
+fn rivals_among(
+    ctx: &mut Ctx<'_>,
+    asker: Asker,
+    key: &Key,
+    beside: Vec<ClaimRecord>,
+) -> Result<Rivals, Stop> {
+    let mut gone = Vec::new();
+    let ask = Ask {
+        blind: asker.blind,
+        ..Ask::default()
+    };
+    for rival in beside {
+        let Some((session, standing)) = holder_of(ctx, &rival, asker.id)? else {
+            continue;
+        };
+        let verdict = decide(&rival, asker.id, None, Some(&standing), &ask);
+        let error = match (verdict, rival.current()) {
+            (Verdict::Grant(former), Some(hold)) => {
+                gone.push((hold.clone(), session, former));
+                continue;
+            }
+            (Verdict::CannotTell(doubt), _) => Error::CannotTell {
+                handle: session.handle.to_string(),
+                doubt,
+                key: Some(key.clone()),
+            },
+            _ => Error::Overlaps {
+                key: key.clone(),
+                claim: Box::new(shown(ctx, &rival)?),
+            },
+        };
+        let key = rival.key.clone();
+        return Ok(Rivals::Living(Box::new(Living {
+            error,
+            session,
+            standing,
+            key,
+        })));
+    }
+    Ok(Rivals::Gone(gone))
+}
+
+/// Ends what rivals that are gone left open: first all holds, then their sessions, because one session
+/// may have several, and its end ends the rest.
+pub(super) fn end_gone(
+    ctx: &mut Ctx<'_>,
+    gone: &[Rival],
+    key: &Key,
+    taker: &Session,
+) -> Result<(), Stop> {
+    end_holds(ctx, gone, key, taker)?;
+    end_sessions(ctx, gone, key, taker)
+}
+
+/// Ends the holds of rivals that are gone.
+pub(super) fn end_holds(
+    ctx: &mut Ctx<'_>,
+    gone: &[Rival],
+    key: &Key,
+    taker: &Session,
+) -> Result<(), Stop> {
+    for (hold, _, _) in gone {
+        end(ctx, hold, EndedBy::Taken)?;
+        log_end(ctx, hold, EndedBy::Taken, &reason(key, taker))?;
+    }
+    Ok(())
+}
+
+/// Records the deaths of rivals that are dead, and tells those of whom nobody could tell.
+pub(super) fn end_sessions(
+    ctx: &mut Ctx<'_>,
+    gone: &[Rival],
+    key: &Key,
+    taker: &Session,
+) -> Result<(), Stop> {
+    for (hold, session, former) in gone {
+        end_former(ctx, session, former)?;
+        if matches!(former, Former::Expired(_)) {
+            let why = reason(key, taker);
+            let message = format!("you lost {} (epoch {}): {why}", hold.key, hold.epoch);
+            let about = Some((&hold.key, hold.epoch));
+            ctx.notify(session.id, NoticeKind::Lost, message, Some(taker.id), about)?;
+        }
+    }
+    Ok(())
+}
+
+fn reason(key: &Key, taker: &Session) -> String {
+    format!("{} took {key}, which overlaps it", taker.handle)
+}
+
+/// The rivals that are gone, where a session is handed a path; a living one refuses.
+pub(super) fn gone_rivals(
+    ctx: &mut Ctx<'_>,
+    hold: &Hold,
+    to: &Session,
+) -> Result<Vec<Rival>, Stop> {
+    let beside = ctx.beside(&hold.key, hold.home.as_ref())?;
+    gone_among(ctx, &hold.key, to, beside)
+}
+
+fn gone_among(
+    ctx: &mut Ctx<'_>,
+    key: &Key,
+    to: &Session,
+    beside: Vec<ClaimRecord>,
+) -> Result<Vec<Rival>, Stop> {
+    let asker = Asker {
+        id: to.id,
+        blind: false,
+    };
+    match rivals_among(ctx, asker, key, beside)? {
+        Rivals::Gone(gone) => Ok(gone),
+        Rivals::Living(living) => Err(living.error.into()),
+    }
+}
+
+/// What ends so that a path can be taken over.
+pub(super) struct Way {
+    /// Holds of sessions that are gone.
+    pub(super) gone: Vec<Rival>,
+    /// Other holds of the session from which it is taken, living or not.
+    pub(super) along: Vec<Hold>,
+}
+
+/// What makes way for a takeover of a hold; a third session that lives refuses.
+pub(super) fn way_from(ctx: &mut Ctx<'_>, taken: &Hold, to: &Session) -> Result<Way, Stop> {
+    let is_theirs = |record: &ClaimRecord| {
+        let hold = record.current();
+        hold.is_some_and(|hold| hold.session == taken.session)
+    };
+    let key = &taken.key;
+    let beside = ctx.beside(key, taken.home.as_ref())?;
+    let (theirs, others) = beside.into_iter().partition::<Vec<_>, _>(is_theirs);
+    Ok(Way {
+        gone: gone_among(ctx, key, to, others)?,
+        along: theirs.into_iter().filter_map(|held| held.newest).collect(),
+    })
+}
+
+/// Ends what is taken along, each on record and told to the one who had it.
+pub(super) fn end_along(
+    ctx: &mut Ctx<'_>,
+    along: &[Hold],
+    (key, taker): (&Key, &Caller),
+    stated: &Reason,
+) -> Result<(), Stop> {
+    let why = reason(key, &taker.session);
+    for hold in along {
+        end(ctx, hold, EndedBy::Taken)?;
+        let by = EndedBy::Taken.as_str();
+        ctx.log(&NewEvent {
+            actor: Some(taker.session.id),
+            key: Some(hold.key.clone()),
+            epoch: Some(hold.epoch),
+            reason: Some(stated.to_string()),
+            ..ctx.event(EventKind::Freed, Some(hold.session), by, why.clone())
+        })?;
+        let (lost, epoch) = (&hold.key, hold.epoch);
+        let message = format!(
+            "you lost {lost} (epoch {epoch}): {why}: {}",
+            text::quoted(stated.as_str())
+        );
+        let from = Some(taker.session.id);
+        let about = Some((lost, epoch));
+        ctx.notify(hold.session, NoticeKind::Lost, message, from, about)?;
+    }
+    Ok(())
+}

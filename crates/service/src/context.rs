@@ -1,0 +1,565 @@
+//! What a use case works with: the transaction, the time, what was seen, and small steps that several
+//! use cases share.
+
+use crate::error::Error;
+use crate::view::{HeldView, Seen, SessionView, WaitView};
+use tenure_core::claim::{ClaimRecord, EndedBy};
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::{Handle, SessionId};
+use tenure_core::key::Key;
+use tenure_core::liveness::{self, Liveness};
+use tenure_core::notice::{MOST_AT_ONCE, Notice, NoticeKind, Pending, Reader};
+use tenure_core::process::{Ancestor, CallerFacts, Process, RunState, Sighting, Signs, Survivors};
+use tenure_core::queue::{Fitness, Waiter};
+use tenure_core::session::{Place, Session, Standing, State};
+use tenure_core::store::{Mode, StoreError, Tx};
+use tenure_core::time::Now;
+use tenure_core::trample::RepoFile;
+use tenure_core::tree_lock::TreeChange;
+use tenure_core::world::World;
+
+use tenure_core::policy::Policy;
+
+/// Why a run of a use case stopped before its answer.
+#[derive(Debug)]
+pub enum Stop {
+    /// These processes must be looked at first.
+    Look(Vec<Process>),
+    /// What these sessions left behind must be looked for first.
+    Survivors(Vec<(SessionId, Signs)>),
+    /// Where this process and this directory are must be found out first.
+    Surroundings(Option<u32>, String),
+    /// Where these files are, and what, must be found out first.
+    WhereAre(Vec<String>),
+    /// The remotes of the repositories with these common directories must be read first.
+    Remotes(Vec<String>),
+    /// It must be run again in this mode.
+    Write(Mode),
+    /// The answer is no; what was written on the way stays.
+    Refuse(Box<Error>),
+    /// The store failed; nothing stays.
+    Store(StoreError),
+}
+
+/// The processes above one that registers, and the place that it works in.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    pub chain: Vec<Ancestor>,
+    pub place: Place,
+}
+
+/// What several steps need to have looked at, gathered so that it is looked at in one go.
+#[derive(Debug, Default)]
+pub struct Unseen {
+    processes: Vec<Process>,
+    left_behind: Vec<(SessionId, Signs)>,
+}
+
+impl Unseen {
+    /// The outcome of a step; `None` means that it must be run again after a look.
+    pub fn gather<T>(&mut self, step: Result<T, Stop>) -> Result<Option<T>, Stop> {
+        match step {
+            Ok(done) => return Ok(Some(done)),
+            Err(Stop::Look(processes)) => self.processes.extend(processes),
+            Err(Stop::Survivors(left_behind)) => self.left_behind.extend(left_behind),
+            Err(other) => return Err(other),
+        }
+        Ok(None)
+    }
+
+    /// Whether anything must be looked at.
+    pub fn is_empty(&self) -> bool {
+        self.processes.is_empty() && self.left_behind.is_empty()
+    }
+
+    /// Stops for the look, if one is needed.
+    pub fn look(mut self) -> Result<(), Stop> {
+        if !self.processes.is_empty() {
+            self.processes
+                .sort_by_key(|process| (process.pid, process.start.ticks));
+            self.processes.dedup();
+            return Err(Stop::Look(self.processes));
+        }
+        if !self.left_behind.is_empty() {
+            self.left_behind.sort_by_key(|(session, _)| *session);
+            self.left_behind.dedup_by_key(|(session, _)| *session);
+            return Err(Stop::Survivors(self.left_behind));
+        }
+        Ok(())
+    }
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Stop::Store(error)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Stop::Refuse(Box::new(error))
+    }
+}
+
+/// One run of a use case.
+pub struct Ctx<'a> {
+    pub tx: &'a mut dyn Tx,
+    pub mode: Mode,
+    pub now: Now,
+    pub policy: &'a Policy,
+    pub facts: &'a CallerFacts,
+    pub world: &'a dyn World,
+    pub location: String,
+    pub seen: &'a [(Process, Sighting)],
+    pub left_behind: &'a [(SessionId, Survivors)],
+    pub surroundings: Option<&'a Surroundings>,
+    pub files: &'a [(String, Option<RepoFile>)],
+    pub remotes: &'a [(String, Option<String>)],
+    pub notices: Pending,
+    /// What is done to the locks of worktrees once this is committed.
+    pub trees: Vec<TreeChange>,
+    /// The session in whose own process tree the caller runs: the call itself proves that it lives.
+    pub own: Option<SessionId>,
+    /// How many deaths a look recorded in passing.
+    pub burials: usize,
+    /// Rows that could not be read.
+    pub damage: Vec<String>,
+}
+
+impl Ctx<'_> {
+    /// Makes sure that this run may change state.
+    pub fn write(&mut self) -> Result<(), Stop> {
+        match self.mode {
+            Mode::Write => Ok(()),
+            Mode::Read | Mode::Beat => Err(Stop::Write(Mode::Write)),
+        }
+    }
+
+    /// Makes sure that this run may at least record a heartbeat.
+    pub fn write_beat(&mut self) -> Result<(), Stop> {
+        match self.mode {
+            Mode::Write | Mode::Beat => Ok(()),
+            Mode::Read => Err(Stop::Write(Mode::Beat)),
+        }
+    }
+
+    /// Whether a session's process lives.
+    pub fn liveness(&self, session: &Session) -> Result<Liveness, Stop> {
+        self.known_liveness(session)
+            .map_err(|process| Stop::Look(vec![process]))
+    }
+
+    /// Makes sure that all these sessions were looked at, in one go.
+    pub fn look_at_all(&self, sessions: &[Session]) -> Result<(), Stop> {
+        let mut unseen = Unseen::default();
+        for session in sessions {
+            unseen.gather(self.liveness(session))?;
+        }
+        unseen.look()
+    }
+
+    fn known_liveness(&self, session: &Session) -> Result<Liveness, Process> {
+        if session.is_open() && self.own == Some(session.id) {
+            return Ok(Liveness::Alive);
+        }
+        if let Some(settled) = session.settled() {
+            return Ok(settled);
+        }
+        let Some(process) = &session.process else {
+            return Ok(Liveness::Unknown(liveness::Doubt::Unverified));
+        };
+        let observer = self.world.observer();
+        if let Some(settled) = liveness::settled_unseen(process, observer) {
+            return Ok(settled);
+        }
+        match self.sighting(process) {
+            Some(sighting) => Ok(liveness::judge(process, observer, sighting)),
+            None => Err(process.clone()),
+        }
+    }
+
+    /// What was seen of a process. Pids differ where anything does, and are compared at once.
+    fn sighting(&self, process: &Process) -> Option<&Sighting> {
+        let is_it = |seen: &Process| seen.pid == process.pid && seen == process;
+        let mut found = self.seen.iter().filter(|(seen, _)| is_it(seen));
+        found.next().map(|(_, sighting)| sighting)
+    }
+
+    /// How a session stands: its liveness weighed against its lease.
+    pub fn standing(&self, session: &Session) -> Result<Standing, Stop> {
+        let liveness = self.liveness(session)?;
+        Ok(Standing::of(
+            &liveness,
+            &session.lease,
+            self.policy.lock_delay,
+            &self.now,
+        ))
+    }
+
+    /// Where a file is in its repository, if it is in one.
+    pub fn file(&self, path: &str) -> Result<Option<RepoFile>, Stop> {
+        match self.files.iter().find(|(known, _)| known == path) {
+            Some((_, found)) => Ok(found.clone()),
+            None => Err(Stop::WhereAre(vec![path.to_owned()])),
+        }
+    }
+
+    /// Makes sure that all these files were looked at, in one go.
+    pub fn look_at_files(&self, paths: &[String]) -> Result<(), Stop> {
+        let is_unseen = |path: &&String| !self.files.iter().any(|(known, _)| known == *path);
+        let unseen: Vec<String> = paths.iter().filter(is_unseen).cloned().collect();
+        match unseen.is_empty() {
+            true => Ok(()),
+            false => Err(Stop::WhereAre(unseen)),
+        }
+    }
+
+    /// Whether a waiting process can act.
+    pub fn fitness(&self, process: &Process) -> Result<Fitness, Stop> {
+        let observer = self.world.observer();
+        if let Some(settled) = liveness::settled_unseen(process, observer) {
+            return Ok(match settled {
+                Liveness::Dead(_) => Fitness::Dead,
+                Liveness::Alive | Liveness::Unknown(_) => Fitness::Ready,
+            });
+        }
+        let Some(sighting) = self.sighting(process) else {
+            return Err(Stop::Look(vec![process.clone()]));
+        };
+        Ok(match liveness::judge(process, observer, sighting) {
+            Liveness::Dead(_) => Fitness::Dead,
+            Liveness::Unknown(_) => Fitness::Ready,
+            Liveness::Alive => match sighting {
+                Sighting::Present {
+                    state: RunState::Stopped,
+                    ..
+                } => Fitness::Stopped,
+                _ => Fitness::Ready,
+            },
+        })
+    }
+
+    /// What a session whose process is dead left running, as far as this observer can see.
+    pub fn survivors(&mut self, session: &Session) -> Result<Survivors, Stop> {
+        let Some(process) = &session.process else {
+            return Ok(Survivors::default());
+        };
+        if let Some(settled) = liveness::settled_unseen(process, self.world.observer()) {
+            return Ok(match settled {
+                Liveness::Alive | Liveness::Dead(_) => Survivors::default(),
+                Liveness::Unknown(doubt) => Survivors {
+                    found: Vec::new(),
+                    doubt: Some(doubt.to_string()),
+                },
+            });
+        }
+        if let Some((_, found)) = self.left_behind.iter().find(|(id, _)| *id == session.id) {
+            let own = |pid: u32| {
+                self.facts
+                    .chain
+                    .iter()
+                    .any(|above| above.process.pid == pid)
+            };
+            let mut others = found.clone();
+            others.found.retain(|survivor| !own(survivor.pid));
+            return Ok(others);
+        }
+        let variable =
+            tenure_core::agent::spec_of(&session.agent).and_then(|spec| spec.id_variable);
+        let mut natives = Vec::new();
+        if let Some(variable) = variable {
+            let lineage = self.tx.lineage(session.id)?;
+            natives = lineage
+                .iter()
+                .filter(|entry| entry.owned)
+                .map(|entry| (variable, entry.native_id.to_string()))
+                .collect();
+        }
+        let signs = Signs {
+            token: session.token().to_string(),
+            natives,
+            leader: process.pid,
+            since: process.start,
+        };
+        Err(Stop::Survivors(vec![(session.id, signs)]))
+    }
+
+    /// A key's row: locked where this run writes.
+    pub fn claim_record(&mut self, key: &Key) -> Result<ClaimRecord, Stop> {
+        Ok(match self.mode {
+            Mode::Write => self.tx.lock_claim(key)?,
+            Mode::Read | Mode::Beat => {
+                let record = self.tx.claim(key)?;
+                record.unwrap_or_else(|| ClaimRecord::unknown(key.clone()))
+            }
+        })
+    }
+
+    /// A session that a record names; its absence means that the store is damaged.
+    pub fn session(&mut self, id: SessionId) -> Result<Session, Stop> {
+        match self.tx.session(id)? {
+            Some(session) => Ok(session),
+            None => Err(Stop::Store(StoreError::Damaged {
+                store: self.location.clone(),
+                why: format!("a record names session {id}, which is missing"),
+            })),
+        }
+    }
+
+    /// Records a proved death at once: the session is closed and everything that it held is free.
+    pub fn record_death(&mut self, session: &Session, proof: &str) -> Result<Session, Stop> {
+        self.close(
+            session,
+            tenure_core::session::ClosedBy::Death,
+            proof,
+            None,
+            None,
+        )
+    }
+
+    /// Records the death of a session that is still open and turned out to be gone.
+    pub fn bury_if_dead(&mut self, session: Session) -> Result<Session, Stop> {
+        if !session.is_open() {
+            return Ok(session);
+        }
+        match self.liveness(&session)? {
+            Liveness::Dead(proof) => self.record_death(&session, &proof.to_string()),
+            Liveness::Alive | Liveness::Unknown(_) => Ok(session),
+        }
+    }
+
+    /// Closes a session and ends what it holds, in this transaction.
+    pub fn close(
+        &mut self,
+        session: &Session,
+        by: tenure_core::session::ClosedBy,
+        why: &str,
+        actor: Option<SessionId>,
+        reason: Option<String>,
+    ) -> Result<Session, Stop> {
+        use tenure_core::session::{Closed, ClosedBy};
+        self.write()?;
+        let (kind, ends) = match by {
+            ClosedBy::End => (EventKind::Ended, EndedBy::End),
+            ClosedBy::Death => (EventKind::Died, EndedBy::Death),
+            ClosedBy::Moved => (EventKind::Moved, EndedBy::End),
+        };
+        let mut closed = session.clone();
+        closed.closed = Some(Closed {
+            at: self.now.wall,
+            by,
+            why: why.to_owned(),
+        });
+        self.tx.update_session(&closed)?;
+        closed.revision += 1;
+        self.log(&NewEvent {
+            actor: actor.filter(|id| *id != session.id),
+            reason,
+            ..self.event(kind, Some(session.id), by.as_str(), why.to_owned())
+        })?;
+        self.end_open_holds(session.id, ends, why)?;
+        self.move_tree(session, false);
+        Ok(closed)
+    }
+
+    /// A session begins or stops to work in its directory.
+    pub fn move_tree(&mut self, session: &Session, begins: bool) {
+        if session.place.repo.is_some() {
+            self.trees.push(TreeChange {
+                dir: session.place.dir.clone(),
+                handle: session.handle.to_string(),
+                begins,
+            });
+        }
+    }
+
+    /// Ends everything that a session holds.
+    fn end_open_holds(&mut self, session: SessionId, by: EndedBy, why: &str) -> Result<(), Stop> {
+        let end = tenure_core::claim::HoldEnd {
+            at: self.now.wall,
+            by,
+        };
+        for hold in self.tx.open_holds(session)? {
+            self.tx.lock_claim(&hold.key)?;
+            self.tx.end_hold(&hold.key, hold.epoch, end)?;
+            self.log(&NewEvent {
+                key: Some(hold.key.clone()),
+                epoch: Some(hold.epoch),
+                ..self.event(EventKind::Freed, Some(session), by.as_str(), why.to_owned())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// An event with nothing but its kind, subject, means and evidence.
+    pub fn event(
+        &self,
+        kind: EventKind,
+        session: Option<SessionId>,
+        mechanism: &'static str,
+        evidence: String,
+    ) -> NewEvent {
+        NewEvent {
+            kind,
+            session,
+            actor: None,
+            key: None,
+            epoch: None,
+            mechanism,
+            evidence,
+            reason: None,
+        }
+    }
+
+    /// Appends to the log.
+    pub fn log(&mut self, event: &NewEvent) -> Result<(), Stop> {
+        let at = self.now.wall;
+        self.tx.append_event(event, at)?;
+        Ok(())
+    }
+
+    /// Leaves a notice for a session.
+    pub fn notify(
+        &mut self,
+        to: SessionId,
+        kind: NoticeKind,
+        message: String,
+        from: Option<SessionId>,
+        about: Option<(&Key, tenure_core::id::Epoch)>,
+    ) -> Result<(), Stop> {
+        self.tx.add_notice(&Notice {
+            id: None,
+            to,
+            kind,
+            message,
+            key: about.map(|(key, _)| key.to_string()),
+            epoch: about.map(|(_, epoch)| epoch),
+            from,
+            at: self.now.wall,
+        })?;
+        Ok(())
+    }
+
+    /// Adds to the answer what waits to be told to a session. It waits on until it was written.
+    pub fn tell(&mut self, session: SessionId) -> Result<(), Stop> {
+        if self.tx.has_notices(session)? {
+            self.notices = self.tx.pending_notices(session, MOST_AT_ONCE)?;
+        }
+        Ok(())
+    }
+
+    /// Who reads what a session is told.
+    pub fn reader(&mut self, id: SessionId) -> Result<Reader, Stop> {
+        let session = self.session(id)?;
+        if session.agent.as_str() == tenure_core::agent::HUMAN {
+            return Ok(Reader::Person);
+        }
+        Ok(match self.tx.has_model_channel(session.token())? {
+            true => Reader::Model,
+            false => Reader::Program,
+        })
+    }
+
+    /// The view of a session, with lineage and claims.
+    pub fn view(&mut self, session: &Session) -> Result<SessionView, Stop> {
+        let liveness = self.liveness(session)?;
+        self.view_as(session, &liveness)
+    }
+
+    /// The view of a session whose liveness is known from elsewhere.
+    pub fn view_as(&mut self, session: &Session, liveness: &Liveness) -> Result<SessionView, Stop> {
+        let standing = Standing::of(liveness, &session.lease, self.policy.lock_delay, &self.now);
+        let state = State::of(session, liveness, self.policy.stalled_after, &self.now);
+        let lineage = self.tx.lineage(session.id)?;
+        let claims = self
+            .tx
+            .open_holds(session.id)?
+            .into_iter()
+            .map(|hold| HeldView {
+                key: hold.key.to_string(),
+                epoch: hold.epoch.0,
+            })
+            .collect();
+        let waits_for = self.waits_of(session)?;
+        let seen = Seen {
+            liveness,
+            standing: &standing,
+            state,
+            now: &self.now,
+        };
+        Ok(SessionView::new(
+            session, &seen, &lineage, claims, waits_for,
+        ))
+    }
+
+    /// The view of a session as the holder of a claim, without what it holds and had; and how it stands.
+    pub fn brief(&self, session: &Session) -> Result<(SessionView, Standing), Stop> {
+        let liveness = self.liveness(session)?;
+        let standing = Standing::of(&liveness, &session.lease, self.policy.lock_delay, &self.now);
+        let state = State::of(session, &liveness, self.policy.stalled_after, &self.now);
+        let seen = Seen {
+            liveness: &liveness,
+            standing: &standing,
+            state,
+            now: &self.now,
+        };
+        Ok((SessionView::brief(session, &seen), standing))
+    }
+
+    /// What a session's living waiters wait for.
+    fn waits_of(&mut self, session: &Session) -> Result<Vec<WaitView>, Stop> {
+        if !session.is_open() {
+            return Ok(Vec::new());
+        }
+        let waiters = self.tx.waits_of(session.id)?;
+        self.show_waiters(waiters)
+    }
+
+    /// Waiters that are not dead, as they are shown.
+    pub fn show_waiters(&mut self, waiters: Vec<Waiter>) -> Result<Vec<WaitView>, Stop> {
+        let unseen: Vec<Process> = waiters
+            .iter()
+            .filter(|waiter| matches!(self.fitness(&waiter.process), Err(Stop::Look(_))))
+            .map(|waiter| waiter.process.clone())
+            .collect();
+        if !unseen.is_empty() {
+            return Err(Stop::Look(unseen));
+        }
+        let mut shown = Vec::new();
+        for waiter in waiters {
+            if self.fitness(&waiter.process)? == Fitness::Dead {
+                continue;
+            }
+            let session = match waiter.session {
+                Some(token) => Some(self.session(token.id)?.handle.to_string()),
+                None => None,
+            };
+            shown.push(WaitView {
+                key: waiter.key.to_string(),
+                session,
+                pid: waiter.process.pid,
+                since: waiter.since,
+            });
+        }
+        Ok(shown)
+    }
+
+    /// Makes an id and a handle that nobody has.
+    pub fn mint(
+        &mut self,
+        agent: &tenure_core::id::AgentName,
+    ) -> Result<(SessionId, Handle), Stop> {
+        let random = self.world.random();
+        let mut id_bytes = [0; 10];
+        id_bytes.copy_from_slice(&random[..10]);
+        let id = SessionId::mint(self.now.wall.0, id_bytes);
+        for length in 4..=12 {
+            let code = self.world.random();
+            let handle = Handle::mint(agent, length, &code);
+            if self.tx.session_by_handle(handle.as_str())?.is_none() {
+                return Ok((id, handle));
+            }
+        }
+        Err(Stop::Store(StoreError::Conflict))
+    }
+}

@@ -1,0 +1,430 @@
+//! What an agent reports about itself, event by event.
+//!
+//! This is the hot path: it runs at every tool call of every agent. An event of a session that is known and
+//! does nothing new costs one indexed read of the session and two of what waits for it; at most
+//! every ten seconds, and when the activity changes, one row is written, without waiting for the disk. Any
+//! event but an end registers a process that is nobody yet, so a lost start heals itself. An end
+//! never registers, and ends only the session whose present process sent it: agents report the end of
+//! conversations that live elsewhere. A subagent is no session; its events are its session's heartbeats.
+//!
+//! *Crash*: an event that was not committed never came; the next one says the same. *Clock jump*: the
+//! heartbeat's age is taken from the wall clock in both directions, the lease from the steady one.
+
+use super::context::{Ctx, Stop, Surroundings};
+use super::look::{ListRequest, filter_of, list};
+use super::meanwhile::{leave, meanwhile};
+use super::register::{RegisterRequest, Registered, Subject, register, unverified};
+use super::run::{Reply, Service};
+use super::tools::{Advice, ToolUse, advise};
+use super::{caller, transcripts};
+use crate::error::Error;
+use crate::view::{HeldView, SessionView};
+use tenure_core::agent_event::{Happening, Subagent};
+use tenure_core::event::EventKind;
+use tenure_core::id::{AgentName, NativeId, SessionId};
+use tenure_core::meanwhile::Meanwhile;
+use tenure_core::process::{Ancestor, Process};
+use tenure_core::program::{Found, Program};
+use tenure_core::registration::Source;
+use tenure_core::session::{Activity, ClosedBy, Doing, Session};
+use tenure_core::store::Mode;
+
+/// How many others a brief names at most.
+const MOST_OTHERS: usize = 50;
+
+/// An event of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentEvent {
+    /// The agent, where it has a name.
+    pub agent: Option<AgentName>,
+    /// The agent's own process; none where it could not be established.
+    pub process: Option<Ancestor>,
+    /// Where to look for it, for a program that has no looks of its own.
+    pub program: Option<Program>,
+    /// The conversation.
+    pub native_id: Option<NativeId>,
+    /// What it means.
+    pub what: Happening,
+    /// The subagent that it happened in.
+    pub subagent: Option<Subagent>,
+    /// What the session does now.
+    pub doing: Option<Doing>,
+    /// Where it works.
+    pub dir: String,
+    /// The file that it keeps the conversation in.
+    pub transcript: Option<String>,
+    /// The tool that is about to run, or ran.
+    pub tool: Option<ToolUse>,
+    /// Whether the model reads the answer: only then is it told anything.
+    pub reaches_model: bool,
+    /// Whether the answers to this agent's events speak to the model at all.
+    pub speaks: bool,
+    /// Whether a start is answered with a brief.
+    pub wants_brief: bool,
+}
+
+/// What came of an event.
+#[derive(Debug, Clone, Default)]
+pub struct Heard {
+    /// The session, if there is one.
+    pub session: Option<String>,
+    /// Its id.
+    pub id: Option<SessionId>,
+    /// Whether anything about it changed but its activity.
+    pub changed: bool,
+    /// How it was registered, if it was.
+    pub registered: Option<&'static str>,
+    /// What TENURE_SESSION must be, at a start.
+    pub token: Option<String>,
+    /// What the model is told at a start.
+    pub brief: Option<Brief>,
+    /// What is to be said about a tool's use.
+    pub advice: Advice,
+    /// Why the program's process is not known, if it is not.
+    pub unclear: Option<String>,
+}
+
+/// What a model should know when it starts.
+#[derive(Debug, Clone)]
+pub struct Brief {
+    /// Its session.
+    pub me: SessionView,
+    /// Claims that it was granted again.
+    pub regranted: Vec<HeldView>,
+    /// What became of its worktree while it was away.
+    pub meanwhile: Meanwhile,
+    /// Who else works in the same repository, or in the same directory where there is none.
+    pub others: Vec<SessionView>,
+    /// How many more there are.
+    pub more_others: usize,
+}
+
+impl Service<'_> {
+    /// Takes note of an agent's event.
+    pub fn hear(&mut self, event: &AgentEvent) -> Reply<Heard> {
+        self.run(Mode::Read, |ctx| match &event.program {
+            Some(program) => hear_program(ctx, program, event),
+            None => hear(ctx, event),
+        })
+    }
+}
+
+/// An event of a program that has no looks of its own. Without a process only its conversation says which
+/// session it is; one that names neither is nobody's.
+fn hear_program(ctx: &mut Ctx<'_>, program: &Program, event: &AgentEvent) -> Result<Heard, Stop> {
+    let is_session = |above: &Ancestor| -> Result<bool, Stop> {
+        let here = ctx.tx.sessions_at((&above.process).into())?;
+        let is_it = |recorded: &Process| recorded.same_as(&above.process);
+        Ok(here
+            .iter()
+            .any(|one| one.process.as_ref().is_some_and(is_it)))
+    };
+    let (process, unclear) = match program.find(is_session)? {
+        Found::Process(found) => (Some(found.clone()), None),
+        Found::Unclear(why) => (None, Some(why)),
+    };
+    if process.is_none() && event.native_id.is_none() {
+        return Ok(Heard {
+            unclear,
+            ..Heard::default()
+        });
+    }
+    let agent = match &process {
+        Some(_) => event.agent.clone(),
+        None => event
+            .agent
+            .clone()
+            .or_else(|| Some(AgentName::known("program"))),
+    };
+    let placed = AgentEvent {
+        process,
+        program: None,
+        agent,
+        ..event.clone()
+    };
+    Ok(Heard {
+        unclear,
+        ..hear(ctx, &placed)?
+    })
+}
+
+fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
+    let here = present(ctx, event)?;
+    if let Some(session) = &here
+        && event.process.is_some()
+    {
+        ctx.own = Some(session.id);
+    }
+    let heard = match (&event.what, here) {
+        (Happening::End { .. }, None) => return Ok(Heard::default()),
+        (
+            Happening::End {
+                ends_worker,
+                reason,
+            },
+            Some(session),
+        ) => {
+            note_transcript(ctx, &session, event)?;
+            if *ends_worker && event.subagent.is_none() {
+                leave(ctx, &session)?;
+                let why = match reason.as_str() {
+                    "" => "the agent ended".to_owned(),
+                    reason => format!("the agent ended: {reason}"),
+                };
+                ctx.close(&session, ClosedBy::End, &why, None, None)?;
+            }
+            return Ok(Heard {
+                changed: *ends_worker,
+                ..of(&session)
+            });
+        }
+        (_, Some(session)) if !says_more(event, &session) => beat(ctx, session, event)?,
+        _ => enrol(ctx, event)?,
+    };
+    Ok(heard)
+}
+
+fn of(session: &Session) -> Heard {
+    Heard {
+        session: Some(session.handle.to_string()),
+        id: Some(session.id),
+        ..Heard::default()
+    }
+}
+
+/// The open session whose present process sent the event.
+fn present(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Option<Session>, Stop> {
+    let Some(ancestor) = &event.process else {
+        return unverified(ctx, event.agent.as_ref(), event.native_id.as_ref());
+    };
+    let process = &ancestor.process;
+    let mut here = ctx.tx.sessions_at(process.into())?;
+    here.retain(|session| {
+        let recorded = session.process.as_ref();
+        recorded.is_some_and(|recorded| recorded.same_as(process))
+    });
+    let is_named =
+        |session: &Session| session.native_id.is_some() && session.native_id == event.native_id;
+    Ok(match here.iter().position(|session| session.hosted) {
+        None => here.pop(),
+        Some(_) => here.into_iter().find(is_named),
+    })
+}
+
+/// Whether an event says anything about who the session is that is not known yet.
+fn says_more(event: &AgentEvent, session: &Session) -> bool {
+    if matches!(event.what, Happening::Start | Happening::Fork) {
+        return true;
+    }
+    let known = |named: &NativeId| {
+        session.native_id.as_ref() == Some(named) || session.fork_of.as_ref() == Some(named)
+    };
+    event.subagent.is_none() && event.native_id.as_ref().is_some_and(|named| !known(named))
+}
+
+/// An event of a session that is known.
+fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<Heard, Stop> {
+    note_subagent(ctx, &session, event)?;
+    note_transcript(ctx, &session, event)?;
+    tell(ctx, &session, event)?;
+    caller::resolve_doubts(ctx, session.id)?;
+    let advice = use_tool(ctx, &session, event)?;
+    note_activity(ctx, &mut session, event)?;
+    Ok(Heard {
+        advice,
+        ..of(&session)
+    })
+}
+
+/// Looks at a tool's use before it runs, and keeps what it left behind. What a turn's commands did is
+/// kept when it is over.
+fn use_tool(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<Advice, Stop> {
+    let ends_turn = event.what == Happening::Other && event.doing == Some(Doing::Idle);
+    match &event.tool {
+        Some(tool) if !tool.ran => return advise(ctx, session, tool, &event.dir),
+        Some(_) => leave(ctx, session)?,
+        None if ends_turn => leave(ctx, session)?,
+        None => {}
+    }
+    Ok(Advice::default())
+}
+
+fn note_activity(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -> Result<(), Stop> {
+    let before = session.activity.map(|activity| activity.doing);
+    let changed = event.doing.filter(|doing| Some(*doing) != before);
+    if changed.is_none() && !caller::is_due(ctx, session) {
+        return Ok(());
+    }
+    ctx.write_beat()?;
+    let activity = changed.map(|doing| Activity {
+        doing,
+        since: ctx.now.wall,
+    });
+    caller::renew_doing(ctx, session, activity)
+}
+
+/// A subagent's beginning and end are kept in the log: it shares its session's identity.
+fn note_subagent(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
+    let (Some(subagent), Happening::SubagentStart | Happening::SubagentStop) =
+        (&event.subagent, &event.what)
+    else {
+        return Ok(());
+    };
+    ctx.write()?;
+    let mechanism = match event.what {
+        Happening::SubagentStart => "started",
+        _ => "stopped",
+    };
+    let evidence = match &subagent.kind {
+        Some(kind) => format!("subagent {} ({kind})", subagent.id),
+        None => format!("subagent {}", subagent.id),
+    };
+    ctx.log(&ctx.event(EventKind::Subagent, Some(session.id), mechanism, evidence))
+}
+
+/// Keeps the transcript's path where it is new. One that is another's is refused and recorded, and the
+/// event counts all the same.
+fn note_transcript(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
+    let (Some(path), Some(native_id)) = (&event.transcript, &session.native_id) else {
+        return Ok(());
+    };
+    if event.native_id.as_ref() != Some(native_id) {
+        return Ok(());
+    }
+    let kept = ctx.tx.transcript_of(session.id, native_id)?;
+    if kept.is_some_and(|kept| kept.path == *path) {
+        return Ok(());
+    }
+    ctx.write()?;
+    match transcripts::set(ctx, session, native_id, path) {
+        Err(Stop::Refuse(_)) => Ok(()),
+        other => other,
+    }
+}
+
+/// Tells the session what waits for it, if the model will read it.
+fn tell(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
+    match event.reaches_model {
+        true => ctx.tell(session.id),
+        false => Ok(()),
+    }
+}
+
+/// An event that says who the session is: its start, or anything from a process that is nobody yet.
+fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
+    let around = surroundings(ctx, event)?;
+    ctx.write()?;
+    let request = request(event, around);
+    let done = register(ctx, &request)?;
+    let mut session = match ctx.tx.session_by_handle(&done.session.handle)? {
+        Some(session) => session,
+        None => {
+            return Err(Error::NoSuchSession {
+                name: done.session.handle,
+            }
+            .into());
+        }
+    };
+    if event.speaks {
+        ctx.tx.note_model_channel(session.token())?;
+    }
+    note_subagent(ctx, &session, event)?;
+    note_transcript(ctx, &session, event)?;
+    note_activity(ctx, &mut session, event)?;
+    tell(ctx, &session, event)?;
+    caller::resolve_doubts(ctx, session.id)?;
+    let advice = use_tool(ctx, &session, event)?;
+    let starts = matches!(event.what, Happening::Start | Happening::Fork);
+    let brief = if starts && event.wants_brief {
+        Some(brief(ctx, &session, &done)?)
+    } else {
+        None
+    };
+    Ok(Heard {
+        session: Some(session.handle.to_string()),
+        id: Some(session.id),
+        changed: true,
+        registered: done.session.registered,
+        token: done.token,
+        brief,
+        advice,
+        unclear: None,
+    })
+}
+
+/// What is above the process and where it works, looked for before anything is locked.
+fn surroundings(ctx: &Ctx<'_>, event: &AgentEvent) -> Result<Surroundings, Stop> {
+    match ctx.surroundings {
+        Some(found) => Ok(found.clone()),
+        None => {
+            let pid = event.process.as_ref().map(|found| found.process.pid);
+            Err(Stop::Surroundings(pid, event.dir.clone()))
+        }
+    }
+}
+
+fn request(event: &AgentEvent, around: Surroundings) -> RegisterRequest {
+    let subject = match &event.process {
+        None => Subject::Unverified,
+        Some(found) => {
+            // The process itself as it was found, then whatever was seen above it.
+            let above = around.chain.into_iter().skip(1);
+            Subject::Given(std::iter::once(found.clone()).chain(above).collect())
+        }
+    };
+    RegisterRequest {
+        subject,
+        agent: event.agent.clone(),
+        native_id: event.native_id.clone(),
+        source: match event.what {
+            Happening::Start => Source::Start,
+            Happening::Fork => Source::Fork,
+            _ => Source::Event,
+        },
+        hosted: false,
+        place: around.place,
+        place_named: matches!(event.what, Happening::Start | Happening::Fork),
+        title: None,
+        parent: None,
+        reason: None,
+        transcript: None,
+        metadata: std::collections::BTreeMap::new(),
+    }
+}
+
+fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Registered) -> Result<Brief, Stop> {
+    let here = match &session.place.repo {
+        Some(repo) => ListRequest {
+            repo: Some(repo.clone()),
+            worktree: Some(session.place.dir.clone()),
+            limit: MOST_OTHERS,
+            ..ListRequest::default()
+        },
+        None => ListRequest {
+            under: Some(session.place.dir.clone()),
+            limit: MOST_OTHERS,
+            ..ListRequest::default()
+        },
+    };
+    let own = session.id.to_string();
+    let listed = list(ctx, &here)?;
+    let all = match listed.len() < MOST_OTHERS {
+        true => listed.len(),
+        false => ctx.tx.count_sessions(&filter_of(&here))?,
+    };
+    let more_others = all.saturating_sub(listed.len());
+    let others = listed
+        .into_iter()
+        .filter(|other| other.id != own && !other.is_over())
+        .collect();
+    Ok(Brief {
+        me: ctx.view(session)?,
+        regranted: done.regranted.clone(),
+        meanwhile: match done.session.registered {
+            Some("resumed") => meanwhile(ctx, session)?,
+            _ => Meanwhile::default(),
+        },
+        others,
+        more_others,
+    })
+}

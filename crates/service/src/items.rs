@@ -1,0 +1,275 @@
+//! Which stored keys are about the same thing as one that was typed.
+//!
+//! Two `path:` keys are, if they are of one repository under whatever names ([`tenure_core::repository`]) and can
+//! match one file. Two keys of an issue are, if only their spelling differs: stores that were written
+//! before a spelling was canonical keep theirs.
+//!
+//! What the remotes of repositories are now is read from their files, never while a lock is held.
+
+use super::context::{Ctx, Stop};
+use tenure_core::claim::{ClaimRecord, Hold};
+use tenure_core::id::SessionId;
+use tenure_core::key::Key;
+use tenure_core::repository::{Home, Space};
+use tenure_core::store::{ClaimFilter, Mode};
+
+impl Ctx<'_> {
+    /// All names of the repository that a path key names.
+    ///
+    /// `home` is the repository that a hold of the key had, where there is one and the caller is elsewhere.
+    fn space(&self, name: &str, home: Option<&Home>) -> Result<Space, Stop> {
+        let here = self.facts.repository.as_ref();
+        if here.is_some_and(|here| here.is_called(name)) {
+            return Ok(Space::of(name, here));
+        }
+        let named = name.starts_with('/').then(|| Home {
+            dir: name.to_owned(),
+            mark: None,
+        });
+        let Some(home) = home.or(named.as_ref()) else {
+            return Ok(Space::of(name, None));
+        };
+        let remote = self.remote(&home.dir)?;
+        Ok(Space::with(name, Some(home), remote.as_deref()))
+    }
+
+    /// The repository for which the caller is granted a key, where it is one of paths.
+    pub fn home_for(&self, key: &Key) -> Option<Home> {
+        let (name, _) = key.path_parts()?;
+        let here = self.facts.repository.as_ref()?;
+        here.is_called(name).then(|| here.home.clone())
+    }
+
+    /// The present remote of a repository.
+    fn remote(&self, common_dir: &str) -> Result<Option<String>, Stop> {
+        match self.remotes.iter().find(|(known, _)| known == common_dir) {
+            Some((_, remote)) => Ok(remote.clone()),
+            None => Err(Stop::Remotes(vec![common_dir.to_owned()])),
+        }
+    }
+
+    /// Makes sure that the remotes of all these repositories were read, in one go.
+    fn read_remotes<'h>(&self, homes: impl Iterator<Item = &'h Home>) -> Result<(), Stop> {
+        let is_unread = |dir: &&String| !self.remotes.iter().any(|(known, _)| known == *dir);
+        let dirs = homes.map(|home| &home.dir);
+        let unread: Vec<String> = dirs.filter(is_unread).cloned().collect();
+        match unread.is_empty() {
+            true => Ok(()),
+            false => Err(Stop::Remotes(unread)),
+        }
+    }
+
+    /// Whether what is held with this home is of a space.
+    fn is_home_in(&self, space: &Space, home: &Home) -> Result<bool, Stop> {
+        if space.is_home(home) {
+            return Ok(true);
+        }
+        let remote = self.remote(&home.dir)?;
+        Ok(remote.is_some_and(|remote| space.is_called(&remote)))
+    }
+
+    fn is_hold_in(&self, space: &Space, hold: &Hold) -> Result<bool, Stop> {
+        let named = hold.key.path_parts();
+        if named.is_some_and(|(name, _)| space.is_called(name)) {
+            return Ok(true);
+        }
+        match &hold.home {
+            Some(home) => self.is_home_in(space, home),
+            None => Ok(false),
+        }
+    }
+
+    /// Every held path of a space, in order of the keys. Locks the space where this run writes.
+    pub fn held_paths(&mut self, space: &Space) -> Result<Vec<ClaimRecord>, Stop> {
+        let homes = self.tx.open_homes()?;
+        self.read_remotes(homes.iter().filter(|home| !space.is_home(home)))?;
+        let mut filters = Vec::new();
+        for name in space.names() {
+            if self.mode == Mode::Write {
+                self.tx.lock_paths(name)?;
+            }
+            filters.push(ClaimFilter {
+                prefix: Some(format!("path:{name}:")),
+                ..ClaimFilter::default()
+            });
+        }
+        for home in homes {
+            if self.is_home_in(space, &home)? {
+                filters.push(ClaimFilter {
+                    home: Some(home),
+                    ..ClaimFilter::default()
+                });
+            }
+        }
+        let mut held = Vec::new();
+        for filter in &filters {
+            held.extend(self.tx.list_claims(filter)?);
+        }
+        for name in space.names() {
+            for key in self.tx.spellings(&format!("path:{name}:"))? {
+                held.extend(
+                    self.tx
+                        .claim(&key)?
+                        .filter(|found| found.current().is_some()),
+                );
+            }
+        }
+        held.sort_by(|one, other| one.key.cmp(&other.key));
+        held.dedup_by(|one, other| one.key == other.key);
+        Ok(held)
+    }
+
+    /// Rows of the same item under spellings that are no longer canonical.
+    fn other_spellings(&mut self, key: &Key) -> Result<Vec<ClaimRecord>, Stop> {
+        let mut found = Vec::new();
+        if key.is_numbered() {
+            for other in self.tx.spellings(key.as_str())? {
+                if other != *key && other.canonical() == *key {
+                    found.extend(self.tx.claim(&other)?);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Other held keys that are the same item, or can match a file that this one can match.
+    ///
+    /// `home` as for a space: the repository that a hold of the key had.
+    pub fn beside(&mut self, key: &Key, home: Option<&Home>) -> Result<Vec<ClaimRecord>, Stop> {
+        let Some((name, glob)) = key.path() else {
+            let mut same = self.other_spellings(key)?;
+            same.retain(|record| record.current().is_some());
+            return Ok(same);
+        };
+        let space = self.space(name, home)?;
+        let mut held = self.held_paths(&space)?;
+        held.retain(|record| {
+            let other = record.key.path();
+            record.key != *key && other.is_some_and(|(_, other)| other.overlaps(&glob))
+        });
+        Ok(held)
+    }
+
+    /// The rows of the same item under other names or spellings: held ones, and of an issue also free ones.
+    fn same_item(&mut self, key: &Key) -> Result<Vec<ClaimRecord>, Stop> {
+        let Some((name, glob)) = key.path_parts() else {
+            return self.other_spellings(key);
+        };
+        let space = self.space(name, None)?;
+        let mut held = self.held_paths(&space)?;
+        held.retain(|record| {
+            let other = record.key.path_parts();
+            record.key != *key && other.is_some_and(|(_, other)| other == glob)
+        });
+        Ok(held)
+    }
+
+    /// The key under which an item is held, or `me` had it last; the one that was typed, where it is neither.
+    pub fn held_key(&mut self, key: &Key, me: Option<SessionId>) -> Result<Key, Stop> {
+        let is_held = |record: &ClaimRecord| record.current().is_some();
+        if !key.has_other_names() || self.tx.claim(key)?.is_some_and(|found| is_held(&found)) {
+            return Ok(key.clone());
+        }
+        let same = self.same_item(key)?;
+        if let Some(held) = same.iter().find(|record| is_held(record)) {
+            return Ok(held.key.clone());
+        }
+        if let Some(me) = me
+            && self.tx.newest_hold_of(me, key)?.is_none()
+            && let Some(mine) = self.newest_of_same(key, me)?
+        {
+            return Ok(mine.key);
+        }
+        Ok(key.clone())
+    }
+
+    /// What a session last held of the same item under another name.
+    fn newest_of_same(&mut self, key: &Key, me: SessionId) -> Result<Option<Hold>, Stop> {
+        let mut found: Option<Hold> = None;
+        for mine in self.newest_holds_of_item(key, me)? {
+            if found
+                .as_ref()
+                .is_none_or(|best| best.granted_at < mine.granted_at)
+            {
+                found = Some(mine);
+            }
+        }
+        Ok(found)
+    }
+
+    fn newest_holds_of_item(&mut self, key: &Key, me: SessionId) -> Result<Vec<Hold>, Stop> {
+        let mut mine = self.tx.newest_holds(me)?;
+        match key.path_parts() {
+            None => mine.retain(|hold| hold.key.canonical() == *key),
+            Some((_, glob)) => {
+                mine.retain(|hold| {
+                    hold.key
+                        .path_parts()
+                        .is_some_and(|(_, other)| other == glob)
+                });
+                mine = self.only_in_space(key, mine)?;
+            }
+        }
+        Ok(mine)
+    }
+
+    /// Those of a session's holds that are of the repository of a path key.
+    pub fn only_in_space(&mut self, key: &Key, holds: Vec<Hold>) -> Result<Vec<Hold>, Stop> {
+        let Some((name, _)) = key.path_parts() else {
+            return Ok(Vec::new());
+        };
+        let space = self.space(name, None)?;
+        self.read_remotes(holds.iter().filter_map(|hold| hold.home.as_ref()))?;
+        let mut kept = Vec::new();
+        for hold in holds {
+            if self.is_hold_in(&space, &hold)? {
+                kept.push(hold);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// The key that a claim by `me` is decided on: another name of the item where it holds that already, or
+    /// a spelling under which the item was finished.
+    pub fn key_to_claim(&mut self, key: &Key, me: SessionId) -> Result<Key, Stop> {
+        if !key.has_other_names() {
+            return Ok(key.clone());
+        }
+        let same = self.same_item(key)?;
+        if same.is_empty() {
+            return Ok(key.clone());
+        }
+        let fresh = self.tx.claim(key)?.is_none();
+        let decides = |record: &ClaimRecord| match record.current() {
+            Some(hold) => hold.session == me,
+            None => fresh && record.is_done(),
+        };
+        let found = same.into_iter().find(decides);
+        Ok(found.map_or_else(|| key.clone(), |record| record.key))
+    }
+
+    /// What the listing of a prefix should show although its text differs: held paths under other names of
+    /// their repository, and keys of old spellings.
+    pub fn others_with_prefix(
+        &mut self,
+        prefix: &str,
+        free_too: bool,
+    ) -> Result<Vec<ClaimRecord>, Stop> {
+        let named = prefix.strip_prefix("path:");
+        let Some((name, glob)) = named.and_then(|rest| rest.rsplit_once(':')) else {
+            let mut found = Vec::new();
+            for key in self.tx.spellings(prefix)? {
+                found.extend(self.tx.claim(&key)?);
+            }
+            found.retain(|record| free_too || record.current().is_some());
+            return Ok(found);
+        };
+        let space = self.space(name, None)?;
+        let mut held = self.held_paths(&space)?;
+        held.retain(|record| {
+            let parts = record.key.path_parts();
+            parts.is_some_and(|(_, other)| other.starts_with(glob))
+        });
+        Ok(held)
+    }
+}

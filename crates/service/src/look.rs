@@ -1,0 +1,561 @@
+//! Looking: lists, one session, one key, the log. Nothing is changed but what a look proves: a death that
+//! is seen is recorded at once.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::caller::{self, Caller, Naming};
+use super::claims::shown;
+use super::context::{Ctx, Stop, Unseen};
+use super::run::{Reply, Service};
+use super::sessions::no_such_value;
+use crate::error::Error;
+use crate::view::{ClaimView, EventView, NameView, ResolvedView, SessionView, WhyView};
+use tenure_core::claim::{Ask, ClaimRecord, Verdict, decide};
+use tenure_core::event::EventFilter;
+use tenure_core::id::SessionId;
+use tenure_core::key::Key;
+use tenure_core::liveness::Liveness;
+use tenure_core::process::Process;
+use tenure_core::session::{MetaKey, Session, Standing};
+use tenure_core::spelling;
+use tenure_core::store::{ClaimFilter, Mode, SessionFilter, StoreError};
+use tenure_core::time::Span;
+
+/// Which sessions to show.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListRequest {
+    /// Also those that ended.
+    pub closed_too: bool,
+    /// Only those in this repository.
+    pub repo: Option<String>,
+    /// A directory in a worktree of that repository: who registered when it had another name counts, too.
+    pub worktree: Option<String>,
+    /// Only those in this directory or below it.
+    pub under: Option<String>,
+    /// At most this many; zero means all.
+    pub limit: usize,
+}
+
+/// A list that may be cut, and how much of it is missing.
+#[derive(Debug, Clone)]
+pub struct Listed<T> {
+    /// What was asked for.
+    pub items: Vec<T>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+impl<T> Listed<T> {
+    /// Counts what is missing, where the limit was met.
+    fn of(
+        items: Vec<T>,
+        limit: usize,
+        count: impl FnOnce() -> Result<usize, StoreError>,
+    ) -> Result<Self, Stop> {
+        let more = match limit > 0 && items.len() >= limit {
+            true => count()?.saturating_sub(items.len()),
+            false => 0,
+        };
+        Ok(Self { items, more })
+    }
+}
+
+/// The caller, and how it was found.
+#[derive(Debug, Clone)]
+pub struct Whoami {
+    /// The session.
+    pub session: SessionView,
+    /// How it was found.
+    pub resolved: ResolvedView,
+    /// Its small values.
+    pub metadata: BTreeMap<String, String>,
+    /// Its parent's handle.
+    pub parent: Option<String>,
+}
+
+/// A key, and why it is as it is.
+#[derive(Debug, Clone)]
+pub struct Why {
+    /// The key as it stands.
+    pub claim: ClaimView,
+    /// The explanation.
+    pub why: WhyView,
+}
+
+impl Service<'_> {
+    /// The one authoritative answer to "who am I".
+    pub fn whoami(&mut self, naming: &Naming) -> Reply<Whoami> {
+        self.run(Mode::Read, |ctx| {
+            let caller = caller::looking(ctx, naming)?;
+            whoami(ctx, &caller)
+        })
+    }
+
+    /// Sessions: those that wait for a person first, then the newest first.
+    pub fn list(&mut self, request: &ListRequest) -> Reply<Listed<SessionView>> {
+        self.run(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let mut sessions = list(ctx, request)?;
+            sessions.sort_by_key(|session| !session.waits_for_a_person());
+            let filter = filter_of(request);
+            Listed::of(sessions, filter.limit, || ctx.tx.count_sessions(&filter))
+        })
+    }
+
+    /// One session, by name.
+    pub fn show(&mut self, name: &str) -> Reply<Whoami> {
+        self.run(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let session = caller::find(ctx, name)?;
+            let session = ctx.bury_if_dead(session)?;
+            let caller = Caller {
+                evidence: format!("named {name}"),
+                session,
+                by: caller::ResolvedBy::Flag,
+                itself_by: None,
+                disagreements: Vec::new(),
+                blind: false,
+                actor: None,
+                reason: None,
+            };
+            whoami(ctx, &caller)
+        })
+    }
+
+    /// Whether a session lives: yes, no, or an error where nobody can tell.
+    pub fn alive(&mut self, name: &str) -> Reply<(bool, SessionView)> {
+        self.run(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let session = caller::find(ctx, name)?;
+            let session = ctx.bury_if_dead(session)?;
+            let view = ctx.view(&session)?;
+            match ctx.liveness(&session)? {
+                Liveness::Alive => Ok((true, view)),
+                Liveness::Dead(_) => Ok((false, view)),
+                Liveness::Unknown(doubt) => Err(Error::CannotTell {
+                    handle: session.handle.to_string(),
+                    doubt,
+                    key: None,
+                }
+                .into()),
+            }
+        })
+    }
+
+    /// The caller's handle, and nothing else: no notice is delivered and nothing is renewed.
+    pub fn peek(&mut self, naming: &Naming) -> Reply<String> {
+        self.run(Mode::Read, |ctx| caller::peek(ctx, naming))
+    }
+
+    /// The process of a session, where its end can be waited for.
+    pub fn process_of(&mut self, name: &str) -> Reply<Option<Process>> {
+        self.run(Mode::Read, |ctx| Ok(caller::find(ctx, name)?.process))
+    }
+
+    /// The processes of open sessions, the newest first, so that their end can be waited for.
+    pub fn open_processes(&mut self, limit: usize) -> Reply<Vec<Process>> {
+        self.run(Mode::Read, |ctx| {
+            let filter = SessionFilter {
+                limit,
+                ..SessionFilter::default()
+            };
+            let open = ctx.tx.list_sessions(&filter)?.into_iter();
+            Ok(open.filter_map(|session| session.process).collect())
+        })
+    }
+
+    /// Keys, in order.
+    pub fn claims(
+        &mut self,
+        naming: Option<&Naming>,
+        filter: &ClaimFilter,
+    ) -> Reply<Listed<ClaimView>> {
+        self.run(Mode::Read, |ctx| {
+            let mut filter = filter.clone();
+            match naming {
+                Some(naming) => filter.session = Some(caller::looking(ctx, naming)?.session.id),
+                None => {
+                    caller::anybody(ctx)?;
+                }
+            }
+            let items = claims(ctx, &filter)?;
+            Listed::of(items, filter.limit, || ctx.tx.count_claims(&filter))
+        })
+    }
+
+    /// Why a key is as it is, and what would change that.
+    pub fn why(&mut self, key: &Key) -> Reply<Why> {
+        self.run(Mode::Read, |ctx| {
+            let me = caller::anybody(ctx)?;
+            why(ctx, me.as_ref(), key)
+        })
+    }
+
+    /// The log.
+    pub fn log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<Listed<EventView>> {
+        self.run(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let mut filter = filter.clone();
+            if let Some(name) = session {
+                filter.session = Some(caller::find(ctx, name)?.id);
+            }
+            if let Some(key) = &filter.key {
+                filter.key = Some(ctx.held_key(key, None)?);
+            }
+            let items = log(ctx, &filter)?;
+            Listed::of(items, filter.limit, || ctx.tx.count_events(&filter))
+        })
+    }
+
+    /// A session's small values; one of them, if it is named.
+    pub fn metadata(
+        &mut self,
+        naming: &Naming,
+        key: Option<&MetaKey>,
+    ) -> Reply<BTreeMap<String, String>> {
+        self.run(Mode::Read, |ctx| {
+            let caller = caller::looking(ctx, naming)?;
+            let mut kept = plain(ctx.tx.metadata(caller.session.id)?);
+            if let Some(key) = key {
+                let value = kept
+                    .remove(key.as_str())
+                    .ok_or_else(|| no_such_value(key))?;
+                kept = BTreeMap::from([(key.as_str().to_owned(), value)]);
+            }
+            Ok(kept)
+        })
+    }
+}
+
+fn plain(kept: BTreeMap<MetaKey, String>) -> BTreeMap<String, String> {
+    kept.into_iter()
+        .map(|(key, value)| (key.as_str().to_owned(), value))
+        .collect()
+}
+
+pub(super) fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop> {
+    let session = &caller.session;
+    let liveness = ctx.liveness(session)?;
+    let parent = match session.parent {
+        Some(token) => Some(ctx.session(token.id)?.handle.to_string()),
+        None => None,
+    };
+    Ok(Whoami {
+        session: ctx.view_as(session, &liveness)?,
+        resolved: ResolvedView {
+            by: caller.by.as_str(),
+            evidence: caller.evidence.clone(),
+            disagreements: caller.disagreements.clone(),
+            store: ctx.location.clone(),
+            token: caller.is_itself().then(|| session.token().to_string()),
+        },
+        metadata: plain(ctx.tx.metadata(session.id)?),
+        parent,
+    })
+}
+
+pub(super) fn filter_of(request: &ListRequest) -> SessionFilter {
+    SessionFilter {
+        closed_too: request.closed_too,
+        repo: request.repo.clone(),
+        under: request.under.clone(),
+        parent: None,
+        died_since: None,
+        readable_only: true,
+        limit: request.limit,
+    }
+}
+
+pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<SessionView>, Stop> {
+    let filter = filter_of(request);
+    let mut sessions = ctx.tx.list_sessions(&filter)?;
+    if let Some(dir) = &request.worktree {
+        add_renamed(ctx, &mut sessions, &filter, dir)?;
+    }
+    ctx.damage = ctx.tx.take_damage();
+    ctx.look_at_all(&sessions)?;
+    let mut views = Vec::with_capacity(sessions.len());
+    let mut unseen = Unseen::default();
+    for session in sessions {
+        let handle = session.handle.to_string();
+        let view = ctx.bury_in_passing(session);
+        let view = view.and_then(|session| ctx.view(&session));
+        if let Some(view) = unless_damaged(ctx, &handle, view).transpose() {
+            views.extend(unseen.gather(view)?);
+        }
+    }
+    unseen.look()?;
+    Ok(views)
+}
+
+/// Adds the sessions of a repository that know it by another name than the filter does: by its directory or
+/// its present remote, and whoever is in the same worktree.
+fn add_renamed(
+    ctx: &mut Ctx<'_>,
+    sessions: &mut Vec<Session>,
+    filter: &SessionFilter,
+    dir: &str,
+) -> Result<(), Stop> {
+    let Some(here) = ctx.file(dir)? else {
+        return Ok(());
+    };
+    let names = [Some(here.repository.home.dir), here.repository.remote];
+    for name in names.into_iter().flatten() {
+        let named = SessionFilter {
+            repo: Some(name),
+            ..filter.clone()
+        };
+        sessions.extend(ctx.tx.list_sessions(&named)?);
+    }
+    let mut beside = ctx.tx.list_sessions(&SessionFilter {
+        repo: None,
+        under: Some(here.root.clone()),
+        ..filter.clone()
+    })?;
+    beside.retain(|other| !sessions.iter().any(|known| known.id == other.id));
+    let dirs: Vec<String> = beside.iter().map(|other| other.place.dir.clone()).collect();
+    ctx.look_at_files(&dirs)?;
+    for other in beside {
+        // A repository below this one is another.
+        let there = ctx.file(&other.place.dir)?;
+        if there.is_some_and(|there| there.root == here.root) {
+            sessions.push(other);
+        }
+    }
+    sessions.sort_by_key(|session| std::cmp::Reverse((session.started_at, session.id)));
+    sessions.dedup_by_key(|session| session.id);
+    if filter.limit > 0 {
+        sessions.truncate(filter.limit);
+    }
+    Ok(())
+}
+
+pub(super) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimView>, Stop> {
+    let filter = &ClaimFilter {
+        readable_only: true,
+        ..filter.clone()
+    };
+    let records = listed(ctx, filter)?;
+    let mut holders: BTreeMap<SessionId, Session> = BTreeMap::new();
+    for hold in records.iter().filter_map(ClaimRecord::current) {
+        if let Entry::Vacant(place) = holders.entry(hold.session) {
+            // One that cannot be read is named below, with the key that it holds.
+            match ctx.session(hold.session) {
+                Ok(session) => drop(place.insert(session)),
+                Err(Stop::Store(StoreError::Damaged { .. })) => {}
+                Err(other) => return Err(other),
+            }
+        }
+    }
+    let sessions: Vec<Session> = holders.into_values().collect();
+    ctx.look_at_all(&sessions)?;
+    let mut someone_died = false;
+    for session in sessions {
+        someone_died |= !ctx.bury_in_passing(session)?.is_open();
+    }
+    let records = if someone_died {
+        // Named anew by the second reading.
+        ctx.tx.take_damage();
+        listed(ctx, filter)?
+    } else {
+        records
+    };
+    ctx.damage = ctx.tx.take_damage();
+    let mut views = Vec::with_capacity(records.len());
+    for record in &records {
+        let view = shown(ctx, record);
+        views.extend(unless_damaged(ctx, record.key.as_str(), view)?);
+    }
+    Ok(views)
+}
+
+/// One entry of a list; where a row that it needs cannot be read, that is named and the list goes on.
+fn unless_damaged<T>(
+    ctx: &mut Ctx<'_>,
+    name: &str,
+    read: Result<T, Stop>,
+) -> Result<Option<T>, Stop> {
+    match read {
+        Err(Stop::Store(StoreError::Damaged { why, .. })) => {
+            ctx.damage.push(format!("{name}: {why}"));
+            Ok(None)
+        }
+        other => other.map(Some),
+    }
+}
+
+/// The keys of a filter; paths are found under every name of their repository.
+fn listed(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, Stop> {
+    let filter = &ClaimFilter {
+        prefix: filter.prefix.as_deref().map(spelling::beginning),
+        ..filter.clone()
+    };
+    let mut records = ctx.tx.list_claims(filter)?;
+    let mut beside = match &filter.prefix {
+        Some(prefix) => ctx.others_with_prefix(prefix, filter.free_too)?,
+        None => Vec::new(),
+    };
+    if let Some(session) = filter.session {
+        beside.retain(|record| record.current().is_some_and(|hold| hold.session == session));
+    }
+    records.append(&mut beside);
+    records.sort_by(|one, other| one.key.cmp(&other.key));
+    records.dedup_by(|one, other| one.key == other.key);
+    if filter.limit > 0 {
+        records.truncate(filter.limit);
+    }
+    Ok(records)
+}
+
+fn why(ctx: &mut Ctx<'_>, me: Option<&Caller>, key: &Key) -> Result<Why, Stop> {
+    let key = &ctx.held_key(key, me.map(|caller| caller.session.id))?;
+    let mut record = match ctx.tx.claim(key)? {
+        Some(record) => record,
+        None => ClaimRecord::unknown(key.clone()),
+    };
+    let holder = match record.current() {
+        Some(hold) => {
+            let session = ctx.session(hold.session)?;
+            let session = ctx.bury_if_dead(session)?;
+            let standing = ctx.standing(&session)?;
+            Some((session, standing))
+        }
+        None => None,
+    };
+    if holder
+        .as_ref()
+        .is_some_and(|(session, _)| !session.is_open())
+    {
+        record = ctx.tx.claim(key)?.unwrap_or(record);
+    }
+    let claim = shown(ctx, &record)?;
+    let explanation = explain(ctx, me, &record, holder.as_ref())?;
+    Ok(Why {
+        claim,
+        why: explanation,
+    })
+}
+
+fn explain(
+    ctx: &mut Ctx<'_>,
+    me: Option<&Caller>,
+    record: &ClaimRecord,
+    holder: Option<&(Session, Standing)>,
+) -> Result<WhyView, Stop> {
+    let key = &record.key;
+    let typed = key.quoted();
+    let ask = Ask {
+        blind: me.is_some_and(|caller| caller.blind),
+        ..Ask::default()
+    };
+    let nobody = SessionId::mint(0, [0; 10]);
+    let my_id = me.map_or(nobody, |caller| caller.session.id);
+    let standing = holder.map(|(_, standing)| standing);
+    let verdict = decide(record, my_id, None, standing, &ask);
+    let mut because = history(ctx, record)?;
+    if let Some((session, _)) = holder {
+        let view = ctx.view(session)?;
+        because.push(format!(
+            "{} is {}: {}",
+            session.handle, view.state, view.why
+        ));
+    }
+    let takeover = format!("tenure takeover {typed} --reason \"why\"");
+    let (answer, mut commands) = match &verdict {
+        Verdict::Grant(_) => ("granted".to_owned(), vec![format!("tenure claim {typed}")]),
+        Verdict::AlreadyHeld | Verdict::Retry | Verdict::HeldByYou => {
+            ("yours".to_owned(), vec![format!("tenure release {typed}")])
+        }
+        Verdict::Done => (
+            "refused: done".to_owned(),
+            vec![format!("tenure claim {typed} --reopen")],
+        ),
+        Verdict::Held(_) | Verdict::Lost => {
+            let tell =
+                holder.map(|(session, _)| format!("tenure tell {} \"message\"", session.handle));
+            (
+                "refused: held".to_owned(),
+                tell.into_iter().chain([takeover]).collect(),
+            )
+        }
+        Verdict::Suspect { left, .. } => (
+            format!("refused: suspect, free in {}", Span(*left)),
+            vec![takeover],
+        ),
+        Verdict::CannotTell(_) => ("refused: cannot tell".to_owned(), vec![takeover]),
+    };
+    let queue = ctx.tx.queue(key)?;
+    let waiters = ctx.show_waiters(queue)?;
+    if me.is_none() {
+        commands.insert(0, "tenure register".into());
+        because
+            .push("the caller is no session, so it can claim nothing before it registers".into());
+    }
+    Ok(WhyView {
+        answer,
+        because,
+        commands,
+        waiters,
+    })
+}
+
+/// What happened to a key so far, in one or two lines.
+fn history(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<Vec<String>, Stop> {
+    let Some(hold) = &record.newest else {
+        return Ok(vec!["nobody ever had it".into()]);
+    };
+    let handle = ctx.session(hold.session)?.handle;
+    let ago = |at: tenure_core::time::Timestamp| Span(at.age_at(ctx.now.wall)).to_string();
+    let (means, epoch) = (hold.means.as_str(), hold.epoch);
+    let mut lines = vec![format!(
+        "{handle} got it {} ago by {means} (epoch {epoch})",
+        ago(hold.granted_at)
+    )];
+    if let Some(former) = &hold.taken_from {
+        lines.push(format!(
+            "{} had it before (epoch {}): {}",
+            former.handle, former.epoch, former.proof
+        ));
+    }
+    if let Some(end) = hold.ended {
+        lines.push(format!(
+            "that hold ended {} ago by {}",
+            ago(end.at),
+            end.by.as_str()
+        ));
+    }
+    Ok(lines)
+}
+
+fn log(ctx: &mut Ctx<'_>, filter: &EventFilter) -> Result<Vec<EventView>, Stop> {
+    let filter = EventFilter {
+        readable_only: true,
+        ..filter.clone()
+    };
+    let events = ctx.tx.events(&filter)?;
+    ctx.damage = ctx.tx.take_damage();
+    let mut names: BTreeMap<SessionId, NameView> = BTreeMap::new();
+    for id in events
+        .iter()
+        .flat_map(|event| [event.session, event.actor])
+        .flatten()
+    {
+        if let Entry::Vacant(place) = names.entry(id) {
+            let session = ctx.session(id);
+            // An event of a session that cannot be read is shown without it.
+            if let Some(session) = unless_damaged(ctx, &id.to_string(), session)? {
+                let (id, handle) = (id.to_string(), session.handle.to_string());
+                place.insert(NameView { id, handle });
+            }
+        }
+    }
+    let name = |id: Option<SessionId>| id.and_then(|id| names.get(&id).cloned());
+    Ok(events
+        .into_iter()
+        .map(|event| {
+            let (session, actor) = (name(event.session), name(event.actor));
+            EventView::new(event, session, actor)
+        })
+        .collect())
+}

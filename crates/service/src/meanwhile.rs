@@ -1,0 +1,78 @@
+//! What a session leaves behind, kept so that it can be told at a resume what became of it.
+//!
+//! Kept after every tool that wrote a file or ran git, and at the end of a turn, when the session's own
+//! commands have had their effect; nothing is asked of a session that never wrote. *Crash*: what was kept
+//! last counts, and a file that was being written is not compared.
+
+use super::context::{Ctx, Stop};
+use tenure_core::meanwhile::{Meanwhile, of_file, of_tree};
+use tenure_core::session::Session;
+use tenure_core::trample::Tree;
+
+/// How many files are looked at.
+const MOST: usize = 20;
+
+/// Keeps what the worktree and the files are that the session wrote, where that changed.
+pub fn leave(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
+    let Some(before) = ctx.tx.tree_of(session.id)? else {
+        return Ok(());
+    };
+    let writes = ctx.tx.writes_of(session.id, MOST)?;
+    let mut paths: Vec<String> = writes.iter().map(|write| write.path.clone()).collect();
+    paths.push(before.root.clone());
+    ctx.look_at_files(&paths)?;
+    for write in &writes {
+        let stamp = ctx.file(&write.path)?.and_then(|file| file.stamp);
+        if stamp != write.stamp {
+            ctx.write_beat()?;
+            ctx.tx.stamp_write(session.id, &write.path, stamp)?;
+        }
+    }
+    let Some(here) = ctx.file(&before.root)? else {
+        return Ok(());
+    };
+    if here.head != before.head || here.branch != before.branch {
+        ctx.write_beat()?;
+        let tree = Tree {
+            root: before.root,
+            head: here.head,
+            branch: here.branch,
+            at: ctx.now.wall,
+        };
+        ctx.tx.set_tree(session.id, &tree)?;
+    }
+    Ok(())
+}
+
+/// What became of it since.
+pub fn meanwhile(ctx: &mut Ctx<'_>, session: &Session) -> Result<Meanwhile, Stop> {
+    let Some(before) = ctx.tx.tree_of(session.id)? else {
+        return Ok(Meanwhile::default());
+    };
+    let writes = ctx.tx.writes_of(session.id, MOST)?;
+    let mut paths: Vec<String> = writes.iter().map(|write| write.path.clone()).collect();
+    paths.push(before.root.clone());
+    ctx.look_at_files(&paths)?;
+    let mut found = of_tree(&before, ctx.file(&before.root)?.as_ref());
+    if found.gone.is_some() {
+        return Ok(found);
+    }
+    for write in writes {
+        let others = ctx.tx.writers(&write.path)?;
+        let since = others
+            .iter()
+            .filter(|other| other.session != session.id && other.at > write.at)
+            .max_by_key(|other| other.at);
+        let writer = match since {
+            Some(other) => Some(ctx.session(other.session)?.handle.to_string()),
+            None => None,
+        };
+        let now = ctx.file(&write.path)?.and_then(|file| file.stamp);
+        if let Some(fate) = of_file(write.stamp, now, writer) {
+            let below = write.path.strip_prefix(&before.root);
+            let name = below.map_or(write.path.as_str(), |name| name.trim_start_matches('/'));
+            found.files.push((name.to_owned(), fate));
+        }
+    }
+    Ok(found)
+}

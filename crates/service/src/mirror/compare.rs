@@ -1,0 +1,274 @@
+//! Whether a context file is this session's: which field disagrees with what.
+//!
+//! The file may be anybody's: ours, PACT's, spec-kitty's, or a fixture that a test left in a home
+//! directory. Every field that is known is compared; a file that names nobody is not one's own either.
+
+use serde_json::{Map, Value};
+
+use super::content::{Context, outer_id, team};
+use crate::view::ParticipantView;
+use tenure_core::mission::check::{Fault, time_with_zone};
+
+/// A file may say that a session started this long before we heard of it, in milliseconds.
+const HEARD_LATE: i64 = 5_000;
+
+/// Everything in the file that disagrees with the session.
+pub fn disagreements(text: &str, file: &str, context: &Context) -> Vec<Fault> {
+    let mut found = Found {
+        file,
+        context,
+        faults: Vec::new(),
+        known: 0,
+    };
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(fields)) => found.compare(&fields),
+        Ok(_) => found.add("file", file, "it holds no JSON object".into()),
+        Err(error) => found.add("file", file, format!("it holds no whole JSON: {error}")),
+    }
+    found.faults
+}
+
+struct Found<'a> {
+    file: &'a str,
+    context: &'a Context,
+    faults: Vec<Fault>,
+    known: usize,
+}
+
+impl Found<'_> {
+    fn add(&mut self, field: &'static str, value: &str, why: String) {
+        self.faults.push(Fault {
+            mission: None,
+            subject: self.file.to_owned(),
+            field,
+            value: value.to_owned(),
+            why,
+            hint: format!(
+                "ask tenure whoami instead of the file; {} writes its own when it changes",
+                self.context.session.handle
+            ),
+        });
+    }
+
+    fn compare(&mut self, fields: &Map<String, Value>) {
+        self.session_id(fields);
+        self.project_dir(fields);
+        self.started_at(fields);
+        self.team_name(fields);
+        self.mission(fields);
+        self.active_mission(fields);
+        self.writer(fields);
+        self.end(fields);
+        if self.known == 0 && self.faults.is_empty() {
+            let names = "session_id, participant_id or tenure";
+            self.add(
+                "file",
+                self.file,
+                format!("it names nobody: no {names} stands in it"),
+            );
+        }
+    }
+
+    /// A field as text; anything but text is a fault of its own.
+    fn text<'b>(&mut self, fields: &'b Map<String, Value>, name: &'static str) -> Option<&'b str> {
+        match fields.get(name)? {
+            Value::Null => None,
+            Value::String(text) => {
+                self.known += 1;
+                Some(text)
+            }
+            other => {
+                self.add(name, &other.to_string(), "it is no text".into());
+                None
+            }
+        }
+    }
+
+    fn session_id(&mut self, fields: &Map<String, Value>) {
+        let Some(named) = self.text(fields, "session_id") else {
+            return;
+        };
+        let session = &self.context.session;
+        if named == session.id || Some(named) == session.native_id.as_deref() {
+            return;
+        }
+        let had = session
+            .native_ids
+            .iter()
+            .flatten()
+            .any(|one| one.native_id == named);
+        let why = match had {
+            true => format!(
+                "an earlier conversation of this session; it is in {} now",
+                outer_id(session)
+            ),
+            false => format!("another session's: this is {}", outer_id(session)),
+        };
+        self.add("session_id", named, why);
+    }
+
+    fn project_dir(&mut self, fields: &Map<String, Value>) {
+        let Some(named) = self.text(fields, "project_dir") else {
+            return;
+        };
+        let dir = &self.context.session.dir;
+        if named.trim_end_matches('/') != dir.trim_end_matches('/') {
+            self.add("project_dir", named, format!("this session works in {dir}"));
+        }
+    }
+
+    fn started_at(&mut self, fields: &Map<String, Value>) {
+        let Some(named) = self.text(fields, "started_at") else {
+            return;
+        };
+        let started = self.context.session.started_at;
+        match time_with_zone(named) {
+            Err(error) => self.add("started_at", named, error.why),
+            Ok(at) if at.0 < started.0.saturating_sub(HEARD_LATE) => {
+                self.add(
+                    "started_at",
+                    named,
+                    format!("this session started {started}"),
+                );
+            }
+            Ok(at) if at > self.context.read_at => {
+                self.add("started_at", named, "it is in the future".into());
+            }
+            Ok(_) => {}
+        }
+    }
+
+    fn team_name(&mut self, fields: &Map<String, Value>) {
+        let Some(named) = self.text(fields, "team_name") else {
+            return;
+        };
+        if let Some(kept) = team(&self.context.metadata)
+            && kept != named
+        {
+            self.add("team_name", named, format!("this session keeps {kept:?}"));
+        }
+    }
+
+    fn mission(&mut self, fields: &Map<String, Value>) {
+        let Some(named) = self.text(fields, "mission_id") else {
+            return;
+        };
+        let joined = self
+            .context
+            .missions
+            .iter()
+            .find(|one| one.mission == named);
+        match joined {
+            None => self.add("mission_id", named, "this session has not joined it".into()),
+            Some(one) => self.participant(fields, one),
+        }
+    }
+
+    fn participant(&mut self, fields: &Map<String, Value>, one: &ParticipantView) {
+        let session = &self.context.session.handle;
+        let expected = [
+            ("participant_id", Some(one.participant_id.as_str())),
+            ("role", Some(one.role.as_str())),
+            ("drive_intent", Some(one.drive)),
+            ("focus", one.focus.as_deref()),
+        ];
+        for (field, is) in expected {
+            let named = self.text(fields, field);
+            if named != is && fields.contains_key(field) {
+                let is = is.unwrap_or("none");
+                self.add(
+                    field,
+                    named.unwrap_or("none"),
+                    format!("{session} has {is}"),
+                );
+            }
+        }
+        if let Some(named) = self.text(fields, "joined_at") {
+            match time_with_zone(named) {
+                Ok(at) if at == one.joined_at => {}
+                Ok(_) => self.add(
+                    "joined_at",
+                    named,
+                    format!("{session} joined {}", one.joined_at),
+                ),
+                Err(error) => self.add("joined_at", named, error.why),
+            }
+        }
+        if let Some(named) = self.text(fields, "last_activity_at") {
+            match time_with_zone(named) {
+                Ok(at) if at >= one.joined_at && at <= self.context.read_at => {}
+                Ok(_) => {
+                    let why = format!("it is not between {} and now", one.joined_at);
+                    self.add("last_activity_at", named, why);
+                }
+                Err(error) => self.add("last_activity_at", named, error.why),
+            }
+        }
+    }
+
+    fn active_mission(&mut self, fields: &Map<String, Value>) {
+        let Some(named) = self.text(fields, "active_mission_id") else {
+            return;
+        };
+        let active = self.context.active.as_ref().map(|(id, _)| id.as_str());
+        if active != Some(named) {
+            let is = active.unwrap_or("none");
+            self.add(
+                "active_mission_id",
+                named,
+                format!("the active mission is {is}"),
+            );
+        }
+    }
+
+    /// What tenure itself wrote of the session and its process.
+    fn writer(&mut self, fields: &Map<String, Value>) {
+        let Some(Value::Object(writer)) = fields.get("tenure") else {
+            return;
+        };
+        self.known += 1;
+        let session = &self.context.session;
+        let process = &session.process;
+        let expected = [
+            ("tenure.session", "session", Value::from(session.id.clone())),
+            ("tenure.life", "life", Value::from(process.life)),
+            ("tenure.pid", "pid", Value::from(process.pid)),
+            (
+                "tenure.start_ticks",
+                "start_ticks",
+                Value::from(process.start_ticks),
+            ),
+            (
+                "tenure.boot_id",
+                "boot_id",
+                Value::from(process.boot_id.clone()),
+            ),
+            (
+                "tenure.host_id",
+                "host_id",
+                Value::from(process.host_id.clone()),
+            ),
+        ];
+        for (field, name, is) in expected {
+            let named = writer.get(name).unwrap_or(&Value::Null);
+            if *named != is {
+                let shown = named
+                    .as_str()
+                    .map_or_else(|| named.to_string(), str::to_owned);
+                let is = is.as_str().map_or_else(|| is.to_string(), str::to_owned);
+                self.add(field, &shown, format!("{} has {is}", session.handle));
+            }
+        }
+    }
+
+    fn end(&mut self, fields: &Map<String, Value>) {
+        let marked = fields.get("ended_at").is_some_and(|at| !at.is_null());
+        let nested = !fields
+            .get("session")
+            .map_or(&Value::Null, |one| &one["ended_at"])
+            .is_null();
+        if (marked || nested) && self.context.session.ended_at.is_none() {
+            self.add("ended_at", "set", "this session has not ended".into());
+        }
+    }
+}

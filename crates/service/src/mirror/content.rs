@@ -1,0 +1,214 @@
+//! What stands in a mirror, in each format.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::view::{ParticipantView, SessionView};
+use tenure_core::id::Malformed;
+use tenure_core::time::Timestamp;
+
+/// Whose form a mirror has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Ours: the session as every answer shows it, with its values and missions.
+    Json,
+    /// The four fields that PACT reads.
+    Pact,
+    /// A directory of spec-kitty's: one file with ten fields for each mission, and the pointer.
+    SpecKitty,
+}
+
+impl Format {
+    /// Reads the name that the settings use.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        match text {
+            "json" => Ok(Format::Json),
+            "pact" => Ok(Format::Pact),
+            "spec-kitty" => Ok(Format::SpecKitty),
+            _ => Err(Malformed::new(
+                "format of a mirror",
+                text,
+                "expected json, pact or spec-kitty",
+            )),
+        }
+    }
+
+    /// Whether its path names a directory.
+    pub fn is_directory(self) -> bool {
+        self == Format::SpecKitty
+    }
+}
+
+/// The one context of a session: what a mirror shows of it.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// The session.
+    pub session: SessionView,
+    /// Its small values.
+    pub metadata: BTreeMap<String, String>,
+    /// The missions that it takes part in.
+    pub missions: Vec<ParticipantView>,
+    /// The mission that its own pointer, or its user's, names, and since when.
+    pub active: Option<(String, Timestamp)>,
+    /// When this was read.
+    pub read_at: Timestamp,
+}
+
+/// One file of a mirror.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    /// Where it is below the mirror's directory; none where the mirror is one file.
+    pub below: Option<String>,
+    /// What stands in it.
+    pub fields: Map<String, Value>,
+    /// The field that says whose it is: others' fields in a file of the same value are kept.
+    identity: &'static str,
+}
+
+/// The fields of a file that somebody else may have filled in; ours count only where we have a value.
+const THEIRS: &[&str] = &["mission_run_id", "session_token", "saas_api_url"];
+
+impl Document {
+    /// The text of the file, with what others wrote into the same session's or participant's file.
+    pub fn text(&self, present: Option<&str>) -> String {
+        let mut fields = self.fields.clone();
+        let before = present.and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
+        let same = |before: &Map<String, Value>| {
+            before.get(self.identity).is_some()
+                && before.get(self.identity) == fields.get(self.identity)
+        };
+        if let Some(before) = before.filter(same) {
+            for (name, value) in before {
+                let unfilled =
+                    THEIRS.contains(&name.as_str()) && fields.get(&name) == Some(&json!(""));
+                if unfilled || (!fields.contains_key(&name) && name != "ended_at") {
+                    fields.insert(name, value);
+                }
+            }
+        }
+        let mut text = serde_json::to_string_pretty(&fields).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
+
+/// The session that a file says it was written for, if tenure wrote it.
+pub fn writer_of(text: &str) -> Option<String> {
+    let file: Value = serde_json::from_str(text).ok()?;
+    Some(file["tenure"]["session"].as_str()?.to_owned())
+}
+
+/// The files of a mirror.
+pub fn documents(format: Format, context: &Context) -> Vec<Document> {
+    match format {
+        Format::Json => vec![ours(context)],
+        Format::Pact => vec![pact(context)],
+        Format::SpecKitty => {
+            let missions = context.missions.iter().map(|one| spec_kitty(context, one));
+            let pointer = spec_kitty_pointer(context);
+            missions.chain([pointer]).collect()
+        }
+    }
+}
+
+/// The id under which an agent's own tools know a session.
+pub fn outer_id(session: &SessionView) -> &str {
+    session.native_id.as_deref().unwrap_or(&session.id)
+}
+
+fn document(
+    context: &Context,
+    below: Option<String>,
+    identity: &'static str,
+    fields: Value,
+) -> Document {
+    let mut fields = match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    if let Some(ended_at) = context.session.ended_at {
+        fields.insert("ended_at".into(), json!(ended_at));
+    }
+    fields.insert("tenure".into(), writer(context));
+    Document {
+        below,
+        fields,
+        identity,
+    }
+}
+
+/// Who wrote the file, and for which process: without it nobody could tell a stale one.
+fn writer(context: &Context) -> Value {
+    let session = &context.session;
+    json!({
+        "session": session.id,
+        "handle": session.handle,
+        "life": session.process.life,
+        "pid": session.process.pid,
+        "start_ticks": session.process.start_ticks,
+        "boot_id": session.process.boot_id,
+        "host_id": session.process.host_id,
+        "written_at": context.read_at,
+    })
+}
+
+fn ours(context: &Context) -> Document {
+    let fields = json!({
+        "v": 1,
+        "id": context.session.id,
+        "session": context.session,
+        "meta": context.metadata,
+        "missions": context.missions,
+        "active_mission": context.active.as_ref().map(|(id, _)| id),
+    });
+    document(context, None, "id", fields)
+}
+
+/// PACT's team is a value that the session keeps.
+pub fn team(metadata: &BTreeMap<String, String>) -> Option<&str> {
+    let kept = metadata.get("team_name").or_else(|| metadata.get("team"));
+    kept.map(String::as_str)
+}
+
+fn pact(context: &Context) -> Document {
+    let session = &context.session;
+    let fields = json!({
+        "team_name": team(&context.metadata).unwrap_or_default(),
+        "session_id": outer_id(session),
+        "project_dir": session.dir,
+        "started_at": session.started_at,
+    });
+    document(context, None, "session_id", fields)
+}
+
+fn spec_kitty(context: &Context, one: &ParticipantView) -> Document {
+    let kept = |name: &str| context.metadata.get(name).cloned().unwrap_or_default();
+    let fields = json!({
+        "mission_id": one.mission,
+        "mission_run_id": kept("mission_run_id"),
+        "participant_id": one.participant_id,
+        "role": one.role,
+        "joined_at": one.joined_at,
+        "last_activity_at": one.last_activity_at,
+        "drive_intent": one.drive,
+        "focus": one.focus,
+        "session_token": kept("session_token"),
+        "saas_api_url": kept("saas_api_url"),
+    });
+    let below = format!("missions/{}/session.json", one.mission);
+    document(context, Some(below), "participant_id", fields)
+}
+
+fn spec_kitty_pointer(context: &Context) -> Document {
+    let live = context.session.ended_at.is_none();
+    let active = context.active.as_ref().filter(|_| live);
+    let fields = json!({
+        "active_mission_id": active.map(|(id, _)| id),
+        "last_switched_at": active.map(|(_, at)| at),
+    });
+    document(context, Some("session.json".into()), "tenure", fields)
+}
+
+#[cfg(test)]
+mod tests;

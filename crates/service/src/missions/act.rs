@@ -1,0 +1,390 @@
+//! Joining, leaving, changing and pointing.
+
+use super::pick;
+use super::request::{
+    ChangeRequest, Changed, Here, JoinRequest, Joined, Left, PointRequest, Pointed, Whose,
+};
+use super::roster::{Present, looking, present, view};
+use crate::caller::{self, Caller, Naming};
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use crate::run::{Reply, Service};
+use crate::view::ParticipantView;
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::mission::change::Change;
+use tenure_core::mission::check::{Fault, typed};
+use tenure_core::mission::pointer::{self, Membership, Scope};
+use tenure_core::mission::{Drive, MissionId, Participant, ParticipantId};
+use tenure_core::session::Session;
+use tenure_core::store::Mode;
+
+impl Service<'_> {
+    /// Makes the calling session a participant; joining again changes its role alone.
+    pub fn join_mission(
+        &mut self,
+        naming: &Naming,
+        here: &Here,
+        request: &JoinRequest,
+    ) -> Reply<Joined> {
+        self.run(Mode::Write, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            join(ctx, &caller, here, request)
+        })
+    }
+
+    /// Changes the caller's own row.
+    pub fn change_participant(
+        &mut self,
+        naming: &Naming,
+        here: &Here,
+        request: &ChangeRequest,
+    ) -> Reply<Changed> {
+        self.run(Mode::Write, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            let found = pick::resolve(ctx, Some(&caller.session), here, request.mission.as_ref())?;
+            let mission = pick::meant(&found)?;
+            ctx.tx.lock_mission(&mission, ctx.now.wall)?;
+            let row = pick::own(ctx, &caller.session, here, &mission)?;
+            let (participant, warnings) = change(ctx, &caller, here, row, request)?;
+            Ok(Changed {
+                participant,
+                pointer: found.into(),
+                warnings,
+            })
+        })
+    }
+
+    /// Takes the calling session out of a mission, whatever is wrong with its row.
+    pub fn leave_mission(
+        &mut self,
+        naming: &Naming,
+        here: &Here,
+        mission: Option<&str>,
+    ) -> Reply<Left> {
+        self.run(Mode::Write, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            let mission = match mission {
+                Some(named) => named.to_owned(),
+                None => {
+                    let found = pick::resolve(ctx, Some(&caller.session), here, None)?;
+                    pick::meant(&found)?.to_string()
+                }
+            };
+            leave(ctx, &caller, mission)
+        })
+    }
+
+    /// Sets or clears a pointer.
+    pub fn point_to_mission(
+        &mut self,
+        naming: &Naming,
+        here: &Here,
+        request: &PointRequest,
+    ) -> Reply<Pointed> {
+        self.run(Mode::Write, |ctx| {
+            let (me, by) = match request.whose {
+                Whose::Session => {
+                    let caller = caller::acting(ctx, naming)?;
+                    (Some(caller.session.clone()), Some(caller))
+                }
+                Whose::Repo | Whose::User => (looking(ctx, naming)?, None),
+            };
+            point(ctx, (me.as_ref(), by.as_ref()), here, request)
+        })
+    }
+}
+
+fn join(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    here: &Here,
+    request: &JoinRequest,
+) -> Result<Joined, Stop> {
+    let (session, mission) = (&caller.session, &request.mission);
+    if !request.role.is_listed(&here.roles) {
+        return Err(Error::Invalid {
+            what: format!(
+                "role {:?} is not one that the settings list",
+                request.role.as_str()
+            ),
+            hint: format!("missions.roles lists {}", here.roles.join(", ")),
+        }
+        .into());
+    }
+    let is_there = ctx.tx.participant(mission.as_str(), session.id)?.is_some();
+    if is_there {
+        let mut row = pick::own(ctx, session, here, mission)?;
+        if let Some(named) = request
+            .participant
+            .as_ref()
+            .filter(|id| **id != row.participant)
+        {
+            return Err(Error::Invalid {
+                what: format!(
+                    "{} is participant {} of {mission}, not {named}",
+                    session.handle, row.participant
+                ),
+                hint: format!("tenure mission leave {mission} first"),
+            }
+            .into());
+        }
+        let said = Change::Role(request.role.clone()).apply(&mut row);
+        keep(ctx, caller, &mut row, said)?;
+    } else {
+        let participant = match &request.participant {
+            Some(named) => free_of_the_gone(ctx, caller, mission, named)?,
+            None => mint(ctx),
+        };
+        ctx.tx.lock_mission(mission, ctx.now.wall)?;
+        ctx.tx.insert_participant(&Participant {
+            mission: mission.clone(),
+            session: session.id,
+            participant: participant.clone(),
+            role: request.role.clone(),
+            joined_at: ctx.now.wall,
+            active_at: ctx.now.wall,
+            drive: Drive::Inactive,
+            focus: None,
+            revision: 0,
+        })?;
+        let evidence = format!("{mission}: as {}, participant {participant}", request.role);
+        log(ctx, caller, EventKind::MissionJoined, "join", evidence)?;
+    }
+    ctx.tx
+        .set_pointer(&Scope::Session(session.id), Some(mission), ctx.now.wall)?;
+    let (all, faults) = present(ctx, here, mission.as_str())?;
+    let participant = own_view(ctx, session, &all)?;
+    Ok(Joined {
+        warnings: warnings(&participant, &faults),
+        participant,
+        new: !is_there,
+    })
+}
+
+fn mint(ctx: &Ctx<'_>) -> ParticipantId {
+    let mut random = [0; 10];
+    random.copy_from_slice(&ctx.world.random()[..10]);
+    ParticipantId::mint(ctx.now.wall.0, random)
+}
+
+/// A participant id that was named: refused while another session has it that is not gone.
+fn free_of_the_gone(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    mission: &MissionId,
+    named: &ParticipantId,
+) -> Result<ParticipantId, Stop> {
+    let rows = ctx.tx.participants(mission.as_str())?;
+    let Some(row) = rows.iter().find(|row| row.participant == named.as_str()) else {
+        return Ok(named.clone());
+    };
+    let other = ctx.session(row.session)?;
+    let other = ctx.bury_if_dead(other)?;
+    if !ctx.standing(&other)?.is_gone() {
+        return Err(Error::Invalid {
+            what: format!("participant {named} of {mission} is {}", other.handle),
+            hint: "leave --participant out: two sessions are two participants".into(),
+        }
+        .into());
+    }
+    ctx.tx.remove_participant(mission.as_str(), other.id)?;
+    let evidence = format!(
+        "{mission}: {} goes on as {}",
+        other.handle, caller.session.handle
+    );
+    ctx.log(&NewEvent {
+        actor: Some(caller.session.id),
+        ..ctx.event(EventKind::MissionLeft, Some(other.id), "join", evidence)
+    })?;
+    Ok(named.clone())
+}
+
+fn change(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    here: &Here,
+    mut row: Participant,
+    request: &ChangeRequest,
+) -> Result<(ParticipantView, Vec<String>), Stop> {
+    let said = request.change.apply(&mut row);
+    let mission = row.mission.clone();
+    let (mut all, faults) = present(ctx, here, mission.as_str())?;
+    if let Some(own) = all.iter_mut().find(|one| one.session.id == row.session) {
+        own.participant = row.clone();
+    }
+    let participant = own_view(ctx, &caller.session, &all)?;
+    if request.strict && !participant.collides_with.is_empty() {
+        return Err(Error::Collision {
+            mission: mission.to_string(),
+            focus: participant.focus.unwrap_or_default(),
+            drivers: participant.collides_with,
+        }
+        .into());
+    }
+    keep(ctx, caller, &mut row, said)?;
+    let participant = ParticipantView {
+        last_activity_at: participant.last_activity_at.max(row.active_at),
+        revision: row.revision,
+        ..participant
+    };
+    let warnings = warnings(&participant, &faults);
+    Ok((participant, warnings))
+}
+
+/// Writes a row with its activity, and what changed into the log.
+fn keep(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    row: &mut Participant,
+    said: Option<String>,
+) -> Result<(), Stop> {
+    row.is_active_at(ctx.now.wall);
+    ctx.tx.update_participant(row)?;
+    row.revision += 1;
+    match said {
+        Some(said) => {
+            let evidence = format!("{}: {said}", row.mission);
+            log(ctx, caller, EventKind::MissionChanged, "mission", evidence)
+        }
+        None => Ok(()),
+    }
+}
+
+fn own_view(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    all: &[Present],
+) -> Result<ParticipantView, Stop> {
+    match all.iter().find(|one| one.session.id == session.id) {
+        Some(own) => view(ctx, own, all),
+        None => Err(Stop::Store(tenure_core::store::StoreError::Conflict)),
+    }
+}
+
+/// What a participant is told besides its answer.
+fn warnings(participant: &ParticipantView, faults: &[Fault]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let (Some(focus), false) = (&participant.focus, participant.collides_with.is_empty()) {
+        let drivers = participant.collides_with.join(", ");
+        warnings.push(format!("{focus} is also driven by {drivers}"));
+    }
+    warnings.extend(faults.iter().map(ToString::to_string));
+    warnings
+}
+
+fn leave(ctx: &mut Ctx<'_>, caller: &Caller, mission: String) -> Result<Left, Stop> {
+    let session = &caller.session;
+    if !ctx.tx.remove_participant(&mission, session.id)? {
+        return Err(pick::not_joined(session.handle.as_str(), &mission).into());
+    }
+    let scope = Scope::Session(session.id);
+    let pointer = ctx.tx.pointer(&scope)?;
+    let cleared = pointer.is_some_and(|pointer| pointer.mission == mission);
+    if cleared {
+        ctx.tx.set_pointer(&scope, None, ctx.now.wall)?;
+    }
+    let evidence = format!("{mission}: left");
+    log(ctx, caller, EventKind::MissionLeft, "leave", evidence)?;
+    Ok(Left { mission, cleared })
+}
+
+fn point(
+    ctx: &mut Ctx<'_>,
+    (me, by): (Option<&Session>, Option<&Caller>),
+    here: &Here,
+    request: &PointRequest,
+) -> Result<Pointed, Stop> {
+    let scope = scope(me, here, request.whose)?;
+    let before = ctx.tx.pointer(&scope)?;
+    let mut faults = Vec::new();
+    if let Some(mission) = &request.mission {
+        let membership = pick::membership(ctx, me, mission.as_str())?;
+        match (membership, request.whose, me) {
+            (Membership::Missing, ..) => {
+                return Err(Error::NotFound {
+                    what: format!("there is no mission {mission}"),
+                    hint: format!(
+                        "tenure mission join {} --role ROLE",
+                        typed(mission.as_str())
+                    ),
+                }
+                .into());
+            }
+            (Membership::NotJoined, Whose::Session, Some(me)) => {
+                return Err(pick::not_joined(me.handle.as_str(), mission.as_str()).into());
+            }
+            _ => {}
+        }
+        if let (Some(me), Membership::Joined) = (me, membership) {
+            let mut row = pick::own(ctx, me, here, mission)?;
+            row.is_active_at(ctx.now.wall);
+            ctx.tx.update_participant(&row)?;
+        }
+        let pointer = pointer::Pointer {
+            scope: scope.clone(),
+            mission: mission.to_string(),
+            at: ctx.now.wall,
+        };
+        faults.extend(pointer::judge(&pointer, membership).err());
+    }
+    ctx.tx
+        .set_pointer(&scope, request.mission.as_ref(), ctx.now.wall)?;
+    let name = |mission: Option<&str>| mission.unwrap_or("none").to_owned();
+    let was = before.as_ref().map(|pointer| pointer.mission.as_str());
+    let is = request.mission.as_ref().map(MissionId::as_str);
+    if was != is {
+        let evidence = format!(
+            "{} {}: {} -> {}",
+            scope.kind(),
+            scope.name(),
+            name(was),
+            name(is)
+        );
+        let whose = me.map(|me| me.id);
+        ctx.log(&NewEvent {
+            actor: by
+                .and_then(|by| by.actor)
+                .filter(|actor| Some(*actor) != whose),
+            reason: by.and_then(Caller::reason_text),
+            ..ctx.event(EventKind::MissionUsed, whose, "use", evidence)
+        })?;
+    }
+    Ok(Pointed {
+        whose: scope.kind(),
+        name: scope.name(),
+        mission: is.map(str::to_owned),
+        before: was.map(str::to_owned),
+        pointer: pick::resolve(ctx, me, here, None)?.into(),
+        faults,
+    })
+}
+
+fn scope(me: Option<&Session>, here: &Here, whose: Whose) -> Result<Scope, Error> {
+    let found = pick::scopes(me, here).into_iter().find(|scope| {
+        matches!(
+            (whose, scope),
+            (Whose::Session, Scope::Session(_))
+                | (Whose::Repo, Scope::Repo(_))
+                | (Whose::User, Scope::User(_))
+        )
+    });
+    found.ok_or_else(|| Error::NotFound {
+        what: "this directory is in no repository".into(),
+        hint: "run it in one, or say --for session or --for user".into(),
+    })
+}
+
+fn log(
+    ctx: &mut Ctx<'_>,
+    caller: &Caller,
+    kind: EventKind,
+    means: &'static str,
+    evidence: String,
+) -> Result<(), Stop> {
+    let id = caller.session.id;
+    ctx.log(&NewEvent {
+        actor: caller.actor.filter(|actor| *actor != id),
+        reason: caller.reason_text(),
+        ..ctx.event(kind, Some(id), means, evidence)
+    })
+}

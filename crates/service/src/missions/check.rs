@@ -1,0 +1,149 @@
+//! Checking what is stored: everything that is wrong, at once.
+
+use super::pick;
+use super::request::Here;
+use super::roster::looking;
+use crate::caller::Naming;
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use crate::run::{Reply, Service};
+use tenure_core::mission::MissionId;
+use tenure_core::mission::check::Fault;
+use tenure_core::mission::pointer::{self, Scope};
+use tenure_core::session::Session;
+use tenure_core::store::Mode;
+
+impl Service<'_> {
+    /// Checks a mission's rows and the caller's pointers; with `all` every mission and every pointer. Tells
+    /// how many rows and pointers were checked.
+    pub fn check_missions(
+        &mut self,
+        naming: &Naming,
+        here: &Here,
+        mission: Option<&MissionId>,
+        all: bool,
+    ) -> Reply<usize> {
+        self.run(Mode::Read, |ctx| {
+            let me = looking(ctx, naming)?;
+            let mut checked = Checked::default();
+            let what = match all {
+                true => {
+                    every_row(ctx, here, &mut checked)?;
+                    every_pointer(ctx, &mut checked)?;
+                    "what is stored of missions".to_owned()
+                }
+                false => active(ctx, me.as_ref(), here, mission, &mut checked)?,
+            };
+            match checked.faults.is_empty() {
+                true => Ok(checked.count),
+                false => Err(Error::Faulty {
+                    what,
+                    faults: checked.faults,
+                }
+                .into()),
+            }
+        })
+    }
+}
+
+#[derive(Default)]
+struct Checked {
+    count: usize,
+    faults: Vec<Fault>,
+}
+
+/// The mission that is meant, and the pointers that do not count on the way to it.
+fn active(
+    ctx: &mut Ctx<'_>,
+    me: Option<&Session>,
+    here: &Here,
+    named: Option<&MissionId>,
+    checked: &mut Checked,
+) -> Result<String, Stop> {
+    let found = pick::resolve(ctx, me, here, named)?;
+    checked.count += found.passed_over.len();
+    checked.faults.extend(found.passed_over.iter().cloned());
+    if let Some(mission) = &found.mission {
+        must_exist(ctx, mission.as_str())?;
+        rows(ctx, here, mission.as_str(), checked)?;
+        return Ok(format!("what is stored of mission {mission}"));
+    }
+    if checked.faults.is_empty() {
+        pick::meant(&found)?;
+    }
+    Ok("the active mission".to_owned())
+}
+
+fn must_exist(ctx: &mut Ctx<'_>, mission: &str) -> Result<(), Stop> {
+    let rows = ctx.tx.participants(mission)?;
+    if rows.is_empty() && ctx.tx.mission(mission)?.is_none() {
+        return Err(Error::NotFound {
+            what: format!("there is no mission {mission}"),
+            hint: "tenure mission list shows all of them".into(),
+        }
+        .into());
+    }
+    Ok(())
+}
+
+fn every_row(ctx: &mut Ctx<'_>, here: &Here, checked: &mut Checked) -> Result<(), Stop> {
+    for row in ctx.tx.all_participants()? {
+        one_row(ctx, here, &row, checked)?;
+    }
+    for mission in ctx.tx.list_missions()? {
+        checked.count += 1;
+        if let Err(error) = MissionId::parse(&mission.id) {
+            checked.faults.push(Fault {
+                mission: Some(mission.id.clone()),
+                subject: "a mission".into(),
+                field: "id",
+                value: mission.id,
+                why: error.why,
+                hint: "tenure mission leave takes its participants out; join under a good id"
+                    .into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn rows(ctx: &mut Ctx<'_>, here: &Here, mission: &str, checked: &mut Checked) -> Result<(), Stop> {
+    for row in ctx.tx.participants(mission)? {
+        one_row(ctx, here, &row, checked)?;
+    }
+    Ok(())
+}
+
+fn one_row(
+    ctx: &mut Ctx<'_>,
+    here: &Here,
+    row: &tenure_core::mission::StoredParticipant,
+    checked: &mut Checked,
+) -> Result<(), Stop> {
+    let handle = ctx.session(row.session)?.handle;
+    checked.count += 1;
+    if let Err(faults) = pick::read(ctx, here, row, handle.as_str())? {
+        checked.faults.extend(faults);
+    }
+    Ok(())
+}
+
+/// A session's pointer must name a mission that the session joined; any other one that exists.
+fn every_pointer(ctx: &mut Ctx<'_>, checked: &mut Checked) -> Result<(), Stop> {
+    for found in ctx.tx.list_pointers()? {
+        checked.count += 1;
+        let owner = match &found.scope {
+            Scope::Session(id) => Some(ctx.session(*id)?),
+            Scope::Repo(_) | Scope::User(_) => None,
+        };
+        let membership = pick::membership(ctx, owner.as_ref(), &found.mission)?;
+        if let Err(mut fault) = pointer::judge(&found, membership) {
+            if let Some(owner) = owner {
+                fault.subject = format!("the pointer of {}", owner.handle);
+                fault.hint = format!("{} --session {}", fault.hint, owner.handle);
+            }
+            checked.faults.push(fault);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,285 @@
+//! The one context of a session: who it is, what it takes part in, and whether that can be trusted.
+
+use std::collections::BTreeMap;
+
+use super::pick;
+use super::request::Here;
+use super::roster::{present, view};
+use crate::caller::{self, Naming};
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use crate::look::{Whoami, whoami};
+use crate::mirror::content::Context;
+use crate::run::{Reply, Service};
+use crate::view::{ParticipantView, PointerView};
+use tenure_core::event::EventFilter;
+use tenure_core::id::{Cursor, SessionId};
+use tenure_core::mirror_failure::MirrorFailure;
+use tenure_core::mission::check::Fault;
+use tenure_core::mission::pointer::Scope;
+use tenure_core::session::{Place, Session};
+use tenure_core::store::Mode;
+
+/// The mission that is active for a session, and its part in it.
+#[derive(Debug, Clone)]
+pub struct Membership {
+    /// Its part.
+    pub participant: Option<ParticipantView>,
+    /// Which mission that is, and what decided.
+    pub pointer: PointerView,
+    /// What is wrong with its row.
+    pub faults: Vec<Fault>,
+}
+
+/// A session, and what it takes part in.
+#[derive(Debug, Clone)]
+pub struct Bearings {
+    /// Who it is.
+    pub who: Whoami,
+    /// The active mission.
+    pub mission: Membership,
+}
+
+/// What a check of a session came to.
+#[derive(Debug, Clone)]
+pub struct Verified {
+    /// The session that was checked.
+    pub context: Context,
+    /// What is wrong, apart from files.
+    pub faults: Vec<Fault>,
+}
+
+impl Service<'_> {
+    /// Who the caller is, with its active mission.
+    pub fn stand(&mut self, naming: &Naming, here: &Here) -> Reply<Bearings> {
+        self.run(Mode::Read, |ctx| {
+            let caller = caller::looking(ctx, naming)?;
+            let who = whoami(ctx, &caller)?;
+            let mission = active(ctx, &caller.session, here)?;
+            Ok(Bearings { who, mission })
+        })
+    }
+
+    /// Checks that the caller is who it is taken for: a session that lives, the one that is named, in the
+    /// project that is named, with variables and missions that agree.
+    pub fn verify(
+        &mut self,
+        naming: &Naming,
+        here: &Here,
+        project: Option<&Place>,
+    ) -> Reply<Verified> {
+        self.run(Mode::Read, |ctx| verify(ctx, naming, here, project))
+    }
+
+    /// A session's context, for its mirrors; nobody is told anything and nothing is renewed.
+    pub fn context(&mut self, session: SessionId, here: &Here) -> Reply<Context> {
+        self.run(Mode::Read, |ctx| {
+            let session = ctx.session(session)?;
+            let session = ctx.bury_if_dead(session)?;
+            context(ctx, &session, here)
+        })
+    }
+
+    /// The newest place in the log.
+    pub fn newest_event(&mut self) -> Reply<Cursor> {
+        self.run(Mode::Read, |ctx| {
+            let filter = EventFilter {
+                limit: 1,
+                ..EventFilter::default()
+            };
+            let newest = ctx.tx.events(&filter)?;
+            Ok(newest.first().map_or(Cursor(0), |event| event.cursor))
+        })
+    }
+
+    /// The sessions that something happened to after a place in the log.
+    pub fn changed_sessions(&mut self, after: Cursor) -> Reply<Vec<SessionId>> {
+        self.run(Mode::Read, |ctx| {
+            let filter = EventFilter {
+                after: Some(after),
+                ..EventFilter::default()
+            };
+            let events = ctx.tx.events(&filter)?;
+            let mut changed: Vec<SessionId> =
+                events.into_iter().filter_map(|e| e.session).collect();
+            changed.sort_unstable();
+            changed.dedup();
+            Ok(changed)
+        })
+    }
+
+    /// Keeps what became of mirrors: failures stay until the path is written again.
+    pub fn record_mirrors(&mut self, failed: &[MirrorFailure], written: &[String]) -> Reply<()> {
+        self.run(Mode::Read, |ctx| {
+            let known = ctx.tx.mirror_failures()?;
+            let over = |path: &&String| known.iter().any(|failure| failure.path == **path);
+            for path in written.iter().filter(over) {
+                ctx.write()?;
+                ctx.tx.clear_mirror_failure(path)?;
+            }
+            for failure in failed {
+                ctx.write()?;
+                ctx.tx.set_mirror_failure(failure)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Mirrors that could not be written.
+    pub fn mirror_failures(&mut self) -> Reply<Vec<MirrorFailure>> {
+        self.run(Mode::Read, |ctx| Ok(ctx.tx.mirror_failures()?))
+    }
+}
+
+fn active(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<Membership, Stop> {
+    let found = pick::resolve(ctx, Some(session), here, None)?;
+    let mut membership = Membership {
+        participant: None,
+        pointer: found.clone().into(),
+        faults: Vec::new(),
+    };
+    if let Some(mission) = &found.mission {
+        let (all, faults) = present(ctx, here, mission.as_str())?;
+        if let Some(own) = all.iter().find(|one| one.session.id == session.id) {
+            membership.participant = Some(view(ctx, own, &all)?);
+        }
+        let own = |fault: &Fault| fault.subject == session.handle.as_str();
+        membership.faults = faults.into_iter().filter(own).collect();
+    }
+    Ok(membership)
+}
+
+fn context(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<Context, Stop> {
+    let mut missions = Vec::new();
+    for row in ctx.tx.participations(session.id)? {
+        let (all, _) = present(ctx, here, &row.mission)?;
+        if let Some(own) = all.iter().find(|one| one.session.id == session.id) {
+            missions.push(view(ctx, own, &all)?);
+        }
+    }
+    let mut active = None;
+    for scope in [Scope::Session(session.id), Scope::User(here.user.clone())] {
+        if active.is_none()
+            && let Some(pointer) = ctx.tx.pointer(&scope)?
+            && missions.iter().any(|one| one.mission == pointer.mission)
+        {
+            active = Some((pointer.mission, pointer.at));
+        }
+    }
+    let kept = ctx.tx.metadata(session.id)?;
+    Ok(Context {
+        session: ctx.view(session)?,
+        metadata: kept
+            .into_iter()
+            .map(|(key, value)| (key.as_str().to_owned(), value))
+            .collect::<BTreeMap<_, _>>(),
+        missions,
+        active,
+        read_at: ctx.now.wall,
+    })
+}
+
+fn verify(
+    ctx: &mut Ctx<'_>,
+    naming: &Naming,
+    here: &Here,
+    project: Option<&Place>,
+) -> Result<Verified, Stop> {
+    let named = match &naming.session {
+        Some(name) => Some(caller::find(ctx, name)?),
+        None => None,
+    };
+    let found = match (caller::looking(ctx, &Naming::default()), &named) {
+        (Ok(caller), _) => Some(caller),
+        // A script beside the sessions may check any of them.
+        (Err(Stop::Refuse(error)), Some(_)) if matches!(*error, Error::Nobody { .. }) => None,
+        (Err(other), _) => return Err(other),
+    };
+    let mut faults = Vec::new();
+    let mut add = |subject: &Session, field, value: String, why: String, hint: &str| {
+        faults.push(Fault {
+            mission: None,
+            subject: subject.handle.to_string(),
+            field,
+            value,
+            why,
+            hint: hint.to_owned(),
+        });
+    };
+    let session = match (&found, named) {
+        (Some(caller), None) => caller.session.clone(),
+        (None, Some(named)) => ctx.bury_if_dead(named)?,
+        (Some(caller), Some(named)) => {
+            if named.id != caller.session.id {
+                let why = format!("this process belongs to {}", caller.session.handle);
+                let hint = "tenure whoami says what decided that";
+                add(
+                    &caller.session,
+                    "session",
+                    named.handle.to_string(),
+                    why,
+                    hint,
+                );
+            }
+            caller.session.clone()
+        }
+        (None, None) => return Err(Stop::Store(tenure_core::store::StoreError::Conflict)),
+    };
+    for said in found.iter().flat_map(|caller| &caller.disagreements) {
+        let (name, value) = said.split_once(" is ").unwrap_or(("environment", said));
+        let hint = format!("unset {name}, or set it to what tenure whoami shows");
+        add(
+            &session,
+            "environment",
+            name.to_owned(),
+            value.to_owned(),
+            &hint,
+        );
+    }
+    if let Some(closed) = &session.closed {
+        let hint = "tenure register makes this process a session again";
+        add(
+            &session,
+            "state",
+            closed.by.past().to_owned(),
+            closed.why.clone(),
+            hint,
+        );
+    }
+    if let Some(project) = project
+        && !works_in(ctx, &session, project)?
+    {
+        let why = format!("{} works in {}", session.handle, session.place.dir);
+        let hint = "run it in that directory, or register with --dir";
+        add(&session, "project", project.dir.clone(), why, hint);
+    }
+    let mission = active(ctx, &session, here)?;
+    faults.extend(mission.pointer.passed_over);
+    faults.extend(mission.faults);
+    Ok(Verified {
+        context: context(ctx, &session, here)?,
+        faults,
+    })
+}
+
+/// Whether a session works in a project: in its repository, or in that directory or below it.
+fn works_in(ctx: &Ctx<'_>, session: &Session, project: &Place) -> Result<bool, Stop> {
+    if let (Some(own), Some(other)) = (&session.place.repo, &project.repo) {
+        // A repository's name may have changed since the session registered.
+        return Ok(own == other || same_repository(ctx, &session.place.dir, &project.dir)?);
+    }
+    let (own, other) = (
+        session.place.dir.as_str(),
+        project.dir.trim_end_matches('/'),
+    );
+    let below = own.strip_prefix(other);
+    Ok(own == other || below.is_some_and(|rest| rest.starts_with('/')))
+}
+
+fn same_repository(ctx: &Ctx<'_>, one: &str, other: &str) -> Result<bool, Stop> {
+    ctx.look_at_files(&[one.to_owned(), other.to_owned()])?;
+    Ok(match (ctx.file(one)?, ctx.file(other)?) {
+        (Some(one), Some(other)) => one.repository.home.is(&other.repository.home),
+        _ => false,
+    })
+}

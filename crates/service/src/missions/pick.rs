@@ -1,0 +1,115 @@
+//! Which mission is meant, and the caller's own row in it.
+
+use super::request::Here;
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use tenure_core::mission::check::{self, Against, Fault};
+use tenure_core::mission::pointer::{self, Membership, Pointer, Resolution, Scope};
+use tenure_core::mission::{MissionId, Participant, StoredParticipant};
+use tenure_core::session::Session;
+
+/// The pointers that count for a caller, in the order of their weight.
+pub fn scopes(session: Option<&Session>, here: &Here) -> Vec<Scope> {
+    let own = session.map(|session| Scope::Session(session.id));
+    let repo = here
+        .repo
+        .clone()
+        .or_else(|| session.and_then(|session| session.place.repo.clone()));
+    let repo = repo.map(Scope::Repo);
+    let user = Scope::User(here.user.clone());
+    own.into_iter().chain(repo).chain([user]).collect()
+}
+
+/// How the mission that a pointer names stands to a session. Whoever is no session has joined nothing and
+/// may look at everything.
+pub fn membership(
+    ctx: &mut Ctx<'_>,
+    session: Option<&Session>,
+    mission: &str,
+) -> Result<Membership, Stop> {
+    if ctx.tx.mission(mission)?.is_none() {
+        return Ok(Membership::Missing);
+    }
+    let joined = match session {
+        None => true,
+        Some(session) => ctx.tx.participant(mission, session.id)?.is_some(),
+    };
+    Ok(match joined {
+        true => Membership::Joined,
+        false => Membership::NotJoined,
+    })
+}
+
+/// Decides which mission is meant.
+pub fn resolve(
+    ctx: &mut Ctx<'_>,
+    session: Option<&Session>,
+    here: &Here,
+    named: Option<&MissionId>,
+) -> Result<Resolution, Stop> {
+    let mut found: Vec<(Pointer, Membership)> = Vec::new();
+    if named.is_none() {
+        for scope in scopes(session, here) {
+            if let Some(pointer) = ctx.tx.pointer(&scope)? {
+                let membership = membership(ctx, session, &pointer.mission)?;
+                found.push((pointer, membership));
+            }
+        }
+    }
+    Ok(pointer::resolve(named, &found))
+}
+
+/// The mission that is meant; that none is, is an error that names both ways out.
+pub fn meant(found: &Resolution) -> Result<MissionId, Error> {
+    found.mission.clone().ok_or_else(|| Error::NoMission {
+        what: match found.passed_over.first() {
+            None => "no mission is named and none is active".to_owned(),
+            Some(fault) => format!("no mission is named, and {fault}"),
+        },
+        passed_over: found.passed_over.clone(),
+    })
+}
+
+/// Reads a row, or says everything that is wrong with it.
+pub fn read(
+    ctx: &mut Ctx<'_>,
+    here: &Here,
+    row: &StoredParticipant,
+    handle: &str,
+) -> Result<Result<Participant, Vec<Fault>>, Stop> {
+    let against = Against {
+        roles: &here.roles,
+        mission_is_known: ctx.tx.mission(&row.mission)?.is_some(),
+        handle,
+    };
+    Ok(check::participant(row, against))
+}
+
+/// The caller's own row, which must be there and in order.
+pub fn own(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    here: &Here,
+    mission: &MissionId,
+) -> Result<Participant, Stop> {
+    let handle = session.handle.as_str();
+    let Some(row) = ctx.tx.participant(mission.as_str(), session.id)? else {
+        return Err(not_joined(handle, mission.as_str()).into());
+    };
+    match read(ctx, here, &row, handle)? {
+        Ok(participant) => Ok(participant),
+        Err(faults) => Err(Error::Faulty {
+            what: format!("what is stored of {handle} in mission {mission}"),
+            faults,
+        }
+        .into()),
+    }
+}
+
+/// The error for a mission that a session has not joined.
+pub fn not_joined(handle: &str, mission: &str) -> Error {
+    Error::NotFound {
+        what: format!("{handle} has not joined mission {mission}"),
+        hint: format!("tenure mission join {} --role ROLE", check::typed(mission)),
+    }
+}

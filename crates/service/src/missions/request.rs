@@ -1,0 +1,107 @@
+//! What is asked about missions, and what comes back.
+
+use crate::view::{ParticipantView, PointerView};
+use tenure_core::mission::change::Change;
+use tenure_core::mission::check::Fault;
+use tenure_core::mission::{MissionId, ParticipantId, Role};
+
+/// Where the caller stands, as far as missions need to know.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Here {
+    /// The repository of the directory that it calls from.
+    pub repo: Option<String>,
+    /// The user that it runs as.
+    pub user: String,
+    /// The roles that the settings list; none listed means that any will do.
+    pub roles: Vec<String>,
+}
+
+/// A session joins a mission, or joins it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinRequest {
+    /// The mission.
+    pub mission: MissionId,
+    /// What it will be there.
+    pub role: Role,
+    /// Its id there; one is made otherwise.
+    pub participant: Option<ParticipantId>,
+}
+
+/// A change of the caller's own row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeRequest {
+    /// The mission, if it was named.
+    pub mission: Option<MissionId>,
+    /// What to change.
+    pub change: Change,
+    /// Refuse what others drive.
+    pub strict: bool,
+}
+
+/// Whose pointer is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// The calling session's.
+    Session,
+    /// The repository's, in all its worktrees.
+    Repo,
+    /// The user's.
+    User,
+}
+
+/// A pointer is set, or cleared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PointRequest {
+    /// Whose.
+    pub whose: Whose,
+    /// The mission; none clears it.
+    pub mission: Option<MissionId>,
+}
+
+/// The answer to a joining.
+#[derive(Debug, Clone)]
+pub struct Joined {
+    /// The participant.
+    pub participant: ParticipantView,
+    /// Whether it is new.
+    pub new: bool,
+    /// What else is wrong in the mission.
+    pub warnings: Vec<String>,
+}
+
+/// The answer to a change.
+#[derive(Debug, Clone)]
+pub struct Changed {
+    /// The participant as it is now.
+    pub participant: ParticipantView,
+    /// Which mission was meant, and what decided that.
+    pub pointer: PointerView,
+    /// Whom it collides with, and what else is wrong in the mission.
+    pub warnings: Vec<String>,
+}
+
+/// The answer to a leaving.
+#[derive(Debug, Clone)]
+pub struct Left {
+    /// The mission that was left.
+    pub mission: String,
+    /// The pointer that was cleared with it.
+    pub cleared: bool,
+}
+
+/// The answer to a pointer that was set or cleared.
+#[derive(Debug, Clone)]
+pub struct Pointed {
+    /// `session`, `repo` or `user`.
+    pub whose: &'static str,
+    /// Which session, repository or user.
+    pub name: String,
+    /// The mission that it names now.
+    pub mission: Option<String>,
+    /// The mission that it named before.
+    pub before: Option<String>,
+    /// What is the active mission now, and what decided that.
+    pub pointer: PointerView,
+    /// What is wrong with it.
+    pub faults: Vec<Fault>,
+}

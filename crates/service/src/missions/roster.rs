@@ -1,0 +1,237 @@
+//! Who takes part: the rows of a mission with what is known of their sessions.
+
+use super::pick;
+use super::request::Here;
+use crate::caller::{self, Naming};
+use crate::context::{Ctx, Stop, Unseen};
+use crate::run::{Reply, Service};
+use crate::view::{MissionView, NameView, ParticipantView, PointerView};
+use tenure_core::mission::check::Fault;
+use tenure_core::mission::collision::Seen;
+use tenure_core::mission::{Drive, Mission, MissionId, Participant, StoredParticipant};
+use tenure_core::process::Process;
+use tenure_core::session::Session;
+use tenure_core::store::Mode;
+
+/// A mission with everybody who takes part.
+#[derive(Debug, Clone)]
+pub struct Roster {
+    /// The mission.
+    pub mission: MissionView,
+    /// Who takes part, those who joined first first.
+    pub participants: Vec<ParticipantView>,
+    /// Which mission was meant, and what decided that.
+    pub pointer: PointerView,
+    /// What is wrong with what is stored.
+    pub faults: Vec<Fault>,
+    /// The processes of those who are not gone: the roster changes when one of them ends.
+    pub processes: Vec<Process>,
+}
+
+/// A participant that was checked, with its session.
+#[derive(Debug, Clone)]
+pub struct Present {
+    pub participant: Participant,
+    pub session: Session,
+    pub gone: bool,
+}
+
+impl Present {
+    pub fn seen(&self) -> Seen<'_> {
+        Seen {
+            participant: &self.participant,
+            gone: self.gone,
+        }
+    }
+}
+
+impl Service<'_> {
+    /// A mission's roster.
+    pub fn roster(
+        &mut self,
+        naming: &Naming,
+        here: &Here,
+        mission: Option<&MissionId>,
+    ) -> Reply<Roster> {
+        self.run(Mode::Read, |ctx| {
+            let me = looking(ctx, naming)?;
+            let found = pick::resolve(ctx, me.as_ref(), here, mission)?;
+            let mission = pick::meant(&found)?;
+            roster(ctx, me.as_ref(), here, &mission, found.into())
+        })
+    }
+
+    /// The mission that is meant where none is named; that none is, is an error.
+    pub fn active_mission(&mut self, naming: &Naming, here: &Here) -> Reply<PointerView> {
+        self.run(Mode::Read, |ctx| {
+            let me = looking(ctx, naming)?;
+            let found = pick::resolve(ctx, me.as_ref(), here, None)?;
+            pick::meant(&found)?;
+            Ok(found.into())
+        })
+    }
+
+    /// Every mission; those that nobody takes part in only on request.
+    pub fn missions(&mut self, naming: &Naming, here: &Here, all: bool) -> Reply<Vec<MissionView>> {
+        self.run(Mode::Read, |ctx| {
+            let me = looking(ctx, naming)?;
+            let mut found = Vec::new();
+            let mut unseen = Unseen::default();
+            for mission in ctx.tx.list_missions()? {
+                let present = present(ctx, here, &mission.id);
+                found.extend(unseen.gather(present)?.map(|present| (mission, present)));
+            }
+            unseen.look()?;
+            let mut views = Vec::new();
+            for (mission, (present, faults)) in &found {
+                if all || !present.is_empty() || !faults.is_empty() {
+                    views.push(summary(ctx, me.as_ref(), mission, present)?);
+                }
+            }
+            Ok(views)
+        })
+    }
+}
+
+/// Who looks, if it is anybody: whoever is no session may look too.
+pub fn looking(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Option<Session>, Stop> {
+    if naming.session.is_some() {
+        return Ok(Some(caller::looking(ctx, naming)?.session));
+    }
+    Ok(caller::anybody(ctx)?.map(|caller| caller.session))
+}
+
+fn roster(
+    ctx: &mut Ctx<'_>,
+    me: Option<&Session>,
+    here: &Here,
+    mission: &MissionId,
+    pointer: PointerView,
+) -> Result<Roster, Stop> {
+    let Some(stored) = ctx.tx.mission(mission.as_str())? else {
+        return Err(crate::error::Error::NotFound {
+            what: format!("there is no mission {mission}"),
+            hint: "tenure mission list shows all of them".into(),
+        }
+        .into());
+    };
+    let (present, faults) = present(ctx, here, &stored.id)?;
+    let mut participants = Vec::new();
+    for one in &present {
+        let mut view = view(ctx, one, &present)?;
+        if me.is_some_and(|me| me.id == one.session.id) {
+            // Looking is an activity of one's own.
+            view.last_activity_at = view.last_activity_at.max(ctx.now.wall);
+        }
+        participants.push(view);
+    }
+    Ok(Roster {
+        mission: summary(ctx, me, &stored, &present)?,
+        participants,
+        pointer,
+        faults,
+        processes: present
+            .iter()
+            .filter(|one| !one.gone)
+            .filter_map(|one| one.session.process.clone())
+            .collect(),
+    })
+}
+
+/// The participants of a mission whose rows are in order, with what is wrong with the others.
+pub fn present(
+    ctx: &mut Ctx<'_>,
+    here: &Here,
+    mission: &str,
+) -> Result<(Vec<Present>, Vec<Fault>), Stop> {
+    let rows = ctx.tx.participants(mission)?;
+    let mut sessions = Vec::with_capacity(rows.len());
+    for row in &rows {
+        sessions.push(ctx.session(row.session)?);
+    }
+    ctx.look_at_all(&sessions)?;
+    let (mut present, mut faults) = (Vec::new(), Vec::new());
+    for (row, session) in rows.iter().zip(sessions) {
+        match one_present(ctx, here, row, session)? {
+            Ok(one) => present.push(one),
+            Err(found) => faults.extend(found),
+        }
+    }
+    Ok((present, faults))
+}
+
+fn one_present(
+    ctx: &mut Ctx<'_>,
+    here: &Here,
+    row: &StoredParticipant,
+    session: Session,
+) -> Result<Result<Present, Vec<Fault>>, Stop> {
+    let session = ctx.bury_in_passing(session)?;
+    let gone = ctx.standing(&session)?.is_gone();
+    let read = pick::read(ctx, here, row, session.handle.as_str())?;
+    Ok(read.map(|participant| Present {
+        participant,
+        session,
+        gone,
+    }))
+}
+
+/// A participant as it is shown.
+pub fn view(ctx: &mut Ctx<'_>, one: &Present, all: &[Present]) -> Result<ParticipantView, Stop> {
+    let (brief, _) = ctx.brief(&one.session)?;
+    let rivals = all
+        .iter()
+        .filter(|other| one.seen().collides_with(&other.seen()));
+    let participant = &one.participant;
+    let drive = match one.gone {
+        true => Drive::Inactive,
+        false => participant.drive,
+    };
+    Ok(ParticipantView {
+        mission: participant.mission.to_string(),
+        participant_id: participant.participant.to_string(),
+        session: NameView {
+            id: one.session.id.to_string(),
+            handle: one.session.handle.to_string(),
+        },
+        role: participant.role.to_string(),
+        focus: participant.focus.as_ref().map(ToString::to_string),
+        drive: drive.as_str(),
+        state: brief.state,
+        why: brief.why,
+        dir: brief.dir,
+        joined_at: participant.joined_at,
+        last_activity_at: participant.active_at.max(one.session.seen_at),
+        collides_with: rivals
+            .map(|other| other.session.handle.to_string())
+            .collect(),
+        revision: participant.revision,
+    })
+}
+
+fn summary(
+    ctx: &mut Ctx<'_>,
+    me: Option<&Session>,
+    mission: &Mission,
+    present: &[Present],
+) -> Result<MissionView, Stop> {
+    let joined = match me {
+        Some(me) => ctx.tx.participant(&mission.id, me.id)?.is_some(),
+        None => false,
+    };
+    let last = present
+        .iter()
+        .map(|one| one.participant.active_at.max(one.session.seen_at));
+    Ok(MissionView {
+        id: mission.id.clone(),
+        created_at: mission.created_at,
+        participants: present.len(),
+        live: present.iter().filter(|one| !one.gone).count(),
+        driving: present
+            .iter()
+            .filter(|one| one.seen().drives().is_some())
+            .count(),
+        last_activity_at: last.max(),
+        joined,
+    })
+}

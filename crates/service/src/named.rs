@@ -1,0 +1,77 @@
+//! Sessions by what people call them, and which of them descend from which.
+
+use super::context::{Ctx, Stop};
+use crate::error::Error;
+use tenure_core::id::{SessionId, SessionToken};
+use tenure_core::session::Session;
+
+/// How many sessions are named where a name fits several.
+const MOST_CANDIDATES: usize = 8;
+
+/// Finds a session by handle, id, token or any unique part of handle or id.
+pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
+    if name.trim().is_empty() {
+        return Err(Error::Usage {
+            what: "a session's name is empty".into(),
+            hint: "tenure ps shows their handles".into(),
+        }
+        .into());
+    }
+    if let Some(session) = ctx.tx.session_by_handle(name)? {
+        return Ok(session);
+    }
+    let id = SessionToken::parse(name).map(|token| token.id);
+    if let Ok(id) = id.or_else(|_| SessionId::parse(name)) {
+        let no_such = || Error::NoSuchSession {
+            name: name.to_owned(),
+        };
+        return ctx.tx.session(id)?.ok_or_else(|| no_such().into());
+    }
+    let mut fitting = ctx.tx.match_sessions(name, MOST_CANDIDATES + 1)?;
+    let several = match fitting.len() > MOST_CANDIDATES {
+        true => format!("more than {MOST_CANDIDATES}"),
+        false => "several".to_owned(),
+    };
+    match fitting.len() {
+        0 => Err(Error::NoSuchSession {
+            name: name.to_owned(),
+        }
+        .into()),
+        1 => {
+            let (id, _) = fitting.remove(0);
+            ctx.session(id)
+        }
+        _ => Err(Error::Ambiguous {
+            what: format!("{name:?} is part of {several} sessions' names"),
+            candidates: fitting
+                .into_iter()
+                .take(MOST_CANDIDATES)
+                .map(|(_, handle)| handle.to_string())
+                .collect(),
+        }
+        .into()),
+    }
+}
+
+/// Whether `session` was registered, directly or through others, inside `ancestor` in that life.
+pub fn descends_from(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    ancestor: SessionToken,
+) -> Result<bool, Stop> {
+    let mut parent = session.parent;
+    for _ in 0..64 {
+        let Some(token) = parent else {
+            return Ok(false);
+        };
+        if token == ancestor {
+            return Ok(true);
+        }
+        let above = ctx.session(token.id)?;
+        if above.life != token.life {
+            return Ok(false);
+        }
+        parent = above.parent;
+    }
+    Ok(false)
+}

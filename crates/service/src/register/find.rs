@@ -1,0 +1,340 @@
+//! Finding out what registers, and what is known about it.
+
+use super::request::{Candidate, RegisterRequest, Registered, Subject};
+use super::work::Work;
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use crate::run::{Reply, Service};
+use crate::{caller, transcripts};
+use tenure_core::behalf::Relation;
+use tenure_core::id::{AgentName, NativeId, SessionId};
+use tenure_core::process::{Ancestor, Looks, Process};
+use tenure_core::registration::{Arrival, Here, Owner, Plan, View, plan};
+use tenure_core::session::{META_KEYS, MetaKey, Session};
+use tenure_core::store::Mode;
+use tenure_core::{agent, text};
+
+impl Service<'_> {
+    /// Registers a process as a session, or finds the session that it is.
+    pub fn register(&mut self, request: &RegisterRequest) -> Reply<Registered> {
+        if let Some(title) = &request.title {
+            text::check_length("title", title, text::MAX_TITLE).map_err(Error::from)?;
+        }
+        self.run(Mode::Write, |ctx| {
+            let done = register(ctx, request)?;
+            if let (Some(_), Ok(id)) = (&done.token, SessionId::parse(&done.session.id)) {
+                caller::tell_if_own(ctx, id)?;
+            }
+            Ok(done)
+        })
+    }
+}
+
+/// Registers, without telling the session anything.
+pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Registered, Stop> {
+    let candidate = find_candidate(ctx, request)?;
+    let (view, known) = gather(ctx, request, candidate.process.as_ref())?;
+    let agent = agent_of(request, &candidate, known.as_ref())?;
+    transcripts::refuse_subagent(ctx, &agent, request.native_id.as_ref())?;
+    check_transcript(ctx, &agent, request)?;
+    let spec = agent::spec_of(&agent);
+    let arrival = Arrival {
+        native_id: request.native_id.clone(),
+        source: request.source,
+        fork_flag: spec.is_some_and(|spec| agent::started_as_fork(spec, &candidate.looks)),
+        hosted: request.hosted || spec.is_some_and(|spec| agent::hosts(spec, &candidate.looks)),
+    };
+    let view = with_owner(ctx, view, &agent, request.native_id.as_ref())?;
+    let plan = plan(&arrival, &view);
+    check_metadata(ctx, &plan, request)?;
+    let before = match plan.known() {
+        Some(id) => Some(ctx.session(id)?),
+        None => None,
+    };
+    let (relation, actor) = relation(ctx, request, &candidate, before.as_ref())?;
+    let mut work = Work {
+        request,
+        candidate: &candidate,
+        agent,
+        hosted: arrival.hosted,
+        is_own: relation.is_own(),
+        actor,
+        regranted: Vec::new(),
+        taken: Vec::new(),
+    };
+    if let Some(before) = before.as_ref().filter(|_| work.changes(&plan)) {
+        caller::permit(relation, before, request.reason.as_ref())?;
+    }
+    let session = work.carry_out(ctx, &plan)?;
+    if let Some(before) = before.filter(|before| before.place.dir != session.place.dir) {
+        ctx.move_tree(&before, false);
+    }
+    ctx.move_tree(&session, true);
+    for (key, value) in &request.metadata {
+        ctx.tx.set_metadata(session.id, key, Some(value))?;
+    }
+    if let (Some(path), Some(native_id)) = (&request.transcript, &session.native_id) {
+        transcripts::set(ctx, &session, native_id, path)?;
+    }
+    if relation.is_own() && candidate.process.is_some() {
+        ctx.own = Some(session.id);
+    }
+    let mut shown = ctx.view(&session)?;
+    shown.registered = Some(plan.word());
+    Ok(Registered {
+        token: relation.is_own().then(|| session.token().to_string()),
+        session: shown,
+        regranted: work.regranted,
+        taken: work.taken,
+    })
+}
+
+fn find_candidate(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Candidate, Stop> {
+    let chain = match &request.subject {
+        Subject::Unverified => {
+            return Ok(Candidate {
+                process: None,
+                looks: Looks::default(),
+                above: ctx.facts.chain.clone(),
+                is_person: false,
+            });
+        }
+        Subject::Given(chain) | Subject::Named(chain) => {
+            return Ok(candidate_at(chain, 0, false));
+        }
+        Subject::Nearest => &ctx.facts.chain,
+    };
+    for (height, ancestor) in chain.iter().enumerate() {
+        let lives = ctx.tx.lives_at((&ancestor.process).into())?;
+        let is_session = lives
+            .iter()
+            .any(|(_, process)| process.same_as(&ancestor.process));
+        if is_session || agent::recognise(&ancestor.looks).is_some() {
+            return Ok(candidate_at(chain, height, false));
+        }
+    }
+    let shell = chain
+        .iter()
+        .position(|a| a.leads_terminal && agent::is_shell(&a.looks));
+    match shell {
+        Some(height) if ctx.facts.has_terminal => Ok(candidate_at(chain, height, true)),
+        _ => Err(Error::Usage {
+            what: "no agent and no interactive shell was found above this process".into(),
+            hint:
+                "say which process registers, for a script: tenure register --agent NAME --pid $$"
+                    .into(),
+        }
+        .into()),
+    }
+}
+
+/// What the process that registers is to the caller, and which session calls, if it is another one. The
+/// caller is that process where it runs in or below it.
+fn relation(
+    ctx: &mut Ctx<'_>,
+    request: &RegisterRequest,
+    candidate: &Candidate,
+    known: Option<&Session>,
+) -> Result<(Relation, Option<SessionId>), Stop> {
+    let (Subject::Named(_), Some(process)) = (&request.subject, &candidate.process) else {
+        return Ok((Relation::Own, None));
+    };
+    let mut chain = ctx.facts.chain.iter();
+    if chain.any(|above| above.process.same_as(process)) {
+        return Ok((Relation::Own, None));
+    }
+    let caller = caller::unnamed(ctx)?;
+    let actor = caller.as_ref().map(|me| me.id);
+    let relation = match known {
+        Some(session) => caller::relation(ctx, session, caller.as_ref())?,
+        // Nobody's yet: making it a session takes nothing from anybody.
+        None => Relation::Descendant,
+    };
+    Ok((relation, actor))
+}
+
+fn candidate_at(chain: &[Ancestor], height: usize, is_person: bool) -> Candidate {
+    let this = &chain[height];
+    Candidate {
+        process: Some(this.process.clone()),
+        looks: this.looks.clone(),
+        above: chain[height + 1..].to_vec(),
+        is_person,
+    }
+}
+
+/// What the store knows about the process, and the session that it is, if it is one.
+fn gather(
+    ctx: &mut Ctx<'_>,
+    request: &RegisterRequest,
+    process: Option<&Process>,
+) -> Result<(View, Option<Session>), Stop> {
+    let mut view = View::default();
+    let mut known = None;
+    let Some(process) = process else {
+        if let Some(session) = unverified(ctx, request.agent.as_ref(), request.native_id.as_ref())?
+        {
+            view.here.push(here(&session));
+            known = Some(session);
+        }
+        return Ok((view, known));
+    };
+    for (token, recorded) in ctx.tx.lives_at(process.into())? {
+        if !recorded.same_as(process) {
+            continue;
+        }
+        let session = ctx.session(token.id)?;
+        match (session.life == token.life, session.is_open()) {
+            (true, true) => view.here.push(here(&session)),
+            (true, false)
+                if session.native_id.is_none() || session.native_id == request.native_id =>
+            {
+                view.ended_here.get_or_insert(session.id);
+            }
+            (true, false) if request.native_id.is_none() => {
+                view.ended_here.get_or_insert(session.id);
+            }
+            (true, false) => {}
+            // The session ended here and came back here: its earlier lives are this process too.
+            (false, _)
+                if session
+                    .process
+                    .as_ref()
+                    .is_some_and(|now| now.same_as(process)) => {}
+            (false, _) => {
+                view.superseded.get_or_insert(session.id);
+            }
+        }
+        known.get_or_insert(session);
+    }
+    if !view.here.is_empty() {
+        view.superseded = None;
+    }
+    Ok((view, known))
+}
+
+fn here(session: &Session) -> Here {
+    Here {
+        id: session.id,
+        native_id: session.native_id.clone(),
+        fork_of: session.fork_of.clone(),
+        hosted: session.hosted,
+    }
+}
+
+/// Without a process the conversation alone says which session it is: the one that owns it, or else one that
+/// visits it, if that has no process either.
+pub fn unverified(
+    ctx: &mut Ctx<'_>,
+    agent: Option<&AgentName>,
+    native_id: Option<&NativeId>,
+) -> Result<Option<Session>, Stop> {
+    let (Some(agent), Some(native_id)) = (agent, native_id) else {
+        return Ok(None);
+    };
+    let Some(owner) = ctx.tx.native_owner(agent, native_id)? else {
+        return Ok(None);
+    };
+    let visitors = ctx.tx.native_visitors(agent, native_id)?;
+    for id in std::iter::once(owner).chain(visitors) {
+        let session = ctx.session(id)?;
+        if session.is_open() && session.process.is_none() {
+            return Ok(Some(session));
+        }
+    }
+    Ok(None)
+}
+
+fn with_owner(
+    ctx: &mut Ctx<'_>,
+    mut view: View,
+    agent: &AgentName,
+    native_id: Option<&NativeId>,
+) -> Result<View, Stop> {
+    if let Some(native_id) = native_id
+        && let Some(id) = ctx.tx.native_owner(agent, native_id)?
+    {
+        let owner = ctx.session(id)?;
+        let gone = ctx.standing(&owner)?.is_gone();
+        view.owner = Some(Owner { id, gone });
+    }
+    Ok(view)
+}
+
+/// The agent's name: what the request says, what the session is, or what the process looks like.
+fn agent_of(
+    request: &RegisterRequest,
+    candidate: &Candidate,
+    known: Option<&Session>,
+) -> Result<AgentName, Stop> {
+    if let Some(session) = known.filter(|session| session.is_open()) {
+        if let Some(named) = request
+            .agent
+            .as_ref()
+            .filter(|named| **named != session.agent)
+        {
+            return Err(Error::Invalid {
+                what: format!(
+                    "this process is {}, which is {}, not {named}",
+                    session.handle, session.agent
+                ),
+                hint:
+                    "a worker of its own names its process: tenure register --agent NAME --pid PID"
+                        .into(),
+            }
+            .into());
+        }
+        return Ok(session.agent.clone());
+    }
+    if let Some(named) = &request.agent {
+        return Ok(named.clone());
+    }
+    if candidate.is_person {
+        return Ok(AgentName::known(agent::HUMAN));
+    }
+    if let Some(spec) = agent::recognise(&candidate.looks) {
+        return Ok(AgentName::known(spec.name));
+    }
+    match known {
+        Some(session) => Ok(session.agent.clone()),
+        None => Ok(agent::name_from_looks(&candidate.looks)),
+    }
+}
+
+/// Refuses before anything is written a transcript that is not this conversation's.
+fn check_transcript(
+    ctx: &mut Ctx<'_>,
+    agent: &AgentName,
+    request: &RegisterRequest,
+) -> Result<(), Stop> {
+    let Some(path) = &request.transcript else {
+        return Ok(());
+    };
+    let Some(native_id) = &request.native_id else {
+        return Err(Error::Usage {
+            what: "a transcript belongs to a conversation, and none was named".into(),
+            hint: "add --native-id ID".into(),
+        }
+        .into());
+    };
+    transcripts::refuse_foreign(ctx, agent, native_id, path)
+}
+
+/// Refuses before anything is written what would exceed a session's room for small values.
+fn check_metadata(ctx: &mut Ctx<'_>, plan: &Plan, request: &RegisterRequest) -> Result<(), Stop> {
+    let mut keys: std::collections::BTreeSet<MetaKey> = request.metadata.keys().cloned().collect();
+    if let Plan::Same(id) | Plan::First(id, _) | Plan::Rotated(id, _) | Plan::Resumed(id) = plan {
+        keys.extend(ctx.tx.metadata(*id)?.into_keys());
+    }
+    if keys.len() > META_KEYS {
+        return Err(Error::Invalid {
+            what: format!(
+                "a session keeps at most {META_KEYS} values; this would make {}",
+                keys.len()
+            ),
+            hint: "tenure meta unset KEY makes room".into(),
+        }
+        .into());
+    }
+    Ok(())
+}

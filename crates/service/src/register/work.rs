@@ -1,0 +1,415 @@
+//! Carrying out what a registration comes to.
+
+use super::request::{Candidate, RegisterRequest};
+use crate::birth::{Birth, begin_life, born};
+use crate::caller;
+use crate::claims::{end_by_lease, regrant};
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use crate::view::HeldView;
+use tenure_core::claim::Means;
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken};
+use tenure_core::notice::NoticeKind;
+use tenure_core::process::Ancestor;
+use tenure_core::registration::{NativeMove, Plan};
+use tenure_core::session::{ClosedBy, Session, Standing};
+use tenure_core::{agent, text};
+
+/// Carrying out a plan.
+pub(super) struct Work<'a> {
+    pub(super) request: &'a RegisterRequest,
+    pub(super) candidate: &'a Candidate,
+    pub(super) agent: AgentName,
+    pub(super) hosted: bool,
+    /// Whether the process that registers is the one that calls.
+    pub(super) is_own: bool,
+    /// The session that calls, where it is another one.
+    pub(super) actor: Option<SessionId>,
+    pub(super) regranted: Vec<HeldView>,
+    pub(super) taken: Vec<String>,
+}
+
+impl Work<'_> {
+    pub(super) fn carry_out(&mut self, ctx: &mut Ctx<'_>, plan: &Plan) -> Result<Session, Stop> {
+        let word = plan.word();
+        let native_id = self.request.native_id.clone();
+        match plan {
+            Plan::Same(id) => self.keep(ctx, *id),
+            Plan::First(id, moves) => self.enter(ctx, *id, *moves, "first"),
+            Plan::Rotated(id, moves) => self.enter(ctx, *id, *moves, "rotated"),
+            Plan::Resumed(id) => self.resume(ctx, *id),
+            Plan::Twin { of, visits } => self.twin(ctx, *of, *visits),
+            Plan::Forked { own_native } => {
+                let (own, fork_of) = if *own_native {
+                    (native_id, None)
+                } else {
+                    (None, native_id)
+                };
+                self.create(ctx, word, own, fork_of, None)
+            }
+            Plan::New | Plan::Healed | Plan::Hosted => {
+                self.create(ctx, word, native_id, None, None)
+            }
+            Plan::Ambiguous => Err(Error::Ambiguous {
+                what: "this process speaks for several sessions".into(),
+                candidates: self.hosted_here(ctx)?,
+            }
+            .into()),
+        }
+    }
+
+    fn hosted_here(&self, ctx: &mut Ctx<'_>) -> Result<Vec<String>, Stop> {
+        let Some(process) = &self.candidate.process else {
+            return Ok(Vec::new());
+        };
+        let sessions = ctx.tx.sessions_at(process.into())?;
+        Ok(sessions
+            .iter()
+            .map(|session| session.handle.to_string())
+            .collect())
+    }
+
+    /// A session that was not known.
+    fn create(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        word: &'static str,
+        native_id: Option<NativeId>,
+        fork_of: Option<NativeId>,
+        twin_of: Option<SessionId>,
+    ) -> Result<Session, Stop> {
+        let birth = Birth {
+            agent: self.agent.clone(),
+            native_id,
+            fork_of,
+            parent: self.parent(ctx)?,
+            twin_of,
+            title: self.request.title.clone(),
+            place: self.request.place.clone(),
+            hosted: self.hosted,
+            process: self.candidate.process.clone(),
+        };
+        let session = born(ctx, birth)?;
+        let id = session.id;
+        match (&session.native_id, twin_of) {
+            (Some(native_id), Some(_)) => {
+                ctx.tx
+                    .add_visit(&session.agent, native_id, id, ctx.now.wall)?;
+            }
+            (Some(native_id), None) => {
+                ctx.tx
+                    .set_native_owner(&session.agent, native_id, id, ctx.now.wall)?;
+            }
+            (None, _) => {}
+        }
+        let evidence = self.evidence(session.native_id.as_ref());
+        let parent = session.parent.map(|token| token.id);
+        self.log(ctx, id, EventKind::Registered, word, evidence, parent)?;
+        Ok(session)
+    }
+
+    /// The session above the process, or the one that was named.
+    fn parent(&self, ctx: &mut Ctx<'_>) -> Result<Option<SessionToken>, Stop> {
+        let above = nearest_session(ctx, &self.candidate.above)?;
+        let Some(name) = &self.request.parent else {
+            return Ok(above);
+        };
+        let named = caller::find(ctx, name)?;
+        if above.is_some_and(|token| token.id == named.id) {
+            return Ok(above);
+        }
+        if self.request.reason.is_none() {
+            return Err(Error::Usage {
+                what: format!(
+                    "{} is not the session that this process runs in",
+                    named.handle
+                ),
+                hint: "add --reason \"why\" to make it the parent all the same; it is recorded"
+                    .into(),
+            }
+            .into());
+        }
+        Ok(Some(named.token()))
+    }
+
+    fn evidence(&self, native_id: Option<&NativeId>) -> String {
+        let process = match &self.candidate.process {
+            Some(process) => format!(
+                "pid {} started at tick {}",
+                process.pid, process.start.ticks
+            ),
+            None => "its process could not be established".into(),
+        };
+        match native_id {
+            Some(native_id) => format!("{process}, conversation {native_id}"),
+            None => process,
+        }
+    }
+
+    fn log(
+        &self,
+        ctx: &mut Ctx<'_>,
+        session: SessionId,
+        kind: EventKind,
+        means: &'static str,
+        evidence: String,
+        parent: Option<SessionId>,
+    ) -> Result<(), Stop> {
+        ctx.log(&NewEvent {
+            actor: self.actor.or(parent).filter(|actor| *actor != session),
+            reason: self.request.reason.clone().map(String::from),
+            ..ctx.event(kind, Some(session), means, evidence)
+        })
+    }
+
+    /// Whether the plan does more to a known session than to find it.
+    pub(super) fn changes(&self, plan: &Plan) -> bool {
+        let request = self.request;
+        let names = request.title.is_some()
+            || request.place_named
+            || request.transcript.is_some()
+            || !request.metadata.is_empty();
+        names || !matches!(plan, Plan::Same(_))
+    }
+
+    /// A lease is renewed by the session itself only.
+    fn renew(&self, ctx: &mut Ctx<'_>, session: &mut Session) -> Result<(), Stop> {
+        match self.is_own {
+            true => caller::renew(ctx, session),
+            false => Ok(()),
+        }
+    }
+
+    /// The process is the session already: what the request names is merged, the rest stays.
+    fn keep(&mut self, ctx: &mut Ctx<'_>, id: SessionId) -> Result<Session, Stop> {
+        let mut session = ctx.session(id)?;
+        self.renew(ctx, &mut session)?;
+        let mut changed = self.merged(&session);
+        let owns = |named: &NativeId| changed.fork_of.as_ref() != Some(named);
+        if let Some(native_id) = self.request.native_id.as_ref().filter(|named| owns(named)) {
+            changed.native_id = Some(native_id.clone());
+        }
+        if changed == session {
+            return Ok(session);
+        }
+        ctx.tx.update_session(&changed)?;
+        changed.revision += 1;
+        let evidence = self.evidence(changed.native_id.as_ref());
+        self.log(ctx, id, EventKind::Changed, "register", evidence, None)?;
+        Ok(changed)
+    }
+
+    fn merged(&self, session: &Session) -> Session {
+        let mut merged = session.clone();
+        if self.request.title.is_some() {
+            merged.title.clone_from(&self.request.title);
+        }
+        if self.request.place_named || merged.place.dir.is_empty() {
+            merged.place = self.request.place.clone();
+        }
+        merged
+    }
+
+    /// The session enters a conversation: its claims stay.
+    fn enter(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        id: SessionId,
+        moves: NativeMove,
+        mechanism: &'static str,
+    ) -> Result<Session, Stop> {
+        let mut session = ctx.session(id)?;
+        self.renew(ctx, &mut session)?;
+        let mut changed = self.merged(&session);
+        changed.native_id.clone_from(&self.request.native_id);
+        ctx.tx.update_session(&changed)?;
+        changed.revision += 1;
+        let evidence = self.evidence(changed.native_id.as_ref());
+        self.log(ctx, id, EventKind::Rotated, mechanism, evidence, None)?;
+        let Some(native_id) = changed.native_id.clone() else {
+            return Ok(changed);
+        };
+        match moves {
+            NativeMove::Own => {
+                ctx.tx
+                    .set_native_owner(&changed.agent, &native_id, id, ctx.now.wall)?;
+            }
+            NativeMove::Visit(owner) => {
+                ctx.tx
+                    .add_visit(&changed.agent, &native_id, id, ctx.now.wall)?;
+                let owner = ctx.session(owner)?;
+                tell_twins(ctx, &owner, &changed)?;
+            }
+            NativeMove::Take(former) => {
+                self.take_from(ctx, former, &changed)?;
+                ctx.tx
+                    .set_native_owner(&changed.agent, &native_id, id, ctx.now.wall)?;
+            }
+        }
+        Ok(changed)
+    }
+
+    /// A gone session's conversation, and what it would be granted again, go to `heir`.
+    fn take_from(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        former: SessionId,
+        heir: &Session,
+    ) -> Result<(), Stop> {
+        let former = ctx.session(former)?;
+        let former = close_gone(ctx, former)?;
+        let outcome = regrant(ctx, &former, heir, Means::Moved)?;
+        self.regranted.extend(outcome.regranted);
+        self.taken.extend(outcome.taken);
+        let why = format!("its conversation went on in {}", heir.handle);
+        let mut moved = former.clone();
+        moved.closed = Some(tenure_core::session::Closed {
+            at: ctx.now.wall,
+            by: ClosedBy::Moved,
+            why: why.clone(),
+        });
+        ctx.tx.update_session(&moved)?;
+        ctx.log(&NewEvent {
+            actor: Some(heir.id),
+            ..ctx.event(EventKind::Moved, Some(former.id), "moved", why)
+        })
+    }
+
+    /// The next process of a session that is gone.
+    fn resume(&mut self, ctx: &mut Ctx<'_>, id: SessionId) -> Result<Session, Stop> {
+        let former = ctx.session(id)?;
+        let former = close_gone(ctx, former)?;
+        let mut session = self.merged(&former);
+        session.life = former.life.next();
+        session.process.clone_from(&self.candidate.process);
+        session.hosted = self.hosted;
+        session.parent = self.parent(ctx)?;
+        session.closed = None;
+        session.activity = None;
+        session.seen_at = ctx.now.wall;
+        session.lease = ctx.now.after(ctx.policy.lease);
+        if self.request.native_id.is_some() {
+            session.native_id.clone_from(&self.request.native_id);
+        }
+        ctx.tx.update_session(&session)?;
+        session.revision += 1;
+        begin_life(ctx, &session)?;
+        let evidence = format!(
+            "{}, life {}",
+            self.evidence(session.native_id.as_ref()),
+            session.life
+        );
+        self.log(ctx, id, EventKind::Resumed, "resumed", evidence, None)?;
+        let outcome = regrant(ctx, &former, &session, Means::Resume)?;
+        self.regranted = outcome.regranted;
+        self.taken = outcome.taken;
+        Ok(session)
+    }
+
+    /// A second live process in one conversation: a session of its own, and both are told.
+    fn twin(&mut self, ctx: &mut Ctx<'_>, of: SessionId, visits: bool) -> Result<Session, Stop> {
+        let native_id = self.request.native_id.clone();
+        let (visited, own) = if visits {
+            (native_id, None)
+        } else {
+            (None, native_id)
+        };
+        let mut twin = self.create(ctx, "twin", visited, None, Some(of))?;
+        if let Some(own) = own {
+            twin.native_id = Some(own.clone());
+            ctx.tx.update_session(&twin)?;
+            twin.revision += 1;
+            ctx.tx
+                .set_native_owner(&twin.agent, &own, twin.id, ctx.now.wall)?;
+        }
+        let owner = ctx.session(of)?;
+        tell_twins(ctx, &owner, &twin)?;
+        Ok(twin)
+    }
+}
+
+pub(super) fn tell_twins(
+    ctx: &mut Ctx<'_>,
+    owner: &Session,
+    visitor: &Session,
+) -> Result<(), Stop> {
+    let native = visitor
+        .native_id
+        .as_ref()
+        .map_or("its conversation".into(), |id| {
+            format!("conversation {}", text::name(id.as_str()))
+        });
+    let place = |session: &Session| match &session.process {
+        Some(process) => format!(
+            "{} (pid {} in {})",
+            session.handle,
+            process.pid,
+            text::name(&session.place.dir)
+        ),
+        None => format!("{} (in {})", session.handle, text::name(&session.place.dir)),
+    };
+    let to_owner = format!(
+        "{} is in {native} too; what both write there will mix",
+        place(visitor)
+    );
+    ctx.notify(owner.id, NoticeKind::Twin, to_owner, Some(visitor.id), None)?;
+    let to_visitor = format!(
+        "{native} is open in {} as well; what both write there will mix",
+        place(owner)
+    );
+    ctx.notify(
+        visitor.id,
+        NoticeKind::Twin,
+        to_visitor,
+        Some(owner.id),
+        None,
+    )
+}
+
+/// Closes a session that is gone but was not recorded as such.
+pub(super) fn close_gone(ctx: &mut Ctx<'_>, session: Session) -> Result<Session, Stop> {
+    if !session.is_open() {
+        return Ok(session);
+    }
+    match ctx.standing(&session)? {
+        Standing::Gone(proof) => ctx.record_death(&session, &proof.to_string()),
+        Standing::Expired(doubt) => {
+            end_by_lease(
+                ctx,
+                &session,
+                &format!("{doubt}; its lease and the lock-delay are over"),
+            )?;
+            ctx.session(session.id)
+        }
+        Standing::Live | Standing::Trusted { .. } | Standing::Suspect { .. } => Ok(session),
+    }
+}
+
+/// The nearest session among these processes, in its present life.
+pub(super) fn nearest_session(
+    ctx: &mut Ctx<'_>,
+    above: &[Ancestor],
+) -> Result<Option<SessionToken>, Stop> {
+    for ancestor in above {
+        let mut here = Vec::new();
+        for (token, recorded) in ctx.tx.lives_at((&ancestor.process).into())? {
+            if !recorded.same_as(&ancestor.process) {
+                continue;
+            }
+            let session = ctx.session(token.id)?;
+            if session.life == token.life && session.is_open() {
+                here.push(session);
+            }
+        }
+        match here.as_slice() {
+            [] => {}
+            [only] => return Ok(Some(only.token())),
+            several => return Ok(caller::picked(ctx.facts, several).map(Session::token)),
+        }
+        if agent::recognise(&ancestor.looks).is_some() {
+            return Ok(None);
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,318 @@
+//! Running a use case: begin, run, look, repeat, commit.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::context::{Ctx, Stop, Surroundings};
+use crate::error::Error;
+use tenure_core::id::SessionId;
+use tenure_core::notice::{Channel, Notice, Pending, counts};
+use tenure_core::policy::Policy;
+use tenure_core::process::{CallerFacts, Process, Sighting, Survivors};
+use tenure_core::session::Session;
+use tenure_core::store::{Mode, SessionFilter, Store, StoreError, Topic};
+use tenure_core::tree_lock::{TreeChange, TreeLock};
+use tenure_core::world::World;
+
+/// A use case's answer, with what the caller must be told.
+#[derive(Debug, Clone)]
+pub struct Answer<T> {
+    /// The answer.
+    pub value: T,
+    /// Notices of the calling session; they wait until [`Service::delivered`] says that they were told.
+    pub notices: Pending,
+    /// What is missing in the answer, because it could not be read.
+    pub damaged: Option<StoreError>,
+}
+
+/// A use case's refusal or failure, with what the caller must be told.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// What went wrong.
+    pub error: Error,
+    /// Notices of the calling session; they wait until [`Service::delivered`] says that they were told.
+    pub notices: Pending,
+    /// The store that was asked, where one was.
+    pub store: Option<String>,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self {
+            error,
+            notices: Pending::default(),
+            store: None,
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Error::Store(error).into()
+    }
+}
+
+/// What every use case returns.
+pub type Reply<T> = Result<Answer<T>, Failure>;
+
+/// How often a use case loses a race before the store counts as busy. Each time some other caller got
+/// further, so this is met only where something is wrong.
+const MOST_RACES: usize = 200;
+/// How often it stops to look at something new. Each look is kept, so this is met only where what there
+/// is to look at changes faster than it can be looked at.
+const MOST_LOOKS: usize = 10_000;
+
+/// The use cases.
+pub struct Service<'a> {
+    store: &'a mut dyn Store,
+    world: &'a dyn World,
+    facts: &'a CallerFacts,
+    policy: Policy,
+}
+
+impl<'a> Service<'a> {
+    /// A service for one caller.
+    pub fn new(
+        store: &'a mut dyn Store,
+        world: &'a dyn World,
+        facts: &'a CallerFacts,
+        policy: Policy,
+    ) -> Self {
+        Self {
+            store,
+            world,
+            facts,
+            policy,
+        }
+    }
+
+    /// A number that changes whenever somebody else changed something.
+    pub fn changes(&mut self) -> Result<u64, Failure> {
+        Ok(self.store.changes()?)
+    }
+
+    /// Files of which one is written to after each change that may matter to who waits for these.
+    pub fn bells(&mut self, about: &[Topic]) -> Option<Vec<PathBuf>> {
+        self.store.bells(about)
+    }
+
+    /// Where the store is, for people.
+    pub fn location(&self) -> String {
+        self.store.location()
+    }
+
+    /// Keeps that notices were written to a channel, as far as they count as told there.
+    pub fn delivered(&mut self, notices: &[Notice], channel: Channel) -> Reply<()> {
+        self.run(Mode::Write, |ctx| {
+            let mut told: BTreeMap<SessionId, Vec<&Notice>> = BTreeMap::new();
+            for notice in notices {
+                told.entry(notice.to).or_default().push(notice);
+            }
+            for (to, notices) in told {
+                let reader = ctx.reader(to)?;
+                let counted = |notice: &&&Notice| counts(notice.kind, reader, channel);
+                let counted = notices.iter().filter(counted);
+                let ids: Vec<_> = counted.filter_map(|notice| notice.id).collect();
+                let at = ctx.now.wall;
+                ctx.tx.mark_delivered(to, &ids, at)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Runs a use case until it has what it needs.
+    pub(super) fn run<T>(
+        &mut self,
+        mode: Mode,
+        mut case: impl FnMut(&mut Ctx<'_>) -> Result<T, Stop>,
+    ) -> Reply<T> {
+        let mut mode = mode;
+        let mut seen: Vec<(Process, Sighting)> = Vec::new();
+        let mut left_behind: Vec<(SessionId, Survivors)> = Vec::new();
+        let mut surroundings = None;
+        let mut files = Vec::new();
+        let mut remotes = Vec::new();
+        let (mut races, mut looks) = (0, 0);
+        while races < MOST_RACES && looks < MOST_LOOKS {
+            let location = self.store.location();
+            let mut tx = match self.store.begin(mode) {
+                Err(StoreError::Conflict) => {
+                    races += 1;
+                    continue;
+                }
+                other => other?,
+            };
+            let now = tx.now()?;
+            let mut ctx = Ctx {
+                tx: tx.as_mut(),
+                mode,
+                now,
+                policy: &self.policy,
+                facts: self.facts,
+                world: self.world,
+                location,
+                seen: &seen,
+                left_behind: &left_behind,
+                surroundings: surroundings.as_ref(),
+                files: &files,
+                remotes: &remotes,
+                notices: Pending::default(),
+                trees: Vec::new(),
+                own: None,
+                burials: 0,
+                damage: Vec::new(),
+            };
+            let outcome = case(&mut ctx);
+            let notices = std::mem::take(&mut ctx.notices);
+            let trees = std::mem::take(&mut ctx.trees);
+            let damage = std::mem::take(&mut ctx.damage);
+            match outcome {
+                Ok(value) => match tx.commit() {
+                    Ok(()) => {
+                        self.lock_trees(&trees);
+                        let damaged = self.damaged(&damage);
+                        return Ok(Answer {
+                            value,
+                            notices,
+                            damaged,
+                        });
+                    }
+                    Err(StoreError::Conflict) => races += 1,
+                    Err(error) => return Err(error.into()),
+                },
+                Err(Stop::Refuse(error)) => match tx.commit() {
+                    Ok(()) => {
+                        self.lock_trees(&trees);
+                        return Err(Failure {
+                            error: *error,
+                            notices,
+                            store: Some(self.store.location()),
+                        });
+                    }
+                    Err(StoreError::Conflict) => races += 1,
+                    Err(error) => return Err(error.into()),
+                },
+                Err(Stop::Look(processes)) => {
+                    drop(tx);
+                    looks += 1;
+                    for process in processes {
+                        let sighting = self.world.look(process.pid);
+                        seen.push((process, sighting));
+                    }
+                }
+                Err(Stop::Survivors(wanted)) => {
+                    drop(tx);
+                    looks += 1;
+                    let (sessions, signs): (Vec<_>, Vec<_>) = wanted.into_iter().unzip();
+                    left_behind.extend(sessions.into_iter().zip(self.world.survivors(&signs)));
+                }
+                Err(Stop::Surroundings(pid, dir)) => {
+                    drop(tx);
+                    looks += 1;
+                    surroundings = Some(Surroundings {
+                        chain: pid.map_or_else(Vec::new, |pid| self.world.chain(pid)),
+                        place: self.world.place(&dir),
+                    });
+                }
+                Err(Stop::WhereAre(paths)) => {
+                    drop(tx);
+                    looks += 1;
+                    for path in paths {
+                        let found = self.world.file(&path);
+                        files.push((path, found));
+                    }
+                }
+                Err(Stop::Remotes(homes)) => {
+                    drop(tx);
+                    looks += 1;
+                    for home in homes {
+                        let remote = self.world.remote(&home);
+                        remotes.push((home, remote));
+                    }
+                }
+                Err(Stop::Write(stronger)) => mode = stronger,
+                Err(Stop::Store(StoreError::Conflict)) => races += 1,
+                Err(Stop::Store(error)) => return Err(error.into()),
+            }
+        }
+        Err(StoreError::Busy {
+            store: self.store.location(),
+        }
+        .into())
+    }
+
+    /// Lets others at the store.
+    pub(super) fn give_way(&self) {
+        self.world.give_way();
+    }
+
+    fn damaged(&self, rows: &[String]) -> Option<StoreError> {
+        (!rows.is_empty()).then(|| StoreError::Damaged {
+            store: self.store.location(),
+            why: rows.join("; "),
+        })
+    }
+
+    /// Locks the worktrees of sessions that began, and frees those of sessions that stopped unless others
+    /// are there. Where that fails, or is killed before, whoever looks next does it.
+    fn lock_trees(&mut self, changes: &[TreeChange]) {
+        for change in changes {
+            if change.begins {
+                self.world.set_tree_lock(&change.dir, Some(&change.handle));
+            } else {
+                self.mend_tree_locks(&change.dir);
+            }
+        }
+    }
+
+    /// Puts the locks right that name sessions which are over, on all worktrees of a directory's repository.
+    pub fn mend_tree_locks(&mut self, dir: &str) {
+        for lock in self.world.tree_locks(dir) {
+            // A store that cannot be read says nothing about a lock.
+            if self.names_one_that_is_over(&lock) != Ok(true) {
+                continue;
+            }
+            let Ok(next) = self.still_there(&lock) else {
+                continue;
+            };
+            self.world.change_tree_lock(&lock, next.as_deref());
+            // A session that began meanwhile may have written its lock before ours was taken away.
+            if next.is_none()
+                && let Ok(Some(late)) = self.still_there(&lock)
+            {
+                self.world.set_tree_lock(&lock.root, Some(&late));
+            }
+        }
+    }
+
+    /// A session that this store does not know is another store's, and so is its lock.
+    fn names_one_that_is_over(&mut self, lock: &TreeLock) -> Result<bool, StoreError> {
+        let mut tx = self.store.begin(Mode::Read)?;
+        let found = tx.session_by_handle(&lock.handle)?;
+        drop(tx);
+        let works_there = |session: &Session| session.is_open() && self.works_in(session, lock);
+        Ok(found.is_some_and(|session| !works_there(&session)))
+    }
+
+    fn works_in(&self, session: &Session, lock: &TreeLock) -> bool {
+        let dir = &session.place.dir;
+        match self.world.file(dir) {
+            Some(found) => found.root == lock.root,
+            // A worktree that is gone is still the one that it worked in.
+            None => Path::new(dir).starts_with(&lock.root),
+        }
+    }
+
+    /// An open session in the worktree of a lock.
+    fn still_there(&mut self, lock: &TreeLock) -> Result<Option<String>, StoreError> {
+        let filter = SessionFilter {
+            under: Some(lock.root.clone()),
+            ..SessionFilter::default()
+        };
+        let open = self.store.begin(Mode::Read)?.list_sessions(&filter)?;
+        let there = open
+            .into_iter()
+            .find(|session| self.works_in(session, lock));
+        Ok(there.map(|session| session.handle.to_string()))
+    }
+}

@@ -1,0 +1,173 @@
+//! What happens to a session between its registration and its end.
+
+use super::behalf;
+use super::caller::{self, Naming};
+use super::context::{Ctx, Stop};
+use super::run::{Reply, Service};
+use crate::error::Error;
+use crate::view::SessionView;
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::notice::NoticeKind;
+use tenure_core::policy::Policy;
+use tenure_core::session::{ClosedBy, META_KEYS, MetaKey, check_meta_value};
+use tenure_core::store::Mode;
+use tenure_core::text;
+use tenure_core::time::Span;
+
+/// A renewal of the lease.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RenewRequest {
+    /// For how long the session declares to be silent; the usual lease otherwise.
+    pub length: Option<Span>,
+}
+
+/// A change of one small value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MetaChange {
+    /// Keep this value.
+    Set(MetaKey, String),
+    /// Forget it.
+    Unset(MetaKey),
+}
+
+impl Service<'_> {
+    /// Ends a session and everything that it holds.
+    pub fn end(&mut self, naming: &Naming) -> Reply<SessionView> {
+        self.run(Mode::Write, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            let reason = caller.reason_text();
+            let why = reason.clone().unwrap_or_else(|| "it said so".into());
+            let closed = ctx.close(&caller.session, ClosedBy::End, &why, caller.actor, reason)?;
+            ctx.view(&closed)
+        })
+    }
+
+    /// Renews a session's lease.
+    pub fn renew(&mut self, naming: &Naming, request: &RenewRequest) -> Reply<SessionView> {
+        if let Some(Span(length)) = request.length {
+            if length > Policy::LONGEST_SILENCE {
+                return Err(usage(
+                    "a session may declare at most 4h of silence",
+                    "give a shorter --for",
+                )
+                .into());
+            }
+            if naming.reason.is_none() {
+                return Err(usage(
+                    "declaring silence takes a reason",
+                    "add --reason \"why\"; it is recorded",
+                )
+                .into());
+            }
+        }
+        self.run(Mode::Write, |ctx| {
+            let caller = behalf::itself(ctx, naming, "renew its lease")?;
+            renew_session(ctx, caller, request)
+        })
+    }
+
+    /// Leaves a message that a session is told at its next call.
+    pub fn tell(&mut self, to: &str, message: &str) -> Reply<SessionView> {
+        if message.trim().is_empty() {
+            return Err(usage("the message is empty", "tenure tell SESSION \"message\"").into());
+        }
+        text::check_length("message", message, text::MAX_MESSAGE).map_err(Error::from)?;
+        self.run(Mode::Write, |ctx| {
+            let from = caller::anybody(ctx)?;
+            let to = caller::find(ctx, to)?;
+            let to = ctx.bury_if_dead(to)?;
+            let sender = from.as_ref().map(|caller| caller.session.handle.as_str());
+            let sender = sender.unwrap_or("somebody without a session");
+            let said = format!("{sender} says: {}", text::quoted(message));
+            let from = from.map(|caller| caller.session.id);
+            ctx.notify(to.id, NoticeKind::Told, said, from, None)?;
+            ctx.log(&NewEvent {
+                actor: from,
+                ..ctx.event(EventKind::Told, Some(to.id), "tell", message.to_owned())
+            })?;
+            ctx.view(&to)
+        })
+    }
+
+    /// Sets or forgets one of a session's small values.
+    pub fn change_metadata(&mut self, naming: &Naming, change: &MetaChange) -> Reply<SessionView> {
+        if let MetaChange::Set(_, value) = change {
+            check_meta_value(value).map_err(Error::from)?;
+        }
+        self.run(Mode::Write, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            let id = caller.session.id;
+            let present = ctx.tx.metadata(id)?;
+            let (key, value) = match change {
+                MetaChange::Set(key, value) => (key, Some(value.as_str())),
+                MetaChange::Unset(key) => (key, None),
+            };
+            match (present.get(key), value) {
+                (None, None) => return Err(no_such_value(key).into()),
+                (None, Some(_)) if present.len() >= META_KEYS => {
+                    return Err(Error::Invalid {
+                        what: format!("a session keeps at most {META_KEYS} values"),
+                        hint: "tenure meta unset KEY makes room".into(),
+                    }
+                    .into());
+                }
+                _ => {}
+            }
+            ctx.tx.set_metadata(id, key, value)?;
+            let evidence = match value {
+                Some(value) => format!("{} set ({} bytes)", key.as_str(), value.len()),
+                None => format!("{} unset", key.as_str()),
+            };
+            ctx.log(&NewEvent {
+                actor: caller.actor.filter(|actor| *actor != id),
+                reason: caller.reason_text(),
+                ..ctx.event(EventKind::Changed, Some(id), "meta", evidence)
+            })?;
+            ctx.view(&caller.session)
+        })
+    }
+}
+
+fn renew_session(
+    ctx: &mut Ctx<'_>,
+    caller: caller::Caller,
+    request: &RenewRequest,
+) -> Result<SessionView, Stop> {
+    let reason = caller.reason_text();
+    let mut session = caller.session;
+    let length = request
+        .length
+        .map_or(ctx.policy.lease, |Span(length)| length);
+    session.lease = session.lease.or_later(ctx.now.after(length));
+    ctx.tx
+        .touch_session(session.token(), ctx.now.wall, &session.lease, None)?;
+    if request.length.is_some() {
+        ctx.log(&NewEvent {
+            actor: caller.actor.filter(|actor| *actor != session.id),
+            reason,
+            ..ctx.event(
+                EventKind::Renewed,
+                Some(session.id),
+                "renew",
+                format!("silent for up to {}", Span(length)),
+            )
+        })?;
+    }
+    let session = ctx.session(session.id)?;
+    ctx.view(&session)
+}
+
+fn usage(what: &str, hint: &str) -> Error {
+    Error::Usage {
+        what: what.into(),
+        hint: hint.into(),
+    }
+}
+
+/// The error for a small value that is not kept.
+pub fn no_such_value(key: &MetaKey) -> Error {
+    Error::NotFound {
+        what: format!("this session keeps no value {:?}", key.as_str()),
+        hint: "tenure meta get shows what it keeps".into(),
+    }
+}

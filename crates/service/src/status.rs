@@ -1,0 +1,278 @@
+//! Where a caller stands: who it is, what it holds, who else is here, and what needs attention.
+//!
+//! A status is read by people and models when they sit down; a glance is one line, drawn again and again
+//! beside a conversation. A glance tells nobody anything and renews nothing: what waits to be told is still
+//! told where the model reads it.
+
+use std::time::Duration;
+
+use super::caller::{self, Caller, Naming};
+use super::context::{Ctx, Stop, Unseen};
+use super::look::{self, ListRequest, list};
+use super::register::unverified;
+use super::run::{Reply, Service};
+use crate::view::{ClaimView, SessionView, WroteView};
+use tenure_core::id::{AgentName, NativeId, SessionId};
+use tenure_core::process::Process;
+use tenure_core::session::{Doing, Session};
+use tenure_core::store::{ClaimFilter, Lost, Mode, SessionFilter};
+use tenure_core::text;
+use tenure_core::time::Timestamp;
+use tenure_core::trample::LATELY;
+
+/// How long ago something may have happened that is still worth a warning.
+pub const WARNED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+/// How many of the dead are looked at for what they left running.
+const MOST_DEAD: usize = 20;
+/// How many files of a session are named.
+const MOST_FILES: usize = 8;
+
+/// The caller's situation at a glance.
+#[derive(Debug, Clone)]
+pub struct Status {
+    /// The caller, if it is a session.
+    pub me: Option<SessionView>,
+    /// Why it is nobody, otherwise.
+    pub nobody: Option<String>,
+    /// What it holds.
+    pub claims: Vec<ClaimView>,
+    /// Others that are open in the same repository or directory, with the files that they wrote lately.
+    pub others: Vec<SessionView>,
+    /// Those of them that wait for a person, by their handles.
+    pub waiting: Vec<String>,
+    /// What needs attention.
+    pub warnings: Vec<String>,
+}
+
+/// Whose glance it is: the process that is the agent, or its conversation where no process was found.
+#[derive(Debug, Clone)]
+pub struct Glancer {
+    /// What kind of program it is.
+    pub agent: Option<AgentName>,
+    /// Its process.
+    pub process: Option<Process>,
+    /// The conversation that it is in.
+    pub native_id: Option<NativeId>,
+}
+
+/// What fits on one line.
+#[derive(Debug, Clone)]
+pub struct Glance {
+    /// The session's handle.
+    pub handle: String,
+    /// The repository that it works in.
+    pub repo: Option<String>,
+    /// The keys that it holds.
+    pub holds: Vec<String>,
+    /// The keys that it lost, with who has them now.
+    pub lost: Vec<(String, String)>,
+    /// Other sessions that are in the same conversation.
+    pub twins: Vec<String>,
+    /// Others in the same repository or directory that wait for a person.
+    pub waiting: Vec<String>,
+}
+
+impl Service<'_> {
+    /// The caller's situation.
+    pub fn status(&mut self, naming: &Naming, here: &ListRequest) -> Reply<Status> {
+        self.run(Mode::Read, |ctx| {
+            let found = caller::looking(ctx, naming);
+            let (caller, nobody) = match found {
+                Ok(caller) => (Some(caller), None),
+                Err(Stop::Refuse(error)) if naming.session.is_none() => {
+                    (None, Some(error.to_string()))
+                }
+                Err(other) => return Err(other),
+            };
+            status(ctx, caller.as_ref(), nobody, here)
+        })
+    }
+
+    /// The same on one line, for an agent that asks often; none where it is no session.
+    pub fn glance(&mut self, who: &Glancer) -> Reply<Option<Glance>> {
+        self.run(Mode::Read, |ctx| match present(ctx, who)? {
+            Some(session) => glance(ctx, &session).map(Some),
+            None => Ok(None),
+        })
+    }
+}
+
+fn status(
+    ctx: &mut Ctx<'_>,
+    caller: Option<&Caller>,
+    nobody: Option<String>,
+    here: &ListRequest,
+) -> Result<Status, Stop> {
+    let me = match caller {
+        Some(caller) => Some(look::whoami(ctx, caller)?.session),
+        None => None,
+    };
+    let mut own = Vec::new();
+    let mut warnings = Vec::new();
+    if let Some(caller) = caller {
+        warnings.extend(caller.disagreements.iter().cloned());
+        let filter = ClaimFilter {
+            session: Some(caller.session.id),
+            ..ClaimFilter::default()
+        };
+        own = look::claims(ctx, &filter)?;
+        for (key, handle) in lost(ctx, &caller.session)? {
+            warnings.push(format!("{key} is lost: {handle} has it now"));
+        }
+        for twin in twins(ctx, &caller.session)? {
+            warnings.push(format!("this conversation is open in {twin} as well"));
+        }
+    }
+    if let Some((at, news)) = ctx.tx.store_news()?
+        && at.age_at(ctx.now.wall) < WARNED_FOR
+    {
+        warnings.push(news);
+    }
+    for failure in ctx.tx.mirror_failures()? {
+        warnings.push(format!(
+            "the mirror {} could not be written: {}",
+            text::name(&failure.path),
+            failure.why
+        ));
+    }
+    let mine = caller.map(|caller| caller.session.id.to_string());
+    let mut others = list(ctx, here)?;
+    // After the look: whoever just turned out to be dead counts.
+    warnings.extend(left_running(ctx, here)?);
+    others.retain(|session| Some(&session.id) != mine.as_ref() && !session.is_over());
+    for other in &mut others {
+        other.wrote = Some(wrote(ctx, other)?);
+    }
+    others.sort_by_key(|session| !session.waits_for_a_person());
+    let waiting = others.iter().filter(|other| other.waits_for_a_person());
+    Ok(Status {
+        waiting: waiting.map(|other| other.handle.clone()).collect(),
+        me,
+        nobody,
+        claims: own,
+        others,
+        warnings,
+    })
+}
+
+/// The files that a session wrote lately, the newest first.
+fn wrote(ctx: &mut Ctx<'_>, session: &SessionView) -> Result<Vec<WroteView>, Stop> {
+    let Ok(id) = SessionId::parse(&session.id) else {
+        return Ok(Vec::new());
+    };
+    let writes = ctx.tx.writes_of(id, MOST_FILES)?;
+    let lately = |at: Timestamp| at.age_at(ctx.now.wall) < LATELY;
+    Ok(writes
+        .into_iter()
+        .filter(|write| lately(write.at))
+        .map(|write| WroteView {
+            path: write.path,
+            at: write.at,
+        })
+        .collect())
+}
+
+/// Keys that a session lost within a day and that another has, with its handle.
+fn lost(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<(String, String)>, Stop> {
+    let mut found = Vec::new();
+    let since = ctx.now.wall.minus(WARNED_FOR);
+    for hold in ctx.tx.lost_holds(session.id, Lost::Since(since))? {
+        let Some(record) = ctx.tx.claim(&hold.key)? else {
+            continue;
+        };
+        let holder = record.current().map(|current| current.session);
+        if let Some(holder) = holder.filter(|_| record.was_lost(&hold)) {
+            let handle = ctx.session(holder)?.handle.to_string();
+            found.push((hold.key.to_string(), handle));
+        }
+    }
+    Ok(found)
+}
+
+/// Others that are open in the conversation that a session is in.
+fn twins(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<String>, Stop> {
+    let Some(native_id) = &session.native_id else {
+        return Ok(Vec::new());
+    };
+    let mut others = ctx.tx.native_visitors(&session.agent, native_id)?;
+    others.extend(ctx.tx.native_owner(&session.agent, native_id)?);
+    let mut found = Vec::new();
+    for id in others {
+        let other = ctx.session(id)?;
+        let is_in_it = other.is_open() && other.native_id.as_ref() == Some(native_id);
+        if id != session.id && is_in_it && !ctx.standing(&other)?.is_gone() {
+            found.push(other.handle.to_string());
+        }
+    }
+    Ok(found)
+}
+
+/// What sessions that died here left running.
+fn left_running(ctx: &mut Ctx<'_>, here: &ListRequest) -> Result<Vec<String>, Stop> {
+    let died = ctx.tx.list_sessions(&SessionFilter {
+        died_since: Some(ctx.now.wall.minus(WARNED_FOR)),
+        repo: here.repo.clone(),
+        under: here.under.clone(),
+        limit: MOST_DEAD,
+        ..SessionFilter::default()
+    })?;
+    let mut unseen = Unseen::default();
+    let mut warnings = Vec::new();
+    for session in &died {
+        let left = ctx.survivors(session);
+        let left = unseen.gather(left)?.unwrap_or_default();
+        for survivor in left.found {
+            warnings.push(format!(
+                "{} is dead and left pid {} running, which may still write: {}",
+                session.handle,
+                survivor.pid,
+                text::quoted(&survivor.command)
+            ));
+        }
+    }
+    unseen.look()?;
+    Ok(warnings)
+}
+
+/// The open session that a glancer is.
+fn present(ctx: &mut Ctx<'_>, who: &Glancer) -> Result<Option<Session>, Stop> {
+    let Some(process) = &who.process else {
+        return unverified(ctx, who.agent.as_ref(), who.native_id.as_ref());
+    };
+    let mut here = ctx.tx.sessions_at(process.into())?;
+    here.retain(|session| {
+        let recorded = session.process.as_ref();
+        recorded.is_some_and(|recorded| recorded.same_as(process))
+    });
+    Ok(here.pop())
+}
+
+fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {
+    let place = &session.place;
+    let neighbours = ctx.tx.list_sessions(&SessionFilter {
+        repo: place.repo.clone(),
+        under: place.repo.is_none().then(|| place.dir.clone()),
+        ..SessionFilter::default()
+    })?;
+    // Only those that say that they wait are looked at: a line that is drawn often must cost little.
+    let waits = |other: &Session| {
+        other.id != session.id && other.activity.is_some_and(|a| a.doing == Doing::Waiting)
+    };
+    let asking: Vec<Session> = neighbours.into_iter().filter(waits).collect();
+    ctx.look_at_all(&asking)?;
+    let mut waiting = Vec::new();
+    for other in &asking {
+        if !ctx.standing(other)?.is_gone() {
+            waiting.push(other.handle.to_string());
+        }
+    }
+    let holds = ctx.tx.open_holds(session.id)?;
+    Ok(Glance {
+        handle: session.handle.to_string(),
+        repo: session.place.repo.clone(),
+        holds: holds.iter().map(|hold| hold.key.to_string()).collect(),
+        lost: lost(ctx, session)?,
+        twins: twins(ctx, session)?,
+        waiting,
+    })
+}

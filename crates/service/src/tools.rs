@@ -1,0 +1,318 @@
+//! A tool's use, before it runs: is it under another session's feet?
+//!
+//! Asked only for tools that write a file or run a command that moves a worktree's files. What is found
+//! is in the log whatever the mode, said to the model in mode `warn`, and stops the tool in mode
+//! `block`; a claim that the user requires stops it in any mode. A write that goes ahead is kept, so
+//! that the next writer can be told. Only those who live count: the dead have no feet.
+
+use super::claims::covering_hold;
+use super::context::{Ctx, Stop};
+use tenure_core::event::EventKind;
+use tenure_core::git_move::{GitMove, git_move};
+use tenure_core::notice::NoticeKind;
+use tenure_core::repository::Space;
+use tenure_core::session::{Session, Standing};
+use tenure_core::spelling;
+use tenure_core::store::{ClaimFilter, SessionFilter};
+use tenure_core::trample::{FileWrite, Finding, LATELY, Mode, Tree, fits, is_news};
+
+/// What the user wants of tools that write.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GuardPolicy {
+    /// What is done about a finding.
+    pub mode: Mode,
+    /// What a claim must look like for a file to be written at all.
+    pub require_claim: Option<String>,
+}
+
+/// A tool that is about to run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolUse {
+    /// The files that it writes, by their whole paths.
+    pub writes: Vec<String>,
+    /// The command that it runs.
+    pub command: Option<String>,
+    /// Whether it ran already.
+    pub ran: bool,
+    /// Whether the model reads what is answered before the tool runs; else it is told afterwards.
+    pub answer_is_read: bool,
+    /// What the user wants.
+    pub policy: GuardPolicy,
+}
+
+/// What is answered to a tool's use.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Advice {
+    /// What the model is told.
+    pub warnings: Vec<String>,
+    /// Why the tool must not run.
+    pub block: Option<String>,
+}
+
+/// Looks at a tool's use, and keeps it if it goes ahead.
+pub fn advise(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    tool: &ToolUse,
+    dir: &str,
+) -> Result<Advice, Stop> {
+    let mut findings = Vec::new();
+    if !tool.writes.is_empty()
+        && let Some(pattern) = &tool.policy.require_claim
+        && !holds_fitting(ctx, session, pattern)?
+    {
+        let pattern = pattern.clone();
+        findings.push(Finding::Unclaimed { pattern });
+    }
+    let reserved = !tool.writes.is_empty() && paths_are_reserved(ctx)?;
+    if reserved {
+        ctx.look_at_files(&tool.writes)?;
+    }
+    for path in &tool.writes {
+        let claimed = match reserved {
+            true => claimed(ctx, session, path)?,
+            false => Claimed::ByNobody,
+        };
+        let is_own = matches!(claimed, Claimed::Own);
+        findings.extend(second_writer(ctx, session, path, is_own)?);
+        if let Claimed::ByAnother(finding) = claimed {
+            findings.push(finding);
+        }
+    }
+    if let Some(moves) = tool.command.as_deref().and_then(git_move) {
+        findings.extend(tree_moved(ctx, session, &moves, dir)?);
+    }
+    let blocked = findings
+        .iter()
+        .any(|finding| finding.blocks(tool.policy.mode));
+    if !findings.is_empty() {
+        ctx.write()?;
+    }
+    for finding in &findings {
+        let kind = EventKind::Trampled;
+        ctx.log(&ctx.event(
+            kind,
+            Some(session.id),
+            finding.mechanism(),
+            finding.sentence(),
+        ))?;
+    }
+    if !blocked {
+        keep(ctx, session, tool)?;
+    }
+    let mut advice = advice(&findings, tool.policy.mode);
+    if !tool.answer_is_read {
+        for warning in std::mem::take(&mut advice.warnings) {
+            ctx.notify(session.id, NoticeKind::Warned, warning, None, None)?;
+        }
+    }
+    Ok(advice)
+}
+
+fn advice(findings: &[Finding], mode: Mode) -> Advice {
+    let (stops, warns): (Vec<&Finding>, Vec<&Finding>) =
+        findings.iter().partition(|finding| finding.blocks(mode));
+    let sentences = |found: &[&Finding]| -> Vec<String> {
+        found.iter().map(|finding| finding.sentence()).collect()
+    };
+    Advice {
+        warnings: match mode {
+            Mode::Observe => Vec::new(),
+            Mode::Warn | Mode::Block => sentences(&warns),
+        },
+        block: (!stops.is_empty()).then(|| sentences(&stops).join(" ")),
+    }
+}
+
+/// Keeps that the session writes these files now, and what its worktree is.
+fn keep(ctx: &mut Ctx<'_>, session: &Session, tool: &ToolUse) -> Result<(), Stop> {
+    let Some(first) = tool.writes.first() else {
+        return Ok(());
+    };
+    let file = ctx.file(first)?;
+    ctx.write_beat()?;
+    let at = ctx.now.wall;
+    for path in &tool.writes {
+        ctx.tx.note_write(&FileWrite {
+            path: path.clone(),
+            session: session.id,
+            at,
+            stamp: None,
+        })?;
+    }
+    // What is older than a few days helps nobody at a resume either.
+    let old = at.minus(LATELY * 24 * 7);
+    ctx.tx.forget_writes(session.id, old)?;
+    if let Some(file) = file {
+        let tree = Tree {
+            root: file.root,
+            head: file.head,
+            branch: file.branch,
+            at,
+        };
+        ctx.tx.set_tree(session.id, &tree)?;
+    }
+    Ok(())
+}
+
+fn lives(ctx: &Ctx<'_>, session: &Session) -> Result<bool, Stop> {
+    if !session.is_open() {
+        return Ok(false);
+    }
+    Ok(match ctx.standing(session)? {
+        Standing::Live | Standing::Trusted { .. } | Standing::Suspect { .. } => true,
+        Standing::Gone(_) | Standing::Expired(_) => false,
+    })
+}
+
+fn second_writer(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    path: &str,
+    reserved: bool,
+) -> Result<Option<Finding>, Stop> {
+    let writers = ctx.tx.writers(path)?;
+    let own = writers.iter().find(|write| write.session == session.id);
+    let own = own.map(|write| write.at);
+    let mut news: Vec<&FileWrite> = writers
+        .iter()
+        .filter(|write| write.session != session.id && is_news(write.at, own, ctx.now.wall))
+        .collect();
+    news.sort_by_key(|write| std::cmp::Reverse(write.at));
+    for write in news {
+        let other = ctx.session(write.session)?;
+        if lives(ctx, &other)? {
+            return Ok(Some(Finding::SecondWriter {
+                path: path.to_owned(),
+                handle: other.handle.to_string(),
+                dir: other.place.dir,
+                ago: write.at.age_at(ctx.now.wall),
+                reserved,
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// Whose claim contains a file.
+enum Claimed {
+    /// This session's, or an ancestor's that covers it.
+    Own,
+    ByAnother(Finding),
+    ByNobody,
+}
+
+/// Whether anybody holds a path at all.
+fn paths_are_reserved(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
+    let any = ClaimFilter {
+        prefix: Some("path:".into()),
+        limit: 1,
+        ..ClaimFilter::default()
+    };
+    Ok(!ctx.tx.list_claims(&any)?.is_empty())
+}
+
+/// Looks for the claims that contain a file.
+fn claimed(ctx: &mut Ctx<'_>, session: &Session, path: &str) -> Result<Claimed, Stop> {
+    let Some(file) = ctx.file(path)? else {
+        return Ok(Claimed::ByNobody);
+    };
+    let space = Space::of(file.repository.name(), Some(&file.repository));
+    // Keys are in NFC, and so are their globs; a file may be named otherwise.
+    let relative = tenure_core::text::nfc(&file.relative);
+    let mut records = ctx.held_paths(&space)?;
+    records.retain(|record| {
+        let glob = record.key.path();
+        glob.is_some_and(|(_, glob)| glob.matches(&relative))
+    });
+    let mut answer = Claimed::ByNobody;
+    for record in records {
+        let Some(hold) = record.current() else {
+            continue;
+        };
+        if covering_hold(ctx, session, &record)?.is_some() {
+            answer = match answer {
+                Claimed::ByNobody => Claimed::Own,
+                other => other,
+            };
+            continue;
+        }
+        let holder = ctx.session(hold.session)?;
+        if lives(ctx, &holder)? {
+            answer = Claimed::ByAnother(Finding::Reserved {
+                path: path.to_owned(),
+                key: record.key.to_string(),
+                handle: holder.handle.to_string(),
+            });
+        }
+    }
+    Ok(answer)
+}
+
+fn tree_moved(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    moves: &GitMove,
+    dir: &str,
+) -> Result<Option<Finding>, Stop> {
+    let at = match &moves.dir {
+        Some(named) if named.starts_with('/') => named.clone(),
+        Some(named) => format!("{dir}/{named}"),
+        None => dir.to_owned(),
+    };
+    let Some(here) = ctx.file(&at)? else {
+        return Ok(None);
+    };
+    let filter = SessionFilter {
+        under: Some(here.root.clone()),
+        ..SessionFilter::default()
+    };
+    let mut others = ctx.tx.list_sessions(&filter)?;
+    others.retain(|other| other.id != session.id && other.parent != Some(session.token()));
+    // All at once: each look means to begin again.
+    ctx.look_at_all(&others)?;
+    let mut dirs: Vec<String> = others.iter().map(|other| other.place.dir.clone()).collect();
+    dirs.sort_unstable();
+    dirs.dedup();
+    ctx.look_at_files(&dirs)?;
+    let mut handles = Vec::new();
+    for other in others {
+        let same_tree = ctx
+            .file(&other.place.dir)?
+            .is_some_and(|there| there.root == here.root);
+        if same_tree && lives(ctx, &other)? {
+            handles.push(other.handle.to_string());
+        }
+    }
+    Ok((!handles.is_empty()).then(|| Finding::TreeMoved {
+        command: moves.command.clone(),
+        root: here.root,
+        handles,
+    }))
+}
+
+/// Whether the session, or an ancestor whose hold covers it, holds a key that fits.
+fn holds_fitting(ctx: &mut Ctx<'_>, session: &Session, pattern: &str) -> Result<bool, Stop> {
+    let pattern = &spelling::beginning(pattern);
+    let prefix = pattern.split('*').next().unwrap_or_default();
+    let filter = ClaimFilter {
+        prefix: Some(prefix.to_owned()).filter(|prefix| !prefix.is_empty()),
+        ..ClaimFilter::default()
+    };
+    let own = ctx.tx.open_holds(session.id)?;
+    if own
+        .iter()
+        .any(|hold| fits(pattern, hold.key.canonical().as_str()))
+    {
+        return Ok(true);
+    }
+    if session.parent.is_none() {
+        return Ok(false);
+    }
+    for record in ctx.tx.list_claims(&filter)? {
+        if fits(pattern, record.key.as_str()) && covering_hold(ctx, session, &record)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,335 @@
+//! Which transcript is whose: checked at every write and at every use.
+
+use super::caller::{self, Naming};
+use super::context::{Ctx, Stop};
+use super::run::{Reply, Service};
+use crate::error::Error;
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::{AgentName, NativeId, SessionId};
+use tenure_core::session::Session;
+use tenure_core::store::Mode;
+use tenure_core::transcript::{
+    Contamination, Shelf, Transcript, check_path, is_subagent_id, shelf,
+};
+
+/// A session's transcript, as far as the store vouches for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Vouched {
+    /// This file.
+    File(Box<VouchedFile>),
+    /// None is known, or the known one was wrong: it must be derived from the conversation's id.
+    Derive(Box<Derivation>),
+}
+
+/// A file that the store vouches for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VouchedFile {
+    /// The file.
+    pub path: String,
+    /// The session's handle.
+    pub handle: String,
+    /// The conversation in it.
+    pub native_id: NativeId,
+}
+
+/// What is needed to derive a transcript's path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Derivation {
+    /// The agent.
+    pub agent: AgentName,
+    /// The conversation.
+    pub native_id: NativeId,
+    /// Where the agent keeps its transcripts; none where it has no rule.
+    pub shelf: Option<Shelf>,
+    /// Where the session works.
+    pub dir: String,
+    /// What was wrong with the path that was stored, if one was.
+    pub quarantined: Option<String>,
+}
+
+impl Service<'_> {
+    /// The transcript of a session, for looking at it.
+    pub fn transcript(&mut self, name: &str) -> Reply<Vouched> {
+        self.run(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let session = caller::find(ctx, name)?;
+            vouch(ctx, &session)
+        })
+    }
+
+    /// The same for writing to it: that takes being the session, or its parent, or a reason.
+    pub fn transcript_to_write(&mut self, naming: &Naming) -> Reply<Vouched> {
+        self.run(Mode::Read, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            let vouched = vouch(ctx, &caller.session)?;
+            if !caller.is_itself() {
+                ctx.write()?;
+                ctx.log(&NewEvent {
+                    actor: caller.actor,
+                    reason: caller.reason_text(),
+                    ..ctx.event(
+                        EventKind::Changed,
+                        Some(caller.session.id),
+                        "transcript",
+                        "its transcript is written to on its behalf".into(),
+                    )
+                })?;
+            }
+            Ok(vouched)
+        })
+    }
+
+    /// Records that lines of another conversation were refused for a session's transcript.
+    pub fn foreign_lines_refused(&mut self, naming: &Naming, what: &str) -> Reply<()> {
+        self.run(Mode::Write, |ctx| {
+            let caller = caller::acting(ctx, naming)?;
+            ctx.log(&NewEvent {
+                actor: caller.actor,
+                reason: caller.reason_text(),
+                ..ctx.event(
+                    EventKind::Contamination,
+                    Some(caller.session.id),
+                    "transcript",
+                    format!("lines were not appended to its transcript: {what}"),
+                )
+            })
+        })
+    }
+
+    /// Keeps the path that was derived for a session, if it passes the checks.
+    pub fn keep_transcript(&mut self, name: &str, path: &str) -> Reply<VouchedFile> {
+        self.run(Mode::Write, |ctx| {
+            let session = caller::find(ctx, name)?;
+            let native_id = conversation(&session)?;
+            set(ctx, &session, &native_id, path)?;
+            Ok(file(&session, &native_id, path.to_owned()))
+        })
+    }
+}
+
+fn file(session: &Session, native_id: &NativeId, path: String) -> VouchedFile {
+    VouchedFile {
+        path,
+        handle: session.handle.to_string(),
+        native_id: native_id.clone(),
+    }
+}
+
+fn conversation(session: &Session) -> Result<NativeId, Stop> {
+    session.native_id.clone().ok_or_else(|| {
+        Error::NotFound {
+            what: format!(
+                "{} is in no conversation, so it has no transcript",
+                session.handle
+            ),
+            hint: "tenure register --native-id ID says which conversation it is in".into(),
+        }
+        .into()
+    })
+}
+
+/// The stored path if it is right; otherwise it is set aside and must be derived again.
+fn vouch(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vouched, Stop> {
+    let native_id = conversation(session)?;
+    let owner = match ctx.tx.native_owner(&session.agent, &native_id)? {
+        Some(owner) if owner != session.id => ctx.session(owner)?,
+        _ => session.clone(),
+    };
+    let mut quarantined = None;
+    if let Some(stored) = ctx.tx.transcript_of(owner.id, &native_id)? {
+        match examine(ctx, &owner, &native_id, &stored.path)? {
+            Ok(()) => {
+                return Ok(Vouched::File(Box::new(file(
+                    session,
+                    &native_id,
+                    stored.path,
+                ))));
+            }
+            Err(wrong) => {
+                ctx.write()?;
+                let why = record(ctx, &owner, &stored.path, &wrong)?;
+                ctx.tx.quarantine_transcript(&stored, &why, ctx.now.wall)?;
+                quarantined = Some(why);
+            }
+        }
+    }
+    Ok(Vouched::Derive(Box::new(Derivation {
+        agent: session.agent.clone(),
+        shelf: shelf(&session.agent),
+        native_id,
+        dir: session.place.dir.clone(),
+        quarantined,
+    })))
+}
+
+/// Checks a path for a session: by its name, and by who has it.
+fn examine(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    native_id: &NativeId,
+    path: &str,
+) -> Result<Result<(), Contamination>, Stop> {
+    if let Err(wrong) = check_path(&session.agent, native_id, path) {
+        return Ok(Err(wrong));
+    }
+    Ok(match ctx.tx.transcript_owner(path)? {
+        Some(owner) if owner != session.id => Err(Contamination::ForeignOwner(owner)),
+        _ => Ok(()),
+    })
+}
+
+/// Records what is wrong, with both sides, and says it in one sentence.
+fn record(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    path: &str,
+    wrong: &Contamination,
+) -> Result<String, Stop> {
+    let (why, other) = match wrong {
+        Contamination::ForeignName { expected } => (
+            format!("{path} is not the file of its conversation, which is named {expected}"),
+            None,
+        ),
+        Contamination::ForeignOwner(owner) => {
+            let handle = ctx.session(*owner)?.handle;
+            (
+                format!("{path} is the transcript of {handle}"),
+                Some(*owner),
+            )
+        }
+        Contamination::Subagent => (format!("{path} is a subagent's transcript"), None),
+        Contamination::NotAPath => (format!("{path:?} is not an absolute path of a file"), None),
+    };
+    let other = match other {
+        Some(owner) => Some(owner),
+        None => named_conversation_owner(ctx, session, path)?,
+    };
+    ctx.log(&NewEvent {
+        actor: other,
+        ..ctx.event(
+            EventKind::Contamination,
+            Some(session.id),
+            "transcript",
+            why.clone(),
+        )
+    })?;
+    Ok(why)
+}
+
+/// The session whose conversation the file's name says, where it is a name that says one.
+fn named_conversation_owner(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    path: &str,
+) -> Result<Option<SessionId>, Stop> {
+    if let Some(owner) = ctx
+        .tx
+        .transcript_owner(path)?
+        .filter(|owner| *owner != session.id)
+    {
+        return Ok(Some(owner));
+    }
+    let owner = conversation_named_by(ctx, &session.agent, path)?;
+    Ok(owner.filter(|owner| *owner != session.id))
+}
+
+/// The session of the conversation that a file's name is, where the name is nothing but its id.
+fn conversation_named_by(
+    ctx: &mut Ctx<'_>,
+    agent: &AgentName,
+    path: &str,
+) -> Result<Option<SessionId>, Stop> {
+    let stem = path
+        .rsplit('/')
+        .next()
+        .and_then(|file| file.strip_suffix(".jsonl"));
+    match stem.and_then(|stem| NativeId::parse(stem).ok()) {
+        Some(native_id) => Ok(ctx.tx.native_owner(agent, &native_id)?),
+        None => Ok(None),
+    }
+}
+
+/// Keeps a path as a session's transcript, or refuses and records why not.
+pub fn set(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    native_id: &NativeId,
+    path: &str,
+) -> Result<(), Stop> {
+    let visits = ctx
+        .tx
+        .native_owner(&session.agent, native_id)?
+        .is_some_and(|owner| owner != session.id);
+    if visits {
+        return Ok(());
+    }
+    if let Err(wrong) = examine(ctx, session, native_id, path)? {
+        let what = record(ctx, session, path, &wrong)?;
+        return Err(contaminated(what).into());
+    }
+    ctx.tx.set_transcript(&Transcript {
+        path: path.to_owned(),
+        session: session.id,
+        native_id: native_id.clone(),
+        at: ctx.now.wall,
+    })?;
+    Ok(())
+}
+
+/// Refuses, and records, a path that is not this conversation's, before anything else is written.
+pub fn refuse_foreign(
+    ctx: &mut Ctx<'_>,
+    agent: &AgentName,
+    native_id: &NativeId,
+    path: &str,
+) -> Result<(), Stop> {
+    let owner = ctx.tx.native_owner(agent, native_id)?;
+    let holder = ctx
+        .tx
+        .transcript_owner(path)?
+        .filter(|holder| Some(*holder) != owner);
+    let what = match (check_path(agent, native_id, path), holder) {
+        (Ok(()), None) => return Ok(()),
+        (Ok(()), Some(holder)) => {
+            let handle = ctx.session(holder)?.handle;
+            format!("{path} is the transcript of {handle}")
+        }
+        (Err(Contamination::ForeignName { expected }), _) => {
+            format!("{path} is not the file of conversation {native_id}, which is named {expected}")
+        }
+        (Err(Contamination::Subagent), _) => format!("{path} is a subagent's transcript"),
+        (Err(_), _) => format!("{path:?} is not an absolute path of a file"),
+    };
+    ctx.write()?;
+    let other = match holder {
+        Some(holder) => Some(holder),
+        None => conversation_named_by(ctx, agent, path)?.filter(|other| Some(*other) != owner),
+    };
+    ctx.log(&NewEvent {
+        actor: other,
+        ..ctx.event(EventKind::Contamination, owner, "register", what.clone())
+    })?;
+    Err(contaminated(what).into())
+}
+
+/// Refuses, and records, a subagent's id as a session's conversation, before anything else is written.
+pub fn refuse_subagent(
+    ctx: &mut Ctx<'_>,
+    agent: &AgentName,
+    native_id: Option<&NativeId>,
+) -> Result<(), Stop> {
+    let Some(native_id) = native_id.filter(|native_id| is_subagent_id(agent, native_id)) else {
+        return Ok(());
+    };
+    let what = format!("{native_id} is a subagent's id, not a conversation of its own");
+    ctx.write()?;
+    ctx.log(&ctx.event(EventKind::Contamination, None, "register", what.clone()))?;
+    Err(contaminated(what).into())
+}
+
+fn contaminated(what: String) -> Error {
+    Error::Invalid {
+        what,
+        hint: "tenure log shows it with both sides; nothing was stored".into(),
+    }
+}
