@@ -106,7 +106,7 @@ fn wait<T>(
         let waited = began.elapsed();
         let left = patience.saturating_sub(waited);
         if left.is_zero() {
-            opened.service().leave_queue(wait.ticket)?;
+            opened.service().leave_line(wait.ticket)?;
             let why = wait.why;
             return Err(Error::TimedOut { waited, why }.into());
         }
@@ -126,7 +126,7 @@ fn wait<T>(
             limit: wait.at_most.unwrap_or(AT_LEAST_EVERY).min(left),
         };
         if let Some(signal) = until.something_happens(opened)? {
-            opened.service().leave_queue(wait.ticket)?;
+            opened.service().leave_line(wait.ticket)?;
             let message = format!("interrupted while waiting: {}", wait.why);
             let hint = "nothing was claimed and nobody waits any more";
             return Err(Trouble::new(

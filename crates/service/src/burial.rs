@@ -8,7 +8,7 @@
 //! *Crash*: what was recorded stays; the next look goes on. *Clock jump*: no clock is compared.
 
 use super::context::{Ctx, Stop};
-use super::run::{Failure, Service};
+use super::transact::{Failure, Service};
 use tenure_core::liveness::Liveness;
 use tenure_core::session::Session;
 use tenure_core::store::{Mode, SessionFilter};
@@ -32,7 +32,7 @@ impl Ctx<'_> {
 impl Service<'_> {
     /// Records every death that can be proved now.
     pub(super) fn bury_the_dead(&mut self) -> Result<(), Failure> {
-        let found = self.run(Mode::Read, |ctx| {
+        let found = self.transact(Mode::Read, |ctx| {
             let open = ctx.tx.list_sessions(&SessionFilter::default())?;
             ctx.look_at_all(&open)?;
             let mut dead = Vec::new();
@@ -47,7 +47,7 @@ impl Service<'_> {
             if batch > 0 {
                 self.give_way();
             }
-            self.run(Mode::Read, |ctx| {
+            self.transact(Mode::Read, |ctx| {
                 for id in few {
                     let session = ctx.session(*id)?;
                     ctx.bury_if_dead(session)?;

@@ -14,8 +14,8 @@ use super::context::{Ctx, Stop, Surroundings};
 use super::look::{ListRequest, filter_of, list};
 use super::meanwhile::{leave, meanwhile};
 use super::register::{RegisterRequest, Registered, Subject, register, unverified};
-use super::run::{Reply, Service};
 use super::tools::{Advice, ToolUse, advise};
+use super::transact::{Reply, Service};
 use super::{caller, transcripts};
 use crate::error::Error;
 use crate::view::{HeldView, SessionView};
@@ -102,7 +102,7 @@ pub struct Brief {
 impl Service<'_> {
     /// Takes note of an agent's event.
     pub fn hear(&mut self, event: &AgentEvent) -> Reply<Heard> {
-        self.run(Mode::Read, |ctx| match &event.program {
+        self.transact(Mode::Read, |ctx| match &event.program {
             Some(program) => hear_program(ctx, program, event),
             None => hear(ctx, event),
         })

@@ -33,11 +33,11 @@ mod missions;
 mod named;
 mod register;
 mod resume;
-mod run;
 mod sessions;
 mod status;
 mod strangers;
 mod tools;
+mod transact;
 mod transcripts;
 
 pub use caller::{Caller, Naming, ResolvedBy};
@@ -53,8 +53,8 @@ pub use missions::{
 };
 pub use register::{RegisterRequest, Registered, Subject};
 pub use resume::Resumable;
-pub use run::{Answer, Failure, Reply, Service};
 pub use sessions::{MetaChange, RenewRequest};
 pub use status::{Glance, Glancer, Status, WARNED_FOR};
 pub use tools::{Advice, GuardPolicy, ToolUse};
+pub use transact::{Answer, Failure, Reply, Service};
 pub use transcripts::{Derivation, Vouched, VouchedFile};

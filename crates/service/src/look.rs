@@ -7,8 +7,8 @@ use std::collections::btree_map::Entry;
 use super::caller::{self, Caller, Naming};
 use super::claims::shown;
 use super::context::{Ctx, Stop, Unseen};
-use super::run::{Reply, Service};
 use super::sessions::no_such_value;
+use super::transact::{Reply, Service};
 use crate::error::Error;
 use crate::view::{ClaimView, EventView, NameView, ResolvedView, SessionView, WhyView};
 use tenure_core::claim::{Ask, ClaimRecord, Verdict, decide};
@@ -86,7 +86,7 @@ pub struct Why {
 impl Service<'_> {
     /// The one authoritative answer to "who am I".
     pub fn whoami(&mut self, naming: &Naming) -> Reply<Whoami> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let caller = caller::looking(ctx, naming)?;
             whoami(ctx, &caller)
         })
@@ -94,7 +94,7 @@ impl Service<'_> {
 
     /// Sessions: those that wait for a person first, then the newest first.
     pub fn list(&mut self, request: &ListRequest) -> Reply<Listed<SessionView>> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let mut sessions = list(ctx, request)?;
             sessions.sort_by_key(|session| !session.waits_for_a_person());
@@ -105,7 +105,7 @@ impl Service<'_> {
 
     /// One session, by name.
     pub fn show(&mut self, name: &str) -> Reply<Whoami> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
             let session = ctx.bury_if_dead(session)?;
@@ -125,7 +125,7 @@ impl Service<'_> {
 
     /// Whether a session lives: yes, no, or an error where nobody can tell.
     pub fn alive(&mut self, name: &str) -> Reply<(bool, SessionView)> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
             let session = ctx.bury_if_dead(session)?;
@@ -145,17 +145,17 @@ impl Service<'_> {
 
     /// The caller's handle, and nothing else: no notice is delivered and nothing is renewed.
     pub fn peek(&mut self, naming: &Naming) -> Reply<String> {
-        self.run(Mode::Read, |ctx| caller::peek(ctx, naming))
+        self.transact(Mode::Read, |ctx| caller::peek(ctx, naming))
     }
 
     /// The process of a session, where its end can be waited for.
     pub fn process_of(&mut self, name: &str) -> Reply<Option<Process>> {
-        self.run(Mode::Read, |ctx| Ok(caller::find(ctx, name)?.process))
+        self.transact(Mode::Read, |ctx| Ok(caller::find(ctx, name)?.process))
     }
 
     /// The processes of open sessions, the newest first, so that their end can be waited for.
     pub fn open_processes(&mut self, limit: usize) -> Reply<Vec<Process>> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let filter = SessionFilter {
                 limit,
                 ..SessionFilter::default()
@@ -171,7 +171,7 @@ impl Service<'_> {
         naming: Option<&Naming>,
         filter: &ClaimFilter,
     ) -> Reply<Listed<ClaimView>> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let mut filter = filter.clone();
             match naming {
                 Some(naming) => filter.session = Some(caller::looking(ctx, naming)?.session.id),
@@ -186,7 +186,7 @@ impl Service<'_> {
 
     /// Why a key is as it is, and what would change that.
     pub fn why(&mut self, key: &Key) -> Reply<Why> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let me = caller::anybody(ctx)?;
             why(ctx, me.as_ref(), key)
         })
@@ -194,7 +194,7 @@ impl Service<'_> {
 
     /// The log.
     pub fn log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<Listed<EventView>> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let mut filter = filter.clone();
             if let Some(name) = session {
@@ -214,7 +214,7 @@ impl Service<'_> {
         naming: &Naming,
         key: Option<&MetaKey>,
     ) -> Reply<BTreeMap<String, String>> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let caller = caller::looking(ctx, naming)?;
             let mut kept = plain(ctx.tx.metadata(caller.session.id)?);
             if let Some(key) = key {
@@ -485,7 +485,7 @@ fn explain(
         ),
         Verdict::CannotTell(_) => ("refused: cannot tell".to_owned(), vec![takeover]),
     };
-    let queue = ctx.tx.queue(key)?;
+    let queue = ctx.tx.line(key)?;
     let waiters = ctx.show_waiters(queue)?;
     if me.is_none() {
         commands.insert(0, "tenure register".into());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::caller;
 use super::context::{Ctx, Stop};
-use super::run::{Reply, Service};
+use super::transact::{Reply, Service};
 use crate::error::Error;
 use crate::view::SessionView;
 use tenure_core::id::NativeId;
@@ -29,7 +29,7 @@ pub struct Resumable {
 impl Service<'_> {
     /// One session, by name.
     pub fn resumable(&mut self, name: &str) -> Reply<Resumable> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
             let session = ctx.bury_if_dead(session)?;
@@ -41,7 +41,7 @@ impl Service<'_> {
     pub fn all_resumable(&mut self, within: Duration) -> Reply<Vec<Resumable>> {
         // After a reboot nobody has looked yet.
         self.bury_the_dead()?;
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let filter = SessionFilter {
                 died_since: Some(ctx.now.wall.minus(within)),

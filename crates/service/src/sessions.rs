@@ -3,7 +3,7 @@
 use super::behalf;
 use super::caller::{self, Naming};
 use super::context::{Ctx, Stop};
-use super::run::{Reply, Service};
+use super::transact::{Reply, Service};
 use crate::error::Error;
 use crate::view::SessionView;
 use tenure_core::event::{EventKind, NewEvent};
@@ -33,7 +33,7 @@ pub enum MetaChange {
 impl Service<'_> {
     /// Ends a session and everything that it holds.
     pub fn end(&mut self, naming: &Naming) -> Reply<SessionView> {
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let caller = caller::acting(ctx, naming)?;
             let reason = caller.reason_text();
             let why = reason.clone().unwrap_or_else(|| "it said so".into());
@@ -60,7 +60,7 @@ impl Service<'_> {
                 .into());
             }
         }
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let caller = behalf::itself(ctx, naming, "renew its lease")?;
             renew_session(ctx, caller, request)
         })
@@ -72,7 +72,7 @@ impl Service<'_> {
             return Err(usage("the message is empty", "tenure tell SESSION \"message\"").into());
         }
         text::check_length("message", message, text::MAX_MESSAGE).map_err(Error::from)?;
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let from = caller::anybody(ctx)?;
             let to = caller::find(ctx, to)?;
             let to = ctx.bury_if_dead(to)?;
@@ -94,7 +94,7 @@ impl Service<'_> {
         if let MetaChange::Set(_, value) = change {
             check_meta_value(value).map_err(Error::from)?;
         }
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let caller = caller::acting(ctx, naming)?;
             let id = caller.session.id;
             let present = ctx.tx.metadata(id)?;

@@ -10,7 +10,7 @@ use super::caller::{self, Caller, Naming};
 use super::context::{Ctx, Stop, Unseen};
 use super::look::{self, ListRequest, list};
 use super::register::unverified;
-use super::run::{Reply, Service};
+use super::transact::{Reply, Service};
 use crate::view::{ClaimView, SessionView, WroteView};
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::process::Process;
@@ -75,7 +75,7 @@ pub struct Glance {
 impl Service<'_> {
     /// The caller's situation.
     pub fn status(&mut self, naming: &Naming, here: &ListRequest) -> Reply<Status> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let found = caller::looking(ctx, naming);
             let (caller, nobody) = match found {
                 Ok(caller) => (Some(caller), None),
@@ -90,7 +90,7 @@ impl Service<'_> {
 
     /// The same on one line, for an agent that asks often; none where it is no session.
     pub fn glance(&mut self, who: &Glancer) -> Reply<Option<Glance>> {
-        self.run(Mode::Read, |ctx| match present(ctx, who)? {
+        self.transact(Mode::Read, |ctx| match present(ctx, who)? {
             Some(session) => glance(ctx, &session).map(Some),
             None => Ok(None),
         })

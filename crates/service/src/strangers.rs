@@ -1,13 +1,13 @@
 //! Agents that run without being anybody's session.
 
-use super::run::{Reply, Service};
+use super::transact::{Reply, Service};
 use tenure_core::process::Process;
 use tenure_core::store::Mode;
 
 impl Service<'_> {
     /// Which of these processes are no session's present process. Nobody is told anything on the way.
     pub fn strangers(&mut self, processes: &[Process]) -> Reply<Vec<bool>> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let mut strange = Vec::with_capacity(processes.len());
             for process in processes {
                 let here = ctx.tx.sessions_at(process.into())?;

@@ -2,7 +2,7 @@
 
 use super::caller::{self, Naming};
 use super::context::{Ctx, Stop};
-use super::run::{Reply, Service};
+use super::transact::{Reply, Service};
 use crate::error::Error;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{AgentName, NativeId, SessionId};
@@ -50,7 +50,7 @@ pub struct Derivation {
 impl Service<'_> {
     /// The transcript of a session, for looking at it.
     pub fn transcript(&mut self, name: &str) -> Reply<Vouched> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
             vouch(ctx, &session)
@@ -59,7 +59,7 @@ impl Service<'_> {
 
     /// The same for writing to it: that takes being the session, or its parent, or a reason.
     pub fn transcript_to_write(&mut self, naming: &Naming) -> Reply<Vouched> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let caller = caller::acting(ctx, naming)?;
             let vouched = vouch(ctx, &caller.session)?;
             if !caller.is_itself() {
@@ -81,7 +81,7 @@ impl Service<'_> {
 
     /// Records that lines of another conversation were refused for a session's transcript.
     pub fn foreign_lines_refused(&mut self, naming: &Naming, what: &str) -> Reply<()> {
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let caller = caller::acting(ctx, naming)?;
             ctx.log(&NewEvent {
                 actor: caller.actor,
@@ -98,7 +98,7 @@ impl Service<'_> {
 
     /// Keeps the path that was derived for a session, if it passes the checks.
     pub fn keep_transcript(&mut self, name: &str, path: &str) -> Reply<VouchedFile> {
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let session = caller::find(ctx, name)?;
             let native_id = conversation(&session)?;
             set(ctx, &session, &native_id, path)?;

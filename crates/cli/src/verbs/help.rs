@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::jobs::JOBS;
+use super::groups::GROUPS;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
@@ -67,7 +67,7 @@ fn all(root: &clap::Command) -> Shown {
     };
     let mut text = String::new();
     let mut verbs = Vec::new();
-    for (job, names) in JOBS {
+    for (job, names) in GROUPS {
         let _infallible = writeln!(text, "{job}:");
         for name in *names {
             let _infallible = writeln!(text, "  {name:<12} {}", about(name));

@@ -11,7 +11,7 @@ use crate::behalf;
 use crate::caller::{self, Caller, Naming};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use crate::run::{Reply, Service};
+use crate::transact::{Reply, Service};
 use crate::view::ClaimView;
 use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means, TakenAlong};
 use tenure_core::event::{EventKind, NewEvent};
@@ -23,7 +23,7 @@ use tenure_core::text;
 impl Service<'_> {
     /// Gives a key back, or finishes its item.
     pub fn release(&mut self, naming: &Naming, request: &ReleaseRequest) -> Reply<ClaimView> {
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let caller = caller::acting(ctx, naming)?;
             let (mut record, hold) = own_hold(ctx, &caller, &request.key, request.epoch)?;
             let (by, kind) = if request.done {
@@ -49,7 +49,7 @@ impl Service<'_> {
     /// Hands a key to another live session.
     pub fn handoff(&mut self, naming: &Naming, request: &HandoffRequest) -> Reply<ClaimView> {
         check_note(request.note.as_deref())?;
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let caller = caller::acting(ctx, naming)?;
             let (_, hold) = own_hold(ctx, &caller, &request.key, request.epoch)?;
             let to = live_receiver(ctx, &request.to)?;
@@ -103,7 +103,7 @@ impl Service<'_> {
             }
             .into());
         };
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let caller = behalf::receiving(ctx, naming)?;
             takeover(ctx, &caller, request, &reason)
         })
@@ -111,7 +111,7 @@ impl Service<'_> {
 
     /// Tells whether the caller may write to what a key protects.
     pub fn guard(&mut self, naming: &Naming, request: &GuardRequest) -> Reply<ClaimView> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let caller = behalf::guarding(ctx, naming)?;
             guard(ctx, &caller, request)
         })
@@ -119,7 +119,7 @@ impl Service<'_> {
 
     /// Whether the caller, if it is a session, works on under no claim that it lost.
     pub fn guard_lost(&mut self, naming: &Naming) -> Reply<()> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let caller = match &naming.session {
                 Some(_) => Some(behalf::guarding(ctx, naming)?),
                 None => caller::anybody(ctx)?,

@@ -19,14 +19,14 @@ use crate::birth::{Birth, born};
 use crate::caller::{self, Caller, Naming, ResolvedBy};
 use crate::context::{Ctx, Stop, Unseen};
 use crate::error::Error;
-use crate::run::{Reply, Service};
+use crate::transact::{Reply, Service};
 use crate::view::SessionView;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Epoch, SessionId, SessionToken, Ticket};
 use tenure_core::key::Key;
+use tenure_core::line::{Fitness, NotedTurn, Place, TURN, Waiter, must_pass, place};
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
-use tenure_core::queue::{Fitness, NotedTurn, Place, TURN, Waiter, must_pass, place};
 use tenure_core::session::{ClosedBy, Session};
 use tenure_core::store::{Mode, NewWaiter, Topic};
 use tenure_core::text;
@@ -35,7 +35,7 @@ impl Service<'_> {
     /// Claims at once, or is refused.
     pub fn claim(&mut self, naming: &Naming, request: &ClaimRequest) -> Reply<Vec<Grant>> {
         check_note(request.note.as_deref())?;
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let caller = behalf::receiving(ctx, naming)?;
             let asker = Asker {
                 id: caller.session.id,
@@ -56,7 +56,7 @@ impl Service<'_> {
         waiting: &Waiting,
     ) -> Reply<Turn> {
         check_note(request.note.as_deref())?;
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let caller = behalf::receiving(ctx, naming)?;
             still_lives(ctx, &caller)?;
             let asker = Asker {
@@ -88,19 +88,19 @@ impl Service<'_> {
         waiting: Option<&Waiting>,
     ) -> Reply<ChildTurn> {
         check_note(request.claim.note.as_deref())?;
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             claim_for_child(ctx, naming, request, waiting)
         })
     }
 
     /// Takes a waiter out of line.
-    pub fn leave_queue(&mut self, ticket: Ticket) -> Reply<()> {
-        self.run(Mode::Write, |ctx| Ok(ctx.tx.leave_queue(ticket)?))
+    pub fn leave_line(&mut self, ticket: Ticket) -> Reply<()> {
+        self.transact(Mode::Write, |ctx| Ok(ctx.tx.leave_line(ticket)?))
     }
 
     /// Whether a session still has a key with this epoch.
     pub fn still_holds(&mut self, session: SessionId, key: &Key, epoch: Epoch) -> Reply<bool> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let record = ctx.claim_record(key)?;
             let current = record.current();
             Ok(current.is_some_and(|hold| hold.session == session && hold.epoch == epoch))
@@ -109,7 +109,7 @@ impl Service<'_> {
 
     /// Ends the session of a command that has ended.
     pub fn end_child(&mut self, child: SessionToken, why: &str) -> Reply<SessionView> {
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let mut session = ctx.session(child.id)?;
             if session.is_open() && session.life == child.life {
                 session = ctx.close(&session, ClosedBy::End, why, None, None)?;
@@ -293,7 +293,7 @@ fn wait_for_turn(ctx: &mut Ctx<'_>, taken: Vec<Taken>, waiting: &Waiting) -> Res
 
 /// The line for a key, each with whether it can act; the dead are taken out on the way.
 fn line_of(ctx: &mut Ctx<'_>, key: &Key) -> Result<Vec<(Waiter, Fitness)>, Stop> {
-    let queue = ctx.tx.queue(key)?;
+    let queue = ctx.tx.line(key)?;
     let mut unseen = Unseen::default();
     let mut line = Vec::new();
     for waiter in queue {
@@ -309,7 +309,7 @@ fn line_of(ctx: &mut Ctx<'_>, key: &Key) -> Result<Vec<(Waiter, Fitness)>, Stop>
         .collect();
     for ticket in dead {
         ctx.write()?;
-        ctx.tx.leave_queue(ticket)?;
+        ctx.tx.leave_line(ticket)?;
     }
     Ok(line)
 }
@@ -358,7 +358,7 @@ fn stand_in_line(
                 process: &waiting.process,
                 since: ctx.now.wall,
             };
-            ctx.tx.join_queue(&request.keys, &waiter)?
+            ctx.tx.join_line(&request.keys, &waiter)?
         }
     };
     let keys = request.keys.iter().cloned().map(Topic::Key);
@@ -383,7 +383,7 @@ fn pass_on(ctx: &mut Ctx<'_>, waiting: &Waiting, open: &[Key]) -> Result<(), Sto
             continue;
         }
         let epoch = ctx.claim_record(&mine.key)?.epoch;
-        let line = ctx.tx.queue(&mine.key)?;
+        let line = ctx.tx.line(&mine.key)?;
         if must_pass(&line, ticket, epoch, is_free) {
             ctx.write()?;
             let until = None;
@@ -396,7 +396,7 @@ fn pass_on(ctx: &mut Ctx<'_>, waiting: &Waiting, open: &[Key]) -> Result<(), Sto
 
 fn leave(ctx: &mut Ctx<'_>, waiting: &Waiting) -> Result<(), Stop> {
     if let Some(ticket) = waiting.ticket {
-        ctx.tx.leave_queue(ticket)?;
+        ctx.tx.leave_line(ticket)?;
     }
     Ok(())
 }

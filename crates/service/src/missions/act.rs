@@ -8,7 +8,7 @@ use super::roster::{Present, looking, present, view};
 use crate::caller::{self, Caller, Naming};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use crate::run::{Reply, Service};
+use crate::transact::{Reply, Service};
 use crate::view::ParticipantView;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::mission::change::Change;
@@ -26,7 +26,7 @@ impl Service<'_> {
         here: &Here,
         request: &JoinRequest,
     ) -> Reply<Joined> {
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let caller = caller::acting(ctx, naming)?;
             join(ctx, &caller, here, request)
         })
@@ -39,7 +39,7 @@ impl Service<'_> {
         here: &Here,
         request: &ChangeRequest,
     ) -> Reply<Changed> {
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let caller = caller::acting(ctx, naming)?;
             let found = pick::resolve(ctx, Some(&caller.session), here, request.mission.as_ref())?;
             let mission = pick::meant(&found)?;
@@ -61,7 +61,7 @@ impl Service<'_> {
         here: &Here,
         mission: Option<&str>,
     ) -> Reply<Left> {
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let caller = caller::acting(ctx, naming)?;
             let mission = match mission {
                 Some(named) => named.to_owned(),
@@ -81,7 +81,7 @@ impl Service<'_> {
         here: &Here,
         request: &PointRequest,
     ) -> Reply<Pointed> {
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let (me, by) = match request.whose {
                 Whose::Session => {
                     let caller = caller::acting(ctx, naming)?;

@@ -6,7 +6,7 @@ use super::roster::looking;
 use crate::caller::Naming;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use crate::run::{Reply, Service};
+use crate::transact::{Reply, Service};
 use tenure_core::mission::MissionId;
 use tenure_core::mission::check::Fault;
 use tenure_core::mission::pointer::{self, Scope};
@@ -23,7 +23,7 @@ impl Service<'_> {
         mission: Option<&MissionId>,
         all: bool,
     ) -> Reply<usize> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let me = looking(ctx, naming)?;
             let mut checked = Checked::default();
             let what = match all {

@@ -10,7 +10,7 @@ use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::look::{Whoami, whoami};
 use crate::mirror::content::Context;
-use crate::run::{Reply, Service};
+use crate::transact::{Reply, Service};
 use crate::view::{ParticipantView, PointerView};
 use tenure_core::event::EventFilter;
 use tenure_core::id::{Cursor, SessionId};
@@ -52,7 +52,7 @@ pub struct Verified {
 impl Service<'_> {
     /// Who the caller is, with its active mission.
     pub fn stand(&mut self, naming: &Naming, here: &Here) -> Reply<Bearings> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let caller = caller::looking(ctx, naming)?;
             let who = whoami(ctx, &caller)?;
             let mission = active(ctx, &caller.session, here)?;
@@ -68,12 +68,12 @@ impl Service<'_> {
         here: &Here,
         project: Option<&Place>,
     ) -> Reply<Verified> {
-        self.run(Mode::Read, |ctx| verify(ctx, naming, here, project))
+        self.transact(Mode::Read, |ctx| verify(ctx, naming, here, project))
     }
 
     /// A session's context, for its mirrors; nobody is told anything and nothing is renewed.
     pub fn context(&mut self, session: SessionId, here: &Here) -> Reply<Context> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let session = ctx.session(session)?;
             let session = ctx.bury_if_dead(session)?;
             context(ctx, &session, here)
@@ -82,7 +82,7 @@ impl Service<'_> {
 
     /// The newest place in the log.
     pub fn newest_event(&mut self) -> Reply<Cursor> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let filter = EventFilter {
                 limit: 1,
                 ..EventFilter::default()
@@ -94,7 +94,7 @@ impl Service<'_> {
 
     /// The sessions that something happened to after a place in the log.
     pub fn changed_sessions(&mut self, after: Cursor) -> Reply<Vec<SessionId>> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let filter = EventFilter {
                 after: Some(after),
                 ..EventFilter::default()
@@ -110,7 +110,7 @@ impl Service<'_> {
 
     /// Keeps what became of mirrors: failures stay until the path is written again.
     pub fn record_mirrors(&mut self, failed: &[MirrorFailure], written: &[String]) -> Reply<()> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let known = ctx.tx.mirror_failures()?;
             let over = |path: &&String| known.iter().any(|failure| failure.path == **path);
             for path in written.iter().filter(over) {
@@ -127,7 +127,7 @@ impl Service<'_> {
 
     /// Mirrors that could not be written.
     pub fn mirror_failures(&mut self) -> Reply<Vec<MirrorFailure>> {
-        self.run(Mode::Read, |ctx| Ok(ctx.tx.mirror_failures()?))
+        self.transact(Mode::Read, |ctx| Ok(ctx.tx.mirror_failures()?))
     }
 }
 

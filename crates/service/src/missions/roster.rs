@@ -4,7 +4,7 @@ use super::pick;
 use super::request::Here;
 use crate::caller::{self, Naming};
 use crate::context::{Ctx, Stop, Unseen};
-use crate::run::{Reply, Service};
+use crate::transact::{Reply, Service};
 use crate::view::{MissionView, NameView, ParticipantView, PointerView};
 use tenure_core::mission::check::Fault;
 use tenure_core::mission::collision::Seen;
@@ -53,7 +53,7 @@ impl Service<'_> {
         here: &Here,
         mission: Option<&MissionId>,
     ) -> Reply<Roster> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let me = looking(ctx, naming)?;
             let found = pick::resolve(ctx, me.as_ref(), here, mission)?;
             let mission = pick::meant(&found)?;
@@ -63,7 +63,7 @@ impl Service<'_> {
 
     /// The mission that is meant where none is named; that none is, is an error.
     pub fn active_mission(&mut self, naming: &Naming, here: &Here) -> Reply<PointerView> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let me = looking(ctx, naming)?;
             let found = pick::resolve(ctx, me.as_ref(), here, None)?;
             pick::meant(&found)?;
@@ -73,7 +73,7 @@ impl Service<'_> {
 
     /// Every mission; those that nobody takes part in only on request.
     pub fn missions(&mut self, naming: &Naming, here: &Here, all: bool) -> Reply<Vec<MissionView>> {
-        self.run(Mode::Read, |ctx| {
+        self.transact(Mode::Read, |ctx| {
             let me = looking(ctx, naming)?;
             let mut found = Vec::new();
             let mut unseen = Unseen::default();

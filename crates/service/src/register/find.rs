@@ -4,7 +4,7 @@ use super::request::{Candidate, RegisterRequest, Registered, Subject};
 use super::work::Work;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use crate::run::{Reply, Service};
+use crate::transact::{Reply, Service};
 use crate::{caller, transcripts};
 use tenure_core::behalf::Relation;
 use tenure_core::id::{AgentName, NativeId, SessionId};
@@ -20,7 +20,7 @@ impl Service<'_> {
         if let Some(title) = &request.title {
             text::check_length("title", title, text::MAX_TITLE).map_err(Error::from)?;
         }
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let done = register(ctx, request)?;
             if let (Some(_), Ok(id)) = (&done.token, SessionId::parse(&done.session.id)) {
                 caller::tell_if_own(ctx, id)?;

@@ -106,7 +106,7 @@ fn number(name: &str) -> u64 {
 mod tests {
     use tenure_core::claim::{EndedBy, HoldEnd};
     use tenure_core::id::{Epoch, Life, SessionToken};
-    use tenure_core::queue::NotedTurn;
+    use tenure_core::line::NotedTurn;
     use tenure_core::session::{Closed, ClosedBy};
     use tenure_core::store::{Mode, NewWaiter, Store, Tx};
     use tenure_core::time::Timestamp;
@@ -151,7 +151,7 @@ mod tests {
                 process: &process,
                 since: Timestamp(EPOCH),
             };
-            ticket = Some(tx.join_queue(&[key("wp:a")], &waiter).unwrap());
+            ticket = Some(tx.join_line(&[key("wp:a")], &waiter).unwrap());
         });
         assert_eq!(joined, 0, "one that comes last moves nobody");
         let token = SessionToken {
@@ -175,7 +175,7 @@ mod tests {
         });
         assert_eq!(noted, 1, "a turn");
         let left = rings(&mut store, wanted(), |tx| {
-            tx.leave_queue(ticket.unwrap()).unwrap();
+            tx.leave_line(ticket.unwrap()).unwrap();
         });
         assert_eq!(left, 1, "a waiter that leaves");
         let ended = rings(&mut store, wanted(), |tx| {

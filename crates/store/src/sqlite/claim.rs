@@ -12,7 +12,7 @@ use tenure_core::claim::{ClaimRecord, EndedBy, Hold, HoldEnd, Means, TakenFrom};
 use tenure_core::id::{Epoch, Life, RequestId, SessionId};
 use tenure_core::key::Key;
 use tenure_core::repository::Home;
-use tenure_core::store::{ClaimFilter, Lost, StoreError};
+use tenure_core::store::{ClaimFilter, ClaimRows, Lost, StoreError};
 use tenure_core::time::Timestamp;
 
 use super::handle::{SqliteTx, limit_or_all};
@@ -101,47 +101,10 @@ pub(super) const HOMES: &str = "SELECT DISTINCT home, home_mark FROM holds \
 pub(super) const SPELLINGS: &str =
     "SELECT key FROM spellings WHERE canonical >= ?1 AND canonical < ?2 ORDER BY canonical, key";
 
-pub(super) fn get(tx: &SqliteTx<'_>, key: &Key) -> Result<Option<ClaimRecord>, StoreError> {
-    let row = tx.first("claims", BY_KEY, [key.as_str()], read_claim)?;
-    Ok(row.filter(|record| record.epoch != Epoch::NONE))
-}
-
-pub(super) fn lock(tx: &SqliteTx<'_>, key: &Key) -> Result<ClaimRecord, StoreError> {
-    // SQLite has one writer at a time, so a key that was never granted needs no row to be locked by.
-    let record = tx.first("claims", BY_KEY, [key.as_str()], read_claim)?;
-    match record {
-        Some(record) => Ok(record),
-        None => Ok(ClaimRecord {
-            epoch: floor(tx)?,
-            ..ClaimRecord::unknown(key.clone())
-        }),
-    }
-}
-
 /// The epoch of a key that was never granted: not zero where grants may have been forgotten.
 fn floor(tx: &SqliteTx<'_>) -> Result<Epoch, StoreError> {
     let floor = tx.about_store(moved::floor)?;
     Ok(Epoch(floor.unsigned_abs()))
-}
-
-pub(super) fn list(
-    tx: &SqliteTx<'_>,
-    filter: &ClaimFilter,
-) -> Result<Vec<ClaimRecord>, StoreError> {
-    let (sql, values) = list_statement(filter);
-    match filter.readable_only {
-        true => tx.all_readable("claims", &sql, params_from_iter(values), read_claim),
-        false => tx.all("claims", &sql, params_from_iter(values), read_claim),
-    }
-}
-
-pub(super) fn count(tx: &SqliteTx<'_>, filter: &ClaimFilter) -> Result<usize, StoreError> {
-    let all = ClaimFilter {
-        limit: 0,
-        ..filter.clone()
-    };
-    let (sql, values) = list_statement(&all);
-    tx.rows("claims", &sql, params_from_iter(values))
 }
 
 /// The statement for a filter, with its parameters. What a session holds is never free.
@@ -170,122 +133,6 @@ pub(super) fn list_statement(filter: &ClaimFilter) -> (String, Vec<Value>) {
     sql.push_str(&format!("ORDER BY {key} LIMIT ?"));
     values.push(limit_or_all(filter.limit).into());
     (sql, values)
-}
-
-pub(super) fn insert_hold(tx: &SqliteTx<'_>, hold: &Hold, before: Epoch) -> Result<(), StoreError> {
-    let key = hold.key.as_str();
-    tx.moved(&hold.key);
-    let epoch = tx.count("epoch", hold.epoch.0)?;
-    let raised = match before {
-        Epoch::NONE => tx.run(FIRST, params![key, epoch])?,
-        before => {
-            let raised = tx.run(RAISE, params![key, epoch, tx.count("epoch", before.0)?])?;
-            match raised {
-                0 if before == floor(tx)? => tx.run(FIRST, params![key, epoch])?,
-                raised => raised,
-            }
-        }
-    };
-    if raised == 0 {
-        return Err(StoreError::Conflict);
-    }
-    let sql = "INSERT INTO holds (key, epoch, session, life, request, means, note, granted_at, \
-         taken_from, ended_at, ended_by, home, home_mark) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
-    let taken_from = hold
-        .taken_from
-        .as_ref()
-        .map(|from| serde_json::to_string(from).expect("strings and numbers always serialize"));
-    tx.run(
-        sql,
-        params![
-            key,
-            epoch,
-            hold.session.to_string(),
-            hold.life.0,
-            hold.request.as_ref().map(RequestId::as_str),
-            hold.means.as_str(),
-            hold.note,
-            hold.granted_at.0,
-            taken_from,
-            hold.ended.map(|end| end.at.0),
-            hold.ended.map(|end| end.by.as_str()),
-            hold.home.as_ref().map(|home| &home.dir),
-            hold.home.as_ref().and_then(|home| home.mark.as_ref()),
-        ],
-    )?;
-    Ok(())
-}
-
-pub(super) fn end_hold(
-    tx: &SqliteTx<'_>,
-    key: &Key,
-    epoch: Epoch,
-    end: HoldEnd,
-) -> Result<(), StoreError> {
-    tx.moved(key);
-    let epoch = tx.count("epoch", epoch.0)?;
-    let row = params![key.as_str(), epoch, end.at.0, end.by.as_str()];
-    match tx.run(END, row)? {
-        0 => Err(StoreError::Conflict),
-        _ => Ok(()),
-    }
-}
-
-pub(super) fn newest_hold_of(
-    tx: &SqliteTx<'_>,
-    session: SessionId,
-    key: &Key,
-) -> Result<Option<Hold>, StoreError> {
-    let who = params![session.to_string(), key.as_str()];
-    tx.first("holds", NEWEST_OF, who, read_hold)
-}
-
-pub(super) fn open_holds(tx: &SqliteTx<'_>, session: SessionId) -> Result<Vec<Hold>, StoreError> {
-    tx.all("holds", OPEN_OF, [session.to_string()], read_hold)
-}
-
-pub(super) fn lost_holds(
-    tx: &SqliteTx<'_>,
-    session: SessionId,
-    which: Lost<'_>,
-) -> Result<Vec<Hold>, StoreError> {
-    let session = session.to_string();
-    match which {
-        Lost::Since(at) => tx.all("holds", LOST_SINCE, params![session, at.0], read_hold),
-        Lost::Below(prefix) => {
-            let range = params![session, prefix, after_prefix(prefix)];
-            tx.all("holds", LOST_BELOW, range, read_hold)
-        }
-    }
-}
-
-pub(super) fn last_grant(
-    tx: &SqliteTx<'_>,
-    session: SessionId,
-) -> Result<Option<Timestamp>, StoreError> {
-    tx.first("holds", LAST_GRANT, [session.to_string()], |cells| {
-        cells.time()
-    })
-}
-
-pub(super) fn newest_holds(tx: &SqliteTx<'_>, session: SessionId) -> Result<Vec<Hold>, StoreError> {
-    tx.all("holds", ALL_NEWEST_OF, [session.to_string()], read_hold)
-}
-
-pub(super) fn open_homes(tx: &SqliteTx<'_>) -> Result<Vec<Home>, StoreError> {
-    tx.all("holds", HOMES, [], |cells| {
-        let dir = cells.text()?;
-        let mark = cells.maybe_text()?;
-        Ok(Home { dir, mark })
-    })
-}
-
-pub(super) fn spellings(tx: &SqliteTx<'_>, canonical: &str) -> Result<Vec<Key>, StoreError> {
-    let range = params![canonical, after_prefix(canonical)];
-    tx.all("spellings", SPELLINGS, range, |cells| {
-        cells.parsed(Key::stored)
-    })
 }
 
 fn read_claim(cells: &mut Cells<'_>) -> Result<ClaimRecord, StoreError> {
@@ -339,5 +186,151 @@ fn read_end(cells: &mut Cells<'_>) -> Result<Option<HoldEnd>, StoreError> {
         (None, None) => Ok(None),
         (Some(at), Some(by)) => Ok(Some(HoldEnd { at, by })),
         _ => Err(cells.broken("its end is incomplete")),
+    }
+}
+
+impl ClaimRows for SqliteTx<'_> {
+    fn claim(&mut self, key: &Key) -> Result<Option<ClaimRecord>, StoreError> {
+        let row = self.first("claims", BY_KEY, [key.as_str()], read_claim)?;
+        Ok(row.filter(|record| record.epoch != Epoch::NONE))
+    }
+
+    fn lock_claim(&mut self, key: &Key) -> Result<ClaimRecord, StoreError> {
+        // SQLite has one writer at a time, so a key that was never granted needs no row to be locked by.
+        let record = self.first("claims", BY_KEY, [key.as_str()], read_claim)?;
+        match record {
+            Some(record) => Ok(record),
+            None => Ok(ClaimRecord {
+                epoch: floor(self)?,
+                ..ClaimRecord::unknown(key.clone())
+            }),
+        }
+    }
+
+    fn count_claims(&mut self, filter: &ClaimFilter) -> Result<usize, StoreError> {
+        let all = ClaimFilter {
+            limit: 0,
+            ..filter.clone()
+        };
+        let (sql, values) = list_statement(&all);
+        self.rows("claims", &sql, params_from_iter(values))
+    }
+
+    fn list_claims(&mut self, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, StoreError> {
+        let (sql, values) = list_statement(filter);
+        match filter.readable_only {
+            true => self.all_readable("claims", &sql, params_from_iter(values), read_claim),
+            false => self.all("claims", &sql, params_from_iter(values), read_claim),
+        }
+    }
+
+    fn insert_hold(&mut self, hold: &Hold, before: Epoch) -> Result<(), StoreError> {
+        let key = hold.key.as_str();
+        self.moved(&hold.key);
+        let epoch = self.count("epoch", hold.epoch.0)?;
+        let raised = match before {
+            Epoch::NONE => self.run(FIRST, params![key, epoch])?,
+            before => {
+                let raised =
+                    self.run(RAISE, params![key, epoch, self.count("epoch", before.0)?])?;
+                match raised {
+                    0 if before == floor(self)? => self.run(FIRST, params![key, epoch])?,
+                    raised => raised,
+                }
+            }
+        };
+        if raised == 0 {
+            return Err(StoreError::Conflict);
+        }
+        let sql = "INSERT INTO holds (key, epoch, session, life, request, means, note, granted_at, \
+             taken_from, ended_at, ended_by, home, home_mark) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+        let taken_from = hold
+            .taken_from
+            .as_ref()
+            .map(|from| serde_json::to_string(from).expect("strings and numbers always serialize"));
+        self.run(
+            sql,
+            params![
+                key,
+                epoch,
+                hold.session.to_string(),
+                hold.life.0,
+                hold.request.as_ref().map(RequestId::as_str),
+                hold.means.as_str(),
+                hold.note,
+                hold.granted_at.0,
+                taken_from,
+                hold.ended.map(|end| end.at.0),
+                hold.ended.map(|end| end.by.as_str()),
+                hold.home.as_ref().map(|home| &home.dir),
+                hold.home.as_ref().and_then(|home| home.mark.as_ref()),
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn end_hold(&mut self, key: &Key, epoch: Epoch, end: HoldEnd) -> Result<(), StoreError> {
+        self.moved(key);
+        let epoch = self.count("epoch", epoch.0)?;
+        let row = params![key.as_str(), epoch, end.at.0, end.by.as_str()];
+        match self.run(END, row)? {
+            0 => Err(StoreError::Conflict),
+            _ => Ok(()),
+        }
+    }
+
+    fn newest_hold_of(
+        &mut self,
+        session: SessionId,
+        key: &Key,
+    ) -> Result<Option<Hold>, StoreError> {
+        let who = params![session.to_string(), key.as_str()];
+        self.first("holds", NEWEST_OF, who, read_hold)
+    }
+
+    fn open_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
+        self.all("holds", OPEN_OF, [session.to_string()], read_hold)
+    }
+
+    fn lost_holds(&mut self, session: SessionId, which: Lost<'_>) -> Result<Vec<Hold>, StoreError> {
+        let session = session.to_string();
+        match which {
+            Lost::Since(at) => self.all("holds", LOST_SINCE, params![session, at.0], read_hold),
+            Lost::Below(prefix) => {
+                let range = params![session, prefix, after_prefix(prefix)];
+                self.all("holds", LOST_BELOW, range, read_hold)
+            }
+        }
+    }
+
+    fn last_grant(&mut self, session: SessionId) -> Result<Option<Timestamp>, StoreError> {
+        self.first("holds", LAST_GRANT, [session.to_string()], |cells| {
+            cells.time()
+        })
+    }
+
+    fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
+        self.all("holds", ALL_NEWEST_OF, [session.to_string()], read_hold)
+    }
+
+    fn lock_paths(&mut self, _: &str) -> Result<(), StoreError> {
+        // SQLite has one writer at a time: whoever has begun to write has locked everything.
+        Ok(())
+    }
+
+    fn open_homes(&mut self) -> Result<Vec<Home>, StoreError> {
+        self.all("holds", HOMES, [], |cells| {
+            let dir = cells.text()?;
+            let mark = cells.maybe_text()?;
+            Ok(Home { dir, mark })
+        })
+    }
+
+    fn spellings(&mut self, canonical: &str) -> Result<Vec<Key>, StoreError> {
+        let range = params![canonical, after_prefix(canonical)];
+        self.all("spellings", SPELLINGS, range, |cells| {
+            cells.parsed(Key::stored)
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 use tenure_core::id::{Life, SessionId, SessionToken};
-use tenure_core::store::StoreError;
+use tenure_core::store::{DoubtRows, StoreError};
 
 use super::handle::SqliteTx;
 
@@ -11,31 +11,29 @@ pub(super) const OF: &str =
 
 pub(super) const ANY: &str = "SELECT 1 FROM doubts WHERE asker = ?1 LIMIT 1";
 
-pub(super) fn add(
-    tx: &SqliteTx<'_>,
-    asker: SessionId,
-    holder: SessionToken,
-) -> Result<(), StoreError> {
-    let sql = "INSERT INTO doubts (asker, holder, life) VALUES (?1, ?2, ?3) \
-         ON CONFLICT (asker, holder, life) DO NOTHING";
-    let row = params![asker.to_string(), holder.id.to_string(), holder.life.0];
-    tx.run(sql, row).map(|_| ())
-}
-
-pub(super) fn any(tx: &SqliteTx<'_>, asker: SessionId) -> Result<bool, StoreError> {
-    let found = tx.first("doubts", ANY, [asker.to_string()], |_| Ok(()))?;
-    Ok(found.is_some())
-}
-
-pub(super) fn take(tx: &SqliteTx<'_>, asker: SessionId) -> Result<Vec<SessionToken>, StoreError> {
-    let taken = tx.all("doubts", OF, [asker.to_string()], |cells| {
-        Ok(SessionToken {
-            id: cells.parsed(SessionId::parse)?,
-            life: Life(cells.number()?),
-        })
-    })?;
-    if !taken.is_empty() {
-        tx.run("DELETE FROM doubts WHERE asker = ?1", [asker.to_string()])?;
+impl DoubtRows for SqliteTx<'_> {
+    fn add_doubt(&mut self, asker: SessionId, holder: SessionToken) -> Result<(), StoreError> {
+        let sql = "INSERT INTO doubts (asker, holder, life) VALUES (?1, ?2, ?3) \
+             ON CONFLICT (asker, holder, life) DO NOTHING";
+        let row = params![asker.to_string(), holder.id.to_string(), holder.life.0];
+        self.run(sql, row).map(|_| ())
     }
-    Ok(taken)
+
+    fn has_doubts(&mut self, asker: SessionId) -> Result<bool, StoreError> {
+        let found = self.first("doubts", ANY, [asker.to_string()], |_| Ok(()))?;
+        Ok(found.is_some())
+    }
+
+    fn take_doubts(&mut self, asker: SessionId) -> Result<Vec<SessionToken>, StoreError> {
+        let taken = self.all("doubts", OF, [asker.to_string()], |cells| {
+            Ok(SessionToken {
+                id: cells.parsed(SessionId::parse)?,
+                life: Life(cells.number()?),
+            })
+        })?;
+        if !taken.is_empty() {
+            self.run("DELETE FROM doubts WHERE asker = ?1", [asker.to_string()])?;
+        }
+        Ok(taken)
+    }
 }

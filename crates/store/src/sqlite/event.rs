@@ -8,65 +8,11 @@ use rusqlite::types::Value;
 use rusqlite::{params, params_from_iter};
 use tenure_core::event::{Event, EventFilter, NewEvent};
 use tenure_core::id::{Cursor, Epoch, SessionId};
-use tenure_core::store::StoreError;
+use tenure_core::store::{EventRows, StoreError};
 use tenure_core::time::Timestamp;
 
 use super::handle::{SqliteTx, limit_or_all};
 use super::row::Cells;
-
-pub(super) fn append(
-    tx: &SqliteTx<'_>,
-    event: &NewEvent,
-    at: Timestamp,
-) -> Result<Cursor, StoreError> {
-    let sql = "INSERT INTO events (at, kind, session, actor, key, epoch, mechanism, evidence, \
-         reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-    let epoch = event.epoch.map(|epoch| tx.count("epoch", epoch.0));
-    tx.run(
-        sql,
-        params![
-            at.0,
-            event.kind.as_str(),
-            event.session.map(|session| session.to_string()),
-            event.actor.map(|actor| actor.to_string()),
-            event.key.as_ref().map(|key| key.as_str()),
-            epoch.transpose()?,
-            event.mechanism,
-            event.evidence,
-            event.reason,
-        ],
-    )?;
-    let number = tx.last_row().unsigned_abs();
-    tx.appended(number);
-    Ok(Cursor(number))
-}
-
-pub(super) fn read(tx: &SqliteTx<'_>, filter: &EventFilter) -> Result<Vec<Event>, StoreError> {
-    let after = filter.after.map(|cursor| cursor.0);
-    // A place beyond what can be kept has nothing after it.
-    let after = after.map(|after| i64::try_from(after).unwrap_or(i64::MAX));
-    let (sql, values) = statement(filter, after);
-    let values = params_from_iter(values);
-    let mut found = match filter.readable_only {
-        true => tx.all_readable("events", &sql, values, read_event)?,
-        false => tx.all("events", &sql, values, read_event)?,
-    };
-    if after.is_none() {
-        found.reverse();
-    }
-    Ok(found)
-}
-
-pub(super) fn count(tx: &SqliteTx<'_>, filter: &EventFilter) -> Result<usize, StoreError> {
-    let all = EventFilter {
-        limit: 0,
-        ..filter.clone()
-    };
-    let after = filter.after.map(|Cursor(after)| after);
-    let after = after.map(|after| i64::try_from(after).unwrap_or(i64::MAX));
-    let (sql, values) = statement(&all, after);
-    tx.rows("events", &sql, params_from_iter(values))
-}
 
 /// The statement for a filter, with its parameters: from `after` on upwards, else from the end down.
 pub(super) fn statement(filter: &EventFilter, after: Option<i64>) -> (String, Vec<Value>) {
@@ -128,4 +74,56 @@ fn read_event(cells: &mut Cells<'_>) -> Result<Event, StoreError> {
         evidence: cells.text()?,
         reason: cells.maybe_text()?,
     })
+}
+
+impl EventRows for SqliteTx<'_> {
+    fn count_events(&mut self, filter: &EventFilter) -> Result<usize, StoreError> {
+        let all = EventFilter {
+            limit: 0,
+            ..filter.clone()
+        };
+        let after = filter.after.map(|Cursor(after)| after);
+        let after = after.map(|after| i64::try_from(after).unwrap_or(i64::MAX));
+        let (sql, values) = statement(&all, after);
+        self.rows("events", &sql, params_from_iter(values))
+    }
+
+    fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<Cursor, StoreError> {
+        let sql = "INSERT INTO events (at, kind, session, actor, key, epoch, mechanism, evidence, \
+             reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        let epoch = event.epoch.map(|epoch| self.count("epoch", epoch.0));
+        self.run(
+            sql,
+            params![
+                at.0,
+                event.kind.as_str(),
+                event.session.map(|session| session.to_string()),
+                event.actor.map(|actor| actor.to_string()),
+                event.key.as_ref().map(|key| key.as_str()),
+                epoch.transpose()?,
+                event.mechanism,
+                event.evidence,
+                event.reason,
+            ],
+        )?;
+        let number = self.last_row().unsigned_abs();
+        self.appended(number);
+        Ok(Cursor(number))
+    }
+
+    fn events(&mut self, filter: &EventFilter) -> Result<Vec<Event>, StoreError> {
+        let after = filter.after.map(|cursor| cursor.0);
+        // A place beyond what can be kept has nothing after it.
+        let after = after.map(|after| i64::try_from(after).unwrap_or(i64::MAX));
+        let (sql, values) = statement(filter, after);
+        let values = params_from_iter(values);
+        let mut found = match filter.readable_only {
+            true => self.all_readable("events", &sql, values, read_event)?,
+            false => self.all("events", &sql, values, read_event)?,
+        };
+        if after.is_none() {
+            found.reverse();
+        }
+        Ok(found)
+    }
 }

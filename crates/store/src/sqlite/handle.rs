@@ -12,12 +12,13 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, Params};
 use tenure_core::id::SessionId;
 use tenure_core::key::Key;
-use tenure_core::store::StoreError;
-use tenure_core::time::Now;
+use tenure_core::store::{StoreError, Tx};
+use tenure_core::time::{Now, Timestamp};
 
 use super::attached::Attached;
 use super::bells;
 use super::connection::{Durability, classify};
+use super::moved;
 use super::row::Cells;
 
 /// A transaction of SQLite.
@@ -234,5 +235,23 @@ pub(super) fn limit_or_all(limit: usize) -> i64 {
     match limit {
         0 => -1,
         limit => i64::try_from(limit).unwrap_or(-1),
+    }
+}
+
+impl Tx for SqliteTx<'_> {
+    fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        self.commit_all()
+    }
+
+    fn now(&mut self) -> Result<Now, StoreError> {
+        Ok(self.time())
+    }
+
+    fn take_damage(&mut self) -> Vec<String> {
+        self.taken_damage()
+    }
+
+    fn store_news(&mut self) -> Result<Option<(Timestamp, String)>, StoreError> {
+        self.about_store(moved::news)
     }
 }

@@ -5,39 +5,38 @@ use std::collections::BTreeMap;
 use rusqlite::params;
 use tenure_core::id::SessionId;
 use tenure_core::session::MetaKey;
-use tenure_core::store::StoreError;
+use tenure_core::store::{MetadataRows, StoreError};
 
 use super::handle::SqliteTx;
 
 pub(super) const OF: &str = "SELECT key, value FROM metadata WHERE session = ?1";
 
-pub(super) fn get(
-    tx: &SqliteTx<'_>,
-    session: SessionId,
-) -> Result<BTreeMap<MetaKey, String>, StoreError> {
-    let pairs = tx.all("metadata", OF, [session.to_string()], |cells| {
-        Ok((cells.parsed(MetaKey::parse)?, cells.text()?))
-    })?;
-    Ok(pairs.into_iter().collect())
-}
+impl MetadataRows for SqliteTx<'_> {
+    fn metadata(&mut self, session: SessionId) -> Result<BTreeMap<MetaKey, String>, StoreError> {
+        let pairs = self.all("metadata", OF, [session.to_string()], |cells| {
+            Ok((cells.parsed(MetaKey::parse)?, cells.text()?))
+        })?;
+        Ok(pairs.into_iter().collect())
+    }
 
-pub(super) fn set(
-    tx: &SqliteTx<'_>,
-    session: SessionId,
-    key: &MetaKey,
-    value: Option<&str>,
-) -> Result<(), StoreError> {
-    let session = session.to_string();
-    let changed = match value {
-        Some(value) => tx.run(
-            "INSERT INTO metadata (session, key, value) VALUES (?1, ?2, ?3) \
-             ON CONFLICT (session, key) DO UPDATE SET value = excluded.value",
-            params![session, key.as_str(), value],
-        ),
-        None => tx.run(
-            "DELETE FROM metadata WHERE session = ?1 AND key = ?2",
-            params![session, key.as_str()],
-        ),
-    };
-    changed.map(|_| ())
+    fn set_metadata(
+        &mut self,
+        session: SessionId,
+        key: &MetaKey,
+        value: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let session = session.to_string();
+        let changed = match value {
+            Some(value) => self.run(
+                "INSERT INTO metadata (session, key, value) VALUES (?1, ?2, ?3) \
+                 ON CONFLICT (session, key) DO UPDATE SET value = excluded.value",
+                params![session, key.as_str(), value],
+            ),
+            None => self.run(
+                "DELETE FROM metadata WHERE session = ?1 AND key = ?2",
+                params![session, key.as_str()],
+            ),
+        };
+        changed.map(|_| ())
+    }
 }

@@ -2,32 +2,34 @@
 
 use rusqlite::params;
 use tenure_core::mirror_failure::MirrorFailure;
-use tenure_core::store::StoreError;
+use tenure_core::store::{MirrorRows, StoreError};
 
 use super::handle::SqliteTx;
 
-pub(super) fn failures(tx: &SqliteTx<'_>) -> Result<Vec<MirrorFailure>, StoreError> {
-    let sql = "SELECT path, session, why, at FROM mirror_failures ORDER BY path";
-    tx.all("mirror_failures", sql, [], |cells| {
-        Ok(MirrorFailure {
-            path: cells.text()?,
-            session: cells.text()?,
-            why: cells.text()?,
-            at: cells.time()?,
+impl MirrorRows for SqliteTx<'_> {
+    fn mirror_failures(&mut self) -> Result<Vec<MirrorFailure>, StoreError> {
+        let sql = "SELECT path, session, why, at FROM mirror_failures ORDER BY path";
+        self.all("mirror_failures", sql, [], |cells| {
+            Ok(MirrorFailure {
+                path: cells.text()?,
+                session: cells.text()?,
+                why: cells.text()?,
+                at: cells.time()?,
+            })
         })
-    })
-}
+    }
 
-pub(super) fn set(tx: &SqliteTx<'_>, failure: &MirrorFailure) -> Result<(), StoreError> {
-    let sql = "INSERT INTO mirror_failures (path, session, why, at) VALUES (?1, ?2, ?3, ?4) \
-         ON CONFLICT (path) DO UPDATE SET session = excluded.session, why = excluded.why, \
-         at = excluded.at";
-    let values = params![failure.path, failure.session, failure.why, failure.at.0];
-    tx.run(sql, values)?;
-    Ok(())
-}
+    fn set_mirror_failure(&mut self, failure: &MirrorFailure) -> Result<(), StoreError> {
+        let sql = "INSERT INTO mirror_failures (path, session, why, at) VALUES (?1, ?2, ?3, ?4) \
+             ON CONFLICT (path) DO UPDATE SET session = excluded.session, why = excluded.why, \
+             at = excluded.at";
+        let values = params![failure.path, failure.session, failure.why, failure.at.0];
+        self.run(sql, values)?;
+        Ok(())
+    }
 
-pub(super) fn clear(tx: &SqliteTx<'_>, path: &str) -> Result<(), StoreError> {
-    tx.run("DELETE FROM mirror_failures WHERE path = ?1", [path])?;
-    Ok(())
+    fn clear_mirror_failure(&mut self, path: &str) -> Result<(), StoreError> {
+        self.run("DELETE FROM mirror_failures WHERE path = ?1", [path])?;
+        Ok(())
+    }
 }

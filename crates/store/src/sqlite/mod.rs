@@ -17,6 +17,7 @@ mod event;
 mod files;
 mod handle;
 mod header;
+mod line;
 mod log;
 mod lost_log;
 mod mark;
@@ -30,11 +31,9 @@ mod notice;
 #[cfg(test)]
 mod plans;
 mod process;
-mod queue;
 mod row;
 mod session;
 mod transcript;
-mod tx;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -325,6 +324,7 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use tenure_core::store::SessionRows;
     use tenure_core::time::Timestamp;
     use tenure_testkit::conformance::sample::{EPOCH, clock, event, id, session};
 

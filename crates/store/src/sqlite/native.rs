@@ -5,7 +5,7 @@
 
 use rusqlite::params;
 use tenure_core::id::{AgentName, NativeId, SessionId};
-use tenure_core::store::{LineageEntry, StoreError};
+use tenure_core::store::{LineageEntry, NativeRows, StoreError};
 use tenure_core::time::Timestamp;
 
 use super::handle::SqliteTx;
@@ -24,72 +24,71 @@ pub(super) const LINEAGE: &str = "SELECT native_id, 1 AS owned, at FROM natives 
      AND natives.native_id = visits.native_id AND natives.owner = ?1) \
      ORDER BY 3, 1";
 
-pub(super) fn owner(
-    tx: &SqliteTx<'_>,
-    agent: &AgentName,
-    native_id: &NativeId,
-) -> Result<Option<SessionId>, StoreError> {
-    tx.first(
-        "natives",
-        OWNER,
-        [agent.as_str(), native_id.as_str()],
-        |cells| cells.parsed(SessionId::parse),
-    )
-}
+impl NativeRows for SqliteTx<'_> {
+    fn native_owner(
+        &mut self,
+        agent: &AgentName,
+        native_id: &NativeId,
+    ) -> Result<Option<SessionId>, StoreError> {
+        self.first(
+            "natives",
+            OWNER,
+            [agent.as_str(), native_id.as_str()],
+            |cells| cells.parsed(SessionId::parse),
+        )
+    }
 
-pub(super) fn set_owner(
-    tx: &SqliteTx<'_>,
-    agent: &AgentName,
-    native_id: &NativeId,
-    owner: SessionId,
-    at: Timestamp,
-) -> Result<(), StoreError> {
-    let sql = "INSERT INTO natives (agent, native_id, owner, at) VALUES (?1, ?2, ?3, ?4) \
-         ON CONFLICT (agent, native_id) DO UPDATE SET owner = excluded.owner, at = excluded.at";
-    let row = params![agent.as_str(), native_id.as_str(), owner.to_string(), at.0];
-    tx.run(sql, row).map(|_| ())
-}
+    fn set_native_owner(
+        &mut self,
+        agent: &AgentName,
+        native_id: &NativeId,
+        owner: SessionId,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let sql = "INSERT INTO natives (agent, native_id, owner, at) VALUES (?1, ?2, ?3, ?4) \
+             ON CONFLICT (agent, native_id) DO UPDATE SET owner = excluded.owner, at = excluded.at";
+        let row = params![agent.as_str(), native_id.as_str(), owner.to_string(), at.0];
+        self.run(sql, row).map(|_| ())
+    }
 
-pub(super) fn visitors(
-    tx: &SqliteTx<'_>,
-    agent: &AgentName,
-    native_id: &NativeId,
-) -> Result<Vec<SessionId>, StoreError> {
-    tx.all(
-        "visits",
-        VISITORS,
-        [agent.as_str(), native_id.as_str()],
-        |cells| cells.parsed(SessionId::parse),
-    )
-}
+    fn native_visitors(
+        &mut self,
+        agent: &AgentName,
+        native_id: &NativeId,
+    ) -> Result<Vec<SessionId>, StoreError> {
+        self.all(
+            "visits",
+            VISITORS,
+            [agent.as_str(), native_id.as_str()],
+            |cells| cells.parsed(SessionId::parse),
+        )
+    }
 
-pub(super) fn add_visit(
-    tx: &SqliteTx<'_>,
-    agent: &AgentName,
-    native_id: &NativeId,
-    visitor: SessionId,
-    at: Timestamp,
-) -> Result<(), StoreError> {
-    let sql = "INSERT INTO visits (agent, native_id, visitor, at) VALUES (?1, ?2, ?3, ?4) \
-         ON CONFLICT (agent, native_id, visitor) DO NOTHING";
-    let row = params![
-        agent.as_str(),
-        native_id.as_str(),
-        visitor.to_string(),
-        at.0
-    ];
-    tx.run(sql, row).map(|_| ())
-}
+    fn add_visit(
+        &mut self,
+        agent: &AgentName,
+        native_id: &NativeId,
+        visitor: SessionId,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let sql = "INSERT INTO visits (agent, native_id, visitor, at) VALUES (?1, ?2, ?3, ?4) \
+             ON CONFLICT (agent, native_id, visitor) DO NOTHING";
+        let row = params![
+            agent.as_str(),
+            native_id.as_str(),
+            visitor.to_string(),
+            at.0
+        ];
+        self.run(sql, row).map(|_| ())
+    }
 
-pub(super) fn lineage(
-    tx: &SqliteTx<'_>,
-    session: SessionId,
-) -> Result<Vec<LineageEntry>, StoreError> {
-    tx.all("natives", LINEAGE, [session.to_string()], |cells| {
-        Ok(LineageEntry {
-            native_id: cells.parsed(NativeId::parse)?,
-            owned: cells.flag()?,
-            at: cells.time()?,
+    fn lineage(&mut self, session: SessionId) -> Result<Vec<LineageEntry>, StoreError> {
+        self.all("natives", LINEAGE, [session.to_string()], |cells| {
+            Ok(LineageEntry {
+                native_id: cells.parsed(NativeId::parse)?,
+                owned: cells.flag()?,
+                at: cells.time()?,
+            })
         })
-    })
+    }
 }

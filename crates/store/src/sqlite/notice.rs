@@ -6,7 +6,7 @@
 use rusqlite::params;
 use tenure_core::id::{Epoch, SessionId, SessionToken};
 use tenure_core::notice::{Notice, NoticeId, NoticeKind, Pending};
-use tenure_core::store::StoreError;
+use tenure_core::store::{NoticeRows, StoreError};
 use tenure_core::time::Timestamp;
 
 use super::handle::{SqliteTx, limit_or_all};
@@ -21,80 +21,78 @@ pub(super) const DELIVER: &str = "UPDATE notices SET delivered_at = ?3 \
      WHERE recipient = ?1 AND id = ?2 AND delivered_at IS NULL";
 pub(super) const CHANNEL: &str = "SELECT 1 FROM model_channels WHERE session = ?1 AND life = ?2";
 
-pub(super) fn add(tx: &SqliteTx<'_>, notice: &Notice) -> Result<(), StoreError> {
-    let sql = "INSERT INTO notices (recipient, kind, message, key, epoch, sender, at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let epoch = notice.epoch.map(|epoch| tx.count("epoch", epoch.0));
-    tx.run(
-        sql,
-        params![
-            notice.to.to_string(),
-            notice.kind.as_str(),
-            notice.message,
-            notice.key,
-            epoch.transpose()?,
-            notice.from.map(|from| from.to_string()),
-            notice.at.0,
-        ],
-    )?;
-    Ok(())
-}
-
-pub(super) fn any(tx: &SqliteTx<'_>, session: SessionId) -> Result<bool, StoreError> {
-    let found = tx.first("notices", ANY, [session.to_string()], |_| Ok(()))?;
-    Ok(found.is_some())
-}
-
-pub(super) fn pending(
-    tx: &SqliteTx<'_>,
-    session: SessionId,
-    limit: usize,
-) -> Result<Pending, StoreError> {
-    let row = params![session.to_string(), limit_or_all(limit)];
-    let first = tx.all("notices", WAITING, row, |cells| {
-        Ok(Notice {
-            id: Some(NoticeId(cells.number()?)),
-            to: session,
-            kind: cells.parsed(NoticeKind::parse)?,
-            message: cells.text()?,
-            key: cells.maybe_text()?,
-            epoch: cells.maybe_number()?.map(Epoch),
-            from: cells.maybe_parsed(SessionId::parse)?,
-            at: cells.time()?,
-        })
-    })?;
-    let count = tx.first("notices", COUNT, [session.to_string()], |cells| {
-        cells.number::<u64>()
-    })?;
-    let all = usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX);
-    Ok(Pending {
-        more: all.saturating_sub(first.len()),
-        first,
-    })
-}
-
-pub(super) fn mark(
-    tx: &SqliteTx<'_>,
-    session: SessionId,
-    told: &[NoticeId],
-    at: Timestamp,
-) -> Result<(), StoreError> {
-    for id in told {
-        let id = tx.count("notice", id.0)?;
-        tx.run(DELIVER, params![session.to_string(), id, at.0])?;
+impl NoticeRows for SqliteTx<'_> {
+    fn add_notice(&mut self, notice: &Notice) -> Result<(), StoreError> {
+        let sql = "INSERT INTO notices (recipient, kind, message, key, epoch, sender, at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let epoch = notice.epoch.map(|epoch| self.count("epoch", epoch.0));
+        self.run(
+            sql,
+            params![
+                notice.to.to_string(),
+                notice.kind.as_str(),
+                notice.message,
+                notice.key,
+                epoch.transpose()?,
+                notice.from.map(|from| from.to_string()),
+                notice.at.0,
+            ],
+        )?;
+        Ok(())
     }
-    Ok(())
-}
 
-pub(super) fn add_channel(tx: &SqliteTx<'_>, session: SessionToken) -> Result<(), StoreError> {
-    let sql = "INSERT INTO model_channels (session, life) VALUES (?1, ?2) \
-         ON CONFLICT (session) DO UPDATE SET life = excluded.life";
-    tx.run(sql, params![session.id.to_string(), session.life.0])?;
-    Ok(())
-}
+    fn has_notices(&mut self, session: SessionId) -> Result<bool, StoreError> {
+        let found = self.first("notices", ANY, [session.to_string()], |_| Ok(()))?;
+        Ok(found.is_some())
+    }
 
-pub(super) fn has_channel(tx: &SqliteTx<'_>, session: SessionToken) -> Result<bool, StoreError> {
-    let row = params![session.id.to_string(), session.life.0];
-    let found = tx.first("model_channels", CHANNEL, row, |_| Ok(()))?;
-    Ok(found.is_some())
+    fn pending_notices(&mut self, session: SessionId, limit: usize) -> Result<Pending, StoreError> {
+        let row = params![session.to_string(), limit_or_all(limit)];
+        let first = self.all("notices", WAITING, row, |cells| {
+            Ok(Notice {
+                id: Some(NoticeId(cells.number()?)),
+                to: session,
+                kind: cells.parsed(NoticeKind::parse)?,
+                message: cells.text()?,
+                key: cells.maybe_text()?,
+                epoch: cells.maybe_number()?.map(Epoch),
+                from: cells.maybe_parsed(SessionId::parse)?,
+                at: cells.time()?,
+            })
+        })?;
+        let count = self.first("notices", COUNT, [session.to_string()], |cells| {
+            cells.number::<u64>()
+        })?;
+        let all = usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX);
+        Ok(Pending {
+            more: all.saturating_sub(first.len()),
+            first,
+        })
+    }
+
+    fn mark_delivered(
+        &mut self,
+        session: SessionId,
+        told: &[NoticeId],
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        for id in told {
+            let id = self.count("notice", id.0)?;
+            self.run(DELIVER, params![session.to_string(), id, at.0])?;
+        }
+        Ok(())
+    }
+
+    fn note_model_channel(&mut self, session: SessionToken) -> Result<(), StoreError> {
+        let sql = "INSERT INTO model_channels (session, life) VALUES (?1, ?2) \
+             ON CONFLICT (session) DO UPDATE SET life = excluded.life";
+        self.run(sql, params![session.id.to_string(), session.life.0])?;
+        Ok(())
+    }
+
+    fn has_model_channel(&mut self, session: SessionToken) -> Result<bool, StoreError> {
+        let row = params![session.id.to_string(), session.life.0];
+        let found = self.first("model_channels", CHANNEL, row, |_| Ok(()))?;
+        Ok(found.is_some())
+    }
 }

@@ -9,8 +9,9 @@
 use rusqlite::types::Value;
 use rusqlite::{ToSql, params, params_from_iter};
 use tenure_core::id::{AgentName, Handle, Life, NativeId, SessionId, SessionToken};
+use tenure_core::process::Process;
 use tenure_core::session::{Activity, Closed, ClosedBy, Doing, Place, Session};
-use tenure_core::store::{ProcessPlace, SessionFilter, StoreError};
+use tenure_core::store::{ProcessPlace, SessionFilter, SessionRows, StoreError};
 use tenure_core::time::{Deadline, Era, Timestamp};
 
 use super::handle::{SqliteTx, limit_or_all};
@@ -93,39 +94,6 @@ pub(super) fn get(tx: &SqliteTx<'_>, id: SessionId) -> Result<Option<Session>, S
     tx.first("sessions", BY_ID, [id.to_string()], read)
 }
 
-pub(super) fn by_handle(tx: &SqliteTx<'_>, handle: &str) -> Result<Option<Session>, StoreError> {
-    tx.first("sessions", BY_HANDLE, [handle], read)
-}
-
-pub(super) fn at(tx: &SqliteTx<'_>, place: ProcessPlace<'_>) -> Result<Vec<Session>, StoreError> {
-    tx.all("sessions", AT_PLACE, process::at_place(&place), read)
-}
-
-/// Looks in the indexes first; only a part that nothing begins with is looked for everywhere.
-pub(super) fn matching(
-    tx: &SqliteTx<'_>,
-    part: &str,
-    limit: usize,
-) -> Result<Vec<(SessionId, Handle)>, StoreError> {
-    let names = |cells: &mut Cells<'_>| -> Result<(SessionId, Handle), StoreError> {
-        Ok((
-            cells.parsed(SessionId::parse)?,
-            cells.parsed(Handle::parse)?,
-        ))
-    };
-    let wanted = i64::try_from(limit).unwrap_or(i64::MAX);
-    let range = params![part, after_prefix(part), wanted];
-    let mut found = tx.all("sessions", MATCH_PREFIX, range, names)?;
-    if found.is_empty() {
-        found = tx.all("sessions", MATCH_OPEN, params![part, wanted], names)?;
-        if found.len() < limit && is_somewhere(tx, part)? {
-            let left = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
-            found.extend(tx.all("sessions", MATCH_CLOSED, params![part, left], names)?);
-        }
-    }
-    Ok(found)
-}
-
 /// Whether a text is part of any name. Characters that no handle and no id has need no look.
 fn is_somewhere(tx: &SqliteTx<'_>, part: &str) -> Result<bool, StoreError> {
     let all = |fits: fn(u8) -> bool| part.bytes().all(fits);
@@ -139,23 +107,6 @@ fn is_somewhere(tx: &SqliteTx<'_>, part: &str) -> Result<bool, StoreError> {
 /// What comes after every text that begins with `prefix` and goes on with an assigned character.
 pub(super) fn after_prefix(prefix: &str) -> String {
     format!("{prefix}\u{10FFFF}")
-}
-
-pub(super) fn list(tx: &SqliteTx<'_>, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
-    let (sql, values) = list_statement(filter);
-    match filter.readable_only {
-        true => tx.all_readable("sessions", &sql, params_from_iter(values), read),
-        false => tx.all("sessions", &sql, params_from_iter(values), read),
-    }
-}
-
-pub(super) fn count(tx: &SqliteTx<'_>, filter: &SessionFilter) -> Result<usize, StoreError> {
-    let all = SessionFilter {
-        limit: 0,
-        ..filter.clone()
-    };
-    let (sql, values) = list_statement(&all);
-    tx.rows("sessions", &sql, params_from_iter(values))
 }
 
 /// The statement for a filter, with its parameters.
@@ -204,45 +155,6 @@ pub(super) fn list_statement(filter: &SessionFilter) -> (String, Vec<Value>) {
     sql.push_str(" ORDER BY started_at DESC, id DESC LIMIT ?");
     values.push(limit_or_all(filter.limit).into());
     (sql, values)
-}
-
-pub(super) fn insert(tx: &SqliteTx<'_>, session: &Session) -> Result<(), StoreError> {
-    with_cells(tx, session, |cells| tx.run(INSERT, cells).map(|_| ()))
-}
-
-pub(super) fn update(tx: &SqliteTx<'_>, session: &Session) -> Result<(), StoreError> {
-    if !session.is_open() {
-        tx.closed(session.id);
-    }
-    with_cells(tx, session, |cells| {
-        if tx.run(UPDATE_SAME_INDEX, cells)? == 1 || tx.run(UPDATE, cells)? == 1 {
-            return Ok(());
-        }
-        Err(StoreError::Conflict)
-    })
-}
-
-pub(super) fn touch(
-    tx: &SqliteTx<'_>,
-    token: SessionToken,
-    seen_at: Timestamp,
-    lease: &Deadline,
-    activity: Option<Activity>,
-) -> Result<bool, StoreError> {
-    let changed = tx.run(
-        TOUCH,
-        params![
-            token.id.to_string(),
-            token.life.0,
-            seen_at.0,
-            lease.era.id,
-            lease.era.private,
-            lease.at,
-            activity.map(|activity| activity.doing.as_str()),
-            activity.map(|activity| activity.since.0),
-        ],
-    )?;
-    Ok(changed == 1)
 }
 
 /// Gives a session's values to a statement, in the order of [`INSERT`].
@@ -351,5 +263,120 @@ fn read_closed(cells: &mut Cells<'_>) -> Result<Option<Closed>, StoreError> {
         (None, None, None) => Ok(None),
         (Some(at), Some(by), Some(why)) => Ok(Some(Closed { at, by, why })),
         _ => Err(cells.broken("its end is incomplete")),
+    }
+}
+
+impl SessionRows for SqliteTx<'_> {
+    fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
+        get(self, id)
+    }
+
+    fn lock_session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
+        // SQLite has one writer at a time: whoever has begun to write has locked everything.
+        get(self, id)
+    }
+
+    fn session_by_handle(&mut self, handle: &str) -> Result<Option<Session>, StoreError> {
+        self.first("sessions", BY_HANDLE, [handle], read)
+    }
+
+    fn match_sessions(
+        &mut self,
+        part: &str,
+        limit: usize,
+    ) -> Result<Vec<(SessionId, Handle)>, StoreError> {
+        let names = |cells: &mut Cells<'_>| -> Result<(SessionId, Handle), StoreError> {
+            Ok((
+                cells.parsed(SessionId::parse)?,
+                cells.parsed(Handle::parse)?,
+            ))
+        };
+        let wanted = i64::try_from(limit).unwrap_or(i64::MAX);
+        let range = params![part, after_prefix(part), wanted];
+        let mut found = self.all("sessions", MATCH_PREFIX, range, names)?;
+        if found.is_empty() {
+            found = self.all("sessions", MATCH_OPEN, params![part, wanted], names)?;
+            if found.len() < limit && is_somewhere(self, part)? {
+                let left = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
+                found.extend(self.all("sessions", MATCH_CLOSED, params![part, left], names)?);
+            }
+        }
+        Ok(found)
+    }
+
+    fn sessions_at(&mut self, place: ProcessPlace<'_>) -> Result<Vec<Session>, StoreError> {
+        self.all("sessions", AT_PLACE, process::at_place(&place), read)
+    }
+
+    fn list_sessions(&mut self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
+        let (sql, values) = list_statement(filter);
+        match filter.readable_only {
+            true => self.all_readable("sessions", &sql, params_from_iter(values), read),
+            false => self.all("sessions", &sql, params_from_iter(values), read),
+        }
+    }
+
+    fn insert_session(&mut self, session: &Session) -> Result<(), StoreError> {
+        with_cells(self, session, |cells| self.run(INSERT, cells).map(|_| ()))
+    }
+
+    fn update_session(&mut self, session: &Session) -> Result<(), StoreError> {
+        if !session.is_open() {
+            self.closed(session.id);
+        }
+        with_cells(self, session, |cells| {
+            if self.run(UPDATE_SAME_INDEX, cells)? == 1 || self.run(UPDATE, cells)? == 1 {
+                return Ok(());
+            }
+            Err(StoreError::Conflict)
+        })
+    }
+
+    fn touch_session(
+        &mut self,
+        token: SessionToken,
+        seen_at: Timestamp,
+        lease: &Deadline,
+        activity: Option<Activity>,
+    ) -> Result<bool, StoreError> {
+        let changed = self.run(
+            TOUCH,
+            params![
+                token.id.to_string(),
+                token.life.0,
+                seen_at.0,
+                lease.era.id,
+                lease.era.private,
+                lease.at,
+                activity.map(|activity| activity.doing.as_str()),
+                activity.map(|activity| activity.since.0),
+            ],
+        )?;
+        Ok(changed == 1)
+    }
+
+    fn count_sessions(&mut self, filter: &SessionFilter) -> Result<usize, StoreError> {
+        let all = SessionFilter {
+            limit: 0,
+            ..filter.clone()
+        };
+        let (sql, values) = list_statement(&all);
+        self.rows("sessions", &sql, params_from_iter(values))
+    }
+
+    fn lives_at(
+        &mut self,
+        place: ProcessPlace<'_>,
+    ) -> Result<Vec<(SessionToken, Process)>, StoreError> {
+        process::lives_at(self, place)
+    }
+
+    fn insert_life(
+        &mut self,
+        token: SessionToken,
+        process: &Process,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        process::insert_life(self, token, process, at)
     }
 }

@@ -297,7 +297,7 @@ impl Worker {
             waiting.ticket = Some(wait.ticket);
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                self.call(|service| service.leave_queue(wait.ticket))?;
+                self.call(|service| service.leave_line(wait.ticket))?;
                 return Ok(None);
             }
             if heard.as_ref() != Some(&wait.about) {

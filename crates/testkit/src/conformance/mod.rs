@@ -16,12 +16,12 @@
 pub mod claim;
 pub mod count;
 pub mod event;
+pub mod line;
 pub mod metadata;
 pub mod mission;
 pub mod native;
 pub mod notice;
 pub mod process;
-pub mod queue;
 pub mod sample;
 pub mod session;
 pub mod transaction;
@@ -101,9 +101,9 @@ macro_rules! conformance {
             event::the_newest_are_kept_when_there_is_a_limit
             metadata::values_are_set_replaced_and_removed
             metadata::doubts_are_taken_once
-            queue::waiters_stand_in_order_of_arrival_for_all_their_keys
-            queue::a_waiter_that_leaves_is_in_no_line_and_its_ticket_is_not_used_again
-            queue::a_turn_is_noted_for_an_epoch_and_passed
+            line::waiters_stand_in_order_of_arrival_for_all_their_keys
+            line::a_waiter_that_leaves_is_in_no_line_and_its_ticket_is_not_used_again
+            line::a_turn_is_noted_for_an_epoch_and_passed
             transcript::a_path_is_one_sessions
             transcript::a_conversations_new_path_takes_the_place_of_the_old
             transcript::what_is_set_aside_is_kept_and_no_longer_used
@@ -152,7 +152,7 @@ mod tests {
             ("notice", include_str!("notice.rs")),
             ("event", include_str!("event.rs")),
             ("metadata", include_str!("metadata.rs")),
-            ("queue", include_str!("queue.rs")),
+            ("line", include_str!("line.rs")),
             ("transcript", include_str!("transcript.rs")),
             ("mission", include_str!("mission.rs")),
             ("write", include_str!("write.rs")),

@@ -1,7 +1,7 @@
 //! What people come for.
 
 /// Verbs by the job that people come for; `help --all` and the docs show them so.
-pub const JOBS: &[(&str, &[&str])] = &[
+pub const GROUPS: &[(&str, &[&str])] = &[
     (
         "See",
         &[

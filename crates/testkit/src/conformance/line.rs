@@ -1,7 +1,7 @@
 //! Waiting in line.
 
 use tenure_core::id::{Epoch, SessionToken, Ticket};
-use tenure_core::queue::NotedTurn;
+use tenure_core::line::NotedTurn;
 use tenure_core::store::{NewWaiter, Store};
 use tenure_core::time::Timestamp;
 
@@ -19,13 +19,13 @@ fn join(store: &mut dyn Store, keys: &[&str], n: u32) -> Ticket {
             process: &process,
             since: Timestamp(i64::from(n)),
         };
-        tx.join_queue(&keys, &waiter).unwrap()
+        tx.join_line(&keys, &waiter).unwrap()
     })
 }
 
 fn line(store: &mut dyn Store, name: &str) -> Vec<Ticket> {
     read(store, |tx| {
-        let line = tx.queue(&key(name)).unwrap();
+        let line = tx.line(&key(name)).unwrap();
         line.into_iter().map(|waiter| waiter.ticket).collect()
     })
 }
@@ -52,8 +52,8 @@ pub fn waiters_stand_in_order_of_arrival_for_all_their_keys(store: &mut dyn Stor
 pub fn a_waiter_that_leaves_is_in_no_line_and_its_ticket_is_not_used_again(store: &mut dyn Store) {
     with_sessions(store, [1, 2]);
     let first = join(store, &["wp:a", "wp:b"], 1);
-    write(store, |tx| tx.leave_queue(first).unwrap());
-    write(store, |tx| tx.leave_queue(first).unwrap());
+    write(store, |tx| tx.leave_line(first).unwrap());
+    write(store, |tx| tx.leave_line(first).unwrap());
     assert!(line(store, "wp:a").is_empty() && line(store, "wp:b").is_empty());
     assert!(join(store, &["wp:a"], 2) > first);
 }
@@ -67,7 +67,7 @@ pub fn a_turn_is_noted_for_an_epoch_and_passed(store: &mut dyn Store) {
     let stored = |store: &mut dyn Store| {
         read(store, |tx| {
             let waits = tx.waits_at(ticket).unwrap();
-            assert_eq!(waits[0], tx.queue(&key("wp:a")).unwrap()[0]);
+            assert_eq!(waits[0], tx.line(&key("wp:a")).unwrap()[0]);
             let turns = waits.into_iter().map(|waiter| waiter.turn);
             turns.collect::<Vec<_>>()
         })

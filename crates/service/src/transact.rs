@@ -103,7 +103,7 @@ impl<'a> Service<'a> {
 
     /// Keeps that notices were written to a channel, as far as they count as told there.
     pub fn delivered(&mut self, notices: &[Notice], channel: Channel) -> Reply<()> {
-        self.run(Mode::Write, |ctx| {
+        self.transact(Mode::Write, |ctx| {
             let mut told: BTreeMap<SessionId, Vec<&Notice>> = BTreeMap::new();
             for notice in notices {
                 told.entry(notice.to).or_default().push(notice);
@@ -121,7 +121,7 @@ impl<'a> Service<'a> {
     }
 
     /// Runs a use case until it has what it needs.
-    pub(super) fn run<T>(
+    pub(super) fn transact<T>(
         &mut self,
         mode: Mode,
         mut case: impl FnMut(&mut Ctx<'_>) -> Result<T, Stop>,

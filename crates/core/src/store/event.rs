@@ -1,0 +1,18 @@
+//! The log.
+
+use super::StoreError;
+use crate::event::{Event, EventFilter, NewEvent};
+use crate::id::Cursor;
+use crate::time::Timestamp;
+
+/// Rows of a transaction.
+pub trait EventRows {
+    /// Appends to the log.
+    fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<Cursor, StoreError>;
+
+    /// How many entries of the log a filter fits, whatever its limit.
+    fn count_events(&mut self, filter: &EventFilter) -> Result<usize, StoreError>;
+
+    /// Reads the log, the oldest first.
+    fn events(&mut self, filter: &EventFilter) -> Result<Vec<Event>, StoreError>;
+}

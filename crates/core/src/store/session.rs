@@ -1,0 +1,108 @@
+//! Sessions, their lives and where they run.
+
+use super::StoreError;
+use crate::id::{Handle, HostId, SessionId, SessionToken};
+use crate::process::{BootId, Process};
+use crate::session::{Activity, Session};
+use crate::time::{Deadline, Timestamp};
+
+/// Where a process is, without its start: what an index can find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessPlace<'a> {
+    /// The machine.
+    pub host: &'a HostId,
+    /// The boot.
+    pub boot: &'a BootId,
+    /// The pid namespace.
+    pub pid_ns: u64,
+    /// The pid.
+    pub pid: u32,
+}
+
+/// Which sessions to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// Also those that are closed.
+    pub closed_too: bool,
+    /// Only those that work in this repository.
+    pub repo: Option<String>,
+    /// Only those that work in exactly this directory or below it.
+    pub under: Option<String>,
+    /// Only those that died, and since then.
+    pub died_since: Option<Timestamp>,
+    /// Only children of this session in this life.
+    pub parent: Option<SessionToken>,
+    /// Leave out rows that cannot be read; [`Tx::take_damage`] names them. Only for lists that are shown.
+    pub readable_only: bool,
+    /// At most this many, the newest first; zero means all.
+    pub limit: usize,
+}
+
+impl<'a> From<&'a Process> for ProcessPlace<'a> {
+    fn from(process: &'a Process) -> Self {
+        Self {
+            host: &process.host,
+            boot: &process.boot,
+            pid_ns: process.pid_ns,
+            pid: process.pid,
+        }
+    }
+}
+
+/// Rows of a transaction.
+pub trait SessionRows {
+    /// A session by its id.
+    fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError>;
+
+    /// A session by its id, locked against other writers until the transaction ends.
+    fn lock_session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError>;
+
+    /// A session by its whole handle.
+    fn session_by_handle(&mut self, handle: &str) -> Result<Option<Session>, StoreError>;
+
+    /// How many sessions a filter fits, whatever its limit.
+    fn count_sessions(&mut self, filter: &SessionFilter) -> Result<usize, StoreError>;
+
+    /// Ids and handles of sessions of which `part` is a part, open ones first; at most `limit`.
+    fn match_sessions(
+        &mut self,
+        part: &str,
+        limit: usize,
+    ) -> Result<Vec<(SessionId, Handle)>, StoreError>;
+
+    /// Open sessions whose present process has this place, whatever its start.
+    fn sessions_at(&mut self, place: ProcessPlace<'_>) -> Result<Vec<Session>, StoreError>;
+
+    /// Sessions, the newest first.
+    fn list_sessions(&mut self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError>;
+
+    /// Adds a session. A taken id, handle or process is a conflict.
+    fn insert_session(&mut self, session: &Session) -> Result<(), StoreError>;
+
+    /// Replaces a session's record if its revision is still the one given, and raises the revision.
+    fn update_session(&mut self, session: &Session) -> Result<(), StoreError>;
+
+    /// Records that a session was heard of, and what it does if that is given, if it is still open and in
+    /// this life; tells whether it was.
+    fn touch_session(
+        &mut self,
+        token: SessionToken,
+        seen_at: Timestamp,
+        lease: &Deadline,
+        activity: Option<Activity>,
+    ) -> Result<bool, StoreError>;
+
+    /// Processes at this place that are, or were, a life of some session; the newest first.
+    fn lives_at(
+        &mut self,
+        place: ProcessPlace<'_>,
+    ) -> Result<Vec<(SessionToken, Process)>, StoreError>;
+
+    /// Records that a life began in a process.
+    fn insert_life(
+        &mut self,
+        token: SessionToken,
+        process: &Process,
+        at: Timestamp,
+    ) -> Result<(), StoreError>;
+}
