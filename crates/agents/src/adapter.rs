@@ -11,7 +11,6 @@ use crate::report::{Answer, Report};
 
 /// One agent.
 pub trait Adapter: Sync + std::panic::RefUnwindSafe {
-    /// Its name.
     fn name(&self) -> &'static str;
 
     /// Reads an event.

@@ -34,7 +34,6 @@ const TOOLS: Tools = Tools {
     shell: "bash",
 };
 
-/// opencode.
 pub struct Opencode;
 
 impl Adapter for Opencode {

@@ -38,7 +38,6 @@ pub struct Report {
 /// A tool's use.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tool {
-    /// Its name.
     pub name: String,
     /// Whether it has not run yet.
     pub before: bool,

@@ -92,7 +92,6 @@ pub enum Manner {
 pub struct Who {
     /// The session and its life.
     pub token: SessionToken,
-    /// Its process.
     pub process: Process,
 }
 

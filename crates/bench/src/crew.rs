@@ -92,7 +92,6 @@ impl Worker {
 /// The middle of several rounds.
 #[derive(Debug)]
 pub struct Summary {
-    /// That round.
     pub middle: Round,
     /// The longest pair of all rounds.
     pub longest_us: f64,

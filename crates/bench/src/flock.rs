@@ -15,7 +15,6 @@ pub const LOCK: &str = "bench";
 /// Whose lock it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Side {
-    /// Ours.
     Ours,
     /// Nobody's: bare calls.
     Bare,

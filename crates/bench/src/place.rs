@@ -42,7 +42,6 @@ impl Place {
         &self.dir
     }
 
-    /// The database in it.
     pub fn database(&self) -> PathBuf {
         self.dir.join("tenure.db")
     }

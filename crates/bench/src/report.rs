@@ -22,7 +22,6 @@ pub enum Unit {
     Times,
     /// Milliseconds.
     Millis,
-    /// Mebibytes.
     Mebibytes,
     /// Seconds of processor time in an hour.
     CpuSecondsPerHour,

@@ -21,7 +21,6 @@ const VERSION: u32 = 1;
 /// A filled store.
 #[derive(Debug)]
 pub struct Seeded {
-    /// Where it is.
     pub place: Place,
     /// What it was filled with.
     pub seed: Seed,

@@ -32,7 +32,6 @@ const DATABASE: &str = "tenure.db";
 pub struct App {
     /// How to show things.
     pub style: Style,
-    /// `--session`.
     pub session: Option<String>,
     /// `-v`.
     pub verbose: bool,
@@ -84,7 +83,6 @@ impl Opened {
         )
     }
 
-    /// This machine.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
@@ -141,7 +139,6 @@ impl HookStore {
         })
     }
 
-    /// This machine.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
@@ -247,7 +244,6 @@ impl App {
         open_state_dir(&path)
     }
 
-    /// This machine.
     pub fn machine(&self) -> Result<Machine, Trouble> {
         machine_of(&self.state_dir()?)
     }

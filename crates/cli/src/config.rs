@@ -33,7 +33,6 @@ struct Known {
 /// What a setting's value is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A path.
     Path,
     /// A span of time, such as `10m`.
     Span,
@@ -133,18 +132,15 @@ const KNOWN: &[Known] = &[
 pub struct Setting {
     /// Its name.
     pub key: &'static str,
-    /// Its value.
     pub value: String,
     /// The layer that decided: `default`, a file, or a variable.
     pub origin: String,
-    /// What it is for.
     pub about: &'static str,
 }
 
 /// A line of a project's file that does not count.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Ignored {
-    /// The file.
     pub file: String,
     /// The key, or what is wrong with the file.
     pub key: String,

@@ -7,7 +7,6 @@ use tenure_service::error::Class;
 pub struct Exit(pub u8);
 
 impl Exit {
-    /// Done.
     pub const DONE: Exit = Exit(0);
     /// Refused, or no, for a reason of its own; never a failure.
     pub const REFUSED: Exit = Exit(1);

@@ -13,7 +13,6 @@ use tenure_core::notice::Channel;
 /// Why something was not written.
 #[derive(Debug)]
 pub enum Unwritten {
-    /// Its reader left.
     ReaderLeft,
     /// It could not be written.
     Failed(io::Error),

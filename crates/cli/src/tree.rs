@@ -9,7 +9,6 @@ use tenure_service::view::SessionView;
 pub struct Branch<'a> {
     /// How many of those above it are in the list.
     pub depth: usize,
-    /// The session.
     pub session: &'a SessionView,
 }
 

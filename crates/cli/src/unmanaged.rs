@@ -19,9 +19,7 @@ const LONGEST: u64 = 1 << 20;
 /// An agent that runs without being a session.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Unmanaged {
-    /// Which agent.
     pub agent: &'static str,
-    /// Its pid.
     pub pid: u32,
     /// Where it works.
     pub dir: Option<String>,

@@ -9,7 +9,6 @@ use crate::process::Looks;
 /// How one agent shows itself in the process table.
 #[derive(Debug)]
 pub struct AgentSpec {
-    /// Its name.
     pub name: &'static str,
     /// Names of its executable, or of its script where an interpreter runs it.
     pub executables: &'static [&'static str],

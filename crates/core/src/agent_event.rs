@@ -7,7 +7,6 @@ pub enum Happening {
     Start,
     /// A conversation starts as a copy of another.
     Fork,
-    /// A subagent starts.
     SubagentStart,
     /// A subagent is done.
     SubagentStop,
@@ -27,6 +26,5 @@ pub enum Happening {
 pub struct Subagent {
     /// The agent's id for it.
     pub id: String,
-    /// What kind it is.
     pub kind: Option<String>,
 }

@@ -43,7 +43,6 @@ pub struct Hold {
     pub note: Option<String>,
     /// The repository of a path, where it was claimed in one.
     pub home: Option<Home>,
-    /// When it was granted.
     pub granted_at: Timestamp,
     /// From whom it was taken over, as it was told at the grant.
     pub taken_from: Option<TakenFrom>,
@@ -51,12 +50,10 @@ pub struct Hold {
     pub ended: Option<HoldEnd>,
 }
 
-/// How a hold ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldEnd {
     /// When that was recorded.
     pub at: Timestamp,
-    /// By what.
     pub by: EndedBy,
 }
 
@@ -126,9 +123,7 @@ stored_enum! {
 pub struct TakenFrom {
     /// The former holder's id.
     pub session: String,
-    /// Its handle.
     pub handle: String,
-    /// Its epoch.
     pub epoch: u64,
     /// What freed the claim: `death`, `end`, `lease` or `taken`.
     pub by: String,
@@ -154,9 +149,7 @@ pub struct TakenFrom {
     Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 pub struct TakenAlong {
-    /// The key.
     pub key: String,
-    /// Its epoch.
     pub epoch: u64,
 }
 

@@ -130,7 +130,6 @@ pub struct NewEvent {
     pub epoch: Option<Epoch>,
     /// By what means: `claim`, `takeover`, `death`, `lease`, `end`.
     pub mechanism: &'static str,
-    /// On what evidence.
     pub evidence: String,
     /// The reason that somebody gave.
     pub reason: Option<String>,
@@ -155,7 +154,6 @@ pub struct Event {
     pub epoch: Option<Epoch>,
     /// By what means.
     pub mechanism: String,
-    /// On what evidence.
     pub evidence: String,
     /// The reason that somebody gave.
     pub reason: Option<String>,

@@ -282,7 +282,6 @@ number_id! {
 /// What TENURE_SESSION holds: a session and the life in which it was handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionToken {
-    /// The session.
     pub id: SessionId,
     /// The life that the variable was made in; only the current one counts.
     pub life: Life,

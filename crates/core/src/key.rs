@@ -31,7 +31,6 @@ pub struct Key(String);
 /// The worktree in which a key was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
-    /// Its repository.
     pub repository: Repository,
     /// Its root, absolute.
     pub root: String,

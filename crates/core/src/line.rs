@@ -31,13 +31,11 @@ pub const TURN: Duration = Duration::from_secs(1);
 pub struct Waiter {
     /// Its place; the same for all keys that it waits for.
     pub ticket: Ticket,
-    /// The key.
     pub key: Key,
     /// The session that it waits for; none where the session begins with the grant.
     pub session: Option<SessionToken>,
     /// The waiting process.
     pub process: Process,
-    /// Since when.
     pub since: Timestamp,
     /// The last turn that was noted for it.
     pub turn: Option<NotedTurn>,
@@ -64,7 +62,6 @@ pub struct NotedTurn {
 pub enum Fitness {
     /// As far as anybody can see.
     Ready,
-    /// It is stopped.
     Stopped,
     /// Its process is dead.
     Dead,

@@ -39,7 +39,6 @@ pub enum Proof {
     },
     /// The pid now belongs to a process that started at another time.
     PidReused {
-        /// The pid.
         pid: u32,
         /// Start ticks that were recorded.
         recorded: u64,
@@ -48,16 +47,12 @@ pub enum Proof {
     },
     /// The pid is now the number of a thread, so no process leads under it.
     Thread {
-        /// The pid.
         pid: u32,
         /// The process that the thread belongs to.
         of: u32,
     },
     /// It has exited and waits to be reaped.
-    Zombie {
-        /// The pid.
-        pid: u32,
-    },
+    Zombie { pid: u32 },
     /// It was proved, and recorded, before.
     Recorded(String),
 }

@@ -13,6 +13,5 @@ pub struct MirrorFailure {
     pub session: String,
     /// What stood in the way.
     pub why: String,
-    /// When.
     pub at: Timestamp,
 }

@@ -106,7 +106,6 @@ impl Deref for Pending {
 pub enum Reader {
     /// A model whose agent's hooks speak to it.
     Model,
-    /// A person.
     Person,
     /// A program, or an agent without hooks.
     Program,
@@ -117,7 +116,6 @@ pub enum Reader {
 pub enum Channel {
     /// The answer of a hook, in the part that the model reads.
     Hook,
-    /// A terminal.
     Terminal,
     /// The JSON object, to a pipe or a file.
     Json,

@@ -21,7 +21,6 @@ pub struct BootId {
 /// When a process started, in clock ticks since boot, with any time namespace's offset removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StartTicks {
-    /// The ticks.
     pub ticks: u64,
     /// Whether an offset was removed; rounding then costs up to one tick.
     pub shifted: bool,
@@ -46,7 +45,6 @@ pub struct Process {
     pub pid_ns: u64,
     /// The process id.
     pub pid: u32,
-    /// When it started.
     pub start: StartTicks,
 }
 
@@ -79,9 +77,7 @@ pub enum Sighting {
     Absent,
     /// There is one.
     Present {
-        /// When it started.
         start: StartTicks,
-        /// Its state.
         state: RunState,
         /// How many threads it has.
         threads: u32,
@@ -100,7 +96,6 @@ pub enum Sighting {
 pub struct Observer {
     /// The observer's machine.
     pub host: HostId,
-    /// Its boot.
     pub boot: BootId,
     /// Its pid namespace.
     pub pid_ns: u64,
@@ -126,7 +121,6 @@ pub struct Looks {
 pub struct Ancestor {
     /// The process, where its start could be read.
     pub process: Process,
-    /// How it looks.
     pub looks: Looks,
     /// Whether it leads a session of processes that has a controlling terminal.
     pub leads_terminal: bool,
@@ -162,7 +156,6 @@ pub struct NativeVariable {
     pub agent: &'static str,
     /// The variable's name.
     pub name: &'static str,
-    /// Its value.
     pub value: String,
 }
 
@@ -193,7 +186,6 @@ pub struct Survivors {
     Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 pub struct Survivor {
-    /// Its pid.
     pub pid: u32,
     /// Its command line, cut short.
     pub command: String,

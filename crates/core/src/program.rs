@@ -29,7 +29,6 @@ pub struct Program {
 /// Which process a program is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found<'a> {
-    /// This one.
     Process(&'a Ancestor),
     /// None for certain, for this reason.
     Unclear(String),

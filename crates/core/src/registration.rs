@@ -34,7 +34,6 @@ pub struct Arrival {
 /// An open session whose present process is the one that registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Here {
-    /// The session.
     pub id: SessionId,
     /// The conversation that it is in.
     pub native_id: Option<NativeId>,
@@ -47,7 +46,6 @@ pub struct Here {
 /// The session that owns the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// The session.
     pub id: SessionId,
     /// Whether it is gone: ended, proved dead, or expired with nobody able to tell.
     pub gone: bool,

@@ -75,7 +75,6 @@ pub struct Place {
 pub struct Closed {
     /// When that was recorded.
     pub at: Timestamp,
-    /// By what.
     pub by: ClosedBy,
     /// The reason or the proof.
     pub why: String,
@@ -129,9 +128,7 @@ impl ClosedBy {
 /// What a live session is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Activity {
-    /// What.
     pub doing: Doing,
-    /// Since when.
     pub since: Timestamp,
 }
 

@@ -15,7 +15,6 @@ use crate::time::{Span, Timestamp};
 pub struct FileWrite {
     /// The file, by its whole path.
     pub path: String,
-    /// Who.
     pub session: SessionId,
     /// When last.
     pub at: Timestamp,
@@ -35,13 +34,10 @@ pub struct FileStamp {
 /// What a worktree was at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
-    /// Its root.
     pub root: String,
     /// The commit that was checked out.
     pub head: Option<String>,
-    /// The branch.
     pub branch: Option<String>,
-    /// When.
     pub at: Timestamp,
 }
 

@@ -10,7 +10,6 @@
 /// A lock of ours on a linked worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeLock {
-    /// Its file.
     pub file: String,
     /// The worktree, which may be gone.
     pub root: String,

@@ -53,7 +53,6 @@ use crate::space;
 pub enum Durability {
     /// The kernel has it: it survives our death, not a power cut.
     Kernel,
-    /// The disk has it.
     Disk,
 }
 

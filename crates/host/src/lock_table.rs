@@ -35,13 +35,11 @@ pub struct HolderNote {
     pub pid: u32,
     /// What it runs under it.
     pub command: String,
-    /// Since when.
     pub since: Timestamp,
     /// Whether it shares it.
     pub shared: bool,
 }
 
-/// One lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LockState {
     /// Its name; the file's where nobody ever said more.

@@ -13,7 +13,6 @@ const MARKS: std::ops::RangeInclusive<u64> = 123..=127;
 /// A process that reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reader {
-    /// Its pid.
     pub pid: u32,
     /// What it is called, where that can be read.
     pub name: String,

@@ -23,10 +23,7 @@ const FOREIGN_PROC: &str = "/proc shows another pid namespace than this one";
 pub enum IdentifyError {
     /// The kernel knows no such pid.
     #[error("there is no process {pid}")]
-    NoSuchProcess {
-        /// The pid.
-        pid: u32,
-    },
+    NoSuchProcess { pid: u32 },
     /// The number is a thread's.
     #[error("there is no process {pid}: {pid} is a thread of process {of}")]
     Thread {
@@ -37,22 +34,13 @@ pub enum IdentifyError {
     },
     /// It is somebody else's.
     #[error("process {pid} belongs to another user (uid {uid})")]
-    OtherUser {
-        /// The pid.
-        pid: u32,
-        /// Whose it is.
-        uid: u32,
-    },
+    OtherUser { pid: u32, uid: u32 },
     /// It only waits to be reaped.
     #[error("process {pid} has exited")]
-    Exited {
-        /// The pid.
-        pid: u32,
-    },
+    Exited { pid: u32 },
     /// It could not be looked at.
     #[error("process {pid} cannot be looked at: {why}")]
     Unreadable {
-        /// The pid.
         pid: u32,
         /// The reason.
         why: String,

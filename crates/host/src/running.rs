@@ -16,9 +16,7 @@ use crate::{process, system};
 /// An agent's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
-    /// Which agent it is.
     pub agent: &'static str,
-    /// The process.
     pub process: Ancestor,
     /// Where it works, if that can be seen.
     pub dir: Option<String>,

@@ -21,40 +21,24 @@ const MOST_BYTES: u64 = 16 * 1024 * 1024;
 pub enum SettingsError {
     /// It is something else than a plain file.
     #[error("{} is not a plain file", .path.display())]
-    NotAFile {
-        /// The path.
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     /// It belongs to somebody else.
     #[error("{} belongs to uid {owner}, not to uid {user}", .path.display())]
     OtherOwner {
-        /// The path.
         path: PathBuf,
-        /// Whose it is.
         owner: u32,
         /// Who we are.
         user: u32,
     },
     /// It is a link to nothing.
     #[error("{} is a symbolic link to a file that is not there", .path.display())]
-    DanglingLink {
-        /// The path.
-        path: PathBuf,
-    },
+    DanglingLink { path: PathBuf },
     /// It is not UTF-8, or beyond all measure.
     #[error("{} is {what}", .path.display())]
-    NotText {
-        /// The path.
-        path: PathBuf,
-        /// What it is.
-        what: &'static str,
-    },
+    NotText { path: PathBuf, what: &'static str },
     /// Somebody wrote to it after we read it.
     #[error("{} was changed by another program at this moment", .path.display())]
-    Changed {
-        /// The path.
-        path: PathBuf,
-    },
+    Changed { path: PathBuf },
     /// A call failed; the error names the path.
     #[error(transparent)]
     Io(#[from] io::Error),

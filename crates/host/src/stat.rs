@@ -14,7 +14,6 @@ const FORKED: u64 = 0x40;
 pub struct Stat {
     /// The kernel's short name for it; bytes that are no text are replaced.
     pub comm: String,
-    /// Its state.
     pub state: RunState,
     /// The pid of its parent; 0 where that is outside of the namespace.
     pub parent: u32,

@@ -43,16 +43,12 @@ pub enum StateDirError {
     },
     /// It is something else than a directory.
     #[error("the state directory {} is not a directory", .path.display())]
-    NotADirectory {
-        /// The path.
-        path: PathBuf,
-    },
+    NotADirectory { path: PathBuf },
     /// It belongs to somebody else.
     #[error("the state directory {} belongs to uid {owner}, not to uid {user}", .path.display())]
     OtherOwner {
         /// The directory.
         path: PathBuf,
-        /// Whose it is.
         owner: u32,
         /// Who we are.
         user: u32,
@@ -130,7 +126,6 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

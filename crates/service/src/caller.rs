@@ -23,9 +23,7 @@ use tenure_core::session::Session;
 /// How a caller names the session that it acts for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Naming {
-    /// `--session`.
     pub session: Option<String>,
-    /// `--reason`.
     pub reason: Option<Reason>,
 }
 
@@ -57,13 +55,11 @@ impl ResolvedBy {
 /// A session that calls, or for which somebody calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Caller {
-    /// The session.
     pub session: Session,
     /// What decided.
     pub by: ResolvedBy,
     /// What makes the caller this very session; none where it acts for another.
     pub itself_by: Option<ResolvedBy>,
-    /// On what evidence.
     pub evidence: String,
     /// Variables that say otherwise.
     pub disagreements: Vec<String>,

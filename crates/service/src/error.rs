@@ -46,17 +46,9 @@ pub enum NobodyWhy {
     /// No process above the caller is a session's.
     NoSession,
     /// The nearest agent above the caller is not registered.
-    UnregisteredAgent {
-        /// Which agent.
-        agent: String,
-        /// Its pid.
-        pid: u32,
-    },
+    UnregisteredAgent { agent: String, pid: u32 },
     /// The nearest session above the caller has ended.
-    EndedHere {
-        /// Its handle.
-        handle: String,
-    },
+    EndedHere { handle: String },
     /// The processes above the caller could not all be looked at, for this reason.
     BrokenWalk(String),
     /// TENURE_SESSION is set and does not count, for this reason.
@@ -160,7 +152,6 @@ pub enum Error {
     /// Another session has the claim.
     #[error("{key} is held by {}", holder_phrase(.claim))]
     Held {
-        /// The key.
         key: Key,
         /// The claim as it stands.
         claim: Box<ClaimView>,
@@ -176,7 +167,6 @@ pub enum Error {
     /// The dead holder's processes still run.
     #[error("{key} is free, but {handle} left processes behind that may still write: {}", pids(.survivors))]
     Noisy {
-        /// The key.
         key: Key,
         /// The dead holder.
         handle: String,
@@ -186,7 +176,6 @@ pub enum Error {
     /// It is not certain that the dead holder left nothing behind.
     #[error("{key} is free, but cannot tell whether {handle} left processes behind: {why}")]
     MaybeNoisy {
-        /// The key.
         key: Key,
         /// The dead holder.
         handle: String,
@@ -212,7 +201,6 @@ pub enum Error {
     /// The holder's lease is over, the lock-delay is not.
     #[error("{key} is held by {}, whose lease is over; free in {}", holder_phrase(.claim), Span(*.left))]
     Suspect {
-        /// The key.
         key: Key,
         /// The claim as it stands.
         claim: Box<ClaimView>,
@@ -222,7 +210,6 @@ pub enum Error {
     /// The item is finished.
     #[error("{key} is done")]
     Done {
-        /// The key.
         key: Key,
         /// The claim as it stands.
         claim: Box<ClaimView>,
@@ -230,21 +217,16 @@ pub enum Error {
     /// The caller has it and asked only for what it does not have.
     #[error("{key} is already held by this session (epoch {epoch})")]
     AlreadyHeld {
-        /// The key.
         key: Key,
         /// The epoch that it holds.
         epoch: Epoch,
     },
     /// Nobody has it.
     #[error("{key} is free: nobody holds it")]
-    Free {
-        /// The key.
-        key: Key,
-    },
+    Free { key: Key },
     /// The claim is another's now.
     #[error("{key} was lost: {}", lost_phrase(.claim))]
     Lost {
-        /// The key.
         key: Key,
         /// The epoch that the caller had.
         epoch: Epoch,
@@ -260,9 +242,7 @@ pub enum Error {
     /// The epoch that was named was never granted.
     #[error("{key} has epoch {now}; epoch {named} was never granted")]
     NoSuchEpoch {
-        /// The key.
         key: Key,
-        /// Its epoch.
         now: Epoch,
         /// The epoch that was named.
         named: Epoch,
@@ -294,7 +274,6 @@ pub enum Error {
     /// Others drive the same focus.
     #[error("{focus} in mission {mission} is already driven by {}", .drivers.join(", "))]
     Collision {
-        /// The mission.
         mission: String,
         /// What they drive.
         focus: String,

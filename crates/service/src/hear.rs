@@ -68,7 +68,6 @@ pub struct AgentEvent {
 pub struct Heard {
     /// The session, if there is one.
     pub session: Option<String>,
-    /// Its id.
     pub id: Option<SessionId>,
     /// Whether anything about it changed but its activity.
     pub changed: bool,
@@ -87,7 +86,6 @@ pub struct Heard {
 /// What a model should know when it starts.
 #[derive(Debug, Clone)]
 pub struct Brief {
-    /// Its session.
     pub me: SessionView,
     /// Claims that it was granted again.
     pub regranted: Vec<HeldView>,

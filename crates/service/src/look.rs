@@ -64,7 +64,6 @@ impl<T> Listed<T> {
 /// The caller, and how it was found.
 #[derive(Debug, Clone)]
 pub struct Whoami {
-    /// The session.
     pub session: SessionView,
     /// How it was found.
     pub resolved: ResolvedView,
@@ -192,7 +191,6 @@ impl Service<'_> {
         })
     }
 
-    /// The log.
     pub fn log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<Listed<EventView>> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;

@@ -18,7 +18,6 @@ use tenure_core::store::{Mode, SessionFilter};
 /// A session that can be taken up again.
 #[derive(Debug, Clone)]
 pub struct Resumable {
-    /// The session.
     pub session: SessionView,
     /// The conversation to go on with.
     pub native_id: NativeId,

@@ -49,7 +49,6 @@ pub struct Status {
 pub struct Glancer {
     /// What kind of program it is.
     pub agent: Option<AgentName>,
-    /// Its process.
     pub process: Option<Process>,
     /// The conversation that it is in.
     pub native_id: Option<NativeId>,

@@ -15,7 +15,6 @@ use tenure_core::transcript::{
 /// A session's transcript, as far as the store vouches for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Vouched {
-    /// This file.
     File(Box<VouchedFile>),
     /// None is known, or the known one was wrong: it must be derived from the conversation's id.
     Derive(Box<Derivation>),
@@ -35,7 +34,6 @@ pub struct VouchedFile {
 /// What is needed to derive a transcript's path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Derivation {
-    /// The agent.
     pub agent: AgentName,
     /// The conversation.
     pub native_id: NativeId,

@@ -51,7 +51,6 @@ pub struct SessionView {
     pub repo: Option<String>,
     /// The branch that is checked out there.
     pub branch: Option<String>,
-    /// Its process.
     pub process: ProcessView,
     /// How the registration was resolved, in the answer to one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +61,6 @@ pub struct SessionView {
     pub last_seen_at: Timestamp,
     /// Until when it counts as living where nobody can tell; none where clocks cannot be compared.
     pub lease_until: Option<Timestamp>,
-    /// When it ended.
     pub ended_at: Option<Timestamp>,
     /// Why it ended.
     pub end_reason: Option<String>,
@@ -89,13 +87,11 @@ pub struct WroteView {
 /// A key that a session waits for, or a session that waits for a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WaitView {
-    /// The key.
     pub key: String,
     /// The waiting session's handle; none for a command that becomes a session with the grant.
     pub session: Option<String>,
     /// The waiting process.
     pub pid: u32,
-    /// Since when.
     pub since: Timestamp,
 }
 
@@ -115,11 +111,9 @@ pub struct NativeView {
 pub struct ProcessView {
     /// The machine.
     pub host_id: Option<String>,
-    /// The boot.
     pub boot_id: Option<String>,
     /// The pid namespace.
     pub pid_ns: Option<u64>,
-    /// The pid.
     pub pid: Option<u32>,
     /// Clock ticks from boot to its start.
     pub start_ticks: Option<u64>,
@@ -132,7 +126,6 @@ pub struct ProcessView {
 /// A claim that a session holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HeldView {
-    /// The key.
     pub key: String,
     /// The fencing number.
     pub epoch: u64,
@@ -141,7 +134,6 @@ pub struct HeldView {
 /// A claim key.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ClaimView {
-    /// The key.
     pub key: String,
     /// The fencing number of the newest grant.
     pub epoch: u64,
@@ -209,7 +201,6 @@ pub struct EventView {
     pub epoch: Option<u64>,
     /// By what means.
     pub mechanism: String,
-    /// On what evidence.
     pub evidence: String,
     /// The reason that somebody gave.
     pub reason: Option<String>,
@@ -218,9 +209,7 @@ pub struct EventView {
 /// A session's id and handle.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct NameView {
-    /// The id.
     pub id: String,
-    /// The handle.
     pub handle: String,
 }
 
@@ -242,11 +231,9 @@ pub struct ResolvedView {
 /// A session in a mission.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ParticipantView {
-    /// The mission.
     pub mission: String,
     /// Its id in the mission: a ULID.
     pub participant_id: String,
-    /// The session.
     pub session: NameView,
     /// What it is in the mission.
     pub role: String,
@@ -260,7 +247,6 @@ pub struct ParticipantView {
     pub why: String,
     /// The directory that it works in.
     pub dir: String,
-    /// When it joined.
     pub joined_at: Timestamp,
     /// When it was last active, in the mission or otherwise.
     pub last_activity_at: Timestamp,
@@ -273,7 +259,6 @@ pub struct ParticipantView {
 /// A mission in a list.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct MissionView {
-    /// Its id.
     pub id: String,
     /// When somebody first joined it.
     pub created_at: Timestamp,

@@ -31,7 +31,6 @@ impl Agent {
         }
     }
 
-    /// Its pid.
     pub fn pid(&self) -> u32 {
         self.worker.process().started().pid
     }
@@ -173,7 +172,6 @@ impl Drop for Agent {
 /// A command that an agent started.
 #[derive(Debug)]
 pub struct Background {
-    /// Its pid.
     pub pid: u32,
     job: Job,
     worker: Arc<Worker>,

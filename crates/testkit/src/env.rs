@@ -36,7 +36,6 @@ impl Env {
         self.space.place.root()
     }
 
-    /// HOME.
     pub fn home(&self) -> PathBuf {
         self.dir().join("home")
     }

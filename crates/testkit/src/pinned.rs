@@ -93,7 +93,6 @@ pub fn ready(fds: &[BorrowedFd<'_>], patience: Duration) -> Option<usize> {
 pub struct Stat {
     /// The state letter.
     pub state: char,
-    /// The parent.
     pub parent: u32,
     /// The session of processes.
     pub session: u32,

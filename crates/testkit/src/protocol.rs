@@ -31,12 +31,10 @@ pub enum Mode {
     Keep {
         /// Where the test listens.
         socket: PathBuf,
-        /// The HOME.
         home: PathBuf,
     },
     /// Lead a session at a terminal and become this program.
     Become {
-        /// The terminal.
         terminal: PathBuf,
         /// The program, its name and its arguments.
         argv: Vec<String>,
@@ -94,7 +92,6 @@ impl Order {
 /// A process that was started: the two together name one process of this boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Started {
-    /// Its pid.
     pub pid: u32,
     /// Its start in clock ticks, from /proc.
     pub start: u64,
@@ -118,11 +115,9 @@ pub enum Request {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// It was started.
     Started(Started),
     /// It ended with this code; 128 and the signal's number where a signal ended it.
     Ended(i32),
-    /// It is done.
     Done,
     /// It could not be done.
     Failed(String),

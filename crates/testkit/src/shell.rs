@@ -56,7 +56,6 @@ impl Shell {
         shell
     }
 
-    /// Its pid.
     pub fn pid(&self) -> u32 {
         self.process.started().pid
     }

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// A terminal.
 #[derive(Debug)]
 pub struct Terminal {
     master: File,

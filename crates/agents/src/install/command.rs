@@ -19,7 +19,6 @@ pub fn word_of(mode: Mode) -> &'static str {
 pub struct HookLine {
     /// The tenure that it runs.
     pub program: String,
-    /// With which mode.
     pub mode: Mode,
 }
 

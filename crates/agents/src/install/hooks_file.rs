@@ -87,7 +87,6 @@ struct Spot {
 /// A file's text after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edited {
-    /// It has this text.
     Text(String),
     /// Nothing is left in it.
     Nothing,

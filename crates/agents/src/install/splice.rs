@@ -14,9 +14,7 @@ use std::ops::Range;
 /// How comments look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Comments {
-    /// `// …` and `/* … */`.
     Slashes,
-    /// `# …`.
     Hash,
 }
 

@@ -24,7 +24,6 @@ pub enum Trust {
 }
 
 impl Trust {
-    /// Its word.
     pub fn word(self) -> &'static str {
         match self {
             Trust::Trusted => "trusted",

@@ -50,7 +50,6 @@ enum Part {
     Worker {
         /// The state directory.
         home: PathBuf,
-        /// The key.
         key: String,
         /// How long.
         until: String,

@@ -5,7 +5,6 @@ use std::path::{Component, Path, PathBuf};
 use tenure_core::id::AgentName;
 use tenure_service::mirror::content::{Context, Format};
 
-/// One `[[mirror]]`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Mirror {
     /// Where it is; by default in the state directory, one for each session.

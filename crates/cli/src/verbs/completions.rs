@@ -11,7 +11,6 @@ Examples:
   tenure completions bash > ~/.local/share/bash-completion/completions/tenure
   tenure completions zsh > ~/.zfunc/_tenure")]
 pub struct Args {
-    /// The shell
     shell: Shell,
 }
 

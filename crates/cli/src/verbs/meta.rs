@@ -28,15 +28,11 @@ impl Args {
 #[derive(Debug, clap::Subcommand)]
 enum Act {
     /// Show one value, or all
-    Get {
-        /// Which one
-        key: Option<String>,
-    },
+    Get { key: Option<String> },
     /// Keep a value
     Set {
         /// Its name
         key: String,
-        /// The value
         value: String,
         /// Why, on record; needed for a session that is not one's own
         #[arg(long, value_name = "TEXT")]

@@ -155,7 +155,6 @@ pub fn run_internal(verb: &Internal) -> Outcome {
     }
 }
 
-/// Runs a verb.
 pub fn run(verb: &Verb, app: &App) -> Outcome {
     match verb {
         Verb::Ps(args) => ps::run(args, app),

@@ -46,7 +46,6 @@ pub struct Args {
 /// A session, and how it is taken up again.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct ResumeView {
-    /// The session.
     pub session: SessionView,
     /// Where to run it.
     pub dir: String,

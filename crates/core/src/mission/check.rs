@@ -16,7 +16,6 @@ pub struct Fault {
     pub mission: Option<String>,
     /// Whose it is: a session's handle, a file, a pointer.
     pub subject: String,
-    /// Which field.
     pub field: &'static str,
     /// What it holds.
     pub value: String,

@@ -6,7 +6,6 @@ use super::record::Participant;
 /// A participant, and whether its session is gone: proved dead, ended, or expired with nobody able to tell.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
-    /// The participant.
     pub participant: &'a Participant,
     /// Whether its session is gone.
     pub gone: bool,

@@ -134,7 +134,6 @@ impl fmt::Display for Role {
 /// What a participant works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Focus {
-    /// A work package.
     WorkPackage(String),
     /// A step of the mission.
     Step(String),

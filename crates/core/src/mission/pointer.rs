@@ -52,7 +52,6 @@ impl Scope {
 /// A pointer as it was found: its mission is text until it is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pointer {
-    /// Whose it is.
     pub scope: Scope,
     /// The mission that it names.
     pub mission: String,

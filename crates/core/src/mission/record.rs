@@ -7,7 +7,6 @@ use crate::time::Timestamp;
 /// A mission, as the store has it: its id is text until it is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mission {
-    /// Its id.
     pub id: String,
     /// When somebody first joined it.
     pub created_at: Timestamp,
@@ -24,7 +23,6 @@ pub struct StoredParticipant {
     pub participant: String,
     /// What it is in the mission.
     pub role: String,
-    /// When it joined.
     pub joined_at: Timestamp,
     /// When it last did something in the mission.
     pub active_at: Timestamp,
@@ -39,9 +37,7 @@ pub struct StoredParticipant {
 /// A session in a mission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Participant {
-    /// The mission.
     pub mission: MissionId,
-    /// The session.
     pub session: SessionId,
     /// Its id in the mission.
     pub participant: ParticipantId,

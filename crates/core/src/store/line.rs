@@ -14,7 +14,6 @@ pub struct NewWaiter<'a> {
     pub session: Option<SessionToken>,
     /// The waiting process.
     pub process: &'a Process,
-    /// Since when.
     pub since: Timestamp,
 }
 

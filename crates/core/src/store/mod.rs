@@ -48,20 +48,13 @@ pub enum StoreError {
     Conflict,
     /// It was in use for longer than we wait.
     #[error("the store {store} is in use by another process and did not become free")]
-    Busy {
-        /// Which store.
-        store: String,
-    },
+    Busy { store: String },
     /// There is no room.
     #[error("the disk that holds the store {store} is full; nothing was changed")]
-    Full {
-        /// Which store.
-        store: String,
-    },
+    Full { store: String },
     /// It cannot be opened, read or written.
     #[error("cannot use the store {store}: {why}")]
     Unavailable {
-        /// Which store.
         store: String,
         /// What stands in the way.
         why: String,
@@ -69,7 +62,6 @@ pub enum StoreError {
     /// It opens, but what it holds is not what was written.
     #[error("the store {store} is damaged: {why}; it was left as it is")]
     Damaged {
-        /// Which store.
         store: String,
         /// What is wrong.
         why: String,
@@ -79,9 +71,7 @@ pub enum StoreError {
         "the log {log} of the store {store} {how}, and changes were in it that are nowhere else; nothing was changed"
     )]
     LogLost {
-        /// Which store.
         store: String,
-        /// The log.
         log: String,
         /// What became of it.
         how: String,
@@ -90,16 +80,12 @@ pub enum StoreError {
     #[error(
         "the store {store} was removed or replaced while it was in use; what is done in the old one does not count"
     )]
-    Replaced {
-        /// Which store.
-        store: String,
-    },
+    Replaced { store: String },
     /// A newer tenure wrote it.
     #[error(
         "the store {store} was written by a newer tenure (schema {found}, this one knows {known}); it was left as it is"
     )]
     TooNew {
-        /// Which store.
         store: String,
         /// Its schema.
         found: u32,

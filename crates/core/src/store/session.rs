@@ -11,11 +11,9 @@ use crate::time::{Deadline, Timestamp};
 pub struct ProcessPlace<'a> {
     /// The machine.
     pub host: &'a HostId,
-    /// The boot.
     pub boot: &'a BootId,
     /// The pid namespace.
     pub pid_ns: u64,
-    /// The pid.
     pub pid: u32,
 }
 

@@ -22,8 +22,11 @@ pub(super) enum Finding {
     /// It can be granted, after these steps.
     Free(Box<Steps>),
     /// The asker has it: from before, or by this very request.
-    Mine { key: Key, epoch: Epoch, retry: bool },
-    /// It is refused.
+    Mine {
+        key: Key,
+        epoch: Epoch,
+        retry: bool,
+    },
     Refused(Box<Refusal>),
 }
 

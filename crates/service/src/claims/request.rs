@@ -33,7 +33,6 @@ pub struct ClaimRequest {
     pub once: bool,
     /// Take up a finished item again.
     pub reopen: bool,
-    /// What it is for.
     pub note: Option<String>,
     /// Refuse while a dead holder's processes still run.
     pub require_quiet: bool,
@@ -75,7 +74,6 @@ pub struct Wait {
 /// A command that shall hold a key while it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildRequest {
-    /// What is claimed.
     pub claim: ClaimRequest,
     /// The command's process, and the processes above it.
     pub chain: Vec<Ancestor>,
@@ -91,17 +89,12 @@ pub struct ChildRequest {
 #[derive(Debug, Clone)]
 pub enum ChildTurn {
     /// The caller, or an ancestor of it, has the key: the command runs under that hold.
-    Covered {
-        /// Who has it.
-        holder: String,
-    },
+    Covered { holder: String },
     /// The command is a session of its own and has the key.
     Granted {
-        /// The session.
         session: Box<SessionView>,
         /// The session in this life.
         token: SessionToken,
-        /// What it has.
         grants: Vec<Grant>,
     },
     /// It must wait.
@@ -128,7 +121,6 @@ pub struct HandoffRequest {
     pub to: String,
     /// The epoch that the caller believes it holds.
     pub epoch: Option<Epoch>,
-    /// What it is for.
     pub note: Option<String>,
 }
 
@@ -141,7 +133,6 @@ pub struct TakeoverRequest {
     pub from: Option<String>,
     /// Only if this is its epoch.
     pub epoch: Option<Epoch>,
-    /// What it is for.
     pub note: Option<String>,
 }
 

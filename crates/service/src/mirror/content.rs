@@ -43,7 +43,6 @@ impl Format {
 /// The one context of a session: what a mirror shows of it.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// The session.
     pub session: SessionView,
     /// Its small values.
     pub metadata: BTreeMap<String, String>,
@@ -51,7 +50,6 @@ pub struct Context {
     pub missions: Vec<ParticipantView>,
     /// The mission that its own pointer, or its user's, names, and since when.
     pub active: Option<(String, Timestamp)>,
-    /// When this was read.
     pub read_at: Timestamp,
 }
 

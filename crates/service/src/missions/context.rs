@@ -34,7 +34,6 @@ pub struct Membership {
 /// A session, and what it takes part in.
 #[derive(Debug, Clone)]
 pub struct Bearings {
-    /// Who it is.
     pub who: Whoami,
     /// The active mission.
     pub mission: Membership,

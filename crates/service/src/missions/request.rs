@@ -19,7 +19,6 @@ pub struct Here {
 /// A session joins a mission, or joins it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinRequest {
-    /// The mission.
     pub mission: MissionId,
     /// What it will be there.
     pub role: Role,
@@ -32,7 +31,6 @@ pub struct JoinRequest {
 pub struct ChangeRequest {
     /// The mission, if it was named.
     pub mission: Option<MissionId>,
-    /// What to change.
     pub change: Change,
     /// Refuse what others drive.
     pub strict: bool,
@@ -52,7 +50,6 @@ pub enum Whose {
 /// A pointer is set, or cleared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PointRequest {
-    /// Whose.
     pub whose: Whose,
     /// The mission; none clears it.
     pub mission: Option<MissionId>,
@@ -61,7 +58,6 @@ pub struct PointRequest {
 /// The answer to a joining.
 #[derive(Debug, Clone)]
 pub struct Joined {
-    /// The participant.
     pub participant: ParticipantView,
     /// Whether it is new.
     pub new: bool,

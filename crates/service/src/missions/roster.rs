@@ -16,7 +16,6 @@ use tenure_core::store::Mode;
 /// A mission with everybody who takes part.
 #[derive(Debug, Clone)]
 pub struct Roster {
-    /// The mission.
     pub mission: MissionView,
     /// Who takes part, those who joined first first.
     pub participants: Vec<ParticipantView>,

@@ -54,7 +54,6 @@ pub struct RegisterRequest {
 /// What a registration came to.
 #[derive(Debug, Clone)]
 pub struct Registered {
-    /// The session.
     pub session: SessionView,
     /// What TENURE_SESSION must be to name it in this life; shown to the session itself only.
     pub token: Option<String>,

@@ -202,7 +202,6 @@ impl<'a> SqliteTx<'a> {
         Ok(())
     }
 
-    /// What time it is.
     pub(super) fn time(&self) -> Now {
         (self.clock)()
     }

@@ -38,7 +38,6 @@ impl Log {
         }
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

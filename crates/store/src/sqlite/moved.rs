@@ -61,7 +61,6 @@ enum Differs {
     Nothing,
     /// Nothing was remembered yet.
     Unknown,
-    /// The file.
     File {
         was: FileId,
     },

@@ -14,13 +14,11 @@ use super::rule::{Violation, observed};
 /// A row of the holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Whose it is.
     pub session: String,
     /// How it was granted.
     pub means: String,
     /// The tag of the call that it was granted to first.
     pub note: Option<String>,
-    /// How it ended.
     pub ended_by: Option<String>,
 }
 

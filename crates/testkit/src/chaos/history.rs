@@ -22,7 +22,6 @@ pub const DEEDS: &str = "nemesis.log";
 pub struct Life {
     /// Its name: the worker, and how often it was started.
     pub name: String,
-    /// Its pid.
     pub pid: u32,
     /// From when on it may be dead.
     pub doomed: u64,
@@ -59,11 +58,9 @@ pub struct Call {
     pub session: Option<Name>,
     /// What was asked.
     pub op: Op,
-    /// When.
     pub asked: u64,
     /// By when it had taken effect, if it ever did.
     pub until: u64,
-    /// The answer.
     pub answer: Option<Answer>,
 }
 
@@ -76,7 +73,6 @@ pub struct Tenancy {
     pub from: u64,
     /// From when on it is.
     pub surely_from: u64,
-    /// Until when it is.
     pub surely_until: u64,
     /// Until when it may be.
     pub until: u64,

@@ -36,7 +36,6 @@ pub enum Op {
     Claim(Claim),
     /// To give a key back.
     Release {
-        /// The key.
         key: String,
         /// The epoch that it names.
         epoch: Option<u64>,
@@ -45,7 +44,6 @@ pub enum Op {
     },
     /// To give a key to another session.
     Handoff {
-        /// The key.
         key: String,
         /// The receiver.
         to: String,
@@ -54,7 +52,6 @@ pub enum Op {
     },
     /// To take a key from whoever holds it.
     Takeover {
-        /// The key.
         key: String,
         /// Only from this session.
         from: Option<String>,
@@ -63,7 +60,6 @@ pub enum Op {
     },
     /// Whether it may write.
     Guard {
-        /// The key.
         key: String,
         /// The epoch that it names.
         epoch: Option<u64>,
@@ -96,7 +92,6 @@ pub struct Claim {
 pub enum Answer {
     /// It is this session.
     Registered {
-        /// The session.
         session: String,
         /// The life of that session which it is.
         life: u32,
@@ -124,9 +119,7 @@ pub enum Answer {
 /// One key that a worker has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// The key.
     pub key: String,
-    /// Its epoch.
     pub epoch: u64,
     /// Who holds it, as the answer says.
     pub holder: Option<String>,
@@ -162,38 +155,28 @@ pub struct Refusal {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
 pub enum Line {
-    /// It asks.
     Asked {
-        /// When.
         at: u64,
         /// The number of the question.
         call: u64,
         /// The session that it is, if it is one.
         session: Option<String>,
-        /// What.
         op: Op,
     },
-    /// It was answered.
     Answered {
-        /// When.
         at: u64,
         /// The number of the question.
         call: u64,
-        /// What.
         answer: Answer,
     },
     /// It starts a process that goes on when it is killed.
     Sends {
-        /// When.
         at: u64,
         /// The name of that process, whose log says from when until when it ran.
         name: String,
     },
     /// It stops asking, and exits.
-    Leaves {
-        /// When.
-        at: u64,
-    },
+    Leaves { at: u64 },
 }
 
 /// A line of a process that a worker left running.
@@ -201,15 +184,9 @@ pub enum Line {
 #[serde(tag = "line", rename_all = "snake_case")]
 pub enum Stay {
     /// It runs.
-    Begins {
-        /// When.
-        at: u64,
-    },
+    Begins { at: u64 },
     /// It is about to exit.
-    Ends {
-        /// When.
-        at: u64,
-    },
+    Ends { at: u64 },
 }
 
 /// A line of the nemesis.
@@ -218,23 +195,19 @@ pub enum Stay {
 pub enum Deed {
     /// A worker was started.
     Started {
-        /// When.
         at: u64,
         /// Its name.
         worker: String,
-        /// Its pid.
         pid: u32,
     },
     /// A worker is about to be killed.
     Kills {
-        /// When.
         at: u64,
         /// Its name.
         worker: String,
     },
     /// A worker is gone and reaped.
     Gone {
-        /// When.
         at: u64,
         /// Its name.
         worker: String,
@@ -243,7 +216,6 @@ pub enum Deed {
     },
     /// A worker was stopped for this many milliseconds.
     Stopped {
-        /// When.
         at: u64,
         /// Its name.
         worker: String,

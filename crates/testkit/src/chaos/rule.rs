@@ -13,7 +13,6 @@ use super::record::{Answer, Op};
 /// Something that must not happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which rule.
     pub rule: &'static str,
     /// What happened.
     pub what: String,
@@ -49,17 +48,13 @@ pub fn violations(history: &History) -> Vec<Violation> {
 /// An answer that says that a session had a key with an epoch.
 #[derive(Debug, Clone)]
 pub struct Sighting {
-    /// The key.
     pub key: String,
-    /// The epoch.
     pub epoch: u64,
-    /// The session.
     pub session: Name,
     /// Its process, where the answer settles that.
     pub life: Option<usize>,
     /// The call: its place in the history.
     pub call: usize,
-    /// When it was asked.
     pub asked: u64,
     /// When it was answered.
     pub until: u64,

@@ -15,13 +15,11 @@ use super::record::{Answer, Op};
 /// The shortest story that was found.
 #[derive(Debug)]
 pub struct Short {
-    /// The state before it.
     pub before: State,
     /// Its calls: their places among those of the puzzle.
     pub calls: Vec<usize>,
 }
 
-/// Shortens.
 pub fn shorten(puzzle: &Puzzle<'_>, stuck: &Stuck) -> Short {
     let blocked = blocked(puzzle, stuck);
     let keys = keys_of(puzzle, &blocked);

@@ -62,7 +62,6 @@ impl Story {
         tag
     }
 
-    /// The history.
     pub fn history(&self) -> History {
         History::new(self.lives.clone(), self.calls.clone())
     }

@@ -47,7 +47,6 @@ pub const PEERS: &str = "peers";
 pub struct Orders {
     /// The run's directory.
     pub dir: PathBuf,
-    /// Its name.
     pub name: String,
     /// The file in which it says which session it is.
     pub slot: String,

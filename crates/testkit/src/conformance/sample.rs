@@ -51,7 +51,6 @@ pub fn token(n: u32) -> SessionToken {
     }
 }
 
-/// An agent.
 pub fn agent() -> AgentName {
     AgentName::known("claude")
 }
@@ -66,7 +65,6 @@ pub fn handle(n: u32) -> Handle {
     Handle::parse(&format!("claude-{code}")).unwrap()
 }
 
-/// A native id.
 pub fn native(text: &str) -> NativeId {
     NativeId::parse(text).unwrap()
 }

@@ -64,7 +64,6 @@ impl MockModel {
         }
     }
 
-    /// Its port.
     pub fn port(&self) -> u16 {
         self.port
     }

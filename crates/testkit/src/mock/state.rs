@@ -40,7 +40,6 @@ impl Asked {
         contains(&self.body, text)
     }
 
-    /// A header.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())

@@ -37,7 +37,6 @@ impl Real {
         }
     }
 
-    /// Its version.
     pub fn version(self) -> &'static str {
         match self {
             Real::Claude => "2.1.325",

@@ -47,7 +47,6 @@ impl Screen {
         }
     }
 
-    /// Its pid.
     pub fn pid(&self) -> u32 {
         self.process.started().pid
     }

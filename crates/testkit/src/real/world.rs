@@ -67,12 +67,10 @@ impl RealWorld {
         }
     }
 
-    /// The model.
     pub fn mock(&self) -> &MockModel {
         &self.mock
     }
 
-    /// HOME.
     pub fn home(&self) -> PathBuf {
         self.env.home()
     }
@@ -147,7 +145,6 @@ pub struct RealAgent<'w> {
 }
 
 impl<'w> RealAgent<'w> {
-    /// Which one.
     pub fn kind(&self) -> Real {
         self.kind
     }

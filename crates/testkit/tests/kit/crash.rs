@@ -50,7 +50,6 @@ pub fn all_end_with_the_test(name: &str, number: usize) {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
-/// The one that dies.
 #[test]
 #[ignore = "another test runs it as a process of its own, and kills it"]
 fn dies() {

@@ -34,7 +34,6 @@ fn what_a_world_started_ends_with_a_test_that_is_killed() {
     all_end_with_the_test("worlds::dies", 2);
 }
 
-/// The one that dies.
 #[test]
 #[ignore = "another test runs it as a process of its own, and kills it"]
 fn dies() {

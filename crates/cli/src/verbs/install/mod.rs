@@ -307,7 +307,6 @@ fn installed(plans: &[Plan], git: Part) -> Shown {
     Shown::new("agents", &agents, text)
 }
 
-/// Adds a line.
 pub fn add(text: &mut Lines, line: &str) {
     text.line(line);
 }

@@ -40,7 +40,6 @@ impl Scope {
         }
     }
 
-    /// Its word.
     pub fn word(&self) -> &'static str {
         match self {
             Self::User => "user",
@@ -53,9 +52,7 @@ impl Scope {
 /// The settings of one agent in one scope.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// The agent.
     pub agent: &'static str,
-    /// Whose.
     pub scope: Scope,
     /// Whether the agent seems to be here.
     pub found: bool,

@@ -32,7 +32,6 @@ pub enum State {
 }
 
 impl State {
-    /// Its word.
     pub fn word(self) -> &'static str {
         match self {
             State::Installed => "installed",
@@ -108,7 +107,6 @@ pub fn backup_of(path: &Path) -> PathBuf {
 /// What is to be done for one agent, and how things stand.
 #[derive(Debug)]
 pub struct Plan {
-    /// Where.
     pub place: Place,
     /// How things stand before.
     pub state: State,

@@ -55,7 +55,6 @@ pub enum Owner {
     Project,
 }
 
-/// One edit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edit {
     pub agent: String,

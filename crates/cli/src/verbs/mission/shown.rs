@@ -28,7 +28,6 @@ pub fn decision(app: &App, pointer: &PointerView) -> Lines {
     }
 }
 
-/// The roster.
 pub fn roster(roster: &Roster, app: &App, now: Timestamp) -> Lines {
     let mission = &roster.mission;
     let count = |n: usize, one: &str, many: &str| match n {

@@ -5,7 +5,6 @@ use super::step::{Model, Step, agrees};
 use crate::chaos::history::{Call, Name};
 use crate::chaos::record::{Answer, Claim, Grant, Refusal};
 
-/// Who asks for what.
 #[derive(Clone, Copy)]
 struct Asking<'a> {
     call: &'a Call,

@@ -91,7 +91,6 @@ impl Item {
         }
     }
 
-    /// Grants it.
     pub fn grant(&mut self, session: Name, life: usize, request: Option<Name>) {
         let former = self.newest.take();
         let robs = |hold: &Hold| hold.end.is_none_or(End::robs) && hold.session != session;
@@ -155,7 +154,6 @@ impl Space {
         }
     }
 
-    /// Where a key is.
     pub fn place(&self, key: &str) -> Option<usize> {
         self.keys.iter().position(|known| known == key)
     }
