@@ -247,3 +247,31 @@ fn files_are_read_by_the_host_alone() {
         }
     }
 }
+
+/// docs/guarantees.md names its proofs as `file.rs` and `file.rs::test`; each must be there.
+#[test]
+fn every_proof_that_the_guarantees_name_is_there() {
+    let text = std::fs::read_to_string(crates().join("../docs/guarantees.md")).unwrap();
+    let mut tests = 0;
+    for name in text.split('`').skip(1).step_by(2) {
+        let (file, test) = match name.split_once("::") {
+            Some((file, test)) => (file, Some(test)),
+            None => (name, None),
+        };
+        if !file.ends_with(".rs") {
+            continue;
+        }
+        let file = match file.strip_prefix("e2e/") {
+            Some(own) => crates().join("cli/tests/e2e").join(own),
+            None => crates().join(file),
+        };
+        let Ok(code) = std::fs::read_to_string(&file) else {
+            panic!("{name}: there is no {}", file.display());
+        };
+        if let Some(test) = test {
+            assert!(code.contains(&format!("fn {test}(")), "{name}");
+            tests += 1;
+        }
+    }
+    assert!(tests > 100, "{tests} tests were found");
+}
