@@ -18,7 +18,7 @@ use crate::glob::Glob;
 use crate::id::Malformed;
 use crate::repository::Repository;
 use crate::spelling::{self, Within};
-use crate::visible::is_invisible;
+use crate::visible::is_shown;
 
 /// The longest key, in bytes.
 pub const MAX_BYTES: usize = 512;
@@ -358,22 +358,7 @@ fn is_scheme(text: &str) -> bool {
 
 /// Whether a reader can see the character; the only space is the plain one.
 fn is_printable(c: char) -> bool {
-    use GeneralCategory as G;
-    if c.is_ascii() {
-        return c == ' ' || c.is_ascii_graphic();
-    }
-    let unseen = matches!(
-        c.general_category(),
-        G::Control
-            | G::Format
-            | G::Surrogate
-            | G::PrivateUse
-            | G::Unassigned
-            | G::LineSeparator
-            | G::ParagraphSeparator
-            | G::SpaceSeparator
-    );
-    !unseen && !is_invisible(c)
+    is_shown(c) && (c == ' ' || c.general_category() != GeneralCategory::SpaceSeparator)
 }
 
 #[cfg(test)]

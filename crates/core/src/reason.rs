@@ -10,6 +10,7 @@ use std::str::FromStr;
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
 use crate::id::Malformed;
+use crate::visible::is_shown;
 
 /// A stated reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,33 +63,16 @@ impl From<Reason> for String {
     }
 }
 
-/// Letters and symbols that are drawn as nothing.
-const BLANKS: [char; 6] = [
-    '\u{115F}',
-    '\u{1160}',
-    '\u{2800}',
-    '\u{3164}',
-    '\u{FFA0}',
-    '\u{1D159}',
-];
-
 /// Whether a character is seen by itself: a mark needs a letter to stand on.
 fn is_seen(c: char) -> bool {
     let unseen = matches!(
         c.general_category(),
-        GeneralCategory::Control
-            | GeneralCategory::Format
-            | GeneralCategory::Surrogate
-            | GeneralCategory::PrivateUse
-            | GeneralCategory::Unassigned
-            | GeneralCategory::SpaceSeparator
-            | GeneralCategory::LineSeparator
-            | GeneralCategory::ParagraphSeparator
+        GeneralCategory::SpaceSeparator
             | GeneralCategory::NonspacingMark
             | GeneralCategory::SpacingMark
             | GeneralCategory::EnclosingMark
     );
-    !unseen && !BLANKS.contains(&c)
+    is_shown(c) && !unseen
 }
 
 #[cfg(test)]

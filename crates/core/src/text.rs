@@ -9,9 +9,8 @@
 
 use std::borrow::Cow;
 
-use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
-
 use crate::id::Malformed;
+use crate::visible::is_shown;
 
 /// The longest title, in characters.
 pub const MAX_TITLE: usize = 200;
@@ -41,29 +40,10 @@ pub fn clipped(text: &str, most: usize) -> String {
     }
 }
 
-/// Whether a character can change how the text around it is read.
+/// Whether a character can change how the text around it is read. The selectors that follow an emoji and a
+/// blank that is only a blank cannot.
 fn is_hidden(c: char) -> bool {
-    use GeneralCategory as G;
-    if c.is_ascii() {
-        return c.is_ascii_control();
-    }
-    // Letters and marks that show nothing, and selectors that can carry a text of their own.
-    let blank = matches!(
-        c,
-        '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-            | '\u{3164}' | '\u{ffa0}' | '\u{fe00}'..='\u{fe0d}' | '\u{e0000}'..='\u{e0fff}'
-    );
-    blank
-        || matches!(
-            c.general_category(),
-            G::Control
-                | G::Format
-                | G::Surrogate
-                | G::PrivateUse
-                | G::Unassigned
-                | G::LineSeparator
-                | G::ParagraphSeparator
-        )
+    !is_shown(c) && !matches!(c, '\u{fe0e}' | '\u{fe0f}' | '\u{2800}')
 }
 
 fn spell(out: &mut String, c: char) {

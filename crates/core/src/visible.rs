@@ -5,6 +5,8 @@
 //! braille blank and the musical null notehead. It is written out because a general category does not
 //! tell: U+3164 is a letter, U+FE0F a mark.
 
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
+
 /// Ranges of characters that are drawn as nothing, in order.
 const INVISIBLE: &[(u32, u32)] = &[
     (0x00ad, 0x00ad),
@@ -33,6 +35,26 @@ pub fn is_invisible(c: char) -> bool {
     let code = u32::from(c);
     let after = INVISIBLE.partition_point(|(first, _)| *first <= code);
     after > 0 && code <= INVISIBLE[after - 1].1
+}
+
+/// Whether a character is there to be seen, if only as a space: it neither hides nor steers the text around
+/// it.
+pub fn is_shown(c: char) -> bool {
+    use GeneralCategory as G;
+    if c.is_ascii() {
+        return !c.is_ascii_control();
+    }
+    let steers = matches!(
+        c.general_category(),
+        G::Control
+            | G::Format
+            | G::Surrogate
+            | G::PrivateUse
+            | G::Unassigned
+            | G::LineSeparator
+            | G::ParagraphSeparator
+    );
+    !steers && !is_invisible(c)
 }
 
 #[cfg(test)]
