@@ -31,7 +31,8 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// The first bytes of a plain file.
 pub fn start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    // Most of these files are small: one read has them, and the next one finds their end.
+    let mut bytes = Vec::with_capacity(usize::try_from(most).unwrap_or(usize::MAX).min(4096));
     open(path)?
         .take(most)
         .read_to_end(&mut bytes)

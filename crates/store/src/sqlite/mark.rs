@@ -24,7 +24,7 @@ use super::files::{beside, io_error};
 /// The first words of a mark.
 const BEGIN: &str = "tenure-mark 1";
 /// No mark is longer.
-const LIMIT: u64 = 512;
+const LIMIT: usize = 512;
 
 /// Which file a database is, by what a copy does not share: its inode and when that was made. A device
 /// number is not part of it, for it may change with every boot.
@@ -116,10 +116,12 @@ impl MarkFile {
 
     /// What it says.
     pub(super) fn read(&self) -> Option<Mark> {
-        let mut text = String::new();
-        let file = std::fs::File::open(&self.path).ok()?;
-        file.take(LIMIT).read_to_string(&mut text).ok()?;
-        Mark::parse(&text)
+        let mut bytes = [0; LIMIT];
+        // It is written by one call, so one call has it whole.
+        let length = std::fs::File::open(&self.path)
+            .and_then(|mut file| file.read(&mut bytes))
+            .ok()?;
+        Mark::parse(std::str::from_utf8(&bytes[..length]).ok()?)
     }
 
     /// Whether a mark was made in this boot, for this file.
