@@ -1,8 +1,8 @@
-//! The domain of tenure: what a session, a claim and a death are, and every rule about them.
+//! The rules of tenure: what a session, a claim and a death are, and every rule about them.
 //!
-//! No SQL, no files, no environment, no clock, no printing. Leaf types first ([`id`], [`time`],
-//! [`process`]), then the rules ([`liveness`], [`registration`], [`claim`]), then what a backend must do
-//! ([`store`]), and last the use cases ([`service`]), each in one transaction.
+//! No use case, no SQL, no files, no environment, no clock, no printing. Leaf types first ([`id`], [`time`],
+//! [`process`]), then the rules ([`liveness`], [`registration`], [`claim`]), then the ports: what a backend
+//! ([`store`]) and a machine ([`world`]) must do.
 
 pub mod agent;
 pub mod agent_event;

@@ -3,7 +3,7 @@
 //! Our own appends take the path's lock; the program that the file belongs to appends to it without that
 //! lock at any moment. So the file is never made shorter, whatever went wrong: between a look at its end and
 //! a cut, the other program's lines may arrive and would be lost. Instead, room is reserved first
-//! ([`crate::space`]), and the lines go out in one write to the end of the file.
+//! (`space`), and the lines go out in one write to the end of the file.
 //!
 //! What will be appended is first written to a journal beside the lock file. The next append finishes one
 //! that a kill or a full disk cut short, if nothing follows it yet, and forgets one that had not begun.

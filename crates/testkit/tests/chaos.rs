@@ -11,6 +11,8 @@ fn no_wrong_answer(seed: u64) {
         length: Duration::from_secs(3),
         workers: 8,
         seed,
+        // Other tests have their processes in the same namespace.
+        own_pids: false,
     })
     .expect("the chaos can be run");
     assert!(report.judgement.violations.is_empty(), "{report}");

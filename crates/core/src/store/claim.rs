@@ -18,7 +18,7 @@ pub struct ClaimFilter {
     pub prefix: Option<String>,
     /// Only what is held with exactly this home.
     pub home: Option<Home>,
-    /// Leave out rows that cannot be read; [`Tx::take_damage`] names them. Only for lists that are shown.
+    /// Leave out rows that cannot be read; [`super::Tx::take_damage`] names them. Only for lists that are shown.
     pub readable_only: bool,
     /// At most this many, in order of their keys; zero means all.
     pub limit: usize,

@@ -3,7 +3,7 @@
 //! No rule lives behind this trait. A transaction is begun for reading or for writing; dropping it
 //! without a commit undoes it. A write transaction must be serial with every other writer of the rows
 //! that it locked or changed: SQLite has one writer at a time, PostgreSQL locks the row in
-//! [`Tx::lock_claim`] and [`Tx::lock_session`]. Both keep unique constraints as the last word, and report
+//! [`ClaimRows::lock_claim`] and [`SessionRows::lock_session`]. Both keep unique constraints as the last word, and report
 //! a lost race as [`StoreError::Conflict`], upon which the service runs the whole use case again.
 //!
 //! Callers lock several claim keys in ascending order only, so that two of them never wait for each other.

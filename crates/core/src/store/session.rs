@@ -30,7 +30,7 @@ pub struct SessionFilter {
     pub died_since: Option<Timestamp>,
     /// Only children of this session in this life.
     pub parent: Option<SessionToken>,
-    /// Leave out rows that cannot be read; [`Tx::take_damage`] names them. Only for lists that are shown.
+    /// Leave out rows that cannot be read; [`super::Tx::take_damage`] names them. Only for lists that are shown.
     pub readable_only: bool,
     /// At most this many, the newest first; zero means all.
     pub limit: usize,

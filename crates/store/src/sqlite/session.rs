@@ -1,7 +1,7 @@
 //! Sessions in rows.
 //!
-//! A heartbeat ([`touch`]) writes one row and no index, and leaves the revision alone: it must never
-//! make somebody's compare-and-set fail. [`update`] writes indexes only where an indexed value changed.
+//! A heartbeat (`touch_session`) writes one row and no index, and leaves the revision alone: it must never
+//! make somebody's compare-and-set fail. `update_session` writes indexes only where an indexed value changed.
 //!
 //! *Crash*: a row is replaced wholly or not at all. *Clock jump*: times are kept as they are given.
 //! *Older version*: an activity or a way of closing that is not known is damage, never a default.

@@ -94,6 +94,7 @@ fn be_nemesis(args: &Args) -> Result<ExitCode, Box<dyn std::error::Error>> {
         length: Duration::from_secs(args.seconds),
         workers: usize::from(args.workers),
         seed: args.seed.unwrap_or_else(|| monotonic() % 1_000_000),
+        own_pids: std::env::var_os("TENURE_APART").is_some(),
     })?;
     writeln!(io::stdout(), "{report}")?;
     Ok(verdict(&report.judgement))

@@ -37,6 +37,7 @@ pub mod run;
 mod say;
 pub mod served;
 pub mod shrink;
+mod squat;
 #[cfg(test)]
 mod story;
 pub mod verb;

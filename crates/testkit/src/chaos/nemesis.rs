@@ -17,6 +17,7 @@ use super::audit::number;
 use super::dice::Dice;
 use super::history::DEEDS;
 use super::record::{Deed, Log, monotonic};
+use super::squat::{Squatter, squat};
 use super::worker::{DATABASE, PEERS, STATE};
 
 /// How long workers may take to leave when it is time.
@@ -35,6 +36,8 @@ pub struct Plan {
     pub length: Duration,
     /// What decides the choices.
     pub seed: u64,
+    /// Whether the run has a pid namespace of its own, in which it may say who gets which number.
+    pub own_pids: bool,
 }
 
 /// What was done.
@@ -48,6 +51,8 @@ pub struct Harm {
     pub locks: u64,
     /// Times that the first to open a store was stopped while it did.
     pub openings: u64,
+    /// Times that a thread got the pid of a worker that was killed.
+    pub threads: u64,
     /// What went wrong with workers or with the log of events.
     pub troubles: Vec<String>,
     /// The most events that were seen.
@@ -72,6 +77,7 @@ struct Nemesis {
     natives: u64,
     until: u64,
     harm: Harm,
+    squatters: Vec<Squatter>,
 }
 
 /// Runs workers and harms them until the time is over and all have left.
@@ -88,6 +94,7 @@ pub fn run(plan: &Plan) -> io::Result<Harm> {
         natives: 0,
         until: monotonic() + length,
         harm: Harm::default(),
+        squatters: Vec::new(),
         plan: plan.clone(),
     };
     for _ in 0..plan.workers {
@@ -241,9 +248,21 @@ impl Nemesis {
         child.wait()?;
         self.gone(worker, None)?;
         self.harm.kills += 1;
+        if self.plan.own_pids && self.dice.percent(40) {
+            self.give_to_thread(child.id());
+        }
         let most = if self.dice.percent(50) { 5 } else { 400 };
         self.slots[slot].due = Some(self.soon(most));
         Ok(())
+    }
+
+    /// A thread of ours has the pid of a worker that is gone, for longer than its key may stay held.
+    fn give_to_thread(&mut self, pid: u32) {
+        let length = Duration::from_millis(self.dice.between(100, 3000));
+        if let Some(squatter) = squat(pid, length) {
+            self.squatters.push(squatter);
+            self.harm.threads += 1;
+        }
     }
 
     fn gone(&mut self, worker: String, trouble: Option<String>) -> io::Result<()> {

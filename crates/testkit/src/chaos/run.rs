@@ -31,6 +31,8 @@ pub struct Options {
     pub workers: usize,
     /// What decides the choices.
     pub seed: u64,
+    /// Whether the run has a pid namespace of its own.
+    pub own_pids: bool,
 }
 
 /// What the checks said.
@@ -100,8 +102,8 @@ impl fmt::Display for Report {
         let harm = &self.harm;
         writeln!(
             f,
-            "seed {}: {} kills, {} stops, {} locks, {} openings",
-            self.seed, harm.kills, harm.stops, harm.locks, harm.openings
+            "seed {}: {} kills, {} stops, {} locks, {} openings, {} pids that became threads'",
+            self.seed, harm.kills, harm.stops, harm.locks, harm.openings, harm.threads
         )?;
         write!(f, "{}", self.judgement)
     }
@@ -116,6 +118,7 @@ pub fn run(options: &Options) -> io::Result<Report> {
         workers: options.workers,
         length: options.length,
         seed: options.seed,
+        own_pids: options.own_pids,
     })?;
     let mut judgement = judge(scratch.path())?;
     let troubles = harm.troubles.iter().cloned();
