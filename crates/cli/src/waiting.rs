@@ -123,7 +123,10 @@ fn wait<T>(
             watch: &mut *watch,
             processes: &wait.watch,
             seen: (!bells).then_some(seen),
-            limit: wait.at_most.unwrap_or(AT_LEAST_EVERY).min(left),
+            limit: wait
+                .at_most
+                .map_or(AT_LEAST_EVERY, |most| most.min(AT_LEAST_EVERY))
+                .min(left),
         };
         if let Some(signal) = until.something_happens(opened)? {
             opened.service().leave_line(wait.ticket)?;

@@ -126,6 +126,13 @@ impl Watchdog {
         matches!(taken, Ok(_) | Err(MAIN))
     }
 
+    /// Whether the main thread has the answer to give and gave none yet.
+    pub fn take_first(&self) -> bool {
+        let turn = &self.shared.turn;
+        let taken = turn.compare_exchange(OPEN, MAIN, Ordering::AcqRel, Ordering::Acquire);
+        taken.is_ok()
+    }
+
     /// Waits for the end of this process, for a main thread that may not answer any more.
     pub fn await_end(&self) -> ! {
         loop {

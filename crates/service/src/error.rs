@@ -440,11 +440,12 @@ impl Error {
             ],
             Error::LostBefore { claims } => {
                 let first = claims.first().map_or("KEY", |claim| claim.key.as_str());
+                let first = text::shell(first);
                 vec![
-                    format!("tenure claim '{first}' --wait 10m takes it again when it is free"),
+                    format!("tenure claim {first} --wait 10m takes it again when it is free"),
                     "tenure claim KEY takes what this session works on instead; then this passes"
                         .into(),
-                    format!("tenure log '{first}' shows what happened"),
+                    format!("tenure log {first} shows what happened"),
                 ]
             }
             Error::NoSuchEpoch { key, .. } => {
@@ -584,7 +585,10 @@ fn store_hints(error: &StoreError) -> Vec<String> {
         ],
         StoreError::LogLost { store, log, .. } => vec![
             format!("put {log} back as it was; a process that still has it open shows it below /proc/PID/fd"),
-            format!("if it is gone for good: rm {store}-shm goes on without those changes, and every epoch is raised"),
+            format!(
+                "if it is gone for good: rm {} goes on without those changes, and every epoch is raised",
+                text::shell(&format!("{store}-shm"))
+            ),
         ],
         StoreError::Replaced { .. } => vec!["run it again: it then uses the store that is there now".into()],
         StoreError::TooNew { needs, .. } => vec![format!("install tenure {needs} or later")],

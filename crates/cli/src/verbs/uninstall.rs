@@ -204,7 +204,7 @@ fn shown(args: &Args, app: &App, tally: Tally) -> Outcome {
     let git = git.map(|(first, done)| git_part(&first, &done, args.dry_run));
     let shown = match args.dry_run {
         true => dry(&plans, git),
-        false => undone(args, app, &plans, &tidied, git)?,
+        false => undone(args, app, &plans, &tidied, git, &mut failed)?,
     };
     if failed.is_empty() {
         return Ok(shown);
@@ -227,6 +227,7 @@ fn undone(
     plans: &[Plan],
     tidied: &[Vec<String>],
     git: Option<(Lines, Value)>,
+    failed: &mut Vec<Trouble>,
 ) -> Outcome {
     let mut text = Lines::default();
     for (plan, tidied) in plans.iter().zip(tidied) {
@@ -245,8 +246,11 @@ fn undone(
     };
     let mut agents: Vec<Value> = plans.iter().map(left).collect();
     with_git(&mut text, &mut agents, git);
-    let unlocked = match args.all {
-        true => unlock_worktrees(app)?,
+    let unlocked = match args.all && !args.whose.is_given() {
+        true => unlock_worktrees(app).unwrap_or_else(|trouble| {
+            failed.push(trouble);
+            Vec::new()
+        }),
         false => Vec::new(),
     };
     for dir in &unlocked {

@@ -8,9 +8,12 @@ use super::env;
 use super::hooks::{only, sessions};
 use super::registering::{PATIENCE, ask, assert_is, refused, text};
 
+/// What a shell does to wait by itself: a program that it waited for would outlive it.
+const WAITS: &str = "mkfifo wait.$$; exec 3<>wait.$$; read -r _ <&3";
+
 /// A command line of a shell that reports one event and then says that it has.
 fn reports(event: &str) -> String {
-    format!("echo '{event}' | tenure hook generic; echo reported; sleep 1000; :")
+    format!("echo '{event}' | tenure hook generic; echo reported; {WAITS}; :")
 }
 
 /// Starts a command, and waits until it has reported.
@@ -107,9 +110,10 @@ fn a_script_is_the_program_itself_also_from_its_subshells() {
     let env = env();
     let parent = env.agent("orchestrator");
     let script = env.dir().join("nightly");
-    let text = "for what in start busy; do\n\
+    let head = "for what in start busy; do\n\
                 (echo \"{\\\"event\\\":\\\"$what\\\",\\\"agent\\\":\\\"nightly\\\",\\\"session_id\\\":\\\"n1\\\"}\" | (tenure hook generic; :))\n\
-                done\necho reported\nsleep 1000\n:\n";
+                done\necho reported\n";
+    let text = format!("{head}{WAITS}\n:\n");
     std::fs::write(&script, text).expect("the environment's directory is writable");
     let path = script.display().to_string();
     let shell = ["/bin/bash", "/usr/bin/bash"]
@@ -149,7 +153,7 @@ fn an_event_may_name_its_process_if_that_is_above_the_hook() {
     let event = |pid: &str, id: &str| {
         format!(
             "echo \"{{\\\"event\\\":\\\"start\\\",\\\"agent\\\":\\\"job\\\",\\\"pid\\\":{pid},\\\"session_id\\\":\\\"{id}\\\"}}\" \
-             | tenure hook generic; echo reported; sleep 1000; :"
+             | tenure hook generic; echo reported; {WAITS}; :"
         )
     };
     let own = reporting(&parent, job(&event("$$", "j1")));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tenure_testkit::{Agent, Background, Cmd, Env, Output, poll};
+use tenure_testkit::{Agent, Background, Cmd, Env, Output, Signal, poll};
 
 use crate::claims::{SOON, handle, session, take, text};
 use crate::env;
@@ -127,6 +127,9 @@ fn a_command_whose_claim_is_in_a_store_that_is_gone_has_lost_it() {
             assert_eq!(said.code, 143, "{said}");
         } else {
             assert!(command.is_alive(), "{}", command.stderr());
+            // It passes the signal on, or else what it runs would outlive the test.
+            assert!(command.signal(Signal::TERM));
+            ends(command);
         }
     }
 }

@@ -79,7 +79,9 @@ impl Service<'_> {
             let granted = grant(ctx, &record, &to, terms)?;
             let message = format!(
                 "{} handed you {} (epoch {})",
-                caller.session.handle, key, granted.epoch
+                caller.session.handle,
+                text::name(key.as_str()),
+                granted.epoch
             );
             let about = Some((&key, granted.epoch));
             ctx.notify(

@@ -13,6 +13,7 @@ use tenure_core::notice::NoticeKind;
 use tenure_core::reason::Reason;
 use tenure_core::repository::Home;
 use tenure_core::session::{Session, Standing};
+use tenure_core::text;
 
 /// The session of a key's open hold, where it is another than `me`, with how it stands.
 pub(super) fn holder_of(
@@ -232,7 +233,9 @@ pub(super) fn tell_loser(
     let now = record.epoch.next();
     let message = format!(
         "you lost {} (epoch {}): {} has it now (epoch {now}): {why}",
-        record.key, record.epoch, winner.handle
+        text::name(record.key.as_str()),
+        record.epoch,
+        winner.handle
     );
     ctx.notify(
         loser.id,

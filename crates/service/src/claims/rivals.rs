@@ -134,7 +134,8 @@ pub(super) fn end_sessions(
         end_former(ctx, session, former)?;
         if matches!(former, Former::Expired(_)) {
             let why = reason(key, taker);
-            let message = format!("you lost {} (epoch {}): {why}", hold.key, hold.epoch);
+            let lost = text::name(hold.key.as_str());
+            let message = format!("you lost {lost} (epoch {}): {why}", hold.epoch);
             let about = Some((&hold.key, hold.epoch));
             ctx.notify(session.id, NoticeKind::Lost, message, Some(taker.id), about)?;
         }
@@ -143,6 +144,7 @@ pub(super) fn end_sessions(
 }
 
 fn reason(key: &Key, taker: &Session) -> String {
+    let key = text::name(key.as_str());
     format!("{} took {key}, which overlaps it", taker.handle)
 }
 
@@ -215,7 +217,8 @@ pub(super) fn end_along(
         })?;
         let (lost, epoch) = (&hold.key, hold.epoch);
         let message = format!(
-            "you lost {lost} (epoch {epoch}): {why}: {}",
+            "you lost {} (epoch {epoch}): {why}: {}",
+            text::name(lost.as_str()),
             text::quoted(stated.as_str())
         );
         let from = Some(taker.session.id);

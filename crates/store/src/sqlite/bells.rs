@@ -79,7 +79,11 @@ impl Bells {
 
 /// The bell of a key.
 pub(super) fn of_key(key: &Key) -> u64 {
-    number(key.path_parts().map_or(key.as_str(), |_| "path:"))
+    match key.path_parts() {
+        Some(_) => number("path:"),
+        // A key that is stored under an old spelling is waited for by its canonical one.
+        None => number(key.canonical().as_str()),
+    }
 }
 
 /// The bell of a session.

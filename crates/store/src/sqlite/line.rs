@@ -136,7 +136,7 @@ impl LineRows for SqliteTx<'_> {
     fn leave_line(&mut self, ticket: Ticket) -> Result<(), StoreError> {
         let sql = "DELETE FROM waiters WHERE ticket = ?1 RETURNING key";
         let left = self.all("waiters", sql, [ticket.0.cast_signed()], |cells| {
-            cells.parsed(Key::parse)
+            cells.parsed(Key::stored)
         })?;
         left.iter().for_each(|key| self.moved(key));
         Ok(())

@@ -155,13 +155,17 @@ pub(super) fn check(file: &Path, store: &str, event: u64) -> Result<(), StoreErr
         let Some(how) = fault(log.path(), &index) else {
             return Ok(());
         };
-        if Index::read(&index_path) == Some(index) && !is_whole_without(file, event) {
-            return Err(StoreError::LogLost {
-                store: store.to_owned(),
-                log: log.path().display().to_string(),
-                how: how.to_owned(),
-            });
+        if Index::read(&index_path) != Some(index) {
+            continue;
         }
+        if is_whole_without(file, event) {
+            return Ok(());
+        }
+        return Err(StoreError::LogLost {
+            store: store.to_owned(),
+            log: log.path().display().to_string(),
+            how: how.to_owned(),
+        });
     }
     Ok(())
 }

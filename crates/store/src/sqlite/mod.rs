@@ -42,7 +42,7 @@ use std::{fmt, io};
 
 use rusqlite::Connection;
 use tenure_core::store::{Mode, Store, StoreError, Topic, Tx};
-use tenure_core::time::Now;
+use tenure_core::time::{Era, Now};
 
 use attached::Attached;
 use connection::Durability;
@@ -65,13 +65,15 @@ struct Found {
 
 impl Found {
     /// Opens the file that the path leads to; again, where it was replaced in between.
-    fn at(path: &Path, file: &Path, boot: &str, store: &str) -> Result<Self, StoreError> {
+    fn at(path: &Path, file: &Path, era: &Era, store: &str) -> Result<Self, StoreError> {
         for _ in 0..MOST_REPLACED {
-            let marks = MarkFile::of(file, boot, store)?;
+            let marks = MarkFile::of(file, &era.id, store)?;
             // Before the database: what is committed after this only makes it know more than the mark.
             let mark = marks.read();
             let known = mark.as_ref().filter(|mark| marks.is_ours(mark));
-            let opened = Opened::check(file, store, known.map(|mark| mark.event))?;
+            // A boot id that a container may keep for ever does not tell that the index is of this boot.
+            let index_counts = known.filter(|_| !era.private);
+            let opened = Opened::check(file, store, index_counts.map(|mark| mark.event))?;
             let conn = connection::open(file, store)?;
             if header::inode_at(path).is_ok_and(|inode| inode == opened.inode()) {
                 return Ok(Self {
@@ -136,13 +138,13 @@ impl SqliteStore {
             }
             Err(error) => return Err(files::io_error(&location, &error)),
         }
-        let boot = clock().era.id;
+        let era = clock().era;
         let Found {
             opened,
             conn,
             marks,
             mark,
-        } = Found::at(path, &file, &boot, &location)?;
+        } = Found::at(path, &file, &era, &location)?;
         let known = mark.as_ref().is_some_and(|mark| marks.is_ours(mark));
         connection::configure(&conn, &location)?;
         connection::wait_until(&conn, &location, until)?;
@@ -178,34 +180,33 @@ impl SqliteStore {
 
     /// The same for whoever may only want to read: what cannot be written now is before the first write.
     fn settle_or_leave_it(&mut self) -> Result<(), StoreError> {
-        let mark = self.mark.clone();
         match self.settle() {
             Err(
                 StoreError::Busy { .. } | StoreError::Full { .. } | StoreError::Unavailable { .. },
-            ) => {
-                self.mark = mark;
-                Ok(())
-            }
+            ) => Ok(()),
             other => other,
         }
     }
 
     /// Compares the database with what is remembered of it, once, and settles what differs.
     fn settle(&mut self) -> Result<(), StoreError> {
-        let (Some(files), Some(mark)) = (&self.files, self.mark.take()) else {
+        let (Some(files), Some(mark)) = (&self.files, self.mark.clone()) else {
             return Ok(());
         };
         let newest = connection::newest_event(&self.conn)
             .map_err(|error| connection::classify(&self.location, Some(&self.conn), &error))?;
         let is_sound = |mark: &Mark| files.mark.is_ours(mark) && mark.event <= newest;
         if mark.as_ref().is_some_and(is_sound) {
+            self.mark = None;
             return Ok(());
         }
         let wait = || InitLock::acquire(&files.file, &self.location, self.until);
         let (now, marks) = ((self.clock)(), &files.mark);
         moved::settle(&self.conn, &self.location, &now, marks, mark.as_ref(), wait)?;
         files.log.keep_short(&self.conn, Durability::Full);
-        Ok(())
+        self.mark = None;
+        // Settling may have changed how long a statement waits.
+        connection::wait_until(&self.conn, &self.location, self.until)
     }
 
     /// Makes a store that is gone when it is dropped, for tests.

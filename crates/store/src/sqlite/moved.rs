@@ -98,8 +98,10 @@ pub(super) fn settle<L>(
 ) -> Result<(), StoreError> {
     let sql = |error: rusqlite::Error| classify(store, Some(conn), &error);
     let here = marks.file();
+    // Kept until the mark is written: who waits for it then finds it settled.
+    let mut lock = None;
     if !matches!(compare(conn, here, mark).map_err(sql)?, Differs::Nothing) {
-        let _lock = wait()?;
+        lock = Some(wait()?);
         let tx =
             rusqlite::Transaction::new_unchecked(conn, rusqlite::TransactionBehavior::Immediate)
                 .map_err(sql)?;
@@ -113,6 +115,7 @@ pub(super) fn settle<L>(
     if marks.write(newest).is_err() {
         // The next opener looks again.
     }
+    drop(lock);
     Ok(())
 }
 
@@ -152,9 +155,17 @@ fn settle_in(
     remember_file(conn, here)?;
     let news =
         format!("{what}; every epoch was raised by {RAISE}, so that no old one is granted again");
+    // Numbers that were given before are not given again, and the database then knows more than the mark: it
+    // is settled, whatever becomes of the mark.
+    let number = match found {
+        Differs::Events { stored, .. } => {
+            i64::try_from(*stored).ok().and_then(|n| n.checked_add(1))
+        }
+        _ => None,
+    };
     conn.execute(
-        "INSERT INTO events (at, kind, mechanism, evidence) VALUES (?1, ?2, ?3, ?4)",
-        params![now.wall.0, kind.as_str(), mechanism, news],
+        "INSERT INTO events (id, at, kind, mechanism, evidence) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![number, now.wall.0, kind.as_str(), mechanism, news],
     )?;
     set_meta(conn, NEWS, &format!("{} {news}", now.wall.0))?;
     set_meta(conn, UNSAID, &news)

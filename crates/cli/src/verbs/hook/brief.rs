@@ -18,6 +18,8 @@ const NAMED: usize = 4;
 const MOST_BYTES: usize = 8 * 1024;
 /// How long a line may be: it must fit beside others.
 const LONGEST_LINE: usize = 1536;
+/// How long a notice may be: a message of a thousand characters fits, whatever its alphabet.
+const LONGEST_NOTICE: usize = 4608;
 /// How much of an answer the brief and the warnings may take, so that a notice always fits.
 const MOST_OF_BRIEF: usize = 3 * 1024;
 const MOST_OF_WARNINGS: usize = 2 * 1024;
@@ -56,7 +58,7 @@ pub fn context(brief: Option<&Brief>, notices: &Pending, advice: &Advice) -> Tol
             notice.kind.as_str(),
             notice.message
         );
-        if page.add(&line, room) {
+        if page.add_notice(&line, room) {
             told.push(notice.clone());
         }
     }
@@ -84,7 +86,15 @@ struct Page {
 impl Page {
     /// Adds a line if it fits.
     fn add(&mut self, line: &str, most: usize) -> bool {
-        let line = clipped(text::line(line).into_owned());
+        self.put(clipped(text::line(line).into_owned(), LONGEST_LINE), most)
+    }
+
+    /// Adds a notice if it fits; one that does not comes with a later answer, which has room for it.
+    fn add_notice(&mut self, line: &str, most: usize) -> bool {
+        self.put(clipped(text::line(line).into_owned(), LONGEST_NOTICE), most)
+    }
+
+    fn put(&mut self, line: String, most: usize) -> bool {
         let fits = self.bytes + line.len() < most;
         if fits {
             self.bytes += line.len() + 1;
@@ -96,14 +106,12 @@ impl Page {
 
 /// One sentence for the model by itself, such as why a tool must not run.
 pub fn sentence(text: &str) -> String {
-    clipped(text::line(text).into_owned())
+    clipped(text::line(text).into_owned(), LONGEST_LINE)
 }
 
-fn clipped(mut line: String) -> String {
-    if line.len() > LONGEST_LINE {
-        let end = (0..=LONGEST_LINE)
-            .rev()
-            .find(|end| line.is_char_boundary(*end));
+fn clipped(mut line: String, longest: usize) -> String {
+    if line.len() > longest {
+        let end = (0..=longest).rev().find(|end| line.is_char_boundary(*end));
         line.truncate(end.unwrap_or(0));
         line.push('…');
     }

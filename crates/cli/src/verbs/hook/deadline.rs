@@ -102,10 +102,11 @@ impl Deadline {
             Happening::End { .. } => END,
             _ => ANY,
         };
+        // Before the limits: who is late then is reported with its event.
+        let report = self.known.report.get_or_init(|| report);
         if allowed.limits != ANY.limits {
             self.dog.set_limits(allowed.limits);
         }
-        let report = self.known.report.get_or_init(|| report);
         (report, self.began + allowed.wait)
     }
 
@@ -128,7 +129,10 @@ impl Deadline {
 
     /// Answers as prepared, where the hook itself failed.
     pub fn answer_as_prepared(&self) {
-        self.answer();
+        if !self.dog.take_first() {
+            // What failed came after the answer, or the time is over.
+            return self.answer();
+        }
         if let Some(prepared) = self.dog.prepared() {
             let text = String::from_utf8_lossy(prepared);
             if sink::out(text.trim_end()).is_err() {

@@ -113,6 +113,10 @@ fn parse(arguments: &[OsString]) -> Result<(&'static dyn Adapter, Option<Mode>),
                 let read = given.and_then(Mode::parse);
                 mode = Some(read.ok_or("--mode is observe, warn or block")?);
             }
+            Some(flag) if flag.starts_with("--mode=") => {
+                let read = flag.strip_prefix("--mode=").and_then(Mode::parse);
+                mode = Some(read.ok_or("--mode is observe, warn or block")?);
+            }
             // An event says whose it is.
             Some("--session") => drop(words.next()),
             Some(flag) if flag.starts_with("--session=") => {}
