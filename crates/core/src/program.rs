@@ -48,11 +48,18 @@ impl Program {
             ));
         }
         let mut passed_a_shell = false;
+        let mut fork: Option<&Ancestor> = None;
         for above in &self.above {
             if is_session(above)? {
                 return Ok(Found::Process(above));
             }
-            match kind(above) {
+            // A subshell that outlived its shell was given to another process.
+            if fork.is_some_and(|fork| fork.looks.exe != above.looks.exe) {
+                return Ok(unclear(above, "is not the shell of the subshell below it"));
+            }
+            let kind = kind(above);
+            fork = (kind == Kind::Fork).then_some(above);
+            match kind {
                 Kind::Worker => return Ok(Found::Process(above)),
                 Kind::Fork => {}
                 Kind::HookShell if !passed_a_shell => passed_a_shell = true,
@@ -114,10 +121,13 @@ const STARTERS: &[&str] = &[
     "fcron",
     "firejail",
     "flock",
+    "gmake",
     "init",
     "launchd",
     "login",
+    "make",
     "nice",
+    "ninja",
     "nohup",
     "nsenter",
     "parallel",
@@ -133,6 +143,7 @@ const STARTERS: &[&str] = &[
     "sudo",
     "supervisord",
     "systemd",
+    "tenure",
     "time",
     "timeout",
     "tini",
@@ -167,18 +178,20 @@ fn kind(above: &Ancestor) -> Kind {
 }
 
 /// The name that a process was called by, and its command line from there on. Of a program that is many
-/// in one (busybox) the part that was called.
+/// in one (busybox, coreutils) the part that was called.
 fn called(looks: &Looks) -> Option<(&str, &[String])> {
     let name = agent::base(&looks.exe);
     if name.is_empty() {
         return None;
     }
-    if !matches!(name, "busybox" | "toybox") {
+    if !matches!(name, "busybox" | "toybox" | "coreutils") {
         return Some((name, &looks.argv));
     }
     let first = agent::base(looks.argv.first()?).trim_start_matches('-');
     match first {
-        "busybox" | "toybox" => Some((agent::base(looks.argv.get(1)?), &looks.argv[1..])),
+        "busybox" | "toybox" | "coreutils" => {
+            Some((agent::base(looks.argv.get(1)?), &looks.argv[1..]))
+        }
         applet => Some((applet, &looks.argv)),
     }
 }
@@ -524,7 +537,11 @@ mod tests {
         assert_eq!(found(&[part.clone(), script], None, &[]), Some(2));
         let typed = process(2, "/bin/bash", &["bash"]);
         assert_eq!(found(&[part.clone(), typed.clone()], None, &[]), None);
-        assert_eq!(found(&[part, typed], None, &[2]), Some(2));
+        assert_eq!(found(&[part.clone(), typed], None, &[2]), Some(2));
+        // One that outlived its shell says nothing about the process that it was given to.
+        let server = process(2, "/usr/bin/node", &["node", "server.js"]);
+        assert_eq!(found(&[part.clone(), server.clone()], None, &[]), None);
+        assert_eq!(found(&[part, server], None, &[2]), Some(2));
         // A worker that was forked from a program is a process of its own.
         let worker = Ancestor {
             forked: true,
@@ -532,5 +549,19 @@ mod tests {
         };
         let pool = process(2, "/usr/bin/python3", &["python3", "x.py"]);
         assert_eq!(found(&[worker, pool], None, &[]), Some(1));
+    }
+
+    #[test]
+    fn what_only_runs_jobs_is_none_of_them() {
+        let hook = process(1, "/bin/sh", &["sh", "-c", "tenure hook generic"]);
+        for (exe, argv) in [
+            ("/usr/bin/make", ["make", "-j4"]),
+            ("/usr/bin/ninja", ["ninja", "all"]),
+            ("/usr/local/bin/tenure", ["tenure", "lock"]),
+            ("/usr/bin/coreutils", ["timeout", "60"]),
+        ] {
+            let starter = process(2, exe, &argv);
+            assert_eq!(found(&[hook.clone(), starter], None, &[]), None, "{exe}");
+        }
     }
 }
