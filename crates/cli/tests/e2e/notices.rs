@@ -88,7 +88,6 @@ fn a_notice_that_nobody_could_read_is_kept() {
         "tenure whoami 2>&-",
         "tenure guard wp:1 -q >/dev/null 2>&1",
         "tenure ps -q",
-        "{ tenure whoami --json; echo $? >&2; } | true",
     ] {
         let said = ann.run(Cmd::shell(swallowed));
         assert!(!said.stdout.contains("you lost"), "{swallowed}: {said}");
@@ -146,7 +145,8 @@ fn a_hook_whose_answer_was_not_written_tells_it_again() {
     claude(&env, &ann, "SessionStart.startup", "a1");
     lose(&ann, &bob, "wp:1");
     let event = crate::hooks::captured(&env, "claude-2.1.325/UserPromptSubmit", "a1").to_string();
-    for lost in [">/dev/full", ">/dev/null", "| true"] {
+    // Not into a pipe whose reader leaves: it may leave after the write.
+    for lost in [">/dev/full", ">/dev/null"] {
         let line = format!("tenure hook claude {lost}");
         let said = ann.run(Cmd::shell(&line).stdin(event.clone()));
         assert_eq!(said.code, 0, "{said}");
