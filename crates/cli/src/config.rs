@@ -301,7 +301,7 @@ impl Config {
         self.get(key) == "true"
     }
 
-    /// Whether writes wait where nobody can tell whether they may go ahead.
+    /// Whether writes are blocked when the store is unavailable.
     pub fn closes_on_error(&self) -> bool {
         self.get("guard.on_error") == "closed"
     }

@@ -263,7 +263,7 @@ fn in_a_hosted_process_the_flag_picks_among_exactly_its_sessions() {
         granted.iter().all(|event| event["actor"] == Value::Null),
         "{granted:#?}"
     );
-    // Anybody else's is a stranger's; and whoever acts is recorded, so one must be picked.
+    // Any other session is a stranger's. The actor is recorded, so one must be picked.
     let act = [
         "claim",
         "wp:3",

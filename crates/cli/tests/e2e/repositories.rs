@@ -38,7 +38,7 @@ fn pair(env: &Env) -> (Agent, Agent) {
     (session(env, "ann"), session(env, "bob"))
 }
 
-/// Whoever asks in this directory is told that ann holds the path.
+/// A claim from this directory is told that ann holds the path.
 #[track_caller]
 fn keeps(ann: &Agent, bob: &Agent, dir: &Path) {
     for asked in ["path:src/**", "path:src/a.rs", "path:**/*.rs"] {

@@ -1,4 +1,4 @@
-//! One item, one key: however it is spelt, it has one holder.
+//! One item has one key and one holder, in every spelling.
 
 use std::path::{Path, PathBuf};
 

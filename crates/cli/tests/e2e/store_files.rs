@@ -125,7 +125,7 @@ fn a_copied_state_directory_says_so_and_goes_on() {
     assert_eq!(quiet.stderr, "", "it is said once");
     let log = claude.tenure_env(&there, &["log", "--json"]).ok().stdout;
     assert!(log.contains("store.moved"), "{log}");
-    // Whoever named the epoch of the original is not let through by the copy.
+    // An epoch of the original does not pass the guard in the copy.
     let pinned = claude.tenure_env(&there, &["guard", "wp:1", "--epoch", "1"]);
     assert_eq!(pinned.code, 5, "{pinned}");
     let original = claude.tenure(&["guard", "wp:1", "--epoch", "1"]).ok();

@@ -223,7 +223,10 @@ fn a_lock_of_another_store_and_of_a_worktree_that_is_gone() {
     let a = Hooked::start(&env, "claude", "a1", &tree);
     std::fs::remove_dir_all(&tree).expect("it is ours");
     person.tenure_in(&repo, &["ps"]).ok();
-    assert!(text(&lock).is_some(), "whoever worked there still lives");
+    assert!(
+        text(&lock).is_some(),
+        "the session that worked there still lives"
+    );
     a.agent.kill9();
     person.tenure_in(&repo, &["ps"]).ok();
     person.tenure_in(&repo, &["ps"]).ok();

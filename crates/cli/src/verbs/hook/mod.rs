@@ -387,7 +387,7 @@ fn tool_of(adapter: &dyn Adapter, report: &Report, policy: GuardPolicy) -> Optio
     matters.then_some(used)
 }
 
-/// Whether it is a write, which must wait where nobody can tell whether it may go ahead if the user wants that.
+/// Whether it is a write, which the user may want blocked when the store is unavailable.
 fn waits_where_unclear(report: &Report) -> bool {
     let writes = |tool: &tenure_agents::Tool| tool.before && !tool.writes.is_empty();
     report.tool.as_ref().is_some_and(writes)
