@@ -17,6 +17,7 @@ use tenure_host::kernel_lock::LockDir;
 use tenure_host::machine::Machine;
 use tenure_host::state_dir::{StateDir, StateDirError};
 use tenure_host::{caller, clock, cwd};
+use tenure_service::answer::Class;
 use tenure_service::{GuardPolicy, Here, Naming, Service};
 use tenure_store::sqlite::SqliteStore;
 
@@ -252,7 +253,7 @@ impl App {
     pub fn locks(&self) -> Result<LockDir, Trouble> {
         LockDir::open(&self.state_dir()?.path().join("locks")).map_err(|error| {
             let hint = "tenure config shows where state is kept";
-            Trouble::new(Exit::STORE, "store_unavailable", error.to_string(), hint)
+            Trouble::new(Class::Store, "store_unavailable", error.to_string(), hint)
         })
     }
 
@@ -303,7 +304,7 @@ impl App {
     /// Shows a failure, and keeps which notices it told.
     pub fn show_trouble(&self, trouble: &Trouble) -> Exit {
         let showed = self.style.show_trouble(trouble);
-        self.delivered(&trouble.notices, showed.channel);
+        self.delivered(&trouble.problem.notices, showed.channel);
         showed.end(false)
     }
 
@@ -320,7 +321,7 @@ impl App {
         if let (Err(trouble), true) = (kept, self.verbose) {
             warn(format!(
                 "warning: notices will be told again: {}",
-                trouble.message
+                trouble.problem.message
             ));
         }
     }
@@ -403,7 +404,7 @@ fn observer_of(machine: &Machine) -> &tenure_core::process::Observer {
 fn machine_of(state: &StateDir) -> Result<Machine, Trouble> {
     Machine::new(state.host().clone(), false).map_err(|error| {
         let message = format!("cannot see the processes of this machine: {error}");
-        Trouble::new(Exit::INTERNAL, "internal", message, "tenure needs /proc")
+        Trouble::new(Class::Internal, "internal", message, "tenure needs /proc")
     })
 }
 
@@ -434,7 +435,7 @@ fn store_path(config: &Config) -> Result<PathBuf, Trouble> {
         let message =
             format!("this version of tenure keeps its state in SQLite only, not in {scheme}");
         return Err(Trouble::new(
-            Exit::STORE,
+            Class::Store,
             "store_unavailable",
             message,
             "set store to the path of a file",
@@ -447,7 +448,7 @@ fn store_path(config: &Config) -> Result<PathBuf, Trouble> {
     match cwd::current() {
         Some(dir) => Ok(dir.join(path)),
         None => Err(Trouble::new(
-            Exit::STORE,
+            Class::Store,
             "store_unavailable",
             format!(
                 "the store {named} is a relative path, and the current directory no longer exists"
@@ -465,7 +466,7 @@ fn open_state_dir(store: &Path) -> Result<StateDir, Trouble> {
 #[allow(clippy::needless_pass_by_value)] // for map_err
 fn state_trouble(error: StateDirError) -> Trouble {
     Trouble::new(
-        Exit::STORE,
+        Class::Store,
         "store_unavailable",
         error.to_string(),
         error.hint(),
@@ -480,7 +481,7 @@ pub fn current_dir() -> Result<PathBuf, Trouble> {
             cwd::name().display()
         );
         Trouble::new(
-            Exit::NOT_FOUND,
+            Class::NotFound,
             "not_found",
             message,
             "change to a directory that exists",
@@ -503,7 +504,7 @@ pub fn place_here() -> Place {
 pub fn place(dir: &Path) -> Result<Place, Trouble> {
     let whole = fs_err::canonicalize(dir).map_err(|error| {
         Trouble::new(
-            Exit::NOT_FOUND,
+            Class::NotFound,
             "not_found",
             error.to_string(),
             "give --dir a directory that exists",
@@ -512,7 +513,7 @@ pub fn place(dir: &Path) -> Result<Place, Trouble> {
     if !whole.is_dir() {
         let message = format!("{} is not a directory", whole.display());
         return Err(Trouble::new(
-            Exit::USAGE,
+            Class::Usage,
             "usage",
             message,
             "give --dir a directory that exists",

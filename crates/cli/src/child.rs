@@ -6,6 +6,7 @@ use std::process::{Child, ExitStatus};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tenure_host::process;
+use tenure_service::answer::Class;
 
 use crate::exit::Exit;
 use crate::output::Trouble;
@@ -29,12 +30,8 @@ pub fn exit_of(status: ExitStatus) -> Exit {
 
 /// A failure of ours while a command runs or should run.
 pub fn own_trouble(message: String) -> Trouble {
-    let mut trouble = Trouble::new(
-        OWN_FAILURE,
-        "internal",
-        message,
-        "nothing is held; run it again",
-    );
+    let hint = "nothing is held; run it again";
+    let mut trouble = Trouble::new(Class::Internal, "internal", message, hint).exits(OWN_FAILURE);
     trouble.to_stderr = true;
     trouble
 }
@@ -53,7 +50,8 @@ pub fn exec_trouble(program: &OsStr, error: &std::io::Error) -> Trouble {
         _ => (Exit(126), "cannot be executed"),
     };
     let message = format!("{} {what}: {error}", program.to_string_lossy());
-    let mut trouble = Trouble::new(exit, "command", message, "check the command after --");
+    let hint = "check the command after --";
+    let mut trouble = Trouble::new(Class::NotFound, "command", message, hint).exits(exit);
     trouble.to_stderr = true;
     trouble
 }

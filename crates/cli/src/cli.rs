@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
+use tenure_service::answer::Class;
 
 use crate::app::App;
 use crate::exit::Exit;
@@ -149,7 +150,7 @@ fn show_parse_error(error: &clap::Error, style: Style) -> Exit {
             mention(&format!("{}\n", text.trim_end()));
         }
         let hint = "tenure ps shows who is alive; tenure help --all lists every verb";
-        let trouble = Trouble::new(Exit::USAGE, "usage", "no verb was given", hint);
+        let trouble = Trouble::new(Class::Usage, "usage", "no verb was given", hint);
         return style.show_trouble(&trouble).end(false);
     }
     style.show_trouble(&usage_trouble(&text)).end(false)
@@ -179,5 +180,5 @@ fn usage_trouble(text: &str) -> Trouble {
         .collect();
     // One word per concept: what clap calls a subcommand is a verb.
     let message = one_line.join(" ").replace("subcommand", "verb");
-    Trouble::new(Exit::USAGE, "usage", message, hint)
+    Trouble::new(Class::Usage, "usage", message, hint)
 }

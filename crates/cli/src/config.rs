@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use tenure_core::policy::Policy;
 use tenure_core::time::Span;
 use tenure_host::read;
+use tenure_service::answer::Class;
 
-use crate::exit::Exit;
 use crate::mirrors::setting::{self, Mirror};
 use crate::output::Trouble;
 
@@ -244,7 +244,9 @@ impl Config {
                         return Err(malformed(&origin, &key, &why));
                     };
                     match self.set(known, text, origin.clone()) {
-                        Err(trouble) if project => self.ignore(&origin, &key, trouble.message),
+                        Err(trouble) if project => {
+                            self.ignore(&origin, &key, trouble.problem.message)
+                        }
                         other => other?,
                     }
                 }
@@ -409,7 +411,7 @@ pub fn user_file(env: Env<'_>) -> Option<PathBuf> {
 fn malformed(origin: &str, key: &str, why: &str) -> Trouble {
     let message = format!("{key} in {origin} is not valid: {why}");
     Trouble::new(
-        Exit::USAGE,
+        Class::Usage,
         "config",
         message,
         "tenure config shows every setting and where it came from",
@@ -483,7 +485,7 @@ mod tests {
         assert_eq!((config.mirrors.len(), config.ignored.len()), (0, 1));
         for bad in ["[[mirror]]\nformat = \"xml\"", "[mirror]\npath = \"/x\""] {
             assert!(
-                load(bad, "", &[]).unwrap_err().message.contains("mirror"),
+                load(bad, "", &[]).unwrap_err().problem.message.contains("mirror"),
                 "{bad}"
             );
         }
@@ -521,11 +523,12 @@ mod tests {
         ] {
             let trouble = load(user, "", &[]).unwrap_err();
             assert!(
-                trouble.message.contains(word) && trouble.message.contains("config.toml"),
+                trouble.problem.message.contains(word)
+                    && trouble.problem.message.contains("config.toml"),
                 "{}",
-                trouble.message
+                trouble.problem.message
             );
-            assert_eq!(trouble.exit, Exit::USAGE);
+            assert_eq!(trouble.problem.class, Class::Usage);
         }
         assert!(load("", "", &[("TENURE_LEASE", "100y")]).is_err());
     }

@@ -1,6 +1,6 @@
 //! Exit codes: one meaning each, documented in `tenure help exit-codes`.
 
-use tenure_service::error::Class;
+use tenure_service::answer::Class;
 
 /// What the process returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,14 +7,13 @@ use std::io;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tenure_core::notice::{Channel, Pending};
 use tenure_core::store::StoreError;
 use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
-use tenure_service::error::Error;
-use tenure_service::view::NoticeView;
-use tenure_service::{Answer, Failure};
+use tenure_service::Answer;
+use tenure_service::answer::{Class, Hint, Problem, Reader, body};
 
 pub use crate::colour::{CLEAR, colours, paint, paint_for_agent};
 use crate::exit::Exit;
@@ -87,22 +86,11 @@ impl Shown {
 /// What a verb comes to.
 pub type Outcome = Result<Shown, Trouble>;
 
-/// Why a verb failed, ready to be shown.
+/// Why a verb failed, and how it is shown.
 #[derive(Debug)]
 pub struct Trouble {
-    /// The error.
-    pub kind: String,
-    /// What happened.
-    pub message: String,
-    /// The same for people, where it takes several lines.
-    pub lines: Vec<String>,
-    /// What to do.
-    pub hints: Vec<String>,
-    /// More data for programs.
-    pub data: Map<String, Value>,
-    /// What the caller is told.
-    pub notices: Pending,
-    /// The exit code.
+    pub problem: Problem,
+    /// What the class says, unless a command that was run decides it.
     pub exit: Exit,
     /// The JSON object goes to stderr: stdout belongs to a command that we run.
     pub to_stderr: bool,
@@ -111,162 +99,68 @@ pub struct Trouble {
 impl Trouble {
     /// A failure of the command line or the set-up.
     pub fn new(
-        exit: Exit,
+        class: Class,
         kind: &str,
         message: impl Into<String>,
-        hint: impl Into<String>,
+        hint: impl Into<Hint>,
     ) -> Self {
-        Self {
-            kind: kind.to_owned(),
-            message: message.into(),
-            lines: Vec::new(),
-            hints: vec![hint.into()],
-            data: Map::new(),
-            notices: Pending::default(),
-            exit,
-            to_stderr: false,
-        }
+        Problem::new(class, kind, message, hint).into()
     }
-}
 
-impl Trouble {
+    /// The same with an exit code of its own.
+    #[must_use]
+    pub fn exits(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
+    }
+
     /// The one object that programs get.
     pub fn object(&self) -> Value {
-        let mut object = Map::new();
-        object.insert("v".into(), json!(1));
-        object.insert("error".into(), Value::Object(self.error()));
-        add_notices(&mut object, &self.notices);
-        Value::Object(object)
-    }
-
-    fn error(&self) -> Map<String, Value> {
-        let mut error = Map::new();
-        error.insert("kind".into(), json!(self.kind));
-        error.insert("message".into(), json!(self.message));
-        error.insert("hints".into(), json!(self.hints));
-        error.extend(self.data.clone());
-        error
+        self.problem.body(reader())
     }
 
     /// The same for people.
     fn text(&self) -> Lines {
+        let problem = &self.problem;
         let mut text = Lines::default();
-        let mut lines = self.lines.iter();
-        let first = lines.next().unwrap_or(&self.message);
+        let mut lines = problem.lines.iter();
+        let first = lines.next().unwrap_or(&problem.message);
         text.line(format!("error: {first}"));
         lines.for_each(|line| text.line(line));
-        for hint in &self.hints {
-            text.line(format!("hint: {hint}"));
+        for hint in problem.hints_for(reader()) {
+            text.line(format!("hint: {}", command_line(hint)));
         }
         text
     }
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Self {
+/// Who reads what we write.
+fn reader() -> Reader {
+    Reader::Person
+}
+
+/// A hint as it is typed.
+pub fn command_line(hint: &Hint) -> String {
+    let Some(verb) = hint.verb else {
+        return hint.why.clone();
+    };
+    let mut command = format!("tenure {verb}");
+    for word in &hint.args {
+        command.push(' ');
+        command.push_str(&text::shell(word));
+    }
+    format!("run `{command}` {}", hint.why)
+}
+
+impl<T: Into<Problem>> From<T> for Trouble {
+    fn from(problem: T) -> Self {
+        let problem = problem.into();
         Self {
-            kind: error.kind().to_owned(),
-            message: error.to_string(),
-            lines: error.lines(),
-            hints: error.hints(),
-            data: error_data(&error),
-            notices: Pending::default(),
-            exit: Exit::of(error.class()),
+            exit: Exit::of(problem.class),
+            problem,
             to_stderr: false,
         }
     }
-}
-
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Self {
-        let mut trouble = Self {
-            notices: failure.notices,
-            ..failure.error.into()
-        };
-        if let Some(store) = failure.store {
-            trouble.data.insert("store".into(), json!(store));
-            if trouble.exit == Exit::NOT_FOUND && trouble.kind != "nobody" {
-                trouble
-                    .hints
-                    .push(format!("the store that was asked is {store}"));
-            }
-        }
-        trouble
-    }
-}
-
-impl From<tenure_core::id::Malformed> for Trouble {
-    fn from(error: tenure_core::id::Malformed) -> Self {
-        Error::from(error).into()
-    }
-}
-
-/// What programs get of an error besides its sentence.
-fn error_data(error: &Error) -> Map<String, Value> {
-    let mut data = Map::new();
-    if let Some(claim) = error.claim() {
-        data.insert("key".into(), json!(claim.key));
-        data.insert("epoch".into(), json!(claim.epoch));
-        data.insert("holder".into(), json!(claim.holder));
-        data.insert("since".into(), json!(claim.acquired_at));
-        data.insert("note".into(), json!(claim.note));
-        data.insert("lease_until".into(), json!(claim.lease_until));
-    }
-    match error {
-        Error::Lost { epoch, .. } => {
-            data.insert("lost_epoch".into(), json!(epoch));
-        }
-        Error::Suspect { left, .. } => {
-            let millis = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
-            data.insert("left_ms".into(), json!(millis));
-        }
-        Error::AlreadyHeld { key, epoch } => {
-            data.insert("key".into(), json!(key));
-            data.insert("epoch".into(), json!(epoch));
-        }
-        Error::Free { key } => {
-            data.insert("key".into(), json!(key));
-        }
-        Error::Noisy {
-            key,
-            handle,
-            survivors,
-        } => {
-            data.insert("key".into(), json!(key));
-            data.insert("session".into(), json!(handle));
-            data.insert("survivors".into(), json!(survivors));
-        }
-        Error::TimedOut { why, .. } => {
-            data.insert("waited_for".into(), json!(why.kind()));
-        }
-        Error::Ambiguous { candidates, .. } => {
-            data.insert("candidates".into(), json!(candidates));
-        }
-        Error::CannotTell { handle, key, .. } => {
-            data.insert("session".into(), json!(handle));
-            data.insert("key".into(), json!(key));
-        }
-        Error::NotLive { handle, .. } => {
-            data.insert("session".into(), json!(handle));
-        }
-        Error::Faulty { faults, .. } => {
-            data.insert("faults".into(), json!(faults));
-        }
-        Error::NoMission { passed_over, .. } => {
-            data.insert("passed_over".into(), json!(passed_over));
-        }
-        Error::Collision {
-            mission,
-            focus,
-            drivers,
-        } => {
-            data.insert("mission".into(), json!(mission));
-            data.insert("focus".into(), json!(focus));
-            data.insert("drivers".into(), json!(drivers));
-        }
-        _ => {}
-    }
-    data
 }
 
 /// How to show things, as the flags say.
@@ -326,7 +220,7 @@ fn unwritten(error: &io::Error, changed: bool) -> Trouble {
             "make room where stdout goes and run it again",
         ),
     };
-    Trouble::new(Exit::INTERNAL, "unwritten", message, hint)
+    Trouble::new(Class::Internal, "unwritten", message, hint)
 }
 
 /// Writes a part of a stream to stdout; false where nobody reads it any more.
@@ -342,7 +236,7 @@ impl Style {
     /// Shows an answer.
     pub fn show(self, shown: &Shown) -> Showed {
         let damaged = shown.damaged.clone();
-        let damaged = damaged.map(|error| Trouble::from(Error::from(error)));
+        let damaged = damaged.map(Trouble::from);
         let exit = match &damaged {
             Some(trouble) => trouble.exit,
             None => shown.exit.unwrap_or(Exit::DONE),
@@ -351,14 +245,12 @@ impl Style {
             return Showed::new(exit, Ok(()), Channel::Nowhere);
         }
         if self.json {
-            let mut object = Map::new();
-            object.insert("v".into(), json!(1));
-            object.extend(shown.json.clone());
+            let mut parts = shown.json.clone();
             if let Some(trouble) = &damaged {
-                object.insert("error".into(), Value::Object(trouble.error()));
+                let error = trouble.problem.error(reader());
+                parts.insert("error".into(), Value::Object(error));
             }
-            add_notices(&mut object, &shown.notices);
-            let written = sink::out(&Value::Object(object).to_string());
+            let written = sink::out(&body(parts, &shown.notices).to_string());
             let channel = sink::channel(&io::stdout(), true, self.quiet);
             return Showed::new(exit, written, channel);
         }
@@ -402,7 +294,7 @@ impl Style {
             }
             return ended(&written, channel);
         }
-        let channel = self.tell(&trouble.notices);
+        let channel = self.tell(&trouble.problem.notices);
         sink::mention(trouble.text().as_str());
         ended(&Ok(()), channel)
     }
@@ -446,15 +338,6 @@ impl Style {
 /// Says something that nothing depends on, on one line of stderr.
 pub fn warn(text: impl AsRef<str>) {
     sink::mention(Lines::from(text.as_ref()).as_str());
-}
-
-/// Adds notices to an object, and how many more there are, if there are more.
-pub fn add_notices(object: &mut Map<String, Value>, notices: &Pending) {
-    let views: Vec<NoticeView> = notices.iter().map(NoticeView::from).collect();
-    object.insert("notices".into(), json!(views));
-    if notices.more > 0 {
-        object.insert("more_notices".into(), json!(notices.more));
-    }
 }
 
 /// A time as people say it.

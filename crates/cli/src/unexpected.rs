@@ -3,6 +3,8 @@
 use std::any::Any;
 use std::ffi::OsString;
 
+use tenure_service::answer::Class;
+
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Style, Trouble};
@@ -34,7 +36,7 @@ fn trouble(payload: &(dyn Any + Send), arguments: &[OsString]) -> Trouble {
         "tenure failed unexpectedly: {}",
         text.unwrap_or("it did not say why")
     );
-    let mut trouble = Trouble::new(Exit::INTERNAL, "unexpected", message, HINT);
+    let mut trouble = Trouble::new(Class::Internal, "unexpected", message, HINT);
     // After `--` comes a command, to which stdout belongs.
     trouble.to_stderr = arguments.iter().any(|word| word == "--");
     trouble
@@ -63,7 +65,7 @@ mod tests {
             assert_eq!(object["error"]["kind"], "unexpected");
             let message = object["error"]["message"].as_str();
             assert_eq!(message, Some("tenure failed unexpectedly: seven of nine"));
-            assert_eq!(object["error"]["hints"][0], HINT);
+            assert_eq!(object["error"]["hints"][0]["why"], HINT);
             assert_eq!(object["notices"].as_array().map(Vec::len), Some(0));
             assert_eq!((trouble.exit, trouble.to_stderr), (Exit(70), false));
         }
@@ -74,6 +76,6 @@ mod tests {
         let words = ["tenure", "--json", "claim", "wp:1", "--", "make"];
         assert!(caught(|| panic!("seven"), &words).to_stderr);
         let silent = caught(|| std::panic::panic_any(7), &words);
-        assert!(silent.message.ends_with("it did not say why"));
+        assert!(silent.problem.message.ends_with("it did not say why"));
     }
 }

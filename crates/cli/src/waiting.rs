@@ -24,6 +24,7 @@ use tenure_core::store::Topic;
 use tenure_core::world::World;
 use tenure_host::pidfd::{ProcessWatch, ProcessWatches};
 use tenure_host::watch::{Watch, Woken};
+use tenure_service::answer::Class;
 use tenure_service::error::Error;
 use tenure_service::{Answer, Failure, Service, Wait, Waiting};
 
@@ -76,8 +77,8 @@ pub fn wait_for_turn<T>(
             notices: told,
         }),
         Err(mut trouble) => {
-            if trouble.notices.is_empty() {
-                trouble.notices = told;
+            if trouble.problem.notices.is_empty() {
+                trouble.problem.notices = told;
             }
             Err(trouble)
         }
@@ -132,12 +133,8 @@ fn wait<T>(
             opened.service().leave_line(wait.ticket)?;
             let message = format!("interrupted while waiting: {}", wait.why);
             let hint = "nothing was claimed and nobody waits any more";
-            return Err(Trouble::new(
-                signal_exit(signal),
-                "interrupted",
-                message,
-                hint,
-            ));
+            let trouble = Trouble::new(Class::TimedOut, "interrupted", message, hint);
+            return Err(trouble.exits(signal_exit(signal)));
         }
     }
 }
@@ -216,7 +213,7 @@ pub fn own_place(opened: &Opened) -> Result<Waiting, Trouble> {
     let process = tenure_host::process::identify(std::process::id(), observer);
     let process = process.map_err(|error| {
         let message = format!("cannot wait in line: {error}");
-        Trouble::new(Exit::INTERNAL, "internal", message, "claim without --wait")
+        Trouble::new(Class::Internal, "internal", message, "claim without --wait")
     })?;
     Ok(Waiting {
         process,
@@ -234,7 +231,7 @@ pub fn watch_signals(opened: &Opened) -> Result<Watch, Trouble> {
 fn broken(error: &std::io::Error) -> Trouble {
     let message = format!("cannot wait: {error}");
     Trouble::new(
-        Exit::INTERNAL,
+        Class::Internal,
         "internal",
         message,
         "nothing was claimed; run it again",

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use crate::answer::Class;
 use crate::view::ClaimView;
 use tenure_core::id::{Epoch, Malformed, SessionId};
 use tenure_core::key::Key;
@@ -14,31 +15,6 @@ use tenure_core::process::Survivor;
 use tenure_core::store::StoreError;
 use tenure_core::text;
 use tenure_core::time::Span;
-
-/// Classes of failure; a surface has one code for each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
-    /// Refused, or no, for a reason of its own.
-    Refused,
-    /// The request is malformed.
-    Usage,
-    /// Another holds it.
-    Held,
-    /// There is no such thing, or nobody.
-    NotFound,
-    /// The claim is another's now.
-    Lost,
-    /// A check failed, or identity is ambiguous or contradictory.
-    Invalid,
-    /// Waiting took too long.
-    TimedOut,
-    /// The store is unavailable, damaged or too new.
-    Store,
-    /// Liveness is unknown, and an answer was asked for.
-    CannotTell,
-    /// A fault of tenure itself.
-    Internal,
-}
 
 /// Why the caller is nobody.
 #[derive(Debug, Clone, PartialEq, Eq)]

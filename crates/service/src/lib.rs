@@ -14,6 +14,7 @@
 //! A refusal commits: what was learnt on the way (a death) stays. A failure does not.
 //! *Crash*: before the commit nothing happened, after it everything did.
 
+pub mod answer;
 mod beat;
 mod behalf;
 pub mod error;

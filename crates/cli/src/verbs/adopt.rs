@@ -5,11 +5,11 @@ use tenure_core::registration::Source;
 use tenure_core::world::World;
 use tenure_core::{agent, text};
 use tenure_host::running;
+use tenure_service::answer::Class;
 use tenure_service::{RegisterRequest, Subject};
 
 use super::register::named_process;
 use crate::app::{App, place};
-use crate::exit::Exit;
 use crate::output::{Outcome, Shown, Trouble};
 use crate::unmanaged;
 
@@ -50,7 +50,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let dir = std::fs::read_link(format!("/proc/{pid}/cwd")).map_err(|error| {
         let message = format!("cannot see where pid {pid} works: {error}");
         Trouble::new(
-            Exit::CANNOT_TELL,
+            Class::CannotTell,
             "cannot_tell",
             message,
             "tenure needs /proc",
@@ -95,5 +95,5 @@ fn recognised(first: &Ancestor) -> Option<(&Ancestor, &'static agent::AgentSpec)
 fn not_an_agent(pid: u32) -> Trouble {
     let message = format!("pid {pid} is not an agent that tenure knows");
     let hint = format!("tenure register --agent NAME --pid {pid} makes a session of any process");
-    Trouble::new(Exit::INVALID, "invalid", message, hint)
+    Trouble::new(Class::Invalid, "invalid", message, hint)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tenure_core::id::RequestId;
 use tenure_core::reason::Reason;
 use tenure_core::time::Span;
+use tenure_service::answer::Class;
 use tenure_service::{Answer, ClaimRequest, Pick, Turn};
 
 use super::command;
@@ -139,7 +140,7 @@ fn patience(args: &Args) -> Duration {
 }
 
 fn request(args: &Args, app: &App) -> Result<ClaimRequest, Trouble> {
-    let usage = |message: String, hint: &str| Trouble::new(Exit::USAGE, "usage", message, hint);
+    let usage = |message: String, hint: &str| Trouble::new(Class::Usage, "usage", message, hint);
     let typed = typed_keys(args)?;
     if typed.is_empty() {
         return Err(usage(
@@ -197,7 +198,7 @@ fn typed_keys(args: &Args) -> Result<Vec<String>, Trouble> {
         .read_to_string(&mut text)
         .map_err(|error| {
             let message = format!("cannot read the items from stdin: {error}");
-            Trouble::new(Exit::USAGE, "usage", message, "give one key a line")
+            Trouble::new(Class::Usage, "usage", message, "give one key a line")
         })?;
     Ok(text
         .lines()

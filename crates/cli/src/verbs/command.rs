@@ -25,6 +25,7 @@ use tenure_host::caller::SESSION_VARIABLE;
 use tenure_host::gate::{self, Gate};
 use tenure_host::process;
 use tenure_host::watch::Watch;
+use tenure_service::answer::body;
 use tenure_service::error::Error;
 use tenure_service::{Answer, ChildRequest, ChildTurn, ClaimRequest, Waiting};
 
@@ -32,7 +33,7 @@ use crate::app::{App, Opened, place_here};
 use crate::child::{self, OWN_FAILURE, own_trouble};
 use crate::exit::Exit;
 use crate::mirrors;
-use crate::output::{Outcome, Shown, Trouble, add_notices, warn};
+use crate::output::{Outcome, Shown, Trouble, warn};
 use crate::waiting::{Step, Until, listen, own_place, wait_for_turn, watch_signals};
 
 /// What to do when the item is taken over while the command runs.
@@ -111,11 +112,8 @@ impl Ended {
             .map(|(key, epoch)| json!({"key": key, "epoch": epoch}))
             .collect();
         let command = json!({"exit": self.exit().0, "session": self.session, "claims": claims, "lost": self.lost});
-        let mut object = Map::new();
-        object.insert("v".into(), json!(1));
-        object.insert("command".into(), command);
-        add_notices(&mut object, &self.notices);
-        Value::Object(object)
+        let parts = Map::from_iter([("command".to_owned(), command)]);
+        body(parts, &self.notices)
     }
 }
 

@@ -1,6 +1,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
+use tenure_service::answer::Class;
 
 use super::groups::GROUPS;
 use crate::app::App;
@@ -36,7 +37,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             if root.find_subcommand(verb).is_none() {
                 let message = format!("there is no verb {verb:?}");
                 return Err(Trouble::new(
-                    Exit::NOT_FOUND,
+                    Class::NotFound,
                     "not_found",
                     message,
                     "tenure help --all lists every verb",

@@ -15,6 +15,7 @@ use tenure_host::lock_table::{self, HolderNote};
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::watch::{Watch, Woken};
 use tenure_host::{clock, process};
+use tenure_service::answer::Class;
 
 use crate::app::App;
 use crate::child;
@@ -163,13 +164,13 @@ fn explain(error: LockError, locks: &LockDir, name: &LockName, patience: Patienc
     let message = format!("the lock {} is {}", name.shown(), holder_text(locks, name));
     match patience {
         Patience::None => Trouble::new(
-            Exit::HELD,
+            Class::Held,
             "held",
             message,
             "--wait 10s waits for it; tenure locks shows all locks",
         ),
         _ => Trouble::new(
-            Exit::TIMED_OUT,
+            Class::TimedOut,
             "timed_out",
             message,
             "tenure locks shows who holds it and who waits",
@@ -182,23 +183,23 @@ fn lock_trouble(error: LockError) -> Trouble {
     let message = error.to_string();
     match error {
         LockError::Name { .. } => Trouble::new(
-            Exit::USAGE,
+            Class::Usage,
             "usage",
             message,
             "for example: tenure lock db-migrate -- make migrate",
         ),
         LockError::Held { .. } => Trouble::new(
-            Exit::HELD,
+            Class::Held,
             "held",
             message,
             "tenure locks shows who holds it",
         ),
         LockError::HeldHere { .. } | LockError::Nested { .. } => {
             let hint = "run the command without a lock of its own: it is under that lock already";
-            Trouble::new(Exit::INVALID, "nested", message, hint)
+            Trouble::new(Class::Invalid, "nested", message, hint)
         }
         LockError::Unusable { .. } => Trouble::new(
-            Exit::STORE,
+            Class::Store,
             "store_unavailable",
             message,
             "tenure config shows where state is kept",

@@ -1,8 +1,8 @@
 use tenure_host::clock;
 use tenure_host::lock_table::{self, LockState};
+use tenure_service::answer::Class;
 
 use crate::app::App;
-use crate::exit::Exit;
 use crate::output::{Cell, Outcome, Shown, Trouble, ago, table};
 
 /// Show every lock: held or free, by whom, since when, how many wait
@@ -22,7 +22,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut states = lock_table::states(&locks).map_err(|error| {
         let message = format!("cannot list the locks: {error}");
         Trouble::new(
-            Exit::STORE,
+            Class::Store,
             "store_unavailable",
             message,
             "tenure config shows where state is kept",

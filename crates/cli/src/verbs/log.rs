@@ -4,10 +4,10 @@ use serde_json::json;
 use tenure_core::event::EventFilter;
 use tenure_core::id::Cursor;
 use tenure_core::time::{Span, Timestamp};
+use tenure_service::answer::Class;
 use tenure_service::view::EventView;
 
 use crate::app::{App, Opened};
-use crate::exit::Exit;
 use crate::output::{Outcome, Shown, Trouble, put};
 use crate::render;
 use crate::waiting::{Next, on_change};
@@ -95,7 +95,7 @@ fn since(text: &str) -> Result<Timestamp, Trouble> {
     text.parse::<Timestamp>().map_err(|_| {
         let message = format!("--since {text:?} is neither a span nor a time");
         Trouble::new(
-            Exit::USAGE,
+            Class::Usage,
             "usage",
             message,
             "for example --since 2h or --since 2026-11-15T08:00:00Z",

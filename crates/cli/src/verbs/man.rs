@@ -2,9 +2,9 @@ use std::path::PathBuf;
 
 use clap::Command;
 use clap_mangen::Man;
+use tenure_service::answer::Class;
 
 use crate::app::App;
-use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
@@ -44,7 +44,7 @@ fn named(root: &Command, verb: &str) -> Result<Command, Trouble> {
     match found {
         Some(command) => Ok(command.clone().name(format!("tenure-{verb}"))),
         None => Err(Trouble::new(
-            Exit::NOT_FOUND,
+            Class::NotFound,
             "not_found",
             format!("there is no verb {verb:?}"),
             "tenure help --all lists every verb",
@@ -56,7 +56,7 @@ fn page(command: Command) -> Result<String, Trouble> {
     let mut roff = Vec::new();
     Man::new(command).render(&mut roff).map_err(|error| {
         Trouble::new(
-            Exit::INTERNAL,
+            Class::Internal,
             "internal",
             format!("cannot make the page: {error}"),
             "please report it",
@@ -68,7 +68,7 @@ fn page(command: Command) -> Result<String, Trouble> {
 fn write_all(dir: &std::path::Path, root: &Command) -> Outcome {
     let failed = |error: std::io::Error| {
         Trouble::new(
-            Exit::INVALID,
+            Class::Invalid,
             "invalid",
             error.to_string(),
             "give --dir a directory that you can write to",

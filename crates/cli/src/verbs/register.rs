@@ -6,10 +6,10 @@ use tenure_core::registration::Source;
 use tenure_core::session::{MetaKey, check_meta_value};
 use tenure_core::world::World;
 use tenure_host::process::{self, IdentifyError};
+use tenure_service::answer::Class;
 use tenure_service::{RegisterRequest, Subject};
 
 use crate::app::{App, Opened, place, place_here};
-use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
@@ -113,7 +113,7 @@ fn request(args: &Args) -> Result<RegisterRequest, Trouble> {
         let Some((key, value)) = pair.split_once('=') else {
             let message = format!("--meta {pair:?} is not KEY=VALUE");
             return Err(Trouble::new(
-                Exit::USAGE,
+                Class::Usage,
                 "usage",
                 message,
                 "for example --meta team=blue",
@@ -153,20 +153,20 @@ fn request(args: &Args) -> Result<RegisterRequest, Trouble> {
 pub fn named_process(opened: &Opened, pid: u32, hint: &str) -> Result<Subject, Trouble> {
     let observer = opened.machine().observer();
     process::identify(pid, observer).map_err(|error| {
-        let (exit, kind) = match error {
+        let (class, kind) = match error {
             IdentifyError::NoSuchProcess { .. }
             | IdentifyError::Exited { .. }
-            | IdentifyError::Thread { .. } => (Exit::NOT_FOUND, "not_found"),
-            IdentifyError::OtherUser { .. } => (Exit::INVALID, "invalid"),
-            IdentifyError::Unreadable { .. } => (Exit::CANNOT_TELL, "cannot_tell"),
+            | IdentifyError::Thread { .. } => (Class::NotFound, "not_found"),
+            IdentifyError::OtherUser { .. } => (Class::Invalid, "invalid"),
+            IdentifyError::Unreadable { .. } => (Class::CannotTell, "cannot_tell"),
         };
-        Trouble::new(exit, kind, error.to_string(), hint)
+        Trouble::new(class, kind, error.to_string(), hint)
     })?;
     let (chain, broken) = process::chain_from(pid, observer);
     if chain.is_empty() {
         let message = format!("cannot look at pid {pid}: {}", broken.unwrap_or_default());
         return Err(Trouble::new(
-            Exit::CANNOT_TELL,
+            Class::CannotTell,
             "cannot_tell",
             message,
             "tenure needs /proc",

@@ -8,6 +8,7 @@ use tenure_agents::Turn;
 use tenure_core::text;
 use tenure_core::time::Span;
 use tenure_service::Resumable;
+use tenure_service::answer::Class;
 use tenure_service::view::SessionView;
 
 use crate::app::{App, env};
@@ -62,9 +63,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     if let Some(name) = &args.name {
         let answer = opened.service().resumable(name)?;
         let view = view(&answer.value);
-        let told = |trouble: Trouble| Trouble {
-            notices: answer.notices.clone(),
-            ..trouble
+        let told = |mut trouble: Trouble| {
+            trouble.problem.notices = answer.notices.clone();
+            trouble
         };
         ready(&view).map_err(told)?;
         if args.print {
@@ -149,7 +150,7 @@ fn ready(view: &ResumeView) -> Result<&[String], Trouble> {
             let why = problem.clone().unwrap_or_default();
             let message = format!("{} cannot be resumed: {why}", view.session.handle);
             let hint = format!("tenure show {} says more", view.session.handle);
-            Err(Trouble::new(Exit::NOT_FOUND, "not_found", message, hint))
+            Err(Trouble::new(Class::NotFound, "not_found", message, hint))
         }
     }
 }
@@ -170,7 +171,7 @@ fn start(view: &ResumeView) -> Outcome {
         "put {} on PATH, or: tenure resume {} --print",
         argv[0], view.session.handle
     );
-    Err(Trouble::new(code, "not_run", message, hint))
+    Err(Trouble::new(Class::NotFound, "not_run", message, hint).exits(code))
 }
 
 /// A window for each.
@@ -179,7 +180,7 @@ fn start_all(views: &[ResumeView]) -> Result<(), Trouble> {
         let message = "several agents need a terminal each, and this is no tmux";
         let hint =
             "tenure resume --all --print shows the commands; tenure resume SESSION starts one here";
-        return Err(Trouble::new(Exit::USAGE, "usage", message, hint));
+        return Err(Trouble::new(Class::Usage, "usage", message, hint));
     }
     for view in views.iter().filter(|view| view.problem.is_none()) {
         let argv = ready(view)?;
@@ -198,7 +199,7 @@ fn start_all(views: &[ResumeView]) -> Result<(), Trouble> {
         if !done.is_ok_and(|status| status.success()) {
             let message = format!("tmux opened no window for {}", view.session.handle);
             let hint = "tenure resume --all --print shows the commands";
-            return Err(Trouble::new(Exit::INTERNAL, "internal", message, hint));
+            return Err(Trouble::new(Class::Internal, "internal", message, hint));
         }
     }
     Ok(())

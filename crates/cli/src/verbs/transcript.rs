@@ -11,6 +11,7 @@ use tenure_core::transcript::{LineProblem, check_line, check_lines, unborn_path}
 use tenure_host::append::{AppendError, Durability, append_lines, check_whole};
 use tenure_host::kernel_lock::{LockError, Patience};
 use tenure_host::{pause, shelf};
+use tenure_service::answer::Class;
 use tenure_service::{Derivation, Naming, Vouched, VouchedFile};
 
 use crate::app::{App, Opened, env};
@@ -126,7 +127,7 @@ fn derive(derivation: &Derivation) -> Result<String, Trouble> {
     let native_id = &derivation.native_id;
     let nowhere = |why: String| {
         let hint = "tenure register --native-id ID --transcript FILE says where it is";
-        Trouble::new(Exit::NOT_FOUND, "not_found", why, hint)
+        Trouble::new(Class::NotFound, "not_found", why, hint)
     };
     let known = derivation
         .shelf
@@ -162,7 +163,7 @@ fn derive(derivation: &Derivation) -> Result<String, Trouble> {
                 names.join(", ")
             );
             Err(Trouble::new(
-                Exit::INVALID,
+                Class::Invalid,
                 "ambiguous",
                 message,
                 "register with --transcript says which one it is",
@@ -200,7 +201,7 @@ fn check_file(file: &VouchedFile) -> Result<(u64, Vec<LineProblem>, usize), Trou
     let unreadable = |error: std::io::Error| {
         let message = format!("cannot read {}: {error}", file.path);
         Trouble::new(
-            Exit::NOT_FOUND,
+            Class::NotFound,
             "not_found",
             message,
             "the agent makes it with its first prompt",
@@ -210,7 +211,7 @@ fn check_file(file: &VouchedFile) -> Result<(u64, Vec<LineProblem>, usize), Trou
     if !found.is_file() {
         let message = format!("{} is not a plain file", file.path);
         return Err(Trouble::new(
-            Exit::INVALID,
+            Class::Invalid,
             "invalid",
             message,
             "look at what is there; nothing was changed",
@@ -259,7 +260,7 @@ fn append(
         .read_to_end(&mut lines)
         .map_err(|error| {
             Trouble::new(
-                Exit::USAGE,
+                Class::Usage,
                 "usage",
                 format!("cannot read stdin: {error}"),
                 "give whole lines on stdin",
@@ -267,7 +268,7 @@ fn append(
         })?;
     if lines.len() as u64 > MOST_BYTES {
         return Err(Trouble::new(
-            Exit::USAGE,
+            Class::Usage,
             "usage",
             "more than 64 MiB at once",
             "append it in parts",
@@ -322,8 +323,11 @@ fn bad_lines(file: &VouchedFile, problems: &[LineProblem]) -> Option<Trouble> {
         file.path, first.line, first.kind, first.what
     );
     let hint = "give one JSON object per line, of this conversation";
-    let mut trouble = Trouble::new(Exit::INVALID, "invalid", message, hint);
-    trouble.data.insert("problems".to_owned(), json!(problems));
+    let mut trouble = Trouble::new(Class::Invalid, "invalid", message, hint);
+    trouble
+        .problem
+        .data
+        .insert("problems".to_owned(), json!(problems));
     Some(trouble)
 }
 
@@ -336,7 +340,7 @@ fn torn_trouble(error: &AppendError, resumable: bool) -> Trouble {
         false => "tenure transcript verify SESSION shows the line",
     };
     let message = format!("the append was cut short: {error}");
-    Trouble::new(Exit::STORE, "store_unavailable", message, hint)
+    Trouble::new(Class::Store, "store_unavailable", message, hint)
 }
 
 #[allow(clippy::needless_pass_by_value)] // for map_err
@@ -352,37 +356,37 @@ fn append_trouble(error: AppendError) -> Trouble {
         } => {
             let mut trouble = torn_trouble(&error, resumable);
             let torn = json!({"offset": offset, "written": written, "length": length, "resumable": resumable});
-            trouble.data.insert("torn".to_owned(), torn);
+            trouble.problem.data.insert("torn".to_owned(), torn);
             trouble
         }
         AppendError::NotLines(_) => Trouble::new(
-            Exit::USAGE,
+            Class::Usage,
             "usage",
             message,
             "give whole lines on stdin, each with its end",
         ),
         AppendError::Target { .. } => {
             let hint = "tenure transcript verify SESSION says more; nothing was changed";
-            Trouble::new(Exit::INVALID, "invalid", message, hint)
+            Trouble::new(Class::Invalid, "invalid", message, hint)
         }
         AppendError::Lock(LockError::Held { .. }) => Trouble::new(
-            Exit::TIMED_OUT,
+            Class::TimedOut,
             "timed_out",
             message,
             "tenure locks shows who holds it",
         ),
         AppendError::Lock(LockError::Unusable { .. }) => {
             let hint = "the agent makes its directory with its first prompt";
-            Trouble::new(Exit::NOT_FOUND, "not_found", message, hint)
+            Trouble::new(Class::NotFound, "not_found", message, hint)
         }
         AppendError::Lock(_) => Trouble::new(
-            Exit::INVALID,
+            Class::Invalid,
             "nested",
             message,
             "append outside of that lock",
         ),
         AppendError::Io(_) => Trouble::new(
-            Exit::STORE,
+            Class::Store,
             "store_unavailable",
             message,
             "make room or mend the directory",

@@ -3,6 +3,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tenure_core::world::World;
 use tenure_service::ListRequest;
+use tenure_service::answer::Class;
 
 use super::install::{
     Done, Edit, GIT, GitHooks, Group, Kind, NAMES, Place, Plan, Register, Scope, State, TARGETS,
@@ -99,7 +100,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         let hint = "run tenure uninstall --all with that version";
         tally
             .failed
-            .push(Trouble::new(Exit::INVALID, "invalid", message, hint));
+            .push(Trouble::new(Class::Invalid, "invalid", message, hint));
     }
     shown(args, app, tally)
 }
@@ -211,12 +212,12 @@ fn shown(args: &Args, app: &App, tally: Tally) -> Outcome {
     }
     let mut text = Lines::default();
     for trouble in &failed {
-        text.line(format!("not undone: {}", trouble.message));
+        text.line(format!("not undone: {}", trouble.problem.message));
     }
     text.line("what was not undone stays listed: fix it, then run the same command again");
     let json: Vec<Value> = failed
         .iter()
-        .map(|trouble| json!({"message": trouble.message, "file": trouble.data.get("file")}))
+        .map(|trouble| json!({"message": trouble.problem.message, "file": trouble.problem.data.get("file")}))
         .collect();
     Ok(shown.say(text).with("failed", &json).exit(Exit::INVALID))
 }

@@ -50,7 +50,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             None => handle.clone(),
         };
         let mut trouble = crate::output::Trouble::from(Error::Faulty { what, faults });
-        trouble.notices = answer.notices;
+        trouble.problem.notices = answer.notices;
         return Err(trouble);
     }
     let part = json!({"session": handle, "id": verified.context.session.id, "faults": []});

@@ -2,6 +2,7 @@ use std::time::{Duration, Instant};
 
 use tenure_core::notice::Pending;
 use tenure_core::time::Span;
+use tenure_service::answer::Class;
 use tenure_service::error::Error;
 use tenure_service::view::SessionView;
 
@@ -55,8 +56,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             Ok(shown)
         }
         Err(mut trouble) => {
-            if trouble.notices.is_empty() {
-                trouble.notices = told;
+            if trouble.problem.notices.is_empty() {
+                trouble.problem.notices = told;
             }
             Err(trouble)
         }
@@ -95,11 +96,12 @@ fn wait(args: &Args, opened: &mut Opened, told: &mut Pending) -> Outcome {
     match ended {
         Ended::Done(shown) => Ok(shown),
         Ended::Signal(signal) => Err(Trouble::new(
-            signal_exit(signal),
+            Class::TimedOut,
             "interrupted",
             format!("interrupted while waiting for {}", args.name),
             "run it again to go on waiting",
-        )),
+        )
+        .exits(signal_exit(signal))),
     }
 }
 

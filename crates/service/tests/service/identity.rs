@@ -2,7 +2,7 @@
 
 use tenure_core::policy::Policy;
 use tenure_core::process::CallerFacts;
-use tenure_service::error::Class;
+use tenure_service::answer::Class;
 use tenure_service::{Naming, RenewRequest, Service};
 
 use crate::{Rig, Who};

@@ -17,7 +17,8 @@ use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
 use tenure_core::session::{MetaKey, Place};
 use tenure_core::time::{Span, Timestamp};
-use tenure_service::error::{Class, Error};
+use tenure_service::answer::Class;
+use tenure_service::error::Error;
 use tenure_service::view::ClaimView;
 use tenure_service::{
     ClaimRequest, GuardRequest, MetaChange, Naming, Pick, RegisterRequest, Registered,

@@ -5,7 +5,8 @@ use tenure_core::event::EventFilter;
 use tenure_core::id::{Epoch, SessionId};
 use tenure_core::reason::Reason;
 use tenure_core::store::{Mode, Store};
-use tenure_service::error::{Class, Error};
+use tenure_service::answer::Class;
+use tenure_service::error::Error;
 use tenure_service::view::{ClaimView, EventView};
 use tenure_service::{Naming, TakeoverRequest};
 

@@ -13,14 +13,14 @@ use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal
 use serde_json::{Value, json};
 use tenure_core::process::{RunState, Sighting};
 use tenure_host::{pause, process};
+use tenure_service::answer::Class;
 
-use crate::exit::Exit;
 use crate::output::{Outcome, Shown, Trouble, put};
 
 /// A result that is not what tenure promises.
 pub fn wrong(what: String) -> Trouble {
     Trouble::new(
-        Exit::REFUSED,
+        Class::Refused,
         "demo",
         what,
         "please report it with the output above",

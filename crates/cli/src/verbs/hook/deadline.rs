@@ -13,8 +13,8 @@ use tenure_core::agent_event::Happening;
 use tenure_core::process::Ancestor;
 use tenure_core::trample::Mode;
 use tenure_host::watchdog::{Late, Limits, Watchdog};
+use tenure_service::answer::Class;
 
-use crate::exit::Exit;
 use crate::output::Trouble;
 use crate::sink;
 
@@ -162,13 +162,13 @@ fn late(adapter: &dyn Adapter, mode: Option<Mode>, known: &Known) -> Late {
     let waited = steps.get(at).copied().unwrap_or(Step::Store).words();
     let message = format!("the time of the hook was over while it waited for {waited}");
     let hint = "tenure ps says more";
-    let trouble = Trouble::new(Exit::STORE, "hook_timed_out", message, hint);
+    let trouble = Trouble::new(Class::Store, "hook_timed_out", message, hint);
     let answer = super::missed(adapter, mode, report, known.process.get(), &trouble);
     let said = adapter.answer(&report.name, &answer);
     Late {
         stdout: said
             .map(|said| format!("{said}\n").into_bytes())
             .unwrap_or_default(),
-        stderr: format!("tenure: {}\n", trouble.message).into_bytes(),
+        stderr: format!("tenure: {}\n", trouble.problem.message).into_bytes(),
     }
 }

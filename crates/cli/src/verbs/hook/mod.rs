@@ -24,6 +24,7 @@ use tenure_core::notice::{Channel, Notice, Pending};
 use tenure_core::process::Ancestor;
 use tenure_core::trample::Mode;
 use tenure_host::cwd;
+use tenure_service::answer::Class;
 use tenure_service::{AgentEvent, GuardPolicy, Heard, ToolUse};
 
 use crate::app::{HookStore, closes_on_error, guard_mode, user_settings};
@@ -185,7 +186,7 @@ fn answer(adapter: &dyn Adapter, mode: Option<Mode>, time: &Deadline) {
             shown = Some((store, heard, dir));
         }
         Err(Missed::Trouble(trouble, process)) => {
-            say(&format!("tenure: {}", trouble.message));
+            say(&format!("tenure: {}", trouble.problem.message));
             answer = missed(adapter, mode, report, process.as_ref(), &trouble);
         }
         Err(Missed::NotOurs(why)) => say(&format!("tenure: {why}; nothing was recorded")),
@@ -270,7 +271,7 @@ fn hear(
     if waits_where_unclear(report) && settings.closes_on_error() {
         let late = "the time of the hook was over";
         let block = Some(block(&Trouble::new(
-            Exit::STORE,
+            Class::Store,
             "hook_timed_out",
             late,
             "",
@@ -396,7 +397,7 @@ fn waits_where_unclear(report: &Report) -> bool {
 fn block(trouble: &Trouble) -> String {
     format!(
         "tenure cannot tell whether this file may be written ({}), and guard.on_error is closed",
-        trouble.message
+        trouble.problem.message
     )
 }
 
@@ -432,7 +433,7 @@ fn delivered(store: &mut HookStore, told: &[Notice], channel: Channel) {
     if let Err(trouble) = kept {
         say(&format!(
             "tenure: notices will be told again: {}",
-            trouble.message
+            trouble.problem.message
         ));
     }
 }

@@ -44,7 +44,7 @@ pub fn note(
     let words = format!(
         "tenure cannot record this session: {}. {goes_on}; claims are not watched until this is mended; \
          `tenure ps` says more.",
-        trouble.message,
+        trouble.problem.message,
     );
     let at = clock::wall();
     let whose = process.map(|found| (found.process.pid, found.process.start.ticks));
@@ -61,7 +61,7 @@ pub fn note(
         "at": at.0, "agent": agent, "event": report.name, "said": said,
         "pid": whose.map(|(pid, _)| pid), "start": whose.map(|(_, start)| start),
         "native_id": conversation,
-        "kind": trouble.kind, "why": trouble.message,
+        "kind": trouble.problem.kind, "why": trouble.problem.message,
     });
     let kept = file.is_some_and(|mut file| file.write_all(format!("{entry}\n").as_bytes()).is_ok());
     (said && (kept || matches!(report.what, Happening::Start))).then_some(words)

@@ -6,12 +6,12 @@ use serde_json::json;
 use tenure_agents::install::{CLAUDE, HookLine, plugin, word_of};
 use tenure_core::text;
 use tenure_host::settings_file::SettingsFile;
+use tenure_service::answer::Class;
 
 use super::place::{Place, Scope};
 use super::plan::{Wanted, hash, read};
 use super::register::{Edit, Kind, Owner, Register};
 use crate::app::current_dir;
-use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
@@ -24,7 +24,7 @@ pub fn run(
 ) -> Outcome {
     if agents.iter().any(|agent| agent != "claude") {
         return Err(Trouble::new(
-            Exit::USAGE,
+            Class::Usage,
             "usage",
             "--plugin is for claude alone",
             "tenure install claude --plugin DIR",
@@ -37,7 +37,7 @@ pub fn run(
     };
     let files = plugin::files(&line, env!("CARGO_PKG_VERSION")).map_err(|refusal| {
         Trouble::new(
-            Exit::INTERNAL,
+            Class::Internal,
             "internal",
             refusal.to_string(),
             "please report it",
@@ -56,7 +56,7 @@ pub fn run(
                 dir.display()
             );
             let hint = "give --plugin another directory";
-            return Err(Trouble::new(Exit::INVALID, "invalid", message, hint));
+            return Err(Trouble::new(Class::Invalid, "invalid", message, hint));
         }
         edits.push(edit(&dir, &file, &text));
         if file.text() != Some(&text) {

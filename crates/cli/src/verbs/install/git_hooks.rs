@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use tenure_agents::install::git_hook::{HOOKS, is_ours, kept, text};
 use tenure_host::file::{remove_leftovers, sync_dir, write_beside};
 use tenure_host::read;
+use tenure_service::answer::Class;
 
 use super::place::Scope;
 use super::plan::{State, io_trouble};
 use super::register::{Edit, GIT, Kind, Owner};
 use crate::app::current_dir;
-use crate::exit::Exit;
 use crate::output::Trouble;
 
 /// No hook is longer.
@@ -58,7 +58,7 @@ impl GitHooks {
         };
         let lost = |why: String| {
             let hint = "run it in a git repository, or name one with --project DIR";
-            Trouble::new(Exit::NOT_FOUND, "not_found", why, hint)
+            Trouble::new(Class::NotFound, "not_found", why, hint)
         };
         let asked = Command::new("git")
             .args(["rev-parse", "--git-path", "hooks"])
@@ -135,7 +135,7 @@ impl GitHooks {
                     kept.display()
                 );
                 let hint = "make one hook of the two, then run tenure install git again";
-                return Err(Trouble::new(Exit::INVALID, "invalid", message, hint));
+                return Err(Trouble::new(Class::Invalid, "invalid", message, hint));
             }
             let word = match there {
                 There::Ours => continue,

@@ -14,6 +14,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 use tenure_agents::install::{MODES, word_of};
 use tenure_core::trample::Mode;
+use tenure_service::answer::Class;
 
 pub use git_hooks::{Done, GitHooks};
 pub use place::{NAMES, Place, Scope};
@@ -23,7 +24,6 @@ use undo::usual_edits;
 pub use undo::{Group, grouped, known_edits, tidy};
 
 use crate::app::{App, config_and_store};
-use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
@@ -224,7 +224,7 @@ fn places(names: &[String], scope: &Scope) -> Result<Vec<Place>, Trouble> {
     if meant.is_empty() {
         let message = format!("none of {} is here", NAMES.join(", "));
         let hint = "name the agent to install for it all the same, as in: tenure install claude";
-        return Err(Trouble::new(Exit::NOT_FOUND, "not_found", message, hint));
+        return Err(Trouble::new(Class::NotFound, "not_found", message, hint));
     }
     Ok(meant)
 }
@@ -233,7 +233,7 @@ fn places(names: &[String], scope: &Scope) -> Result<Vec<Place>, Trouble> {
 fn own_path() -> Result<String, Trouble> {
     let lost = |why: String| {
         let hint = "run tenure by a path that is plain text";
-        Trouble::new(Exit::INVALID, "invalid", why, hint)
+        Trouble::new(Class::Invalid, "invalid", why, hint)
     };
     let path = std::env::current_exe()
         .map_err(|error| lost(format!("cannot tell where tenure itself is: {error}")))?;

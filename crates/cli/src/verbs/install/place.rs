@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use tenure_core::agent::AGENTS;
+use tenure_service::answer::Class;
 
 use crate::app::{current_dir, env};
-use crate::exit::Exit;
 use crate::output::Trouble;
 
 /// The agents that can be installed for, in the order in which they are shown.
@@ -32,7 +32,7 @@ impl Scope {
         match whole.is_dir() {
             true => Ok(Self::Project(whole.components().collect())),
             false => Err(Trouble::new(
-                Exit::NOT_FOUND,
+                Class::NotFound,
                 "not_found",
                 format!("{} is not a directory", whole.display()),
                 "give --project the directory of a project",
@@ -128,7 +128,7 @@ fn user_dir(agent: &str) -> Result<PathBuf, Trouble> {
     let home = home.ok_or_else(|| {
         let message =
             "HOME is not set, so there is no telling where the agents keep their settings";
-        Trouble::new(Exit::NOT_FOUND, "not_found", message, "set HOME")
+        Trouble::new(Class::NotFound, "not_found", message, "set HOME")
     })?;
     Ok(match agent {
         "opencode" => home.join(".config/opencode"),

@@ -10,9 +10,9 @@ use tenure_agents::install::{
 };
 use tenure_core::trample::Mode;
 use tenure_host::settings_file::{SettingsError, SettingsFile};
+use tenure_service::answer::Class;
 
 use super::place::{Place, Scope};
-use crate::exit::Exit;
 use crate::output::Trouble;
 
 /// No settings are longer.
@@ -324,7 +324,7 @@ fn ours_of_opencode(file: &SettingsFile) -> Result<Option<HookLine>, Trouble> {
     match opencode::read(text) {
         Some(line) => Ok(Some(line)),
         None => Err(Trouble::new(
-            Exit::INVALID,
+            Class::Invalid,
             "invalid",
             format!(
                 "{} is there and was not written by tenure; nothing was changed",
@@ -351,7 +351,7 @@ pub fn read(path: &Path) -> Result<SettingsFile, Trouble> {
 pub fn refused(path: &Path, refusal: &Refusal) -> Trouble {
     let message = format!("{}, {refusal}; nothing was changed", path.display());
     let mut trouble = Trouble::new(
-        Exit::INVALID,
+        Class::Invalid,
         "invalid",
         message,
         "mend the file there, then run the same command again",
@@ -362,7 +362,7 @@ pub fn refused(path: &Path, refusal: &Refusal) -> Trouble {
         ("column", json!(refusal.column)),
     ];
     for (name, value) in place {
-        trouble.data.insert(name.to_owned(), value);
+        trouble.problem.data.insert(name.to_owned(), value);
     }
     trouble
 }
@@ -376,7 +376,7 @@ pub fn hash(text: &str) -> String {
 
 pub fn io_trouble(error: &std::io::Error) -> Trouble {
     let hint = "mend or move it, then run the same command again";
-    Trouble::new(Exit::INVALID, "invalid", error.to_string(), hint)
+    Trouble::new(Class::Invalid, "invalid", error.to_string(), hint)
 }
 
 #[allow(clippy::needless_pass_by_value)] // for map_err
@@ -387,5 +387,5 @@ pub fn unusable(error: SettingsError) -> Trouble {
         SettingsError::DanglingLink { .. } => "make the file that it leads to, or remove the link",
         _ => "mend or move it, then run the same command again",
     };
-    Trouble::new(Exit::INVALID, "invalid", error.to_string(), hint)
+    Trouble::new(Class::Invalid, "invalid", error.to_string(), hint)
 }

@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tenure_host::file::{read_plain, remove, remove_leftovers, write_atomic};
 use tenure_host::kernel_lock::{Held, LockError, LockName, Patience, Sharing};
+use tenure_service::answer::Class;
 
 use crate::app::App;
-use crate::exit::Exit;
 use crate::output::Trouble;
 
 /// The name of the target that is no agent.
@@ -274,13 +274,13 @@ impl Register {
 fn lock_trouble(error: LockError) -> Trouble {
     match error {
         LockError::Held { .. } => Trouble::new(
-            Exit::TIMED_OUT,
+            Class::TimedOut,
             "timed_out",
             "another tenure install or uninstall is running",
             "tenure locks shows which process; run the same command again when it has ended",
         ),
         other => Trouble::new(
-            Exit::STORE,
+            Class::Store,
             "store_unavailable",
             other.to_string(),
             "tenure config shows where state is kept",
@@ -294,5 +294,5 @@ fn unusable(file: &Path, why: &str) -> Trouble {
         file.display()
     );
     let hint = "repair it, or move it away; then only the agents' usual places are looked at";
-    Trouble::new(Exit::INVALID, "invalid", message, hint)
+    Trouble::new(Class::Invalid, "invalid", message, hint)
 }

@@ -3,11 +3,11 @@
 use serde_json::json;
 use tenure_core::mission::{MissionId, ParticipantId, Role};
 use tenure_core::reason::Reason;
+use tenure_service::answer::Class;
 use tenure_service::{JoinRequest, PointRequest, Whose};
 
 use super::shown::{decision, warn};
 use crate::app::App;
-use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
@@ -190,7 +190,7 @@ fn active(args: &UseArgs, app: &App) -> Outcome {
     if args.whose != WhoseArg::Session {
         let message = "no mission was named";
         let hint = "name one, or say --clear; tenure mission use alone shows the active one";
-        return Err(Trouble::new(Exit::USAGE, "usage", message, hint));
+        return Err(Trouble::new(Class::Usage, "usage", message, hint));
     }
     let mut opened = app.open()?;
     let here = opened.here();

@@ -1,0 +1,36 @@
+//! The one answer of every surface: the same JSON body for the command line, HTTP and MCP.
+//!
+//! A use case returns records or views; a surface wraps them here and renders nothing else for programs.
+//! Success is `{"v":1, …parts, "notices":[…]}`, failure `{"v":1, "error":{…}, "notices":[…]}`. The class of
+//! a [`Problem`] decides the exit code, the HTTP status and the MCP code; each surface has one table.
+//! What a problem suggests is data too ([`Hint`]); a surface shows it in its own form, and only to a reader
+//! that may act on it ([`Reader`]).
+
+mod class;
+mod hint;
+mod problem;
+
+use serde_json::{Map, Value, json};
+use tenure_core::notice::Pending;
+
+pub use class::Class;
+pub use hint::{For, Hint, Reader};
+pub use problem::Problem;
+
+use crate::view::NoticeView;
+
+/// The version of every body.
+const VERSION: u32 = 1;
+
+/// The body of an answer, from its named parts.
+pub fn body(parts: Map<String, Value>, notices: &Pending) -> Value {
+    let mut object = Map::new();
+    object.insert("v".into(), json!(VERSION));
+    object.extend(parts);
+    let views: Vec<NoticeView> = notices.iter().map(NoticeView::from).collect();
+    object.insert("notices".into(), json!(views));
+    if notices.more > 0 {
+        object.insert("more_notices".into(), json!(notices.more));
+    }
+    Value::Object(object)
+}

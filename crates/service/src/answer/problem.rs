@@ -1,0 +1,181 @@
+//! Why something was not done, ready for any surface.
+
+use serde_json::{Map, Value, json};
+use tenure_core::id::Malformed;
+use tenure_core::notice::Pending;
+use tenure_core::store::StoreError;
+
+use super::class::Class;
+use super::hint::{Hint, Reader};
+use crate::error::Error;
+use crate::transact::Failure;
+
+/// A refusal or failure: the one error body of every surface.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    pub class: Class,
+    /// For scripts.
+    pub kind: String,
+    pub message: String,
+    /// The message for people, where it takes several lines.
+    pub lines: Vec<String>,
+    pub hints: Vec<Hint>,
+    /// More data for programs.
+    pub data: Map<String, Value>,
+    pub notices: Pending,
+}
+
+impl Problem {
+    /// A failure outside any use case.
+    pub fn new(
+        class: Class,
+        kind: &str,
+        message: impl Into<String>,
+        hint: impl Into<Hint>,
+    ) -> Self {
+        Self {
+            class,
+            kind: kind.to_owned(),
+            message: message.into(),
+            lines: Vec::new(),
+            hints: vec![hint.into()],
+            data: Map::new(),
+            notices: Pending::default(),
+        }
+    }
+
+    /// The hints that this reader may be shown.
+    pub fn hints_for(&self, reader: Reader) -> impl Iterator<Item = &Hint> {
+        self.hints.iter().filter(move |hint| hint.is_for(reader))
+    }
+
+    /// The body, as this reader may see it.
+    pub fn body(&self, reader: Reader) -> Value {
+        let mut parts = Map::new();
+        parts.insert("error".into(), Value::Object(self.error(reader)));
+        super::body(parts, &self.notices)
+    }
+
+    /// The error alone.
+    pub fn error(&self, reader: Reader) -> Map<String, Value> {
+        let hints: Vec<&Hint> = self.hints_for(reader).collect();
+        let mut error = Map::new();
+        error.insert("kind".into(), json!(self.kind));
+        error.insert("message".into(), json!(self.message));
+        error.insert("hints".into(), json!(hints));
+        error.extend(self.data.clone());
+        error
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        Self {
+            class: error.class(),
+            kind: error.kind().to_owned(),
+            message: error.to_string(),
+            lines: error.lines(),
+            hints: error.hints().into_iter().map(Hint::from).collect(),
+            data: error_data(&error),
+            notices: Pending::default(),
+        }
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        let mut problem = Self {
+            notices: failure.notices,
+            ..failure.error.into()
+        };
+        if let Some(store) = failure.store {
+            problem.data.insert("store".into(), json!(store));
+            if problem.class == Class::NotFound && problem.kind != "nobody" {
+                problem
+                    .hints
+                    .push(format!("the store that was asked is {store}").into());
+            }
+        }
+        problem
+    }
+}
+
+impl From<Malformed> for Problem {
+    fn from(error: Malformed) -> Self {
+        Error::from(error).into()
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+/// What programs get of an error besides its sentence.
+fn error_data(error: &Error) -> Map<String, Value> {
+    let mut data = Map::new();
+    if let Some(claim) = error.claim() {
+        data.insert("key".into(), json!(claim.key));
+        data.insert("epoch".into(), json!(claim.epoch));
+        data.insert("holder".into(), json!(claim.holder));
+        data.insert("since".into(), json!(claim.acquired_at));
+        data.insert("note".into(), json!(claim.note));
+        data.insert("lease_until".into(), json!(claim.lease_until));
+    }
+    match error {
+        Error::Lost { epoch, .. } => {
+            data.insert("lost_epoch".into(), json!(epoch));
+        }
+        Error::Suspect { left, .. } => {
+            let millis = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+            data.insert("left_ms".into(), json!(millis));
+        }
+        Error::AlreadyHeld { key, epoch } => {
+            data.insert("key".into(), json!(key));
+            data.insert("epoch".into(), json!(epoch));
+        }
+        Error::Free { key } => {
+            data.insert("key".into(), json!(key));
+        }
+        Error::Noisy {
+            key,
+            handle,
+            survivors,
+        } => {
+            data.insert("key".into(), json!(key));
+            data.insert("session".into(), json!(handle));
+            data.insert("survivors".into(), json!(survivors));
+        }
+        Error::TimedOut { why, .. } => {
+            data.insert("waited_for".into(), json!(why.kind()));
+        }
+        Error::Ambiguous { candidates, .. } => {
+            data.insert("candidates".into(), json!(candidates));
+        }
+        Error::CannotTell { handle, key, .. } => {
+            data.insert("session".into(), json!(handle));
+            data.insert("key".into(), json!(key));
+        }
+        Error::NotLive { handle, .. } => {
+            data.insert("session".into(), json!(handle));
+        }
+        Error::Faulty { faults, .. } => {
+            data.insert("faults".into(), json!(faults));
+        }
+        Error::NoMission { passed_over, .. } => {
+            data.insert("passed_over".into(), json!(passed_over));
+        }
+        Error::Collision {
+            mission,
+            focus,
+            drivers,
+        } => {
+            data.insert("mission".into(), json!(mission));
+            data.insert("focus".into(), json!(focus));
+            data.insert("drivers".into(), json!(drivers));
+        }
+        _ => {}
+    }
+    data
+}
