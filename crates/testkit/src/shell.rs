@@ -96,6 +96,7 @@ impl Shell {
             to(&done),
         );
         std::fs::write(&script, text).expect("the environment's directory is writable");
+        let prompts = self.prompts();
         self.terminal.write(&format!(". {}\r", to(&script)));
         poll(PATIENCE, &format!("the shell runs {line}"), || {
             assert!(
@@ -103,13 +104,18 @@ impl Shell {
                 "the shell ended; its terminal shows:\n{}",
                 self.shown()
             );
-            done.exists().then_some(())
+            // With the next prompt everything before it has been read off the terminal too.
+            (done.exists() && self.prompts() > prompts).then_some(())
         });
         Output {
             code: read(&done).trim().parse().expect("$? is a number"),
             stdout: read(&stdout),
             stderr: read(&stderr),
         }
+    }
+
+    fn prompts(&self) -> usize {
+        self.shown().matches(PROMPT).count()
     }
 
     /// Whether it runs, or could.
