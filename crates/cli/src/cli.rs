@@ -76,7 +76,7 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
         return run_internal(arguments);
     }
     if let Some(rest) = verbs::hook::typed(&arguments) {
-        return verbs::hook::run(&rest);
+        return verbs::hook::run_typed(&rest);
     }
     let style = style_before_parsing(&arguments);
     let parsed = Cli::command()
@@ -98,7 +98,7 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
         grammar: Cli::command,
         mirrored: Cell::new(None),
     };
-    let outcome = verbs::run(&cli.verb, &app);
+    let outcome = cli.verb.run(&app);
     mirrors::catch_up(&app);
     match outcome {
         Ok(shown) => app.show(&shown),

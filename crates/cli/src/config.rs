@@ -485,7 +485,11 @@ mod tests {
         assert_eq!((config.mirrors.len(), config.ignored.len()), (0, 1));
         for bad in ["[[mirror]]\nformat = \"xml\"", "[mirror]\npath = \"/x\""] {
             assert!(
-                load(bad, "", &[]).unwrap_err().problem.message.contains("mirror"),
+                load(bad, "", &[])
+                    .unwrap_err()
+                    .problem
+                    .message
+                    .contains("mirror"),
                 "{bad}"
             );
         }

@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use serde_json::json;
 use tenure_service::answer::Class;
 
-use super::groups::GROUPS;
+use super::JOBS;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
@@ -68,9 +68,9 @@ fn all(root: &clap::Command) -> Shown {
     };
     let mut text = String::new();
     let mut verbs = Vec::new();
-    for (job, names) in GROUPS {
+    for (job, names) in JOBS {
         let _infallible = writeln!(text, "{job}:");
-        for name in *names {
+        for (name, _) in *names {
             let _infallible = writeln!(text, "  {name:<12} {}", about(name));
             verbs.push(json!({"job": job, "verb": name, "about": about(name)}));
         }

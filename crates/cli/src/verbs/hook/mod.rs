@@ -27,10 +27,10 @@ use tenure_host::cwd;
 use tenure_service::answer::Class;
 use tenure_service::{AgentEvent, GuardPolicy, Heard, ToolUse};
 
-use crate::app::{HookStore, closes_on_error, guard_mode, user_settings};
+use crate::app::{App, HookStore, closes_on_error, guard_mode, user_settings};
 use crate::exit::Exit;
 use crate::mirrors;
-use crate::output::{Trouble, warn};
+use crate::output::{Outcome, Shown, Trouble, warn};
 use crate::sink::{self, Unwritten};
 pub use input::read as read_event;
 pub use outage::lately as outages;
@@ -79,7 +79,7 @@ pub fn typed(arguments: &[OsString]) -> Option<Vec<OsString>> {
 }
 
 /// Runs the hook; every way out is one that the agent survives.
-pub fn run(arguments: &[OsString]) -> Exit {
+pub fn run_typed(arguments: &[OsString]) -> Exit {
     let (adapter, mode) = match parse(arguments) {
         Ok(parsed) => parsed,
         Err(what) => {
@@ -97,9 +97,9 @@ pub fn run(arguments: &[OsString]) -> Exit {
 }
 
 /// Runs the hook as clap read it.
-pub fn run_parsed(args: &Args) -> Exit {
+pub fn run(args: &Args, _: &App) -> Outcome {
     let words = [args.agent.as_str(), "--mode", args.mode.as_str()];
-    run(&words.map(OsString::from))
+    Ok(Shown::silent(run_typed(&words.map(OsString::from))))
 }
 
 fn parse(arguments: &[OsString]) -> Result<(&'static dyn Adapter, Option<Mode>), String> {
