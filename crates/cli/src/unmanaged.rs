@@ -1,14 +1,15 @@
 //! Agents that run without hooks: found in the process table and in the agents' own registries.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tenure_agents::Adapter;
 use tenure_core::id::NativeId;
 use tenure_core::process::Process;
 use tenure_core::world::World;
-use tenure_host::read;
 use tenure_host::running::{self, Running};
+use tenure_host::{git, read};
+use tenure_service::ListRequest;
 
 use crate::app::{Opened, env};
 use crate::output::Trouble;
@@ -34,6 +35,24 @@ pub fn shown(opened: &mut Opened) -> Result<Vec<Unmanaged>, Trouble> {
     match opened.config().is_on("ps.unmanaged") {
         true => find(opened),
         false => Ok(Vec::new()),
+    }
+}
+
+/// Those that work where it is asked for, but for the agents that this command runs in.
+pub fn beside(opened: &mut Opened, asked: &ListRequest) -> Result<Vec<Unmanaged>, Trouble> {
+    let mut found = shown(opened)?;
+    found.retain(|agent| works_there(agent, asked) && !opened.runs_in(agent.pid));
+    Ok(found)
+}
+
+fn works_there(agent: &Unmanaged, asked: &ListRequest) -> bool {
+    let Some(dir) = agent.dir.as_deref().map(Path::new) else {
+        return false;
+    };
+    match (&asked.repo, &asked.under) {
+        (Some(repo), _) => git::worktree(dir).is_some_and(|found| found.repo() == *repo),
+        (None, Some(under)) => dir.starts_with(under),
+        (None, None) => true,
     }
 }
 

@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 use super::JOBS;
 use crate::app::App;
@@ -36,12 +36,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         Some(verb) => {
             if root.find_subcommand(verb).is_none() {
                 let message = format!("there is no verb {verb:?}");
-                return Err(Trouble::new(
-                    Class::NotFound,
-                    "not_found",
-                    message,
-                    "tenure help --all lists every verb",
-                ));
+                let hint = Hint::run("help", ["--all"], "to see every verb");
+                return Err(Trouble::new(Class::NotFound, "not_found", message, hint));
             }
             Ok(explained(app, &[verb]))
         }

@@ -18,19 +18,8 @@ Examples:
 pub struct Args {}
 
 pub fn run(_: &Args, app: &App) -> Outcome {
-    let here = place_here();
+    let request = ListRequest::around(&place_here());
     let mut opened = app.open()?;
-    let request = match here.repo {
-        Some(repo) => ListRequest {
-            repo: Some(repo),
-            worktree: Some(here.dir),
-            ..ListRequest::default()
-        },
-        None => ListRequest {
-            under: Some(here.dir),
-            ..ListRequest::default()
-        },
-    };
     let mut answer = opened.service().status(&app.naming(None), &request)?;
     answer.value.warnings.extend(outages(opened.dir()));
     let location = opened.service().location();

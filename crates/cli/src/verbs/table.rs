@@ -2,11 +2,12 @@
 //!
 //! `Ps(ps) changes never, answers "sessions", shown 1, alias "sessions";` is the variant `Ps` with `ps::Args`,
 //! which `ps::run` runs. It never changes anything, its `--json` answer has the part `sessions`, it is the
-//! first in `--help` (a verb without a place is hidden there), and people may also type `sessions`.
+//! first in `--help` (a verb without a place is hidden there), and people may also type `sessions`. What a
+//! verb's own verbs answer (`mission join`) stands in the row of that verb.
 
 macro_rules! verbs {
     (enum $name:ident { $(
-        $variant:ident($module:ident) changes $changes:path, answers $part:literal
+        $variant:ident($module:ident) changes $changes:path
         $(, shown $place:literal)? $(, alias $alias:literal)?;
     )* }) => {
         #[derive(Debug, clap::Subcommand)]
@@ -34,7 +35,7 @@ macro_rules! verbs {
     (enum $name:ident { $($job:literal: $($variant:ident($module:ident) changes $changes:path, answers $part:literal
         $(, shown $place:literal)? $(, alias $alias:literal)?;)*)* }) => {
         $crate::verbs::table::verbs! { enum $name { $($(
-            $variant($module) changes $changes, answers $part $(, shown $place)? $(, alias $alias)?;
+            $variant($module) changes $changes $(, shown $place)? $(, alias $alias)?;
         )*)* } }
 
         /// The verbs by job: the name of each, and the parts of its answer.

@@ -24,6 +24,7 @@ use tenure_core::notice::{Channel, Notice, Pending};
 use tenure_core::process::Ancestor;
 use tenure_core::trample::Mode;
 use tenure_host::cwd;
+use tenure_host::kernel_lock::one_spelling;
 use tenure_service::answer::Class;
 use tenure_service::{AgentEvent, GuardPolicy, Heard, ToolUse};
 
@@ -360,7 +361,7 @@ fn event_of(adapter: &dyn Adapter, report: &Report, process: Option<Ancestor>) -
         subagent: report.subagent.clone(),
         doing: report.doing,
         dir,
-        transcript: transcript.map(super::register::whole_path),
+        transcript: transcript.map(one_spelling),
         tool: None,
         reaches_model: false,
         speaks: false,
@@ -374,7 +375,7 @@ fn tool_of(adapter: &dyn Adapter, report: &Report, policy: GuardPolicy) -> Optio
     let dir = report.dir.as_deref().unwrap_or("/");
     let whole = |path: &String| {
         let path = Path::new(dir).join(path);
-        super::register::whole_path(&path.to_string_lossy())
+        one_spelling(&path.to_string_lossy())
     };
     let used = ToolUse {
         writes: tool.writes.iter().map(whole).collect(),
