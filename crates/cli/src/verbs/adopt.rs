@@ -1,3 +1,5 @@
+use tenure_app::place::place;
+use tenure_app::unmanaged;
 use tenure_core::id::AgentName;
 use tenure_core::process::Ancestor;
 use tenure_core::reason::Reason;
@@ -9,9 +11,8 @@ use tenure_service::answer::Class;
 use tenure_service::{RegisterRequest, Subject};
 
 use super::register::named_process;
-use crate::app::{App, place};
+use crate::app::App;
 use crate::output::{Outcome, Shown, Trouble};
-use crate::unmanaged;
 
 /// Make a session of an agent that runs without hooks
 ///

@@ -1,5 +1,7 @@
 use std::path::PathBuf;
 
+use tenure_app::open::Opened;
+use tenure_app::place::{place, place_here};
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
@@ -9,7 +11,7 @@ use tenure_host::process::{self, IdentifyError};
 use tenure_service::answer::Class;
 use tenure_service::{RegisterRequest, Subject};
 
-use crate::app::{App, Opened, place, place_here};
+use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 

@@ -5,13 +5,14 @@ use std::process::Command;
 
 use serde::Serialize;
 use tenure_agents::Turn;
+use tenure_app::settings::env;
 use tenure_core::text;
 use tenure_core::time::Span;
 use tenure_service::Resumable;
 use tenure_service::answer::Class;
 use tenure_service::view::SessionView;
 
-use crate::app::{App, env};
+use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};

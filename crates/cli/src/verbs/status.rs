@@ -1,9 +1,10 @@
+use tenure_app::outage;
+use tenure_app::place::place_here;
 use tenure_service::ListRequest;
 
 use tenure_host::log_readers;
 
-use super::hook::outages;
-use crate::app::{App, place_here};
+use crate::app::App;
 use crate::output::{Outcome, Shown};
 use crate::summary;
 
@@ -32,7 +33,7 @@ pub fn run(_: &Args, app: &App) -> Outcome {
         },
     };
     let mut answer = opened.service().status(&app.naming(None), &request)?;
-    answer.value.warnings.extend(outages(opened.dir()));
+    answer.value.warnings.extend(outage::lately(opened.dir()));
     let location = opened.service().location();
     answer.value.warnings.extend(long_log(&location));
     let status = &answer.value;

@@ -2,13 +2,15 @@ use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tenure_app::hook_store::HookStore;
+use tenure_app::own_process::{self, Whose};
 use tenure_core::id::AgentName;
 use tenure_core::program::Found;
 use tenure_host::watchdog::{Late, Limits, Watchdog};
 use tenure_service::{Glance, Glancer};
 
-use super::hook::{Whose, own_process, read_event};
-use crate::app::{App, HookStore};
+use super::hook::read_event;
+use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble, paint_for_agent};
 

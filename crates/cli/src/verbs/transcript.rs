@@ -5,6 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
+use tenure_app::open::Opened;
+use tenure_app::settings::env;
 use tenure_core::reason::Reason;
 use tenure_core::time::Span;
 use tenure_core::transcript::{LineProblem, check_line, check_lines, unborn_path};
@@ -14,7 +16,7 @@ use tenure_host::{pause, shelf};
 use tenure_service::answer::Class;
 use tenure_service::{Derivation, Naming, Vouched, VouchedFile};
 
-use crate::app::{App, Opened, env};
+use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
@@ -302,8 +304,14 @@ fn append(
         Patience::AtMost(wait)
     };
     let path = std::path::Path::new(&file.path);
-    let offset =
-        append_lines(&app.locks()?, path, &lines, patience, durability).map_err(append_trouble)?;
+    let offset = append_lines(
+        &tenure_app::location::locks()?,
+        path,
+        &lines,
+        patience,
+        durability,
+    )
+    .map_err(append_trouble)?;
     let count = lines.iter().filter(|byte| **byte == b'\n').count();
     let part = json!({"path": file.path, "session": file.handle, "offset": offset, "lines": count, "bytes": lines.len()});
     let text = format!("{count} lines appended to {}", file.path);

@@ -1,13 +1,14 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use tenure_app::place::place;
 use tenure_core::mission::check::Fault;
 use tenure_host::file::read_plain;
 use tenure_service::error::Error;
 use tenure_service::mirror::compare::disagreements;
 use tenure_service::mirror::content::Context;
 
-use crate::app::{App, place};
+use crate::app::App;
 use crate::output::{Outcome, Shown};
 
 /// Check that this is the session it is taken for: exit 0, or 6 with every disagreement

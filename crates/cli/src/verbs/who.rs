@@ -1,13 +1,14 @@
 use std::path::{Path, PathBuf};
 
+use tenure_app::place::{current_dir, place};
+use tenure_app::unmanaged::{self, Unmanaged};
 use tenure_host::git;
 use tenure_service::ListRequest;
 
-use crate::app::{App, current_dir, place};
+use crate::app::App;
 use crate::exit::Exit;
 use crate::output::{Outcome, Shown};
-use crate::unmanaged::Unmanaged;
-use crate::{render, unmanaged};
+use crate::render;
 
 /// Show who else works in a repository, in any of its worktrees
 ///

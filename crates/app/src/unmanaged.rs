@@ -9,9 +9,10 @@ use tenure_core::process::Process;
 use tenure_core::world::World;
 use tenure_host::read;
 use tenure_host::running::{self, Running};
+use tenure_service::answer::Problem;
 
-use crate::app::{Opened, env};
-use crate::output::Trouble;
+use crate::open::Opened;
+use crate::settings::env;
 
 /// No entry of a registry is longer.
 const LONGEST: u64 = 1 << 20;
@@ -30,15 +31,15 @@ pub struct Unmanaged {
 }
 
 /// All of them, unless nobody wants to see them.
-pub fn shown(opened: &mut Opened) -> Result<Vec<Unmanaged>, Trouble> {
-    match opened.config().is_on("ps.unmanaged") {
+pub fn shown(opened: &mut Opened) -> Result<Vec<Unmanaged>, Problem> {
+    match opened.settings().unmanaged {
         true => find(opened),
         false => Ok(Vec::new()),
     }
 }
 
 /// All of them, the lowest pid first.
-fn find(opened: &mut Opened) -> Result<Vec<Unmanaged>, Trouble> {
+fn find(opened: &mut Opened) -> Result<Vec<Unmanaged>, Problem> {
     let found = running::agents(opened.machine().observer());
     let processes: Vec<Process> = found
         .iter()
