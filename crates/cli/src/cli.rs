@@ -8,7 +8,6 @@ use tenure_service::answer::Class;
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::mirrors;
 use crate::output::{Shown, Style, Trouble, colours, put};
 use crate::sink::mention;
 use crate::verbs::{self, Internal, Verb};
@@ -99,7 +98,7 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
         mirrored: Cell::new(None),
     };
     let outcome = cli.verb.run(&app);
-    mirrors::catch_up(&app);
+    app.catch_up_mirrors();
     match outcome {
         Ok(shown) => app.show(&shown),
         Err(trouble) => app.show_trouble(&trouble),

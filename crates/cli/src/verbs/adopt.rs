@@ -1,9 +1,9 @@
+use tenure_app::named;
 use tenure_core::reason::Reason;
 use tenure_core::text;
 use tenure_service::RegisterRequest;
 
 use crate::app::App;
-use crate::named;
 use crate::output::{Outcome, Shown};
 
 /// Make a session of an agent that runs without hooks

@@ -9,7 +9,6 @@ mod adopt;
 mod alive;
 mod claim;
 mod claims;
-mod command;
 mod completions;
 mod config;
 mod demo;
@@ -46,6 +45,7 @@ mod whoami;
 mod why;
 
 use crate::app::App;
+use crate::command;
 use crate::output::Outcome;
 
 table::verbs! { enum Verb {
@@ -110,5 +110,26 @@ pub fn run_internal(verb: &Internal) -> Outcome {
     match verb {
         Internal::DemoWorker(args) => demo::run_worker(args),
         Internal::Exec(args) => command::exec(args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Jobs list a verb by its module; clap names it after its variant.
+    #[test]
+    fn a_row_has_one_name() {
+        let grammar = <Verb as clap::Subcommand>::augment_subcommands(clap::Command::new("tenure"));
+        let typed: Vec<&str> = grammar
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .collect();
+        let rows = JOBS.iter().flat_map(|(_, verbs)| verbs.iter());
+        let listed: Vec<&str> = rows.map(|(name, _)| *name).collect();
+        assert_eq!(
+            typed, listed,
+            "the module of a verb has the name of its variant"
+        );
     }
 }

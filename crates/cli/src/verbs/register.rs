@@ -1,5 +1,7 @@
 use std::path::PathBuf;
 
+use tenure_app::named;
+use tenure_app::place::{place, place_here};
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
@@ -8,9 +10,8 @@ use tenure_host::kernel_lock::one_spelling;
 use tenure_service::answer::{Class, Hint};
 use tenure_service::{RegisterRequest, Subject};
 
-use crate::app::{App, place, place_here};
+use crate::app::App;
 use crate::lines::Lines;
-use crate::named;
 use crate::output::{Outcome, Shown, Trouble};
 
 /// Make a process a session, or find the session that it is

@@ -2,19 +2,18 @@ use std::collections::BTreeMap;
 
 use schemars::schema_for;
 use serde_json::{Value, json};
+use tenure_app::unmanaged::Unmanaged;
 use tenure_core::mission::check::Fault;
 use tenure_service::view::{
     ClaimView, EventView, MissionView, NoticeView, ParticipantView, PointerView, ResolvedView,
-    SessionView, WhyView,
+    ResumeView, SessionView, WhyView,
 };
 
 use super::JOBS;
-use super::resume::ResumeView;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown};
-use crate::unmanaged::Unmanaged;
 
 /// Print the shapes of the JSON answers
 #[derive(Debug, clap::Args)]

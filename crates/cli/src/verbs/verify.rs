@@ -1,12 +1,13 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use tenure_app::place::place;
 use tenure_host::file::read_plain;
 use tenure_service::Verified;
 use tenure_service::error::Error;
 use tenure_service::mirror::compare::ContextFile;
 
-use crate::app::{App, place};
+use crate::app::App;
 use crate::output::{Outcome, Shown, Trouble};
 
 /// Check that this is the session it is taken for: exit 0, or 6 with every disagreement

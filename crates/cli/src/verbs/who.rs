@@ -1,11 +1,13 @@
 use std::path::PathBuf;
 
+use tenure_app::place::{current_dir, place};
+use tenure_app::unmanaged;
 use tenure_service::ListRequest;
 
-use crate::app::{App, current_dir, place};
+use crate::app::App;
 use crate::exit::Exit;
 use crate::output::{Outcome, Shown};
-use crate::{render, unmanaged};
+use crate::render;
 
 /// Show who else works in a repository, in any of its worktrees
 ///

@@ -1,6 +1,7 @@
 use std::io::Read;
 
 use serde_json::json;
+use tenure_app::transcript::{self, MOST_BYTES};
 use tenure_core::reason::Reason;
 use tenure_core::time::Span;
 use tenure_host::append::Durability;
@@ -9,7 +10,6 @@ use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
 use crate::output::{Outcome, Shown, Trouble};
-use crate::transcripts::{self, MOST_BYTES};
 
 /// Append JSON lines from stdin, all or nothing, under the file's lock
 #[derive(Debug, clap::Args)]
@@ -45,15 +45,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         true => Durability::Disk,
         false => Durability::Kernel,
     };
-    let (mut opened, locks) = (app.open()?, app.locks()?);
-    let answer = transcripts::append(
-        &mut opened,
-        &locks,
-        &naming,
-        &lines,
-        args.wait.0,
-        durability,
-    )?;
+    let answer = transcript::append(&mut app.open()?, &naming, &lines, args.wait.0, durability)?;
     let done = &answer.value;
     let (path, count) = (&done.file.path, done.lines);
     let part = json!({"path": path, "session": done.file.handle, "offset": done.offset, "lines": count, "bytes": lines.len()});

@@ -1,9 +1,9 @@
 use serde_json::json;
+use tenure_app::transcript::{self, Found};
 
 use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown};
-use crate::transcripts::{self, Found};
 
 /// Say which file it is
 #[derive(Debug, clap::Args)]
@@ -13,7 +13,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let answer = transcripts::find(&mut app.open()?, &args.name)?;
+    let answer = transcript::find(&mut app.open()?, &args.name)?;
     let Found { file, quarantined } = &answer.value;
     let mut text = Lines::from(file.path.as_str());
     if let Some(why) = quarantined {

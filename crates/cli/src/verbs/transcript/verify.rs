@@ -1,10 +1,10 @@
 use serde_json::json;
+use tenure_app::transcript::{self, Found};
 
 use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown};
-use crate::transcripts::{self, Found};
 
 /// Report a torn tail, malformed lines and lines of other conversations; change nothing
 #[derive(Debug, clap::Args)]
@@ -14,9 +14,9 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let answer = transcripts::find(&mut app.open()?, &args.name)?;
+    let answer = transcript::find(&mut app.open()?, &args.name)?;
     let Found { file, quarantined } = &answer.value;
-    let found = transcripts::survey(file)?;
+    let found = transcript::survey(file)?;
     let clean = found.problems.is_empty() && quarantined.is_none();
     let well = if clean { ", nothing wrong" } else { "" };
     let mut text = Lines::from(format!("{}: {} lines{well}", file.path, found.lines));

@@ -10,12 +10,14 @@ use std::time::Duration;
 use serde_json::json;
 use tenure_core::transcript::{LineProblem, Survey, unborn_path};
 use tenure_host::append::{AppendError, Durability, append_lines, check_whole};
-use tenure_host::kernel_lock::{LockDir, LockError, Patience};
+use tenure_host::kernel_lock::{LockError, Patience};
 use tenure_host::{pause, shelf};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::{Answer, Derivation, Naming, Reply, Vouched, VouchedFile};
 
-use crate::app::{Opened, env};
+use crate::location::locks;
+use crate::open::Opened;
+use crate::settings::env;
 
 /// The most that one append takes.
 pub const MOST_BYTES: u64 = 64 * 1024 * 1024;
@@ -142,7 +144,6 @@ pub fn survey(file: &VouchedFile) -> Result<Survey, Problem> {
 /// Appends whole lines of its own conversation to a session's transcript, all or nothing.
 pub fn append(
     opened: &mut Opened,
-    locks: &LockDir,
     naming: &Naming,
     lines: &[u8],
     wait: Duration,
@@ -159,8 +160,14 @@ pub fn append(
         true => Patience::None,
         false => Patience::AtMost(wait),
     };
-    let offset = append_lines(locks, Path::new(&file.path), lines, patience, durability)
-        .map_err(append_problem)?;
+    let offset = append_lines(
+        &locks()?,
+        Path::new(&file.path),
+        lines,
+        patience,
+        durability,
+    )
+    .map_err(append_problem)?;
     Ok(Answer {
         value: Appended {
             file,

@@ -14,7 +14,8 @@ use tenure_host::running;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::{RegisterRequest, Subject};
 
-use crate::app::{Opened, place};
+use crate::open::Opened;
+use crate::place::place;
 use crate::unmanaged;
 
 /// The process with this pid, and those above it.
@@ -65,7 +66,7 @@ pub fn adoption(opened: &Opened, pid: u32) -> Result<(u32, RegisterRequest), Pro
         native_id: entry.and_then(|entry| entry.native_id),
         source: Source::Event,
         hosted: false,
-        place: place(&dir).map_err(|trouble| trouble.problem)?,
+        place: place(&dir)?,
         place_named: false,
         title: None,
         parent: None,
