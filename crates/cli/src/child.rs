@@ -1,12 +1,12 @@
-//! Commands that we run for somebody: their exit codes, their signals, and how they fail to start.
+//! Commands that we run for somebody: what becomes of them as exit codes.
 
-use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ExitStatus};
+use std::process::ExitStatus;
 
-use rustix::process::{Pid, Signal, kill_process};
-use tenure_host::process;
-use tenure_service::answer::Class;
+use rustix::process::Signal;
+use tenure_app::supervise::CannotRun;
+use tenure_app::watch::{Ended, Waited};
+use tenure_service::answer::Problem;
 
 use crate::exit::Exit;
 use crate::output::Trouble;
@@ -28,32 +28,38 @@ pub fn exit_of(status: ExitStatus) -> Exit {
     }
 }
 
+/// The exit code of a verb that shows something until somebody has seen enough: who interrupts it, or
+/// reads no further, has.
+pub fn exit_of_watching<T>(ended: &Ended<T>) -> Exit {
+    let enough = [Signal::INT, Signal::PIPE].map(Signal::as_raw);
+    match ended {
+        Ended::Signal(signal) if !enough.contains(signal) => signal_exit(*signal),
+        Ended::Done(_) | Ended::Signal(_) => Exit::DONE,
+    }
+}
+
+/// What was waited for; a signal that ended the wait decides the exit code.
+pub fn waited<T>(waited: Waited<T>) -> Result<T, Trouble> {
+    match waited {
+        Waited::Done(done) => Ok(done),
+        Waited::Interrupted { signal, problem } => {
+            Err(Trouble::from(*problem).exits(signal_exit(signal)))
+        }
+    }
+}
+
 /// A failure of ours while a command runs or should run.
-pub fn own_trouble(message: String) -> Trouble {
-    let hint = "nothing is held; run it again";
-    let mut trouble = Trouble::new(Class::Internal, "internal", message, hint).exits(OWN_FAILURE);
-    trouble.to_stderr = true;
-    trouble
+pub fn own_trouble(problem: Problem) -> Trouble {
+    to_stderr(Trouble::from(problem).exits(OWN_FAILURE))
 }
 
-/// A command's words as people read them; what is not text in them is shown as such.
-pub fn readable(command: &[OsString]) -> String {
-    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    words.join(" ")
-}
-
-/// Why a command cannot be executed, with the code that shells give it.
-pub fn exec_trouble(program: &OsStr, error: &std::io::Error) -> Trouble {
-    let (exit, what) = match error.kind() {
-        std::io::ErrorKind::NotFound => (Exit(127), "was not found"),
-        std::io::ErrorKind::PermissionDenied => (Exit(126), "is not executable"),
-        _ => (Exit(126), "cannot be executed"),
+/// A command that cannot be executed has the code that shells give it.
+pub fn exec_trouble(failed: CannotRun) -> Trouble {
+    let exit = match failed.is_missing {
+        true => Exit::COMMAND_NOT_FOUND,
+        false => Exit::COMMAND_NOT_EXECUTABLE,
     };
-    let message = format!("{} {what}: {error}", program.to_string_lossy());
-    let hint = "check the command after --";
-    let mut trouble = Trouble::new(Class::NotFound, "command", message, hint).exits(exit);
-    trouble.to_stderr = true;
-    trouble
+    to_stderr(Trouble::from(failed.problem).exits(exit))
 }
 
 /// Held, timed out and cannot tell are conflicts with a code of their own; the rest is a failure of ours.
@@ -72,24 +78,11 @@ pub fn conflict_or_failure(mut trouble: Trouble, conflict: Exit) -> Trouble {
             OWN_FAILURE
         };
     }
+    to_stderr(trouble)
+}
+
+/// Stdout belongs to the command.
+fn to_stderr(mut trouble: Trouble) -> Trouble {
     trouble.to_stderr = true;
     trouble
-}
-
-/// Sends a signal to a command that we started.
-pub fn send(child: &Child, signal: i32) {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal))
-        && kill_process(pid, signal).is_err()
-    {
-        // It has just ended; waiting for it says how.
-    }
-}
-
-/// Passes a signal on; what a terminal sends reaches the command by itself.
-pub fn pass_on(child: &Child, signal: i32) {
-    let from_terminal = [Signal::INT.as_raw(), Signal::QUIT.as_raw()].contains(&signal);
-    if !(from_terminal && process::has_terminal()) {
-        send(child, signal);
-    }
 }

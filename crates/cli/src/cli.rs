@@ -8,7 +8,6 @@ use tenure_service::answer::Class;
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::mirrors;
 use crate::output::{Shown, Style, Trouble, colours, put};
 use crate::sink::mention;
 use crate::verbs::{self, Internal, Verb};
@@ -76,7 +75,7 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
         return run_internal(arguments);
     }
     if let Some(rest) = verbs::hook::typed(&arguments) {
-        return verbs::hook::run(&rest);
+        return verbs::hook::run_typed(&rest);
     }
     let style = style_before_parsing(&arguments);
     let parsed = Cli::command()
@@ -98,8 +97,8 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
         grammar: Cli::command,
         mirrored: Cell::new(None),
     };
-    let outcome = verbs::run(&cli.verb, &app);
-    mirrors::catch_up(&app);
+    let outcome = cli.verb.run(&app);
+    app.catch_up_mirrors();
     match outcome {
         Ok(shown) => app.show(&shown),
         Err(trouble) => app.show_trouble(&trouble),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use tenure_app::unmanaged::Unmanaged;
 use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
 use tenure_service::view::{ClaimView, EventView, SessionView};
@@ -10,7 +11,6 @@ use tenure_service::{Membership, Whoami, Why};
 use crate::lines::Lines;
 use crate::output::{Cell, ago, paint, table};
 use crate::tree::Branch;
-use crate::unmanaged::Unmanaged;
 
 fn now() -> Timestamp {
     tenure_host::clock::wall()

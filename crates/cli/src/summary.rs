@@ -1,10 +1,10 @@
-//! A status for people: what there is to know, on at most twenty lines.
+//! Where a session stands: for people on at most twenty lines, beside a conversation on one.
 
-use tenure_service::Status;
 use tenure_service::view::SessionView;
+use tenure_service::{Glance, Status};
 
 use crate::lines::Lines;
-use crate::output::paint;
+use crate::output::{paint, paint_for_agent};
 use crate::render::{holds, whereabouts};
 
 /// How many of each are named before the rest is counted. With a line for the caller, one for those that
@@ -14,6 +14,8 @@ const OTHERS: usize = 6;
 const WARNINGS: usize = 5;
 /// How many names fit on a line.
 const NAMES: usize = 3;
+/// How many of each fit on an agent's own line.
+const FEW: usize = 2;
 
 /// The caller's situation.
 pub fn status(status: &Status) -> Lines {
@@ -96,4 +98,56 @@ fn some(names: &[String]) -> String {
         n if n > NAMES => format!("{shown} and {} more", n - NAMES),
         _ => shown,
     }
+}
+
+/// A glance on one line, for an agent.
+pub fn glance(glance: &Glance) -> String {
+    let short = |key: &String| short(key, glance.repo.as_deref()).to_owned();
+    let mut parts = vec![glance.handle.clone()];
+    if !glance.holds.is_empty() {
+        let keys: Vec<String> = glance.holds.iter().map(short).collect();
+        parts.push(few(&keys));
+    }
+    let warn = |text: String| paint_for_agent(&text, "dead");
+    let lost: Vec<String> = glance
+        .lost
+        .iter()
+        .map(|(key, handle)| format!("{} to {handle}", short(key)))
+        .collect();
+    if !lost.is_empty() {
+        parts.push(warn(format!("lost {}", few(&lost))));
+    }
+    if !glance.twins.is_empty() {
+        parts.push(warn(format!("also open in {}", few(&glance.twins))));
+    }
+    if !glance.waiting.is_empty() {
+        let text = format!("waiting for you: {}", few(&glance.waiting));
+        parts.push(paint_for_agent(&text, "waiting"));
+    }
+    parts.join(" | ")
+}
+
+fn few(names: &[String]) -> String {
+    let shown = names[..names.len().min(FEW)].join(", ");
+    match names.len() {
+        n if n > FEW => format!("{shown} +{}", n - FEW),
+        _ => shown,
+    }
+}
+
+/// `issue:acme/web#42` as `#42` in that repository, and a path without it: the line is narrow.
+fn short<'a>(key: &'a str, repo: Option<&str>) -> &'a str {
+    let Some(repo) = repo else {
+        return key;
+    };
+    let of_issue = key
+        .strip_prefix("issue:")
+        .and_then(|key| key.strip_prefix(repo));
+    let of_path = key
+        .strip_prefix("path:")
+        .and_then(|key| key.strip_prefix(repo));
+    of_issue
+        .filter(|rest| rest.starts_with('#'))
+        .or_else(|| of_path.and_then(|rest| rest.strip_prefix(':')))
+        .unwrap_or(key)
 }

@@ -181,6 +181,37 @@ pub fn check_line(native_id: &NativeId, number: u64, line: &[u8]) -> Option<Line
     problem("foreign", format!("it belongs to conversation {foreign}"))
 }
 
+/// How many problems of one transcript are listed.
+pub const MOST_PROBLEMS: usize = 1000;
+
+/// What a look at every line of a transcript found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    pub lines: u64,
+    pub problems: Vec<LineProblem>,
+    /// How many more problems there are than are listed.
+    pub more: usize,
+}
+
+impl Survey {
+    /// Checks the next line; only the last one may lack its end.
+    pub fn take(&mut self, native_id: &NativeId, line: &[u8]) {
+        self.lines += 1;
+        let problem = match line.strip_suffix(b"\n") {
+            Some(whole) => check_line(native_id, self.lines, whole),
+            None => Some(LineProblem {
+                line: self.lines,
+                kind: "torn",
+                what: format!("the last {} bytes are no whole line", line.len()),
+            }),
+        };
+        match self.problems.len() < MOST_PROBLEMS {
+            true => self.problems.extend(problem),
+            false => self.more += usize::from(problem.is_some()),
+        }
+    }
+}
+
 /// Checks whole lines before they are appended; at most `most` problems are listed.
 pub fn check_lines(native_id: &NativeId, lines: &[u8], most: usize) -> Vec<LineProblem> {
     let check = |(index, line): (usize, &[u8])| {
@@ -318,6 +349,25 @@ mod tests {
             check_line(&native, 1, b"{\"text\":\"\xff\"}").map(|problem| problem.kind),
             Some("malformed")
         );
+    }
+
+    #[test]
+    fn a_survey_counts_every_line_and_lists_as_many_problems_as_fit() {
+        let mut survey = Survey::default();
+        survey.take(&id("abc"), b"{}\n");
+        for _ in 0..MOST_PROBLEMS {
+            survey.take(&id("abc"), b"not json\n");
+        }
+        survey.take(&id("abc"), b"{}\n");
+        survey.take(&id("abc"), b"{\"torn");
+        assert_eq!(
+            (survey.lines, survey.problems.len(), survey.more),
+            (MOST_PROBLEMS as u64 + 3, MOST_PROBLEMS, 1)
+        );
+        assert_eq!(survey.problems[0].line, 2);
+        let mut torn = Survey::default();
+        torn.take(&id("abc"), b"{}");
+        assert_eq!(torn.problems[0].kind, "torn");
     }
 
     #[test]

@@ -186,6 +186,15 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     Ok(parent.join(name))
 }
 
+/// One spelling for one file: a path whose directory exists is made canonical, any other stays as it is.
+pub fn one_spelling(path: &str) -> String {
+    let found = canonical(Path::new(path));
+    found.map_or_else(
+        |_| path.to_owned(),
+        |whole| whole.to_string_lossy().into_owned(),
+    )
+}
+
 fn sha2_256(bytes: &[u8]) -> [u8; 32] {
     use sha2::Digest;
     sha2::Sha256::digest(bytes).into()

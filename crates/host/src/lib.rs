@@ -11,6 +11,7 @@ pub mod boot;
 pub mod caller;
 pub mod clock;
 pub mod cwd;
+pub mod event_input;
 pub mod file;
 pub mod file_limit;
 pub mod gate;

@@ -17,7 +17,7 @@ use tenure_core::id::SessionId;
 use tenure_core::key::Key;
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
-use tenure_core::session::{MetaKey, Session, Standing};
+use tenure_core::session::{MetaKey, Place, Session, Standing};
 use tenure_core::spelling;
 use tenure_core::store::{ClaimFilter, Mode, SessionFilter, StoreError};
 use tenure_core::time::Span;
@@ -35,6 +35,28 @@ pub struct ListRequest {
     pub under: Option<String>,
     /// At most this many; zero means all.
     pub limit: usize,
+}
+
+impl ListRequest {
+    /// Those in the repository of a place; outside a repository, in that directory or below it.
+    pub fn around(place: &Place) -> Self {
+        match &place.repo {
+            Some(repo) => Self {
+                repo: Some(repo.clone()),
+                worktree: Some(place.dir.clone()),
+                ..Self::default()
+            },
+            None => Self::below(place),
+        }
+    }
+
+    /// Those in exactly this directory or below it.
+    pub fn below(place: &Place) -> Self {
+        Self {
+            under: Some(place.dir.clone()),
+            ..Self::default()
+        }
+    }
 }
 
 /// A list that may be cut, and how much of it is missing.
@@ -95,10 +117,28 @@ impl Service<'_> {
     pub fn list(&mut self, request: &ListRequest) -> Reply<Listed<SessionView>> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
-            let mut sessions = list(ctx, request)?;
-            sessions.sort_by_key(|session| !session.waits_for_a_person());
-            let filter = filter_of(request);
-            Listed::of(sessions, filter.limit, || ctx.tx.count_sessions(&filter))
+            sessions(ctx, request)
+        })
+    }
+
+    /// Who else is open there.
+    pub fn who(&mut self, naming: &Naming, request: &ListRequest) -> Reply<Listed<SessionView>> {
+        let dir = request.worktree.as_ref().or(request.under.as_ref());
+        if let Some(dir) = dir {
+            self.mend_tree_locks(dir);
+        }
+        self.transact(Mode::Read, |ctx| {
+            // Without telling it anything: that is for the answer.
+            let me = match caller::peek(ctx, naming) {
+                Ok(handle) => Some(handle),
+                Err(Stop::Refuse(_)) => None,
+                Err(other) => return Err(other),
+            };
+            caller::anybody(ctx)?;
+            let mut others = sessions(ctx, request)?;
+            let is_other = |one: &SessionView| !one.is_over() && Some(&one.handle) != me.as_ref();
+            others.items.retain(is_other);
+            Ok(others)
         })
     }
 
@@ -263,6 +303,13 @@ pub(super) fn filter_of(request: &ListRequest) -> SessionFilter {
         readable_only: true,
         limit: request.limit,
     }
+}
+
+fn sessions(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Listed<SessionView>, Stop> {
+    let mut found = list(ctx, request)?;
+    found.sort_by_key(|session| !session.waits_for_a_person());
+    let filter = filter_of(request);
+    Listed::of(found, filter.limit, || ctx.tx.count_sessions(&filter))
 }
 
 pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<SessionView>, Stop> {

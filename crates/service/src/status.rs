@@ -28,7 +28,7 @@ const MOST_DEAD: usize = 20;
 const MOST_FILES: usize = 8;
 
 /// The caller's situation at a glance.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize)]
 pub struct Status {
     /// The caller, if it is a session.
     pub me: Option<SessionView>,

@@ -2,14 +2,15 @@
 
 use super::caller::{self, Naming};
 use super::context::{Ctx, Stop};
-use super::transact::{Reply, Service};
+use super::transact::{Failure, Reply, Service};
 use crate::error::Error;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::session::Session;
 use tenure_core::store::Mode;
 use tenure_core::transcript::{
-    Contamination, Shelf, Transcript, check_path, is_subagent_id, shelf,
+    Contamination, LineProblem, MOST_PROBLEMS, Shelf, Transcript, check_lines, check_path,
+    is_subagent_id, shelf,
 };
 
 /// A session's transcript, as far as the store vouches for one.
@@ -77,8 +78,23 @@ impl Service<'_> {
         })
     }
 
-    /// Records that lines of another conversation were refused for a session's transcript.
-    pub fn foreign_lines_refused(&mut self, naming: &Naming, what: &str) -> Reply<()> {
+    /// What is wrong with lines that are to be appended to a transcript. Lines of another conversation are
+    /// on record from then on.
+    pub fn check_appended(
+        &mut self,
+        naming: &Naming,
+        file: &VouchedFile,
+        lines: &[u8],
+    ) -> Result<Vec<LineProblem>, Failure> {
+        let problems = check_lines(&file.native_id, lines, MOST_PROBLEMS);
+        let foreign = problems.iter().find(|problem| problem.kind == "foreign");
+        if let Some(LineProblem { line, what, .. }) = foreign {
+            self.foreign_lines_refused(naming, &format!("line {line}: {what}"))?;
+        }
+        Ok(problems)
+    }
+
+    fn foreign_lines_refused(&mut self, naming: &Naming, what: &str) -> Reply<()> {
         self.transact(Mode::Write, |ctx| {
             let caller = caller::acting(ctx, naming)?;
             ctx.log(&NewEvent {

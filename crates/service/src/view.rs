@@ -228,6 +228,20 @@ pub struct ResolvedView {
     pub token: Option<String>,
 }
 
+/// A session, and how it is taken up again.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ResumeView {
+    pub session: SessionView,
+    /// Where to run it.
+    pub dir: String,
+    /// The command line, word by word; none where this agent has none.
+    pub argv: Option<Vec<String>>,
+    /// The same for a shell.
+    pub command: Option<String>,
+    /// Why it cannot be resumed, if it cannot.
+    pub problem: Option<String>,
+}
+
 /// A session in a mission.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ParticipantView {

@@ -1,17 +1,10 @@
-use tenure_core::id::AgentName;
-use tenure_core::process::Ancestor;
+use tenure_app::named;
 use tenure_core::reason::Reason;
-use tenure_core::registration::Source;
-use tenure_core::world::World;
-use tenure_core::{agent, text};
-use tenure_host::running;
-use tenure_service::answer::Class;
-use tenure_service::{RegisterRequest, Subject};
+use tenure_core::text;
+use tenure_service::RegisterRequest;
 
-use super::register::named_process;
-use crate::app::{App, place};
-use crate::output::{Outcome, Shown, Trouble};
-use crate::unmanaged;
+use crate::app::App;
+use crate::output::{Outcome, Shown};
 
 /// Make a session of an agent that runs without hooks
 ///
@@ -37,40 +30,11 @@ pub struct Args {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut opened = app.open()?;
-    let hint = "tenure ps shows the pids of agents that run without hooks";
-    named_process(&opened, args.pid, hint)?;
-    let pid = running::behind(args.pid, opened.machine().observer());
-    let subject = named_process(&opened, pid, hint)?;
-    let Subject::Named(chain) = &subject else {
-        return Err(not_an_agent(pid));
-    };
-    let Some((process, spec)) = chain.first().and_then(recognised) else {
-        return Err(not_an_agent(pid));
-    };
-    let dir = std::fs::read_link(format!("/proc/{pid}/cwd")).map_err(|error| {
-        let message = format!("cannot see where pid {pid} works: {error}");
-        Trouble::new(
-            Class::CannotTell,
-            "cannot_tell",
-            message,
-            "tenure needs /proc",
-        )
-    })?;
-    let entry = tenure_agents::adapter(spec.name)
-        .and_then(|adapter| unmanaged::registered(adapter, &process.process));
+    let (pid, found) = named::adoption(&opened, args.pid)?;
     let request = RegisterRequest {
-        agent: AgentName::parse(spec.name).ok(),
-        native_id: entry.and_then(|entry| entry.native_id),
-        source: Source::Event,
-        hosted: false,
-        place: place(&dir)?,
-        place_named: false,
         title: args.title.clone(),
-        parent: None,
         reason: args.reason.clone(),
-        transcript: None,
-        metadata: std::collections::BTreeMap::new(),
-        subject,
+        ..found
     };
     let answer = opened.service().register(&request)?;
     let session = &answer.value.session;
@@ -78,22 +42,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         Some("same") => "was a session before",
         _ => "is a session now",
     };
-    let text = format!(
-        "{} {word}: pid {pid} in {}",
-        session.handle,
-        text::name(&session.dir)
-    );
+    let dir = text::name(&session.dir);
+    let text = format!("{} {word}: pid {pid} in {dir}", session.handle);
     Ok(Shown::new("session", session, text)
         .with("token", &answer.value.token)
         .told(&answer))
-}
-
-fn recognised(first: &Ancestor) -> Option<(&Ancestor, &'static agent::AgentSpec)> {
-    agent::recognise(&first.looks).map(|spec| (first, spec))
-}
-
-fn not_an_agent(pid: u32) -> Trouble {
-    let message = format!("pid {pid} is not an agent that tenure knows");
-    let hint = format!("tenure register --agent NAME --pid {pid} makes a session of any process");
-    Trouble::new(Class::Invalid, "invalid", message, hint)
 }

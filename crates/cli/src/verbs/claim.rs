@@ -2,19 +2,20 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::time::Duration;
 
+use tenure_app::watch::{Step, own_place, wait_for_turn, watch_signals};
 use tenure_core::id::RequestId;
 use tenure_core::reason::Reason;
 use tenure_core::time::Span;
 use tenure_service::answer::Class;
 use tenure_service::{Answer, ClaimRequest, Pick, Turn};
 
-use super::command;
 use crate::app::App;
+use crate::child::waited;
+use crate::command;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 use crate::render;
-use crate::waiting::{Step, own_place, wait_for_turn, watch_signals};
 
 /// Take an item: refused while a living session has it, granted at once when its holder is dead
 ///
@@ -115,7 +116,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     }
     let mut waiting = own_place(&opened)?;
     let mut watch = watch_signals(&opened)?;
-    let answer = wait_for_turn(
+    let answer = waited(wait_for_turn(
         &mut opened,
         &mut watch,
         patience(args),
@@ -131,7 +132,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
                 notices: answer.notices,
             })
         },
-    )?;
+    )?)?;
     Ok(shown(args, &answer.value).told(&answer))
 }
 

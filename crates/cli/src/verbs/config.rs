@@ -1,4 +1,6 @@
-use crate::app::{App, config_and_store};
+use tenure_app::location::settings_and_store;
+
+use crate::app::App;
 use crate::output::{Cell, Outcome, Shown, table};
 
 /// Show every setting and where it came from
@@ -10,9 +12,9 @@ Examples:
 pub struct Args {}
 
 pub fn run(_: &Args, _: &App) -> Outcome {
-    let (config, _) = config_and_store()?;
+    let (config, _) = settings_and_store()?;
     let rows: Vec<Vec<Cell>> = config
-        .settings
+        .listed
         .iter()
         .map(|setting| {
             [setting.key, &setting.value, &setting.origin, setting.about]
@@ -31,7 +33,7 @@ pub fn run(_: &Args, _: &App) -> Outcome {
         let path = mirror.path.as_deref().unwrap_or("the state directory");
         text.line(format!("mirror: {path}, from {}", mirror.origin));
     }
-    Ok(Shown::new("config", &config.settings, text)
+    Ok(Shown::new("config", &config.listed, text)
         .with("mirrors", &config.mirrors)
         .with("ignored", &config.ignored))
 }

@@ -1,9 +1,9 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
-use super::groups::GROUPS;
+use super::JOBS;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
@@ -36,12 +36,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         Some(verb) => {
             if root.find_subcommand(verb).is_none() {
                 let message = format!("there is no verb {verb:?}");
-                return Err(Trouble::new(
-                    Class::NotFound,
-                    "not_found",
-                    message,
-                    "tenure help --all lists every verb",
-                ));
+                let hint = Hint::run("help", ["--all"], "to see every verb");
+                return Err(Trouble::new(Class::NotFound, "not_found", message, hint));
             }
             Ok(explained(app, &[verb]))
         }
@@ -68,9 +64,9 @@ fn all(root: &clap::Command) -> Shown {
     };
     let mut text = String::new();
     let mut verbs = Vec::new();
-    for (job, names) in GROUPS {
+    for (job, names) in JOBS {
         let _infallible = writeln!(text, "{job}:");
-        for name in *names {
+        for (name, _) in *names {
             let _infallible = writeln!(text, "  {name:<12} {}", about(name));
             verbs.push(json!({"job": job, "verb": name, "about": about(name)}));
         }

@@ -8,6 +8,8 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use serde_json::json;
+use tenure_app::location;
+use tenure_app::supervise::{CannotRun, failure, pass_on, readable};
 use tenure_core::time::Span;
 use tenure_core::world::World;
 use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
@@ -72,7 +74,7 @@ const PATIENT_SILENCE: Duration = Duration::from_secs(1);
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let conflict = Exit(args.conflict_exit);
-    let outcome = held_lock(args, app).and_then(|(locks, name, held)| {
+    let outcome = held_lock(args).and_then(|(locks, name, held)| {
         lock_table::leave_note(&locks, &name, &note(args, app, &name));
         match args.hold {
             true => hold(&name, held),
@@ -91,7 +93,7 @@ fn name_of(args: &Args) -> Result<LockName, Trouble> {
     .map_err(lock_trouble)
 }
 
-fn held_lock(args: &Args, app: &App) -> Result<(LockDir, LockName, Held), Trouble> {
+fn held_lock(args: &Args) -> Result<(LockDir, LockName, Held), Trouble> {
     let name = name_of(args)?;
     let sharing = if args.shared {
         Sharing::Shared
@@ -99,7 +101,7 @@ fn held_lock(args: &Args, app: &App) -> Result<(LockDir, LockName, Held), Troubl
         Sharing::Exclusive
     };
     let patience = patience(args)?;
-    let locks = app.locks()?;
+    let locks = location::locks()?;
     let (done, running) = sync_channel::<()>(0);
     let waits = patience != Patience::None;
     let announcer = waits.then(|| {
@@ -219,7 +221,7 @@ fn note(args: &Args, app: &App, name: &LockName) -> HolderNote {
         command: if args.hold {
             "--hold".to_owned()
         } else {
-            child::readable(&args.command)
+            readable(&args.command)
         },
         since: clock::wall(),
         shared: args.shared,
@@ -241,8 +243,7 @@ fn hold(name: &LockName, held: Held) -> Outcome {
 
 /// Runs the command with the lock's descriptor, and unlocks when it has ended.
 fn run_command(args: &Args, app: &App, held: Held) -> Outcome {
-    let failed =
-        |error: std::io::Error| child::own_trouble(format!("cannot run the command: {error}"));
+    let failed = |error: std::io::Error| failure(format!("cannot run the command: {error}"));
     let mut watch = Watch::on_nothing();
     watch.catch_signals().map_err(failed)?;
     held.pass_on().map_err(failed)?;
@@ -250,8 +251,8 @@ fn run_command(args: &Args, app: &App, held: Held) -> Outcome {
     let mut running = Command::new(program)
         .args(&args.command[1..])
         .spawn()
-        .map_err(|error| child::exec_trouble(program, &error))?;
-    let machine = app.machine()?;
+        .map_err(|error| child::exec_trouble(CannotRun::new(program, &error)))?;
+    let machine = location::machine()?;
     let watched: Vec<ProcessWatch> = process::identify(running.id(), machine.observer())
         .ok()
         .and_then(|process| ProcessWatch::open(&process))
@@ -263,7 +264,7 @@ fn run_command(args: &Args, app: &App, held: Held) -> Outcome {
         }
         let limit = watched.is_empty().then_some(Duration::from_millis(50));
         if let Woken::Signal(signal) = watch.wait(&watched, limit).map_err(failed)? {
-            child::pass_on(&running, signal);
+            pass_on(&running, signal);
         }
     };
     let name = held.name().to_owned();

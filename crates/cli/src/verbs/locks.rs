@@ -17,8 +17,8 @@ pub struct Args {
     held: bool,
 }
 
-pub fn run(args: &Args, app: &App) -> Outcome {
-    let locks = app.locks()?;
+pub fn run(args: &Args, _: &App) -> Outcome {
+    let locks = tenure_app::location::locks()?;
     let mut states = lock_table::states(&locks).map_err(|error| {
         let message = format!("cannot list the locks: {error}");
         Trouble::new(

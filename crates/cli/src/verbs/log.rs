@@ -1,16 +1,18 @@
 use std::time::Duration;
 
 use serde_json::json;
+use tenure_app::open::Opened;
+use tenure_app::watch::{Next, on_change};
 use tenure_core::event::EventFilter;
 use tenure_core::id::Cursor;
 use tenure_core::time::{Span, Timestamp};
 use tenure_service::answer::Class;
 use tenure_service::view::EventView;
 
-use crate::app::{App, Opened};
+use crate::app::App;
+use crate::child::exit_of_watching;
 use crate::output::{Outcome, Shown, Trouble, put};
 use crate::render;
-use crate::waiting::{Next, on_change};
 
 /// Show what happened: every change with who, by what means, on what evidence
 #[derive(Debug, clap::Args)]
@@ -110,7 +112,7 @@ fn last_cursor(events: &[EventView], filter: &EventFilter) -> Cursor {
 
 /// Shows what happened and then what happens; ends with a signal, or when nobody reads it any more.
 fn follow(opened: &mut Opened, filter: &mut EventFilter, app: &App) -> Outcome {
-    let ended = on_change::<()>(opened, REST, |opened| {
+    let ended = on_change::<(), Trouble>(opened, REST, |opened| {
         let answer = opened.service().log(filter, app.session.as_deref())?;
         let events = &answer.value.items;
         if !show_each(events, app)? {
@@ -127,7 +129,7 @@ fn follow(opened: &mut Opened, filter: &mut EventFilter, app: &App) -> Outcome {
             limit: if more { Duration::ZERO } else { AT_LEAST_EVERY },
         })
     })?;
-    Ok(Shown::silent(ended.exit()))
+    Ok(Shown::silent(exit_of_watching(&ended)))
 }
 
 /// A stream has one object on each line; false where nobody reads it any more.

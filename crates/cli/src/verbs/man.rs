@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::Command;
 use clap_mangen::Man;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
 use crate::lines::Lines;
@@ -43,36 +43,28 @@ fn named(root: &Command, verb: &str) -> Result<Command, Trouble> {
         .find(|command| command.get_name() == verb);
     match found {
         Some(command) => Ok(command.clone().name(format!("tenure-{verb}"))),
-        None => Err(Trouble::new(
-            Class::NotFound,
-            "not_found",
-            format!("there is no verb {verb:?}"),
-            "tenure help --all lists every verb",
-        )),
+        None => {
+            let message = format!("there is no verb {verb:?}");
+            let hint = Hint::run("help", ["--all"], "to see every verb");
+            Err(Trouble::new(Class::NotFound, "not_found", message, hint))
+        }
     }
 }
 
 fn page(command: Command) -> Result<String, Trouble> {
     let mut roff = Vec::new();
     Man::new(command).render(&mut roff).map_err(|error| {
-        Trouble::new(
-            Class::Internal,
-            "internal",
-            format!("cannot make the page: {error}"),
-            "please report it",
-        )
+        let message = format!("cannot make the page: {error}");
+        let hint = Hint::step("please report it");
+        Trouble::new(Class::Internal, "internal", message, hint)
     })?;
     Ok(String::from_utf8_lossy(&roff).into_owned())
 }
 
 fn write_all(dir: &std::path::Path, root: &Command) -> Outcome {
     let failed = |error: std::io::Error| {
-        Trouble::new(
-            Class::Invalid,
-            "invalid",
-            error.to_string(),
-            "give --dir a directory that you can write to",
-        )
+        let hint = Hint::step("give --dir a directory that you can write to");
+        Trouble::new(Class::Invalid, "invalid", error.to_string(), hint)
     };
     fs_err::create_dir_all(dir).map_err(failed)?;
     let mut written = Vec::new();

@@ -1,15 +1,18 @@
-//! The verbs, one file each.
+//! The verbs, one file each, none naming another. A new verb takes:
+//! 1. a file with `Args` (its help, with examples of itself) and `run`: parse, one call to the service, render;
+//! 2. its `mod` line and its row in the table below, under the job that people come for;
+//! 3. a call of it that succeeds in `valid_call` (tests/e2e/output.rs), and a test of what it does beside that;
+//! 4. the shape of a new part of its answer in schema.rs.
+//!    Help, completions, manual pages and `schema` follow from the row; tests name what is missing.
 
 mod adopt;
 mod alive;
 mod claim;
 mod claims;
-mod command;
 mod completions;
 mod config;
 mod demo;
 mod end;
-mod groups;
 mod guard;
 mod handoff;
 mod help;
@@ -30,6 +33,7 @@ mod schema;
 mod show;
 mod status;
 mod statusline;
+mod table;
 mod takeover;
 mod tell;
 mod transcript;
@@ -40,102 +44,56 @@ mod who;
 mod whoami;
 mod why;
 
-use clap::Subcommand;
-
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::command;
+use crate::output::Outcome;
 
-/// Everything that tenure does.
-#[derive(Debug, Subcommand)]
-pub enum Verb {
-    #[command(visible_alias = "sessions")]
-    Ps(ps::Args),
-    Status(status::Args),
-    Claim(claim::Args),
-    Release(release::Args),
-    Why(why::Args),
-    Takeover(takeover::Args),
-    Log(log::Args),
-    Resume(resume::Args),
-    Lock(lock::Args),
-    Install(install::Args),
-    #[command(hide = true)]
-    Uninstall(uninstall::Args),
-    #[command(hide = true)]
-    Locks(locks::Args),
-    #[command(hide = true)]
-    Transcript(transcript::Args),
-    #[command(hide = true)]
-    Register(register::Args),
-    #[command(hide = true)]
-    End(end::Args),
-    #[command(hide = true)]
-    Whoami(whoami::Args),
-    #[command(hide = true)]
-    Who(who::Args),
-    #[command(hide = true)]
-    Show(show::Args),
-    #[command(hide = true)]
-    Alive(alive::Args),
-    #[command(hide = true)]
-    Wait(wait::Args),
-    #[command(hide = true)]
-    Adopt(adopt::Args),
-    #[command(hide = true)]
-    Tell(tell::Args),
-    #[command(hide = true)]
-    Meta(meta::Args),
-    #[command(hide = true)]
-    Verify(verify::Args),
-    #[command(hide = true)]
-    Mission(mission::Args),
-    #[command(hide = true)]
-    Renew(renew::Args),
-    #[command(hide = true)]
-    Handoff(handoff::Args),
-    #[command(hide = true)]
-    Guard(guard::Args),
-    #[command(hide = true)]
-    Claims(claims::Args),
-    #[command(hide = true)]
-    Hook(hook::Args),
-    #[command(hide = true)]
-    Statusline(statusline::Args),
-    #[command(hide = true)]
-    Config(config::Args),
-    #[command(hide = true)]
-    Schema(schema::Args),
-    #[command(hide = true)]
-    Completions(completions::Args),
-    #[command(hide = true)]
-    Man(man::Args),
-    Demo(demo::Args),
-    #[command(hide = true)]
-    Help(help::Args),
-}
-
-impl Verb {
-    /// Whether it changes anything where it succeeds.
-    pub fn changes(&self) -> bool {
-        match self {
-            Verb::Claim(_)
-            | Verb::Release(_)
-            | Verb::Takeover(_)
-            | Verb::Register(_)
-            | Verb::End(_)
-            | Verb::Adopt(_)
-            | Verb::Tell(_)
-            | Verb::Renew(_)
-            | Verb::Handoff(_) => true,
-            Verb::Install(args) => args.changes(),
-            Verb::Uninstall(args) => args.changes(),
-            Verb::Meta(args) => args.changes(),
-            Verb::Mission(args) => args.changes(),
-            Verb::Transcript(args) => args.changes(),
-            _ => false,
-        }
-    }
-}
+table::verbs! { enum Verb {
+    "See":
+        Ps(ps) changes never, answers "sessions", shown 1, alias "sessions";
+        Status(status) changes never, answers "status", shown 2;
+        Who(who) changes never, answers "sessions";
+        Whoami(whoami) changes never, answers "session";
+        Show(show) changes never, answers "session";
+        Alive(alive) changes never, answers "alive";
+        Wait(wait) changes never, answers "session";
+        Log(log) changes never, answers "events", shown 7;
+    "Work on an item":
+        Claim(claim) changes always, answers "claim|claims", shown 3;
+        Release(release) changes always, answers "claim", shown 4;
+        Renew(renew) changes always, answers "session|claim";
+        Guard(guard) changes never, answers "claim";
+        Handoff(handoff) changes always, answers "claim";
+        Takeover(takeover) changes always, answers "claim", shown 6;
+        Claims(claims) changes never, answers "claims";
+        Why(why) changes never, answers "why", shown 5;
+    "Lock and write":
+        Lock(lock) changes never, answers "lock", shown 9;
+        Locks(locks) changes never, answers "locks";
+        Transcript(transcript) changes transcript::Args::changes, answers "transcript";
+    "Be a session":
+        Register(register) changes always, answers "session";
+        Adopt(adopt) changes always, answers "session";
+        Resume(resume) changes never, answers "resume", shown 8;
+        End(end) changes always, answers "session";
+        Tell(tell) changes always, answers "session";
+        Meta(meta) changes meta::Args::changes, answers "session|meta";
+        Verify(verify) changes never, answers "verified";
+        Hook(hook) changes never, answers "";
+        Statusline(statusline) changes never, answers "statusline";
+    "Work together":
+        Mission(mission) changes mission::Args::changes,
+            answers "participant|left|use|pointer|mission|missions|check";
+    "Set up":
+        Install(install) changes install::Args::changes, answers "agents", shown 10;
+        Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";
+        Config(config) changes never, answers "config";
+        Schema(schema) changes never, answers "schema";
+        Completions(completions) changes never, answers "completions";
+        Man(man) changes never, answers "man";
+        Demo(demo) changes never, answers "demo", shown 11;
+        Help(help) changes never, answers "help|exit_codes";
+} }
 
 /// What tenure starts itself as; not for people, and no part of the command line that they see.
 #[derive(Debug, clap::Parser)]
@@ -155,44 +113,23 @@ pub fn run_internal(verb: &Internal) -> Outcome {
     }
 }
 
-pub fn run(verb: &Verb, app: &App) -> Outcome {
-    match verb {
-        Verb::Ps(args) => ps::run(args, app),
-        Verb::Status(args) => status::run(args, app),
-        Verb::Claim(args) => claim::run(args, app),
-        Verb::Release(args) => release::run(args, app),
-        Verb::Why(args) => why::run(args, app),
-        Verb::Takeover(args) => takeover::run(args, app),
-        Verb::Lock(args) => lock::run(args, app),
-        Verb::Install(args) => install::run(args, app),
-        Verb::Uninstall(args) => uninstall::run(args, app),
-        Verb::Locks(args) => locks::run(args, app),
-        Verb::Transcript(args) => transcript::run(args, app),
-        Verb::Resume(args) => resume::run(args, app),
-        Verb::Adopt(args) => adopt::run(args, app),
-        Verb::Log(args) => log::run(args, app),
-        Verb::Register(args) => register::run(args, app),
-        Verb::End(args) => end::run(args, app),
-        Verb::Whoami(args) => whoami::run(args, app),
-        Verb::Who(args) => who::run(args, app),
-        Verb::Show(args) => show::run(args, app),
-        Verb::Alive(args) => alive::run(args, app),
-        Verb::Wait(args) => wait::run(args, app),
-        Verb::Tell(args) => tell::run(args, app),
-        Verb::Meta(args) => meta::run(args, app),
-        Verb::Verify(args) => verify::run(args, app),
-        Verb::Mission(args) => mission::run(args, app),
-        Verb::Renew(args) => renew::run(args, app),
-        Verb::Handoff(args) => handoff::run(args, app),
-        Verb::Guard(args) => guard::run(args, app),
-        Verb::Claims(args) => claims::run(args, app),
-        Verb::Hook(args) => Ok(Shown::silent(hook::run_parsed(args))),
-        Verb::Statusline(args) => statusline::run(args, app),
-        Verb::Config(args) => config::run(args, app),
-        Verb::Schema(args) => schema::run(args, app),
-        Verb::Completions(args) => completions::run(args, app),
-        Verb::Man(args) => man::run(args, app),
-        Verb::Demo(args) => demo::run(args, app),
-        Verb::Help(args) => help::run(args, app),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Jobs list a verb by its module; clap names it after its variant.
+    #[test]
+    fn a_row_has_one_name() {
+        let grammar = <Verb as clap::Subcommand>::augment_subcommands(clap::Command::new("tenure"));
+        let typed: Vec<&str> = grammar
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .collect();
+        let rows = JOBS.iter().flat_map(|(_, verbs)| verbs.iter());
+        let listed: Vec<&str> = rows.map(|(name, _)| *name).collect();
+        assert_eq!(
+            typed, listed,
+            "the module of a verb has the name of its variant"
+        );
     }
 }

@@ -2,13 +2,16 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use tenure_app::open::Opened;
+use tenure_app::unmanaged;
+use tenure_app::watch::{Ended, Next, on_change};
 use tenure_service::ListRequest;
 
-use crate::app::{App, Opened};
+use crate::app::App;
+use crate::child::exit_of_watching;
 use crate::exit::Exit;
-use crate::output::{CLEAR, Outcome, Shown, put};
-use crate::waiting::{Ended, Next, on_change};
-use crate::{render, tree, unmanaged};
+use crate::output::{CLEAR, Outcome, Shown, Trouble, put};
+use crate::{render, tree};
 
 /// Show sessions: who is alive, where, since when, and what each holds
 ///
@@ -91,7 +94,7 @@ fn look(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
 fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
     let on_terminal = std::io::stdout().is_terminal();
     let mut before = None;
-    let ended = on_change::<Exit>(opened, AT_MOST_EVERY, |opened| {
+    let ended = on_change::<Exit, Trouble>(opened, AT_MOST_EVERY, |opened| {
         let shown = look(args, app, opened)?;
         let now = (lasting(&shown.json), shown.notices.clone());
         let redraws = on_terminal && !app.style.json;
@@ -112,7 +115,7 @@ fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
     })?;
     Ok(Shown::silent(match ended {
         Ended::Done(exit) => exit,
-        Ended::Signal(_) => ended.exit(),
+        Ended::Signal(_) => exit_of_watching(&ended),
     }))
 }
 

@@ -1,15 +1,16 @@
 use std::path::PathBuf;
 
+use tenure_app::named;
+use tenure_app::place::{place, place_here};
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
 use tenure_core::session::{MetaKey, check_meta_value};
-use tenure_core::world::World;
-use tenure_host::process::{self, IdentifyError};
-use tenure_service::answer::Class;
+use tenure_host::kernel_lock::one_spelling;
+use tenure_service::answer::{Class, Hint};
 use tenure_service::{RegisterRequest, Subject};
 
-use crate::app::{App, Opened, place, place_here};
+use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
@@ -83,8 +84,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut request = request(args)?;
     let mut opened = app.open()?;
     if let Some(pid) = args.pid {
-        let hint = "give --pid the process that works, such as $$ in a script";
-        request.subject = named_process(&opened, pid, hint)?;
+        let hint = Hint::step("give --pid the process that works, such as $$ in a script");
+        request.subject = Subject::Named(named::process(&opened, pid, hint)?);
     }
     let answer = opened.service().register(&request)?;
     let done = &answer.value;
@@ -112,12 +113,8 @@ fn request(args: &Args) -> Result<RegisterRequest, Trouble> {
     for pair in &args.meta {
         let Some((key, value)) = pair.split_once('=') else {
             let message = format!("--meta {pair:?} is not KEY=VALUE");
-            return Err(Trouble::new(
-                Class::Usage,
-                "usage",
-                message,
-                "for example --meta team=blue",
-            ));
+            let hint = Hint::step("give a value as --meta KEY=VALUE, such as --meta team=blue");
+            return Err(Trouble::new(Class::Usage, "usage", message, hint));
         };
         check_meta_value(value)?;
         metadata.insert(MetaKey::parse(key)?, value.to_owned());
@@ -144,42 +141,7 @@ fn request(args: &Args) -> Result<RegisterRequest, Trouble> {
         title: args.title.clone(),
         parent: args.parent.clone(),
         reason: args.reason.clone(),
-        transcript: args.transcript.as_deref().map(whole_path),
+        transcript: args.transcript.as_deref().map(one_spelling),
         metadata,
     })
-}
-
-/// A process that was named must live, and be ours: a wrong pid is worse than none.
-pub fn named_process(opened: &Opened, pid: u32, hint: &str) -> Result<Subject, Trouble> {
-    let observer = opened.machine().observer();
-    process::identify(pid, observer).map_err(|error| {
-        let (class, kind) = match error {
-            IdentifyError::NoSuchProcess { .. }
-            | IdentifyError::Exited { .. }
-            | IdentifyError::Thread { .. } => (Class::NotFound, "not_found"),
-            IdentifyError::OtherUser { .. } => (Class::Invalid, "invalid"),
-            IdentifyError::Unreadable { .. } => (Class::CannotTell, "cannot_tell"),
-        };
-        Trouble::new(class, kind, error.to_string(), hint)
-    })?;
-    let (chain, broken) = process::chain_from(pid, observer);
-    if chain.is_empty() {
-        let message = format!("cannot look at pid {pid}: {}", broken.unwrap_or_default());
-        return Err(Trouble::new(
-            Class::CannotTell,
-            "cannot_tell",
-            message,
-            "tenure needs /proc",
-        ));
-    }
-    Ok(Subject::Named(chain))
-}
-
-/// One spelling for one file: a path whose directory exists is made canonical.
-pub fn whole_path(path: &str) -> String {
-    let found = tenure_host::kernel_lock::canonical(std::path::Path::new(path));
-    found.map_or_else(
-        |_| path.to_owned(),
-        |whole| whole.to_string_lossy().into_owned(),
-    )
 }

@@ -3,15 +3,15 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use serde::Serialize;
 use tenure_agents::Turn;
+use tenure_app::settings::env;
 use tenure_core::text;
 use tenure_core::time::Span;
 use tenure_service::Resumable;
 use tenure_service::answer::Class;
-use tenure_service::view::SessionView;
+use tenure_service::view::ResumeView;
 
-use crate::app::{App, env};
+use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
@@ -42,20 +42,6 @@ pub struct Args {
     /// Print the commands and run nothing
     #[arg(long)]
     print: bool,
-}
-
-/// A session, and how it is taken up again.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct ResumeView {
-    pub session: SessionView,
-    /// Where to run it.
-    pub dir: String,
-    /// The command line, word by word; none where this agent has none.
-    pub argv: Option<Vec<String>>,
-    /// The same for a shell.
-    pub command: Option<String>,
-    /// Why it cannot be resumed, if it cannot.
-    pub problem: Option<String>,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {

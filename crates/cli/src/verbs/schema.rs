@@ -1,17 +1,19 @@
+use std::collections::BTreeMap;
+
 use schemars::schema_for;
 use serde_json::{Value, json};
+use tenure_app::unmanaged::Unmanaged;
 use tenure_core::mission::check::Fault;
 use tenure_service::view::{
     ClaimView, EventView, MissionView, NoticeView, ParticipantView, PointerView, ResolvedView,
-    SessionView, WhyView,
+    ResumeView, SessionView, WhyView,
 };
 
-use super::resume::ResumeView;
+use super::JOBS;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown};
-use crate::unmanaged::Unmanaged;
 
 /// Print the shapes of the JSON answers
 #[derive(Debug, clap::Args)]
@@ -25,11 +27,17 @@ pub fn run(_: &Args, _: &App) -> Outcome {
         .iter()
         .map(|(Exit(code), meaning)| json!({"code": code, "meaning": meaning}))
         .collect();
+    let verbs = JOBS.iter().flat_map(|(_, verbs)| verbs.iter());
+    let answers: BTreeMap<&str, &str> = verbs
+        .copied()
+        .filter(|(_, part)| !part.is_empty())
+        .collect();
     let schema = json!({
         "envelope": {
             "success": {"v": 1, "session|sessions|claim|claims|events|…": "as below", "more": "lists: how many more there are; 0 without --limit", "notices": ["notice"], "more_notices": "how many more notices wait, where there are more"},
             "failure": {"v": 1, "error": {"kind": "text", "message": "text", "hints": ["text"]}, "notices": ["notice"]},
         },
+        "answers": answers,
         "exit_codes": codes,
         "session": schema_for!(SessionView),
         "claim": schema_for!(ClaimView),

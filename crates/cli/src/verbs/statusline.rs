@@ -1,16 +1,16 @@
-use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tenure_core::id::AgentName;
-use tenure_core::program::Found;
+use tenure_app::glance;
+use tenure_host::event_input;
 use tenure_host::watchdog::{Late, Limits, Watchdog};
-use tenure_service::{Glance, Glancer};
+use tenure_service::Glance;
+use tenure_service::answer::Problem;
 
-use super::hook::{Whose, own_process, read_event};
-use crate::app::{App, HookStore};
+use crate::app::App;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown, Trouble, paint_for_agent};
+use crate::output::{Outcome, Shown};
+use crate::summary;
 
 /// Print one line for an agent's status line: session, claims, warnings; called by the agent
 ///
@@ -30,9 +30,6 @@ pub struct Args {
 
 /// How long it may take in all; agents draw the line again and again.
 const LIMIT: Duration = Duration::from_millis(700);
-/// How many of each are named.
-const FEW: usize = 2;
-
 /// The same for waits that know no limit.
 const LIMITS: Limits = Limits {
     answer: Duration::from_millis(800),
@@ -51,7 +48,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         stderr: Vec::new(),
     });
     let text = match std::panic::catch_unwind(|| look(args, began)) {
-        Ok(Ok(glance)) => glance.as_ref().map(line).unwrap_or_default(),
+        Ok(Ok(glance)) => glance.as_ref().map(summary::glance).unwrap_or_default(),
         Ok(Err(_)) | Err(_) => NO_ANSWER.to_owned(),
     };
     if !dog.take_answer() {
@@ -60,78 +57,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     Ok(Shown::new("statusline", &text, Lines::painted(&text)))
 }
 
-fn look(args: &Args, began: Instant) -> Result<Option<Glance>, Trouble> {
-    let Some(adapter) = tenure_agents::adapter(&args.agent) else {
-        return Ok(None);
-    };
-    let report = adapter.read(&read_event(began + LIMIT / 2).unwrap_or_default());
-    let Some(mut store) = HookStore::prepare_existing(began + LIMIT)? else {
-        return Ok(None);
-    };
-    let process = match own_process::find(adapter, store.machine(), report.pid) {
-        Whose::Agent(found) => Some(found.process),
-        Whose::Program(program) => match program.find(|_| Ok::<_, Infallible>(false)) {
-            Ok(Found::Process(found)) => Some(found.process.clone()),
-            Ok(Found::Unclear(_)) | Err(_) => None,
-        },
-        Whose::Nobody => None,
-        Whose::Another(_) => return Ok(None),
-    };
-    let who = Glancer {
-        agent: AgentName::parse(adapter.name()).ok(),
-        process,
-        native_id: report.native_id,
-    };
-    Ok(store.open()?.glance(&who)?.value)
-}
-
-fn line(glance: &Glance) -> String {
-    let short = |key: &String| short(key, glance.repo.as_deref()).to_owned();
-    let mut parts = vec![glance.handle.clone()];
-    if !glance.holds.is_empty() {
-        let keys: Vec<String> = glance.holds.iter().map(short).collect();
-        parts.push(few(&keys));
-    }
-    let warn = |text: String| paint_for_agent(&text, "dead");
-    let lost: Vec<String> = glance
-        .lost
-        .iter()
-        .map(|(key, handle)| format!("{} to {handle}", short(key)))
-        .collect();
-    if !lost.is_empty() {
-        parts.push(warn(format!("lost {}", few(&lost))));
-    }
-    if !glance.twins.is_empty() {
-        parts.push(warn(format!("also open in {}", few(&glance.twins))));
-    }
-    if !glance.waiting.is_empty() {
-        let text = format!("waiting for you: {}", few(&glance.waiting));
-        parts.push(paint_for_agent(&text, "waiting"));
-    }
-    parts.join(" | ")
-}
-
-fn few(names: &[String]) -> String {
-    let shown = names[..names.len().min(FEW)].join(", ");
-    match names.len() {
-        n if n > FEW => format!("{shown} +{}", n - FEW),
-        _ => shown,
-    }
-}
-
-/// `issue:acme/web#42` as `#42` in that repository, and a path without it: the line is narrow.
-fn short<'a>(key: &'a str, repo: Option<&str>) -> &'a str {
-    let Some(repo) = repo else {
-        return key;
-    };
-    let of_issue = key
-        .strip_prefix("issue:")
-        .and_then(|key| key.strip_prefix(repo));
-    let of_path = key
-        .strip_prefix("path:")
-        .and_then(|key| key.strip_prefix(repo));
-    of_issue
-        .filter(|rest| rest.starts_with('#'))
-        .or_else(|| of_path.and_then(|rest| rest.strip_prefix(':')))
-        .unwrap_or(key)
+fn look(args: &Args, began: Instant) -> Result<Option<Glance>, Problem> {
+    let event = event_input::read(began + LIMIT / 2).unwrap_or_default();
+    glance::of_agent(&args.agent, &event, began + LIMIT)
 }

@@ -9,7 +9,7 @@ use super::install::{
     Done, Edit, GIT, GitHooks, Group, Kind, NAMES, Place, Plan, Register, Scope, State, TARGETS,
     Whose, add, dry, grouped, known_edits, state_dir, tidy, told, with_git, without_links,
 };
-use crate::app::{App, config_and_store};
+use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
@@ -70,7 +70,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut tally = Tally::default();
     let opened = match (args.dry_run, Path::new(&state_dir).exists()) {
         (true, _) => Register::peek(&state_dir),
-        (false, true) => Register::open(app, &state_dir),
+        (false, true) => Register::open(&state_dir),
         (false, false) => Ok(Register::none(&state_dir)),
     };
     // What is in the usual places is undone without the register too.
@@ -262,7 +262,7 @@ fn undone(
 
 /// Takes our locks off the worktrees of sessions that still work there: without hooks nobody would later.
 fn unlock_worktrees(app: &App) -> Result<Vec<String>, Trouble> {
-    let (_, store) = config_and_store()?;
+    let (_, store) = tenure_app::location::settings_and_store()?;
     if !store.exists() {
         return Ok(Vec::new());
     }

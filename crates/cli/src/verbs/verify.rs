@@ -1,14 +1,14 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tenure_core::mission::check::Fault;
+use tenure_app::place::place;
 use tenure_host::file::read_plain;
+use tenure_service::Verified;
 use tenure_service::error::Error;
-use tenure_service::mirror::compare::disagreements;
-use tenure_service::mirror::content::Context;
+use tenure_service::mirror::compare::ContextFile;
 
-use crate::app::{App, place};
-use crate::output::{Outcome, Shown};
+use crate::app::App;
+use crate::output::{Outcome, Shown, Trouble};
 
 /// Check that this is the session it is taken for: exit 0, or 6 with every disagreement
 ///
@@ -33,44 +33,37 @@ pub struct Args {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let project = args.project.as_deref().map(place).transpose()?;
+    let file = args.file.as_deref().map(read);
     let mut opened = app.open()?;
     let here = opened.here();
+    let naming = app.naming(None);
     let answer = opened
         .service()
-        .verify(&app.naming(None), &here, project.as_ref())?;
-    let verified = &answer.value;
-    let mut faults = verified.faults.clone();
-    if let Some(path) = &args.file {
-        faults.extend(of_file(path, &verified.context));
-    }
-    let handle = &verified.context.session.handle;
+        .verify(&naming, &here, project.as_ref(), file.as_ref())?;
+    let Verified { context, faults } = &answer.value;
+    let handle = &context.session.handle;
     if !faults.is_empty() {
-        let what = match &args.file {
-            Some(path) => format!("{} for {handle}", path.display()),
+        let what = match &file {
+            Some(file) => format!("{} for {handle}", file.path),
             None => handle.clone(),
         };
-        let mut trouble = crate::output::Trouble::from(Error::Faulty { what, faults });
+        let faults = faults.clone();
+        let mut trouble = Trouble::from(Error::Faulty { what, faults });
         trouble.problem.notices = answer.notices;
         return Err(trouble);
     }
-    let part = json!({"session": handle, "id": verified.context.session.id, "faults": []});
+    let part = json!({"session": handle, "id": context.session.id, "faults": []});
     Ok(Shown::new("verified", &part, format!("{handle}: everything agrees")).told(&answer))
 }
 
-/// What disagrees in a file, which may be missing or something else than a file.
-fn of_file(path: &Path, context: &Context) -> Vec<Fault> {
-    let shown = path.display().to_string();
-    let why = match read_plain(path) {
-        Ok(Some(text)) => return disagreements(&text, &shown, context),
-        Ok(None) => "it does not exist".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    vec![Fault {
-        mission: None,
-        subject: shown.clone(),
-        field: "file",
-        value: shown,
-        why,
-        hint: "ask tenure whoami instead of the file".into(),
-    }]
+/// A file that may be missing or something else than a file.
+fn read(path: &Path) -> ContextFile {
+    ContextFile {
+        path: path.display().to_string(),
+        text: match read_plain(path) {
+            Ok(Some(text)) => Ok(text),
+            Ok(None) => Err("it does not exist".to_owned()),
+            Err(error) => Err(error.to_string()),
+        },
+    }
 }

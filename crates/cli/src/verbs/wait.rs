@@ -1,16 +1,17 @@
 use std::time::{Duration, Instant};
 
+use tenure_app::open::Opened;
+use tenure_app::watch::{Ended, Next, on_change};
 use tenure_core::notice::Pending;
 use tenure_core::time::Span;
 use tenure_service::answer::Class;
 use tenure_service::error::Error;
 use tenure_service::view::SessionView;
 
-use crate::app::{App, Opened};
+use crate::app::App;
 use crate::child::signal_exit;
 use crate::exit::Exit;
 use crate::output::{Outcome, Shown, Trouble};
-use crate::waiting::{Ended, Next, on_change};
 
 /// Wait until a session ends, or is idle
 #[derive(Debug, clap::Args)]

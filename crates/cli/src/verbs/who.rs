@@ -1,13 +1,13 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use tenure_host::git;
+use tenure_app::place::{current_dir, place};
+use tenure_app::unmanaged;
 use tenure_service::ListRequest;
 
-use crate::app::{App, current_dir, place};
+use crate::app::App;
 use crate::exit::Exit;
 use crate::output::{Outcome, Shown};
-use crate::unmanaged::Unmanaged;
-use crate::{render, unmanaged};
+use crate::render;
 
 /// Show who else works in a repository, in any of its worktrees
 ///
@@ -37,27 +37,17 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         None => current_dir()?,
     };
     let place = place(&dir)?;
-    let mut request = ListRequest::default();
-    match place.repo {
-        Some(repo) if !args.here => {
-            request.repo = Some(repo);
-            request.worktree = Some(place.dir);
-        }
-        _ => request.under = Some(place.dir),
-    }
+    let request = match args.here {
+        true => ListRequest::below(&place),
+        false => ListRequest::around(&place),
+    };
     let mut opened = app.open()?;
-    // Without telling it anything: that is for the answer.
-    let me = opened.service().peek(&app.naming(None)).ok();
-    let me = me.map(|answer| answer.value);
-    opened.service().mend_tree_locks(&dir.to_string_lossy());
-    let answer = opened.service().list(&request)?;
-    let mut others = answer.value.items.clone();
-    others.retain(|session| !session.is_over() && Some(&session.handle) != me.as_ref());
-    let mut unmanaged = unmanaged::shown(&mut opened)?;
-    unmanaged.retain(|agent| works_here(agent, &request) && !opened.runs_in(agent.pid));
+    let answer = opened.service().who(&app.naming(None), &request)?;
+    let others = &answer.value.items;
+    let unmanaged = unmanaged::beside(&mut opened, &request)?;
     let text = match others.is_empty() && unmanaged.is_empty() {
         true => "nobody else works here".into(),
-        false => render::people(&render::flat(&others), &unmanaged, app.verbose),
+        false => render::people(&render::flat(others), &unmanaged, app.verbose),
     };
     let is_sure = !unmanaged.is_empty() || others.iter().any(|one| one.state != "unknown");
     let exit = match () {
@@ -66,21 +56,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         () if others.is_empty() => Exit::DONE,
         () => Exit::CANNOT_TELL,
     };
-    Ok(Shown::new("sessions", &others, text)
+    Ok(Shown::new("sessions", others, text)
         .with("more", &answer.value.more)
         .with("unmanaged", &unmanaged)
         .told(&answer)
         .exit(exit))
-}
-
-/// Whether an agent that nobody registered works where it is asked for.
-fn works_here(agent: &Unmanaged, asked: &ListRequest) -> bool {
-    let Some(dir) = agent.dir.as_deref().map(Path::new) else {
-        return false;
-    };
-    match (&asked.repo, &asked.under) {
-        (Some(repo), _) => git::worktree(dir).is_some_and(|found| found.repo() == *repo),
-        (None, Some(under)) => dir.starts_with(under),
-        (None, None) => true,
-    }
 }

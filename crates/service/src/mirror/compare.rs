@@ -12,6 +12,31 @@ use tenure_core::mission::check::{Fault, time_with_zone};
 /// A file may say that a session started this long before we heard of it, in milliseconds.
 const HEARD_LATE: i64 = 5_000;
 
+/// A context file, as far as it could be read.
+#[derive(Debug, Clone)]
+pub struct ContextFile {
+    pub path: String,
+    /// What stands in it, or why that is not known.
+    pub text: Result<String, String>,
+}
+
+impl ContextFile {
+    /// Everything about it that disagrees with the session.
+    pub fn disagreements(&self, context: &Context) -> Vec<Fault> {
+        match &self.text {
+            Ok(text) => disagreements(text, &self.path, context),
+            Err(why) => vec![Fault {
+                mission: None,
+                subject: self.path.clone(),
+                field: "file",
+                value: self.path.clone(),
+                why: why.clone(),
+                hint: "ask tenure whoami instead of the file".into(),
+            }],
+        }
+    }
+}
+
 /// Everything in the file that disagrees with the session.
 pub fn disagreements(text: &str, file: &str, context: &Context) -> Vec<Fault> {
     let mut found = Found {

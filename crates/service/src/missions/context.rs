@@ -9,6 +9,7 @@ use crate::caller::{self, Naming};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::look::{Whoami, whoami};
+use crate::mirror::compare::ContextFile;
 use crate::mirror::content::Context;
 use crate::transact::{Reply, Service};
 use crate::view::{ParticipantView, PointerView};
@@ -60,14 +61,22 @@ impl Service<'_> {
     }
 
     /// Checks that the caller is who it is taken for: a session that lives, the one that is named, in the
-    /// project that is named, with variables and missions that agree.
+    /// project that is named, with variables and missions that agree, and a context file of its own.
     pub fn verify(
         &mut self,
         naming: &Naming,
         here: &Here,
         project: Option<&Place>,
+        file: Option<&ContextFile>,
     ) -> Reply<Verified> {
-        self.transact(Mode::Read, |ctx| verify(ctx, naming, here, project))
+        self.transact(Mode::Read, |ctx| {
+            let mut verified = verify(ctx, naming, here, project)?;
+            if let Some(file) = file {
+                let faults = file.disagreements(&verified.context);
+                verified.faults.extend(faults);
+            }
+            Ok(verified)
+        })
     }
 
     /// A session's context, for its mirrors; nobody is told anything and nothing is renewed.

@@ -4,6 +4,7 @@
 
 mod burial;
 mod identity;
+mod looking;
 mod paths;
 
 use std::time::Duration;

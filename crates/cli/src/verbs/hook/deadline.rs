@@ -163,7 +163,7 @@ fn late(adapter: &dyn Adapter, mode: Option<Mode>, known: &Known) -> Late {
     let message = format!("the time of the hook was over while it waited for {waited}");
     let hint = "tenure ps says more";
     let trouble = Trouble::new(Class::Store, "hook_timed_out", message, hint);
-    let answer = super::missed(adapter, mode, report, known.process.get(), &trouble);
+    let answer = super::missed(adapter, mode, report, known.process.get(), &trouble.problem);
     let said = adapter.answer(&report.name, &answer);
     Late {
         stdout: said

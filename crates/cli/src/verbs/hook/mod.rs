@@ -8,9 +8,6 @@
 
 mod brief;
 mod deadline;
-mod input;
-mod outage;
-pub mod own_process;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -18,23 +15,24 @@ use std::time::Instant;
 
 use serde_json::Value;
 use tenure_agents::{Adapter, Answer, Report};
+use tenure_app::hook_store::HookStore;
+use tenure_app::own_process::{self, Whose};
+use tenure_app::settings::Settings;
+use tenure_app::{mirror as mirrors, outage};
 use tenure_core::agent_event::Happening;
 use tenure_core::id::AgentName;
 use tenure_core::notice::{Channel, Notice, Pending};
 use tenure_core::process::Ancestor;
 use tenure_core::trample::Mode;
-use tenure_host::cwd;
-use tenure_service::answer::Class;
+use tenure_host::kernel_lock::one_spelling;
+use tenure_host::{cwd, event_input};
+use tenure_service::answer::{Class, Problem};
 use tenure_service::{AgentEvent, GuardPolicy, Heard, ToolUse};
 
-use crate::app::{HookStore, closes_on_error, guard_mode, user_settings};
+use crate::app::App;
 use crate::exit::Exit;
-use crate::mirrors;
-use crate::output::{Trouble, warn};
+use crate::output::{Outcome, Shown, warn};
 use crate::sink::{self, Unwritten};
-pub use input::read as read_event;
-pub use outage::lately as outages;
-pub use own_process::Whose;
 
 use deadline::{Deadline, Step};
 
@@ -79,7 +77,7 @@ pub fn typed(arguments: &[OsString]) -> Option<Vec<OsString>> {
 }
 
 /// Runs the hook; every way out is one that the agent survives.
-pub fn run(arguments: &[OsString]) -> Exit {
+pub fn run_typed(arguments: &[OsString]) -> Exit {
     let (adapter, mode) = match parse(arguments) {
         Ok(parsed) => parsed,
         Err(what) => {
@@ -97,9 +95,9 @@ pub fn run(arguments: &[OsString]) -> Exit {
 }
 
 /// Runs the hook as clap read it.
-pub fn run_parsed(args: &Args) -> Exit {
+pub fn run(args: &Args, _: &App) -> Outcome {
     let words = [args.agent.as_str(), "--mode", args.mode.as_str()];
-    run(&words.map(OsString::from))
+    Ok(Shown::silent(run_typed(&words.map(OsString::from))))
 }
 
 fn parse(arguments: &[OsString]) -> Result<(&'static dyn Adapter, Option<Mode>), String> {
@@ -146,7 +144,7 @@ fn parse(arguments: &[OsString]) -> Result<(&'static dyn Adapter, Option<Mode>),
 }
 
 fn answer(adapter: &dyn Adapter, mode: Option<Mode>, time: &Deadline) {
-    let bytes = match input::read(time.event_until()) {
+    let bytes = match event_input::read(time.event_until()) {
         Ok(bytes) => bytes,
         Err(error) => {
             say(&format!("tenure: cannot read the event: {error}"));
@@ -180,14 +178,16 @@ fn answer(adapter: &dyn Adapter, mode: Option<Mode>, time: &Deadline) {
                 delivers = told.notices;
             }
             if let Some(token) = &heard.token {
-                own_process::export(adapter, token);
+                if let Err(error) = own_process::export(adapter, token) {
+                    say(&format!("tenure: TENURE_SESSION is not passed on: {error}"));
+                }
                 answer.token = Some(token.clone());
             }
             shown = Some((store, heard, dir));
         }
-        Err(Missed::Trouble(trouble, process)) => {
-            say(&format!("tenure: {}", trouble.problem.message));
-            answer = missed(adapter, mode, report, process.as_ref(), &trouble);
+        Err(Missed::Problem(problem, process)) => {
+            say(&format!("tenure: {}", problem.message));
+            answer = missed(adapter, mode, report, process.as_ref(), &problem);
         }
         Err(Missed::NotOurs(why)) => say(&format!("tenure: {why}; nothing was recorded")),
     }
@@ -207,13 +207,15 @@ fn missed(
     mode: Option<Mode>,
     report: &Report,
     process: Option<&Ancestor>,
-    trouble: &Trouble,
+    problem: &Problem,
 ) -> Answer {
-    let block = (waits_where_unclear(report) && closes_on_error())
-        .then(|| brief::sentence(&block(trouble)));
-    let told = outage::note(adapter.name(), report, process, trouble, block.is_some());
+    let settings = Settings::of_user().unwrap_or_default();
+    let block = (waits_where_unclear(report) && settings.closes_on_error)
+        .then(|| brief::sentence(&block(problem)));
+    let told = outage::note(adapter.name(), report, process, problem, block.is_some());
     let told = told.as_deref().map(brief::sentence);
-    let speaks = report.reaches_model && guard_mode(mode) != Mode::Observe;
+    let mode = settings.guard_mode.or(mode).unwrap_or_default();
+    let speaks = report.reaches_model && mode != Mode::Observe;
     Answer {
         context: told.clone().filter(|_| speaks),
         message: told,
@@ -249,13 +251,13 @@ fn say_unclear(adapter: &dyn Adapter, heard: &Heard) {
 
 /// Why an event was not taken note of.
 enum Missed {
-    Trouble(Box<Trouble>, Option<Ancestor>),
+    Problem(Box<Problem>, Option<Ancestor>),
     NotOurs(String),
 }
 
-impl From<Trouble> for Missed {
-    fn from(trouble: Trouble) -> Self {
-        Missed::Trouble(Box::new(trouble), None)
+impl From<Problem> for Missed {
+    fn from(problem: Problem) -> Self {
+        Missed::Problem(Box::new(problem), None)
     }
 }
 
@@ -267,10 +269,10 @@ fn hear(
     until: Instant,
 ) -> Result<Recorded, Missed> {
     time.at(Step::Settings);
-    let settings = user_settings()?;
-    if waits_where_unclear(report) && settings.closes_on_error() {
+    let settings = Settings::of_user()?;
+    if waits_where_unclear(report) && settings.closes_on_error {
         let late = "the time of the hook was over";
-        let block = Some(block(&Trouble::new(
+        let block = Some(block(&Problem::new(
             Class::Store,
             "hook_timed_out",
             late,
@@ -319,7 +321,7 @@ fn hear(
     };
     let outcome = store
         .open()
-        .and_then(|mut service| service.hear(&event).map_err(Trouble::from));
+        .and_then(|mut service| service.hear(&event).map_err(Problem::from));
     match outcome {
         Ok(tenure_service::Answer { value, notices, .. }) => Ok(Recorded {
             heard: value,
@@ -327,7 +329,7 @@ fn hear(
             store,
             dir: event.dir,
         }),
-        Err(trouble) => Err(Missed::Trouble(Box::new(trouble), process)),
+        Err(problem) => Err(Missed::Problem(Box::new(problem), process)),
     }
 }
 
@@ -337,7 +339,9 @@ fn mirror(store: HookStore, heard: &Heard, dir: &str, until: Instant) {
         return;
     };
     if let Some(mut opened) = store.with_mirrors(dir) {
-        mirrors::refresh(&mut opened, session, until);
+        for said in mirrors::refresh(&mut opened, session, until) {
+            say(&format!("warning: {said}"));
+        }
     }
 }
 
@@ -360,7 +364,7 @@ fn event_of(adapter: &dyn Adapter, report: &Report, process: Option<Ancestor>) -
         subagent: report.subagent.clone(),
         doing: report.doing,
         dir,
-        transcript: transcript.map(super::register::whole_path),
+        transcript: transcript.map(one_spelling),
         tool: None,
         reaches_model: false,
         speaks: false,
@@ -374,7 +378,7 @@ fn tool_of(adapter: &dyn Adapter, report: &Report, policy: GuardPolicy) -> Optio
     let dir = report.dir.as_deref().unwrap_or("/");
     let whole = |path: &String| {
         let path = Path::new(dir).join(path);
-        super::register::whole_path(&path.to_string_lossy())
+        one_spelling(&path.to_string_lossy())
     };
     let used = ToolUse {
         writes: tool.writes.iter().map(whole).collect(),
@@ -394,10 +398,10 @@ fn waits_where_unclear(report: &Report) -> bool {
     report.tool.as_ref().is_some_and(writes)
 }
 
-fn block(trouble: &Trouble) -> String {
+fn block(problem: &Problem) -> String {
     format!(
         "tenure cannot tell whether this file may be written ({}), and guard.on_error is closed",
-        trouble.problem.message
+        problem.message
     )
 }
 
@@ -428,12 +432,12 @@ fn delivered(store: &mut HookStore, told: &[Notice], channel: Channel) {
     }
     let kept = store.open().and_then(|mut service| {
         let kept = service.delivered(told, channel);
-        kept.map_err(Trouble::from)
+        kept.map_err(Problem::from)
     });
-    if let Err(trouble) = kept {
+    if let Err(problem) = kept {
         say(&format!(
             "tenure: notices will be told again: {}",
-            trouble.problem.message
+            problem.message
         ));
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tenure_agents::install::{CLAUDE, HookLine, plugin, word_of};
+use tenure_app::place::current_dir;
 use tenure_core::text;
 use tenure_host::settings_file::SettingsFile;
 use tenure_service::answer::Class;
@@ -11,7 +12,6 @@ use tenure_service::answer::Class;
 use super::place::{Place, Scope};
 use super::plan::{Wanted, hash, read};
 use super::register::{Edit, Kind, Owner, Register};
-use crate::app::current_dir;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 

@@ -11,6 +11,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use tenure_agents::install::git_hook::{HOOKS, is_ours, kept, text};
+use tenure_app::place::current_dir;
 use tenure_host::file::{remove_leftovers, sync_dir, write_beside};
 use tenure_host::read;
 use tenure_service::answer::Class;
@@ -18,7 +19,6 @@ use tenure_service::answer::Class;
 use super::place::Scope;
 use super::plan::{State, io_trouble};
 use super::register::{Edit, GIT, Kind, Owner};
-use crate::app::current_dir;
 use crate::output::Trouble;
 
 /// No hook is longer.

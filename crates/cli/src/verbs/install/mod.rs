@@ -23,7 +23,7 @@ pub use register::{Edit, GIT, Kind, Register, without_links};
 use undo::usual_edits;
 pub use undo::{Group, grouped, known_edits, tidy};
 
-use crate::app::{App, config_and_store};
+use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
@@ -102,7 +102,7 @@ impl Whose {
     }
 }
 
-pub fn run(args: &Args, app: &App) -> Outcome {
+pub fn run(args: &Args, _: &App) -> Outcome {
     let wanted = Wanted {
         program: own_path()?,
         mode: args.mode.as_deref().and_then(Mode::parse),
@@ -111,7 +111,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let looks_only = args.check || args.dry_run;
     let mut register = match looks_only {
         true => Register::peek(&wanted.state_dir)?,
-        false => Register::open(app, &wanted.state_dir)?,
+        false => Register::open(&wanted.state_dir)?,
     };
     if let Some(dir) = &args.plugin {
         return claude_plugin::run(dir, &args.agents, &wanted, args.dry_run, &mut register);
@@ -150,7 +150,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     }
     if plans.iter().any(|plan| plan.place.agent == "codex") {
         // A sandbox cannot open a directory that is not there.
-        app.machine()?;
+        tenure_app::location::machine()?;
     }
     note(&mut register, &plans, git.as_ref(), &wanted)?;
     for plan in &plans {
@@ -248,7 +248,7 @@ fn own_path() -> Result<String, Trouble> {
 
 /// The directory that hooks and sandboxed commands write to.
 pub fn state_dir() -> Result<String, Trouble> {
-    let (_, store) = config_and_store()?;
+    let (_, store) = tenure_app::location::settings_and_store()?;
     let dir = store.parent().unwrap_or(&store);
     Ok(dir.to_string_lossy().into_owned())
 }

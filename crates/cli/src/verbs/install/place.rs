@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use tenure_app::place::current_dir;
+use tenure_app::settings::env;
 use tenure_core::agent::AGENTS;
 use tenure_service::answer::Class;
 
-use crate::app::{current_dir, env};
 use crate::output::Trouble;
 
 /// The agents that can be installed for, in the order in which they are shown.

@@ -19,7 +19,6 @@ use tenure_host::file::{read_plain, remove, remove_leftovers, write_atomic};
 use tenure_host::kernel_lock::{Held, LockError, LockName, Patience, Sharing};
 use tenure_service::answer::Class;
 
-use crate::app::App;
 use crate::output::Trouble;
 
 /// The name of the target that is no agent.
@@ -155,8 +154,8 @@ pub struct Register {
 
 impl Register {
     /// Locks it and reads it.
-    pub fn open(app: &App, state_dir: &str) -> Result<Self, Trouble> {
-        let locks = app.locks()?;
+    pub fn open(state_dir: &str) -> Result<Self, Trouble> {
+        let locks = tenure_app::location::locks()?;
         let dir = Path::new(state_dir);
         let file = dir.join(FILE);
         let name = LockName::of_path(&file).map_err(lock_trouble)?;

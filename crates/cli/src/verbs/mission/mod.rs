@@ -1,11 +1,17 @@
 //! Missions: `tenure mission join|leave|use|focus|drive|status|list|check`.
 
+mod active;
+mod check;
+mod drive;
+mod focus;
 mod join;
-mod look;
+mod leave;
+mod list;
 mod shown;
 mod status;
 mod update;
 
+use super::table;
 use crate::app::App;
 use crate::output::Outcome;
 
@@ -27,34 +33,23 @@ pub struct Args {
     act: Act,
 }
 
-impl Args {
-    /// Whether it changes anything.
-    pub fn changes(&self) -> bool {
-        !matches!(self.act, Act::Status(_) | Act::List(_) | Act::Check(_))
-    }
-}
+table::verbs! { enum Act {
+    Join(join) changes always, shown 1;
+    Leave(leave) changes always, shown 2;
+    Use(active) changes active::Args::changes, shown 3;
+    Focus(focus) changes always, shown 4;
+    Drive(drive) changes always, shown 5;
+    Status(status) changes never, shown 6;
+    List(list) changes never, shown 7;
+    Check(check) changes never, shown 8;
+} }
 
-#[derive(Debug, clap::Subcommand)]
-enum Act {
-    Join(join::JoinArgs),
-    Leave(join::LeaveArgs),
-    Use(join::UseArgs),
-    Focus(update::FocusArgs),
-    Drive(update::DriveArgs),
-    Status(status::Args),
-    List(look::ListArgs),
-    Check(look::CheckArgs),
+impl Args {
+    pub fn changes(&self) -> bool {
+        self.act.changes()
+    }
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    match &args.act {
-        Act::Join(args) => join::join(args, app),
-        Act::Leave(args) => join::leave(args, app),
-        Act::Use(args) => join::point(args, app),
-        Act::Focus(args) => update::focus(args, app),
-        Act::Drive(args) => update::drive(args, app),
-        Act::Status(args) => status::run(args, app),
-        Act::List(args) => look::list(args, app),
-        Act::Check(args) => look::check(args, app),
-    }
+    args.act.run(app)
 }

@@ -4,15 +4,17 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use serde_json::json;
+use tenure_app::open::Opened;
+use tenure_app::watch::{Next, on_change};
 use tenure_core::mission::MissionId;
 use tenure_core::notice::Pending;
 use tenure_host::clock;
 use tenure_service::{Answer, Roster};
 
 use super::shown::{roster, warn};
-use crate::app::{App, Opened};
+use crate::app::App;
+use crate::child::exit_of_watching;
 use crate::output::{CLEAR, Outcome, Shown, Trouble, put};
-use crate::waiting::{Next, on_change};
 
 /// Show who takes part: role, focus, drive, live or not, last activity, collisions
 #[derive(Debug, clap::Args)]
@@ -74,7 +76,7 @@ fn watch(opened: &mut Opened, mission: Option<&MissionId>, app: &App) -> Outcome
     let on_screen = !app.style.json && std::io::stdout().is_terminal();
     let mut before = String::new();
     let mut told = Pending::default();
-    let ended = on_change::<()>(opened, REST, |opened| {
+    let ended = on_change::<(), Trouble>(opened, REST, |opened| {
         let answer = look(opened, mission, app)?;
         let found = &answer.value;
         let text = match app.style.json {
@@ -104,5 +106,5 @@ fn watch(opened: &mut Opened, mission: Option<&MissionId>, app: &App) -> Outcome
             limit: if on_screen { TICK } else { TICK * 3 },
         })
     })?;
-    Ok(Shown::silent(ended.exit()))
+    Ok(Shown::silent(exit_of_watching(&ended)))
 }

@@ -1,4 +1,4 @@
-//! What a participant works on, and whether it drives it.
+//! What `focus` and `drive` have in common: a change of what a participant does.
 
 use tenure_core::mission::MissionId;
 use tenure_core::mission::change::Change;
@@ -10,40 +10,8 @@ use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown};
 
-/// Say what this session works on: wp:ID, step:ID or none
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  tenure mission focus wp:WP03
-  tenure mission focus step:42 --strict     refused while another drives it
-  tenure mission focus none")]
-pub struct FocusArgs {
-    /// wp:ID, step:ID or none
-    #[arg(value_name = "FOCUS")]
-    focus: String,
-
-    #[command(flatten)]
-    more: More,
-}
-
-/// Say whether this session drives its focus on: active or inactive
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  tenure mission drive active
-  tenure mission drive active --strict      refused while another drives the same focus
-  tenure mission drive inactive")]
-pub struct DriveArgs {
-    /// active or inactive
-    #[arg(value_name = "DRIVE")]
-    drive: String,
-
-    #[command(flatten)]
-    more: More,
-}
-
-#[derive(Debug, clap::Args)]
-struct More {
+pub struct More {
     /// The mission, if not the active one
     #[arg(long, value_name = "MISSION")]
     mission: Option<String>,
@@ -57,15 +25,7 @@ struct More {
     reason: Option<Reason>,
 }
 
-pub fn focus(args: &FocusArgs, app: &App) -> Outcome {
-    update("focus", &args.focus, &args.more, app)
-}
-
-pub fn drive(args: &DriveArgs, app: &App) -> Outcome {
-    update("drive", &args.drive, &args.more, app)
-}
-
-fn update(field: &str, value: &str, more: &More, app: &App) -> Outcome {
+pub fn update(field: &str, value: &str, more: &More, app: &App) -> Outcome {
     let request = ChangeRequest {
         mission: more.mission.as_deref().map(MissionId::parse).transpose()?,
         change: Change::named(field, value)?,

@@ -6,7 +6,7 @@
 //! elsewhere: links are followed only in what the setting spells out above the mirror's own directory
 //! ([`tenure_host::parent_dir`]). At the session's end it is removed or marked, if it is still that session's.
 //!
-//! *A failure* never fails the command that caused it: it is said on stderr and kept until the file is
+//! *A failure* never fails the command that caused it: it is said beside the answer and kept until the file is
 //! written again. *Crash*: the old file or the new one is there; what a killed writer left beside it is
 //! removed by the next.
 
@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use tenure_core::id::SessionId;
+use tenure_core::id::{Cursor, SessionId};
 use tenure_core::mirror_failure::MirrorFailure;
 use tenure_host::file;
 use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
@@ -24,37 +24,32 @@ use tenure_host::parent_dir::ParentDir;
 use tenure_service::Here;
 use tenure_service::mirror::content::{Context, Document, documents, writer_of};
 
-use crate::app::{App, Opened, env};
-use crate::mirrors::setting::{AtEnd, Location, Mirror};
-use crate::output;
+use crate::mirror::setting::{AtEnd, Location, Mirror};
+use crate::open::Opened;
+use crate::settings::env;
 
 /// How long a verb waits for other writers of the same files, all together.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Brings the mirrors of every session up to date that something happened to since the store was opened.
-pub fn catch_up(app: &App) {
-    let Some(mark) = app.mirrored.take() else {
-        return;
-    };
-    let Ok(mut opened) = app.open() else {
-        // The verb said what is wrong with the store.
-        return;
-    };
+/// Brings the mirrors of every session up to date that something happened to since `mark`; says what failed.
+pub fn catch_up(opened: &mut Opened, mark: Cursor) -> Vec<String> {
     let changed = match opened.service().changed_sessions(mark) {
         Ok(answer) => answer.value,
-        Err(failure) => return warn(&format!("mirrors are not up to date: {}", failure.error)),
+        Err(failure) => return vec![format!("mirrors are not up to date: {}", failure.error)],
     };
     let until = Instant::now() + PATIENCE;
-    for session in changed {
-        refresh(&mut opened, session, until);
-    }
+    let failed = changed
+        .into_iter()
+        .map(|session| refresh(opened, session, until));
+    failed.flatten().collect()
 }
 
-/// Brings the mirrors of one session up to date. For other writers of its files it waits until then.
-pub fn refresh(opened: &mut Opened, session: SessionId, until: Instant) {
+/// Brings the mirrors of one session up to date; says what failed. For other writers of its files it waits
+/// until then.
+pub fn refresh(opened: &mut Opened, session: SessionId, until: Instant) -> Vec<String> {
     let mirrors = opened.mirrors().to_vec();
     if mirrors.is_empty() {
-        return;
+        return Vec::new();
     }
     let mut writer = Writer {
         here: opened.here(),
@@ -69,22 +64,22 @@ pub fn refresh(opened: &mut Opened, session: SessionId, until: Instant) {
         writer.mirror(mirror);
     }
     let (failed, written) = (writer.failed, writer.written);
-    for failure in &failed {
-        warn(&format!(
-            "the mirror {} was not written: {}",
-            failure.path, failure.why
-        ));
-    }
+    let mut said: Vec<String> = failed
+        .iter()
+        .map(|failure| {
+            format!(
+                "the mirror {} was not written: {}",
+                failure.path, failure.why
+            )
+        })
+        .collect();
     if let Err(failure) = opened.service().record_mirrors(&failed, &written) {
-        warn(&format!(
+        said.push(format!(
             "what became of mirrors was not kept: {}",
             failure.error
         ));
     }
-}
-
-fn warn(message: &str) {
-    output::warn(format!("warning: {message}"));
+    said
 }
 
 struct Writer<'a> {

@@ -1,23 +1,8 @@
-//! Lists of missions, and what is wrong with them.
-
 use serde_json::json;
 use tenure_core::mission::MissionId;
 
-use super::shown;
 use crate::app::App;
 use crate::output::{Outcome, Shown};
-
-/// List missions: how many take part, live and drive
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  tenure mission list
-  tenure mission list --all      also those that nobody takes part in")]
-pub struct ListArgs {
-    /// Also those that nobody takes part in
-    #[arg(long)]
-    all: bool,
-}
 
 /// Check what is stored of a mission: every error at once, exit 6
 #[derive(Debug, clap::Args)]
@@ -26,7 +11,7 @@ Examples:
   tenure mission check
   tenure mission check --mission 041-login
   tenure mission check --all     every mission and every pointer")]
-pub struct CheckArgs {
+pub struct Args {
     /// The mission, if not the active one
     #[arg(long, value_name = "MISSION", conflicts_with = "all")]
     mission: Option<String>,
@@ -36,17 +21,7 @@ pub struct CheckArgs {
     all: bool,
 }
 
-pub fn list(args: &ListArgs, app: &App) -> Outcome {
-    let mut opened = app.open()?;
-    let here = opened.here();
-    let answer = opened
-        .service()
-        .missions(&app.naming(None), &here, args.all)?;
-    let text = shown::missions(&answer.value);
-    Ok(Shown::new("missions", &answer.value, text).told(&answer))
-}
-
-pub fn check(args: &CheckArgs, app: &App) -> Outcome {
+pub fn run(args: &Args, app: &App) -> Outcome {
     let mission = args.mission.as_deref().map(MissionId::parse).transpose()?;
     let mut opened = app.open()?;
     let here = opened.here();

@@ -16,7 +16,6 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use tenure_core::id::Ticket;
 use tenure_core::notice::Pending;
 use tenure_core::process::Process;
@@ -24,14 +23,11 @@ use tenure_core::store::Topic;
 use tenure_core::world::World;
 use tenure_host::pidfd::{ProcessWatch, ProcessWatches};
 use tenure_host::watch::{Watch, Woken};
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::error::Error;
 use tenure_service::{Answer, Failure, Service, Wait, Waiting};
 
-use crate::app::Opened;
-use crate::child::signal_exit;
-use crate::exit::Exit;
-use crate::output::Trouble;
+use crate::open::Opened;
 
 /// How long after a change of the files its commit is looked for.
 const SETTLING: Duration = Duration::from_secs(2);
@@ -54,6 +50,14 @@ pub enum Step<T> {
     Wait(Wait),
 }
 
+/// How a wait in line ended.
+pub enum Waited<T> {
+    /// With what was waited for.
+    Done(T),
+    /// By this signal. The line was left, and the problem says what was waited for.
+    Interrupted { signal: i32, problem: Box<Problem> },
+}
+
 /// Waits until `look` is done, for at most `patience`.
 ///
 /// What the caller is told on the way is told with the outcome, whatever that is.
@@ -62,7 +66,7 @@ pub fn wait_for_turn<T>(
     watch: &mut Watch,
     patience: Duration,
     mut look: impl FnMut(&mut Service<'_>, Option<Ticket>) -> Result<Answer<Step<T>>, Failure>,
-) -> Result<Answer<T>, Trouble> {
+) -> Result<Waited<Answer<T>>, Problem> {
     let mut told = Pending::default();
     let outcome = wait(opened, watch, patience, &mut |service, ticket| {
         let answer = look(service, ticket)?;
@@ -71,16 +75,23 @@ pub fn wait_for_turn<T>(
         Ok(answer.value)
     });
     match outcome {
-        Ok(value) => Ok(Answer {
+        Ok(Waited::Done(value)) => Ok(Waited::Done(Answer {
             damaged: None,
             value,
             notices: told,
-        }),
-        Err(mut trouble) => {
-            if trouble.problem.notices.is_empty() {
-                trouble.problem.notices = told;
+        })),
+        Ok(Waited::Interrupted {
+            signal,
+            mut problem,
+        }) => {
+            problem.notices = told;
+            Ok(Waited::Interrupted { signal, problem })
+        }
+        Err(mut problem) => {
+            if problem.notices.is_empty() {
+                problem.notices = told;
             }
-            Err(trouble)
+            Err(problem)
         }
     }
 }
@@ -93,14 +104,14 @@ fn wait<T>(
     watch: &mut Watch,
     patience: Duration,
     look: &mut Look<'_, T>,
-) -> Result<T, Trouble> {
+) -> Result<Waited<T>, Problem> {
     let began = Instant::now();
     let mut ticket = None;
     let mut heard: Option<(Vec<Topic>, bool)> = None;
     loop {
         let seen = opened.service().changes()?;
         let wait = match look(&mut opened.service(), ticket)? {
-            Step::Done(done) => return Ok(done),
+            Step::Done(done) => return Ok(Waited::Done(done)),
             Step::Wait(wait) => wait,
         };
         ticket = Some(wait.ticket);
@@ -132,9 +143,9 @@ fn wait<T>(
         if let Some(signal) = until.something_happens(opened)? {
             opened.service().leave_line(wait.ticket)?;
             let message = format!("interrupted while waiting: {}", wait.why);
-            let hint = "nothing was claimed and nobody waits any more";
-            let trouble = Trouble::new(Class::TimedOut, "interrupted", message, hint);
-            return Err(trouble.exits(signal_exit(signal)));
+            let hint = Hint::step("nothing was claimed; run it again to wait again");
+            let problem = Problem::new(Class::TimedOut, "interrupted", message, hint).into();
+            return Ok(Waited::Interrupted { signal, problem });
         }
     }
 }
@@ -167,29 +178,17 @@ pub enum Ended<T> {
     Signal(i32),
 }
 
-impl<T> Ended<T> {
-    /// The exit code of a verb that shows something until somebody has seen enough: who interrupts it,
-    /// or reads no further, has.
-    pub fn exit(&self) -> Exit {
-        let enough = [Signal::INT, Signal::PIPE].map(Signal::as_raw);
-        match self {
-            Ended::Signal(signal) if !enough.contains(signal) => signal_exit(*signal),
-            Ended::Done(_) | Ended::Signal(_) => Exit::DONE,
-        }
-    }
-}
-
 /// Looks, and again whenever the store changes, but not within `rest` of the look before: until the look
 /// is done, a signal comes, or nobody reads our output any more.
-pub fn on_change<T>(
+pub fn on_change<T, E: From<Problem>>(
     opened: &mut Opened,
     rest: Duration,
-    mut look: impl FnMut(&mut Opened) -> Result<Next<T>, Trouble>,
-) -> Result<Ended<T>, Trouble> {
+    mut look: impl FnMut(&mut Opened) -> Result<Next<T>, E>,
+) -> Result<Ended<T>, E> {
     let mut watch = watch_signals(opened)?;
     watch.end_with_reader();
     loop {
-        let seen = Some(opened.service().changes()?);
+        let seen = Some(opened.service().changes().map_err(Problem::from)?);
         let (processes, limit) = match look(opened)? {
             Next::Done(done) => return Ok(Ended::Done(done)),
             Next::Again { processes, limit } => (processes, limit),
@@ -208,12 +207,13 @@ pub fn on_change<T>(
 }
 
 /// This process, as a waiter.
-pub fn own_place(opened: &Opened) -> Result<Waiting, Trouble> {
+pub fn own_place(opened: &Opened) -> Result<Waiting, Problem> {
     let observer = opened.machine().observer();
     let process = tenure_host::process::identify(std::process::id(), observer);
     let process = process.map_err(|error| {
         let message = format!("cannot wait in line: {error}");
-        Trouble::new(Class::Internal, "internal", message, "claim without --wait")
+        let hint = Hint::step("claim without --wait");
+        Problem::new(Class::Internal, "internal", message, hint)
     })?;
     Ok(Waiting {
         process,
@@ -222,20 +222,16 @@ pub fn own_place(opened: &Opened) -> Result<Waiting, Trouble> {
 }
 
 /// A watch on the store that signals wake up too.
-pub fn watch_signals(opened: &Opened) -> Result<Watch, Trouble> {
+pub fn watch_signals(opened: &Opened) -> Result<Watch, Problem> {
     let mut watch = Watch::on(opened.dir());
     watch.catch_signals().map_err(|error| broken(&error))?;
     Ok(watch)
 }
 
-fn broken(error: &std::io::Error) -> Trouble {
+fn broken(error: &std::io::Error) -> Problem {
     let message = format!("cannot wait: {error}");
-    Trouble::new(
-        Class::Internal,
-        "internal",
-        message,
-        "nothing was claimed; run it again",
-    )
+    let hint = Hint::step("nothing was claimed; run it again");
+    Problem::new(Class::Internal, "internal", message, hint)
 }
 
 /// One sleep.
@@ -252,7 +248,7 @@ pub struct Until<'a> {
 
 impl Until<'_> {
     /// Sleeps until it is worth to look again; returns the signal that came, if one did.
-    pub fn something_happens(&mut self, opened: &mut Opened) -> Result<Option<i32>, Trouble> {
+    pub fn something_happens(&mut self, opened: &mut Opened) -> Result<Option<i32>, Problem> {
         let watches = ProcessWatches::on(self.processes.iter().take(MOST_WATCHED));
         let longest = match (watches.some_gone, self.processes.len() > MOST_WATCHED) {
             // It ended after the last look and wakes nobody any more.
@@ -270,7 +266,7 @@ impl Until<'_> {
         }
     }
 
-    fn sleep(&self, watched: &[ProcessWatch], limit: Duration) -> Result<Woken, Trouble> {
+    fn sleep(&self, watched: &[ProcessWatch], limit: Duration) -> Result<Woken, Problem> {
         let woken = self.watch.wait(watched, Some(limit));
         woken.map_err(|error| broken(&error))
     }
@@ -282,7 +278,7 @@ impl Until<'_> {
         watched: &[ProcessWatch],
         seen: u64,
         longest: Duration,
-    ) -> Result<Option<i32>, Trouble> {
+    ) -> Result<Option<i32>, Problem> {
         let end = Instant::now() + longest;
         let mut settled_by: Option<Instant> = None;
         let mut step = Duration::from_millis(1);

@@ -20,9 +20,9 @@ use tenure_core::process::Ancestor;
 use tenure_core::time::{Span, Timestamp};
 use tenure_host::clock;
 use tenure_service::WARNED_FOR;
+use tenure_service::answer::Problem;
 
-use crate::app::state_path;
-use crate::output::Trouble;
+use crate::location::state_path;
 
 /// How large the file may get.
 const MOST: u64 = 256 << 10;
@@ -34,7 +34,7 @@ pub fn note(
     agent: &str,
     report: &Report,
     process: Option<&Ancestor>,
-    trouble: &Trouble,
+    problem: &Problem,
     blocks: bool,
 ) -> Option<String> {
     let goes_on = match blocks {
@@ -44,7 +44,7 @@ pub fn note(
     let words = format!(
         "tenure cannot record this session: {}. {goes_on}; claims are not watched until this is mended; \
          `tenure ps` says more.",
-        trouble.problem.message,
+        problem.message,
     );
     let at = clock::wall();
     let whose = process.map(|found| (found.process.pid, found.process.start.ticks));
@@ -61,7 +61,7 @@ pub fn note(
         "at": at.0, "agent": agent, "event": report.name, "said": said,
         "pid": whose.map(|(pid, _)| pid), "start": whose.map(|(_, start)| start),
         "native_id": conversation,
-        "kind": trouble.problem.kind, "why": trouble.problem.message,
+        "kind": problem.kind, "why": problem.message,
     });
     let kept = file.is_some_and(|mut file| file.write_all(format!("{entry}\n").as_bytes()).is_ok());
     (said && (kept || matches!(report.what, Happening::Start))).then_some(words)

@@ -7,14 +7,15 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tenure_core::policy::Policy;
 use tenure_core::time::Span;
+use tenure_core::trample::Mode;
 use tenure_host::read;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint, Problem};
 
-use crate::mirrors::setting::{self, Mirror};
-use crate::output::Trouble;
+use crate::mirror::setting::{self, Mirror};
 
 /// No file of settings is longer.
 const LONGEST: u64 = 1 << 20;
@@ -26,22 +27,24 @@ struct Known {
     default: &'static str,
     /// Whether a project's file may set it.
     project: bool,
-    kind: Kind,
+    value: Value,
     about: &'static str,
 }
 
-/// What a setting's value is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Path,
+/// What a setting's value is, and where it is kept.
+#[derive(Clone, Copy)]
+enum Value {
+    Text(fn(&mut Settings) -> &mut Option<String>),
     /// A span of time, such as `10m`.
-    Span,
+    Span(fn(&mut Settings) -> &mut Duration),
     /// `true` or `false`.
-    Switch,
-    /// One of these words.
-    Word(&'static [&'static str]),
+    Switch(fn(&mut Settings) -> &mut bool),
+    /// A mode of the guard.
+    Mode(fn(&mut Settings) -> &mut Option<Mode>),
+    /// `open` or `closed`.
+    OnError(fn(&mut Settings) -> &mut bool),
     /// Several texts, none with a comma.
-    List,
+    List(fn(&mut Settings) -> &mut Vec<String>),
 }
 
 const KNOWN: &[Known] = &[
@@ -50,7 +53,7 @@ const KNOWN: &[Known] = &[
         variable: "TENURE_STORE",
         default: "",
         project: false,
-        kind: Kind::Path,
+        value: Value::Text(|all| &mut all.store),
         about: "the database file; by default tenure.db in the state directory",
     },
     Known {
@@ -58,7 +61,7 @@ const KNOWN: &[Known] = &[
         variable: "TENURE_LEASE",
         default: "10m",
         project: false,
-        kind: Kind::Span,
+        value: Value::Span(|all| &mut all.policy.lease),
         about: "how long a session counts as living where nobody can tell",
     },
     Known {
@@ -66,7 +69,7 @@ const KNOWN: &[Known] = &[
         variable: "TENURE_LOCK_DELAY",
         default: "15s",
         project: false,
-        kind: Kind::Span,
+        value: Value::Span(|all| &mut all.policy.lock_delay),
         about: "how much longer its claims stay its own after that",
     },
     Known {
@@ -74,7 +77,7 @@ const KNOWN: &[Known] = &[
         variable: "TENURE_STALLED_AFTER",
         default: "15m",
         project: true,
-        kind: Kind::Span,
+        value: Value::Span(|all| &mut all.policy.stalled_after),
         about: "silence in one turn after which a session is shown as stalled",
     },
     Known {
@@ -82,7 +85,7 @@ const KNOWN: &[Known] = &[
         variable: "TENURE_AGENT_BRIEF",
         default: "true",
         project: true,
-        kind: Kind::Switch,
+        value: Value::Switch(|all| &mut all.brief),
         about: "whether a model is told at its start who it is and who else works here",
     },
     Known {
@@ -90,7 +93,7 @@ const KNOWN: &[Known] = &[
         variable: "TENURE_PS_UNMANAGED",
         default: "true",
         project: true,
-        kind: Kind::Switch,
+        value: Value::Switch(|all| &mut all.unmanaged),
         about: "whether agents that run without hooks are shown",
     },
     Known {
@@ -98,7 +101,7 @@ const KNOWN: &[Known] = &[
         variable: "TENURE_GUARD_MODE",
         default: "",
         project: false,
-        kind: Kind::Word(&["observe", "warn", "block"]),
+        value: Value::Mode(|all| &mut all.guard_mode),
         about: "what is done about a tool under another session's feet; by default as installed",
     },
     Known {
@@ -106,7 +109,7 @@ const KNOWN: &[Known] = &[
         variable: "TENURE_GUARD_REQUIRE_CLAIM",
         default: "",
         project: false,
-        kind: Kind::Path,
+        value: Value::Text(|all| &mut all.require_claim),
         about: "what a claim must look like for a file to be written at all, such as issue:*",
     },
     Known {
@@ -114,7 +117,7 @@ const KNOWN: &[Known] = &[
         variable: "TENURE_GUARD_ON_ERROR",
         default: "open",
         project: false,
-        kind: Kind::Word(&["open", "closed"]),
+        value: Value::OnError(|all| &mut all.closes_on_error),
         about: "whether a write waits where nobody can tell whether it may go ahead",
     },
     Known {
@@ -122,12 +125,12 @@ const KNOWN: &[Known] = &[
         variable: "TENURE_MISSIONS_ROLES",
         default: "",
         project: true,
-        kind: Kind::List,
+        value: Value::List(|all| &mut all.roles),
         about: "the roles that a participant may have; any, where none is listed",
     },
 ];
 
-/// A setting and where it came from.
+/// A setting as it is shown.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Setting {
     /// Its name.
@@ -149,72 +152,99 @@ pub struct Ignored {
 }
 
 /// All settings.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// In their documented order.
-    pub settings: Vec<Setting>,
-    /// What a project's file said in vain.
-    pub ignored: Vec<Ignored>,
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Where the store is, if that was set.
+    pub store: Option<String>,
+    /// The times that decide where liveness is unknown.
+    pub policy: Policy,
+    /// Whether a model is told at its start who it is.
+    pub brief: bool,
+    /// Whether agents that run without hooks are shown.
+    pub unmanaged: bool,
+    /// What is done about a tool that conflicts with another session, if that was set.
+    pub guard_mode: Option<Mode>,
+    /// What a claim must look like for a file to be written at all.
+    pub require_claim: Option<String>,
+    /// Whether writes are blocked when the store is unavailable.
+    pub closes_on_error: bool,
+    /// The roles that a participant of a mission may have; none listed means any.
+    pub roles: Vec<String>,
     /// Files that show sessions to other tools.
     pub mirrors: Vec<Mirror>,
+    /// All but the mirrors, in their documented order, each with its origin.
+    pub listed: Vec<Setting>,
+    /// What a project's file said in vain.
+    pub ignored: Vec<Ignored>,
 }
 
 /// Reads the environment; given in by main so that tests and layers agree.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-impl Config {
+/// Reads the environment.
+pub fn env(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+impl Settings {
+    /// The settings without a project's.
+    pub fn of_user() -> Result<Self, Problem> {
+        Self::load(&env, None)
+    }
+
+    /// The settings in the worktree with this root.
+    pub fn of_project(root: Option<&Path>) -> Result<Self, Problem> {
+        Self::load(&env, root)
+    }
+
     /// Loads every layer.
-    pub fn load(env: Env<'_>, project_root: Option<&Path>) -> Result<Self, Trouble> {
-        let mut config = Self::defaults();
-        config.read_file(Path::new("/etc/tenure/config.toml"), false)?;
+    fn load(env: Env<'_>, project_root: Option<&Path>) -> Result<Self, Problem> {
+        let mut all = Self::default();
+        for known in KNOWN {
+            all.listed.push(Setting {
+                key: known.key,
+                value: String::new(),
+                origin: "default".to_owned(),
+                about: known.about,
+            });
+            if !known.default.is_empty() {
+                all.set(known, known.default.to_owned(), "default")?;
+            }
+        }
+        all.read_file(Path::new("/etc/tenure/config.toml"), false)?;
         if let Some(path) = user_file(env) {
-            config.read_file(&path, false)?;
+            all.read_file(&path, false)?;
         }
         if let Some(root) = project_root {
-            config.read_file(&root.join(".tenure.toml"), true)?;
+            all.read_file(&root.join(".tenure.toml"), true)?;
         }
         for known in KNOWN {
             if let Some(value) = env(known.variable).filter(|value| !value.is_empty()) {
                 let why = "it is not UTF-8 text";
                 let text = value.into_string();
                 let text = text.map_err(|_| malformed(known.variable, known.key, why))?;
-                config.set(known, text, known.variable.to_owned())?;
+                all.set(known, text, known.variable)?;
             }
         }
-        Ok(config)
+        Ok(all)
     }
 
-    fn defaults() -> Self {
-        let settings = KNOWN
-            .iter()
-            .map(|known| Setting {
-                key: known.key,
-                value: known.default.to_owned(),
-                origin: "default".to_owned(),
-                about: known.about,
-            })
-            .collect();
-        Self {
-            settings,
-            ignored: Vec::new(),
-            mirrors: Vec::new(),
-        }
-    }
-
-    fn set(&mut self, known: &Known, value: String, origin: String) -> Result<(), Trouble> {
-        check(known, &value).map_err(|why| malformed(&origin, known.key, &why))?;
-        if let Some(setting) = self
-            .settings
-            .iter_mut()
-            .find(|setting| setting.key == known.key)
-        {
-            setting.value = value;
-            setting.origin = origin;
-        }
+    fn set(&mut self, known: &Known, value: String, origin: &str) -> Result<(), Problem> {
+        let set = known.value.set(self, &value);
+        set.map_err(|why| malformed(origin, known.key, &why))?;
+        self.show(known.key, value, origin);
         Ok(())
     }
 
-    fn read_file(&mut self, path: &Path, project: bool) -> Result<(), Trouble> {
+    /// What is shown of a setting.
+    pub(crate) fn show(&mut self, key: &str, value: String, origin: &str) {
+        if let Some(setting) = self.listed.iter_mut().find(|setting| setting.key == key) {
+            setting.value = value;
+            setting.origin = origin.to_owned();
+        }
+    }
+
+    fn read_file(&mut self, path: &Path, project: bool) -> Result<(), Problem> {
         let origin = path.display().to_string();
         let table = match read_table(path) {
             Ok(Some(table)) => table,
@@ -235,18 +265,16 @@ impl Config {
             let known = KNOWN.iter().find(|known| known.key == key);
             match known {
                 Some(known) if !project || known.project => {
-                    let Some(text) = known.kind.text(&value) else {
-                        let why = known.kind.expected();
+                    let Some(text) = known.value.text(&value) else {
+                        let why = known.value.expected();
                         if project {
                             self.ignore(&origin, &key, why);
                             continue;
                         }
                         return Err(malformed(&origin, &key, &why));
                     };
-                    match self.set(known, text, origin.clone()) {
-                        Err(trouble) if project => {
-                            self.ignore(&origin, &key, trouble.problem.message)
-                        }
+                    match self.set(known, text, &origin) {
+                        Err(problem) if project => self.ignore(&origin, &key, problem.message),
                         other => other?,
                     }
                 }
@@ -272,101 +300,57 @@ impl Config {
             why,
         });
     }
-
-    /// The value of a setting.
-    fn get(&self, key: &str) -> &str {
-        let found = self.settings.iter().find(|setting| setting.key == key);
-        found.map_or("", |setting| setting.value.as_str())
-    }
-
-    fn span(&self, key: &str) -> std::time::Duration {
-        let parsed = self.get(key).parse::<Span>();
-        parsed.map_or_else(|_| std::time::Duration::ZERO, |span| span.0)
-    }
-
-    /// The times that decide where nobody can tell.
-    pub fn policy(&self) -> Policy {
-        Policy {
-            lease: self.span("lease"),
-            lock_delay: self.span("lock_delay"),
-            stalled_after: self.span("stalled_after"),
-        }
-    }
-
-    /// The text of a setting, if it was set.
-    pub fn text(&self, key: &str) -> Option<&str> {
-        Some(self.get(key)).filter(|text| !text.is_empty())
-    }
-
-    /// Whether a switch is on.
-    pub fn is_on(&self, key: &str) -> bool {
-        self.get(key) == "true"
-    }
-
-    /// Whether writes are blocked when the store is unavailable.
-    pub fn closes_on_error(&self) -> bool {
-        self.get("guard.on_error") == "closed"
-    }
-
-    /// The roles that a participant of a mission may have; none listed means any.
-    pub fn roles(&self) -> Vec<String> {
-        let listed = self.get("missions.roles").split(',').map(str::trim);
-        listed
-            .filter(|role| !role.is_empty())
-            .map(str::to_owned)
-            .collect()
-    }
-
-    /// Where the store is, if that was set.
-    pub fn store(&self) -> Option<&str> {
-        Some(self.get("store")).filter(|store| !store.is_empty())
-    }
-
-    /// Fills in a value that is derived, for showing.
-    pub fn derive(&mut self, key: &str, value: String, origin: String) {
-        if let Some(setting) = self
-            .settings
-            .iter_mut()
-            .find(|s| s.key == key && s.value.is_empty())
-        {
-            setting.value = value;
-            setting.origin = origin;
-        }
-    }
 }
 
-fn check(known: &Known, value: &str) -> Result<(), String> {
-    match known.kind {
-        Kind::Path | Kind::List => Ok(()),
-        Kind::Span => value.parse::<Span>().map(|_| ()).map_err(|error| error.why),
-        Kind::Switch if matches!(value, "true" | "false") => Ok(()),
-        Kind::Word(words) if words.contains(&value) => Ok(()),
-        Kind::Switch | Kind::Word(_) => Err(known.kind.expected()),
+impl Value {
+    /// Keeps a value, if it is one of this kind.
+    fn set(self, all: &mut Settings, value: &str) -> Result<(), String> {
+        match self {
+            Value::Text(of) => *of(all) = Some(value.to_owned()).filter(|text| !text.is_empty()),
+            Value::Span(of) => *of(all) = value.parse::<Span>().map_err(|error| error.why)?.0,
+            Value::Switch(of) => *of(all) = value.parse().map_err(|_| self.expected())?,
+            Value::Mode(of) => *of(all) = Some(Mode::parse(value).ok_or_else(|| self.expected())?),
+            Value::OnError(of) => {
+                *of(all) = match value {
+                    "open" => false,
+                    "closed" => true,
+                    _ => return Err(self.expected()),
+                }
+            }
+            Value::List(of) => {
+                let listed = value.split(',').map(str::trim);
+                *of(all) = listed
+                    .filter(|one| !one.is_empty())
+                    .map(str::to_owned)
+                    .collect();
+            }
+        }
+        Ok(())
     }
-}
 
-impl Kind {
-    /// The text of a value of this kind.
+    /// The text of a value in a file.
     fn text(self, value: &toml::Value) -> Option<String> {
         match self {
-            Kind::Switch => value.as_bool().map(|on| on.to_string()),
-            Kind::Path | Kind::Span | Kind::Word(_) => value.as_str().map(str::to_owned),
-            Kind::List => {
+            Value::Switch(_) => value.as_bool().map(|on| on.to_string()),
+            Value::List(_) => {
                 let texts = value.as_array()?.iter().map(toml::Value::as_str);
                 let texts = texts.collect::<Option<Vec<&str>>>()?;
                 let plain = |text: &&str| !text.trim().is_empty() && !text.contains(',');
                 texts.iter().all(plain).then(|| texts.join(", "))
             }
+            _ => value.as_str().map(str::to_owned),
         }
     }
 
     fn expected(self) -> String {
-        match self {
-            Kind::Switch => "expected true or false".to_owned(),
-            Kind::List => "expected a list of strings in quotes, without commas in them".to_owned(),
-            Kind::Path | Kind::Span => "expected a string in quotes".to_owned(),
-            Kind::Word(words) => format!("expected one of {}", words.join(", ")),
-        }
+        let expected = match self {
+            Value::Switch(_) => "true or false",
+            Value::List(_) => "a list of strings in quotes, without commas in them",
+            Value::Text(_) | Value::Span(_) => "a string in quotes",
+            Value::Mode(_) => "one of observe, warn, block",
+            Value::OnError(_) => "one of open, closed",
+        };
+        format!("expected {expected}")
     }
 }
 
@@ -397,7 +381,7 @@ fn read_table(path: &Path) -> Result<Option<toml::Table>, String> {
 }
 
 /// The user's file: `$XDG_CONFIG_HOME/tenure/config.toml`, else `~/.config/tenure/config.toml`.
-pub fn user_file(env: Env<'_>) -> Option<PathBuf> {
+fn user_file(env: Env<'_>) -> Option<PathBuf> {
     let config_home = env("XDG_CONFIG_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute());
@@ -408,21 +392,17 @@ pub fn user_file(env: Env<'_>) -> Option<PathBuf> {
     Some(base.join("tenure").join("config.toml"))
 }
 
-fn malformed(origin: &str, key: &str, why: &str) -> Trouble {
+fn malformed(origin: &str, key: &str, why: &str) -> Problem {
     let message = format!("{key} in {origin} is not valid: {why}");
-    Trouble::new(
-        Class::Usage,
-        "config",
-        message,
-        "tenure config shows every setting and where it came from",
-    )
+    let hint = Hint::step("correct it there and run this again");
+    Problem::new(Class::Usage, "config", message, hint)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn load(user: &str, project: &str, variables: &[(&str, &str)]) -> Result<Config, Trouble> {
+    fn load(user: &str, project: &str, variables: &[(&str, &str)]) -> Result<Settings, Problem> {
         let dir = tempfile::tempdir().unwrap();
         let xdg = dir.path().join("xdg");
         fs_err::create_dir_all(xdg.join("tenure")).unwrap();
@@ -435,7 +415,7 @@ mod tests {
                 .find(|(key, _)| *key == name)
                 .map(|(_, value)| OsString::from(value)),
         };
-        Config::load(&env, Some(dir.path()))
+        Settings::load(&env, Some(dir.path()))
     }
 
     #[test]
@@ -446,11 +426,11 @@ mod tests {
             &[("TENURE_LEASE", "2m")],
         )
         .unwrap();
-        assert_eq!(config.policy().lease.as_secs(), 120);
-        assert_eq!(config.policy().lock_delay.as_secs(), 1);
+        assert_eq!(config.policy.lease.as_secs(), 120);
+        assert_eq!(config.policy.lock_delay.as_secs(), 1);
         let origin = |key: &str| {
             config
-                .settings
+                .listed
                 .iter()
                 .find(|s| s.key == key)
                 .unwrap()
@@ -467,9 +447,9 @@ mod tests {
         let project =
             "store = \"/tmp/evil.db\"\nlease = \"1ms\"\nstalled_after = \"1m\"\nrun = \"evil\"";
         let config = load("", project, &[]).unwrap();
-        assert_eq!(config.store(), None);
-        assert_eq!(config.policy().lease.as_secs(), 600);
-        assert_eq!(config.policy().stalled_after.as_secs(), 60);
+        assert_eq!(config.store, None);
+        assert_eq!(config.policy.lease.as_secs(), 600);
+        assert_eq!(config.policy.stalled_after.as_secs(), 60);
         let ignored: Vec<&str> = config.ignored.iter().map(|i| i.key.as_str()).collect();
         assert_eq!(ignored, ["lease", "run", "store"]);
         assert!(load("", "not toml", &[]).is_ok());
@@ -485,7 +465,7 @@ mod tests {
         assert_eq!((config.mirrors.len(), config.ignored.len()), (0, 1));
         for bad in ["[[mirror]]\nformat = \"xml\"", "[mirror]\npath = \"/x\""] {
             assert!(
-                load(bad, "", &[]).unwrap_err().problem.message.contains("mirror"),
+                load(bad, "", &[]).unwrap_err().message.contains("mirror"),
                 "{bad}"
             );
         }
@@ -493,7 +473,7 @@ mod tests {
 
     #[test]
     fn roles_are_a_list() {
-        let roles = |user: &str, env: &[(&str, &str)]| load(user, "", env).unwrap().roles();
+        let roles = |user: &str, env: &[(&str, &str)]| load(user, "", env).unwrap().roles;
         assert_eq!(roles("", &[]), [""; 0]);
         assert_eq!(
             roles("[missions]\nroles = [\"a\", \"b c\"]", &[]),
@@ -521,14 +501,13 @@ mod tests {
             ("leese = \"5m\"", "leese"),
             ("x", "the file"),
         ] {
-            let trouble = load(user, "", &[]).unwrap_err();
+            let problem = load(user, "", &[]).unwrap_err();
             assert!(
-                trouble.problem.message.contains(word)
-                    && trouble.problem.message.contains("config.toml"),
+                problem.message.contains(word) && problem.message.contains("config.toml"),
                 "{}",
-                trouble.problem.message
+                problem.message
             );
-            assert_eq!(trouble.problem.class, Class::Usage);
+            assert_eq!(problem.class, Class::Usage);
         }
         assert!(load("", "", &[("TENURE_LEASE", "100y")]).is_err());
     }

@@ -19,7 +19,7 @@ use tenure_core::world::World;
 use tenure_host::machine::Machine;
 use tenure_host::{process, read};
 
-use crate::app::env;
+use crate::settings::env;
 use crate::unmanaged;
 
 /// Whose event it is.
@@ -88,15 +88,12 @@ impl<'a> Signs<'a> {
 ///
 /// Other hooks of the same event append to the same file at the same time, so a line is added and the file
 /// is never written again: their lines would be lost. A shell takes the last assignment, so an older line of
-/// ours may stay.
-pub fn export(adapter: &dyn Adapter, token: &str) {
+/// ours may stay. Where it fails, ancestry finds the session without the variable.
+pub fn export(adapter: &dyn Adapter, token: &str) -> io::Result<()> {
     let named = adapter.env_file_variable().and_then(env);
-    let Some(file) = named.filter(|file| !file.is_empty()) else {
-        return;
-    };
-    if let Err(error) = put_line(&PathBuf::from(file), token) {
-        // Ancestry finds the session without the variable.
-        super::say(&format!("tenure: TENURE_SESSION is not passed on: {error}"));
+    match named.filter(|file| !file.is_empty()) {
+        Some(file) => put_line(&PathBuf::from(file), token),
+        None => Ok(()),
     }
 }
 

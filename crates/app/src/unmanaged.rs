@@ -1,17 +1,19 @@
 //! Agents that run without hooks: found in the process table and in the agents' own registries.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tenure_agents::Adapter;
 use tenure_core::id::NativeId;
 use tenure_core::process::Process;
 use tenure_core::world::World;
-use tenure_host::read;
 use tenure_host::running::{self, Running};
+use tenure_host::{git, read};
+use tenure_service::ListRequest;
+use tenure_service::answer::Problem;
 
-use crate::app::{Opened, env};
-use crate::output::Trouble;
+use crate::open::Opened;
+use crate::settings::env;
 
 /// No entry of a registry is longer.
 const LONGEST: u64 = 1 << 20;
@@ -30,15 +32,33 @@ pub struct Unmanaged {
 }
 
 /// All of them, unless nobody wants to see them.
-pub fn shown(opened: &mut Opened) -> Result<Vec<Unmanaged>, Trouble> {
-    match opened.config().is_on("ps.unmanaged") {
+pub fn shown(opened: &mut Opened) -> Result<Vec<Unmanaged>, Problem> {
+    match opened.settings().unmanaged {
         true => find(opened),
         false => Ok(Vec::new()),
     }
 }
 
+/// Those that work where it is asked for, but for the agents that this command runs in.
+pub fn beside(opened: &mut Opened, asked: &ListRequest) -> Result<Vec<Unmanaged>, Problem> {
+    let mut found = shown(opened)?;
+    found.retain(|agent| works_there(agent, asked) && !opened.runs_in(agent.pid));
+    Ok(found)
+}
+
+fn works_there(agent: &Unmanaged, asked: &ListRequest) -> bool {
+    let Some(dir) = agent.dir.as_deref().map(Path::new) else {
+        return false;
+    };
+    match (&asked.repo, &asked.under) {
+        (Some(repo), _) => git::worktree(dir).is_some_and(|found| found.repo() == *repo),
+        (None, Some(under)) => dir.starts_with(under),
+        (None, None) => true,
+    }
+}
+
 /// All of them, the lowest pid first.
-fn find(opened: &mut Opened) -> Result<Vec<Unmanaged>, Trouble> {
+fn find(opened: &mut Opened) -> Result<Vec<Unmanaged>, Problem> {
     let found = running::agents(opened.machine().observer());
     let processes: Vec<Process> = found
         .iter()

@@ -1,0 +1,42 @@
+//! What needs attention and only this machine shows: events that were missed, a log that grows.
+
+use std::path::Path;
+
+use tenure_host::log_readers;
+
+use crate::open::Opened;
+use crate::outage;
+
+/// All of it, a sentence each.
+pub fn warnings(opened: &mut Opened) -> Vec<String> {
+    let log = long_log(&opened.service().location());
+    outage::lately(opened.dir())
+        .into_iter()
+        .chain(log)
+        .collect()
+}
+
+/// A log this long is not cut off any more; it is usually below 1 MiB.
+const LONG_LOG: u64 = 2 * 1024 * 1024;
+
+/// A log that cannot be cut off, with who keeps it: a reader that does not end.
+fn long_log(store: &str) -> Option<String> {
+    let length = std::fs::metadata(format!("{store}-wal")).ok()?.len();
+    if length < LONG_LOG {
+        return None;
+    }
+    let index = format!("{store}-shm");
+    let readers = log_readers::of(Path::new(&index));
+    let readers: Vec<String> = readers
+        .into_iter()
+        .map(|reader| format!("pid {} ({})", reader.pid, reader.name))
+        .collect();
+    let who = match readers.is_empty() {
+        true => "a process that cannot be seen from here".to_owned(),
+        false => readers.join(", "),
+    };
+    let mib = length / (1024 * 1024);
+    Some(format!(
+        "the log of the store has grown to {mib} MiB and cannot be cut off while {who} reads the store"
+    ))
+}

@@ -1,0 +1,38 @@
+//! A glance for an agent that draws a line about its own session again and again.
+
+use std::convert::Infallible;
+use std::time::Instant;
+
+use tenure_core::id::AgentName;
+use tenure_core::program::Found;
+use tenure_service::answer::Problem;
+use tenure_service::{Glance, Glancer};
+
+use crate::hook_store::HookStore;
+use crate::own_process::{self, Whose};
+
+/// What the agent that sent this event should see; none where nothing is known of it.
+pub fn of_agent(agent: &str, event: &[u8], until: Instant) -> Result<Option<Glance>, Problem> {
+    let Some(adapter) = tenure_agents::adapter(agent) else {
+        return Ok(None);
+    };
+    let report = adapter.read(event);
+    let Some(mut store) = HookStore::prepare_existing(until)? else {
+        return Ok(None);
+    };
+    let process = match own_process::find(adapter, store.machine(), report.pid) {
+        Whose::Agent(found) => Some(found.process),
+        Whose::Program(program) => match program.find(|_| Ok::<_, Infallible>(false)) {
+            Ok(Found::Process(found)) => Some(found.process.clone()),
+            Ok(Found::Unclear(_)) | Err(_) => None,
+        },
+        Whose::Nobody => None,
+        Whose::Another(_) => return Ok(None),
+    };
+    let who = Glancer {
+        agent: AgentName::parse(adapter.name()).ok(),
+        process,
+        native_id: report.native_id,
+    };
+    Ok(store.open()?.glance(&who)?.value)
+}

@@ -1,0 +1,124 @@
+//! The store for a hook: opened late, bounded in time, and without what only other verbs need.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use tenure_core::process::CallerFacts;
+use tenure_core::store::Store;
+use tenure_core::trample::Mode;
+use tenure_host::caller;
+use tenure_host::git::{self, Worktree};
+use tenure_host::machine::Machine;
+use tenure_service::answer::Problem;
+use tenure_service::{GuardPolicy, Service};
+
+use crate::location::{machine_of, observer_of, open_store, state_dir_of, store_file};
+use crate::open::Opened;
+use crate::settings::Settings;
+
+/// The store of a hook, until its first use only the place where it is.
+pub struct HookStore {
+    settings: Settings,
+    file: PathBuf,
+    machine: Machine,
+    facts: CallerFacts,
+    until: Instant,
+    store: Option<Box<dyn Store>>,
+}
+
+impl HookStore {
+    /// Finds out where the store is and what can be seen from here.
+    pub fn prepare(settings: Settings, until: Instant) -> Result<Self, Problem> {
+        let file = store_file(&settings)?;
+        Self::at(settings, file, until)
+    }
+
+    /// The same for who only looks; none where there is no store yet.
+    pub fn prepare_existing(until: Instant) -> Result<Option<Self>, Problem> {
+        let settings = Settings::of_user()?;
+        let file = store_file(&settings)?;
+        match file.exists() {
+            true => Self::at(settings, file, until).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn at(settings: Settings, file: PathBuf, until: Instant) -> Result<Self, Problem> {
+        let machine = machine_of(&state_dir_of(&file)?)?;
+        let facts = caller::variables(observer_of(&machine).clone());
+        Ok(Self {
+            settings,
+            file,
+            machine,
+            facts,
+            until,
+            store: None,
+        })
+    }
+
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Reads what the project of a directory sets: only a start needs it, and it costs time.
+    pub fn read_project(&mut self, dir: &str) {
+        let Some(worktree) = git::worktree(Path::new(dir)) else {
+            return;
+        };
+        // What the user set was read without fault just now, and a project's faults are ignored.
+        if let Ok(settings) = Settings::of_project(Some(&worktree.root)) {
+            self.settings = settings;
+        }
+    }
+
+    /// Whether a start is answered with a brief.
+    pub fn wants_brief(&self) -> bool {
+        self.settings.brief
+    }
+
+    /// The same with everything that a verb has, where there are mirrors to keep up to date.
+    pub fn with_mirrors(self, dir: &str) -> Option<Opened> {
+        if self.settings.mirrors.is_empty() {
+            return None;
+        }
+        let worktree = git::worktree(Path::new(dir));
+        let root = worktree.as_ref().map(|found| found.root.as_path());
+        Some(Opened {
+            store: self.store?,
+            machine: self.machine,
+            facts: self.facts,
+            settings: Settings::of_project(root).unwrap_or(self.settings),
+            dir: self.file.parent()?.to_owned(),
+            repo: worktree.as_ref().map(Worktree::repo),
+            news: None,
+            mark: None,
+        })
+    }
+
+    /// What the user wants of tools that write; the settings win over the hook's own line.
+    pub fn guard(&self, line: Option<Mode>) -> GuardPolicy {
+        GuardPolicy {
+            mode: self.settings.guard_mode.or(line).unwrap_or_default(),
+            require_claim: self.settings.require_claim.clone(),
+        }
+    }
+
+    /// The use cases for the agent; the first call opens the store.
+    pub fn open(&mut self) -> Result<Service<'_>, Problem> {
+        let store = match self.store.take() {
+            Some(store) => store,
+            None => {
+                let until = Some(self.until);
+                open_store(&self.file, observer_of(&self.machine), until)?.0
+            }
+        };
+        let store = self.store.insert(store);
+        let policy = self.settings.policy;
+        Ok(Service::new(
+            store.as_mut(),
+            &self.machine,
+            &self.facts,
+            policy,
+        ))
+    }
+}

@@ -1,0 +1,24 @@
+//! What every surface needs of this machine: settings, an open store, the caller's place, mirrors, commands
+//! that run under a claim, and waiting for changes.
+//!
+//! A surface (the command line, a server) parses and renders; everything between its words and the use cases
+//! is here. Nothing here prints and nothing knows an exit code: what a person should be told is returned, or
+//! given to a closure where it cannot wait. Failures are [`tenure_service::answer::Problem`]s.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod attention;
+pub mod glance;
+pub mod hook_store;
+pub mod location;
+pub mod mirror;
+pub mod named;
+pub mod open;
+pub mod outage;
+pub mod own_process;
+pub mod place;
+pub mod settings;
+pub mod supervise;
+pub mod transcript;
+pub mod unmanaged;
+pub mod watch;

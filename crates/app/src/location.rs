@@ -1,0 +1,125 @@
+//! Where state is kept, and opening what is there: the one place that knows which backend a location names.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use tenure_core::process::Observer;
+use tenure_core::store::Store;
+use tenure_core::world::World;
+use tenure_host::kernel_lock::LockDir;
+use tenure_host::machine::Machine;
+use tenure_host::state_dir::{StateDir, StateDirError};
+use tenure_host::{clock, cwd};
+use tenure_service::answer::{Class, Hint, Problem};
+use tenure_store::sqlite::SqliteStore;
+
+use crate::place;
+use crate::settings::{Settings, env};
+
+/// The name of the database in the state directory.
+const DATABASE: &str = "tenure.db";
+
+/// The file of the store that the settings name.
+pub fn store_file(settings: &Settings) -> Result<PathBuf, Problem> {
+    let default = StateDir::locate(&env).map_err(state_problem);
+    let Some(named) = &settings.store else {
+        return Ok(default?.join(DATABASE));
+    };
+    if env("TENURE_TEST").is_some_and(|value| value == "1") {
+        default?;
+    }
+    if let Some((scheme, _)) = named.split_once("://") {
+        let message =
+            format!("this version of tenure keeps its state in SQLite only, not in {scheme}");
+        return Err(unavailable(message, "set store to the path of a file"));
+    }
+    let path = PathBuf::from(named);
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    let relative = || {
+        let message = format!(
+            "the store {named} is a relative path, and the current directory no longer exists"
+        );
+        let hint = "change to a directory that exists, or give the store an absolute path";
+        unavailable(message, hint)
+    };
+    Ok(cwd::current().ok_or_else(relative)?.join(path))
+}
+
+/// Opens a store; what a person should be told of it comes beside it. Whatever is not done by `until` is
+/// answered as busy.
+pub fn open_store(
+    file: &Path,
+    observer: &Observer,
+    until: Option<Instant>,
+) -> Result<(Box<dyn Store>, Option<String>), Problem> {
+    let boot = observer.boot.clone();
+    let mut store = SqliteStore::open_until(file, Box::new(move || clock::now(&boot)), until)?;
+    let news = store.take_news();
+    Ok((Box::new(store), news))
+}
+
+/// The directory of a store's file, made if there is none.
+pub fn state_dir_of(file: &Path) -> Result<StateDir, Problem> {
+    let dir = file.parent().unwrap_or(Path::new("/"));
+    StateDir::open(dir).map_err(state_problem)
+}
+
+/// Where the state directory is, whether or not it can be used.
+pub fn state_path() -> Option<PathBuf> {
+    let settings = Settings::of_user().ok()?;
+    Some(store_file(&settings).ok()?.parent()?.to_owned())
+}
+
+/// The settings of this directory, and the store's file, which they then show.
+pub fn settings_and_store() -> Result<(Settings, PathBuf), Problem> {
+    let worktree = place::worktree_here();
+    let mut settings = Settings::of_project(worktree.as_ref().map(|found| found.root.as_path()))?;
+    let file = store_file(&settings)?;
+    if settings.store.is_none() {
+        let origin = match env("TENURE_HOME").is_some_and(|home| !home.is_empty()) {
+            true => "TENURE_HOME",
+            false => "default",
+        };
+        settings.show("store", file.display().to_string(), origin);
+    }
+    Ok((settings, file))
+}
+
+/// This machine, as its state directory knows it.
+pub fn machine_of(state: &StateDir) -> Result<Machine, Problem> {
+    Machine::new(state.host().clone(), false).map_err(|error| {
+        let message = format!("cannot see the processes of this machine: {error}");
+        let hint = Hint::step("mount /proc: tenure needs it");
+        Problem::new(Class::Internal, "internal", message, hint)
+    })
+}
+
+/// The same where no store is needed.
+pub fn machine() -> Result<Machine, Problem> {
+    machine_of(&state_dir_of(&settings_and_store()?.1)?)
+}
+
+/// The locks of the state directory.
+pub fn locks() -> Result<LockDir, Problem> {
+    let state = state_dir_of(&settings_and_store()?.1)?;
+    LockDir::open(&state.path().join("locks")).map_err(|error| {
+        let hint = Hint::run("config", [""; 0], "to see where state is kept");
+        Problem::new(Class::Store, "store_unavailable", error.to_string(), hint)
+    })
+}
+
+/// Who looks at processes from here.
+pub fn observer_of(machine: &Machine) -> &Observer {
+    World::observer(machine)
+}
+
+fn unavailable(message: String, hint: &str) -> Problem {
+    Problem::new(Class::Store, "store_unavailable", message, Hint::step(hint))
+}
+
+#[allow(clippy::needless_pass_by_value)] // for map_err
+fn state_problem(error: StateDirError) -> Problem {
+    unavailable(error.to_string(), &error.hint())
+}

@@ -1,0 +1,84 @@
+//! A process that was named by its pid, and the agent that it is.
+//!
+//! A wrong pid is worse than none: a process that was named must live, and be ours.
+
+use std::collections::BTreeMap;
+
+use tenure_core::agent;
+use tenure_core::id::AgentName;
+use tenure_core::process::Ancestor;
+use tenure_core::registration::Source;
+use tenure_core::world::World;
+use tenure_host::process::{self, IdentifyError};
+use tenure_host::running;
+use tenure_service::answer::{Class, Hint, Problem};
+use tenure_service::{RegisterRequest, Subject};
+
+use crate::open::Opened;
+use crate::place::place;
+use crate::unmanaged;
+
+/// The process with this pid, and those above it.
+pub fn process(opened: &Opened, pid: u32, hint: Hint) -> Result<Vec<Ancestor>, Problem> {
+    let observer = opened.machine().observer();
+    process::identify(pid, observer).map_err(|error| {
+        let (class, kind) = match error {
+            IdentifyError::NoSuchProcess { .. }
+            | IdentifyError::Exited { .. }
+            | IdentifyError::Thread { .. } => (Class::NotFound, "not_found"),
+            IdentifyError::OtherUser { .. } => (Class::Invalid, "invalid"),
+            IdentifyError::Unreadable { .. } => (Class::CannotTell, "cannot_tell"),
+        };
+        Problem::new(class, kind, error.to_string(), hint)
+    })?;
+    let (chain, broken) = process::chain_from(pid, observer);
+    match chain.is_empty() {
+        false => Ok(chain),
+        true => Err(unseen(format!(
+            "cannot look at pid {pid}: {}",
+            broken.unwrap_or_default()
+        ))),
+    }
+}
+
+/// What makes a session of an agent that runs without hooks, and the pid that is the agent itself.
+pub fn adoption(opened: &Opened, pid: u32) -> Result<(u32, RegisterRequest), Problem> {
+    let hint = || {
+        let why = "to see the pids of agents that run without hooks";
+        Hint::run("ps", [""; 0], why)
+    };
+    process(opened, pid, hint())?;
+    let pid = running::behind(pid, opened.machine().observer());
+    let chain = process(opened, pid, hint())?;
+    let Some(spec) = agent::recognise(&chain[0].looks) else {
+        let pid = pid.to_string();
+        let message = format!("pid {pid} is not an agent that tenure knows");
+        let args = ["--agent", "NAME", "--pid", &pid];
+        let hint = Hint::run("register", args, "to make a session of any process");
+        return Err(Problem::new(Class::Invalid, "invalid", message, hint));
+    };
+    let dir = std::fs::read_link(format!("/proc/{pid}/cwd"))
+        .map_err(|error| unseen(format!("cannot see where pid {pid} works: {error}")))?;
+    let adapter = tenure_agents::adapter(spec.name);
+    let entry = adapter.and_then(|adapter| unmanaged::registered(adapter, &chain[0].process));
+    let request = RegisterRequest {
+        agent: AgentName::parse(spec.name).ok(),
+        native_id: entry.and_then(|entry| entry.native_id),
+        source: Source::Event,
+        hosted: false,
+        place: place(&dir)?,
+        place_named: false,
+        title: None,
+        parent: None,
+        reason: None,
+        transcript: None,
+        metadata: BTreeMap::new(),
+        subject: Subject::Named(chain),
+    };
+    Ok((pid, request))
+}
+
+fn unseen(message: String) -> Problem {
+    let hint = Hint::step("mount /proc: tenure needs it");
+    Problem::new(Class::CannotTell, "cannot_tell", message, hint)
+}

@@ -1,0 +1,109 @@
+//! An open store with everything that a use case needs.
+
+use std::path::{Path, PathBuf};
+
+use tenure_core::id::Cursor;
+use tenure_core::process::CallerFacts;
+use tenure_core::store::Store;
+use tenure_host::git::Worktree;
+use tenure_host::machine::Machine;
+use tenure_host::{caller, cwd};
+use tenure_service::answer::Problem;
+use tenure_service::{Here, Service};
+
+use crate::location::{machine_of, observer_of, open_store, state_dir_of, store_file};
+use crate::mirror::setting::Mirror;
+use crate::place::worktree_here;
+use crate::settings::Settings;
+
+/// An open store and everything that a service needs.
+pub struct Opened {
+    pub(crate) store: Box<dyn Store>,
+    pub(crate) machine: Machine,
+    pub(crate) facts: CallerFacts,
+    pub(crate) settings: Settings,
+    pub(crate) dir: PathBuf,
+    pub(crate) repo: Option<String>,
+    /// What a person should be told of the store.
+    pub news: Option<String>,
+    /// Where the log stood when it was opened, where there are mirrors to keep up to date.
+    pub mark: Option<Cursor>,
+}
+
+/// Opens the store that the settings name, for who runs in this directory.
+pub fn open() -> Result<Opened, Problem> {
+    let worktree = worktree_here();
+    let settings = Settings::of_project(worktree.as_ref().map(|found| found.root.as_path()))?;
+    let file = store_file(&settings)?;
+    let state = state_dir_of(&file)?;
+    let machine = machine_of(&state)?;
+    let (store, news) = open_store(&file, observer_of(&machine), None)?;
+    let facts = caller::facts(
+        observer_of(&machine).clone(),
+        cwd::name().to_string_lossy().into_owned(),
+        worktree.as_ref().map(Worktree::repository),
+    );
+    let mut opened = Opened {
+        store,
+        machine,
+        facts,
+        settings,
+        dir: state.path().to_owned(),
+        repo: worktree.as_ref().map(Worktree::repo),
+        news,
+        mark: None,
+    };
+    if let Some(found) = &worktree {
+        let root = found.root.to_string_lossy();
+        opened.service().mend_tree_locks(&root);
+    }
+    if !opened.mirrors().is_empty() {
+        opened.mark = Some(opened.service().newest_event()?.value);
+    }
+    Ok(opened)
+}
+
+impl Opened {
+    /// Where the caller stands, for missions.
+    pub fn here(&self) -> Here {
+        Here {
+            repo: self.repo.clone(),
+            user: rustix::process::getuid().as_raw().to_string(),
+            roles: self.settings.roles.clone(),
+        }
+    }
+
+    /// The mirrors that the settings name.
+    pub fn mirrors(&self) -> &[Mirror] {
+        &self.settings.mirrors
+    }
+
+    /// The directory of the store, whose files change when the store does.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The use cases for this caller.
+    pub fn service(&mut self) -> Service<'_> {
+        Service::new(
+            self.store.as_mut(),
+            &self.machine,
+            &self.facts,
+            self.settings.policy,
+        )
+    }
+
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether a process is one that this command runs in.
+    pub fn runs_in(&self, pid: u32) -> bool {
+        let mut above = self.facts.chain.iter();
+        above.any(|ancestor| ancestor.process.pid == pid)
+    }
+}

@@ -1,0 +1,88 @@
+//! Where the caller stands: the current directory, its worktree, and keys completed from it.
+
+use std::path::{Path, PathBuf};
+
+use tenure_core::key::{self, Entry, Key, Typed};
+use tenure_core::session::Place;
+use tenure_host::cwd;
+use tenure_host::git::{self, Worktree};
+use tenure_service::answer::{Class, Hint, Problem};
+
+/// The directory that we run in, for what cannot be done without one.
+pub fn current_dir() -> Result<PathBuf, Problem> {
+    cwd::current().ok_or_else(|| {
+        let name = cwd::name();
+        let message = format!("the current directory {} no longer exists", name.display());
+        let hint = Hint::step("change to a directory that exists");
+        Problem::new(Class::NotFound, "not_found", message, hint)
+    })
+}
+
+/// Where something works that runs in this directory; one that was deleted keeps its name.
+pub fn place_here() -> Place {
+    place(&cwd::name()).unwrap_or_else(|_| Place {
+        dir: cwd::name().to_string_lossy().into_owned(),
+        ..Place::default()
+    })
+}
+
+/// Where something works: a directory with its repository and branch.
+pub fn place(dir: &Path) -> Result<Place, Problem> {
+    let hint = || Hint::step("give --dir a directory that exists");
+    let whole = fs_err::canonicalize(dir)
+        .map_err(|error| Problem::new(Class::NotFound, "not_found", error.to_string(), hint()))?;
+    if !whole.is_dir() {
+        let message = format!("{} is not a directory", whole.display());
+        return Err(Problem::new(Class::Usage, "usage", message, hint()));
+    }
+    let worktree = git::worktree(&whole);
+    Ok(Place {
+        dir: whole.to_string_lossy().into_owned(),
+        repo: worktree.as_ref().map(Worktree::repo),
+        branch: worktree.and_then(|found| found.branch),
+    })
+}
+
+/// The worktree of the current directory.
+pub fn worktree_here() -> Option<Worktree> {
+    git::worktree(&cwd::current()?)
+}
+
+/// Reads several keys, completing short forms from the repository of this directory; one that is malformed
+/// spoils all.
+pub fn complete_keys(typed: &[String]) -> Result<Vec<Typed>, Problem> {
+    let found = worktree_here();
+    let worktree = found.as_ref().map(|found| key::Worktree {
+        repository: found.repository(),
+        root: found.root.to_string_lossy().into_owned(),
+        dir: below_root(found),
+    });
+    let here = key::Here {
+        worktree: worktree.as_ref(),
+        exists: cwd::current().is_some(),
+        look: &|path| look(found.as_ref(), path),
+    };
+    let keys = typed.iter().map(|text| Key::complete(text, &here));
+    Ok(keys.collect::<Result<_, _>>()?)
+}
+
+/// The current directory, from the root of its worktree.
+fn below_root(worktree: &Worktree) -> String {
+    let whole = cwd::current().and_then(|dir| fs_err::canonicalize(dir).ok());
+    let below = whole.and_then(|dir| Some(dir.strip_prefix(&worktree.root).ok()?.to_owned()));
+    below.unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What stands at a path. A root whose name is not text is found by its bytes.
+fn look(worktree: Option<&Worktree>, path: &str) -> Entry {
+    let root = worktree.map(|found| (found.root.to_string_lossy(), &found.root));
+    let inside = root.and_then(|(text, root)| {
+        let below = path.strip_prefix(text.as_ref())?.strip_prefix('/')?;
+        Some(root.join(below))
+    });
+    match fs_err::metadata(inside.unwrap_or_else(|| PathBuf::from(path))) {
+        Ok(found) if found.is_dir() => Entry::Directory,
+        Ok(_) => Entry::Other,
+        Err(_) => Entry::Nothing,
+    }
+}

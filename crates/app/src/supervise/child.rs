@@ -1,0 +1,66 @@
+//! Commands that we run for somebody: their signals, and how they fail to start.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::process::Child;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tenure_host::process;
+use tenure_service::answer::{Class, Hint, Problem};
+
+/// Why a command cannot be executed.
+#[derive(Debug)]
+pub struct CannotRun {
+    /// There is none of this name; else it is there and does not start.
+    pub is_missing: bool,
+    pub problem: Problem,
+}
+
+impl CannotRun {
+    pub fn new(program: &OsStr, error: &io::Error) -> Self {
+        let what = match error.kind() {
+            io::ErrorKind::NotFound => "was not found",
+            io::ErrorKind::PermissionDenied => "is not executable",
+            _ => "cannot be executed",
+        };
+        let message = format!("{} {what}: {error}", program.to_string_lossy());
+        let hint = Hint::step("check the command after --");
+        Self {
+            is_missing: error.kind() == io::ErrorKind::NotFound,
+            problem: Problem::new(Class::NotFound, "command", message, hint),
+        }
+    }
+}
+
+/// A failure of ours while a command runs or should run.
+pub fn failure(message: String) -> Problem {
+    let hint = Hint::step("nothing is held; run it again");
+    Problem::new(Class::Internal, "internal", message, hint)
+}
+
+/// A command's words as people read them; what is not text in them is shown as such.
+pub fn readable(command: &[OsString]) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}
+
+/// Sends a signal to a command that we started.
+pub fn send(child: &Child, signal: Signal) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let Some(pid) = pid
+        && kill_process(pid, signal).is_err()
+    {
+        // It has just ended; waiting for it says how.
+    }
+}
+
+/// Passes a signal on; what a terminal sends reaches the command by itself.
+pub fn pass_on(child: &Child, signal: i32) {
+    let Some(signal) = Signal::from_named_raw(signal) else {
+        return;
+    };
+    let from_terminal = [Signal::INT, Signal::QUIT].contains(&signal);
+    if !(from_terminal && process::has_terminal()) {
+        send(child, signal);
+    }
+}

@@ -1,0 +1,282 @@
+//! `claim KEY -- CMD`: a command that holds an item exactly while it lives.
+//!
+//! The [`trampoline`] waits at a gate while that process is made a session with the claim, and only then
+//! executes the command: the process id stays the same, so the claim is held from before the command's first
+//! instruction until its process is gone, whatever becomes of us. If we are killed before the gate opens, the
+//! command never runs; if we are killed later, it runs on and holds the claim until it ends.
+
+mod child;
+pub mod trampoline;
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tenure_core::agent;
+use tenure_core::id::{AgentName, Epoch, SessionToken};
+use tenure_core::key::Key;
+use tenure_core::notice::Pending;
+use tenure_core::process::{Looks, Process};
+use tenure_core::store::{StoreError, Topic};
+use tenure_host::watch::Watch;
+use tenure_service::answer::Problem;
+use tenure_service::error::Error;
+use tenure_service::{Answer, ChildRequest, ChildTurn, ClaimRequest, Naming, Waiting};
+
+use crate::mirror;
+use crate::open::Opened;
+use crate::place::place_here;
+use crate::watch::{Step, Until, Waited, listen, own_place, wait_for_turn, watch_signals};
+pub use child::{CannotRun, failure, pass_on, readable};
+use trampoline::Trampoline;
+
+/// How a command is run.
+pub struct Options<'a> {
+    /// The command line.
+    pub command: &'a [OsString],
+    /// Whether the command is ended when the item is lost.
+    pub ends_when_lost: bool,
+    /// How long to wait for the item.
+    pub patience: Duration,
+    /// Who claims it.
+    pub naming: &'a Naming,
+}
+
+/// How long a command may take to end before it is killed.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long we sleep at most while the command runs.
+const WATCHFUL: Duration = Duration::from_secs(5);
+
+/// What became of the command.
+pub struct Ended {
+    pub status: ExitStatus,
+    /// What it held.
+    pub held: Vec<(Key, Epoch)>,
+    /// Its session's handle.
+    pub session: Option<String>,
+    /// Whether it lost what it held while it ran.
+    pub lost: bool,
+    pub notices: Pending,
+}
+
+/// Runs a command under a claim to its end. What cannot wait until then is told at once.
+pub fn run(
+    options: &Options<'_>,
+    request: ClaimRequest,
+    opened: &mut Opened,
+    tell: &mut dyn FnMut(String),
+) -> Result<Waited<Ended>, Problem> {
+    let mut watch = watch_signals(opened)?;
+    let trampoline = Trampoline::start(options.command)?;
+    let chain = trampoline.chain(opened.machine())?;
+    let own = chain.first().map(|own| own.process.clone());
+    let child = ChildRequest {
+        claim: request,
+        chain,
+        agent: agent_name(&options.command[0].to_string_lossy()),
+        title: readable(options.command),
+        place: place_here(),
+    };
+    let turn = match turn_of(options, &child, opened, &mut watch)? {
+        Waited::Done(turn) => turn,
+        Waited::Interrupted { signal, problem } => {
+            return Ok(Waited::Interrupted { signal, problem });
+        }
+    };
+    let mut supervised = Supervised {
+        trampoline,
+        own,
+        token: None,
+        held: Vec::new(),
+        handle: None,
+    };
+    let mut word = String::new();
+    if let ChildTurn::Granted {
+        session,
+        token,
+        grants,
+    } = turn.value
+    {
+        for grant in &grants {
+            supervised
+                .held
+                .push((Key::stored(&grant.key)?, Epoch(grant.epoch)));
+        }
+        word = token.to_string();
+        supervised.token = Some(token);
+        supervised.handle = Some(session.handle);
+    }
+    supervised.trampoline.let_go(&word)?;
+    if let Some(mark) = opened.mark {
+        mirror::catch_up(opened, mark)
+            .into_iter()
+            .for_each(&mut *tell);
+    }
+    let mut ended = supervised.see_through(opened, &mut watch, options.ends_when_lost, tell)?;
+    ended.notices = turn.notices;
+    Ok(Waited::Done(ended))
+}
+
+/// Waits until the command may run.
+fn turn_of(
+    options: &Options<'_>,
+    child: &ChildRequest,
+    opened: &mut Opened,
+    watch: &mut Watch,
+) -> Result<Waited<Answer<ChildTurn>>, Problem> {
+    let naming = options.naming;
+    if options.patience.is_zero() {
+        let answer = opened.service().claim_for_child(naming, child, None)?;
+        return Ok(Waited::Done(answer));
+    }
+    let mut waiting: Waiting = own_place(opened)?;
+    wait_for_turn(opened, watch, options.patience, |service, ticket| {
+        waiting.ticket = ticket;
+        let answer = service.claim_for_child(naming, child, Some(&waiting))?;
+        Ok(Answer {
+            damaged: None,
+            value: match answer.value {
+                ChildTurn::Wait(wait) => Step::Wait(wait),
+                done => Step::Done(done),
+            },
+            notices: answer.notices,
+        })
+    })
+}
+
+/// A name for the command's session.
+fn agent_name(program: &str) -> AgentName {
+    let looks = Looks {
+        exe: program.to_owned(),
+        ..Looks::default()
+    };
+    match agent::recognise(&looks) {
+        Some(spec) => AgentName::known(spec.name),
+        None => agent::name_from_looks(&looks),
+    }
+}
+
+/// A command that runs under a claim of its own.
+struct Supervised {
+    trampoline: Trampoline,
+    own: Option<Process>,
+    token: Option<SessionToken>,
+    held: Vec<(Key, Epoch)>,
+    handle: Option<String>,
+}
+
+impl Supervised {
+    /// Waits for the command's end, passes signals on, and notices when the claim is lost.
+    fn see_through(
+        &mut self,
+        opened: &mut Opened,
+        watch: &mut Watch,
+        ends_when_lost: bool,
+        tell: &mut dyn FnMut(String),
+    ) -> Result<Ended, Problem> {
+        let watched: Vec<Process> = self.own.clone().into_iter().collect();
+        let bells = listen(opened, watch, &self.topics());
+        let mut lost = false;
+        let mut deadline: Option<Instant> = None;
+        let status = loop {
+            let ended = self.trampoline.child.try_wait();
+            if let Some(status) =
+                ended.map_err(|error| failure(format!("cannot wait for the command: {error}")))?
+            {
+                break status;
+            }
+            let seen = opened.service().changes().ok().filter(|_| !bells);
+            if !lost && let Some(how) = self.has_lost(opened) {
+                lost = true;
+                tell(self.loss(ends_when_lost, how));
+                if ends_when_lost {
+                    self.signal(Signal::TERM);
+                    deadline = Some(Instant::now() + GRACE);
+                }
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                self.signal(Signal::KILL);
+                deadline = None;
+            }
+            let mut until = Until {
+                watch: &mut *watch,
+                processes: &watched,
+                seen,
+                limit: if deadline.is_some() {
+                    Duration::from_millis(200)
+                } else {
+                    WATCHFUL
+                },
+            };
+            let happened = until.something_happens(opened).or_else(|_| {
+                // The command runs on whatever becomes of the store, and so do we.
+                until.seen = None;
+                until.something_happens(opened)
+            })?;
+            if let Some(signal) = happened {
+                pass_on(&self.trampoline.child, signal);
+            }
+        };
+        if let Some(said) = self.record_end(opened, status) {
+            tell(said);
+        }
+        Ok(Ended {
+            status,
+            held: self.held.clone(),
+            session: self.handle.clone(),
+            lost,
+            notices: Pending::default(),
+        })
+    }
+
+    fn signal(&self, signal: Signal) {
+        child::send(&self.trampoline.child, signal);
+    }
+
+    /// The claim is free with the process; a store that does not answer now changes nothing about that.
+    fn record_end(&self, opened: &mut Opened, status: ExitStatus) -> Option<String> {
+        let token = self.token?;
+        let why = match (status.code(), status.signal()) {
+            (Some(code), _) => format!("the command ended with exit {code}"),
+            (None, signal) => {
+                let signal = signal.unwrap_or_default();
+                format!("the command was killed by signal {signal}")
+            }
+        };
+        let failure = opened.service().end_child(token, &why).err()?;
+        let error = failure.error;
+        Some(format!("the end of {token} was not recorded: {error}"))
+    }
+
+    /// What may cost the command its claim.
+    fn topics(&self) -> Vec<Topic> {
+        let keys = self.held.iter().map(|(key, _)| Topic::Key(key.clone()));
+        let own = self.token.map(|token| Topic::Session(token.id));
+        keys.chain(own).collect()
+    }
+
+    /// How the claim was lost, if it was. A store that is there and does not answer proves no loss.
+    fn has_lost(&self, opened: &mut Opened) -> Option<&'static str> {
+        let token = self.token?;
+        self.held.iter().find_map(|(key, epoch)| {
+            match opened.service().still_holds(token.id, key, *epoch) {
+                Ok(answer) if !answer.value => Some("was taken from this command"),
+                Err(failure) if matches!(failure.error, Error::Store(StoreError::Replaced { .. })) => {
+                    Some("no longer counts: the store was removed or replaced while this command ran")
+                }
+                Ok(_) | Err(_) => None,
+            }
+        })
+    }
+
+    fn loss(&self, ends_when_lost: bool, how: &str) -> String {
+        let keys: Vec<String> = self.held.iter().map(|(key, _)| key.to_string()).collect();
+        let what = match ends_when_lost {
+            true => "it is ended",
+            false => "it runs on",
+        };
+        format!("{} {how}; {what}", keys.join(", "))
+    }
+}

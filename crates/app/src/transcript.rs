@@ -1,0 +1,259 @@
+//! Transcripts as files: found on the agent's shelf, read, and appended to under their lock.
+//!
+//! Which file is whose is the store's word; this only looks where it does not know. A read never changes the
+//! file. An append is whole or refused; one that was cut short says how much of it stands there.
+
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+use tenure_core::transcript::{LineProblem, Survey, unborn_path};
+use tenure_host::append::{AppendError, Durability, append_lines, check_whole};
+use tenure_host::kernel_lock::{LockError, Patience};
+use tenure_host::{pause, shelf};
+use tenure_service::answer::{Class, Hint, Problem};
+use tenure_service::{Answer, Derivation, Naming, Reply, Vouched, VouchedFile};
+
+use crate::location::locks;
+use crate::open::Opened;
+use crate::settings::env;
+
+/// The most that one append takes.
+pub const MOST_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A transcript, and what was wrong with the path that was stored before, if that was.
+#[derive(Debug)]
+pub struct Found {
+    pub file: VouchedFile,
+    pub quarantined: Option<String>,
+}
+
+/// What an append came to.
+#[derive(Debug)]
+pub struct Appended {
+    pub file: VouchedFile,
+    /// Where in the file the lines begin.
+    pub offset: u64,
+    pub lines: usize,
+}
+
+/// A session's transcript: the one that the store vouches for, else derived and kept.
+pub fn find(opened: &mut Opened, name: &str) -> Result<Answer<Found>, Problem> {
+    let vouched = opened.service().transcript(name);
+    settled(opened, name, vouched)
+}
+
+fn settled(
+    opened: &mut Opened,
+    name: &str,
+    vouched: Reply<Vouched>,
+) -> Result<Answer<Found>, Problem> {
+    let answer = vouched?;
+    let value = match answer.value {
+        Vouched::File(file) => Found {
+            file: *file,
+            quarantined: None,
+        },
+        Vouched::Derive(derivation) => {
+            let path = derive(&derivation)?;
+            Found {
+                file: opened.service().keep_transcript(name, &path)?.value,
+                quarantined: derivation.quarantined,
+            }
+        }
+    };
+    Ok(Answer {
+        value,
+        notices: answer.notices,
+        damaged: answer.damaged,
+    })
+}
+
+fn derive(derivation: &Derivation) -> Result<String, Problem> {
+    let native_id = &derivation.native_id;
+    let register = |why| {
+        let args = ["--native-id", "ID", "--transcript", "FILE"];
+        Hint::run("register", args, why)
+    };
+    let nowhere = |message: String| {
+        let hint = register("to say where it is");
+        Problem::new(Class::NotFound, "not_found", message, hint)
+    };
+    let known = derivation
+        .shelf
+        .and_then(|shelf| Some((shelf, shelf::root(&shelf, &env)?)));
+    let Some((shelf, root)) = known else {
+        return Err(nowhere(format!(
+            "{} has no rule for where conversation {native_id} is kept",
+            derivation.agent
+        )));
+    };
+    let found = shelf::find(&root, &shelf, &derivation.agent, native_id);
+    match found.as_slice() {
+        [one] => Ok(one.to_string_lossy().into_owned()),
+        [] => {
+            let shelf = root.to_string_lossy();
+            let unborn = unborn_path(&derivation.agent, native_id, &shelf, &derivation.dir);
+            let message = || format!("no file of conversation {native_id} is in {shelf}");
+            unborn.ok_or_else(|| nowhere(message()))
+        }
+        several => {
+            let names: Vec<String> = several
+                .iter()
+                .map(|one| one.display().to_string())
+                .collect();
+            let names = names.join(", ");
+            let message = format!("conversation {native_id} has several files: {names}");
+            let hint = register("to say which one it is");
+            Err(Problem::new(Class::Invalid, "ambiguous", message, hint))
+        }
+    }
+}
+
+/// Checks every line of a transcript.
+pub fn survey(file: &VouchedFile) -> Result<Survey, Problem> {
+    let unreadable = |error: io::Error| {
+        let message = format!("cannot read {}: {error}", file.path);
+        let hint = Hint::step("the agent makes it with its first prompt");
+        Problem::new(Class::NotFound, "not_found", message, hint)
+    };
+    let found = std::fs::symlink_metadata(&file.path).map_err(unreadable)?;
+    if !found.is_file() {
+        let message = format!("{} is not a plain file", file.path);
+        let hint = Hint::step("look at what is there; nothing was changed");
+        return Err(Problem::new(Class::Invalid, "invalid", message, hint));
+    }
+    let opened = tenure_host::read::open(Path::new(&file.path)).map_err(unreadable)?;
+    let mut reader = BufReader::new(opened);
+    let (mut survey, mut line) = (Survey::default(), Vec::new());
+    loop {
+        line.clear();
+        if reader.read_until(b'\n', &mut line).map_err(unreadable)? == 0 {
+            return Ok(survey);
+        }
+        if !line.ends_with(b"\n") {
+            // The agent may be writing it: a write that crosses a page is seen in two parts.
+            pause::for_a_while(Duration::from_millis(50));
+            reader.read_until(b'\n', &mut line).map_err(unreadable)?;
+        }
+        survey.take(&file.native_id, &line);
+    }
+}
+
+/// Appends whole lines of its own conversation to a session's transcript, all or nothing.
+pub fn append(
+    opened: &mut Opened,
+    naming: &Naming,
+    lines: &[u8],
+    wait: Duration,
+    durability: Durability,
+) -> Result<Answer<Appended>, Problem> {
+    check_whole(lines).map_err(append_problem)?;
+    let name = naming.session.as_deref().unwrap_or_default();
+    let vouched = opened.service().transcript_to_write(naming);
+    let found = settled(opened, name, vouched)?;
+    let file = found.value.file;
+    let problems = opened.service().check_appended(naming, &file, lines)?;
+    refuse_lines(&file, &problems)?;
+    let patience = match wait.is_zero() {
+        true => Patience::None,
+        false => Patience::AtMost(wait),
+    };
+    let offset = append_lines(
+        &locks()?,
+        Path::new(&file.path),
+        lines,
+        patience,
+        durability,
+    )
+    .map_err(append_problem)?;
+    Ok(Answer {
+        value: Appended {
+            file,
+            offset,
+            lines: lines.iter().filter(|byte| **byte == b'\n').count(),
+        },
+        notices: found.notices,
+        damaged: found.damaged,
+    })
+}
+
+/// What `verify` would report after an append is refused before it.
+fn refuse_lines(file: &VouchedFile, problems: &[LineProblem]) -> Result<(), Problem> {
+    let Some(first) = problems.first() else {
+        return Ok(());
+    };
+    let more = match problems.len() - 1 {
+        0 => String::new(),
+        1 => "; 1 more line is wrong".to_owned(),
+        more => format!("; {more} more lines are wrong"),
+    };
+    let message = format!(
+        "nothing was appended to {}: line {} of the input is {}: {}{more}",
+        file.path, first.line, first.kind, first.what
+    );
+    let hint = Hint::step("give one JSON object per line, of this conversation");
+    let mut problem = Problem::new(Class::Invalid, "invalid", message, hint);
+    problem.data.insert("problems".to_owned(), json!(problems));
+    Err(problem)
+}
+
+/// A write that was cut short says what is in the file, so that nobody takes it for whole.
+#[allow(clippy::needless_pass_by_value)] // for map_err
+fn append_problem(error: AppendError) -> Problem {
+    let verify = |why| Hint::run("transcript", ["verify", "SESSION"], why);
+    let (class, kind, hint) = match &error {
+        AppendError::Torn { resumable, .. } => {
+            let hint = match resumable {
+                true => Hint::step(
+                    "make room; the next append finishes it, if nothing was added to the file until then",
+                ),
+                false => verify("to see the line"),
+            };
+            (Class::Store, "store_unavailable", hint)
+        }
+        AppendError::NotLines(_) => {
+            let hint = Hint::step("give whole lines on stdin, each with its end");
+            (Class::Usage, "usage", hint)
+        }
+        AppendError::Target { .. } => {
+            let hint = verify("to see more; nothing was changed");
+            (Class::Invalid, "invalid", hint)
+        }
+        AppendError::Lock(LockError::Held { .. }) => {
+            let hint = Hint::run("locks", [""; 0], "to see who holds it");
+            (Class::TimedOut, "timed_out", hint)
+        }
+        AppendError::Lock(LockError::Unusable { .. }) => {
+            let hint = Hint::step("the agent makes its directory with its first prompt");
+            (Class::NotFound, "not_found", hint)
+        }
+        AppendError::Lock(_) => {
+            let hint = Hint::step("append outside of that lock");
+            (Class::Invalid, "nested", hint)
+        }
+        AppendError::Io(_) => {
+            let hint = Hint::step("make room or mend the directory");
+            (Class::Store, "store_unavailable", hint)
+        }
+    };
+    let said = match &error {
+        AppendError::Torn { .. } => "the append was cut short",
+        _ => "nothing was appended",
+    };
+    let mut problem = Problem::new(class, kind, format!("{said}: {error}"), hint);
+    if let AppendError::Torn {
+        offset,
+        written,
+        length,
+        resumable,
+        ..
+    } = error
+    {
+        let torn =
+            json!({"offset": offset, "written": written, "length": length, "resumable": resumable});
+        problem.data.insert("torn".to_owned(), torn);
+    }
+    problem
+}

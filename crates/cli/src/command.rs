@@ -1,0 +1,104 @@
+//! `claim KEY -- CMD`: a command that holds an item exactly while it lives, run by [`supervise`].
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tenure_app::supervise::trampoline::{NotRun, become_command};
+use tenure_app::supervise::{self, Ended};
+use tenure_core::reason::Reason;
+use tenure_service::ClaimRequest;
+use tenure_service::answer::body;
+
+use crate::app::App;
+use crate::child::{self, OWN_FAILURE};
+use crate::exit::Exit;
+use crate::output::{Outcome, Shown, Trouble, warn};
+
+/// What to do when the item is taken over while the command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum OnLost {
+    /// End the command
+    Term,
+    /// Say so and let it run
+    Warn,
+}
+
+/// How a command is run.
+pub struct Options<'a> {
+    /// The command line.
+    pub command: &'a [OsString],
+    /// What to do when the item is lost.
+    pub on_lost: OnLost,
+    /// The exit code when the item is not to be had.
+    pub conflict_exit: Exit,
+    /// How long to wait for it.
+    pub patience: Duration,
+    /// Why, on record.
+    pub reason: Option<&'a Reason>,
+}
+
+/// The trampoline's own arguments.
+#[derive(Debug, clap::Args)]
+pub struct ExecArgs {
+    /// The descriptor to wait at
+    #[arg(long)]
+    gate: i32,
+
+    /// The command
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// Runs a command under a claim. Its output is its own; ours is on stderr.
+pub fn run(options: &Options<'_>, request: Result<ClaimRequest, Trouble>, app: &App) -> Outcome {
+    match request.and_then(|request| hold_and_run(options, request, app)) {
+        Ok(ended) => {
+            let channel = match app.style.json {
+                true => app.style.report(&report(&ended)),
+                false => app.style.tell(&ended.notices),
+            };
+            app.delivered(&ended.notices, channel);
+            Ok(Shown::silent(child::exit_of(ended.status)))
+        }
+        Err(trouble) => Err(child::conflict_or_failure(trouble, options.conflict_exit)),
+    }
+}
+
+fn hold_and_run(options: &Options<'_>, request: ClaimRequest, app: &App) -> Result<Ended, Trouble> {
+    let supervised = supervise::Options {
+        command: options.command,
+        ends_when_lost: options.on_lost == OnLost::Term,
+        patience: options.patience,
+        naming: &app.naming(options.reason),
+    };
+    let mut tell = |said| warn(format!("warning: {said}"));
+    child::waited(supervise::run(
+        &supervised,
+        request,
+        &mut app.open()?,
+        &mut tell,
+    )?)
+}
+
+fn report(ended: &Ended) -> Value {
+    let claims: Vec<_> = ended
+        .held
+        .iter()
+        .map(|(key, epoch)| json!({"key": key, "epoch": epoch}))
+        .collect();
+    let exit = child::exit_of(ended.status).0;
+    let command =
+        json!({"exit": exit, "session": ended.session, "claims": claims, "lost": ended.lost});
+    let parts = Map::from_iter([("command".to_owned(), command)]);
+    body(parts, &ended.notices)
+}
+
+/// The trampoline: waits at the gate, then becomes the command.
+pub fn exec(args: &ExecArgs) -> Outcome {
+    match become_command(args.gate, &args.command) {
+        NotRun::Dismissed => Ok(Shown::silent(OWN_FAILURE)),
+        NotRun::NoGate(problem) => Err(child::own_trouble(problem)),
+        NotRun::CannotRun(failed) => Err(child::exec_trouble(failed)),
+    }
+}

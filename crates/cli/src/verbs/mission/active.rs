@@ -1,0 +1,125 @@
+//! `mission use`: saying which mission is the active one.
+
+use serde_json::json;
+use tenure_core::mission::MissionId;
+use tenure_core::reason::Reason;
+use tenure_service::answer::{Class, Hint};
+use tenure_service::{PointRequest, Whose};
+
+use super::shown::{decision, warn};
+use crate::app::App;
+use crate::lines::Lines;
+use crate::output::{Outcome, Shown, Trouble};
+
+/// Say which mission is the active one, or show which one is
+///
+/// It stays so until it is changed. A session's pointer goes before its repository's, and that before its
+/// user's.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure mission use 041-login
+  tenure mission use 041-login --for repo      for every worktree of this repository
+  tenure mission use --clear --for user
+  tenure mission use                           show which one is active, and why")]
+pub struct Args {
+    /// The mission
+    #[arg(value_name = "MISSION", conflicts_with = "clear")]
+    mission: Option<String>,
+
+    /// Whose pointer to set
+    #[arg(long = "for", value_name = "WHOSE", default_value = "session")]
+    whose: WhoseArg,
+
+    /// Forget the pointer
+    #[arg(long)]
+    clear: bool,
+
+    /// Why, on record; needed with --session for one that is not one's own
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<Reason>,
+}
+
+impl Args {
+    pub fn changes(&self) -> bool {
+        self.mission.is_some() || self.clear
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum WhoseArg {
+    /// This session's
+    Session,
+    /// This repository's, in all its worktrees
+    Repo,
+    /// This user's
+    User,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let mission = args.mission.as_deref().map(MissionId::parse).transpose()?;
+    if !args.changes() {
+        return active(args, app);
+    }
+    let request = PointRequest {
+        whose: match args.whose {
+            WhoseArg::Session => Whose::Session,
+            WhoseArg::Repo => Whose::Repo,
+            WhoseArg::User => Whose::User,
+        },
+        mission,
+    };
+    let mut opened = app.open()?;
+    let here = opened.here();
+    let naming = app.naming(args.reason.as_ref());
+    let answer = opened
+        .service()
+        .point_to_mission(&naming, &here, &request)?;
+    let pointed = &answer.value;
+    let warnings: Vec<String> = pointed.faults.iter().map(ToString::to_string).collect();
+    warn(app, &warnings);
+    let mut text = Lines::from(match (&pointed.mission, &pointed.before) {
+        (Some(mission), _) => format!("{mission} is the {}'s active mission", pointed.whose),
+        (None, Some(before)) => format!(
+            "{before} is no longer the {}'s active mission",
+            pointed.whose
+        ),
+        (None, None) => format!("the {} had no active mission", pointed.whose),
+    });
+    text.extend(&decision(app, &pointed.pointer));
+    let part = json!({
+        "for": pointed.whose,
+        "name": pointed.name,
+        "mission": pointed.mission,
+        "before": pointed.before,
+    });
+    Ok(Shown::new("use", &part, text)
+        .with("pointer", &pointed.pointer)
+        .with("warnings", &warnings)
+        .told(&answer))
+}
+
+/// Shows which mission is meant when none is named.
+fn active(args: &Args, app: &App) -> Outcome {
+    if args.whose != WhoseArg::Session {
+        let message = "no mission was named";
+        let name = Hint::step("name a mission, or say --clear");
+        let mut trouble = Trouble::new(Class::Usage, "usage", message, name);
+        let show = Hint::run("mission", ["use"], "to see which one is active");
+        trouble.problem.hints.push(show);
+        return Err(trouble);
+    }
+    let mut opened = app.open()?;
+    let here = opened.here();
+    let answer = opened.service().active_mission(&app.naming(None), &here)?;
+    let pointer = &answer.value;
+    let warnings: Vec<String> = pointer
+        .passed_over
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    warn(app, &warnings);
+    let mission = pointer.mission.as_deref().unwrap_or_default();
+    let text = format!("{mission} ({}: {})", pointer.by, pointer.evidence);
+    Ok(Shown::new("pointer", pointer, text).told(&answer))
+}

@@ -1,0 +1,25 @@
+use super::shown;
+use crate::app::App;
+use crate::output::{Outcome, Shown};
+
+/// List missions: how many take part, live and drive
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure mission list
+  tenure mission list --all      also those that nobody takes part in")]
+pub struct Args {
+    /// Also those that nobody takes part in
+    #[arg(long)]
+    all: bool,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let mut opened = app.open()?;
+    let here = opened.here();
+    let answer = opened
+        .service()
+        .missions(&app.naming(None), &here, args.all)?;
+    let text = shown::missions(&answer.value);
+    Ok(Shown::new("missions", &answer.value, text).told(&answer))
+}

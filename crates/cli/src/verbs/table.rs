@@ -1,0 +1,60 @@
+//! How a table of verbs is read; [`super`] has the recipe for a new row.
+//!
+//! `Ps(ps) changes never, answers "sessions", shown 1, alias "sessions";` is the variant `Ps` with `ps::Args`,
+//! which `ps::run` runs. It never changes anything, its `--json` answer has the part `sessions`, it is the
+//! first in `--help` (a verb without a place is hidden there), and people may also type `sessions`. What a
+//! verb's own verbs answer (`mission join`) stands in the row of that verb.
+
+macro_rules! verbs {
+    (enum $name:ident { $(
+        $variant:ident($module:ident) changes $changes:path
+        $(, shown $place:literal)? $(, alias $alias:literal)?;
+    )* }) => {
+        #[derive(Debug, clap::Subcommand)]
+        pub enum $name { $(
+            $(#[command(display_order = $place)])?
+            $(#[command(visible_alias = $alias)])?
+            #[command(hide = $crate::verbs::table::hides(&[$($place)?]))]
+            $variant($module::Args),
+        )* }
+
+        impl $name {
+            /// Whether it changes anything where it succeeds.
+            pub fn changes(&self) -> bool {
+                #[allow(unused_imports)]
+                use $crate::verbs::table::{always, never};
+                match self { $(Self::$variant(args) => $changes(args),)* }
+            }
+
+            pub fn run(&self, app: &App) -> Outcome {
+                match self { $(Self::$variant(args) => $module::run(args, app),)* }
+            }
+        }
+    };
+    // The same by the jobs that people come for.
+    (enum $name:ident { $($job:literal: $($variant:ident($module:ident) changes $changes:path, answers $part:literal
+        $(, shown $place:literal)? $(, alias $alias:literal)?;)*)* }) => {
+        $crate::verbs::table::verbs! { enum $name { $($(
+            $variant($module) changes $changes $(, shown $place)? $(, alias $alias)?;
+        )*)* } }
+
+        /// The verbs by job: the name of each, and the parts of its answer.
+        pub const JOBS: &[(&str, &[(&str, &str)])] =
+            &[$(($job, &[$((stringify!($module), $part)),*])),*];
+    };
+}
+
+pub(crate) use verbs;
+
+/// Whether a verb without these places is left out of `--help`.
+pub fn hides(places: &[usize]) -> bool {
+    places.is_empty()
+}
+
+pub fn never<Args>(_: &Args) -> bool {
+    false
+}
+
+pub fn always<Args>(_: &Args) -> bool {
+    true
+}

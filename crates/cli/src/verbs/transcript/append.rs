@@ -1,0 +1,77 @@
+use std::io::Read;
+
+use serde_json::json;
+use tenure_app::transcript::{self, MOST_BYTES};
+use tenure_core::reason::Reason;
+use tenure_core::time::Span;
+use tenure_host::append::Durability;
+use tenure_service::Naming;
+use tenure_service::answer::{Class, Hint};
+
+use crate::app::App;
+use crate::output::{Outcome, Shown, Trouble};
+
+/// Append JSON lines from stdin, all or nothing, under the file's lock
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The session
+    name: String,
+
+    /// Wait until the disk has it
+    #[arg(long)]
+    durable: bool,
+
+    /// Wait at most this long for the lock
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "10s",
+        allow_hyphen_values = true
+    )]
+    wait: Span,
+
+    /// Why, on record; needed for a session that is not one's own
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<Reason>,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let lines = stdin()?;
+    let naming = Naming {
+        session: Some(args.name.clone()),
+        reason: args.reason.clone(),
+    };
+    let durability = match args.durable {
+        true => Durability::Disk,
+        false => Durability::Kernel,
+    };
+    let answer = transcript::append(&mut app.open()?, &naming, &lines, args.wait.0, durability)?;
+    let done = &answer.value;
+    let (path, count) = (&done.file.path, done.lines);
+    let part = json!({"path": path, "session": done.file.handle, "offset": done.offset, "lines": count, "bytes": lines.len()});
+    let text = format!("{count} lines appended to {path}");
+    Ok(Shown::new("transcript", &part, text).told(&answer))
+}
+
+fn stdin() -> Result<Vec<u8>, Trouble> {
+    let usage = |message: String, step: &str| {
+        Trouble::new(Class::Usage, "usage", message, Hint::step(step))
+    };
+    let mut lines = Vec::new();
+    let read = std::io::stdin()
+        .take(MOST_BYTES + 1)
+        .read_to_end(&mut lines);
+    read.map_err(|error| {
+        usage(
+            format!("cannot read stdin: {error}"),
+            "give whole lines on stdin",
+        )
+    })?;
+    match lines.len() as u64 > MOST_BYTES {
+        true => Err(usage(
+            "more than 64 MiB at once".into(),
+            "append it in parts",
+        )),
+        false => Ok(lines),
+    }
+}

@@ -1,0 +1,39 @@
+//! `transcript`: the file in which an agent keeps one conversation, and only that session's.
+
+mod append;
+mod show;
+mod verify;
+
+use super::table;
+use crate::app::App;
+use crate::output::Outcome;
+
+/// Show, check or append to a session's transcript
+///
+/// Which file it is, is the store's word and never the caller's.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure transcript show claude-k7qd
+  tenure transcript verify claude-k7qd
+  echo '{\"type\":\"note\"}' | tenure transcript append claude-k7qd --durable")]
+pub struct Args {
+    #[command(subcommand)]
+    act: Act,
+}
+
+table::verbs! { enum Act {
+    Show(show) changes never, shown 1;
+    Verify(verify) changes never, shown 2;
+    Append(append) changes always, shown 3;
+} }
+
+impl Args {
+    pub fn changes(&self) -> bool {
+        self.act.changes()
+    }
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    args.act.run(app)
+}

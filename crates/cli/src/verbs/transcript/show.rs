@@ -1,0 +1,25 @@
+use serde_json::json;
+use tenure_app::transcript::{self, Found};
+
+use crate::app::App;
+use crate::lines::Lines;
+use crate::output::{Outcome, Shown};
+
+/// Say which file it is
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The session
+    name: String,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let answer = transcript::find(&mut app.open()?, &args.name)?;
+    let Found { file, quarantined } = &answer.value;
+    let mut text = Lines::from(file.path.as_str());
+    if let Some(why) = quarantined {
+        text.line(format!("what was stored was wrong and is set aside: {why}"));
+    }
+    let exists = std::path::Path::new(&file.path).exists();
+    let part = json!({"path": file.path, "session": file.handle, "native_id": file.native_id, "exists": exists, "quarantined": quarantined});
+    Ok(Shown::new("transcript", &part, text).told(&answer))
+}

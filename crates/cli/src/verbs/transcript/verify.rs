@@ -1,0 +1,37 @@
+use serde_json::json;
+use tenure_app::transcript::{self, Found};
+
+use crate::app::App;
+use crate::exit::Exit;
+use crate::lines::Lines;
+use crate::output::{Outcome, Shown};
+
+/// Report a torn tail, malformed lines and lines of other conversations; change nothing
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The session
+    name: String,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let answer = transcript::find(&mut app.open()?, &args.name)?;
+    let Found { file, quarantined } = &answer.value;
+    let found = transcript::survey(file)?;
+    let clean = found.problems.is_empty() && quarantined.is_none();
+    let well = if clean { ", nothing wrong" } else { "" };
+    let mut text = Lines::from(format!("{}: {} lines{well}", file.path, found.lines));
+    for problem in &found.problems {
+        text.line(format!(
+            "  line {}: {}: {}",
+            problem.line, problem.kind, problem.what
+        ));
+    }
+    if found.more > 0 {
+        text.line(format!("  {} more", found.more));
+    }
+    let part = json!({"path": file.path, "session": file.handle, "lines": found.lines, "problems": found.problems, "more": found.more, "quarantined": quarantined});
+    let exit = if clean { Exit::DONE } else { Exit::INVALID };
+    Ok(Shown::new("transcript", &part, text)
+        .told(&answer)
+        .exit(exit))
+}

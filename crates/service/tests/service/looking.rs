@@ -1,0 +1,146 @@
+//! Who else is there, whose context file it is, and which lines a transcript takes.
+
+use tenure_core::event::EventFilter;
+use tenure_core::id::{AgentName, NativeId};
+use tenure_core::registration::Source;
+use tenure_core::session::Place;
+use tenure_core::store::{Mode, Store};
+use tenure_service::mirror::compare::ContextFile;
+use tenure_service::{Here, ListRequest, Naming, RegisterRequest, Subject, Vouched};
+
+use crate::{Rig, Who};
+
+fn place(dir: &str, repo: Option<&str>) -> Place {
+    Place {
+        dir: dir.into(),
+        repo: repo.map(str::to_owned),
+        ..Place::default()
+    }
+}
+
+/// A session that works somewhere, by its handle.
+fn works_in(rig: &mut Rig, pid: u32, place: Place) -> (Who, String) {
+    let who = rig.here(&[pid]);
+    let request = RegisterRequest {
+        subject: Subject::Given(who.facts().chain),
+        agent: Some(AgentName::known("claude")),
+        native_id: NativeId::parse(&format!("conversation-{pid}")).ok(),
+        transcript: None,
+        source: Source::Start,
+        hosted: false,
+        place,
+        place_named: true,
+        title: None,
+        parent: None,
+        reason: None,
+        metadata: Default::default(),
+    };
+    let registered = rig.call(&who, |service| service.register(&request));
+    (who, registered.unwrap().session.handle)
+}
+
+fn handles(rig: &mut Rig, who: &Who, request: &ListRequest) -> Vec<String> {
+    let found = rig.call(who, |service| service.who(&Naming::default(), request));
+    let mut handles: Vec<String> = found
+        .unwrap()
+        .items
+        .into_iter()
+        .map(|one| one.handle)
+        .collect();
+    handles.sort();
+    handles
+}
+
+#[test]
+fn who_shows_the_others_that_are_open_there() {
+    let mut rig = Rig::new();
+    let web = |dir: &str| place(dir, Some("acme/web"));
+    let (me, own) = works_in(&mut rig, 20, web("/w/web"));
+    let (_, beside) = works_in(&mut rig, 30, web("/w/web-feature"));
+    let (dead, _) = works_in(&mut rig, 40, web("/w/web"));
+    let (_, elsewhere) = works_in(&mut rig, 50, place("/tmp/notes", None));
+    dead.dies();
+    let here = web("/w/web");
+    assert_eq!(
+        handles(&mut rig, &me, &ListRequest::around(&here)),
+        [beside.as_str()]
+    );
+    assert_eq!(
+        handles(&mut rig, &me, &ListRequest::below(&here)),
+        [""; 0],
+        "another worktree of the repository is not below this directory"
+    );
+    let outside = place("/tmp", None);
+    assert_eq!(
+        handles(&mut rig, &me, &ListRequest::around(&outside)),
+        [elsewhere.as_str()]
+    );
+    let nobody = rig.here(&[60]);
+    let mut all = [own, beside];
+    all.sort();
+    assert_eq!(handles(&mut rig, &nobody, &ListRequest::around(&here)), all);
+}
+
+#[test]
+fn a_context_file_that_cannot_be_read_is_a_fault_beside_the_others() {
+    let mut rig = Rig::new();
+    let (me, handle) = works_in(&mut rig, 20, place("/w/web", None));
+    let mut faults = |text: Result<String, String>| {
+        let file = ContextFile {
+            path: "/home/ann/context.json".into(),
+            text,
+        };
+        let project = place("/elsewhere", None);
+        let verified = rig.call(&me, |service| {
+            let here = Here::default();
+            service.verify(&Naming::default(), &here, Some(&project), Some(&file))
+        });
+        let faults = verified.unwrap().faults.into_iter();
+        let faults: Vec<_> = faults.map(|one| (one.field, one.subject)).collect();
+        faults
+    };
+    let project = ("project", handle);
+    let file = ("file", "/home/ann/context.json".to_owned());
+    assert_eq!(
+        faults(Err("it does not exist".into())),
+        [project.clone(), file.clone()]
+    );
+    assert_eq!(faults(Ok("[]".into())), [project, file]);
+}
+
+#[test]
+fn lines_of_another_conversation_are_named_and_recorded() {
+    let mut rig = Rig::new();
+    let (me, handle) = works_in(&mut rig, 20, place("/w/web", None));
+    let naming = Naming {
+        session: Some(handle.clone()),
+        reason: None,
+    };
+    let path = "/home/ann/.claude/projects/-w-web/conversation-20.jsonl";
+    let kept = rig.call(&me, |service| service.keep_transcript(&handle, path));
+    let file = kept.unwrap();
+    let vouched = rig.call(&me, |service| service.transcript_to_write(&naming));
+    assert_eq!(vouched.unwrap(), Vouched::File(Box::new(file.clone())));
+    let mut problems = |lines: &str| {
+        let mut found = Vec::new();
+        rig.call(&me, |service| {
+            found = service.check_appended(&naming, &file, lines.as_bytes())?;
+            service.peek(&naming)
+        })
+        .unwrap();
+        let mut tx = rig.store.begin(Mode::Read).unwrap();
+        let log = tx.events(&EventFilter::default()).unwrap();
+        let recorded = log.iter().filter(|one| one.kind == "contamination");
+        let kinds: Vec<_> = found.iter().map(|one| (one.line, one.kind)).collect();
+        (kinds, recorded.count())
+    };
+    assert_eq!(
+        problems("{\"sessionId\":\"conversation-20\"}\n"),
+        (vec![], 0)
+    );
+    assert_eq!(problems("{}\nno json\n"), (vec![(2, "malformed")], 0));
+    assert_eq!(
+        problems("{\"sessionId\":\"another\"}\n"),
+        (vec![(1, "foreign")], 1)
+    );
+}
