@@ -8,6 +8,8 @@ mod cli;
 mod colour;
 mod config;
 mod exit;
+#[cfg(test)]
+mod hints;
 mod lines;
 mod mirrors;
 mod output;

@@ -11,6 +11,7 @@ pub mod claim;
 pub mod event;
 pub mod git_move;
 pub mod glob;
+pub mod hint;
 pub mod id;
 pub mod key;
 pub mod line;

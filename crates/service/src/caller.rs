@@ -11,6 +11,7 @@ use super::beat::renew_if_due;
 pub use super::beat::{is_due, renew, renew_doing, resolve_doubts};
 use super::context::{Ctx, Stop};
 pub use super::named::{descends_from, find};
+use crate::answer::reader_of;
 use crate::error::{Error, NobodyWhy};
 use tenure_core::agent;
 use tenure_core::behalf::Relation;
@@ -62,7 +63,7 @@ pub struct Caller {
     pub itself_by: Option<ResolvedBy>,
     pub evidence: String,
     /// Variables that say otherwise.
-    pub disagreements: Vec<String>,
+    pub disagreements: Vec<Disagreement>,
     /// Whether it cannot see the others' processes.
     pub blind: bool,
     /// The session that really calls, where it acts for another.
@@ -90,6 +91,21 @@ impl Caller {
             Some(ResolvedBy::Variable) => self.session.process.is_none(),
             Some(ResolvedBy::Flag) | None => false,
         }
+    }
+}
+
+/// A variable that names another session, or another conversation of the same agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disagreement {
+    pub variable: &'static str,
+    pub value: String,
+    /// What is so instead, as a clause.
+    pub own: String,
+}
+
+impl std::fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} is {}, {}", self.variable, self.value, self.own)
     }
 }
 
@@ -208,10 +224,7 @@ fn resolve(ctx: &mut Ctx<'_>, naming: &Naming, acts: bool) -> Result<Caller, Sto
                 ..*caller
             }),
             Found::Several { sessions } => Err(several(&sessions).into()),
-            Found::Nobody(why) => {
-                let store = ctx.location.clone();
-                Err(Error::Nobody { why, store }.into())
-            }
+            Found::Nobody(why) => Err(Error::Nobody { why }.into()),
             Found::Refused(error) => Err(error.into()),
         };
     };
@@ -304,8 +317,23 @@ fn several(sessions: &[Session]) -> Error {
     }
 }
 
-/// What the kernel and the environment say about the caller.
+/// What the kernel and the environment say about the caller; from now on it is known who reads the answer.
 fn natural(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
+    let found = walk(ctx)?;
+    let (agent, below_agent) = match &found {
+        Found::Session(caller) => (Some(&caller.session.agent), false),
+        Found::Nobody(NobodyWhy::NoSession | NobodyWhy::Variable(_)) => (None, false),
+        Found::Nobody(NobodyWhy::EndedHere { agent, .. }) => (None, agent.as_str() != agent::HUMAN),
+        Found::Nobody(NobodyWhy::UnregisteredAgent { .. } | NobodyWhy::BrokenWalk(_))
+        | Found::Several { .. }
+        | Found::Refused(_) => (None, true),
+    };
+    let at_terminal = ctx.facts.at_terminal;
+    ctx.reader = reader_of(agent.map(AgentName::as_str), below_agent, at_terminal);
+    Ok(found)
+}
+
+fn walk(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
     let facts = ctx.facts;
     let met_agent = Cell::new(None);
     for (height, ancestor) in facts.chain.iter().enumerate() {
@@ -359,6 +387,7 @@ fn sessions_of(
             (true, false) => {
                 past.get_or_insert(Found::Nobody(NobodyWhy::EndedHere {
                     handle: session.handle.to_string(),
+                    agent: session.agent,
                 }));
             }
             (false, _) => {
@@ -540,24 +569,27 @@ fn found_by(facts: &CallerFacts, session: Session, by: ResolvedBy, evidence: Str
     }))
 }
 
-/// Variables that name another session, or another conversation of the same agent.
-fn disagreements(facts: &CallerFacts, session: &Session) -> Vec<String> {
+fn disagreements(facts: &CallerFacts, session: &Session) -> Vec<Disagreement> {
     let mut found = Vec::new();
     if let Some(text) = &facts.session_variable
         && SessionToken::parse(text).ok() != Some(session.token())
     {
-        found.push(format!(
-            "TENURE_SESSION is {text}, this session is {}",
-            session.token()
-        ));
+        found.push(Disagreement {
+            variable: "TENURE_SESSION",
+            value: text.clone(),
+            own: format!("this session is {}", session.token()),
+        });
     }
     for variable in &facts.native_variables {
         let same_agent = variable.agent == session.agent.as_str();
         if let Some(native_id) = session.native_id.as_ref().filter(|_| same_agent)
             && native_id.as_str() != variable.value
         {
-            let (name, value) = (variable.name, &variable.value);
-            found.push(format!("{name} is {value}, this session is in {native_id}"));
+            found.push(Disagreement {
+                variable: variable.name,
+                value: variable.value.clone(),
+                own: format!("this session is in {native_id}"),
+            });
         }
     }
     found

@@ -109,7 +109,7 @@ fn status(
     let mut own = Vec::new();
     let mut warnings = Vec::new();
     if let Some(caller) = caller {
-        warnings.extend(caller.disagreements.iter().cloned());
+        warnings.extend(caller.disagreements.iter().map(ToString::to_string));
         let filter = ClaimFilter {
             session: Some(caller.session.id),
             ..ClaimFilter::default()

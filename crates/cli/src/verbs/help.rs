@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 use super::groups::GROUPS;
 use crate::app::App;
@@ -40,7 +40,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
                     Class::NotFound,
                     "not_found",
                     message,
-                    "tenure help --all lists every verb",
+                    Hint::run("help", ["--all"], "to see every verb"),
                 ));
             }
             Ok(explained(app, &[verb]))

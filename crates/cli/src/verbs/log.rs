@@ -4,7 +4,7 @@ use serde_json::json;
 use tenure_core::event::EventFilter;
 use tenure_core::id::Cursor;
 use tenure_core::time::{Span, Timestamp};
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 use tenure_service::view::EventView;
 
 use crate::app::{App, Opened};
@@ -98,7 +98,7 @@ fn since(text: &str) -> Result<Timestamp, Trouble> {
             Class::Usage,
             "usage",
             message,
-            "for example --since 2h or --since 2026-11-15T08:00:00Z",
+            Hint::step("for example --since 2h or --since 2026-11-15T08:00:00Z"),
         )
     })
 }

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::Command;
 use clap_mangen::Man;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
 use crate::lines::Lines;
@@ -47,7 +47,7 @@ fn named(root: &Command, verb: &str) -> Result<Command, Trouble> {
             Class::NotFound,
             "not_found",
             format!("there is no verb {verb:?}"),
-            "tenure help --all lists every verb",
+            Hint::run("help", ["--all"], "to see every verb"),
         )),
     }
 }
@@ -59,7 +59,7 @@ fn page(command: Command) -> Result<String, Trouble> {
             Class::Internal,
             "internal",
             format!("cannot make the page: {error}"),
-            "please report it",
+            Hint::step("please report it"),
         )
     })?;
     Ok(String::from_utf8_lossy(&roff).into_owned())
@@ -71,7 +71,7 @@ fn write_all(dir: &std::path::Path, root: &Command) -> Outcome {
             Class::Invalid,
             "invalid",
             error.to_string(),
-            "give --dir a directory that you can write to",
+            Hint::step("give --dir a directory that you can write to"),
         )
     };
     fs_err::create_dir_all(dir).map_err(failed)?;

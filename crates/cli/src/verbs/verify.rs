@@ -71,6 +71,9 @@ fn of_file(path: &Path, context: &Context) -> Vec<Fault> {
         field: "file",
         value: shown,
         why,
-        hint: "ask tenure whoami instead of the file".into(),
+        hints: vec![tenure_core::hint::Hint::verb(
+            "whoami",
+            "and use its answer instead of the file",
+        )],
     }]
 }

@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use tenure_core::notice::Pending;
 use tenure_core::time::Span;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 use tenure_service::error::Error;
 use tenure_service::view::SessionView;
 
@@ -99,7 +99,7 @@ fn wait(args: &Args, opened: &mut Opened, told: &mut Pending) -> Outcome {
             Class::TimedOut,
             "interrupted",
             format!("interrupted while waiting for {}", args.name),
-            "run it again to go on waiting",
+            Hint::step("run it again to go on waiting"),
         )
         .exits(signal_exit(signal))),
     }

@@ -3,10 +3,11 @@
 use super::request::{Candidate, RegisterRequest, Registered, Subject};
 use super::work::Work;
 use crate::context::{Ctx, Stop};
-use crate::error::Error;
+use crate::error::{Error, register_script};
 use crate::transact::{Reply, Service};
 use crate::{caller, transcripts};
 use tenure_core::behalf::Relation;
+use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::process::{Ancestor, Looks, Process};
 use tenure_core::registration::{Arrival, Here, Owner, Plan, View, plan};
@@ -120,9 +121,7 @@ fn find_candidate(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Candid
         Some(height) if ctx.facts.has_terminal => Ok(candidate_at(chain, height, true)),
         _ => Err(Error::Usage {
             what: "no agent and no interactive shell was found above this process".into(),
-            hint:
-                "say which process registers, for a script: tenure register --agent NAME --pid $$"
-                    .into(),
+            hint: register_script(),
         }
         .into()),
     }
@@ -278,9 +277,11 @@ fn agent_of(
                     "this process is {}, which is {}, not {named}",
                     session.handle, session.agent
                 ),
-                hint:
-                    "a worker of its own names its process: tenure register --agent NAME --pid PID"
-                        .into(),
+                hint: Hint::run(
+                    "register",
+                    ["--agent", "NAME", "--pid", "PID"],
+                    "to register another process as a worker of its own",
+                ),
             }
             .into());
         }
@@ -313,7 +314,7 @@ fn check_transcript(
     let Some(native_id) = &request.native_id else {
         return Err(Error::Usage {
             what: "a transcript belongs to a conversation, and none was named".into(),
-            hint: "add --native-id ID".into(),
+            hint: Hint::step("add --native-id ID"),
         }
         .into());
     };
@@ -332,7 +333,7 @@ fn check_metadata(ctx: &mut Ctx<'_>, plan: &Plan, request: &RegisterRequest) -> 
                 "a session keeps at most {META_KEYS} values; this would make {}",
                 keys.len()
             ),
-            hint: "tenure meta unset KEY makes room".into(),
+            hint: Hint::run("meta", ["unset", "KEY"], "to make room"),
         }
         .into());
     }

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::view::HeldView;
 use tenure_core::claim::Means;
 use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken};
 use tenure_core::notice::NoticeKind;
 use tenure_core::process::Ancestor;
@@ -125,8 +126,7 @@ impl Work<'_> {
                     "{} is not the session that this process runs in",
                     named.handle
                 ),
-                hint: "add --reason \"why\" to make it the parent all the same; it is recorded"
-                    .into(),
+                hint: Hint::step("add --reason REASON to make it the parent anyway (logged)"),
             }
             .into());
         }

@@ -24,13 +24,13 @@ use tenure_core::notice::{Channel, Notice, Pending};
 use tenure_core::process::Ancestor;
 use tenure_core::trample::Mode;
 use tenure_host::cwd;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 use tenure_service::{AgentEvent, GuardPolicy, Heard, ToolUse};
 
 use crate::app::{HookStore, closes_on_error, guard_mode, user_settings};
 use crate::exit::Exit;
 use crate::mirrors;
-use crate::output::{Trouble, warn};
+use crate::output::{Trouble, command_line, warn};
 use crate::sink::{self, Unwritten};
 pub use input::read as read_event;
 pub use outage::lately as outages;
@@ -84,7 +84,8 @@ pub fn run(arguments: &[OsString]) -> Exit {
         Ok(parsed) => parsed,
         Err(what) => {
             say(&format!("error: {what}"));
-            say("hint: tenure help hook shows how it is used");
+            let hint = Hint::run("help", ["hook"], "to see how it is used");
+            say(&format!("hint: {}", command_line(&hint)));
             return Exit::HOOK_USAGE;
         }
     };
@@ -274,7 +275,7 @@ fn hear(
             Class::Store,
             "hook_timed_out",
             late,
-            "",
+            Hint::verb("ps", "for details"),
         )));
         let answer = Answer {
             block,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tenure_core::agent::AGENTS;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 use crate::app::{current_dir, env};
 use crate::output::Trouble;
@@ -35,7 +35,7 @@ impl Scope {
                 Class::NotFound,
                 "not_found",
                 format!("{} is not a directory", whole.display()),
-                "give --project the directory of a project",
+                Hint::step("give --project the directory of a project"),
             )),
         }
     }
@@ -128,7 +128,12 @@ fn user_dir(agent: &str) -> Result<PathBuf, Trouble> {
     let home = home.ok_or_else(|| {
         let message =
             "HOME is not set, so there is no telling where the agents keep their settings";
-        Trouble::new(Class::NotFound, "not_found", message, "set HOME")
+        Trouble::new(
+            Class::NotFound,
+            "not_found",
+            message,
+            Hint::step("set HOME"),
+        )
     })?;
     Ok(match agent {
         "opencode" => home.join(".config/opencode"),

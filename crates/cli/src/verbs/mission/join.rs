@@ -3,7 +3,7 @@
 use serde_json::json;
 use tenure_core::mission::{MissionId, ParticipantId, Role};
 use tenure_core::reason::Reason;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 use tenure_service::{JoinRequest, PointRequest, Whose};
 
 use super::shown::{decision, warn};
@@ -189,8 +189,9 @@ pub fn point(args: &UseArgs, app: &App) -> Outcome {
 fn active(args: &UseArgs, app: &App) -> Outcome {
     if args.whose != WhoseArg::Session {
         let message = "no mission was named";
-        let hint = "name one, or say --clear; tenure mission use alone shows the active one";
-        return Err(Trouble::new(Class::Usage, "usage", message, hint));
+        let hint = Hint::step("name one, or say --clear");
+        let active = Hint::run("mission", ["use"], "to see the active one");
+        return Err(Trouble::new(Class::Usage, "usage", message, hint).or(active));
     }
     let mut opened = app.open()?;
     let here = opened.here();
