@@ -21,6 +21,7 @@ pub mod mirror_failure;
 pub mod mission;
 pub mod notice;
 pub mod policy;
+pub mod present;
 pub mod process;
 pub mod program;
 pub mod reason;
