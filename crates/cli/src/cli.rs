@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
 use crate::exit::Exit;
@@ -148,11 +148,23 @@ fn show_parse_error(error: &clap::Error, style: Style) -> Exit {
         if !json {
             mention(&format!("{}\n", text.trim_end()));
         }
-        let hint = "tenure ps shows who is alive; tenure help --all lists every verb";
-        let trouble = Trouble::new(Class::Usage, "usage", "no verb was given", hint);
+        let hint = Hint::verb("ps", "to see who is alive");
+        let trouble =
+            Trouble::new(Class::Usage, "usage", "no verb was given", hint).or(every_verb());
         return style.show_trouble(&trouble).end(false);
     }
     style.show_trouble(&usage_trouble(&text)).end(false)
+}
+
+/// Whether a command can be typed as it stands.
+#[cfg(test)]
+pub fn can_be_typed(words: &[&str]) -> Result<(), clap::Error> {
+    let typed = std::iter::once("tenure").chain(words.iter().copied());
+    Cli::try_parse_from(typed).map(drop)
+}
+
+fn every_verb() -> Hint {
+    Hint::run("help", ["--all"], "to see every verb")
 }
 
 /// What clap says, in our words' form: what is wrong, and the command that helps.
@@ -169,8 +181,8 @@ fn usage_trouble(text: &str) -> Trouble {
         .and_then(|usage| usage.split_whitespace().next())
         .filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
     let hint = match verb {
-        Some(verb) => format!("tenure help {verb} shows how it is used"),
-        None => "tenure help --all lists every verb".to_owned(),
+        Some(verb) => Hint::run("help", [verb], "to see how it is used"),
+        None => every_verb(),
     };
     let one_line: Vec<&str> = message
         .lines()

@@ -8,6 +8,8 @@ mod cli;
 mod colour;
 mod command;
 mod exit;
+#[cfg(test)]
+mod hints;
 mod lines;
 mod output;
 mod render;

@@ -13,7 +13,7 @@ use tenure_core::store::StoreError;
 use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
 use tenure_service::Answer;
-use tenure_service::answer::{Class, Hint, Problem, Reader, body};
+use tenure_service::answer::{Class, Hint, Problem, body};
 
 pub use crate::colour::{CLEAR, colours, paint, paint_for_agent};
 use crate::exit::Exit;
@@ -107,6 +107,13 @@ impl Trouble {
         Problem::new(class, kind, message, hint).into()
     }
 
+    /// The same with another hint.
+    #[must_use]
+    pub fn or(mut self, hint: Hint) -> Self {
+        self.problem.hints.push(hint);
+        self
+    }
+
     /// The same with an exit code of its own.
     #[must_use]
     pub fn exits(mut self, exit: Exit) -> Self {
@@ -116,7 +123,7 @@ impl Trouble {
 
     /// The one object that programs get.
     pub fn object(&self) -> Value {
-        self.problem.body(reader())
+        self.problem.body()
     }
 
     /// The same for people.
@@ -127,16 +134,19 @@ impl Trouble {
         let first = lines.next().unwrap_or(&problem.message);
         text.line(format!("error: {first}"));
         lines.for_each(|line| text.line(line));
-        for hint in problem.hints_for(reader()) {
-            text.line(format!("hint: {}", command_line(hint)));
+        if let Some(store) = problem.asked_store() {
+            text.line(format!("store: {store}"));
+        }
+        for hint in problem.shown_hints() {
+            text.line(format!("hint: {}", command_line(&hint)));
         }
         text
     }
 }
 
-/// Who reads what we write.
-fn reader() -> Reader {
-    Reader::Person
+/// What to do where the state directory is in the way.
+pub fn where_state_is() -> Hint {
+    Hint::verb("config", "to see where state is kept")
 }
 
 /// A hint as it is typed.
@@ -213,11 +223,11 @@ fn unwritten(error: &io::Error, changed: bool) -> Trouble {
     let (message, hint) = match changed {
         true => (
             format!("the change was made, but the answer cannot be written: {error}"),
-            "tenure status and tenure log show what is so now",
+            Hint::verb("log", "to see what was changed"),
         ),
         false => (
             format!("the answer cannot be written: {error}"),
-            "make room where stdout goes and run it again",
+            Hint::step("make room where stdout goes, then run it again"),
         ),
     };
     Trouble::new(Class::Internal, "unwritten", message, hint)
@@ -247,7 +257,7 @@ impl Style {
         if self.json {
             let mut parts = shown.json.clone();
             if let Some(trouble) = &damaged {
-                let error = trouble.problem.error(reader());
+                let error = trouble.problem.error();
                 parts.insert("error".into(), Value::Object(error));
             }
             let written = sink::out(&body(parts, &shown.notices).to_string());

@@ -9,7 +9,7 @@ use tenure_service::view::{ClaimView, EventView, SessionView};
 use tenure_service::{Membership, Whoami, Why};
 
 use crate::lines::Lines;
-use crate::output::{Cell, ago, paint, table};
+use crate::output::{Cell, ago, command_line, paint, table};
 use crate::tree::Branch;
 
 fn now() -> Timestamp {
@@ -331,8 +331,8 @@ pub fn why(why: &Why) -> Lines {
             ago(waiter.since, now())
         ));
     }
-    for command in &why.why.commands {
-        text.line(format!("  run: {command}"));
+    for hint in &why.why.hints {
+        text.line(format!("  {}", command_line(hint)));
     }
     text
 }

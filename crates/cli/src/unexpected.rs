@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::ffi::OsString;
 
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 use crate::exit::Exit;
 use crate::lines::Lines;
@@ -36,7 +36,7 @@ fn trouble(payload: &(dyn Any + Send), arguments: &[OsString]) -> Trouble {
         "tenure failed unexpectedly: {}",
         text.unwrap_or("it did not say why")
     );
-    let mut trouble = Trouble::new(Class::Internal, "unexpected", message, HINT);
+    let mut trouble = Trouble::new(Class::Internal, "unexpected", message, Hint::step(HINT));
     // After `--` comes a command, to which stdout belongs.
     trouble.to_stderr = arguments.iter().any(|word| word == "--");
     trouble

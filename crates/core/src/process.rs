@@ -139,6 +139,8 @@ pub struct CallerFacts {
     pub chain_broken: Option<String>,
     /// Whether the caller has a controlling terminal.
     pub has_terminal: bool,
+    /// Whether somebody sits there: stdin and stderr are a terminal.
+    pub at_terminal: bool,
     /// TENURE_SESSION, as it stands in the environment.
     pub session_variable: Option<String>,
     /// The agents' own id variables that are set: agent, variable and value.

@@ -4,6 +4,7 @@
 //! counts as unset, because no id looks like that.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 
 use tenure_core::agent::AGENTS;
 use tenure_core::process::{CallerFacts, NativeVariable, Observer};
@@ -23,6 +24,7 @@ pub fn facts(observer: Observer, dir: String, repository: Option<Repository>) ->
         chain,
         chain_broken,
         has_terminal: process::has_terminal(),
+        at_terminal: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
         session_variable: text(&env, SESSION_VARIABLE),
         native_variables: native_variables(&env),
         dir,
@@ -38,6 +40,7 @@ pub fn variables(observer: Observer) -> CallerFacts {
         chain: Vec::new(),
         chain_broken: None,
         has_terminal: false,
+        at_terminal: false,
         session_variable: text(&env, SESSION_VARIABLE),
         native_variables: native_variables(&env),
         dir: String::new(),

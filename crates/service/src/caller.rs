@@ -5,18 +5,19 @@
 //! a session's decides. An agent that is not registered ends the search: what runs inside it must not be
 //! taken for the agent further up.
 
-use std::cell::Cell;
-
 use super::beat::renew_if_due;
 pub use super::beat::{is_due, renew, renew_doing, resolve_doubts};
 use super::context::{Ctx, Stop};
 pub use super::named::{descends_from, find};
+use super::present::{Met, met};
+use crate::answer::reader_of;
 use crate::error::{Error, NobodyWhy};
 use tenure_core::agent;
 use tenure_core::behalf::Relation;
-use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken};
+use tenure_core::id::{AgentName, Life, NativeId, SessionId, SessionToken};
 use tenure_core::liveness::Liveness;
-use tenure_core::process::{Ancestor, CallerFacts, Process};
+use tenure_core::present::Present;
+use tenure_core::process::{CallerFacts, Process};
 use tenure_core::reason::Reason;
 use tenure_core::session::Session;
 
@@ -62,7 +63,7 @@ pub struct Caller {
     pub itself_by: Option<ResolvedBy>,
     pub evidence: String,
     /// Variables that say otherwise.
-    pub disagreements: Vec<String>,
+    pub disagreements: Vec<Disagreement>,
     /// Whether it cannot see the others' processes.
     pub blind: bool,
     /// The session that really calls, where it acts for another.
@@ -90,6 +91,21 @@ impl Caller {
             Some(ResolvedBy::Variable) => self.session.process.is_none(),
             Some(ResolvedBy::Flag) | None => false,
         }
+    }
+}
+
+/// A variable that names another session, or another conversation of the same agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disagreement {
+    pub variable: &'static str,
+    pub value: String,
+    /// What is so instead, as a clause.
+    pub own: String,
+}
+
+impl std::fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} is {}, {}", self.variable, self.value, self.own)
     }
 }
 
@@ -208,10 +224,7 @@ fn resolve(ctx: &mut Ctx<'_>, naming: &Naming, acts: bool) -> Result<Caller, Sto
                 ..*caller
             }),
             Found::Several { sessions } => Err(several(&sessions).into()),
-            Found::Nobody(why) => {
-                let store = ctx.location.clone();
-                Err(Error::Nobody { why, store }.into())
-            }
+            Found::Nobody(why) => Err(Error::Nobody { why }.into()),
             Found::Refused(error) => Err(error.into()),
         };
     };
@@ -304,22 +317,46 @@ fn several(sessions: &[Session]) -> Error {
     }
 }
 
-/// What the kernel and the environment say about the caller.
+/// What the kernel and the environment say about the caller; from now on it is known who reads the answer.
 fn natural(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
+    let found = walk(ctx)?;
+    let (agent, below_agent) = match &found {
+        Found::Session(caller) => (Some(&caller.session.agent), false),
+        Found::Nobody(NobodyWhy::NoSession | NobodyWhy::Variable(_)) => (None, false),
+        Found::Nobody(NobodyWhy::EndedHere { agent, .. }) => (None, agent.as_str() != agent::HUMAN),
+        Found::Nobody(NobodyWhy::UnregisteredAgent { .. } | NobodyWhy::BrokenWalk(_))
+        | Found::Several { .. }
+        | Found::Refused(_) => (None, true),
+    };
+    let at_terminal = ctx.facts.at_terminal;
+    ctx.reader = reader_of(agent.map(AgentName::as_str), below_agent, at_terminal);
+    Ok(found)
+}
+
+fn walk(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
     let facts = ctx.facts;
-    let met_agent = Cell::new(None);
     for (height, ancestor) in facts.chain.iter().enumerate() {
-        if let Some(found) = sessions_of(ctx, ancestor, height)? {
-            return Ok(found);
+        match met(ctx, ancestor)? {
+            Met::Sessions(Present::One(session)) => {
+                let evidence = evidence(height, ancestor.process.pid);
+                return Ok(found_by(facts, *session, ResolvedBy::Ancestry, evidence));
+            }
+            Met::Sessions(Present::Picked(session)) => {
+                let evidence = format!(
+                    "{}, and a variable that picks one of its conversations",
+                    evidence(height, ancestor.process.pid)
+                );
+                return Ok(found_by(facts, *session, ResolvedBy::Ancestry, evidence));
+            }
+            Met::Sessions(Present::Several(sessions)) => return Ok(Found::Several { sessions }),
+            Met::Past(session, life) => return Ok(was(*session, life)),
+            Met::Agent(spec) => {
+                let agent = spec.name.to_owned();
+                let pid = ancestor.process.pid;
+                return Ok(Found::Nobody(NobodyWhy::UnregisteredAgent { agent, pid }));
+            }
+            Met::Sessions(Present::Nobody) | Met::Nobody => {}
         }
-        if let Some(spec) = agent::recognise(&ancestor.looks) {
-            met_agent.set(Some((spec.name, ancestor.process.pid)));
-            break;
-        }
-    }
-    if let Some((agent, pid)) = met_agent.get() {
-        let agent = agent.to_owned();
-        return Ok(Found::Nobody(NobodyWhy::UnregisteredAgent { agent, pid }));
     }
     // What stands above the place where the walk ended is not known: it may be an agent, or another
     // session. Where /proc is another namespace's, no walk was possible and none of the processes that a
@@ -340,84 +377,28 @@ fn natural(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
     by_variable(ctx, facts)
 }
 
-/// What one process above the caller settles: it is a session's, was one's, or is nobody's (`None`).
-fn sessions_of(
-    ctx: &mut Ctx<'_>,
-    ancestor: &Ancestor,
-    height: usize,
-) -> Result<Option<Found>, Stop> {
-    let process = &ancestor.process;
-    let mut current = Vec::new();
-    let mut past = None;
-    for (token, recorded) in ctx.tx.lives_at(process.into())? {
-        if !recorded.same_as(process) {
-            continue;
-        }
-        let session = ctx.session(token.id)?;
-        match (session.life == token.life, session.is_open()) {
-            (true, true) => current.push(session),
-            (true, false) => {
-                past.get_or_insert(Found::Nobody(NobodyWhy::EndedHere {
-                    handle: session.handle.to_string(),
-                }));
-            }
-            (false, _) => {
-                past.get_or_insert(Found::Refused(Error::Superseded {
-                    handle: session.handle.to_string(),
-                    life: token.life.0,
-                }));
-            }
-        }
-    }
-    let evidence = || match height {
-        0 => format!("this process (pid {})", process.pid),
-        1 => format!("pid {}, the parent of this process", process.pid),
-        n => format!("pid {}, {n} processes above this one", process.pid),
-    };
-    Ok(match current.len() {
-        0 => past,
-        1 => Some(found_by(
-            ctx.facts,
-            current.remove(0),
-            ResolvedBy::Ancestry,
-            evidence(),
-        )),
-        _ => Some(pick_hosted(ctx.facts, current, &evidence())),
-    })
-}
-
-/// Several conversations share the process: a variable may pick among exactly those.
-fn pick_hosted(facts: &CallerFacts, sessions: Vec<Session>, evidence: &str) -> Found {
-    match picked(facts, &sessions) {
-        Some(session) => {
-            let evidence =
-                format!("{evidence}, and a variable that picks one of its conversations");
-            found_by(facts, session.clone(), ResolvedBy::Ancestry, evidence)
-        }
-        None => Found::Several { sessions },
+/// Where the process stands that decided.
+fn evidence(height: usize, pid: u32) -> String {
+    match height {
+        0 => format!("this process (pid {pid})"),
+        1 => format!("pid {pid}, the parent of this process"),
+        n => format!("pid {pid}, {n} processes above this one"),
     }
 }
 
-/// The one of these sessions of one process that a variable names.
-pub fn picked<'a>(facts: &CallerFacts, sessions: &'a [Session]) -> Option<&'a Session> {
-    let token = facts
-        .session_variable
-        .as_deref()
-        .and_then(|v| SessionToken::parse(v).ok());
-    let named = |session: &&Session| {
-        let by_token = token.is_some_and(|token| token == session.token());
-        let by_native = facts.native_variables.iter().any(|variable| {
-            variable.agent == session.agent.as_str()
-                && session
-                    .native_id
-                    .as_ref()
-                    .is_some_and(|id| id.as_str() == variable.value)
-        });
-        by_token || (token.is_none() && by_native)
-    };
-    let mut fitting = sessions.iter().filter(named);
-    let only = fitting.next()?;
-    fitting.next().is_none().then_some(only)
+/// A process that was a session's in this life, and is no longer.
+fn was(session: Session, life: Life) -> Found {
+    let handle = session.handle.to_string();
+    match session.life == life {
+        true => Found::Nobody(NobodyWhy::EndedHere {
+            handle,
+            agent: session.agent,
+        }),
+        false => Found::Refused(Error::Superseded {
+            handle,
+            life: life.0,
+        }),
+    }
 }
 
 /// A variable that names a session in another pid namespace: an agent's sandbox hides its ancestors.
@@ -540,24 +521,27 @@ fn found_by(facts: &CallerFacts, session: Session, by: ResolvedBy, evidence: Str
     }))
 }
 
-/// Variables that name another session, or another conversation of the same agent.
-fn disagreements(facts: &CallerFacts, session: &Session) -> Vec<String> {
+fn disagreements(facts: &CallerFacts, session: &Session) -> Vec<Disagreement> {
     let mut found = Vec::new();
     if let Some(text) = &facts.session_variable
         && SessionToken::parse(text).ok() != Some(session.token())
     {
-        found.push(format!(
-            "TENURE_SESSION is {text}, this session is {}",
-            session.token()
-        ));
+        found.push(Disagreement {
+            variable: "TENURE_SESSION",
+            value: text.clone(),
+            own: format!("this session is {}", session.token()),
+        });
     }
     for variable in &facts.native_variables {
         let same_agent = variable.agent == session.agent.as_str();
         if let Some(native_id) = session.native_id.as_ref().filter(|_| same_agent)
             && native_id.as_str() != variable.value
         {
-            let (name, value) = (variable.name, &variable.value);
-            found.push(format!("{name} is {value}, this session is in {native_id}"));
+            found.push(Disagreement {
+                variable: variable.name,
+                value: variable.value.clone(),
+                own: format!("this session is in {native_id}"),
+            });
         }
     }
     found

@@ -1,6 +1,7 @@
 //! What a use case works with: the transaction, the time, what was seen, and small steps that several
 //! use cases share.
 
+use crate::answer;
 use crate::error::Error;
 use crate::view::{HeldView, Seen, SessionView, WaitView};
 use tenure_core::claim::{ClaimRecord, EndedBy};
@@ -116,6 +117,8 @@ pub struct Ctx<'a> {
     pub files: &'a [(String, Option<RepoFile>)],
     pub remotes: &'a [(String, Option<String>)],
     pub notices: Pending,
+    /// Who reads the answer.
+    pub reader: answer::Reader,
     /// What is done to the locks of worktrees once this is committed.
     pub trees: Vec<TreeChange>,
     /// The session in whose own process tree the caller runs: the call itself proves that it lives.
@@ -449,7 +452,7 @@ impl Ctx<'_> {
     }
 
     /// Who reads what a session is told.
-    pub fn reader(&mut self, id: SessionId) -> Result<Reader, Stop> {
+    pub fn notice_reader(&mut self, id: SessionId) -> Result<Reader, Stop> {
         let session = self.session(id)?;
         if session.agent.as_str() == tenure_core::agent::HUMAN {
             return Ok(Reader::Person);

@@ -1,13 +1,14 @@
 //! Why a use case did not do what was asked: data, not sentences.
 //!
 //! Each error has a class (which decides the exit code), a kind (which scripts match on), a message and
-//! hints that name a command to run. Surfaces only render them.
+//! hints. Surfaces only render them.
 
 use std::time::Duration;
 
 use crate::answer::Class;
 use crate::view::ClaimView;
-use tenure_core::id::{Epoch, Malformed, SessionId};
+use tenure_core::hint::Hint;
+use tenure_core::id::{AgentName, Epoch, Malformed, SessionId};
 use tenure_core::key::Key;
 use tenure_core::liveness::Doubt;
 use tenure_core::mission::check::Fault;
@@ -24,7 +25,7 @@ pub enum NobodyWhy {
     /// The nearest agent above the caller is not registered.
     UnregisteredAgent { agent: String, pid: u32 },
     /// The nearest session above the caller has ended.
-    EndedHere { handle: String },
+    EndedHere { handle: String, agent: AgentName },
     /// The processes above the caller could not all be looked at, for this reason.
     BrokenWalk(String),
     /// TENURE_SESSION is set and does not count, for this reason.
@@ -43,15 +44,13 @@ pub enum Error {
         /// What is wrong.
         what: String,
         /// What to do.
-        hint: String,
+        hint: Hint,
     },
     /// The caller is no session.
     #[error("{}", nobody_message(.why))]
     Nobody {
         /// Why not.
         why: NobodyWhy,
-        /// The store that was asked.
-        store: String,
     },
     /// No session has this name.
     #[error("no session is called {name:?}")]
@@ -65,7 +64,7 @@ pub enum Error {
         /// What is missing.
         what: String,
         /// What to do.
-        hint: String,
+        hint: Hint,
     },
     /// Several sessions fit.
     #[error("{what}: {}", .candidates.join(", "))]
@@ -229,7 +228,7 @@ pub enum Error {
         /// What is wrong.
         what: String,
         /// What to do.
-        hint: String,
+        hint: Hint,
     },
     /// A check found faults: all of them.
     #[error("{}", fault_lines(.what, .faults).join("\n"))]
@@ -345,104 +344,98 @@ impl Error {
         }
     }
 
-    /// What to do about it: each names a command that exists, or a plain step.
-    pub fn hints(&self) -> Vec<String> {
+    /// What to do about it.
+    pub fn hints(&self) -> Vec<Hint> {
         match self {
-            Error::Malformed(error) => vec![malformed_hint(error.what).into()],
+            Error::Malformed(error) => vec![malformed_hint(error.what)],
             Error::Usage { hint, .. }
             | Error::NotFound { hint, .. }
-            | Error::Invalid { hint, .. } => {
-                vec![hint.clone()]
+            | Error::Invalid { hint, .. } => vec![hint.clone()],
+            Error::Nobody { why } => nobody_hints(why),
+            Error::NoSuchSession { .. } => {
+                vec![Hint::run("ps", ["--all"], "to see every session")]
             }
-            Error::Nobody { why, store } => {
-                let mut hints = nobody_hints(why);
-                hints.push(format!("the store that was asked is {store}"));
-                hints
-            }
-            Error::NoSuchSession { .. } => vec!["tenure ps -a shows every session".into()],
-            Error::Ambiguous { .. } => vec!["name one of them with --session".into()],
+            Error::Ambiguous { .. } => vec![Hint::step("name one of them with --session")],
             Error::Superseded { .. } => {
-                vec!["register again with: tenure register; this process then becomes a session of its own".into()]
-            }
-            Error::ReasonNeeded { .. } => vec!["add --reason \"why\"; it is recorded".into()],
-            Error::OnlyItself { handle, .. } => vec![
-                format!("run it inside {handle}, without --session"),
-                format!("tenure tell {handle} \"message\" asks it to"),
-            ],
-            Error::NotLive { handle, .. } => vec![format!("tenure show {handle} says more")],
-            Error::Lives { handle, .. } => vec![
-                format!("tenure show {handle} says where it is"),
-                format!("tenure tell {handle} \"message\" reaches it"),
-            ],
-            Error::CannotTell { handle, key, .. } => cannot_tell_hints(handle, key.as_ref()),
-            Error::Overlaps { claim, .. } => vec![
-                format!("tenure why {} explains it", text::shell(&claim.key)),
-                format!(
-                    "tenure takeover {} --reason \"why\" takes it all the same, on record",
-                    text::shell(&claim.key)
-                ),
-            ],
-            Error::Noisy { survivors, .. } => vec![
-                format!(
-                    "look at them first: ps -o pid,lstart,args -p {}",
-                    pids(survivors).replace(' ', "")
-                ),
-                "or claim without --require-quiet (with --any: --allow-survivors)".into(),
-            ],
-            Error::MaybeNoisy { .. } => {
-                vec!["claim without --require-quiet (with --any: --allow-survivors) if you know better".into()]
-            }
-            Error::NoneFree { first, .. } | Error::TimedOut { why: first, .. } => first.hints(),
-            Error::Held { key, .. } | Error::Suspect { key, .. } => vec![
-                format!("tenure why {} explains it", key.quoted()),
-                format!(
-                    "tenure takeover {} --reason \"why\" takes it all the same, on record",
-                    key.quoted()
-                ),
-            ],
-            Error::Done { key, .. } => {
-                vec![format!(
-                    "tenure claim {} --reopen takes it up again",
-                    key.quoted()
+                vec![Hint::verb(
+                    "register",
+                    "to make this process a session of its own",
                 )]
             }
-            Error::AlreadyHeld { key, .. } => {
-                vec![format!("tenure release {} gives it back", key.quoted())]
+            Error::ReasonNeeded { .. } => vec![add_a_reason()],
+            Error::OnlyItself { handle, .. } => vec![
+                Hint::step(format!("run it inside {handle}, without --session")),
+                Hint::run("tell", [handle, "MESSAGE"], "to ask it to"),
+            ],
+            Error::NotLive { handle, .. } => vec![Hint::run("show", [handle], "for details")],
+            Error::Lives { handle, .. } => vec![
+                Hint::run("show", [handle], "to see where it is"),
+                Hint::run("tell", [handle, "MESSAGE"], "to send it a message"),
+            ],
+            Error::CannotTell { handle, key, .. } => {
+                let mut hints = vec![Hint::run("show", [handle], "to see what is known of it")];
+                if let Some(key) = key {
+                    hints.push(Hint::step("run the claim outside the sandbox"));
+                    hints.push(take_over(key.as_str()));
+                }
+                hints
             }
-            Error::Free { key } => vec![format!("tenure claim {} takes it", key.quoted())],
+            Error::Held { key, .. } | Error::Suspect { key, .. } => {
+                held_hints(key.as_str(), key.as_str())
+            }
+            Error::Overlaps { key, claim } => held_hints(key.as_str(), &claim.key),
+            Error::Noisy { key, survivors, .. } => vec![
+                Hint::step(format!(
+                    "look at them: ps -o pid,lstart,args -p {}",
+                    pids(survivors).replace(' ', "")
+                )),
+                allow_survivors(key),
+            ],
+            Error::MaybeNoisy { key, .. } => vec![
+                Hint::run("why", [key.as_str()], "for details"),
+                allow_survivors(key),
+            ],
+            Error::NoneFree { first, .. } | Error::TimedOut { why: first, .. } => first.hints(),
+            Error::Done { key, .. } => vec![
+                Hint::run("log", [key.as_str()], "to see who finished it"),
+                Hint::run("claim", [key.as_str(), "--reopen"], "to take it up again"),
+            ],
+            Error::AlreadyHeld { key, .. } => {
+                vec![Hint::run("release", [key.as_str()], "to give it back")]
+            }
+            Error::Free { key } => vec![Hint::run("claim", [key.as_str()], "to take it")],
             Error::Lost { key, .. } => vec![
-                "stop working on it: what this session writes now would collide".into(),
-                format!("tenure log {} shows what happened", key.quoted()),
+                Hint::step("stop working on it: what this session writes now would collide"),
+                Hint::run("log", [key.as_str()], "to see what happened"),
             ],
             Error::LostBefore { claims } => {
                 let first = claims.first().map_or("KEY", |claim| claim.key.as_str());
-                let first = text::shell(first);
                 vec![
-                    format!("tenure claim {first} --wait 10m takes it again when it is free"),
-                    "tenure claim KEY takes what this session works on instead; then this passes"
-                        .into(),
-                    format!("tenure log {first} shows what happened"),
+                    wait_for(first),
+                    Hint::run("claim", ["KEY"], "to claim what you work on instead"),
+                    Hint::run("log", [first], "to see what happened"),
                 ]
             }
             Error::NoSuchEpoch { key, .. } => {
-                vec![format!(
-                    "tenure why {} shows the present epoch",
-                    key.quoted()
-                )]
+                vec![Hint::run("why", [key.as_str()], "to see its epoch")]
             }
             Error::Faulty { faults, .. } => fault_hints(faults),
             Error::NoMission { passed_over, .. } => {
+                let join = ["join", "MISSION", "--role", "ROLE"];
                 let mut hints = vec![
-                    "name one: --mission MISSION".to_owned(),
-                    "or join one, which makes it the active one: tenure mission join MISSION --role ROLE"
-                        .to_owned(),
+                    Hint::step("name one with --mission MISSION"),
+                    Hint::run("mission", join, "to join one and make it the active one"),
                 ];
                 hints.extend(fault_hints(passed_over));
                 hints
             }
             Error::Collision { mission, .. } => vec![
-                format!("tenure mission status --mission {mission} shows who does what"),
-                "without --strict it is only a warning".into(),
+                Hint::run(
+                    "mission",
+                    ["status", "--mission", mission],
+                    "to see who does what",
+                ),
+                Hint::step("leave out --strict to get only a warning"),
             ],
             Error::Store(error) => store_hints(error),
         }
@@ -474,18 +467,48 @@ fn fault_lines(what: &str, faults: &[Fault]) -> Vec<String> {
 }
 
 /// Each way out once.
-fn fault_hints(faults: &[Fault]) -> Vec<String> {
-    let mut hints: Vec<String> = Vec::new();
-    for fault in faults {
-        if !hints.contains(&fault.hint) {
-            hints.push(fault.hint.clone());
+fn fault_hints(faults: &[Fault]) -> Vec<Hint> {
+    let mut hints: Vec<Hint> = Vec::new();
+    for hint in faults.iter().flat_map(|fault| &fault.hints) {
+        if !hints.contains(hint) {
+            hints.push(hint.clone());
         }
     }
     hints
 }
 
-fn malformed_hint(what: &str) -> &'static str {
-    match what {
+/// What an act takes that was given no reason.
+pub fn add_a_reason() -> Hint {
+    Hint::step("add --reason REASON (it is logged)")
+}
+
+/// How one waits for a key.
+pub fn wait_for(key: &str) -> Hint {
+    Hint::run("claim", [key, "--wait", "10m"], "to wait for it")
+}
+
+/// How a key is taken from a session that lives.
+pub fn take_over(key: &str) -> Hint {
+    let args = [key, "--reason", "REASON"];
+    Hint::run("takeover", args, "to take it anyway (logged)")
+}
+
+/// What to do about `wanted`, where `held` is in the way.
+fn held_hints(wanted: &str, held: &str) -> Vec<Hint> {
+    vec![
+        wait_for(wanted),
+        Hint::run("why", [held], "for details"),
+        take_over(held),
+    ]
+}
+
+fn allow_survivors(key: &Key) -> Hint {
+    let args = ["--any", key.as_str(), "--allow-survivors"];
+    Hint::run("claim", args, "to take it anyway")
+}
+
+fn malformed_hint(what: &str) -> Hint {
+    Hint::step(match what {
         "key" => "a key is SCHEME:NAME, such as issue:acme/web#42, #42 or path:src/**",
         "duration" => "a duration is such as 500ms, 90s, 5m, 1h30m or 2d",
         "agent name" => "an agent's name is such as claude or my-agent",
@@ -493,11 +516,11 @@ fn malformed_hint(what: &str) -> &'static str {
         "participant id" => "leave --participant out, and one is made",
         "role" => "a role is such as developer or reviewer",
         "focus" => "a focus is such as wp:WP01, step:42 or none",
-        "drive" => "tenure mission drive active, or: tenure mission drive inactive",
+        "drive" => "a drive is active or inactive",
         "reason" => "say why in a few words, such as --reason 'stuck since yesterday'",
         "native id" => "give the id that the agent itself uses for the conversation",
-        _ => "tenure help VERB shows how it is used",
-    }
+        _ => return Hint::run("help", ["VERB"], "to see how it is used"),
+    })
 }
 
 fn nobody_message(why: &NobodyWhy) -> String {
@@ -506,7 +529,7 @@ fn nobody_message(why: &NobodyWhy) -> String {
         NobodyWhy::UnregisteredAgent { agent, pid } => {
             format!("this process belongs to {agent} (pid {pid}), which is not registered")
         }
-        NobodyWhy::EndedHere { handle } => {
+        NobodyWhy::EndedHere { handle, .. } => {
             format!("this process belongs to {handle}, which has ended")
         }
         NobodyWhy::BrokenWalk(why) => {
@@ -516,59 +539,66 @@ fn nobody_message(why: &NobodyWhy) -> String {
     }
 }
 
-fn nobody_hints(why: &NobodyWhy) -> Vec<String> {
-    let register = match why {
+fn nobody_hints(why: &NobodyWhy) -> Vec<Hint> {
+    let mut hints = match why {
         NobodyWhy::UnregisteredAgent { agent, .. } => {
-            format!("run: tenure register --agent {agent}")
+            vec![Hint::run("register", ["--agent", agent], "to register it")]
         }
         NobodyWhy::EndedHere { .. } => {
-            "run: tenure register; it goes on as the same session".into()
+            vec![Hint::verb("register", "to go on as the same session")]
         }
-        NobodyWhy::NoSession | NobodyWhy::BrokenWalk(_) | NobodyWhy::Variable(_) => {
-            "run: tenure register (a script says: tenure register --agent NAME --pid $$)".into()
-        }
+        NobodyWhy::NoSession | NobodyWhy::BrokenWalk(_) | NobodyWhy::Variable(_) => vec![
+            Hint::verb("register", "to make this shell or agent a session"),
+            register_script(),
+        ],
     };
-    vec![
-        register,
-        "or act for a session that exists: --session NAME --reason \"why\"".into(),
-    ]
-}
-
-fn cannot_tell_hints(handle: &str, key: Option<&Key>) -> Vec<String> {
-    let mut hints = vec![format!("tenure show {handle} says what is known")];
-    if let Some(key) = key {
-        hints.push(format!(
-            "run the claim outside the sandbox, or: tenure takeover {} --reason \"why\"",
-            key.quoted()
-        ));
-    }
+    hints.push(Hint::step(
+        "to act for a session that exists, add --session NAME --reason REASON",
+    ));
     hints
 }
 
-fn store_hints(error: &StoreError) -> Vec<String> {
-    match error {
-        StoreError::Busy { .. } | StoreError::Conflict => vec!["nothing was changed; run it again".into()],
-        StoreError::Full { .. } => vec!["make room on that disk and run it again".into()],
+/// How a script registers.
+pub fn register_script() -> Hint {
+    let args = ["--agent", "NAME", "--pid", "PID"];
+    Hint::run("register", args, "in a script, where PID is $$")
+}
+
+fn store_hints(error: &StoreError) -> Vec<Hint> {
+    let steps = match error {
+        StoreError::Busy { .. } | StoreError::Conflict => {
+            vec!["nothing was changed; run it again".into()]
+        }
+        StoreError::Full { .. } => vec!["make room on that disk, then run it again".into()],
         StoreError::Unavailable { .. } => {
-            vec!["tenure config shows where the store is and what decided that".into()]
+            return vec![Hint::verb("config", "to see where the store is and why")];
         }
         StoreError::Damaged { store, .. } => vec![
             format!(
                 "keep a copy before anything else: cp -p {}* somewhere/",
                 text::shell(store)
             ),
-            "then put a good copy in its place, or set TENURE_HOME to a new directory to go on without it".into(),
+            "then put a good copy in its place, or set TENURE_HOME to a new directory to go on \
+             without it"
+                .into(),
         ],
         StoreError::LogLost { store, log, .. } => vec![
-            format!("put {log} back as it was; a process that still has it open shows it below /proc/PID/fd"),
             format!(
-                "if it is gone for good: rm {} goes on without those changes, and every epoch is raised",
+                "put {log} back as it was; a process that still has it open shows it below \
+                 /proc/PID/fd"
+            ),
+            format!(
+                "if it is gone for good, remove it: rm {}; those changes are lost, and every epoch \
+                 is raised",
                 text::shell(&format!("{store}-shm"))
             ),
         ],
-        StoreError::Replaced { .. } => vec!["run it again: it then uses the store that is there now".into()],
+        StoreError::Replaced { .. } => {
+            vec!["run it again: it then uses the store that is there now".into()]
+        }
         StoreError::TooNew { needs, .. } => vec![format!("install tenure {needs} or later")],
-    }
+    };
+    steps.into_iter().map(Hint::step).collect()
 }
 
 fn pids(survivors: &[Survivor]) -> String {

@@ -13,7 +13,8 @@
 use super::context::{Ctx, Stop, Surroundings};
 use super::look::{ListRequest, filter_of, list};
 use super::meanwhile::{leave, meanwhile};
-use super::register::{RegisterRequest, Registered, Subject, register, unverified};
+use super::present::{sessions_of, speaking};
+use super::register::{RegisterRequest, Registered, Subject, register};
 use super::tools::{Advice, ToolUse, advise};
 use super::transact::{Reply, Service};
 use super::{caller, transcripts};
@@ -23,7 +24,7 @@ use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::meanwhile::Meanwhile;
-use tenure_core::process::{Ancestor, Process};
+use tenure_core::process::Ancestor;
 use tenure_core::program::{Found, Program};
 use tenure_core::registration::Source;
 use tenure_core::session::{Activity, ClosedBy, Doing, Session};
@@ -111,11 +112,7 @@ impl Service<'_> {
 /// session it is; one that names neither is nobody's.
 fn hear_program(ctx: &mut Ctx<'_>, program: &Program, event: &AgentEvent) -> Result<Heard, Stop> {
     let is_session = |above: &Ancestor| -> Result<bool, Stop> {
-        let here = ctx.tx.sessions_at((&above.process).into())?;
-        let is_it = |recorded: &Process| recorded.same_as(&above.process);
-        Ok(here
-            .iter()
-            .any(|one| one.process.as_ref().is_some_and(is_it)))
+        Ok(!sessions_of(ctx, &above.process)?.is_empty())
     };
     let (process, unclear) = match program.find(is_session)? {
         Found::Process(found) => (Some(found.clone()), None),
@@ -147,7 +144,9 @@ fn hear_program(ctx: &mut Ctx<'_>, program: &Program, event: &AgentEvent) -> Res
 }
 
 fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
-    let here = present(ctx, event)?;
+    let process = event.process.as_ref().map(|found| &found.process);
+    let (agent, native_id) = (event.agent.as_ref(), event.native_id.as_ref());
+    let here = speaking(ctx, agent, process, native_id)?;
     if let Some(session) = &here
         && event.process.is_some()
     {
@@ -188,25 +187,6 @@ fn of(session: &Session) -> Heard {
         id: Some(session.id),
         ..Heard::default()
     }
-}
-
-/// The open session whose present process sent the event.
-fn present(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Option<Session>, Stop> {
-    let Some(ancestor) = &event.process else {
-        return unverified(ctx, event.agent.as_ref(), event.native_id.as_ref());
-    };
-    let process = &ancestor.process;
-    let mut here = ctx.tx.sessions_at(process.into())?;
-    here.retain(|session| {
-        let recorded = session.process.as_ref();
-        recorded.is_some_and(|recorded| recorded.same_as(process))
-    });
-    let is_named =
-        |session: &Session| session.native_id.is_some() && session.native_id == event.native_id;
-    Ok(match here.iter().position(|session| session.hosted) {
-        None => here.pop(),
-        Some(_) => here.into_iter().find(is_named),
-    })
 }
 
 /// Whether an event says anything about who the session is that is not known yet.

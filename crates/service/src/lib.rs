@@ -32,6 +32,7 @@ mod look;
 mod meanwhile;
 mod missions;
 mod named;
+mod present;
 mod register;
 mod resume;
 mod sessions;

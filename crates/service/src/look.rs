@@ -9,10 +9,11 @@ use super::claims::shown;
 use super::context::{Ctx, Stop, Unseen};
 use super::sessions::no_such_value;
 use super::transact::{Reply, Service};
-use crate::error::Error;
+use crate::error::{Error, take_over, wait_for};
 use crate::view::{ClaimView, EventView, NameView, ResolvedView, SessionView, WhyView};
 use tenure_core::claim::{Ask, ClaimRecord, Verdict, decide};
 use tenure_core::event::EventFilter;
+use tenure_core::hint::Hint;
 use tenure_core::id::SessionId;
 use tenure_core::key::Key;
 use tenure_core::liveness::Liveness;
@@ -284,7 +285,11 @@ pub(super) fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop>
         resolved: ResolvedView {
             by: caller.by.as_str(),
             evidence: caller.evidence.clone(),
-            disagreements: caller.disagreements.clone(),
+            disagreements: caller
+                .disagreements
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
             store: ctx.location.clone(),
             token: caller.is_itself().then(|| session.token().to_string()),
         },
@@ -489,7 +494,6 @@ fn explain(
     holder: Option<&(Session, Standing)>,
 ) -> Result<WhyView, Stop> {
     let key = &record.key;
-    let typed = key.quoted();
     let ask = Ask {
         blind: me.is_some_and(|caller| caller.blind),
         ..Ask::default()
@@ -506,41 +510,49 @@ fn explain(
             session.handle, view.state, view.why
         ));
     }
-    let takeover = format!("tenure takeover {typed} --reason \"why\"");
-    let (answer, mut commands) = match &verdict {
-        Verdict::Grant(_) => ("granted".to_owned(), vec![format!("tenure claim {typed}")]),
-        Verdict::AlreadyHeld | Verdict::Retry | Verdict::HeldByYou => {
-            ("yours".to_owned(), vec![format!("tenure release {typed}")])
-        }
+    let typed = key.as_str();
+    let (answer, mut hints) = match &verdict {
+        Verdict::Grant(_) => (
+            "granted".to_owned(),
+            vec![Hint::run("claim", [typed], "to take it")],
+        ),
+        Verdict::AlreadyHeld | Verdict::Retry | Verdict::HeldByYou => (
+            "yours".to_owned(),
+            vec![Hint::run("release", [typed], "to give it back")],
+        ),
         Verdict::Done => (
             "refused: done".to_owned(),
-            vec![format!("tenure claim {typed} --reopen")],
+            vec![Hint::run(
+                "claim",
+                [typed, "--reopen"],
+                "to take it up again",
+            )],
         ),
         Verdict::Held(_) | Verdict::Lost => {
-            let tell =
-                holder.map(|(session, _)| format!("tenure tell {} \"message\"", session.handle));
-            (
-                "refused: held".to_owned(),
-                tell.into_iter().chain([takeover]).collect(),
-            )
+            let tell = |session: &Session| {
+                let args = [session.handle.as_str(), "MESSAGE"];
+                Hint::run("tell", args, "to ask its holder")
+            };
+            let mut hints = vec![wait_for(typed)];
+            hints.extend(holder.map(|(session, _)| tell(session)));
+            hints.push(take_over(typed));
+            ("refused: held".to_owned(), hints)
         }
         Verdict::Suspect { left, .. } => (
             format!("refused: suspect, free in {}", Span(*left)),
-            vec![takeover],
+            vec![wait_for(typed), take_over(typed)],
         ),
-        Verdict::CannotTell(_) => ("refused: cannot tell".to_owned(), vec![takeover]),
+        Verdict::CannotTell(_) => ("refused: cannot tell".to_owned(), vec![take_over(typed)]),
     };
     let queue = ctx.tx.line(key)?;
     let waiters = ctx.show_waiters(queue)?;
     if me.is_none() {
-        commands.insert(0, "tenure register".into());
-        because
-            .push("the caller is no session, so it can claim nothing before it registers".into());
+        hints.insert(0, Hint::verb("register", "first: you are not in a session"));
     }
     Ok(WhyView {
         answer,
         because,
-        commands,
+        hints: ctx.reader.hints(&hints),
         waiters,
     })
 }

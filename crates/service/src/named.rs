@@ -2,6 +2,7 @@
 
 use super::context::{Ctx, Stop};
 use crate::error::Error;
+use tenure_core::hint::Hint;
 use tenure_core::id::{SessionId, SessionToken};
 use tenure_core::session::Session;
 
@@ -13,7 +14,7 @@ pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
     if name.trim().is_empty() {
         return Err(Error::Usage {
             what: "a session's name is empty".into(),
-            hint: "tenure ps shows their handles".into(),
+            hint: Hint::verb("ps", "to see their handles"),
         }
         .into());
     }

@@ -11,6 +11,7 @@ use super::context::{Ctx, Stop};
 use super::transact::{Reply, Service};
 use crate::error::Error;
 use crate::view::SessionView;
+use tenure_core::hint::Hint;
 use tenure_core::id::NativeId;
 use tenure_core::session::{ClosedBy, Session, Standing};
 use tenure_core::store::{Mode, SessionFilter};
@@ -76,7 +77,7 @@ fn resumable(ctx: &mut Ctx<'_>, session: &Session) -> Result<Resumable, Stop> {
     let Some(native_id) = session.native_id.clone() else {
         return Err(Error::NotFound {
             what: format!("{handle} has no conversation to go on with"),
-            hint: format!("tenure show {handle} says more"),
+            hint: Hint::run("show", [&handle], "for details"),
         }
         .into());
     };

@@ -4,9 +4,10 @@ use super::behalf;
 use super::caller::{self, Naming};
 use super::context::{Ctx, Stop};
 use super::transact::{Reply, Service};
-use crate::error::Error;
+use crate::error::{Error, add_a_reason};
 use crate::view::SessionView;
 use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::hint::Hint;
 use tenure_core::notice::NoticeKind;
 use tenure_core::policy::Policy;
 use tenure_core::session::{ClosedBy, META_KEYS, MetaKey, check_meta_value};
@@ -48,16 +49,12 @@ impl Service<'_> {
             if length > Policy::LONGEST_SILENCE {
                 return Err(usage(
                     "a session may declare at most 4h of silence",
-                    "give a shorter --for",
+                    Hint::step("give a shorter --for"),
                 )
                 .into());
             }
             if naming.reason.is_none() {
-                return Err(usage(
-                    "declaring silence takes a reason",
-                    "add --reason \"why\"; it is recorded",
-                )
-                .into());
+                return Err(usage("declaring silence takes a reason", add_a_reason()).into());
             }
         }
         self.transact(Mode::Write, |ctx| {
@@ -69,7 +66,8 @@ impl Service<'_> {
     /// Leaves a message that a session is told at its next call.
     pub fn tell(&mut self, to: &str, message: &str) -> Reply<SessionView> {
         if message.trim().is_empty() {
-            return Err(usage("the message is empty", "tenure tell SESSION \"message\"").into());
+            let hint = Hint::run("tell", ["SESSION", "MESSAGE"], "to send one");
+            return Err(usage("the message is empty", hint).into());
         }
         text::check_length("message", message, text::MAX_MESSAGE).map_err(Error::from)?;
         self.transact(Mode::Write, |ctx| {
@@ -107,7 +105,7 @@ impl Service<'_> {
                 (None, Some(_)) if present.len() >= META_KEYS => {
                     return Err(Error::Invalid {
                         what: format!("a session keeps at most {META_KEYS} values"),
-                        hint: "tenure meta unset KEY makes room".into(),
+                        hint: Hint::run("meta", ["unset", "KEY"], "to make room"),
                     }
                     .into());
                 }
@@ -157,10 +155,10 @@ fn renew_session(
     ctx.view(&session)
 }
 
-fn usage(what: &str, hint: &str) -> Error {
+fn usage(what: &str, hint: Hint) -> Error {
     Error::Usage {
         what: what.into(),
-        hint: hint.into(),
+        hint,
     }
 }
 
@@ -168,6 +166,6 @@ fn usage(what: &str, hint: &str) -> Error {
 pub fn no_such_value(key: &MetaKey) -> Error {
     Error::NotFound {
         what: format!("this session keeps no value {:?}", key.as_str()),
-        hint: "tenure meta get shows what it keeps".into(),
+        hint: Hint::run("meta", ["get"], "to see what it keeps"),
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::caller::{self, Caller, Naming};
 use super::context::{Ctx, Stop, Unseen};
 use super::look::{self, ListRequest, list};
-use super::register::unverified;
+use super::present::speaking;
 use super::transact::{Reply, Service};
 use crate::view::{ClaimView, SessionView, WroteView};
 use tenure_core::id::{AgentName, NativeId, SessionId};
@@ -89,9 +89,10 @@ impl Service<'_> {
 
     /// The same on one line, for an agent that asks often; none where it is no session.
     pub fn glance(&mut self, who: &Glancer) -> Reply<Option<Glance>> {
-        self.transact(Mode::Read, |ctx| match present(ctx, who)? {
-            Some(session) => glance(ctx, &session).map(Some),
-            None => Ok(None),
+        self.transact(Mode::Read, |ctx| {
+            let (agent, native_id) = (who.agent.as_ref(), who.native_id.as_ref());
+            let session = speaking(ctx, agent, who.process.as_ref(), native_id)?;
+            session.map(|session| glance(ctx, &session)).transpose()
         })
     }
 }
@@ -109,7 +110,7 @@ fn status(
     let mut own = Vec::new();
     let mut warnings = Vec::new();
     if let Some(caller) = caller {
-        warnings.extend(caller.disagreements.iter().cloned());
+        warnings.extend(caller.disagreements.iter().map(ToString::to_string));
         let filter = ClaimFilter {
             session: Some(caller.session.id),
             ..ClaimFilter::default()
@@ -231,19 +232,6 @@ fn left_running(ctx: &mut Ctx<'_>, here: &ListRequest) -> Result<Vec<String>, St
     }
     unseen.look()?;
     Ok(warnings)
-}
-
-/// The open session that a glancer is.
-fn present(ctx: &mut Ctx<'_>, who: &Glancer) -> Result<Option<Session>, Stop> {
-    let Some(process) = &who.process else {
-        return unverified(ctx, who.agent.as_ref(), who.native_id.as_ref());
-    };
-    let mut here = ctx.tx.sessions_at(process.into())?;
-    here.retain(|session| {
-        let recorded = session.process.as_ref();
-        recorded.is_some_and(|recorded| recorded.same_as(process))
-    });
-    Ok(here.pop())
 }
 
 fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {

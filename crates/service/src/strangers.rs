@@ -1,5 +1,6 @@
 //! Agents that run without being anybody's session.
 
+use super::present::sessions_of;
 use super::transact::{Reply, Service};
 use tenure_core::process::Process;
 use tenure_core::store::Mode;
@@ -10,12 +11,7 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| {
             let mut strange = Vec::with_capacity(processes.len());
             for process in processes {
-                let here = ctx.tx.sessions_at(process.into())?;
-                let is_known = here.iter().any(|session| {
-                    let recorded = session.process.as_ref();
-                    recorded.is_some_and(|recorded| recorded.same_as(process))
-                });
-                strange.push(!is_known);
+                strange.push(sessions_of(ctx, process)?.is_empty());
             }
             Ok(strange)
         })

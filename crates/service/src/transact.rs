@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::context::{Ctx, Stop, Surroundings};
+use crate::answer::Reader;
 use crate::error::Error;
 use tenure_core::id::SessionId;
 use tenure_core::notice::{Channel, Notice, Pending, counts};
@@ -34,6 +35,8 @@ pub struct Failure {
     pub notices: Pending,
     /// The store that was asked, where one was.
     pub store: Option<String>,
+    /// Who reads it; a program, where the caller was not looked for.
+    pub reader: Reader,
 }
 
 impl From<Error> for Failure {
@@ -42,6 +45,7 @@ impl From<Error> for Failure {
             error,
             notices: Pending::default(),
             store: None,
+            reader: Reader::default(),
         }
     }
 }
@@ -109,7 +113,7 @@ impl<'a> Service<'a> {
                 told.entry(notice.to).or_default().push(notice);
             }
             for (to, notices) in told {
-                let reader = ctx.reader(to)?;
+                let reader = ctx.notice_reader(to)?;
                 let counted = |notice: &&&Notice| counts(notice.kind, reader, channel);
                 let counted = notices.iter().filter(counted);
                 let ids: Vec<_> = counted.filter_map(|notice| notice.id).collect();
@@ -157,6 +161,7 @@ impl<'a> Service<'a> {
                 files: &files,
                 remotes: &remotes,
                 notices: Pending::default(),
+                reader: Reader::default(),
                 trees: Vec::new(),
                 own: None,
                 burials: 0,
@@ -164,6 +169,7 @@ impl<'a> Service<'a> {
             };
             let outcome = case(&mut ctx);
             let notices = std::mem::take(&mut ctx.notices);
+            let reader = ctx.reader;
             let trees = std::mem::take(&mut ctx.trees);
             let damage = std::mem::take(&mut ctx.damage);
             match outcome {
@@ -187,6 +193,7 @@ impl<'a> Service<'a> {
                             error: *error,
                             notices,
                             store: Some(self.store.location()),
+                            reader,
                         });
                     }
                     Err(StoreError::Conflict) => races += 1,

@@ -5,6 +5,7 @@ use super::context::{Ctx, Stop};
 use super::transact::{Failure, Reply, Service};
 use crate::error::Error;
 use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::session::Session;
 use tenure_core::store::Mode;
@@ -136,7 +137,11 @@ fn conversation(session: &Session) -> Result<NativeId, Stop> {
                 "{} is in no conversation, so it has no transcript",
                 session.handle
             ),
-            hint: "tenure register --native-id ID says which conversation it is in".into(),
+            hint: Hint::run(
+                "register",
+                ["--native-id", "ID"],
+                "to say which conversation it is in",
+            ),
         }
         .into()
     })
@@ -344,6 +349,6 @@ pub fn refuse_subagent(
 fn contaminated(what: String) -> Error {
     Error::Invalid {
         what,
-        hint: "tenure log shows it with both sides; nothing was stored".into(),
+        hint: Hint::verb("log", "to see both sides; nothing was stored"),
     }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use tenure_core::claim::{ClaimRecord, TakenFrom};
 use tenure_core::event::Event;
+use tenure_core::hint::Hint;
 use tenure_core::liveness::Liveness;
 use tenure_core::mission::check::Fault;
 use tenure_core::mission::pointer::Resolution;
@@ -319,8 +320,8 @@ pub struct WhyView {
     pub answer: String,
     /// The reasons, one a line.
     pub because: Vec<String>,
-    /// Commands that would change it.
-    pub commands: Vec<String>,
+    /// What would change it, as far as the caller may be told.
+    pub hints: Vec<Hint>,
     /// Who waits for it, in order.
     pub waiters: Vec<WaitView>,
 }

@@ -134,6 +134,7 @@ impl FakeWorld {
             chain,
             chain_broken: None,
             has_terminal: false,
+            at_terminal: false,
             session_variable: None,
             native_variables: Vec::new(),
             dir: "/work".to_owned(),

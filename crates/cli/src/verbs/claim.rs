@@ -6,7 +6,7 @@ use tenure_app::watch::{Step, own_place, wait_for_turn, watch_signals};
 use tenure_core::id::RequestId;
 use tenure_core::reason::Reason;
 use tenure_core::time::Span;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 use tenure_service::{Answer, ClaimRequest, Pick, Turn};
 
 use crate::app::App;
@@ -141,19 +141,19 @@ fn patience(args: &Args) -> Duration {
 }
 
 fn request(args: &Args, app: &App) -> Result<ClaimRequest, Trouble> {
-    let usage = |message: String, hint: &str| Trouble::new(Class::Usage, "usage", message, hint);
+    let usage = |message: String, hint: Hint| Trouble::new(Class::Usage, "usage", message, hint);
     let typed = typed_keys(args)?;
     if typed.is_empty() {
         return Err(usage(
             "no item was named: KEY is missing".into(),
-            "for example: tenure claim issue:acme/web#42",
+            Hint::run("claim", ["issue:acme/web#42"], "for example"),
         ));
     }
     if typed.len() > 1 && !args.any && !args.all {
         let message = format!("{} items were named", typed.len());
         return Err(usage(
             message,
-            "say --any for the first that is free, or --all for all of them",
+            Hint::step("add --any for the first that is free, or --all for all of them"),
         ));
     }
     if typed.len() > MOST_KEYS {
@@ -161,7 +161,7 @@ fn request(args: &Args, app: &App) -> Result<ClaimRequest, Trouble> {
             "{} items were named; at most {MOST_KEYS} at once",
             typed.len()
         );
-        return Err(usage(message, "name fewer"));
+        return Err(usage(message, Hint::step("name fewer")));
     }
     let keys = app.keys(&typed)?;
     let mut sorted: Vec<_> = keys.iter().collect();
@@ -169,7 +169,7 @@ fn request(args: &Args, app: &App) -> Result<ClaimRequest, Trouble> {
     if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(usage(
             format!("{} was named twice", twice[0]),
-            "name each item once",
+            Hint::step("name each item once"),
         ));
     }
     Ok(ClaimRequest {
@@ -199,7 +199,12 @@ fn typed_keys(args: &Args) -> Result<Vec<String>, Trouble> {
         .read_to_string(&mut text)
         .map_err(|error| {
             let message = format!("cannot read the items from stdin: {error}");
-            Trouble::new(Class::Usage, "usage", message, "give one key a line")
+            Trouble::new(
+                Class::Usage,
+                "usage",
+                message,
+                Hint::step("give one key a line"),
+            )
         })?;
     Ok(text
         .lines()

@@ -17,12 +17,12 @@ use tenure_host::lock_table::{self, HolderNote};
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::watch::{Watch, Woken};
 use tenure_host::{clock, process};
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
 use crate::child;
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown, Trouble, put, warn};
+use crate::output::{Outcome, Shown, Trouble, put, warn, where_state_is};
 
 /// Run a command while holding a lock: one at a time among all users of this state directory
 ///
@@ -169,13 +169,14 @@ fn explain(error: LockError, locks: &LockDir, name: &LockName, patience: Patienc
             Class::Held,
             "held",
             message,
-            "--wait 10s waits for it; tenure locks shows all locks",
-        ),
+            Hint::step("add --wait 10s to wait for it"),
+        )
+        .or(Hint::verb("locks", "to see all locks")),
         _ => Trouble::new(
             Class::TimedOut,
             "timed_out",
             message,
-            "tenure locks shows who holds it and who waits",
+            Hint::verb("locks", "to see who holds it and who waits"),
         ),
     }
 }
@@ -188,24 +189,25 @@ fn lock_trouble(error: LockError) -> Trouble {
             Class::Usage,
             "usage",
             message,
-            "for example: tenure lock db-migrate -- make migrate",
+            Hint::run(
+                "lock",
+                ["db-migrate", "--", "make", "migrate"],
+                "for example",
+            ),
         ),
         LockError::Held { .. } => Trouble::new(
             Class::Held,
             "held",
             message,
-            "tenure locks shows who holds it",
+            Hint::verb("locks", "to see who holds it"),
         ),
         LockError::HeldHere { .. } | LockError::Nested { .. } => {
-            let hint = "run the command without a lock of its own: it is under that lock already";
+            let hint = Hint::step("run the command without a lock: it already runs under that one");
             Trouble::new(Class::Invalid, "nested", message, hint)
         }
-        LockError::Unusable { .. } => Trouble::new(
-            Class::Store,
-            "store_unavailable",
-            message,
-            "tenure config shows where state is kept",
-        ),
+        LockError::Unusable { .. } => {
+            Trouble::new(Class::Store, "store_unavailable", message, where_state_is())
+        }
     }
 }
 

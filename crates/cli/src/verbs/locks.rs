@@ -3,7 +3,7 @@ use tenure_host::lock_table::{self, LockState};
 use tenure_service::answer::Class;
 
 use crate::app::App;
-use crate::output::{Cell, Outcome, Shown, Trouble, ago, table};
+use crate::output::{Cell, Outcome, Shown, Trouble, ago, table, where_state_is};
 
 /// Show every lock: held or free, by whom, since when, how many wait
 #[derive(Debug, clap::Args)]
@@ -21,12 +21,7 @@ pub fn run(args: &Args, _: &App) -> Outcome {
     let locks = tenure_app::location::locks()?;
     let mut states = lock_table::states(&locks).map_err(|error| {
         let message = format!("cannot list the locks: {error}");
-        Trouble::new(
-            Class::Store,
-            "store_unavailable",
-            message,
-            "tenure config shows where state is kept",
-        )
+        Trouble::new(Class::Store, "store_unavailable", message, where_state_is())
     })?;
     states.retain(|state| state.held || !args.held);
     let rows: Vec<Vec<Cell>> = states.iter().map(row).collect();

@@ -6,7 +6,7 @@ use tenure_app::watch::{Next, on_change};
 use tenure_core::event::EventFilter;
 use tenure_core::id::Cursor;
 use tenure_core::time::{Span, Timestamp};
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 use tenure_service::view::EventView;
 
 use crate::app::App;
@@ -100,7 +100,7 @@ fn since(text: &str) -> Result<Timestamp, Trouble> {
             Class::Usage,
             "usage",
             message,
-            "for example --since 2h or --since 2026-11-15T08:00:00Z",
+            Hint::step("for example --since 2h or --since 2026-11-15T08:00:00Z"),
         )
     })
 }

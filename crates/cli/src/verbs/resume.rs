@@ -8,7 +8,7 @@ use tenure_app::settings::env;
 use tenure_core::text;
 use tenure_core::time::Span;
 use tenure_service::Resumable;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 use tenure_service::view::ResumeView;
 
 use crate::app::App;
@@ -135,7 +135,7 @@ fn ready(view: &ResumeView) -> Result<&[String], Trouble> {
         (problem, _) => {
             let why = problem.clone().unwrap_or_default();
             let message = format!("{} cannot be resumed: {why}", view.session.handle);
-            let hint = format!("tenure show {} says more", view.session.handle);
+            let hint = Hint::run("show", [&view.session.handle], "for details");
             Err(Trouble::new(Class::NotFound, "not_found", message, hint))
         }
     }
@@ -153,20 +153,23 @@ fn start(view: &ResumeView) -> Outcome {
         std::io::ErrorKind::NotFound => Exit::COMMAND_NOT_FOUND,
         _ => Exit::COMMAND_NOT_EXECUTABLE,
     };
-    let hint = format!(
-        "put {} on PATH, or: tenure resume {} --print",
-        argv[0], view.session.handle
-    );
-    Err(Trouble::new(Class::NotFound, "not_run", message, hint).exits(code))
+    let hint = Hint::step(format!("put {} on PATH", argv[0]));
+    let args = [view.session.handle.as_str(), "--print"];
+    let print = Hint::run("resume", args, "to see the command");
+    let trouble = Trouble::new(Class::NotFound, "not_run", message, hint);
+    Err(trouble.or(print).exits(code))
+}
+
+fn print_all() -> Hint {
+    Hint::run("resume", ["--all", "--print"], "to see the commands")
 }
 
 /// A window for each.
 fn start_all(views: &[ResumeView]) -> Result<(), Trouble> {
     if env("TMUX").is_none_or(|value| value.is_empty()) {
         let message = "several agents need a terminal each, and this is no tmux";
-        let hint =
-            "tenure resume --all --print shows the commands; tenure resume SESSION starts one here";
-        return Err(Trouble::new(Class::Usage, "usage", message, hint));
+        let one = Hint::run("resume", ["SESSION"], "to start one here");
+        return Err(Trouble::new(Class::Usage, "usage", message, print_all()).or(one));
     }
     for view in views.iter().filter(|view| view.problem.is_none()) {
         let argv = ready(view)?;
@@ -184,8 +187,12 @@ fn start_all(views: &[ResumeView]) -> Result<(), Trouble> {
             .status();
         if !done.is_ok_and(|status| status.success()) {
             let message = format!("tmux opened no window for {}", view.session.handle);
-            let hint = "tenure resume --all --print shows the commands";
-            return Err(Trouble::new(Class::Internal, "internal", message, hint));
+            return Err(Trouble::new(
+                Class::Internal,
+                "internal",
+                message,
+                print_all(),
+            ));
         }
     }
     Ok(())

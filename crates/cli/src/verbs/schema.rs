@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use schemars::schema_for;
 use serde_json::{Value, json};
 use tenure_app::unmanaged::Unmanaged;
+use tenure_core::hint::Hint;
 use tenure_core::mission::check::Fault;
 use tenure_service::view::{
     ClaimView, EventView, MissionView, NoticeView, ParticipantView, PointerView, ResolvedView,
@@ -35,7 +36,7 @@ pub fn run(_: &Args, _: &App) -> Outcome {
     let schema = json!({
         "envelope": {
             "success": {"v": 1, "session|sessions|claim|claims|events|…": "as below", "more": "lists: how many more there are; 0 without --limit", "notices": ["notice"], "more_notices": "how many more notices wait, where there are more"},
-            "failure": {"v": 1, "error": {"kind": "text", "message": "text", "hints": ["text"]}, "notices": ["notice"]},
+            "failure": {"v": 1, "error": {"kind": "text", "message": "text", "hints": ["hint"]}, "notices": ["notice"]},
         },
         "answers": answers,
         "exit_codes": codes,
@@ -44,6 +45,7 @@ pub fn run(_: &Args, _: &App) -> Outcome {
         "event": schema_for!(EventView),
         "notice": schema_for!(NoticeView),
         "resolved": schema_for!(ResolvedView),
+        "hint": schema_for!(Hint),
         "why": schema_for!(WhyView),
         "unmanaged": schema_for!(Unmanaged),
         "resume": schema_for!(ResumeView),

@@ -3,7 +3,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tenure_core::world::World;
 use tenure_service::ListRequest;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 use super::install::{
     Done, Edit, GIT, GitHooks, Group, Kind, NAMES, Place, Plan, Register, Scope, State, TARGETS,
@@ -97,7 +97,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             "{} edits in the list of what was installed were made by a newer tenure",
             register.unknown()
         );
-        let hint = "run tenure uninstall --all with that version";
+        let hint = Hint::step("uninstall with that version of tenure");
         tally
             .failed
             .push(Trouble::new(Class::Invalid, "invalid", message, hint));

@@ -4,7 +4,7 @@ use tenure_app::open::Opened;
 use tenure_app::watch::{Ended, Next, on_change};
 use tenure_core::notice::Pending;
 use tenure_core::time::Span;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 use tenure_service::error::Error;
 use tenure_service::view::SessionView;
 
@@ -100,7 +100,7 @@ fn wait(args: &Args, opened: &mut Opened, told: &mut Pending) -> Outcome {
             Class::TimedOut,
             "interrupted",
             format!("interrupted while waiting for {}", args.name),
-            "run it again to go on waiting",
+            Hint::step("run it again to go on waiting"),
         )
         .exits(signal_exit(signal))),
     }

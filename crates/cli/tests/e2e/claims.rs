@@ -588,10 +588,11 @@ fn f_c17_only_a_registered_session_can_claim_and_the_hint_makes_it_one() {
     env.tenure(&["claim", "wp:42"]).fails(4);
     let claude = env.agent("claude");
     let error = refused(&claude, 4, "nobody", "claim wp:42");
-    let hint = text(&error["hints"][0]);
-    let command = hint
-        .strip_prefix("run: ")
-        .expect("the hint names a command");
-    claude.tenure_shell(command).ok();
+    let hint = &error["hints"][0];
+    let mut command = format!("tenure {}", text(&hint["verb"]));
+    for word in hint["args"].as_array().expect("words") {
+        command.push_str(&format!(" {}", text(word)));
+    }
+    claude.tenure_shell(&command).ok();
     assert_eq!(take(&claude, "wp:42"), 1);
 }

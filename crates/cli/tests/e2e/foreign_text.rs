@@ -336,7 +336,7 @@ fn what_a_hint_names_can_be_typed() {
             .lines()
             .filter_map(|line| line.strip_prefix("hint: "));
         let explains = hints
-            .filter_map(|hint| hint.strip_suffix(" explains it"))
+            .filter_map(|hint| hint.strip_prefix("run `")?.strip_suffix("` for details"))
             .next()
             .expect("a command");
         let typed = bob.run(Cmd::shell(explains).dir(&dir)).ok();

@@ -46,7 +46,7 @@ fn who_lost_a_claim_is_refused_until_it_takes_one_again() {
         let said = error["message"].as_str().expect("a message");
         assert!(said.contains(KEY) && said.contains(&handle(&b)), "{said}");
         assert!(
-            error["hints"].to_string().contains("tenure claim"),
+            error["hints"].to_string().contains(r#""verb":"claim""#),
             "{error}"
         );
     }

@@ -93,7 +93,7 @@ pub fn refused(said: &Output, code: i32, kind: &str) -> String {
     assert_eq!(said.code, code, "{said}");
     let error = report(said)["error"].clone();
     assert_eq!(error["kind"], kind, "{said}");
-    assert!(error["hints"][0].is_string(), "{said}");
+    assert!(error["hints"][0]["why"].is_string(), "{said}");
     text(&error["message"])
 }
 

@@ -10,6 +10,7 @@ mod file_limits;
 mod following;
 mod foreign_text;
 mod git_guard;
+mod hints;
 mod hook_answers;
 mod hook_limits;
 mod hook_program;

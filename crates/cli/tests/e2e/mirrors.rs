@@ -420,7 +420,7 @@ fn f_d09_a_stale_fixture_is_told_apart_field_by_field_and_replaced_by_a_fresh_se
           [dir]/home/.claude/pact-session-context.json: project_dir "/tmp/pytest-of-user/pytest-0/project": this session works in [dir]/work
           [dir]/home/.claude/pact-session-context.json: started_at "[time]": this session started [time]
           [dir]/home/.claude/pact-session-context.json: team_name "pact-test1234": this session keeps "blue"
-        hint: ask tenure whoami instead of the file; ann-XXXX writes its own when it changes
+        hint: run `tenure whoami` and use its answer instead of the file, which its session writes when it changes
         "#);
     }
     configure(&env, &mirror("pact", &file, ""));

@@ -289,7 +289,7 @@ fn the_mission_is_the_named_one_else_the_sessions_the_repositorys_the_users() {
     let neither = refused(&ann, 4, "no_mission", "mission focus wp:1");
     let hints = neither["hints"].to_string();
     assert!(
-        hints.contains("--mission") && hints.contains("mission join"),
+        hints.contains("--mission") && hints.contains(r#"["join","#),
         "{hints}"
     );
     for mission in ["user", "repo", "session", "flag"] {
@@ -337,7 +337,7 @@ fn a_pointer_to_what_is_not_joined_is_said_and_not_followed() {
     );
     let hints = error["hints"].to_string();
     assert!(
-        hints.contains("tenure mission use --clear --for user"),
+        hints.contains(r#"["use","--clear","--for","user"]"#),
         "{hints}"
     );
     refused(&bob, 4, "not_found", "mission use m");
@@ -523,9 +523,9 @@ fn missions_are_shown_as_people_read_them() {
 
     --- stderr
     error: no mission is named and none is active
-    hint: name one: --mission MISSION
-    hint: or join one, which makes it the active one: tenure mission join MISSION --role ROLE
-    hint: the store that was asked is [dir]/state/tenure.db
+    store: [dir]/state/tenure.db
+    hint: name one with --mission MISSION
+    hint: run `tenure mission join MISSION --role ROLE` to join one and make it the active one
     ");
     let own = ann.tenure(&["whoami"]).ok().stdout;
     for word in ["mission ", "role ", "focus ", "drive "] {

@@ -122,7 +122,7 @@ fn sessions_are_shown_with_what_is_known_of_them() {
 
     --- stderr
     error: cannot tell whether cron-XXXX lives: its process was never established
-    hint: tenure show cron-XXXX says what is known
+    hint: run `tenure show cron-XXXX` to see what is known of it
     ");
 }
 
@@ -163,9 +163,10 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
 
     --- stderr
     error: this process belongs to no session
-    hint: run: tenure register (a script says: tenure register --agent NAME --pid $$)
-    hint: or act for a session that exists: --session NAME --reason "why"
-    hint: the store that was asked is [dir]/state/tenure.db
+    store: [dir]/state/tenure.db
+    hint: run `tenure register` to make this shell or agent a session
+    hint: run `tenure register --agent NAME --pid PID` in a script, where PID is $$
+    hint: to act for a session that exists, add --session NAME --reason REASON
     "#);
 }
 
@@ -180,8 +181,8 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
 
     --- stderr
     error: issue:acme/web#42 is held by ann-XXXX (live in [dir]/repo) for [span]: "fix login"
-    hint: tenure why issue:acme/web#42 explains it
-    hint: tenure takeover issue:acme/web#42 --reason "why" takes it all the same, on record
+    hint: run `tenure claim issue:acme/web#42 --wait 10m` to wait for it
+    hint: run `tenure why issue:acme/web#42` for details
     "#);
     assert_snapshot!(bob.tenure(&["why", item]), @r#"
     exit code: 0
@@ -190,8 +191,8 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
       a claim now would be refused: held
       ann-XXXX got it [span] by claim (epoch 1)
       ann-XXXX is live: pid [pid] lives
-      run: tenure tell ann-XXXX "message"
-      run: tenure takeover issue:acme/web#42 --reason "why"
+      run `tenure claim issue:acme/web#42 --wait 10m` to wait for it
+      run `tenure tell ann-XXXX MESSAGE` to ask its holder
     --- stderr
     "#);
     assert_snapshot!(bob.tenure(&["why", "wp:new"]), @r"
@@ -200,7 +201,7 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     wp:new is free
       a claim now would be granted
       nobody ever had it
-      run: tenure claim wp:new
+      run `tenure claim wp:new` to take it
     --- stderr
     ");
     assert_snapshot!(bob.tenure(&["claim", "wp:7"]), @r"
@@ -227,7 +228,7 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     notice: you lost issue:acme/web#42 (epoch 1): bob-XXXX has it now (epoch 2): "stuck"
     error: issue:acme/web#42 was lost: bob-XXXX has it now (epoch 2)
     hint: stop working on it: what this session writes now would collide
-    hint: tenure log issue:acme/web#42 shows what happened
+    hint: run `tenure log issue:acme/web#42` to see what happened
     "#);
     assert_snapshot!(bob.tenure(&["release", item, "--done"]), @r"
     exit code: 0
@@ -243,7 +244,6 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
       bob-XXXX got it [span] by takeover (epoch 2)
       ann-XXXX had it before (epoch 1): stuck
       that hold ended [span] by done
-      run: tenure claim issue:acme/web#42 --reopen
     --- stderr
     ");
     assert_snapshot!(ann.tenure(&["claims", "--all"]), @r"

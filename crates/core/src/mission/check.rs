@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::name::{Drive, Focus, MissionId, ParticipantId, Role};
 use super::record::{Participant, StoredParticipant};
+use crate::hint::Hint;
 use crate::id::Malformed;
 use crate::time::Timestamp;
 
@@ -21,8 +22,8 @@ pub struct Fault {
     pub value: String,
     /// The rule that it breaks, or what it disagrees with.
     pub why: String,
-    /// The way out.
-    pub hint: String,
+    /// The ways out.
+    pub hints: Vec<Hint>,
 }
 
 impl std::fmt::Display for Fault {
@@ -133,10 +134,11 @@ impl<'a> Faults<'a> {
             field,
             value: value.to_owned(),
             why,
-            hint: format!(
-                "tenure mission leave {}, then tenure mission join it again",
-                typed(mission)
-            ),
+            hints: vec![Hint::run(
+                "mission",
+                ["leave", mission],
+                "and then join it again",
+            )],
         });
     }
 
@@ -156,9 +158,9 @@ impl<'a> Faults<'a> {
     }
 }
 
-/// A mission's id as a shell takes it, whatever somebody made of it.
-pub fn typed(mission: &str) -> String {
-    crate::text::shell(mission)
+/// How a mission is joined.
+pub fn join(mission: &str) -> Hint {
+    Hint::run("mission", ["join", mission, "--role", "ROLE"], "to join it")
 }
 
 #[cfg(test)]
@@ -305,10 +307,11 @@ mod tests {
         );
         let faults = participant(&broken, against(&[])).expect_err("it is wrong");
         for fault in &faults {
-            assert!(
-                fault.hint.contains("tenure mission leave 041-login"),
-                "{fault:?}"
-            );
+            let leave = [fault.hints[0].verb.unwrap_or_default()];
+            let words = leave
+                .into_iter()
+                .chain(fault.hints[0].args.iter().map(String::as_str));
+            assert!(words.eq(["mission", "leave", "041-login"]), "{fault:?}");
         }
         assert!(faults.iter().any(|fault| fault.value == "sideways"));
     }

@@ -1,7 +1,8 @@
 //! Which mission is meant: the one that is named, else the session's pointer, the repository's, the user's.
 
-use super::check::{Fault, typed};
+use super::check::{Fault, join};
 use super::name::MissionId;
+use crate::hint::Hint;
 use crate::id::SessionId;
 use crate::time::Timestamp;
 
@@ -43,9 +44,10 @@ impl Scope {
         }
     }
 
-    /// The command that forgets it.
-    pub fn clear(&self) -> String {
-        format!("tenure mission use --clear --for {}", self.kind())
+    /// How it is forgotten.
+    fn clear(&self) -> Hint {
+        let args = ["use", "--clear", "--for", self.kind()];
+        Hint::run("mission", args, "to forget it")
     }
 }
 
@@ -72,28 +74,27 @@ pub enum Membership {
 
 /// What a pointer is worth: the mission, or why it is not followed.
 pub fn judge(pointer: &Pointer, membership: Membership) -> Result<MissionId, Fault> {
-    let fault = |why: String, hint: String| Fault {
+    let fault = |why: String, hints: Vec<Hint>| Fault {
         mission: None,
         subject: pointer.scope.phrase(),
         field: "pointer",
         value: pointer.mission.clone(),
         why,
-        hint,
+        hints,
     };
     let id = match MissionId::parse(&pointer.mission) {
         Ok(id) => id,
-        Err(error) => return Err(fault(error.why, pointer.scope.clear())),
+        Err(error) => return Err(fault(error.why, vec![pointer.scope.clear()])),
     };
     match membership {
         Membership::Joined => Ok(id),
         Membership::NotJoined => {
-            let join = format!("tenure mission join {} --role ROLE", typed(id.as_str()));
-            let hint = format!("{join}, or {}", pointer.scope.clear());
-            Err(fault("this session has not joined it".into(), hint))
+            let hints = vec![join(id.as_str()), pointer.scope.clear()];
+            Err(fault("this session has not joined it".into(), hints))
         }
         Membership::Missing => Err(fault(
             "there is no such mission".into(),
-            pointer.scope.clear(),
+            vec![pointer.scope.clear()],
         )),
     }
 }
@@ -206,8 +207,8 @@ mod tests {
             .collect();
         assert_eq!(said, ["../x", "gone", "other"]);
         for (fault, scope) in found.passed_over.iter().zip(["session", "repo", "user"]) {
-            let clear = format!("tenure mission use --clear --for {scope}");
-            assert!(fault.hint.contains(&clear), "{fault:?}");
+            let last = fault.hints.last().expect("a way out");
+            assert_eq!(last.args, ["use", "--clear", "--for", scope]);
         }
         let next = meant(
             None,

@@ -7,15 +7,16 @@
 //! that may act on it ([`Reader`]).
 
 mod class;
-mod hint;
 mod problem;
+mod reader;
 
 use serde_json::{Map, Value, json};
 use tenure_core::notice::Pending;
 
 pub use class::Class;
-pub use hint::{For, Hint, Reader};
 pub use problem::Problem;
+pub use reader::{Reader, reader_of};
+pub use tenure_core::hint::{For, Hint};
 
 use crate::view::NoticeView;
 

@@ -1,12 +1,13 @@
 //! Why something was not done, ready for any surface.
 
 use serde_json::{Map, Value, json};
+use tenure_core::hint::Hint;
 use tenure_core::id::Malformed;
 use tenure_core::notice::Pending;
 use tenure_core::store::StoreError;
 
 use super::class::Class;
-use super::hint::{Hint, Reader};
+use super::reader::Reader;
 use crate::error::Error;
 use crate::transact::Failure;
 
@@ -23,6 +24,7 @@ pub struct Problem {
     /// More data for programs.
     pub data: Map<String, Value>,
     pub notices: Pending,
+    pub reader: Reader,
 }
 
 impl Problem {
@@ -41,28 +43,37 @@ impl Problem {
             hints: vec![hint.into()],
             data: Map::new(),
             notices: Pending::default(),
+            reader: Reader::default(),
         }
     }
 
-    /// The hints that this reader may be shown.
-    pub fn hints_for(&self, reader: Reader) -> impl Iterator<Item = &Hint> {
-        self.hints.iter().filter(move |hint| hint.is_for(reader))
+    /// The hints that its reader may be shown.
+    pub fn shown_hints(&self) -> Vec<Hint> {
+        self.reader.hints(&self.hints)
     }
 
-    /// The body, as this reader may see it.
-    pub fn body(&self, reader: Reader) -> Value {
+    /// The store that was asked, where that may be why something was not found.
+    pub fn asked_store(&self) -> Option<&str> {
+        let store = self
+            .data
+            .get("store")
+            .filter(|_| self.class == Class::NotFound);
+        store.and_then(Value::as_str)
+    }
+
+    /// The body, as its reader may see it.
+    pub fn body(&self) -> Value {
         let mut parts = Map::new();
-        parts.insert("error".into(), Value::Object(self.error(reader)));
+        parts.insert("error".into(), Value::Object(self.error()));
         super::body(parts, &self.notices)
     }
 
     /// The error alone.
-    pub fn error(&self, reader: Reader) -> Map<String, Value> {
-        let hints: Vec<&Hint> = self.hints_for(reader).collect();
+    pub fn error(&self) -> Map<String, Value> {
         let mut error = Map::new();
         error.insert("kind".into(), json!(self.kind));
         error.insert("message".into(), json!(self.message));
-        error.insert("hints".into(), json!(hints));
+        error.insert("hints".into(), json!(self.shown_hints()));
         error.extend(self.data.clone());
         error
     }
@@ -75,9 +86,10 @@ impl From<Error> for Problem {
             kind: error.kind().to_owned(),
             message: error.to_string(),
             lines: error.lines(),
-            hints: error.hints().into_iter().map(Hint::from).collect(),
+            hints: error.hints(),
             data: error_data(&error),
             notices: Pending::default(),
+            reader: Reader::default(),
         }
     }
 }
@@ -86,15 +98,11 @@ impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
         let mut problem = Self {
             notices: failure.notices,
+            reader: failure.reader,
             ..failure.error.into()
         };
         if let Some(store) = failure.store {
             problem.data.insert("store".into(), json!(store));
-            if problem.class == Class::NotFound && problem.kind != "nobody" {
-                problem
-                    .hints
-                    .push(format!("the store that was asked is {store}").into());
-            }
         }
         problem
     }

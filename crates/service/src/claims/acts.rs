@@ -15,6 +15,7 @@ use crate::transact::{Reply, Service};
 use crate::view::ClaimView;
 use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means, TakenAlong};
 use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::hint::Hint;
 use tenure_core::notice::NoticeKind;
 use tenure_core::reason::Reason;
 use tenure_core::store::Mode;
@@ -101,7 +102,7 @@ impl Service<'_> {
         let Some(reason) = naming.reason.clone() else {
             return Err(Error::Usage {
                 what: "a takeover takes a reason".into(),
-                hint: "add --reason \"why\"; it is recorded and the holder is told".into(),
+                hint: Hint::step("add --reason REASON (logged; the holder is told)"),
             }
             .into());
         };

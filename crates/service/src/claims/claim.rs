@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::transact::{Reply, Service};
 use crate::view::SessionView;
 use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::hint::Hint;
 use tenure_core::id::{Epoch, SessionId, SessionToken, Ticket};
 use tenure_core::key::Key;
 use tenure_core::line::{Fitness, NotedTurn, Place, TURN, Waiter, must_pass, place};
@@ -242,7 +243,11 @@ fn choose_any(findings: Vec<Finding>) -> Choice {
 fn together(refusals: Vec<Refusal>, count: usize) -> Refusal {
     let mut all = Refusal::for_good(Error::Usage {
         what: "no item was named".into(),
-        hint: "tenure claim --any KEY KEY".into(),
+        hint: Hint::run(
+            "claim",
+            ["--any", "KEY", "KEY"],
+            "to take the first that is free",
+        ),
     });
     for (place, refusal) in refusals.into_iter().enumerate() {
         all.waits |= refusal.waits;
@@ -343,7 +348,7 @@ fn stand_in_line(
             }
             let why = Error::Invalid {
                 what: "it is free, and others wait for it since longer".into(),
-                hint: format!("tenure why {} shows who waits", request.keys[0].quoted()),
+                hint: Hint::run("why", [request.keys[0].as_str()], "to see who waits"),
             };
             (why, Vec::new(), Some(left))
         }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::content::{Context, outer_id, team};
 use crate::view::ParticipantView;
+use tenure_core::hint::Hint;
 use tenure_core::mission::check::{Fault, time_with_zone};
 
 /// A file may say that a session started this long before we heard of it, in milliseconds.
@@ -31,7 +32,10 @@ impl ContextFile {
                 field: "file",
                 value: self.path.clone(),
                 why: why.clone(),
-                hint: "ask tenure whoami instead of the file".into(),
+                hints: vec![tenure_core::hint::Hint::verb(
+                    "whoami",
+                    "and use its answer instead of the file",
+                )],
             }],
         }
     }
@@ -68,10 +72,10 @@ impl Found<'_> {
             field,
             value: value.to_owned(),
             why,
-            hint: format!(
-                "ask tenure whoami instead of the file; {} writes its own when it changes",
-                self.context.session.handle
-            ),
+            hints: vec![Hint::verb(
+                "whoami",
+                "and use its answer instead of the file, which its session writes when it changes",
+            )],
         });
     }
 

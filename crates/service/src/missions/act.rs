@@ -11,8 +11,9 @@ use crate::error::Error;
 use crate::transact::{Reply, Service};
 use crate::view::ParticipantView;
 use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::hint::Hint;
 use tenure_core::mission::change::Change;
-use tenure_core::mission::check::{Fault, typed};
+use tenure_core::mission::check::{self, Fault};
 use tenure_core::mission::pointer::{self, Membership, Scope};
 use tenure_core::mission::{Drive, MissionId, Participant, ParticipantId};
 use tenure_core::session::Session;
@@ -107,7 +108,7 @@ fn join(
                 "role {:?} is not one that the settings list",
                 request.role.as_str()
             ),
-            hint: format!("missions.roles lists {}", here.roles.join(", ")),
+            hint: Hint::step(format!("missions.roles lists {}", here.roles.join(", "))),
         }
         .into());
     }
@@ -124,7 +125,7 @@ fn join(
                     "{} is participant {} of {mission}, not {named}",
                     session.handle, row.participant
                 ),
-                hint: format!("tenure mission leave {mission} first"),
+                hint: Hint::run("mission", ["leave", mission.as_str()], "first"),
             }
             .into());
         }
@@ -183,7 +184,7 @@ fn free_of_the_gone(
     if !ctx.standing(&other)?.is_gone() {
         return Err(Error::Invalid {
             what: format!("participant {named} of {mission} is {}", other.handle),
-            hint: "leave --participant out: two sessions are two participants".into(),
+            hint: Hint::step("leave --participant out: two sessions are two participants"),
         }
         .into());
     }
@@ -303,10 +304,7 @@ fn point(
             (Membership::Missing, ..) => {
                 return Err(Error::NotFound {
                     what: format!("there is no mission {mission}"),
-                    hint: format!(
-                        "tenure mission join {} --role ROLE",
-                        typed(mission.as_str())
-                    ),
+                    hint: check::join(mission.as_str()),
                 }
                 .into());
             }
@@ -370,7 +368,7 @@ fn scope(me: Option<&Session>, here: &Here, whose: Whose) -> Result<Scope, Error
     });
     found.ok_or_else(|| Error::NotFound {
         what: "this directory is in no repository".into(),
-        hint: "run it in one, or say --for session or --for user".into(),
+        hint: Hint::step("run it in one, or say --for session or --for user"),
     })
 }
 

@@ -7,6 +7,7 @@ use crate::caller::Naming;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
+use tenure_core::hint::Hint;
 use tenure_core::mission::MissionId;
 use tenure_core::mission::check::Fault;
 use tenure_core::mission::pointer::{self, Scope};
@@ -79,7 +80,7 @@ fn must_exist(ctx: &mut Ctx<'_>, mission: &str) -> Result<(), Stop> {
     if rows.is_empty() && ctx.tx.mission(mission)?.is_none() {
         return Err(Error::NotFound {
             what: format!("there is no mission {mission}"),
-            hint: "tenure mission list shows all of them".into(),
+            hint: Hint::run("mission", ["list"], "to see all of them"),
         }
         .into());
     }
@@ -99,8 +100,11 @@ fn every_row(ctx: &mut Ctx<'_>, here: &Here, checked: &mut Checked) -> Result<()
                 field: "id",
                 value: mission.id,
                 why: error.why,
-                hint: "tenure mission leave takes its participants out; join under a good id"
-                    .into(),
+                hints: vec![Hint::run(
+                    "mission",
+                    ["leave", "MISSION"],
+                    "to take its participants out; then join under a good id",
+                )],
             });
         }
     }
@@ -140,7 +144,9 @@ fn every_pointer(ctx: &mut Ctx<'_>, checked: &mut Checked) -> Result<(), Stop> {
         if let Err(mut fault) = pointer::judge(&found, membership) {
             if let Some(owner) = owner {
                 fault.subject = format!("the pointer of {}", owner.handle);
-                fault.hint = format!("{} --session {}", fault.hint, owner.handle);
+                let whose = ["--session".to_owned(), owner.handle.to_string()];
+                let hints = fault.hints.iter_mut();
+                hints.for_each(|hint| hint.args.extend(whose.clone()));
             }
             checked.faults.push(fault);
         }

@@ -14,6 +14,7 @@ use crate::mirror::content::Context;
 use crate::transact::{Reply, Service};
 use crate::view::{ParticipantView, PointerView};
 use tenure_core::event::EventFilter;
+use tenure_core::hint::Hint;
 use tenure_core::id::{Cursor, SessionId};
 use tenure_core::mirror_failure::MirrorFailure;
 use tenure_core::mission::check::Fault;
@@ -204,14 +205,14 @@ fn verify(
         (Err(other), _) => return Err(other),
     };
     let mut faults = Vec::new();
-    let mut add = |subject: &Session, field, value: String, why: String, hint: &str| {
+    let mut add = |subject: &Session, field, value: String, why: String, hint: Hint| {
         faults.push(Fault {
             mission: None,
             subject: subject.handle.to_string(),
             field,
             value,
             why,
-            hint: hint.to_owned(),
+            hints: vec![hint],
         });
     };
     let session = match (&found, named) {
@@ -220,7 +221,7 @@ fn verify(
         (Some(caller), Some(named)) => {
             if named.id != caller.session.id {
                 let why = format!("this process belongs to {}", caller.session.handle);
-                let hint = "tenure whoami says what decided that";
+                let hint = Hint::verb("whoami", "to see what decided that");
                 add(
                     &caller.session,
                     "session",
@@ -234,18 +235,12 @@ fn verify(
         (None, None) => return Err(Stop::Store(tenure_core::store::StoreError::Conflict)),
     };
     for said in found.iter().flat_map(|caller| &caller.disagreements) {
-        let (name, value) = said.split_once(" is ").unwrap_or(("environment", said));
-        let hint = format!("unset {name}, or set it to what tenure whoami shows");
-        add(
-            &session,
-            "environment",
-            name.to_owned(),
-            value.to_owned(),
-            &hint,
-        );
+        let hint = Hint::step(format!("unset {}", said.variable));
+        let why = format!("{}, {}", said.value, said.own);
+        add(&session, "environment", said.variable.to_owned(), why, hint);
     }
     if let Some(closed) = &session.closed {
-        let hint = "tenure register makes this process a session again";
+        let hint = Hint::verb("register", "to make this process a session again");
         add(
             &session,
             "state",
@@ -258,7 +253,7 @@ fn verify(
         && !works_in(ctx, &session, project)?
     {
         let why = format!("{} works in {}", session.handle, session.place.dir);
-        let hint = "run it in that directory, or register with --dir";
+        let hint = Hint::step("run it in that directory, or register with --dir");
         add(&session, "project", project.dir.clone(), why, hint);
     }
     let mission = active(ctx, &session, here)?;

@@ -110,6 +110,6 @@ pub fn own(
 pub fn not_joined(handle: &str, mission: &str) -> Error {
     Error::NotFound {
         what: format!("{handle} has not joined mission {mission}"),
-        hint: format!("tenure mission join {} --role ROLE", check::typed(mission)),
+        hint: check::join(mission),
     }
 }

@@ -6,6 +6,7 @@ use crate::caller::{self, Naming};
 use crate::context::{Ctx, Stop, Unseen};
 use crate::transact::{Reply, Service};
 use crate::view::{MissionView, NameView, ParticipantView, PointerView};
+use tenure_core::hint::Hint;
 use tenure_core::mission::check::Fault;
 use tenure_core::mission::collision::Seen;
 use tenure_core::mission::{Drive, Mission, MissionId, Participant, StoredParticipant};
@@ -110,7 +111,7 @@ fn roster(
     let Some(stored) = ctx.tx.mission(mission.as_str())? else {
         return Err(crate::error::Error::NotFound {
             what: format!("there is no mission {mission}"),
-            hint: "tenure mission list shows all of them".into(),
+            hint: Hint::run("mission", ["list"], "to see all of them"),
         }
         .into());
     };

@@ -3,10 +3,12 @@
 use super::request::{Candidate, RegisterRequest, Registered, Subject};
 use super::work::Work;
 use crate::context::{Ctx, Stop};
-use crate::error::Error;
+use crate::error::{Error, register_script};
+use crate::present::{Met, met, past_of, sessions_of, unverified};
 use crate::transact::{Reply, Service};
 use crate::{caller, transcripts};
 use tenure_core::behalf::Relation;
+use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::process::{Ancestor, Looks, Process};
 use tenure_core::registration::{Arrival, Here, Owner, Plan, View, plan};
@@ -105,11 +107,7 @@ fn find_candidate(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Candid
         Subject::Nearest => &ctx.facts.chain,
     };
     for (height, ancestor) in chain.iter().enumerate() {
-        let lives = ctx.tx.lives_at((&ancestor.process).into())?;
-        let is_session = lives
-            .iter()
-            .any(|(_, process)| process.same_as(&ancestor.process));
-        if is_session || agent::recognise(&ancestor.looks).is_some() {
+        if !matches!(met(ctx, ancestor)?, Met::Nobody) {
             return Ok(candidate_at(chain, height, false));
         }
     }
@@ -120,9 +118,7 @@ fn find_candidate(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Candid
         Some(height) if ctx.facts.has_terminal => Ok(candidate_at(chain, height, true)),
         _ => Err(Error::Usage {
             what: "no agent and no interactive shell was found above this process".into(),
-            hint:
-                "say which process registers, for a script: tenure register --agent NAME --pid $$"
-                    .into(),
+            hint: register_script(),
         }
         .into()),
     }
@@ -179,36 +175,25 @@ fn gather(
         }
         return Ok((view, known));
     };
-    for (token, recorded) in ctx.tx.lives_at(process.into())? {
-        if !recorded.same_as(process) {
-            continue;
-        }
-        let session = ctx.session(token.id)?;
-        match (session.life == token.life, session.is_open()) {
-            (true, true) => view.here.push(here(&session)),
-            (true, false)
-                if session.native_id.is_none() || session.native_id == request.native_id =>
-            {
-                view.ended_here.get_or_insert(session.id);
-            }
-            (true, false) if request.native_id.is_none() => {
-                view.ended_here.get_or_insert(session.id);
-            }
-            (true, false) => {}
-            // The session ended here and came back here: its earlier lives are this process too.
-            (false, _)
-                if session
-                    .process
-                    .as_ref()
-                    .is_some_and(|now| now.same_as(process)) => {}
-            (false, _) => {
-                view.superseded.get_or_insert(session.id);
-            }
-        }
+    for session in sessions_of(ctx, process)? {
+        view.here.push(here(&session));
         known.get_or_insert(session);
     }
-    if !view.here.is_empty() {
-        view.superseded = None;
+    for (session, life) in past_of(ctx, process)? {
+        let goes_on_here = |now: &Process| now.same_as(process);
+        if session.life == life {
+            let native_id = session.native_id.as_ref();
+            let fits = native_id.is_none()
+                || request.native_id.is_none()
+                || native_id == request.native_id.as_ref();
+            if fits {
+                view.ended_here.get_or_insert(session.id);
+            }
+        } else if view.here.is_empty() && !session.process.as_ref().is_some_and(goes_on_here) {
+            // One that ended here and came back here is this process in its earlier lives too.
+            view.superseded.get_or_insert(session.id);
+        }
+        known.get_or_insert(session);
     }
     Ok((view, known))
 }
@@ -220,29 +205,6 @@ fn here(session: &Session) -> Here {
         fork_of: session.fork_of.clone(),
         hosted: session.hosted,
     }
-}
-
-/// Without a process the conversation alone says which session it is: the one that owns it, or else one that
-/// visits it, if that has no process either.
-pub fn unverified(
-    ctx: &mut Ctx<'_>,
-    agent: Option<&AgentName>,
-    native_id: Option<&NativeId>,
-) -> Result<Option<Session>, Stop> {
-    let (Some(agent), Some(native_id)) = (agent, native_id) else {
-        return Ok(None);
-    };
-    let Some(owner) = ctx.tx.native_owner(agent, native_id)? else {
-        return Ok(None);
-    };
-    let visitors = ctx.tx.native_visitors(agent, native_id)?;
-    for id in std::iter::once(owner).chain(visitors) {
-        let session = ctx.session(id)?;
-        if session.is_open() && session.process.is_none() {
-            return Ok(Some(session));
-        }
-    }
-    Ok(None)
 }
 
 fn with_owner(
@@ -278,9 +240,11 @@ fn agent_of(
                     "this process is {}, which is {}, not {named}",
                     session.handle, session.agent
                 ),
-                hint:
-                    "a worker of its own names its process: tenure register --agent NAME --pid PID"
-                        .into(),
+                hint: Hint::run(
+                    "register",
+                    ["--agent", "NAME", "--pid", "PID"],
+                    "to register another process as a worker of its own",
+                ),
             }
             .into());
         }
@@ -313,7 +277,7 @@ fn check_transcript(
     let Some(native_id) = &request.native_id else {
         return Err(Error::Usage {
             what: "a transcript belongs to a conversation, and none was named".into(),
-            hint: "add --native-id ID".into(),
+            hint: Hint::step("add --native-id ID"),
         }
         .into());
     };
@@ -332,7 +296,7 @@ fn check_metadata(ctx: &mut Ctx<'_>, plan: &Plan, request: &RegisterRequest) -> 
                 "a session keeps at most {META_KEYS} values; this would make {}",
                 keys.len()
             ),
-            hint: "tenure meta unset KEY makes room".into(),
+            hint: Hint::run("meta", ["unset", "KEY"], "to make room"),
         }
         .into());
     }

@@ -8,5 +8,5 @@ mod find;
 mod request;
 mod work;
 
-pub(super) use find::{register, unverified};
+pub(super) use find::register;
 pub use request::{RegisterRequest, Registered, Subject};

@@ -6,9 +6,11 @@ use crate::caller;
 use crate::claims::{end_by_lease, regrant};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
+use crate::present::{Met, met, sessions_of};
 use crate::view::HeldView;
 use tenure_core::claim::Means;
 use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken};
 use tenure_core::notice::NoticeKind;
 use tenure_core::process::Ancestor;
@@ -63,8 +65,7 @@ impl Work<'_> {
         let Some(process) = &self.candidate.process else {
             return Ok(Vec::new());
         };
-        let sessions = ctx.tx.sessions_at(process.into())?;
-        Ok(sessions
+        Ok(sessions_of(ctx, process)?
             .iter()
             .map(|session| session.handle.to_string())
             .collect())
@@ -125,8 +126,7 @@ impl Work<'_> {
                     "{} is not the session that this process runs in",
                     named.handle
                 ),
-                hint: "add --reason \"why\" to make it the parent all the same; it is recorded"
-                    .into(),
+                hint: Hint::step("add --reason REASON to make it the parent anyway (logged)"),
             }
             .into());
         }
@@ -392,23 +392,12 @@ pub(super) fn nearest_session(
     above: &[Ancestor],
 ) -> Result<Option<SessionToken>, Stop> {
     for ancestor in above {
-        let mut here = Vec::new();
-        for (token, recorded) in ctx.tx.lives_at((&ancestor.process).into())? {
-            if !recorded.same_as(&ancestor.process) {
-                continue;
-            }
-            let session = ctx.session(token.id)?;
-            if session.life == token.life && session.is_open() {
-                here.push(session);
-            }
-        }
-        match here.as_slice() {
-            [] => {}
-            [only] => return Ok(Some(only.token())),
-            several => return Ok(caller::picked(ctx.facts, several).map(Session::token)),
-        }
-        if agent::recognise(&ancestor.looks).is_some() {
-            return Ok(None);
+        match met(ctx, ancestor)? {
+            Met::Sessions(here) => return Ok(here.one().map(|session| session.token())),
+            Met::Agent(_) => return Ok(None),
+            // What ended here does not stand between a process and the session further up, an agent does.
+            Met::Past(..) if agent::recognise(&ancestor.looks).is_some() => return Ok(None),
+            Met::Past(..) | Met::Nobody => {}
         }
     }
     Ok(None)

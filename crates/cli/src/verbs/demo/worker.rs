@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal
 use serde_json::{Value, json};
 use tenure_core::process::{RunState, Sighting};
 use tenure_host::{pause, process};
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 use crate::output::{Outcome, Shown, Trouble, put};
 
@@ -23,7 +23,7 @@ pub fn wrong(what: String) -> Trouble {
         Class::Refused,
         "demo",
         what,
-        "please report it with the output above",
+        Hint::step("please report it with the output above"),
     )
 }
 

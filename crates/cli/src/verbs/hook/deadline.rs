@@ -13,7 +13,7 @@ use tenure_core::agent_event::Happening;
 use tenure_core::process::Ancestor;
 use tenure_core::trample::Mode;
 use tenure_host::watchdog::{Late, Limits, Watchdog};
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 use crate::output::Trouble;
 use crate::sink;
@@ -161,7 +161,7 @@ fn late(adapter: &dyn Adapter, mode: Option<Mode>, known: &Known) -> Late {
     let at = usize::from(known.step.load(Ordering::Relaxed));
     let waited = steps.get(at).copied().unwrap_or(Step::Store).words();
     let message = format!("the time of the hook was over while it waited for {waited}");
-    let hint = "tenure ps says more";
+    let hint = Hint::verb("ps", "for details");
     let trouble = Trouble::new(Class::Store, "hook_timed_out", message, hint);
     let answer = super::missed(adapter, mode, report, known.process.get(), &trouble.problem);
     let said = adapter.answer(&report.name, &answer);

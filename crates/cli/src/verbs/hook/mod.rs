@@ -26,12 +26,12 @@ use tenure_core::process::Ancestor;
 use tenure_core::trample::Mode;
 use tenure_host::kernel_lock::one_spelling;
 use tenure_host::{cwd, event_input};
-use tenure_service::answer::{Class, Problem};
+use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::{AgentEvent, GuardPolicy, Heard, ToolUse};
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown, warn};
+use crate::output::{Outcome, Shown, command_line, warn};
 use crate::sink::{self, Unwritten};
 
 use deadline::{Deadline, Step};
@@ -82,7 +82,8 @@ pub fn run_typed(arguments: &[OsString]) -> Exit {
         Ok(parsed) => parsed,
         Err(what) => {
             say(&format!("error: {what}"));
-            say("hint: tenure help hook shows how it is used");
+            let hint = Hint::run("help", ["hook"], "to see how it is used");
+            say(&format!("hint: {}", command_line(&hint)));
             return Exit::HOOK_USAGE;
         }
     };
@@ -276,7 +277,7 @@ fn hear(
             Class::Store,
             "hook_timed_out",
             late,
-            "",
+            Hint::verb("ps", "for details"),
         )));
         let answer = Answer {
             block,

@@ -7,7 +7,7 @@ use tenure_agents::install::{CLAUDE, HookLine, plugin, word_of};
 use tenure_app::place::current_dir;
 use tenure_core::text;
 use tenure_host::settings_file::SettingsFile;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 use super::place::{Place, Scope};
 use super::plan::{Wanted, hash, read};
@@ -27,7 +27,11 @@ pub fn run(
             Class::Usage,
             "usage",
             "--plugin is for claude alone",
-            "tenure install claude --plugin DIR",
+            Hint::run(
+                "install",
+                ["claude", "--plugin", "DIR"],
+                "to write the plugin",
+            ),
         ));
     }
     let dir: PathBuf = current_dir()?.join(dir).components().collect();
@@ -40,7 +44,7 @@ pub fn run(
             Class::Internal,
             "internal",
             refusal.to_string(),
-            "please report it",
+            Hint::step("please report it"),
         )
     })?;
     let manifest = read(&dir.join(plugin::MANIFEST))?;
@@ -55,7 +59,7 @@ pub fn run(
                 file.path().display(),
                 dir.display()
             );
-            let hint = "give --plugin another directory";
+            let hint = Hint::step("give --plugin another directory");
             return Err(Trouble::new(Class::Invalid, "invalid", message, hint));
         }
         edits.push(edit(&dir, &file, &text));

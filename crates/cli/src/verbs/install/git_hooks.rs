@@ -14,7 +14,7 @@ use tenure_agents::install::git_hook::{HOOKS, is_ours, kept, text};
 use tenure_app::place::current_dir;
 use tenure_host::file::{remove_leftovers, sync_dir, write_beside};
 use tenure_host::read;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 use super::place::Scope;
 use super::plan::{State, io_trouble};
@@ -57,7 +57,7 @@ impl GitHooks {
             Scope::Project(dir) => dir.clone(),
         };
         let lost = |why: String| {
-            let hint = "run it in a git repository, or name one with --project DIR";
+            let hint = Hint::step("run it in a git repository, or name one with --project DIR");
             Trouble::new(Class::NotFound, "not_found", why, hint)
         };
         let asked = Command::new("git")
@@ -134,7 +134,7 @@ impl GitHooks {
                     path.display(),
                     kept.display()
                 );
-                let hint = "make one hook of the two, then run tenure install git again";
+                let hint = Hint::run("install", ["git"], "after you made one hook of the two");
                 return Err(Trouble::new(Class::Invalid, "invalid", message, hint));
             }
             let word = match there {

@@ -14,7 +14,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 use tenure_agents::install::{MODES, word_of};
 use tenure_core::trample::Mode;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 pub use git_hooks::{Done, GitHooks};
 pub use place::{NAMES, Place, Scope};
@@ -223,7 +223,11 @@ fn places(names: &[String], scope: &Scope) -> Result<Vec<Place>, Trouble> {
     let meant: Vec<Place> = all.into_iter().filter(is_meant).collect();
     if meant.is_empty() {
         let message = format!("none of {} is here", NAMES.join(", "));
-        let hint = "name the agent to install for it all the same, as in: tenure install claude";
+        let hint = Hint::run(
+            "install",
+            ["claude"],
+            "to install for one that is not here yet",
+        );
         return Err(Trouble::new(Class::NotFound, "not_found", message, hint));
     }
     Ok(meant)
@@ -232,7 +236,7 @@ fn places(names: &[String], scope: &Scope) -> Result<Vec<Place>, Trouble> {
 /// The tenure that runs.
 fn own_path() -> Result<String, Trouble> {
     let lost = |why: String| {
-        let hint = "run tenure by a path that is plain text";
+        let hint = Hint::step("run tenure by a path that is plain text");
         Trouble::new(Class::Invalid, "invalid", why, hint)
     };
     let path = std::env::current_exe()

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tenure_app::place::current_dir;
 use tenure_app::settings::env;
 use tenure_core::agent::AGENTS;
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 use crate::output::Trouble;
 
@@ -36,7 +36,7 @@ impl Scope {
                 Class::NotFound,
                 "not_found",
                 format!("{} is not a directory", whole.display()),
-                "give --project the directory of a project",
+                Hint::step("give --project the directory of a project"),
             )),
         }
     }
@@ -129,7 +129,12 @@ fn user_dir(agent: &str) -> Result<PathBuf, Trouble> {
     let home = home.ok_or_else(|| {
         let message =
             "HOME is not set, so there is no telling where the agents keep their settings";
-        Trouble::new(Class::NotFound, "not_found", message, "set HOME")
+        Trouble::new(
+            Class::NotFound,
+            "not_found",
+            message,
+            Hint::step("set HOME"),
+        )
     })?;
     Ok(match agent {
         "opencode" => home.join(".config/opencode"),

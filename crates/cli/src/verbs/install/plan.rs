@@ -10,7 +10,7 @@ use tenure_agents::install::{
 };
 use tenure_core::trample::Mode;
 use tenure_host::settings_file::{SettingsError, SettingsFile};
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
 use super::place::{Place, Scope};
 use crate::output::Trouble;
@@ -330,7 +330,11 @@ fn ours_of_opencode(file: &SettingsFile) -> Result<Option<HookLine>, Trouble> {
                 "{} is there and was not written by tenure; nothing was changed",
                 file.path().display()
             ),
-            "move it to another name, then run tenure install opencode again",
+            Hint::run(
+                "install",
+                ["opencode"],
+                "after you moved it to another name",
+            ),
         )),
     }
 }
@@ -354,7 +358,7 @@ pub fn refused(path: &Path, refusal: &Refusal) -> Trouble {
         Class::Invalid,
         "invalid",
         message,
-        "mend the file there, then run the same command again",
+        Hint::step("fix the file there, then run the same command again"),
     );
     let place = [
         ("file", json!(path)),
@@ -375,7 +379,7 @@ pub fn hash(text: &str) -> String {
 }
 
 pub fn io_trouble(error: &std::io::Error) -> Trouble {
-    let hint = "mend or move it, then run the same command again";
+    let hint = Hint::step("fix or move it, then run the same command again");
     Trouble::new(Class::Invalid, "invalid", error.to_string(), hint)
 }
 
@@ -384,8 +388,11 @@ pub fn unusable(error: SettingsError) -> Trouble {
     let hint = match &error {
         SettingsError::Changed { .. } => "run the same command again",
         SettingsError::OtherOwner { .. } => "run it as the user whose file it is",
-        SettingsError::DanglingLink { .. } => "make the file that it leads to, or remove the link",
-        _ => "mend or move it, then run the same command again",
+        SettingsError::DanglingLink { .. } => {
+            "create the file that it points to, or remove the link"
+        }
+        _ => "fix or move it, then run the same command again",
     };
+    let hint = Hint::step(hint);
     Trouble::new(Class::Invalid, "invalid", error.to_string(), hint)
 }

@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tenure_host::file::{read_plain, remove, remove_leftovers, write_atomic};
 use tenure_host::kernel_lock::{Held, LockError, LockName, Patience, Sharing};
-use tenure_service::answer::Class;
+use tenure_service::answer::{Class, Hint};
 
-use crate::output::Trouble;
+use crate::output::{Trouble, where_state_is};
 
 /// The name of the target that is no agent.
 pub const GIT: &str = "git";
@@ -276,13 +276,16 @@ fn lock_trouble(error: LockError) -> Trouble {
             Class::TimedOut,
             "timed_out",
             "another tenure install or uninstall is running",
-            "tenure locks shows which process; run the same command again when it has ended",
+            Hint::verb(
+                "locks",
+                "to see which process; then run the same command again",
+            ),
         ),
         other => Trouble::new(
             Class::Store,
             "store_unavailable",
             other.to_string(),
-            "tenure config shows where state is kept",
+            where_state_is(),
         ),
     }
 }
@@ -292,6 +295,7 @@ fn unusable(file: &Path, why: &str) -> Trouble {
         "the list of what was installed, {}, cannot be used: {why}",
         file.display()
     );
-    let hint = "repair it, or move it away; then only the agents' usual places are looked at";
+    let hint =
+        Hint::step("repair it, or move it away; then only the agents' usual places are searched");
     Trouble::new(Class::Invalid, "invalid", message, hint)
 }

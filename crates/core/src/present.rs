@@ -1,0 +1,254 @@
+//! Which session a process is.
+//!
+//! Pure, and the one place that says so. A process is the sessions that are open and have it as their
+//! present process. One that hosts several conversations is several sessions, and only a name picks one of
+//! them: what the process says about its conversation, or what the variables of a caller below it say.
+//! Nothing is picked by age or order.
+
+use crate::id::{NativeId, SessionToken};
+use crate::process::{CallerFacts, Process};
+use crate::session::Session;
+
+/// What names one of several sessions that share a process.
+#[derive(Debug, Clone, Copy)]
+pub enum Named<'a> {
+    /// The process itself speaks, in this conversation.
+    Conversation(Option<&'a NativeId>),
+    /// A process below it calls, with these variables.
+    Variables(&'a CallerFacts),
+}
+
+/// The session that a process is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Present {
+    /// It is no session, or hosts none in that conversation.
+    Nobody,
+    One(Box<Session>),
+    /// It hosts several, and the name picks this one.
+    Picked(Box<Session>),
+    /// It hosts these, and nothing picks one.
+    Several(Vec<Session>),
+}
+
+impl Present {
+    pub fn one(self) -> Option<Session> {
+        match self {
+            Present::One(session) | Present::Picked(session) => Some(*session),
+            Present::Nobody | Present::Several(_) => None,
+        }
+    }
+}
+
+/// Those of the open sessions at a process's place that are this very process.
+pub fn those_of(mut at_place: Vec<Session>, process: &Process) -> Vec<Session> {
+    at_place.retain(|session| {
+        let recorded = session.process.as_ref();
+        session.is_open() && recorded.is_some_and(|recorded| recorded.same_as(process))
+    });
+    at_place
+}
+
+/// Which of its sessions a process is.
+///
+/// A caller below a process that hosts a single session is that session's, whatever a variable says: the
+/// kernel goes before the environment. An event of a host is its conversation's alone; one that is in no
+/// session yet is about to become one.
+pub fn which(mut sessions: Vec<Session>, named: Named<'_>) -> Present {
+    let is_host = sessions.iter().any(|session| session.hosted);
+    let is_meant = |session: &Session| match named {
+        Named::Conversation(native_id) => {
+            !is_host || (native_id.is_some() && session.native_id.as_ref() == native_id)
+        }
+        Named::Variables(facts) => is_named_by(facts, session),
+    };
+    let mut meant = sessions.iter().enumerate().filter(|(_, one)| is_meant(one));
+    let only = match (meant.next(), meant.next()) {
+        (Some((place, _)), None) => Some(place),
+        _ => None,
+    };
+    let calls = matches!(named, Named::Variables(_));
+    match (sessions.len(), only) {
+        (0, _) => Present::Nobody,
+        (1, only) if calls || only.is_some() => Present::One(Box::new(sessions.remove(0))),
+        (_, Some(place)) => Present::Picked(Box::new(sessions.swap_remove(place))),
+        (_, None) if calls || !is_host => Present::Several(sessions),
+        (_, None) => Present::Nobody,
+    }
+}
+
+/// Whether a caller's variables name a session; TENURE_SESSION goes before the agents' own.
+fn is_named_by(facts: &CallerFacts, session: &Session) -> bool {
+    let variable = facts.session_variable.as_deref();
+    if let Some(token) = variable.and_then(|text| SessionToken::parse(text).ok()) {
+        return token == session.token();
+    }
+    facts.native_variables.iter().any(|variable| {
+        let in_it = |id: &NativeId| id.as_str() == variable.value;
+        variable.agent == session.agent.as_str() && session.native_id.as_ref().is_some_and(in_it)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{AgentName, Handle, HostId, Life, SessionId};
+    use crate::process::{BootId, NativeVariable, Observer, StartTicks};
+    use crate::session::{Closed, ClosedBy, Place};
+    use crate::time::{Deadline, Era, Timestamp};
+
+    fn boot() -> BootId {
+        BootId {
+            id: "b".into(),
+            private: false,
+        }
+    }
+
+    fn process(ticks: u64) -> Process {
+        Process {
+            host: HostId::new("h"),
+            boot: boot(),
+            pid_ns: 1,
+            pid: 7,
+            start: StartTicks {
+                ticks,
+                shifted: false,
+            },
+        }
+    }
+
+    fn native(text: &str) -> NativeId {
+        NativeId::parse(text).expect("an id")
+    }
+
+    fn session(in_it: char, hosted: bool) -> Session {
+        let era = Era {
+            id: "b".into(),
+            private: false,
+        };
+        Session {
+            id: SessionId::mint(0, [in_it as u8; 10]),
+            handle: Handle::parse("openclaw-k7qd").expect("a handle"),
+            agent: AgentName::known("openclaw"),
+            native_id: (in_it != '-').then(|| native(&in_it.to_string())),
+            fork_of: None,
+            parent: None,
+            twin_of: None,
+            title: None,
+            place: Place::default(),
+            hosted,
+            life: Life::FIRST,
+            process: Some(process(100)),
+            activity: None,
+            started_at: Timestamp(0),
+            seen_at: Timestamp(0),
+            lease: Deadline { era, at: 0 },
+            closed: None,
+            revision: 0,
+        }
+    }
+
+    fn variables(token: Option<&str>, in_it: Option<&str>) -> CallerFacts {
+        let native_variables = in_it.map(|value| NativeVariable {
+            agent: "openclaw",
+            name: "OPENCLAW_SESSION",
+            value: value.into(),
+        });
+        CallerFacts {
+            observer: Observer {
+                host: HostId::new("h"),
+                boot: boot(),
+                pid_ns: 1,
+                proc_is_own: true,
+                shared_store: false,
+            },
+            chain: Vec::new(),
+            chain_broken: None,
+            has_terminal: false,
+            at_terminal: false,
+            session_variable: token.map(str::to_owned),
+            native_variables: native_variables.into_iter().collect(),
+            dir: String::new(),
+            repository: None,
+        }
+    }
+
+    /// The conversation of the session that is meant, or how many are.
+    fn shown(found: Present) -> String {
+        match found {
+            Present::Nobody => "nobody".into(),
+            Present::One(session) | Present::Picked(session) => match session.native_id {
+                Some(id) => id.to_string(),
+                None => "-".into(),
+            },
+            Present::Several(all) => all.len().to_string(),
+        }
+    }
+
+    #[test]
+    fn what_a_process_says_is_its_sessions_or_its_conversations() {
+        // A line that only took the newest showed one conversation's claims in another's window.
+        let rows = [
+            ("", false, Some("a"), "nobody"),
+            ("a", false, Some("a"), "a"),
+            ("a", false, Some("b"), "a"),
+            ("a", false, None, "a"),
+            ("-", false, Some("a"), "-"),
+            ("ab", true, Some("a"), "a"),
+            ("ab", true, Some("b"), "b"),
+            ("ab", true, None, "nobody"),
+            ("a", true, Some("b"), "nobody"),
+        ];
+        for (there, hosted, said, expected) in rows {
+            let sessions = there.chars().map(|one| session(one, hosted)).collect();
+            let said = said.map(native);
+            let found = which(sessions, Named::Conversation(said.as_ref()));
+            assert_eq!(shown(found), expected, "{there} {hosted} {said:?}");
+        }
+    }
+
+    #[test]
+    fn a_caller_below_a_host_is_picked_by_its_variables_among_exactly_those() {
+        let token = |one| session(one, true).token().to_string();
+        let (a, c) = (token('a'), token('c'));
+        let rows = [
+            ("", Some(a.as_str()), None, "nobody"),
+            ("a", None, None, "a"),
+            ("a", Some(c.as_str()), Some("c"), "a"),
+            ("ab", None, None, "2"),
+            ("ab", Some(a.as_str()), None, "a"),
+            ("ab", None, Some("b"), "b"),
+            ("ab", Some(a.as_str()), Some("b"), "a"),
+            ("ab", Some(c.as_str()), Some("b"), "2"),
+            ("ab", Some("nonsense"), Some("b"), "b"),
+        ];
+        for (there, token, in_it, expected) in rows {
+            let sessions = there.chars().map(|one| session(one, true)).collect();
+            let facts = variables(token, in_it);
+            let found = which(sessions, Named::Variables(&facts));
+            assert_eq!(shown(found), expected, "{there} {token:?} {in_it:?}");
+        }
+    }
+
+    #[test]
+    fn only_open_sessions_of_this_very_process_count() {
+        let ended = Session {
+            closed: Some(Closed {
+                at: Timestamp(0),
+                by: ClosedBy::End,
+                why: "it said so".into(),
+            }),
+            ..session('a', false)
+        };
+        let unverified = Session {
+            process: None,
+            ..session('b', false)
+        };
+        let predecessor = Session {
+            process: Some(process(99)),
+            ..session('c', false)
+        };
+        let all = vec![ended, unverified, predecessor, session('d', false)];
+        let here = those_of(all, &process(100));
+        assert_eq!(here, [session('d', false)]);
+    }
+}
