@@ -26,17 +26,18 @@
 //! let locks = LockDir::open(&scratch.path().join("locks"))?;
 //! let patience = Patience::AtMost(Duration::from_secs(10));
 //! append_lines(&locks, &path, b"{\"n\":1}\n", patience, Durability::Disk)?;
-//! # assert_eq!(std::fs::read(&path)?, b"{\"n\":1}\n");
+//! # assert_eq!(fs_err::read(&path)?, b"{\"n\":1}\n");
 //! # Ok(())
 //! # }
 //! ```
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -124,12 +125,12 @@ pub fn append_lines(
     let offset = match write_at_end(&mut target, lines) {
         Ok(offset) => offset,
         Err(Cut::Nothing(error)) => {
-            std::fs::remove_file(&journal)?;
+            fs_err::remove_file(&journal)?;
             return Err(at("append to", path, error).into());
         }
         Err(Cut::Short(short)) => {
             if !short.resumable {
-                std::fs::remove_file(&journal)?;
+                fs_err::remove_file(&journal)?;
             }
             return Err(AppendError::Torn {
                 path: path.to_owned(),
@@ -145,9 +146,9 @@ pub fn append_lines(
         target.sync_all()?;
         file::sync_dir(path)?;
     }
-    let there = std::fs::symlink_metadata(path).ok();
+    let there = fs_err::symlink_metadata(path).ok();
     let ours = target.metadata()?;
-    std::fs::remove_file(&journal)?;
+    fs_err::remove_file(&journal)?;
     if there.is_none_or(|found| (found.dev(), found.ino()) != (ours.dev(), ours.ino())) {
         let why = "was removed or replaced while it was appended to";
         return Err(refused(path, why));
@@ -265,7 +266,7 @@ pub fn check_whole(lines: &[u8]) -> Result<(), AppendError> {
 
 /// Opens the target without following a link and without waiting for the other end of a pipe.
 fn open_target(path: &Path) -> Result<File, AppendError> {
-    if let Ok(found) = std::fs::symlink_metadata(path) {
+    if let Ok(found) = fs_err::symlink_metadata(path) {
         let kind = found.file_type();
         if kind.is_symlink() {
             return Err(refused(path, "is a symbolic link"));
@@ -274,14 +275,13 @@ fn open_target(path: &Path) -> Result<File, AppendError> {
             return Err(refused(path, "is not a plain file"));
         }
     }
-    let target = OpenOptions::new()
+    let target = fs_err::OpenOptions::new()
         .read(true)
         .append(true)
         .create(true)
         .mode(0o600)
         .custom_flags(file::flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
-        .open(path)
-        .map_err(|error| at("open", path, error))?;
+        .open(path)?;
     file::give_back(&target).map_err(|error| at("set the mode of", path, error))?;
     let found = target.metadata()?;
     let own = rustix::process::geteuid().as_raw();
@@ -292,7 +292,7 @@ fn open_target(path: &Path) -> Result<File, AppendError> {
             "has a second name (a hard link), which may be another's file",
         )),
         () if found.uid() != own => Err(refused(path, "belongs to another user")),
-        () => Ok(target),
+        () => Ok(target.into_file()),
     }
 }
 
@@ -355,15 +355,15 @@ fn from_anywhere(path: &Path) -> io::Result<PathBuf> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    Ok(std::fs::canonicalize(parent)?.join(name))
+    Ok(fs_err::canonicalize(parent)?.join(name))
 }
 
 /// Finishes an append that was cut short; forgets one that had not begun, or whose journal is torn.
 fn recover(journal: &Path) -> Result<(), AppendError> {
-    let bytes = match std::fs::read(journal) {
+    let bytes = match fs_err::read(journal) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(at("read", journal, error).into()),
+        Err(error) => return Err(error.into()),
     };
     if let Some((intent, lines)) = read_journal(&bytes)
         && let Ok(mut target) = open_target(&intent.path)
@@ -371,8 +371,7 @@ fn recover(journal: &Path) -> Result<(), AppendError> {
         finish(&mut target, &intent, lines)
             .map_err(|error| at("append to", &intent.path, error))?;
     }
-    std::fs::remove_file(journal).map_err(|error| at("remove", journal, error))?;
-    Ok(())
+    Ok(fs_err::remove_file(journal)?)
 }
 
 fn read_journal(bytes: &[u8]) -> Option<(Intent, &[u8])> {
@@ -453,12 +452,12 @@ mod tests {
         let place = Place::new();
         assert_eq!(place.append(b"a\n").unwrap(), 0);
         assert_eq!(place.append(b"b\nc\n").unwrap(), 2);
-        assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nb\nc\n");
+        assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nb\nc\n");
         assert!(!place.journal().exists());
         for bad in [&b""[..], b"x", b"x\ny", b"x\0\n"] {
             assert!(matches!(place.append(bad), Err(AppendError::NotLines(_))));
         }
-        assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nb\nc\n");
+        assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nb\nc\n");
     }
 
     #[test]
@@ -473,9 +472,9 @@ mod tests {
             Durability::Kernel,
         )
         .unwrap();
-        std::fs::write(place.file(), b"a\nlong").unwrap();
+        fs_err::write(place.file(), b"a\nlong").unwrap();
         place.append(b"z\n").unwrap();
-        assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nlong line\nz\n");
+        assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nlong line\nz\n");
     }
 
     #[test]
@@ -493,12 +492,12 @@ mod tests {
             Durability::Kernel,
         )
         .unwrap();
-        let journal = std::fs::read(place.journal()).unwrap();
+        let journal = fs_err::read(place.journal()).unwrap();
         let (intent, _) = read_journal(&journal).unwrap();
-        assert_eq!(intent.path, std::fs::canonicalize(place.file()).unwrap());
-        std::fs::write(place.file(), b"a\nlong").unwrap();
+        assert_eq!(intent.path, fs_err::canonicalize(place.file()).unwrap());
+        fs_err::write(place.file(), b"a\nlong").unwrap();
         place.append(b"z\n").unwrap();
-        assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nlong line\nz\n");
+        assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nlong line\nz\n");
     }
 
     #[test]
@@ -528,43 +527,43 @@ mod tests {
         )
         .unwrap();
         place.append(b"z\n").unwrap();
-        assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nz\n");
-        std::fs::write(place.journal(), b"torn").unwrap();
+        assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nz\n");
+        fs_err::write(place.journal(), b"torn").unwrap();
         place.append(b"y\n").unwrap();
-        assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nz\ny\n");
+        assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nz\ny\n");
     }
 
     #[test]
     fn f_d07_a_torn_tail_is_reported_not_repaired() {
         let place = Place::new();
-        std::fs::write(place.file(), b"a\nto").unwrap();
+        fs_err::write(place.file(), b"a\nto").unwrap();
         assert!(matches!(
             place.append(b"z\n"),
             Err(AppendError::Target { .. })
         ));
-        assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nto");
+        assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nto");
     }
 
     #[test]
     fn links_pipes_and_directories_are_refused() {
         let place = Place::new();
         let other = place.dir.path().join("other.jsonl");
-        std::fs::write(&other, b"theirs\n").unwrap();
+        fs_err::write(&other, b"theirs\n").unwrap();
         std::os::unix::fs::symlink(&other, place.file()).unwrap();
         assert!(place.append(b"z\n").is_err());
-        std::fs::remove_file(place.file()).unwrap();
-        std::fs::hard_link(&other, place.file()).unwrap();
+        fs_err::remove_file(place.file()).unwrap();
+        fs_err::hard_link(&other, place.file()).unwrap();
         assert!(matches!(
             place.append(b"z\n"),
             Err(AppendError::Target { .. })
         ));
-        std::fs::remove_file(place.file()).unwrap();
-        std::fs::create_dir(place.file()).unwrap();
+        fs_err::remove_file(place.file()).unwrap();
+        fs_err::create_dir(place.file()).unwrap();
         assert!(matches!(
             place.append(b"z\n"),
             Err(AppendError::Target { .. })
         ));
-        std::fs::remove_dir(place.file()).unwrap();
+        fs_err::remove_dir(place.file()).unwrap();
         rustix::fs::mkfifoat(
             rustix::fs::CWD,
             place.file(),
@@ -575,6 +574,6 @@ mod tests {
             place.append(b"z\n"),
             Err(AppendError::Target { .. })
         ));
-        assert_eq!(std::fs::read(&other).unwrap(), b"theirs\n");
+        assert_eq!(fs_err::read(&other).unwrap(), b"theirs\n");
     }
 }

@@ -6,11 +6,14 @@
 //! never followed or replaced: whoever put one there meant another file.
 
 use std::ffi::OsString;
-use std::io::{self, ErrorKind, Write};
+use std::fs::Permissions;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::path_error::at;
 use crate::random;
@@ -60,19 +63,15 @@ pub fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
 ///
 /// For what is lost without harm; a reader may see it torn.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        OFlags::NOFOLLOW.bits().cast_signed(),
-    );
-    let mut file = options
-        .open(path)
-        .map_err(|error| at("write", path, error))?;
+    let mut file = fs_err::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(flags(OFlags::NOFOLLOW))
+        .open(path)?;
     give_back(&file).map_err(|error| at("set the mode of", path, error))?;
     file.write_all(bytes)
-        .map_err(|error| at("write", path, error))
 }
 
 /// Reads a small file that others may replace at any time; none where there is no plain file.
@@ -93,16 +92,14 @@ pub fn read_plain(path: &Path) -> io::Result<Option<String>> {
         return Err(at("read", path, odd));
     }
     let mut bytes = Vec::new();
-    io::Read::read_to_end(&mut io::Read::take(file, LIMIT), &mut bytes)
-        .map_err(|error| at("read", path, error))?;
+    file.take(LIMIT).read_to_end(&mut bytes)?;
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// Makes a directory and those that are missing above it, for the owner alone. Each gets its mode as it
 /// is made, whatever the umask: without it nothing could be made below. One that is there stays as it is.
 pub fn make_dirs(dir: &Path) -> io::Result<()> {
-    let is_there = |dir: &Path| std::fs::metadata(dir).is_ok_and(|found| found.is_dir());
-    let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !is_there(dir)).collect();
+    let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.is_dir()).collect();
     for dir in missing.into_iter().rev().filter(|dir| **dir != *"") {
         make_dir(dir)?;
     }
@@ -111,16 +108,12 @@ pub fn make_dirs(dir: &Path) -> io::Result<()> {
 
 /// Makes one directory for the owner alone, whatever the umask; tells whether it was missing.
 pub fn make_dir(dir: &Path) -> io::Result<bool> {
-    let mut builder = std::fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    match builder.create(dir) {
+    match rustix::fs::mkdir(dir, Mode::RWXU) {
         Ok(()) => {
-            let own = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-            std::fs::set_permissions(dir, own)
-                .map_err(|error| at("set the mode of", dir, error))?;
+            fs_err::set_permissions(dir, Permissions::from_mode(0o700))?;
             Ok(true)
         }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(Errno::EXIST) => Ok(false),
         Err(error) => Err(at("make", dir, error)),
     }
 }
@@ -203,7 +196,7 @@ fn refuse_link(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 

@@ -30,15 +30,17 @@
 //! ```
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+
+use fs_err::os::unix::fs::OpenOptionsExt;
 
 use crate::file;
 use crate::lock_wait::{FileId, Passing, block, block_within, says_that_it_holds};
@@ -173,7 +175,7 @@ impl LockName {
 
 /// The canonical directory, and the last part as it is: that need not exist.
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
-    if let Ok(whole) = std::fs::canonicalize(path) {
+    if let Ok(whole) = fs_err::canonicalize(path) {
         return Ok(whole);
     }
     let odd = || io::Error::new(io::ErrorKind::InvalidInput, "it does not name a file");
@@ -182,8 +184,7 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let parent = std::fs::canonicalize(parent).map_err(|error| at("find", parent, error))?;
-    Ok(parent.join(name))
+    Ok(fs_err::canonicalize(parent)?.join(name))
 }
 
 fn sha2_256(bytes: &[u8]) -> [u8; 32] {
@@ -223,8 +224,7 @@ impl LockDir {
     /// Opens the directory, making it 0700 if it is missing.
     pub fn open(path: &Path) -> io::Result<Self> {
         file::make_dir(path)?;
-        let found = std::fs::symlink_metadata(path).map_err(|error| at("look at", path, error))?;
-        if !found.is_dir() {
+        if !fs_err::symlink_metadata(path)?.is_dir() {
             let odd = io::Error::new(
                 io::ErrorKind::NotADirectory,
                 "it must be a directory, not a link or a file",
@@ -297,28 +297,25 @@ fn registry() -> std::sync::MutexGuard<'static, HashMap<FileId, HeldHere>> {
 }
 
 fn open_lock_file(path: &Path) -> io::Result<(File, FileId)> {
-    let mut options = OpenOptions::new();
-    options
+    let file = fs_err::OpenOptions::new()
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
-        .mode(0o600);
-    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
-    let file = options
-        .open(path)
-        .map_err(|error| at("open", path, error))?;
+        .mode(0o600)
+        .custom_flags(file::flags(rustix::fs::OFlags::NOFOLLOW))
+        .open(path)?;
     file::give_back(&file).map_err(|error| at("set the mode of", path, error))?;
     let found = file.metadata()?;
     if !found.is_file() {
         let odd = io::Error::new(io::ErrorKind::InvalidInput, "it must be a plain file");
         return Err(at("use", path, odd));
     }
-    Ok((file, (found.dev(), found.ino())))
+    Ok((file.into_file(), (found.dev(), found.ino())))
 }
 
 fn is_still_there(path: &Path, id: FileId) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == id)
+    fs_err::symlink_metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == id)
 }
 
 /// Refuses to wait for a handle of this process.
@@ -366,9 +363,9 @@ fn inherited(id: FileId) -> bool {
 
 /// The open descriptors of this process, and what they are of.
 fn descriptors() -> io::Result<impl Iterator<Item = (String, FileId)>> {
-    let entries = std::fs::read_dir("/proc/self/fd")?;
+    let entries = fs_err::read_dir("/proc/self/fd")?;
     Ok(entries.flatten().filter_map(|entry| {
-        let found = std::fs::metadata(entry.path()).ok()?;
+        let found = fs_err::metadata(entry.path()).ok()?;
         let descriptor = entry.file_name().into_string().ok()?;
         Some((descriptor, (found.dev(), found.ino())))
     }))
@@ -382,7 +379,7 @@ fn is_passed_on(descriptor: &str) -> bool {
 }
 
 fn fdinfo(descriptor: &str) -> Option<String> {
-    std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()
+    fs_err::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()
 }
 
 fn flags_of(fdinfo: &str) -> Option<u32> {

@@ -121,7 +121,7 @@ impl Passing {
 
 /// Whether this very descriptor has the lock, as the kernel tells it.
 fn holds(descriptor: i32) -> bool {
-    std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}"))
+    fs_err::read_to_string(format!("/proc/self/fdinfo/{descriptor}"))
         .is_ok_and(|text| says_that_it_holds(&text))
 }
 

@@ -11,12 +11,13 @@
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::file;
 use crate::path_error::at;
 
 /// An opened directory, and a file's name in it.
@@ -38,11 +39,7 @@ impl ParentDir {
             .strip_prefix(fixed)
             .map_err(|_| at("write", path, odd()))?;
         check_owners(fixed)?;
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        builder
-            .create(fixed)
-            .map_err(|error| at("make", fixed, error))?;
+        file::make_dirs(fixed)?;
         let open = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut dir = rustix::fs::open(fixed, open, Mode::empty())
             .map_err(|error| at("open", fixed, error))?;

@@ -28,7 +28,7 @@ pub fn find(root: &Path, shelf: &Shelf, agent: &AgentName, native_id: &NativeId)
     let mut looked = 0;
     let mut open = vec![(root.to_owned(), 1)];
     while let Some((dir, depth)) = open.pop() {
-        let Ok(entries) = std::fs::read_dir(&dir) else {
+        let Ok(entries) = fs_err::read_dir(&dir) else {
             continue;
         };
         for entry in entries.flatten() {

@@ -47,7 +47,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let Some((process, spec)) = chain.first().and_then(recognised) else {
         return Err(not_an_agent(pid));
     };
-    let dir = std::fs::read_link(format!("/proc/{pid}/cwd")).map_err(|error| {
+    let dir = fs_err::read_link(format!("/proc/{pid}/cwd")).map_err(|error| {
         let message = format!("cannot see where pid {pid} works: {error}");
         Trouble::new(
             Exit::CANNOT_TELL,

@@ -198,7 +198,7 @@ fn verify(name: &str, app: &App) -> Outcome {
 /// Reads a transcript line by line; it is never changed.
 fn check_file(file: &VouchedFile) -> Result<(u64, Vec<LineProblem>, usize), Trouble> {
     let unreadable = |error: std::io::Error| {
-        let message = format!("cannot read {}: {error}", file.path);
+        let message = format!("cannot read the transcript: {error}");
         Trouble::new(
             Exit::NOT_FOUND,
             "not_found",
@@ -206,7 +206,7 @@ fn check_file(file: &VouchedFile) -> Result<(u64, Vec<LineProblem>, usize), Trou
             "the agent makes it with its first prompt",
         )
     };
-    let found = std::fs::symlink_metadata(&file.path).map_err(unreadable)?;
+    let found = fs_err::symlink_metadata(&file.path).map_err(unreadable)?;
     if !found.is_file() {
         let message = format!("{} is not a plain file", file.path);
         return Err(Trouble::new(

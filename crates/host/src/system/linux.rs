@@ -83,9 +83,11 @@ fn is_mounted_over(path: &Path) -> io::Result<bool> {
     {
         return Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
     }
-    let table = Path::new("/proc/self/mountinfo");
-    let text = std::fs::read(table).map_err(|e| at("read", table, e))?;
-    Ok(mountinfo_has(&text, path.as_os_str().as_bytes()))
+    let table = "/proc/self/mountinfo";
+    Ok(mountinfo_has(
+        &fs_err::read(table)?,
+        path.as_os_str().as_bytes(),
+    ))
 }
 
 /// Whether a mount table names `path` as a mount point. Only for paths that need no escapes there.
@@ -102,15 +104,13 @@ fn is_on_procfs(path: &Path) -> bool {
 
 /// The inode of our pid namespace.
 pub(crate) fn pid_namespace() -> io::Result<u64> {
-    let path = Path::new("/proc/self/ns/pid");
-    let found = std::fs::metadata(path).map_err(|e| at("read", path, e))?;
-    Ok(found.ino())
+    Ok(fs_err::metadata("/proc/self/ns/pid")?.ino())
 }
 
 /// Whether /proc shows our own pid namespace.
 pub(crate) fn proc_is_own() -> bool {
     let own = std::process::id().to_string();
-    std::fs::read_link("/proc/self")
+    fs_err::read_link("/proc/self")
         .is_ok_and(|target| target.as_os_str().as_bytes() == own.as_bytes())
 }
 
@@ -190,7 +190,7 @@ fn open_pidfd_of(pid: Pid) -> rustix::io::Result<OwnedFd> {
 
 /// The process that a process or thread belongs to, where that can be read.
 fn thread_group(pid: Pid) -> Option<u32> {
-    let status = std::fs::read(proc_path(number(pid), "status")).ok()?;
+    let status = fs_err::read(proc_path(number(pid), "status")).ok()?;
     parse_thread_group(&status)
 }
 
@@ -269,7 +269,7 @@ fn proc_path(pid: u32, name: &str) -> PathBuf {
 /// The user in whose name a process acts.
 pub(crate) fn effective_uid(pid: u32) -> io::Result<u32> {
     let path = proc_path(pid, "status");
-    let text = std::fs::read(&path).map_err(|e| at("read", &path, e))?;
+    let text = fs_err::read(&path)?;
     let odd = || io::Error::new(ErrorKind::InvalidData, "it has no Uid line");
     parse_effective_uid(&text).ok_or_else(|| at("read", &path, odd()))
 }
@@ -285,7 +285,7 @@ fn parse_effective_uid(status: &[u8]) -> Option<u32> {
 
 /// The executable of a process, empty where that cannot be read.
 pub(crate) fn executable(pid: u32) -> String {
-    let exe = std::fs::read_link(proc_path(pid, "exe"));
+    let exe = fs_err::read_link(proc_path(pid, "exe"));
     exe.map(|path| path.to_string_lossy().into_owned())
         .unwrap_or_default()
 }
@@ -301,7 +301,7 @@ pub(crate) fn looks(pid: u32, comm: Option<&str>) -> Looks {
 }
 
 fn read_comm(pid: u32) -> String {
-    let text = std::fs::read(proc_path(pid, "comm")).unwrap_or_default();
+    let text = fs_err::read(proc_path(pid, "comm")).unwrap_or_default();
     let name = text.strip_suffix(b"\n").unwrap_or(&text);
     String::from_utf8_lossy(name).into_owned()
 }
@@ -317,6 +317,10 @@ fn read_text(path: &Path) -> io::Result<String> {
 
 /// Reads a file of the kernel, which hands out a small one whole: where less came than there was room for,
 /// that was all. Reading them in growing pieces would be most of what a hook does.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "fs_err hides the error's number, and ESRCH is an answer"
+)]
 fn read_file(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut bytes = vec![0; FILE_LIMIT];

@@ -4,7 +4,6 @@
 //! boot id is marked private. A reboot goes unnoticed, so deadlines of an earlier boot may stay open
 //! longer than they should; they are never over too early.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -90,5 +89,5 @@ pub(crate) fn filesystem_magic(_dir: BorrowedFd<'_>) -> io::Result<Option<u32>> 
 
 /// Fills `buffer` with random bytes.
 pub(crate) fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
-    File::open("/dev/urandom")?.read_exact(buffer)
+    fs_err::File::open("/dev/urandom")?.read_exact(buffer)
 }
