@@ -229,7 +229,7 @@ pub fn state_path() -> Option<PathBuf> {
 
 /// Reads the environment.
 pub fn env(name: &str) -> Option<std::ffi::OsString> {
-    std::env::var_os(name)
+    tenure_host::env::var(name)
 }
 
 impl App {

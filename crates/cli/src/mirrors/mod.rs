@@ -44,7 +44,7 @@ pub fn catch_up(app: &App) {
         Ok(answer) => answer.value,
         Err(failure) => return warn(&format!("mirrors are not up to date: {}", failure.error)),
     };
-    let until = Instant::now() + PATIENCE;
+    let until = tenure_host::clock::instant() + PATIENCE;
     for session in changed {
         refresh(&mut opened, session, until);
     }
@@ -172,7 +172,9 @@ impl Writer<'_> {
     fn lock(&self, path: &Path) -> io::Result<Option<Held>> {
         let locks = LockDir::open(&self.opened.dir().join("locks"))?;
         let name = LockName::of_path(path).map_err(io::Error::other)?;
-        let left = self.until.saturating_duration_since(Instant::now());
+        let left = self
+            .until
+            .saturating_duration_since(tenure_host::clock::instant());
         match locks.lock(&name, Sharing::Exclusive, Patience::AtMost(left)) {
             Ok(held) => Ok(Some(held)),
             // The command that we run in holds it for us.

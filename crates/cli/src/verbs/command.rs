@@ -213,7 +213,7 @@ impl Runner {
         let failed =
             |error: std::io::Error| own_trouble(format!("cannot start a process: {error}"));
         let mut gate = Gate::new().map_err(failed)?;
-        let program = std::env::current_exe().map_err(failed)?;
+        let program = tenure_host::env::program().map_err(failed)?;
         let child = Command::new(program)
             .args(["__exec", "--gate", &gate.number().to_string(), "--"])
             .args(command)
@@ -292,7 +292,7 @@ impl Supervised {
                 lost = true;
                 deadline = self.lose(on_lost, how);
             }
-            if deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline) {
+            if deadline.is_some_and(|deadline| tenure_host::clock::instant() >= deadline) {
                 self.runner.signal(Signal::KILL.as_raw());
                 deadline = None;
             }
@@ -376,7 +376,7 @@ impl Supervised {
             return None;
         }
         self.runner.signal(Signal::TERM.as_raw());
-        Some(std::time::Instant::now() + GRACE)
+        Some(tenure_host::clock::instant() + GRACE)
     }
 }
 

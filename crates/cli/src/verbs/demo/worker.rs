@@ -50,7 +50,7 @@ pub struct Call {
 impl Worker {
     /// Starts a worker on the scratch state directory.
     pub fn start(home: &Path, name: &'static str) -> Result<Self, Trouble> {
-        let program = std::env::current_exe()
+        let program = tenure_host::env::program()
             .map_err(|error| wrong(format!("no program to run: {error}")))?;
         let mut child = Command::new(program)
             .arg("__demo-worker")
@@ -166,7 +166,7 @@ pub fn run() -> Outcome {
     // A demo that is killed takes its workers along, also one that is stopped.
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| wrong(error.to_string()))?;
-    let program = std::env::current_exe().map_err(|error| wrong(error.to_string()))?;
+    let program = tenure_host::env::program().map_err(|error| wrong(error.to_string()))?;
     for text in std::io::stdin().lines() {
         let text = text.map_err(|error| wrong(error.to_string()))?;
         let arguments: Vec<String> =

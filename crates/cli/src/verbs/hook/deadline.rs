@@ -84,7 +84,7 @@ impl RefUnwindSafe for Deadline {}
 impl Deadline {
     /// Starts the clock.
     pub fn start(adapter: &'static dyn Adapter, mode: Option<Mode>) -> Self {
-        let began = Instant::now();
+        let began = tenure_host::clock::instant();
         let known = Arc::new(Known::default());
         let seen = Arc::clone(&known);
         let dog = Watchdog::start(began, ANY.limits, move || late(adapter, mode, &seen));

@@ -24,7 +24,7 @@ fn read_from(stdin: &impl AsFd, until: Instant) -> io::Result<Vec<u8>> {
     // Events are small; what is larger is read in more pieces.
     let mut buffer = [0; 8 << 10];
     loop {
-        let left = until.saturating_duration_since(Instant::now());
+        let left = until.saturating_duration_since(tenure_host::clock::instant());
         if left.is_zero() {
             return Ok(kept);
         }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     fn soon() -> Instant {
-        Instant::now() + Duration::from_millis(300)
+        tenure_host::clock::instant() + Duration::from_millis(300)
     }
 
     #[test]
@@ -79,7 +79,7 @@ mod tests {
                 left -= rustix::io::write(&writer, &piece[..piece.len().min(left)]).unwrap();
             }
         });
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = tenure_host::clock::instant() + Duration::from_secs(60);
         assert_eq!(read_from(&reader, until).unwrap().len(), MOST);
         writes.join().unwrap();
     }

@@ -235,7 +235,7 @@ fn own_path() -> Result<String, Trouble> {
         let hint = "run tenure by a path that is plain text";
         Trouble::new(Exit::INVALID, "invalid", why, hint)
     };
-    let path = std::env::current_exe()
+    let path = tenure_host::env::program()
         .map_err(|error| lost(format!("cannot tell where tenure itself is: {error}")))?;
     match path.to_str() {
         Some(text) if path.is_file() && !text.contains(['\n', '\r']) => Ok(text.to_owned()),
