@@ -268,6 +268,7 @@ fn dependencies(manifest: &Path, heading: &str) -> Vec<String> {
     let below = text.lines().skip_while(|line| *line != heading).skip(1);
     below
         .take_while(|line| !line.starts_with('['))
+        .filter(|line| !line.starts_with('#'))
         .filter_map(|line| Some(line.split_once(['.', ' '])?.0.to_owned()))
         .collect()
 }
