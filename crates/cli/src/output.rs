@@ -26,11 +26,9 @@ use crate::sink::{self, Unwritten, Written};
 pub struct Shown {
     /// What the JSON object carries besides `v` and `notices`.
     pub json: Map<String, Value>,
-    /// The same for people.
     pub text: Lines,
     /// What the caller is told.
     pub notices: Pending,
-    /// The exit code.
     pub exit: Option<Exit>,
     /// What is missing in it, because it could not be read.
     pub damaged: Option<StoreError>,
@@ -53,7 +51,6 @@ impl Shown {
         Self::default().with(name, part).say(text)
     }
 
-    /// Adds a named part.
     #[must_use]
     pub fn with(mut self, name: &str, part: &impl Serialize) -> Self {
         let value = serde_json::to_value(part).unwrap_or(Value::Null);
@@ -61,7 +58,6 @@ impl Shown {
         self
     }
 
-    /// Adds text for people.
     #[must_use]
     pub fn say(mut self, text: impl Into<Lines>) -> Self {
         self.text.extend(&text.into());
@@ -90,19 +86,14 @@ pub type Outcome = Result<Shown, Trouble>;
 /// Why a verb failed, ready to be shown.
 #[derive(Debug)]
 pub struct Trouble {
-    /// The error.
     pub kind: String,
-    /// What happened.
     pub message: String,
     /// The same for people, where it takes several lines.
     pub lines: Vec<String>,
-    /// What to do.
     pub hints: Vec<String>,
-    /// More data for programs.
     pub data: Map<String, Value>,
     /// What the caller is told.
     pub notices: Pending,
-    /// The exit code.
     pub exit: Exit,
     /// The JSON object goes to stderr: stdout belongs to a command that we run.
     pub to_stderr: bool,
@@ -148,7 +139,6 @@ impl Trouble {
         error
     }
 
-    /// The same for people.
     fn text(&self) -> Lines {
         let mut text = Lines::default();
         let mut lines = self.lines.iter();
@@ -339,7 +329,6 @@ pub fn put(text: &str) -> Result<bool, Trouble> {
 }
 
 impl Style {
-    /// Shows an answer.
     pub fn show(self, shown: &Shown) -> Showed {
         let damaged = shown.damaged.clone();
         let damaged = damaged.map(|error| Trouble::from(Error::from(error)));
@@ -375,7 +364,6 @@ impl Style {
         Showed { channel, ..showed }
     }
 
-    /// Shows a failure.
     pub fn show_trouble(self, trouble: &Trouble) -> Showed {
         let exit = trouble.exit;
         let ended = |written: &Written, channel| Showed {
@@ -501,7 +489,6 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell without colour.
     pub fn plain(text: impl Into<String>) -> Self {
         Self {
             text: text::line(&text.into()).into_owned(),

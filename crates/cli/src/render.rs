@@ -158,7 +158,6 @@ fn held(session: &SessionView, verbose: bool) -> String {
     }
 }
 
-/// Everything about one session.
 pub fn session(who: &Whoami, evidence: bool) -> Lines {
     let session = &who.session;
     let now = now();
@@ -287,7 +286,6 @@ pub fn grant(claim: &ClaimView) -> Lines {
     text
 }
 
-/// A table of claims.
 pub fn claims(claims: &[ClaimView]) -> Lines {
     if claims.is_empty() {
         return "nothing is held".into();

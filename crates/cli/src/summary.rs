@@ -15,7 +15,6 @@ const WARNINGS: usize = 5;
 /// How many names fit on a line.
 const NAMES: usize = 3;
 
-/// The caller's situation.
 pub fn status(status: &Status) -> Lines {
     let mut text = Lines::default();
     match (&status.me, &status.nobody) {

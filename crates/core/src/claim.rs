@@ -27,17 +27,14 @@ use crate::time::Timestamp;
 /// One grant of a key to a session, from its beginning to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    /// The item.
     pub key: Key,
     /// The fencing number of this grant.
     pub epoch: Epoch,
-    /// The holder.
     pub session: SessionId,
     /// The holder's process life at the time of the grant.
     pub life: Life,
     /// The holder's own name for the request, so that a retry gets the same answer.
     pub request: Option<RequestId>,
-    /// How it was granted.
     pub means: Means,
     /// What the holder says that it does with it.
     pub note: Option<String>,
@@ -52,7 +49,6 @@ pub struct Hold {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldEnd {
-    /// When that was recorded.
     pub at: Timestamp,
     pub by: EndedBy,
 }
@@ -69,7 +65,6 @@ macro_rules! stored_enum {
                 match self { $($name::$variant => $text),* }
             }
 
-            /// Reads what `as_str` wrote.
             pub fn parse(text: &str) -> Result<Self, Malformed> {
                 match text {
                     $($text => Ok($name::$variant),)*
@@ -166,7 +161,6 @@ impl TakenAlong {
 /// A key's row with its newest hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRecord {
-    /// The item.
     pub key: Key,
     /// The epoch of the newest grant.
     pub epoch: Epoch,
@@ -240,7 +234,6 @@ pub enum Verdict {
     Retry,
     /// The caller has it, and asked only for what it does not have.
     HeldByYou,
-    /// The item is finished.
     Done,
     /// This request was granted, and the key was lost since.
     Lost,
@@ -250,7 +243,6 @@ pub enum Verdict {
     Suspect {
         /// Why nobody can tell whether the holder lives.
         doubt: Doubt,
-        /// The time left.
         left: Duration,
     },
     /// The caller cannot see whether the holder lives.

@@ -118,9 +118,7 @@ impl EventKind {
 /// An event before the store gave it a place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
-    /// What kind of change.
     pub kind: EventKind,
-    /// The session that changed.
     pub session: Option<SessionId>,
     /// The session that did it, where that is another.
     pub actor: Option<SessionId>,
@@ -140,11 +138,8 @@ pub struct NewEvent {
 pub struct Event {
     /// Its place in the log.
     pub cursor: Cursor,
-    /// When it was recorded.
     pub at: Timestamp,
-    /// What kind of change.
     pub kind: String,
-    /// The session that changed.
     pub session: Option<SessionId>,
     /// The session that did it, where that is another.
     pub actor: Option<SessionId>,
@@ -152,14 +147,12 @@ pub struct Event {
     pub key: Option<String>,
     /// The epoch after the change.
     pub epoch: Option<Epoch>,
-    /// By what means.
     pub mechanism: String,
     pub evidence: String,
     /// The reason that somebody gave.
     pub reason: Option<String>,
 }
 
-/// Which events to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventFilter {
     /// Only events about this key.

@@ -74,7 +74,6 @@ impl SessionId {
         Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
     }
 
-    /// Reads a whole id.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let well_formed = text.len() == 36 && !text.bytes().any(|b| b.is_ascii_uppercase());
         match Uuid::try_parse(text) {

@@ -59,7 +59,6 @@ pub struct Here<'a> {
 /// A key that was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Typed {
-    /// The whole key.
     pub key: Key,
     /// What the typed text was taken for, where that may surprise.
     pub note: Option<String>,

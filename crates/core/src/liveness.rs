@@ -23,11 +23,9 @@ pub enum Liveness {
     Alive,
     /// It is proved not to.
     Dead(Proof),
-    /// Neither could be established.
     Unknown(Doubt),
 }
 
-/// What proves a death.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
     /// The kernel was booted anew since.

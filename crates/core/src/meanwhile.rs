@@ -5,7 +5,6 @@
 
 use crate::trample::{FileStamp, RepoFile, Tree};
 
-/// What changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Meanwhile {
     /// The worktree, if it is no longer there.

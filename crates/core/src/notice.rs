@@ -46,7 +46,6 @@ impl NoticeKind {
         }
     }
 
-    /// Reads what [`NoticeKind::as_str`] wrote.
     pub fn parse(text: &str) -> Result<Self, crate::id::Malformed> {
         match text {
             "lost" => Ok(NoticeKind::Lost),
@@ -68,11 +67,8 @@ impl NoticeKind {
 pub struct Notice {
     /// Its place in the store; none before it is kept.
     pub id: Option<NoticeId>,
-    /// Whom to tell.
     pub to: SessionId,
-    /// What it is about.
     pub kind: NoticeKind,
-    /// The sentence to tell.
     pub message: String,
     /// The claim key that it is about.
     pub key: Option<String>,
@@ -80,14 +76,12 @@ pub struct Notice {
     pub epoch: Option<Epoch>,
     /// The session that caused it.
     pub from: Option<SessionId>,
-    /// When it was recorded.
     pub at: Timestamp,
 }
 
 /// Notices that wait to be told, those of losses first, then the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pending {
-    /// The first of them.
     pub first: Vec<Notice>,
     /// How many more there are.
     pub more: usize,

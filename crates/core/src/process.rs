@@ -37,13 +37,11 @@ impl StartTicks {
 /// One process life, as it is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Process {
-    /// The machine.
     pub host: HostId,
     /// The boot of its kernel.
     pub boot: BootId,
     /// The inode of the pid namespace in which `pid` counts.
     pub pid_ns: u64,
-    /// The process id.
     pub pid: u32,
     pub start: StartTicks,
 }
@@ -75,7 +73,6 @@ pub enum RunState {
 pub enum Sighting {
     /// The kernel says that there is no such process.
     Absent,
-    /// There is one.
     Present {
         start: StartTicks,
         state: RunState,
@@ -94,10 +91,8 @@ pub enum Sighting {
 /// Who is looking, and how far it can see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observer {
-    /// The observer's machine.
     pub host: HostId,
     pub boot: BootId,
-    /// Its pid namespace.
     pub pid_ns: u64,
     /// Whether /proc shows the observer's own namespace.
     pub proc_is_own: bool,
@@ -110,7 +105,6 @@ pub struct Observer {
 pub struct Looks {
     /// The path of its executable; empty where it cannot be read.
     pub exe: String,
-    /// Its command line.
     pub argv: Vec<String>,
     /// The kernel's short name for it.
     pub comm: String,
@@ -154,7 +148,6 @@ pub struct CallerFacts {
 pub struct NativeVariable {
     /// The agent whose variable it is.
     pub agent: &'static str,
-    /// The variable's name.
     pub name: &'static str,
     pub value: String,
 }

@@ -23,7 +23,6 @@ pub enum Source {
 pub struct Arrival {
     /// The conversation that the process says it is in.
     pub native_id: Option<NativeId>,
-    /// What made it register.
     pub source: Source,
     /// Whether the process was started with its agent's fork flag.
     pub fork_flag: bool,
@@ -51,7 +50,6 @@ pub struct Owner {
     pub gone: bool,
 }
 
-/// What the store knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct View {
     /// Open sessions whose present process is this one.
@@ -135,7 +133,6 @@ impl Plan {
     }
 }
 
-/// Resolves a registration.
 pub fn plan(arrival: &Arrival, view: &View) -> Plan {
     if arrival.hosted {
         if let Some(plan) = plan_hosted(arrival, view) {

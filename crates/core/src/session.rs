@@ -18,12 +18,9 @@ use crate::liveness::{Doubt, Liveness, Proof};
 use crate::process::Process;
 use crate::time::{Deadline, Now, Remaining, Timestamp};
 
-/// One worker.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Session {
-    /// Its identity.
     pub id: SessionId,
-    /// What people call it.
     pub handle: Handle,
     /// What kind of program it is.
     pub agent: AgentName,
@@ -37,7 +34,6 @@ pub struct Session {
     pub twin_of: Option<SessionId>,
     /// What people may call its work.
     pub title: Option<String>,
-    /// Where it works.
     pub place: Place,
     /// Whether it shares its process with other conversations.
     pub hosted: bool,
@@ -47,7 +43,6 @@ pub struct Session {
     pub process: Option<Process>,
     /// What it was last seen doing.
     pub activity: Option<Activity>,
-    /// When it first registered.
     pub started_at: Timestamp,
     /// When it was last heard of.
     pub seen_at: Timestamp,
@@ -59,10 +54,8 @@ pub struct Session {
     pub revision: u64,
 }
 
-/// Where a session works.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Place {
-    /// The directory.
     pub dir: String,
     /// Owner and name of the repository's remote, else its common directory.
     pub repo: Option<String>,
@@ -70,17 +63,14 @@ pub struct Place {
     pub branch: Option<String>,
 }
 
-/// How a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closed {
-    /// When that was recorded.
     pub at: Timestamp,
     pub by: ClosedBy,
     /// The reason or the proof.
     pub why: String,
 }
 
-/// What closes a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClosedBy {
     /// It said so.
@@ -110,7 +100,6 @@ impl ClosedBy {
         }
     }
 
-    /// Reads what [`ClosedBy::as_str`] wrote.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         match text {
             "end" => Ok(ClosedBy::End),
@@ -132,7 +121,6 @@ pub struct Activity {
     pub since: Timestamp,
 }
 
-/// The kinds of activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
     /// In a turn.
@@ -153,7 +141,6 @@ impl Doing {
         }
     }
 
-    /// Reads what [`Doing::as_str`] wrote.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         match text {
             "busy" => Ok(Doing::Busy),
@@ -201,14 +188,12 @@ pub enum Standing {
     Gone(Proof),
     /// Nobody can tell, and its lease is open.
     Trusted {
-        /// Why nobody can tell.
         doubt: Doubt,
         /// The rest of the lease; none where clocks cannot be compared.
         left: Option<Duration>,
     },
     /// Nobody can tell, the lease is over, and the lock-delay is not.
     Suspect {
-        /// Why nobody can tell.
         doubt: Doubt,
         /// The rest of the lock-delay.
         left: Duration,
@@ -248,7 +233,6 @@ impl Standing {
 /// What people are shown of a session's state; always derived, never stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It lives.
     Live,
     /// It lives, is in one turn, and has been silent for long.
     Stalled,
@@ -256,7 +240,6 @@ pub enum State {
     Ended,
     /// It is proved dead.
     Dead,
-    /// Nobody can tell.
     Unknown,
 }
 

@@ -66,7 +66,6 @@ pub enum AppendError {
     /// The target is not a file that may be appended to.
     #[error("{} {why}", path.display())]
     Target {
-        /// The target.
         path: PathBuf,
         /// What is wrong with it.
         why: &'static str,
@@ -74,9 +73,7 @@ pub enum AppendError {
     /// The write was cut short, and what it wrote is in the file.
     #[error("{} has only the first {written} of {length} bytes, at offset {offset}: {why}", path.display())]
     Torn {
-        /// The target.
         path: PathBuf,
-        /// Where our bytes begin.
         offset: u64,
         /// How many of them are there.
         written: u64,
@@ -84,13 +81,11 @@ pub enum AppendError {
         length: u64,
         /// Whether the next append finishes it if nothing follows until then.
         resumable: bool,
-        /// What cut it short.
         why: io::Error,
     },
     /// The path's lock was not had.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -160,9 +155,7 @@ pub fn append_lines(
 /// Why a write to the end of a file did not add all of it.
 #[derive(Debug)]
 enum Cut {
-    /// Nothing was added.
     Nothing(io::Error),
-    /// A part was added.
     Short(Short),
 }
 

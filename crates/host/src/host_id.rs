@@ -29,7 +29,6 @@ pub enum HostIdError {
     /// It is not what tenure wrote.
     #[error("the host id {} cannot be used: {why}", .path.display())]
     Unusable {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         why: &'static str,

@@ -58,26 +58,19 @@ pub struct LockName {
 /// Why a lock was not had.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// The name is malformed.
     #[error("lock name {name:?} is not valid: {why}")]
     Name {
-        /// The name as given.
         name: String,
         /// The rule that it breaks.
         why: &'static str,
     },
-    /// Somebody else has it.
     #[error("the lock {name} is held")]
-    Held {
-        /// Which lock.
-        name: String,
-    },
+    Held { name: String },
     /// This process has it already, without the handle.
     #[error(
         "the lock {name} is already held by this process, taken at {place}; waiting for it would never end"
     )]
     HeldHere {
-        /// Which lock.
         name: String,
         /// Where in the source it was taken.
         place: String,
@@ -86,14 +79,10 @@ pub enum LockError {
     #[error(
         "the lock {name} is already held by the command that this process runs in; waiting for it would never end"
     )]
-    Nested {
-        /// Which lock.
-        name: String,
-    },
+    Nested { name: String },
     /// The lock's file cannot be used.
     #[error("cannot use the lock {name}: {why}")]
     Unusable {
-        /// Which lock.
         name: String,
         /// What stands in the way.
         why: io::Error,
@@ -103,16 +92,12 @@ pub enum LockError {
 /// How long to wait for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// Not at all.
     None,
-    /// At most this long.
     AtMost(Duration),
-    /// For ever.
     Endless,
 }
 
 impl LockName {
-    /// The longest plain name.
     pub const LONGEST: usize = 200;
 
     /// A name as people choose it: letters, digits and `. _ - + @ =`, also `/` between such parts.

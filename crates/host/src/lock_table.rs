@@ -36,7 +36,6 @@ pub struct HolderNote {
     /// What it runs under it.
     pub command: String,
     pub since: Timestamp,
-    /// Whether it shares it.
     pub shared: bool,
 }
 

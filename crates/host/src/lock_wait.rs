@@ -18,7 +18,6 @@ use std::time::Duration;
 /// Who else may hold a lock at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
-    /// Nobody.
     Exclusive,
     /// Others that share it too.
     Shared,

@@ -10,7 +10,6 @@ use std::path::Path;
 /// The bytes of the read marks.
 const MARKS: std::ops::RangeInclusive<u64> = 123..=127;
 
-/// A process that reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reader {
     pub pid: u32,

@@ -27,7 +27,6 @@ pub enum IdentifyError {
     /// The number is a thread's.
     #[error("there is no process {pid}: {pid} is a thread of process {of}")]
     Thread {
-        /// The number.
         pid: u32,
         /// The process that the thread belongs to.
         of: u32,
@@ -40,11 +39,7 @@ pub enum IdentifyError {
     Exited { pid: u32 },
     /// It could not be looked at.
     #[error("process {pid} cannot be looked at: {why}")]
-    Unreadable {
-        pid: u32,
-        /// The reason.
-        why: String,
-    },
+    Unreadable { pid: u32, why: String },
 }
 
 /// Looks for a pid in our own namespace.

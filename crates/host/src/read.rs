@@ -44,7 +44,6 @@ pub fn whole(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The same for text.
 pub fn text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(whole(path, most)?).map_err(|_| odd(path, "it is not UTF-8 text"))
 }

@@ -13,7 +13,6 @@ use tenure_core::process::{Ancestor, Observer, RunState};
 use crate::stat::View;
 use crate::{process, system};
 
-/// An agent's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     pub agent: &'static str,

@@ -27,7 +27,6 @@ pub enum SettingsError {
     OtherOwner {
         path: PathBuf,
         owner: u32,
-        /// Who we are.
         user: u32,
     },
     /// It is a link to nothing.

@@ -32,7 +32,6 @@ pub struct Stat {
 /// A process that was seen, with its start made comparable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Its stat line.
     pub stat: Stat,
     /// Its start without the time namespace's offset.
     pub start: StartTicks,
@@ -44,7 +43,6 @@ pub(crate) struct Seen {
 pub(crate) enum View {
     /// The kernel says that there is none.
     Absent,
-    /// There is one.
     Present(Seen),
     /// The number is a thread's now: no process leads under it.
     Thread {

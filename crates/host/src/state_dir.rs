@@ -35,40 +35,23 @@ pub enum StateDirError {
     },
     /// It is a symbolic link.
     #[error("the state directory {} is a symbolic link to {}", .path.display(), .target.display())]
-    Link {
-        /// The link.
-        path: PathBuf,
-        /// Where it leads.
-        target: PathBuf,
-    },
+    Link { path: PathBuf, target: PathBuf },
     /// It is something else than a directory.
     #[error("the state directory {} is not a directory", .path.display())]
     NotADirectory { path: PathBuf },
     /// It belongs to somebody else.
     #[error("the state directory {} belongs to uid {owner}, not to uid {user}", .path.display())]
     OtherOwner {
-        /// The directory.
         path: PathBuf,
         owner: u32,
-        /// Who we are.
         user: u32,
     },
     /// Others can write to it.
     #[error("the state directory {} can be written to by others (mode {mode:04o})", .path.display())]
-    WritableByOthers {
-        /// The directory.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
+    WritableByOthers { path: PathBuf, mode: u32 },
     /// Other machines may use it too.
     #[error("the state directory {} is on a file system that machines share ({kind})", .path.display())]
-    SharedFileSystem {
-        /// The directory.
-        path: PathBuf,
-        /// The file system.
-        kind: &'static str,
-    },
+    SharedFileSystem { path: PathBuf, kind: &'static str },
     /// The host's id in it cannot be used.
     #[error(transparent)]
     HostId(#[from] HostIdError),
@@ -118,7 +101,6 @@ impl StateDirError {
     }
 }
 
-/// An opened state directory.
 #[derive(Debug, Clone)]
 pub struct StateDir {
     path: PathBuf,

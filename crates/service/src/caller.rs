@@ -56,7 +56,6 @@ impl ResolvedBy {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Caller {
     pub session: Session,
-    /// What decided.
     pub by: ResolvedBy,
     /// What makes the caller this very session; none where it acts for another.
     pub itself_by: Option<ResolvedBy>,

@@ -411,7 +411,6 @@ impl Ctx<'_> {
         }
     }
 
-    /// Appends to the log.
     pub fn log(&mut self, event: &NewEvent) -> Result<(), Stop> {
         let at = self.now.wall;
         self.tx.append_event(event, at)?;

@@ -41,15 +41,12 @@ pub struct AgentEvent {
     pub process: Option<Ancestor>,
     /// Where to look for it, for a program that has no looks of its own.
     pub program: Option<Program>,
-    /// The conversation.
     pub native_id: Option<NativeId>,
-    /// What it means.
     pub what: Happening,
     /// The subagent that it happened in.
     pub subagent: Option<Subagent>,
     /// What the session does now.
     pub doing: Option<Doing>,
-    /// Where it works.
     pub dir: String,
     /// The file that it keeps the conversation in.
     pub transcript: Option<String>,

@@ -22,7 +22,6 @@ use tenure_core::spelling;
 use tenure_core::store::{ClaimFilter, Mode, SessionFilter, StoreError};
 use tenure_core::time::Span;
 
-/// Which sessions to show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListRequest {
     /// Also those that ended.
@@ -40,7 +39,6 @@ pub struct ListRequest {
 /// A list that may be cut, and how much of it is missing.
 #[derive(Debug, Clone)]
 pub struct Listed<T> {
-    /// What was asked for.
     pub items: Vec<T>,
     /// How many more there are.
     pub more: usize,
@@ -65,11 +63,8 @@ impl<T> Listed<T> {
 #[derive(Debug, Clone)]
 pub struct Whoami {
     pub session: SessionView,
-    /// How it was found.
     pub resolved: ResolvedView,
-    /// Its small values.
     pub metadata: BTreeMap<String, String>,
-    /// Its parent's handle.
     pub parent: Option<String>,
 }
 
@@ -78,7 +73,6 @@ pub struct Whoami {
 pub struct Why {
     /// The key as it stands.
     pub claim: ClaimView,
-    /// The explanation.
     pub why: WhyView,
 }
 
@@ -102,7 +96,6 @@ impl Service<'_> {
         })
     }
 
-    /// One session, by name.
     pub fn show(&mut self, name: &str) -> Reply<Whoami> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -164,7 +157,6 @@ impl Service<'_> {
         })
     }
 
-    /// Keys, in order.
     pub fn claims(
         &mut self,
         naming: Option<&Naming>,

@@ -26,7 +26,6 @@ pub struct Resumable {
 }
 
 impl Service<'_> {
-    /// One session, by name.
     pub fn resumable(&mut self, name: &str) -> Reply<Resumable> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;

@@ -42,7 +42,6 @@ impl Service<'_> {
         })
     }
 
-    /// Renews a session's lease.
     pub fn renew(&mut self, naming: &Naming, request: &RenewRequest) -> Reply<SessionView> {
         if let Some(Span(length)) = request.length {
             if length > Policy::LONGEST_SILENCE {

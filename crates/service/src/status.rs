@@ -34,13 +34,11 @@ pub struct Status {
     pub me: Option<SessionView>,
     /// Why it is nobody, otherwise.
     pub nobody: Option<String>,
-    /// What it holds.
     pub claims: Vec<ClaimView>,
     /// Others that are open in the same repository or directory, with the files that they wrote lately.
     pub others: Vec<SessionView>,
     /// Those of them that wait for a person, by their handles.
     pub waiting: Vec<String>,
-    /// What needs attention.
     pub warnings: Vec<String>,
 }
 
@@ -57,7 +55,6 @@ pub struct Glancer {
 /// What fits on one line.
 #[derive(Debug, Clone)]
 pub struct Glance {
-    /// The session's handle.
     pub handle: String,
     /// The repository that it works in.
     pub repo: Option<String>,
@@ -72,7 +69,6 @@ pub struct Glance {
 }
 
 impl Service<'_> {
-    /// The caller's situation.
     pub fn status(&mut self, naming: &Naming, here: &ListRequest) -> Reply<Status> {
         self.transact(Mode::Read, |ctx| {
             let found = caller::looking(ctx, naming);

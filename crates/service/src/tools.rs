@@ -32,11 +32,9 @@ pub struct ToolUse {
     pub writes: Vec<String>,
     /// The command that it runs.
     pub command: Option<String>,
-    /// Whether it ran already.
     pub ran: bool,
     /// Whether the model reads what is answered before the tool runs; else it is told afterwards.
     pub answer_is_read: bool,
-    /// What the user wants.
     pub policy: GuardPolicy,
 }
 

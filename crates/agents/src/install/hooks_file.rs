@@ -26,7 +26,6 @@ pub struct Refusal {
     pub line: usize,
     /// Counted from one.
     pub column: usize,
-    /// What is wrong there.
     pub what: String,
 }
 
@@ -59,11 +58,9 @@ pub struct HooksFormat {
 /// One entry of ours in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The event's name.
     pub event: String,
     /// Which group of the event's, and which hook of the group's, counted from zero.
     pub place: (usize, usize),
-    /// What it runs.
     pub line: HookLine,
     /// The command as it is written there.
     pub command: String,

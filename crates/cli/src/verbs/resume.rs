@@ -173,7 +173,6 @@ fn start(view: &ResumeView) -> Outcome {
     Err(Trouble::new(code, "not_run", message, hint))
 }
 
-/// A window for each.
 fn start_all(views: &[ResumeView]) -> Result<(), Trouble> {
     if env("TMUX").is_none_or(|value| value.is_empty()) {
         let message = "several agents need a terminal each, and this is no tmux";

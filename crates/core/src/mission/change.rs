@@ -8,11 +8,8 @@ use crate::id::Malformed;
 /// A change of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Another role.
     Role(Role),
-    /// Another focus, or none.
     Focus(Option<Focus>),
-    /// Another drive.
     Drive(Drive),
 }
 

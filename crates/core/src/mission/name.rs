@@ -183,9 +183,7 @@ impl fmt::Display for Focus {
 /// Whether a participant means to drive its focus on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Drive {
-    /// It does.
     Active,
-    /// It does not.
     #[default]
     Inactive,
 }

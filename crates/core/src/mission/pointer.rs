@@ -5,14 +5,11 @@ use super::name::MissionId;
 use crate::id::SessionId;
 use crate::time::Timestamp;
 
-/// Whose pointer it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// One session's.
     Session(SessionId),
     /// A repository's, in all its worktrees.
     Repo(String),
-    /// A user's.
     User(String),
 }
 
@@ -55,18 +52,15 @@ pub struct Pointer {
     pub scope: Scope,
     /// The mission that it names.
     pub mission: String,
-    /// Since when.
     pub at: Timestamp,
 }
 
 /// How a mission that a pointer names stands to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Membership {
-    /// The caller takes part.
     Joined,
     /// It exists, and the caller does not take part.
     NotJoined,
-    /// It does not exist.
     Missing,
 }
 
@@ -105,7 +99,6 @@ pub struct Resolution {
     pub mission: Option<MissionId>,
     /// `flag`, `session`, `repo` or `user`.
     pub by: &'static str,
-    /// What that rests on.
     pub evidence: String,
     /// Pointers that are not followed.
     pub passed_over: Vec<Fault>,

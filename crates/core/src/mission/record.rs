@@ -17,7 +17,6 @@ pub struct Mission {
 pub struct StoredParticipant {
     /// The mission that it is stored under.
     pub mission: String,
-    /// The session that participates.
     pub session: SessionId,
     /// Its id in the mission.
     pub participant: String,
@@ -26,9 +25,7 @@ pub struct StoredParticipant {
     pub joined_at: Timestamp,
     /// When it last did something in the mission.
     pub active_at: Timestamp,
-    /// Whether it drives.
     pub drive: String,
-    /// What it works on.
     pub focus: Option<String>,
     /// Counts the changes of this row, for comparing and setting.
     pub revision: u64,
@@ -49,7 +46,6 @@ pub struct Participant {
     pub active_at: Timestamp,
     /// Whether it means to drive its focus on.
     pub drive: Drive,
-    /// What it works on.
     pub focus: Option<Focus>,
     /// Counts the changes of this row, for comparing and setting.
     pub revision: u64,

@@ -210,7 +210,6 @@ fn raw(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-/// Looks at one pid.
 pub(crate) fn view(pid: u32) -> View {
     let Some(known) = raw(pid) else {
         return View::Unreadable(format!("{pid} is not a pid"));

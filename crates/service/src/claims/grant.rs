@@ -29,7 +29,6 @@ pub(super) fn holder_of(
     Ok(Some((session, standing)))
 }
 
-/// Who gets a key.
 pub(super) struct Receiver<'a> {
     pub(super) session: &'a Session,
     pub(super) actor: Option<SessionId>,
@@ -39,7 +38,6 @@ pub(super) struct Receiver<'a> {
 }
 
 impl<'a> Receiver<'a> {
-    /// The caller itself.
     pub(super) fn of(caller: &'a Caller) -> Self {
         Self {
             session: &caller.session,

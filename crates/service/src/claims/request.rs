@@ -23,7 +23,6 @@ pub enum Pick {
 /// A request for one or more keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRequest {
-    /// The items.
     pub keys: Vec<Key>,
     /// Which of them.
     pub pick: Pick,
@@ -38,10 +37,8 @@ pub struct ClaimRequest {
     pub require_quiet: bool,
 }
 
-/// A place in line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
-    /// The process that waits.
     pub process: Process,
     /// Its place, once it has one.
     pub ticket: Option<Ticket>,
@@ -50,20 +47,16 @@ pub struct Waiting {
 /// What a waiter's look at its keys came to.
 #[derive(Debug, Clone)]
 pub enum Turn {
-    /// It has them.
     Granted(Vec<Grant>),
-    /// It must wait.
     Wait(Wait),
 }
 
 /// What a waiter waits for.
 #[derive(Debug, Clone)]
 pub struct Wait {
-    /// Its place in line.
     pub ticket: Ticket,
     /// Processes whose end may free a key, the caller's own session's among them.
     pub watch: Vec<Process>,
-    /// What may change that.
     pub about: Vec<Topic>,
     /// After this long it must look again, whatever happens.
     pub at_most: Option<Duration>,
@@ -79,9 +72,7 @@ pub struct ChildRequest {
     pub chain: Vec<Ancestor>,
     /// What kind of program it is.
     pub agent: AgentName,
-    /// Its command line.
     pub title: String,
-    /// Where it works.
     pub place: Place,
 }
 
@@ -89,7 +80,9 @@ pub struct ChildRequest {
 #[derive(Debug, Clone)]
 pub enum ChildTurn {
     /// The caller, or an ancestor of it, has the key: the command runs under that hold.
-    Covered { holder: String },
+    Covered {
+        holder: String,
+    },
     /// The command is a session of its own and has the key.
     Granted {
         session: Box<SessionView>,
@@ -97,14 +90,12 @@ pub enum ChildTurn {
         token: SessionToken,
         grants: Vec<Grant>,
     },
-    /// It must wait.
     Wait(Wait),
 }
 
 /// A return of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleaseRequest {
-    /// The item.
     pub key: Key,
     /// The epoch that the caller believes it holds.
     pub epoch: Option<Epoch>,
@@ -115,7 +106,6 @@ pub struct ReleaseRequest {
 /// A handover to another session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandoffRequest {
-    /// The item.
     pub key: Key,
     /// The session that gets it.
     pub to: String,
@@ -127,7 +117,6 @@ pub struct HandoffRequest {
 /// A taking from whoever holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakeoverRequest {
-    /// The item.
     pub key: Key,
     /// Only if this session holds it.
     pub from: Option<String>,
@@ -139,7 +128,6 @@ pub struct TakeoverRequest {
 /// A question whether the caller may write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardRequest {
-    /// The item.
     pub key: Key,
     /// The epoch that the caller believes it holds.
     pub epoch: Option<Epoch>,

@@ -44,7 +44,6 @@ impl Format {
 #[derive(Debug, Clone)]
 pub struct Context {
     pub session: SessionView,
-    /// Its small values.
     pub metadata: BTreeMap<String, String>,
     /// The missions that it takes part in.
     pub missions: Vec<ParticipantView>,
@@ -58,7 +57,6 @@ pub struct Context {
 pub struct Document {
     /// Where it is below the mirror's directory; none where the mirror is one file.
     pub below: Option<String>,
-    /// What stands in it.
     pub fields: Map<String, Value>,
     /// The field that says whose it is: others' fields in a file of the same value are kept.
     identity: &'static str,

@@ -23,7 +23,6 @@ use tenure_core::store::Mode;
 /// The mission that is active for a session, and its part in it.
 #[derive(Debug, Clone)]
 pub struct Membership {
-    /// Its part.
     pub participant: Option<ParticipantView>,
     /// Which mission that is, and what decided.
     pub pointer: PointerView,
@@ -35,7 +34,6 @@ pub struct Membership {
 #[derive(Debug, Clone)]
 pub struct Bearings {
     pub who: Whoami,
-    /// The active mission.
     pub mission: Membership,
 }
 

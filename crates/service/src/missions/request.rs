@@ -36,14 +36,11 @@ pub struct ChangeRequest {
     pub strict: bool,
 }
 
-/// Whose pointer is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// The calling session's.
     Session,
     /// The repository's, in all its worktrees.
     Repo,
-    /// The user's.
     User,
 }
 

@@ -41,9 +41,7 @@ pub struct Worker {
 
 /// What came of a call of tenure.
 pub struct Call {
-    /// Its exit code.
     pub code: i64,
-    /// Its JSON object.
     pub json: Value,
 }
 
@@ -76,7 +74,6 @@ impl Worker {
         })
     }
 
-    /// The worker's pid.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -139,7 +136,6 @@ impl Worker {
         Err(wrong("a worker did not stop".into()))
     }
 
-    /// Lets it go on.
     pub fn go_on(&self) -> Result<(), Trouble> {
         self.signal(Signal::CONT)
     }
@@ -161,7 +157,6 @@ impl Drop for Worker {
     }
 }
 
-/// The worker's own side.
 pub fn run() -> Outcome {
     // A demo that is killed takes its workers along, also one that is stopped.
     set_parent_process_death_signal(Some(Signal::KILL))

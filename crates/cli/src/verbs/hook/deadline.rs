@@ -48,7 +48,6 @@ const ARRIVAL: Duration = Duration::from_secs(1);
 pub enum Step {
     /// Its settings and the state directory.
     Settings,
-    /// The processes above it.
     Processes,
     /// The store, and the repository.
     Store,
@@ -72,7 +71,6 @@ struct Known {
     step: AtomicU8,
 }
 
-/// One hook's time.
 pub struct Deadline {
     began: Instant,
     dog: Watchdog,
@@ -82,7 +80,6 @@ pub struct Deadline {
 impl RefUnwindSafe for Deadline {}
 
 impl Deadline {
-    /// Starts the clock.
     pub fn start(adapter: &'static dyn Adapter, mode: Option<Mode>) -> Self {
         let began = tenure_host::clock::instant();
         let known = Arc::new(Known::default());
@@ -115,7 +112,6 @@ impl Deadline {
         drop(self.known.process.set(process.clone()));
     }
 
-    /// Keeps what comes next.
     pub fn at(&self, step: Step) {
         self.known.step.store(step as u8, Ordering::Relaxed);
     }

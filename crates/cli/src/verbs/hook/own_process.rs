@@ -22,7 +22,6 @@ use tenure_host::{process, read};
 use crate::app::env;
 use crate::unmanaged;
 
-/// Whose event it is.
 pub enum Whose {
     /// This process's.
     Agent(Box<Ancestor>),

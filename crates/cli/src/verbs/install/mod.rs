@@ -69,7 +69,6 @@ pub struct Args {
 }
 
 impl Args {
-    /// Whether it changes anything.
     pub fn changes(&self) -> bool {
         !self.dry_run && !self.check
     }
@@ -229,7 +228,6 @@ fn places(names: &[String], scope: &Scope) -> Result<Vec<Place>, Trouble> {
     Ok(meant)
 }
 
-/// The tenure that runs.
 fn own_path() -> Result<String, Trouble> {
     let lost = |why: String| {
         let hint = "run tenure by a path that is plain text";
@@ -253,7 +251,6 @@ pub fn state_dir() -> Result<String, Trouble> {
     Ok(dir.to_string_lossy().into_owned())
 }
 
-/// What would change.
 pub fn dry(plans: &[Plan], git: Part) -> Shown {
     let mut text = Lines::default();
     let mut agents = Vec::new();

@@ -11,10 +11,8 @@ use crate::output::Trouble;
 /// The agents that can be installed for, in the order in which they are shown.
 pub const NAMES: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
 
-/// Whose settings are edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// The user's own.
     User,
     /// A project's, which may be shared with others.
     Project(PathBuf),
@@ -56,7 +54,6 @@ pub struct Place {
     pub scope: Scope,
     /// Whether the agent seems to be here.
     pub found: bool,
-    /// The agent's own directory.
     pub dir: PathBuf,
 }
 

@@ -28,7 +28,6 @@ pub struct Args {
 }
 
 impl Args {
-    /// Whether it changes anything.
     pub fn changes(&self) -> bool {
         !matches!(self.act, Act::Status(_) | Act::List(_) | Act::Check(_))
     }
