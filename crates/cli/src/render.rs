@@ -252,7 +252,6 @@ pub fn membership(mission: &Membership) -> Lines {
     text
 }
 
-/// A claim that was granted.
 pub fn grant(claim: &ClaimView) -> Lines {
     let already = claim.already_held == Some(true);
     let word = if already { "already yours" } else { "yours" };

@@ -28,7 +28,6 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
     pub key: Key,
-    /// The fencing number of this grant.
     pub epoch: Epoch,
     pub session: SessionId,
     /// The holder's process life at the time of the grant.
@@ -43,7 +42,6 @@ pub struct Hold {
     pub granted_at: Timestamp,
     /// From whom it was taken over, as it was told at the grant.
     pub taken_from: Option<TakenFrom>,
-    /// How it ended, if it did.
     pub ended: Option<HoldEnd>,
 }
 
@@ -162,7 +160,6 @@ impl TakenAlong {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRecord {
     pub key: Key,
-    /// The epoch of the newest grant.
     pub epoch: Epoch,
     /// The hold of that epoch; none where the key was never granted.
     pub newest: Option<Hold>,
@@ -178,7 +175,6 @@ impl ClaimRecord {
         }
     }
 
-    /// The hold that is open now.
     pub fn current(&self) -> Option<&Hold> {
         self.newest.as_ref().filter(|hold| hold.ended.is_none())
     }
@@ -188,7 +184,6 @@ impl ClaimRecord {
         self.newest.as_ref()?.ended.map(|end| end.by)
     }
 
-    /// Whether the item is finished.
     pub fn is_done(&self) -> bool {
         self.ended_by() == Some(EndedBy::Done)
     }
@@ -210,7 +205,6 @@ impl ClaimRecord {
     }
 }
 
-/// How a claim is asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ask {
     /// The caller's own name for the request.

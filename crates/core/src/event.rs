@@ -129,14 +129,12 @@ pub struct NewEvent {
     /// By what means: `claim`, `takeover`, `death`, `lease`, `end`.
     pub mechanism: &'static str,
     pub evidence: String,
-    /// The reason that somebody gave.
     pub reason: Option<String>,
 }
 
 /// An event as the log keeps it. Kinds that a newer version wrote are kept as they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Its place in the log.
     pub cursor: Cursor,
     pub at: Timestamp,
     pub kind: String,
@@ -149,17 +147,14 @@ pub struct Event {
     pub epoch: Option<Epoch>,
     pub mechanism: String,
     pub evidence: String,
-    /// The reason that somebody gave.
     pub reason: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventFilter {
-    /// Only events about this key.
     pub key: Option<Key>,
     /// Only events about or by this session.
     pub session: Option<SessionId>,
-    /// Only events after this place.
     pub after: Option<Cursor>,
     /// Only events recorded at or after this time.
     pub since: Option<Timestamp>,

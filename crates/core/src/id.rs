@@ -48,7 +48,6 @@ macro_rules! text_id {
         pub struct $name(String);
 
         impl $name {
-            /// The text of this id.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

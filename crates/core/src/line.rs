@@ -56,7 +56,6 @@ pub struct NotedTurn {
     pub until: Option<Deadline>,
 }
 
-/// Whether a waiter can act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fitness {
     /// As far as anybody can see.

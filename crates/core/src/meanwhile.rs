@@ -17,14 +17,12 @@ pub struct Meanwhile {
     pub files: Vec<(String, Fate)>,
 }
 
-/// What became of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     /// This session wrote it since.
     WrittenBy(String),
     /// It was changed, and nobody knows by whom.
     Changed,
-    /// It is no longer there.
     Gone,
 }
 

@@ -74,7 +74,6 @@ pub struct Notice {
     pub key: Option<String>,
     /// The epoch that the key has now.
     pub epoch: Option<Epoch>,
-    /// The session that caused it.
     pub from: Option<SessionId>,
     pub at: Timestamp,
 }
@@ -83,7 +82,6 @@ pub struct Notice {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pending {
     pub first: Vec<Notice>,
-    /// How many more there are.
     pub more: usize,
 }
 

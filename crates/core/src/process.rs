@@ -38,7 +38,6 @@ impl StartTicks {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Process {
     pub host: HostId,
-    /// The boot of its kernel.
     pub boot: BootId,
     /// The inode of the pid namespace in which `pid` counts.
     pub pid_ns: u64,
@@ -76,7 +75,6 @@ pub enum Sighting {
     Present {
         start: StartTicks,
         state: RunState,
-        /// How many threads it has.
         threads: u32,
     },
     /// The number is a thread's now: no process leads under it.
@@ -125,7 +123,6 @@ pub struct Ancestor {
 /// What the host saw of the caller, gathered before any transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallerFacts {
-    /// The observer that the caller is.
     pub observer: Observer,
     /// The caller itself, its parent, and so on; ends early where nothing more could be read.
     pub chain: Vec<Ancestor>,
@@ -139,14 +136,12 @@ pub struct CallerFacts {
     pub native_variables: Vec<NativeVariable>,
     /// The directory that the caller works in, absolute; empty where there is none any more.
     pub dir: String,
-    /// The repository of that directory.
     pub repository: Option<Repository>,
 }
 
 /// An agent's own id variable, as found in the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NativeVariable {
-    /// The agent whose variable it is.
     pub agent: &'static str,
     pub name: &'static str,
     pub value: String,

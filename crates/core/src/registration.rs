@@ -7,7 +7,6 @@
 
 use crate::id::{NativeId, SessionId};
 
-/// What made a process register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// Its start, or a person's command.
@@ -34,7 +33,6 @@ pub struct Arrival {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Here {
     pub id: SessionId,
-    /// The conversation that it is in.
     pub native_id: Option<NativeId>,
     /// The conversation that it was forked from.
     pub fork_of: Option<NativeId>,
@@ -42,7 +40,6 @@ pub struct Here {
     pub hosted: bool,
 }
 
-/// The session that owns the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     pub id: SessionId,
@@ -58,7 +55,6 @@ pub struct View {
     pub ended_here: Option<SessionId>,
     /// The session that this process was an earlier life of.
     pub superseded: Option<SessionId>,
-    /// The session that owns the conversation.
     pub owner: Option<Owner>,
 }
 
@@ -73,7 +69,6 @@ pub enum NativeMove {
     Take(SessionId),
 }
 
-/// What a registration comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
     /// The process is this session already.
@@ -98,7 +93,6 @@ pub enum Plan {
         /// Whether the conversation named belongs to that session.
         visits: bool,
     },
-    /// A session that was not known.
     New,
     /// The same, found at a later event than its start.
     Healed,
@@ -117,7 +111,6 @@ impl Plan {
         }
     }
 
-    /// The word for it in answers.
     pub fn word(&self) -> &'static str {
         match self {
             Plan::Same(_) | Plan::First(..) => "same",

@@ -22,7 +22,6 @@ use crate::time::{Deadline, Now, Remaining, Timestamp};
 pub struct Session {
     pub id: SessionId,
     pub handle: Handle,
-    /// What kind of program it is.
     pub agent: AgentName,
     /// The conversation that it is in now.
     pub native_id: Option<NativeId>,
@@ -37,18 +36,14 @@ pub struct Session {
     pub place: Place,
     /// Whether it shares its process with other conversations.
     pub hosted: bool,
-    /// Which process life it is in.
     pub life: Life,
     /// Its process; none where it could not be established, and then it lives by its lease alone.
     pub process: Option<Process>,
-    /// What it was last seen doing.
     pub activity: Option<Activity>,
     pub started_at: Timestamp,
-    /// When it was last heard of.
     pub seen_at: Timestamp,
     /// Until when it counts as living where nobody can prove whether it does.
     pub lease: Deadline,
-    /// How it ended, if it did.
     pub closed: Option<Closed>,
     /// Counts the changes of this record, for comparing and setting.
     pub revision: u64,
@@ -75,7 +70,6 @@ pub struct Closed {
 pub enum ClosedBy {
     /// It said so.
     End,
-    /// Its process was proved dead.
     Death,
     /// Its conversation and claims went to the session that took the conversation up.
     Moved,
@@ -114,7 +108,6 @@ impl ClosedBy {
     }
 }
 
-/// What a live session is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Activity {
     pub doing: Doing,
@@ -193,11 +186,7 @@ pub enum Standing {
         left: Option<Duration>,
     },
     /// Nobody can tell, the lease is over, and the lock-delay is not.
-    Suspect {
-        doubt: Doubt,
-        /// The rest of the lock-delay.
-        left: Duration,
-    },
+    Suspect { doubt: Doubt, left: Duration },
     /// Nobody can tell, and lease and lock-delay are over.
     Expired(Doubt),
 }
@@ -290,7 +279,6 @@ pub const META_KEYS: usize = 64;
 /// How long one value may be, in bytes.
 pub const META_BYTES: usize = 8 * 1024;
 
-/// The name of a small value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MetaKey(String);
@@ -309,7 +297,6 @@ impl MetaKey {
         ))
     }
 
-    /// The text of the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -60,16 +60,10 @@ pub enum Durability {
 /// Why nothing, or not everything, was appended.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    /// The input is not whole lines.
     #[error("the input is not whole lines: {0}")]
     NotLines(&'static str),
-    /// The target is not a file that may be appended to.
     #[error("{} {why}", path.display())]
-    Target {
-        path: PathBuf,
-        /// What is wrong with it.
-        why: &'static str,
-    },
+    Target { path: PathBuf, why: &'static str },
     /// The write was cut short, and what it wrote is in the file.
     #[error("{} has only the first {written} of {length} bytes, at offset {offset}: {why}", path.display())]
     Torn {
@@ -83,7 +77,6 @@ pub enum AppendError {
         resumable: bool,
         why: io::Error,
     },
-    /// The path's lock was not had.
     #[error(transparent)]
     Lock(#[from] LockError),
     #[error(transparent)]

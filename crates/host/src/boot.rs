@@ -11,7 +11,6 @@ use tenure_core::process::BootId;
 
 use crate::system;
 
-/// The kernel's id of this boot.
 pub fn boot_id() -> io::Result<BootId> {
     system::boot_id()
 }

@@ -26,14 +26,8 @@ const LIMIT: u64 = 256;
 /// Why there is no host id.
 #[derive(Debug, thiserror::Error)]
 pub enum HostIdError {
-    /// It is not what tenure wrote.
     #[error("the host id {} cannot be used: {why}", .path.display())]
-    Unusable {
-        path: PathBuf,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// A call failed; the error names the path.
+    Unusable { path: PathBuf, why: &'static str },
     #[error(transparent)]
     Io(#[from] io::Error),
 }

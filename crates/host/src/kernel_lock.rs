@@ -66,7 +66,6 @@ pub enum LockError {
     },
     #[error("the lock {name} is held")]
     Held { name: String },
-    /// This process has it already, without the handle.
     #[error(
         "the lock {name} is already held by this process, taken at {place}; waiting for it would never end"
     )]
@@ -80,13 +79,8 @@ pub enum LockError {
         "the lock {name} is already held by the command that this process runs in; waiting for it would never end"
     )]
     Nested { name: String },
-    /// The lock's file cannot be used.
     #[error("cannot use the lock {name}: {why}")]
-    Unusable {
-        name: String,
-        /// What stands in the way.
-        why: io::Error,
-    },
+    Unusable { name: String, why: io::Error },
 }
 
 /// How long to wait for a lock.

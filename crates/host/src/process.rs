@@ -21,10 +21,8 @@ const FOREIGN_PROC: &str = "/proc shows another pid namespace than this one";
 /// Why a pid cannot be recorded as a process.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentifyError {
-    /// The kernel knows no such pid.
     #[error("there is no process {pid}")]
     NoSuchProcess { pid: u32 },
-    /// The number is a thread's.
     #[error("there is no process {pid}: {pid} is a thread of process {of}")]
     Thread {
         pid: u32,
@@ -37,7 +35,6 @@ pub enum IdentifyError {
     /// It only waits to be reaped.
     #[error("process {pid} has exited")]
     Exited { pid: u32 },
-    /// It could not be looked at.
     #[error("process {pid} cannot be looked at: {why}")]
     Unreadable { pid: u32, why: String },
 }

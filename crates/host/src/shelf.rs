@@ -8,7 +8,6 @@ use tenure_core::transcript::{Shelf, is_name_of};
 /// How many entries are looked at before the search is given up.
 const MOST: usize = 200_000;
 
-/// The directory of an agent's transcripts.
 pub fn root(shelf: &Shelf, env: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
     let moved = shelf
         .variable

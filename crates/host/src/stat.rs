@@ -19,11 +19,9 @@ pub struct Stat {
     pub parent: u32,
     /// The process session that it belongs to.
     pub session: u32,
-    /// Whether it has a controlling terminal.
     pub has_terminal: bool,
     /// Whether it was forked and has executed nothing since.
     pub forked: bool,
-    /// How many threads it has.
     pub threads: u32,
     /// When it started, in ticks, as shown to this observer.
     pub start: u64,

@@ -27,7 +27,6 @@ const WITHOUT_INOTIFY: Duration = Duration::from_millis(25);
 pub enum Woken {
     /// Files changed: the store may have.
     Change,
-    /// One of the processes ended.
     Exit,
     /// This signal came.
     Signal(i32),

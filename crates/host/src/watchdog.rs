@@ -113,7 +113,6 @@ impl Watchdog {
         drop(self.shared.prepared.set(answer));
     }
 
-    /// The answer that was prepared.
     pub fn prepared(&self) -> Option<&[u8]> {
         self.shared.prepared.get().map(Vec::as_slice)
     }

@@ -27,7 +27,6 @@ pub struct Naming {
     pub reason: Option<Reason>,
 }
 
-/// What decided who the caller is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResolvedBy {
     /// `--session`.
@@ -41,7 +40,6 @@ pub enum ResolvedBy {
 }
 
 impl ResolvedBy {
-    /// The word for it in answers.
     pub fn as_str(self) -> &'static str {
         match self {
             ResolvedBy::Flag => "flag",
@@ -66,7 +64,6 @@ pub struct Caller {
     pub blind: bool,
     /// The session that really calls, where it acts for another.
     pub actor: Option<SessionId>,
-    /// The reason that it gave.
     pub reason: Option<Reason>,
 }
 

@@ -122,7 +122,6 @@ pub struct Ctx<'a> {
     pub own: Option<SessionId>,
     /// How many deaths a look recorded in passing.
     pub burials: usize,
-    /// Rows that could not be read.
     pub damage: Vec<String>,
 }
 
@@ -143,7 +142,6 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether a session's process lives.
     pub fn liveness(&self, session: &Session) -> Result<Liveness, Stop> {
         self.known_liveness(session)
             .map_err(|process| Stop::Look(vec![process]))
@@ -214,7 +212,6 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether a waiting process can act.
     pub fn fitness(&self, process: &Process) -> Result<Fitness, Stop> {
         let observer = self.world.observer();
         if let Some(settled) = liveness::settled_unseen(process, observer) {
@@ -417,7 +414,6 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Leaves a notice for a session.
     pub fn notify(
         &mut self,
         to: SessionId,

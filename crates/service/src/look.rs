@@ -40,7 +40,6 @@ pub struct ListRequest {
 #[derive(Debug, Clone)]
 pub struct Listed<T> {
     pub items: Vec<T>,
-    /// How many more there are.
     pub more: usize,
 }
 
@@ -71,7 +70,6 @@ pub struct Whoami {
 /// A key, and why it is as it is.
 #[derive(Debug, Clone)]
 pub struct Why {
-    /// The key as it stands.
     pub claim: ClaimView,
     pub why: WhyView,
 }

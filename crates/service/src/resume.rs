@@ -19,7 +19,6 @@ use tenure_core::store::{Mode, SessionFilter};
 #[derive(Debug, Clone)]
 pub struct Resumable {
     pub session: SessionView,
-    /// The conversation to go on with.
     pub native_id: NativeId,
     /// The file that the conversation is in, where it is known.
     pub transcript: Option<String>,

@@ -14,14 +14,12 @@ use tenure_core::store::Mode;
 use tenure_core::text;
 use tenure_core::time::Span;
 
-/// A renewal of the lease.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RenewRequest {
     /// For how long the session declares to be silent; the usual lease otherwise.
     pub length: Option<Span>,
 }
 
-/// A change of one small value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetaChange {
     /// Keep this value.

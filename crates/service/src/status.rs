@@ -27,7 +27,6 @@ const MOST_DEAD: usize = 20;
 /// How many files of a session are named.
 const MOST_FILES: usize = 8;
 
-/// The caller's situation at a glance.
 #[derive(Debug, Clone)]
 pub struct Status {
     /// The caller, if it is a session.
@@ -45,10 +44,8 @@ pub struct Status {
 /// Whose glance it is: the process that is the agent, or its conversation where no process was found.
 #[derive(Debug, Clone)]
 pub struct Glancer {
-    /// What kind of program it is.
     pub agent: Option<AgentName>,
     pub process: Option<Process>,
-    /// The conversation that it is in.
     pub native_id: Option<NativeId>,
 }
 
@@ -56,9 +53,7 @@ pub struct Glancer {
 #[derive(Debug, Clone)]
 pub struct Glance {
     pub handle: String,
-    /// The repository that it works in.
     pub repo: Option<String>,
-    /// The keys that it holds.
     pub holds: Vec<String>,
     /// The keys that it lost, with who has them now.
     pub lost: Vec<(String, String)>,

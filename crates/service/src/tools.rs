@@ -30,7 +30,6 @@ pub struct GuardPolicy {
 pub struct ToolUse {
     /// The files that it writes, by their whole paths.
     pub writes: Vec<String>,
-    /// The command that it runs.
     pub command: Option<String>,
     pub ran: bool,
     /// Whether the model reads what is answered before the tool runs; else it is told afterwards.

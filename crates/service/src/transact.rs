@@ -68,7 +68,6 @@ pub struct Service<'a> {
 }
 
 impl<'a> Service<'a> {
-    /// A service for one caller.
     pub fn new(
         store: &'a mut dyn Store,
         world: &'a dyn World,
@@ -93,7 +92,6 @@ impl<'a> Service<'a> {
         self.store.bells(about)
     }
 
-    /// Where the store is, for people.
     pub fn location(&self) -> String {
         self.store.location()
     }

@@ -18,7 +18,6 @@ use serde_json::json;
 use super::command::HookLine;
 use super::splice::{Comments, Layout, List, indent_of_line, line_and_column, line_end, spliced};
 
-/// Why a file is left alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
 pub struct Refusal {

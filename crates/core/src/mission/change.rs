@@ -5,7 +5,6 @@ use super::name::{Drive, Focus, Role};
 use super::record::Participant;
 use crate::id::Malformed;
 
-/// A change of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     Role(Role),

@@ -27,7 +27,6 @@ impl MissionId {
         ))
     }
 
-    /// The text of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -81,7 +80,6 @@ impl ParticipantId {
         Ok(Self(text.to_owned()))
     }
 
-    /// The text of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -119,7 +117,6 @@ impl Role {
         roles.is_empty() || roles.contains(&self.0)
     }
 
-    /// The text of the role.
     pub fn as_str(&self) -> &str {
         &self.0
     }

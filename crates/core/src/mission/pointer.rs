@@ -23,7 +23,6 @@ impl Scope {
         }
     }
 
-    /// Which session, repository or user.
     pub fn name(&self) -> String {
         match self {
             Scope::Session(id) => id.to_string(),
@@ -50,7 +49,6 @@ impl Scope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pointer {
     pub scope: Scope,
-    /// The mission that it names.
     pub mission: String,
     pub at: Timestamp,
 }
@@ -95,7 +93,6 @@ pub fn judge(pointer: &Pointer, membership: Membership) -> Result<MissionId, Fau
 /// What decided which mission is meant, and what was passed over on the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
-    /// The mission, if one is meant.
     pub mission: Option<MissionId>,
     /// `flag`, `session`, `repo` or `user`.
     pub by: &'static str,

@@ -8,7 +8,6 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mission {
     pub id: String,
-    /// When somebody first joined it.
     pub created_at: Timestamp,
 }
 
@@ -18,9 +17,7 @@ pub struct StoredParticipant {
     /// The mission that it is stored under.
     pub mission: String,
     pub session: SessionId,
-    /// Its id in the mission.
     pub participant: String,
-    /// What it is in the mission.
     pub role: String,
     pub joined_at: Timestamp,
     /// When it last did something in the mission.
@@ -31,14 +28,11 @@ pub struct StoredParticipant {
     pub revision: u64,
 }
 
-/// A session in a mission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Participant {
     pub mission: MissionId,
     pub session: SessionId,
-    /// Its id in the mission.
     pub participant: ParticipantId,
-    /// What it is in the mission.
     pub role: Role,
     /// When it joined; never changed.
     pub joined_at: Timestamp,

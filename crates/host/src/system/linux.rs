@@ -56,7 +56,6 @@ const CMDLINE_LIMIT: usize = 64 * 1024;
 /// Other files that are read here are far shorter.
 const FILE_LIMIT: usize = 4096;
 
-/// The kernel's id of this boot.
 pub(crate) fn boot_id() -> io::Result<BootId> {
     let path = Path::new(BOOT_ID);
     let text = read_text(path).map_err(|e| at("read", path, e))?;
@@ -102,7 +101,6 @@ fn is_on_procfs(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC)
 }
 
-/// The inode of our pid namespace.
 pub(crate) fn pid_namespace() -> io::Result<u64> {
     Ok(fs_err::metadata("/proc/self/ns/pid")?.ino())
 }
@@ -236,7 +234,6 @@ pub(crate) fn view(pid: u32) -> View {
     }
 }
 
-/// Looks at our own process.
 pub(crate) fn view_self() -> io::Result<Seen> {
     let path = Path::new("/proc/self/stat");
     read_seen(path).map_err(|e| at("read", path, e))
@@ -360,7 +357,6 @@ pub(crate) fn filesystem_magic(dir: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     Ok(Some(rustix::fs::fstatfs(dir)?.f_type as u32))
 }
 
-/// Fills `buffer` with random bytes.
 pub(crate) fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -87,7 +87,6 @@ pub(crate) fn filesystem_magic(_dir: BorrowedFd<'_>) -> io::Result<Option<u32>> 
     Ok(None)
 }
 
-/// Fills `buffer` with random bytes.
 pub(crate) fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
     fs_err::File::open("/dev/urandom")?.read_exact(buffer)
 }

@@ -142,7 +142,6 @@ pub(super) fn taken(session: &Session, hold: &Hold, by: EndedBy, proof: String) 
     }
 }
 
-/// How a grant is recorded.
 pub(super) struct Terms {
     pub(super) means: Means,
     pub(super) request: Option<RequestId>,
@@ -197,7 +196,6 @@ fn former_home(record: &ClaimRecord) -> Option<Home> {
     record.newest.as_ref().and_then(|hold| hold.home.clone())
 }
 
-/// Ends a hold, and says how.
 pub(super) fn end(ctx: &mut Ctx<'_>, hold: &Hold, by: EndedBy) -> Result<HoldEnd, Stop> {
     let end = HoldEnd {
         at: ctx.now.wall,

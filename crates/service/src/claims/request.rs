@@ -40,7 +40,6 @@ pub struct ClaimRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     pub process: Process,
-    /// Its place, once it has one.
     pub ticket: Option<Ticket>,
 }
 
@@ -60,7 +59,6 @@ pub struct Wait {
     pub about: Vec<Topic>,
     /// After this long it must look again, whatever happens.
     pub at_most: Option<Duration>,
-    /// What stands in the way.
     pub why: Box<Error>,
 }
 
@@ -70,7 +68,6 @@ pub struct ChildRequest {
     pub claim: ClaimRequest,
     /// The command's process, and the processes above it.
     pub chain: Vec<Ancestor>,
-    /// What kind of program it is.
     pub agent: AgentName,
     pub title: String,
     pub place: Place,
@@ -93,28 +90,23 @@ pub enum ChildTurn {
     Wait(Wait),
 }
 
-/// A return of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleaseRequest {
     pub key: Key,
     /// The epoch that the caller believes it holds.
     pub epoch: Option<Epoch>,
-    /// Whether the item is finished.
     pub done: bool,
 }
 
-/// A handover to another session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandoffRequest {
     pub key: Key,
-    /// The session that gets it.
     pub to: String,
     /// The epoch that the caller believes it holds.
     pub epoch: Option<Epoch>,
     pub note: Option<String>,
 }
 
-/// A taking from whoever holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakeoverRequest {
     pub key: Key,
@@ -133,7 +125,6 @@ pub struct GuardRequest {
     pub epoch: Option<Epoch>,
 }
 
-/// A claim that was granted.
 pub type Grant = ClaimView;
 
 /// Refuses a note that is too long to be shown.

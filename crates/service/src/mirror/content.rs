@@ -52,7 +52,6 @@ pub struct Context {
     pub read_at: Timestamp,
 }
 
-/// One file of a mirror.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// Where it is below the mirror's directory; none where the mirror is one file.
@@ -95,7 +94,6 @@ pub fn writer_of(text: &str) -> Option<String> {
     Some(file["tenure"]["session"].as_str()?.to_owned())
 }
 
-/// The files of a mirror.
 pub fn documents(format: Format, context: &Context) -> Vec<Document> {
     match format {
         Format::Json => vec![ours(context)],

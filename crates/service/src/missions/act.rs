@@ -74,7 +74,6 @@ impl Service<'_> {
         })
     }
 
-    /// Sets or clears a pointer.
     pub fn point_to_mission(
         &mut self,
         naming: &Naming,

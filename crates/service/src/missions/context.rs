@@ -26,7 +26,6 @@ pub struct Membership {
     pub participant: Option<ParticipantView>,
     /// Which mission that is, and what decided.
     pub pointer: PointerView,
-    /// What is wrong with its row.
     pub faults: Vec<Fault>,
 }
 
@@ -40,7 +39,6 @@ pub struct Bearings {
 /// What a check of a session came to.
 #[derive(Debug, Clone)]
 pub struct Verified {
-    /// The session that was checked.
     pub context: Context,
     /// What is wrong, apart from files.
     pub faults: Vec<Fault>,
@@ -77,7 +75,6 @@ impl Service<'_> {
         })
     }
 
-    /// The newest place in the log.
     pub fn newest_event(&mut self) -> Reply<Cursor> {
         self.transact(Mode::Read, |ctx| {
             let filter = EventFilter {
@@ -122,7 +119,6 @@ impl Service<'_> {
         })
     }
 
-    /// Mirrors that could not be written.
     pub fn mirror_failures(&mut self) -> Reply<Vec<MirrorFailure>> {
         self.transact(Mode::Read, |ctx| Ok(ctx.tx.mirror_failures()?))
     }

@@ -26,7 +26,6 @@ pub struct RegisterRequest {
     pub subject: Subject,
     /// The agent, where the process does not tell.
     pub agent: Option<AgentName>,
-    /// The conversation that it is in.
     pub native_id: Option<NativeId>,
     pub source: Source,
     /// Whether the process speaks for several conversations.
@@ -45,13 +44,11 @@ pub struct RegisterRequest {
     pub metadata: BTreeMap<MetaKey, String>,
 }
 
-/// What a registration came to.
 #[derive(Debug, Clone)]
 pub struct Registered {
     pub session: SessionView,
     /// What TENURE_SESSION must be to name it in this life; shown to the session itself only.
     pub token: Option<String>,
-    /// Claims that it was granted again.
     pub regranted: Vec<HeldView>,
     /// Claims that others took meanwhile, with who has them.
     pub taken: Vec<String>,

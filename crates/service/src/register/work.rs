@@ -69,7 +69,6 @@ impl Work<'_> {
             .collect())
     }
 
-    /// A session that was not known.
     fn create(
         &mut self,
         ctx: &mut Ctx<'_>,

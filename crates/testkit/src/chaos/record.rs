@@ -35,7 +35,6 @@ pub enum Op {
         key: String,
         /// The epoch that it names.
         epoch: Option<u64>,
-        /// Whether the item is finished.
         done: bool,
     },
     /// To give a key to another session.

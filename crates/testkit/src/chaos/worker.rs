@@ -49,7 +49,6 @@ pub struct Orders {
     pub name: String,
     /// The file in which it says which session it is.
     pub slot: String,
-    /// The conversation that it is in.
     pub native: String,
     pub seed: u64,
     /// When it leaves, on the clock that all share.

@@ -38,7 +38,6 @@ pub struct Hold {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Item {
-    /// The epoch of the newest grant.
     pub epoch: u64,
     pub newest: Option<Hold>,
     /// Sessions whose newest hold of it is an older one that ended without their act: its epoch, and
