@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use crate::id::{Epoch, Life, Malformed, RequestId, SessionId};
+use crate::id::{Epoch, Life, RequestId, SessionId, stored_enum};
 use crate::key::Key;
 use crate::liveness::{Doubt, Proof};
 use crate::process::Survivor;
@@ -49,28 +49,6 @@ pub struct Hold {
 pub struct HoldEnd {
     pub at: Timestamp,
     pub by: EndedBy,
-}
-
-macro_rules! stored_enum {
-    ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$vdoc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $name { $($(#[$vdoc])* $variant),* }
-
-        impl $name {
-            /// The name that the store and the JSON write.
-            pub fn as_str(self) -> &'static str {
-                match self { $($name::$variant => $text),* }
-            }
-
-            pub fn parse(text: &str) -> Result<Self, Malformed> {
-                match text {
-                    $($text => Ok($name::$variant),)*
-                    _ => Err(Malformed::new($what, text, "this version does not know it")),
-                }
-            }
-        }
-    };
 }
 
 stored_enum! {

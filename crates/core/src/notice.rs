@@ -8,7 +8,7 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Epoch, SessionId};
+use crate::id::{Epoch, SessionId, stored_enum};
 use crate::time::Timestamp;
 
 /// How many notices one answer carries at most; the rest is counted and comes with the next.
@@ -18,47 +18,21 @@ pub const MOST_AT_ONCE: usize = 50;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NoticeId(pub u64);
 
-/// What a notice is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum NoticeKind {
-    /// A claim was taken from the session.
-    Lost,
-    /// A claim was handed to the session.
-    Handed,
-    /// Another process is in the session's conversation.
-    Twin,
-    /// Somebody told it something.
-    Told,
-    /// A tool that it used was under another session's feet.
-    Warned,
-}
-
-impl NoticeKind {
-    /// The name that the store and the JSON write.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            NoticeKind::Lost => "lost",
-            NoticeKind::Handed => "handed",
-            NoticeKind::Twin => "twin",
-            NoticeKind::Told => "told",
-            NoticeKind::Warned => "warned",
-        }
-    }
-
-    pub fn parse(text: &str) -> Result<Self, crate::id::Malformed> {
-        match text {
-            "lost" => Ok(NoticeKind::Lost),
-            "handed" => Ok(NoticeKind::Handed),
-            "twin" => Ok(NoticeKind::Twin),
-            "told" => Ok(NoticeKind::Told),
-            "warned" => Ok(NoticeKind::Warned),
-            _ => Err(crate::id::Malformed::new(
-                "notice",
-                text,
-                "expected lost, handed, twin, told or warned",
-            )),
-        }
+stored_enum! {
+    /// What a notice is about.
+    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    NoticeKind, "notice" {
+        /// A claim was taken from the session.
+        Lost = "lost",
+        /// A claim was handed to the session.
+        Handed = "handed",
+        /// Another process is in the session's conversation.
+        Twin = "twin",
+        /// Somebody told it something.
+        Told = "told",
+        /// A tool that it used was under another session's feet.
+        Warned = "warned",
     }
 }
 

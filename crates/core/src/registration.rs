@@ -246,23 +246,42 @@ mod tests {
         Some(Owner { id: id(n), gone })
     }
 
+    fn with(here: Here) -> View {
+        View {
+            here: vec![here],
+            ..View::default()
+        }
+    }
+
+    fn of(owner: Option<Owner>) -> View {
+        View {
+            owner,
+            ..View::default()
+        }
+    }
+
+    fn twin(visits: bool) -> Plan {
+        Plan::Twin { of: id(1), visits }
+    }
+
+    fn by(source: Source, native_id: &str) -> Arrival {
+        Arrival {
+            source,
+            ..arrives(native_id)
+        }
+    }
+
     #[test]
     fn an_unknown_process_with_an_unknown_conversation_is_new_or_healed() {
         assert_eq!(plan(&arrives("a"), &View::default()), Plan::New);
         assert_eq!(plan(&arrives(""), &View::default()), Plan::New);
-        let late = Arrival {
-            source: Source::Event,
-            ..arrives("a")
-        };
+        let late = by(Source::Event, "a");
         assert_eq!(plan(&late, &View::default()), Plan::Healed);
     }
 
     #[test]
     fn f_i06_a_live_process_keeps_its_session_when_its_conversation_changes() {
-        let view = View {
-            here: vec![here(1, "a")],
-            ..View::default()
-        };
+        let view = with(here(1, "a"));
         assert_eq!(plan(&arrives("a"), &view), Plan::Same(id(1)));
         assert_eq!(plan(&arrives(""), &view), Plan::Same(id(1)));
         assert_eq!(
@@ -294,10 +313,7 @@ mod tests {
 
     #[test]
     fn the_first_conversation_is_no_rotation() {
-        let view = View {
-            here: vec![here(1, "")],
-            ..View::default()
-        };
+        let view = with(here(1, ""));
         assert_eq!(
             plan(&arrives("a"), &view),
             Plan::First(id(1), NativeMove::Own)
@@ -306,14 +322,8 @@ mod tests {
 
     #[test]
     fn f_i22_a_late_start_event_is_a_rotation_not_a_second_session() {
-        let view = View {
-            here: vec![here(1, "a")],
-            ..View::default()
-        };
-        let late = Arrival {
-            source: Source::Event,
-            ..arrives("b")
-        };
+        let view = with(here(1, "a"));
+        let late = by(Source::Event, "b");
         assert_eq!(plan(&late, &view), Plan::Rotated(id(1), NativeMove::Own));
     }
 
@@ -328,10 +338,7 @@ mod tests {
             hosted: true,
             ..here(1, "a")
         };
-        let view = View {
-            here: vec![one.clone()],
-            ..View::default()
-        };
+        let view = with(one.clone());
         assert_eq!(plan(&hosted("a"), &view), Plan::Same(id(1)));
         assert_eq!(plan(&hosted("b"), &view), Plan::Hosted);
         let two = View {
@@ -354,34 +361,19 @@ mod tests {
 
     #[test]
     fn f_i08_a_second_live_resume_is_a_twin() {
-        let view = View {
-            owner: owned(1, false),
-            ..View::default()
-        };
-        assert_eq!(
-            plan(&arrives("a"), &view),
-            Plan::Twin {
-                of: id(1),
-                visits: true
-            }
-        );
+        let view = of(owned(1, false));
+        assert_eq!(plan(&arrives("a"), &view), twin(true));
     }
 
     #[test]
     fn a_dead_sessions_conversation_is_resumed() {
-        let view = View {
-            owner: owned(1, true),
-            ..View::default()
-        };
+        let view = of(owned(1, true));
         assert_eq!(plan(&arrives("a"), &view), Plan::Resumed(id(1)));
     }
 
     #[test]
     fn f_h12_a_fork_is_never_its_parent() {
-        let parent = View {
-            owner: owned(1, true),
-            ..View::default()
-        };
+        let parent = of(owned(1, true));
         let flagged = Arrival {
             fork_flag: true,
             ..arrives("a")
@@ -391,10 +383,7 @@ mod tests {
             plan(&flagged, &View::default()),
             Plan::Forked { own_native: false }
         );
-        let said = Arrival {
-            source: Source::Fork,
-            ..arrives("b")
-        };
+        let said = by(Source::Fork, "b");
         assert_eq!(
             plan(&said, &View::default()),
             Plan::Forked { own_native: true }
@@ -418,24 +407,12 @@ mod tests {
             owner: owned(1, false),
             ..View::default()
         };
-        assert_eq!(
-            plan(&arrives("a"), &view),
-            Plan::Twin {
-                of: id(1),
-                visits: true
-            }
-        );
+        assert_eq!(plan(&arrives("a"), &view), twin(true));
         let silent = View {
             superseded: Some(id(1)),
             ..View::default()
         };
-        assert_eq!(
-            plan(&arrives(""), &silent),
-            Plan::Twin {
-                of: id(1),
-                visits: false
-            }
-        );
+        assert_eq!(plan(&arrives(""), &silent), twin(false));
     }
 
     #[test]

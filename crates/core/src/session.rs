@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{AgentName, Handle, Life, Malformed, NativeId, SessionId, SessionToken};
+use crate::id::{
+    AgentName, Handle, Life, Malformed, NativeId, SessionId, SessionToken, stored_enum, text_id,
+};
 use crate::liveness::{Doubt, Liveness, Proof};
 use crate::process::Process;
 use crate::time::{Deadline, Now, Remaining, Timestamp};
@@ -66,13 +68,14 @@ pub struct Closed {
     pub why: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClosedBy {
-    /// It said so.
-    End,
-    Death,
-    /// Its conversation and claims went to the session that took the conversation up.
-    Moved,
+stored_enum! {
+    ClosedBy, "way of closing" {
+        /// It said so.
+        End = "end",
+        Death = "death",
+        /// Its conversation and claims went to the session that took the conversation up.
+        Moved = "moved",
+    }
 }
 
 impl ClosedBy {
@@ -84,28 +87,6 @@ impl ClosedBy {
             ClosedBy::Moved => "moved into another session",
         }
     }
-
-    /// How the store and the JSON write it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ClosedBy::End => "end",
-            ClosedBy::Death => "death",
-            ClosedBy::Moved => "moved",
-        }
-    }
-
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
-        match text {
-            "end" => Ok(ClosedBy::End),
-            "death" => Ok(ClosedBy::Death),
-            "moved" => Ok(ClosedBy::Moved),
-            _ => Err(Malformed::new(
-                "way of closing",
-                text,
-                "expected end, death or moved",
-            )),
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,37 +95,14 @@ pub struct Activity {
     pub since: Timestamp,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doing {
-    /// In a turn.
-    Busy,
-    /// For a person's answer.
-    Waiting,
-    /// At its prompt.
-    Idle,
-}
-
-impl Doing {
-    /// How the store and the JSON write it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Doing::Busy => "busy",
-            Doing::Waiting => "waiting",
-            Doing::Idle => "idle",
-        }
-    }
-
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
-        match text {
-            "busy" => Ok(Doing::Busy),
-            "waiting" => Ok(Doing::Waiting),
-            "idle" => Ok(Doing::Idle),
-            _ => Err(Malformed::new(
-                "activity",
-                text,
-                "expected busy, waiting or idle",
-            )),
-        }
+stored_enum! {
+    Doing, "activity" {
+        /// In a turn.
+        Busy = "busy",
+        /// For a person's answer.
+        Waiting = "waiting",
+        /// At its prompt.
+        Idle = "idle",
     }
 }
 
@@ -219,17 +177,18 @@ impl Standing {
     }
 }
 
-/// What people are shown of a session's state; always derived, never stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    Live,
-    /// It lives, is in one turn, and has been silent for long.
-    Stalled,
-    /// It said that it was done.
-    Ended,
-    /// It is proved dead.
-    Dead,
-    Unknown,
+stored_enum! {
+    /// What people are shown of a session's state; always derived, never stored.
+    State, "state" {
+        Live = "live",
+        /// It lives, is in one turn, and has been silent for long.
+        Stalled = "stalled",
+        /// It said that it was done.
+        Ended = "ended",
+        /// It is proved dead.
+        Dead = "dead",
+        Unknown = "unknown",
+    }
 }
 
 impl State {
@@ -257,17 +216,6 @@ impl State {
             }
         }
     }
-
-    /// How the JSON writes it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            State::Live => "live",
-            State::Stalled => "stalled",
-            State::Ended => "ended",
-            State::Dead => "dead",
-            State::Unknown => "unknown",
-        }
-    }
 }
 
 /// Small values that a session keeps: a team name, a run id.
@@ -279,9 +227,10 @@ pub const META_KEYS: usize = 64;
 /// How long one value may be, in bytes.
 pub const META_BYTES: usize = 8 * 1024;
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct MetaKey(String);
+text_id! {
+    /// The name of a small value.
+    MetaKey
+}
 
 impl MetaKey {
     /// Reads a name of the form `[A-Za-z0-9_.-]{1,64}`.
@@ -295,10 +244,6 @@ impl MetaKey {
             text,
             "expected 1 to 64 of A-Z, a-z, 0-9, _ . and -",
         ))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 

@@ -41,10 +41,9 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use sha2::Digest;
 
 use crate::file;
-use crate::kernel_lock::{LockDir, LockError, LockName, Patience, Sharing};
+use crate::kernel_lock::{LockDir, LockError, LockName, Patience, Sharing, sha256};
 use crate::path_error::at;
 use crate::pause;
 use crate::space;
@@ -304,13 +303,6 @@ fn whole_length(path: &Path, target: &mut File) -> Result<u64, AppendError> {
     Err(refused(path, "ends in a torn line"))
 }
 
-fn hash(bytes: &[u8]) -> String {
-    sha2::Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
 fn write_journal(
     journal: &Path,
     path: &Path,
@@ -319,10 +311,10 @@ fn write_journal(
     durability: Durability,
 ) -> io::Result<()> {
     let intent = Intent {
-        path: from_anywhere(path)?,
+        path: file::from_anywhere(path)?,
         offset,
         length: lines.len() as u64,
-        sha256: hash(lines),
+        sha256: sha256(lines),
     };
     let mut bytes = serde_json::to_vec(&intent)?;
     bytes.push(b'\n');
@@ -331,17 +323,6 @@ fn write_journal(
         Durability::Disk => file::write_atomic(journal, &bytes),
         Durability::Kernel => file::write_private(journal, &bytes),
     }
-}
-
-/// The same file for a process in another directory; a link at the end is not followed.
-fn from_anywhere(path: &Path) -> io::Result<PathBuf> {
-    let odd = || io::Error::new(io::ErrorKind::InvalidInput, "it does not name a file");
-    let name = path.file_name().ok_or_else(odd)?;
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    Ok(fs_err::canonicalize(parent)?.join(name))
 }
 
 /// Finishes an append that was cut short; forgets one that had not begun, or whose journal is torn.
@@ -364,7 +345,8 @@ fn read_journal(bytes: &[u8]) -> Option<(Intent, &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let intent: Intent = serde_json::from_slice(&bytes[..end]).ok()?;
     let lines = &bytes[end + 1..];
-    (lines.len() as u64 == intent.length && hash(lines) == intent.sha256).then_some((intent, lines))
+    (lines.len() as u64 == intent.length && sha256(lines) == intent.sha256)
+        .then_some((intent, lines))
 }
 
 fn finish(target: &mut File, intent: &Intent, lines: &[u8]) -> io::Result<()> {
@@ -427,6 +409,11 @@ mod tests {
             )
         }
 
+        /// As a process leaves it that was killed after it wrote the journal.
+        fn intend(&self, path: &Path, lines: &[u8]) {
+            write_journal(&self.journal(), path, 2, lines, Durability::Kernel).unwrap();
+        }
+
         fn journal(&self) -> PathBuf {
             let name = LockName::of_path(&self.file()).unwrap();
             self.locks.path().join(format!("{}~journal", name.file()))
@@ -450,14 +437,7 @@ mod tests {
     fn an_append_that_a_kill_cut_short_is_finished_by_the_next() {
         let place = Place::new();
         place.append(b"a\n").unwrap();
-        write_journal(
-            &place.journal(),
-            &place.file(),
-            2,
-            b"long line\n",
-            Durability::Kernel,
-        )
-        .unwrap();
+        place.intend(&place.file(), b"long line\n");
         fs_err::write(place.file(), b"a\nlong").unwrap();
         place.append(b"z\n").unwrap();
         assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nlong line\nz\n");
@@ -470,14 +450,7 @@ mod tests {
         let depth = std::env::current_dir().unwrap().components().count();
         let mut relative: PathBuf = std::iter::repeat_n("..", depth).collect();
         relative.push(place.file().strip_prefix("/").unwrap());
-        write_journal(
-            &place.journal(),
-            &relative,
-            2,
-            b"long line\n",
-            Durability::Kernel,
-        )
-        .unwrap();
+        place.intend(&relative, b"long line\n");
         let journal = fs_err::read(place.journal()).unwrap();
         let (intent, _) = read_journal(&journal).unwrap();
         assert_eq!(intent.path, fs_err::canonicalize(place.file()).unwrap());
@@ -504,14 +477,7 @@ mod tests {
     fn an_append_that_had_not_begun_is_forgotten() {
         let place = Place::new();
         place.append(b"a\n").unwrap();
-        write_journal(
-            &place.journal(),
-            &place.file(),
-            2,
-            b"never\n",
-            Durability::Kernel,
-        )
-        .unwrap();
+        place.intend(&place.file(), b"never\n");
         place.append(b"z\n").unwrap();
         assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nz\n");
         fs_err::write(place.journal(), b"torn").unwrap();
@@ -532,6 +498,8 @@ mod tests {
 
     #[test]
     fn links_pipes_and_directories_are_refused() {
+        let refused =
+            |place: &Place| matches!(place.append(b"z\n"), Err(AppendError::Target { .. }));
         let place = Place::new();
         let other = place.dir.path().join("other.jsonl");
         fs_err::write(&other, b"theirs\n").unwrap();
@@ -539,16 +507,10 @@ mod tests {
         assert!(place.append(b"z\n").is_err());
         fs_err::remove_file(place.file()).unwrap();
         fs_err::hard_link(&other, place.file()).unwrap();
-        assert!(matches!(
-            place.append(b"z\n"),
-            Err(AppendError::Target { .. })
-        ));
+        assert!(refused(&place));
         fs_err::remove_file(place.file()).unwrap();
         fs_err::create_dir(place.file()).unwrap();
-        assert!(matches!(
-            place.append(b"z\n"),
-            Err(AppendError::Target { .. })
-        ));
+        assert!(refused(&place));
         fs_err::remove_dir(place.file()).unwrap();
         rustix::fs::mkfifoat(
             rustix::fs::CWD,
@@ -556,10 +518,7 @@ mod tests {
             rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
         )
         .unwrap();
-        assert!(matches!(
-            place.append(b"z\n"),
-            Err(AppendError::Target { .. })
-        ));
+        assert!(refused(&place));
         assert_eq!(fs_err::read(&other).unwrap(), b"theirs\n");
     }
 }

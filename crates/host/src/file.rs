@@ -15,7 +15,7 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::path_error::at;
+use crate::path_error::{at, no_file, refused};
 use crate::random;
 
 /// Replaces the content of `path` as one step that survives a crash.
@@ -30,10 +30,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Writes a file beside `path`, under a name of its own, and flushes it.
 pub fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
-    let name = path.file_name().ok_or_else(|| {
-        let odd = io::Error::new(ErrorKind::InvalidInput, "it does not name a file");
-        at("write", path, odd)
-    })?;
+    let name = path.file_name().ok_or_else(|| no_file("write", path))?;
     let mut own = OsString::from(".");
     own.push(name);
     own.push(format!(
@@ -88,8 +85,7 @@ pub fn read_plain(path: &Path) -> io::Result<Option<String>> {
         Err(error) => return Err(error),
     };
     if !file.metadata()?.is_file() {
-        let odd = io::Error::new(ErrorKind::InvalidInput, "it is no plain file");
-        return Err(at("read", path, odd));
+        return Err(refused("read", path, "it is not a plain file"));
     }
     let mut bytes = Vec::new();
     file.take(LIMIT).read_to_end(&mut bytes)?;
@@ -170,11 +166,21 @@ fn discard(temporary: &Path, error: io::Error) -> io::Error {
 
 /// Flushes the directory that holds `path`, so that its name survives a power cut.
 pub fn sync_dir(path: &Path) -> io::Result<()> {
-    let dir = match path.parent() {
+    fs_err::File::open(dir_of(path))?.sync_all()
+}
+
+fn dir_of(path: &Path) -> &Path {
+    match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
-    };
-    fs_err::File::open(dir)?.sync_all()
+    }
+}
+
+/// The same file for a process in another directory; a link at the end is not followed, and the file
+/// need not exist.
+pub(crate) fn from_anywhere(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| no_file("find", path))?;
+    Ok(fs_err::canonicalize(dir_of(path))?.join(name))
 }
 
 /// Flags as the standard library takes them.
@@ -184,10 +190,7 @@ pub(crate) fn flags(flags: OFlags) -> i32 {
 
 fn refuse_link(path: &Path) -> io::Result<()> {
     match fs_err::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => {
-            let link = io::Error::new(ErrorKind::InvalidInput, "it is a symbolic link");
-            Err(at("write", path, link))
-        }
+        Ok(found) if found.is_symlink() => Err(refused("write", path, "it is a symbolic link")),
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),

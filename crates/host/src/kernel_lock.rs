@@ -41,10 +41,11 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
+use sha2::Digest;
 
 use crate::file;
 use crate::lock_wait::{FileId, Passing, block, block_within, says_that_it_holds};
-use crate::path_error::at;
+use crate::path_error::{at, refused};
 
 pub use crate::lock_wait::Sharing;
 
@@ -137,7 +138,7 @@ impl LockName {
         let bytes = whole.as_os_str().as_encoded_bytes();
         Ok(Self {
             shown: whole.display().to_string(),
-            file: format!("p-{}", hex(&sha2_256(bytes))),
+            file: format!("p-{}", sha256(bytes)),
         })
     }
 
@@ -157,22 +158,13 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     if let Ok(whole) = fs_err::canonicalize(path) {
         return Ok(whole);
     }
-    let odd = || io::Error::new(io::ErrorKind::InvalidInput, "it does not name a file");
-    let name = path.file_name().ok_or_else(odd)?;
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    Ok(fs_err::canonicalize(parent)?.join(name))
+    file::from_anywhere(path)
 }
 
-fn sha2_256(bytes: &[u8]) -> [u8; 32] {
-    use sha2::Digest;
-    sha2::Sha256::digest(bytes).into()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// In hexadecimal digits.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    let hash = sha2::Sha256::digest(bytes);
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn clip(text: &str) -> String {
@@ -204,11 +196,8 @@ impl LockDir {
     pub fn open(path: &Path) -> io::Result<Self> {
         file::make_dir(path)?;
         if !fs_err::symlink_metadata(path)?.is_dir() {
-            let odd = io::Error::new(
-                io::ErrorKind::NotADirectory,
-                "it must be a directory, not a link or a file",
-            );
-            return Err(at("use", path, odd));
+            let why = "it must be a directory, not a link or a file";
+            return Err(refused("use", path, why));
         }
         Ok(Self {
             path: path.to_owned(),
@@ -287,8 +276,7 @@ fn open_lock_file(path: &Path) -> io::Result<(File, FileId)> {
     file::give_back(&file).map_err(|error| at("set the mode of", path, error))?;
     let found = file.metadata()?;
     if !found.is_file() {
-        let odd = io::Error::new(io::ErrorKind::InvalidInput, "it must be a plain file");
-        return Err(at("use", path, odd));
+        return Err(refused("use", path, "it must be a plain file"));
     }
     Ok((file.into_file(), (found.dev(), found.ino())))
 }

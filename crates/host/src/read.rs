@@ -12,7 +12,7 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
 
 use crate::file::flags;
-use crate::path_error::at;
+use crate::path_error::refused;
 
 /// Opens a plain file for reading, without waiting for anybody.
 pub fn open(path: &Path) -> io::Result<File> {
@@ -23,7 +23,7 @@ pub fn open(path: &Path) -> io::Result<File> {
         .open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(odd(path, "it is not a plain file")),
+        false => Err(refused("read", path, "it is not a plain file")),
     }
 }
 
@@ -39,22 +39,21 @@ pub fn start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 pub fn whole(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let bytes = start(path, most.saturating_add(1))?;
     match bytes.len() as u64 > most {
-        true => Err(odd(path, &format!("it is longer than {most} bytes"))),
+        true => {
+            let why = format!("it is longer than {most} bytes");
+            Err(refused("read", path, &why))
+        }
         false => Ok(bytes),
     }
 }
 
 pub fn text(path: &Path, most: u64) -> io::Result<String> {
-    String::from_utf8(whole(path, most)?).map_err(|_| odd(path, "it is not UTF-8 text"))
+    String::from_utf8(whole(path, most)?).map_err(|_| refused("read", path, "it is not UTF-8 text"))
 }
 
 /// Whether an error of these means that there is no such file.
 pub fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-}
-
-fn odd(path: &Path, why: &str) -> io::Error {
-    at("read", path, io::Error::new(ErrorKind::InvalidInput, why))
 }
 
 #[cfg(test)]

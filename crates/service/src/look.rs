@@ -248,10 +248,9 @@ pub(super) fn filter_of(request: &ListRequest) -> SessionFilter {
         closed_too: request.closed_too,
         repo: request.repo.clone(),
         under: request.under.clone(),
-        parent: None,
-        died_since: None,
         readable_only: true,
         limit: request.limit,
+        ..SessionFilter::default()
     }
 }
 

@@ -43,7 +43,7 @@ use rustix::process::{Pid, PidfdFlags};
 use rustix::time::{ClockId, clock_gettime};
 use tenure_core::process::{BootId, Looks, StartTicks};
 
-use crate::path_error::at;
+use crate::path_error::{at, refused};
 use crate::stat::{Seen, View, parse_stat};
 use crate::timens::{self, Offsets};
 
@@ -56,16 +56,12 @@ const CMDLINE_LIMIT: usize = 64 * 1024;
 /// Other files that are read here are far shorter.
 const FILE_LIMIT: usize = 4096;
 
-pub(crate) fn boot_id() -> io::Result<BootId> {
+pub fn boot_id() -> io::Result<BootId> {
     let path = Path::new(BOOT_ID);
     let text = read_text(path).map_err(|e| at("read", path, e))?;
     let id = text.trim();
     if id.is_empty() {
-        return Err(at(
-            "read",
-            path,
-            io::Error::new(ErrorKind::InvalidData, "it is empty"),
-        ));
+        return Err(refused("read", path, "it is empty"));
     }
     Ok(BootId {
         id: id.to_owned(),
@@ -101,12 +97,12 @@ fn is_on_procfs(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC)
 }
 
-pub(crate) fn pid_namespace() -> io::Result<u64> {
+pub fn pid_namespace() -> io::Result<u64> {
     Ok(fs_err::metadata("/proc/self/ns/pid")?.ino())
 }
 
 /// Whether /proc shows our own pid namespace.
-pub(crate) fn proc_is_own() -> bool {
+pub fn proc_is_own() -> bool {
     let own = std::process::id().to_string();
     fs_err::read_link("/proc/self")
         .is_ok_and(|target| target.as_os_str().as_bytes() == own.as_bytes())
@@ -124,10 +120,9 @@ fn offsets() -> io::Result<Offsets> {
     }
     let path = Path::new(OFFSETS);
     let found = match read_text(path) {
-        Ok(text) => timens::parse(&text).ok_or_else(|| {
-            let odd = io::Error::new(ErrorKind::InvalidData, "it has an unknown form");
-            at("read", path, odd)
-        })?,
+        Ok(text) => {
+            timens::parse(&text).ok_or_else(|| refused("read", path, "it has an unknown form"))?
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => Offsets::default(),
         Err(error) => return Err(at("read", path, error)),
     };
@@ -192,12 +187,17 @@ fn thread_group(pid: Pid) -> Option<u32> {
     parse_thread_group(&status)
 }
 
-/// The kernel escapes newlines in the Name line, so no process can forge a Tgid line.
 fn parse_thread_group(status: &[u8]) -> Option<u32> {
+    numbers(status, b"Tgid:")?.next()?.parse().ok()
+}
+
+/// The numbers of one line of a status file. The kernel escapes newlines in the Name line, so no process can
+/// forge another line.
+fn numbers<'a>(status: &'a [u8], name: &[u8]) -> Option<std::str::SplitAsciiWhitespace<'a>> {
     let line = status
         .split(|b| *b == b'\n')
-        .find_map(|line| line.strip_prefix(b"Tgid:"))?;
-    std::str::from_utf8(line).ok()?.trim().parse().ok()
+        .find_map(|line| line.strip_prefix(name))?;
+    Some(std::str::from_utf8(line).ok()?.split_ascii_whitespace())
 }
 
 fn number(pid: Pid) -> u32 {
@@ -266,17 +266,11 @@ fn proc_path(pid: u32, name: &str) -> PathBuf {
 pub(crate) fn effective_uid(pid: u32) -> io::Result<u32> {
     let path = proc_path(pid, "status");
     let text = fs_err::read(&path)?;
-    let odd = || io::Error::new(ErrorKind::InvalidData, "it has no Uid line");
-    parse_effective_uid(&text).ok_or_else(|| at("read", &path, odd()))
+    parse_effective_uid(&text).ok_or_else(|| refused("read", &path, "it has no Uid line"))
 }
 
-/// The kernel escapes newlines in the Name line, so no process can forge a Uid line.
 fn parse_effective_uid(status: &[u8]) -> Option<u32> {
-    let line = status
-        .split(|b| *b == b'\n')
-        .find_map(|line| line.strip_prefix(b"Uid:"))?;
-    let mut ids = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
-    ids.nth(1)?.parse().ok()
+    numbers(status, b"Uid:")?.nth(1)?.parse().ok()
 }
 
 /// The executable of a process, empty where that cannot be read.
