@@ -9,11 +9,9 @@ use tenure_core::process::Process;
 
 use crate::report::{Answer, Report};
 
-/// One agent.
 pub trait Adapter: Sync + std::panic::RefUnwindSafe {
     fn name(&self) -> &'static str;
 
-    /// Reads an event.
     fn read(&self, event: &[u8]) -> Report;
 
     /// What is written to its hook's output for an answer; nothing where there is nothing to say.
@@ -75,10 +73,8 @@ pub struct Turn<'a> {
     pub prompt: Option<&'a str>,
 }
 
-/// How a turn failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failed<'a> {
-    /// The exit code.
     pub code: i32,
     /// What it wrote to stdout.
     pub stdout: &'a str,

@@ -27,7 +27,6 @@ const TOOLS: Tools = Tools {
     shell: "Bash",
 };
 
-/// Claude Code.
 pub struct Claude;
 
 impl Adapter for Claude {

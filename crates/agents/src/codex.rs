@@ -16,7 +16,6 @@ use crate::claude;
 use crate::payload::Payload;
 use crate::report::{Answer, COMMON, Report, Tool};
 
-/// Codex CLI.
 pub struct Codex;
 
 impl Adapter for Codex {

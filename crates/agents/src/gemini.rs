@@ -22,7 +22,6 @@ const TOOLS: Tools = Tools {
     shell: "run_shell_command",
 };
 
-/// Gemini CLI.
 pub struct Gemini;
 
 impl Adapter for Gemini {

@@ -30,7 +30,6 @@ const FIELDS: &[&str] = &[
     "writes",
 ];
 
-/// Any program.
 pub struct Generic;
 
 impl Adapter for Generic {

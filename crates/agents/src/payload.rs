@@ -122,7 +122,6 @@ impl Payload {
         }
     }
 
-    /// What was wrong.
     pub fn problems(self) -> Vec<String> {
         self.problems
     }

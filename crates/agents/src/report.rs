@@ -17,13 +17,11 @@ pub struct Report {
     pub pid: Option<u32>,
     /// What it means for the session.
     pub what: Happening,
-    /// The conversation.
     pub native_id: Option<NativeId>,
     /// The subagent that it happened in.
     pub subagent: Option<Subagent>,
     /// What the session does now, where the event tells.
     pub doing: Option<Doing>,
-    /// Where it works.
     pub dir: Option<String>,
     /// The file that it keeps the conversation in, where this event can be trusted to name it.
     pub transcript: Option<String>,
@@ -35,7 +33,6 @@ pub struct Report {
     pub problems: Vec<String>,
 }
 
-/// A tool's use.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tool {
     pub name: String,
@@ -57,7 +54,6 @@ pub(crate) struct Tools {
 }
 
 impl Tool {
-    /// Reads a tool's use.
     pub(crate) fn read(payload: &mut Payload, before: bool, tools: &Tools) -> Option<Self> {
         let name = payload.words("tool_name")?;
         let writer = tools.writers.iter().find(|(writer, _)| *writer == name);

@@ -1,6 +1,8 @@
 //! Ten thousand spoilt events, the same ones each time: no adapter panics, and what it takes from them can be
 //! used and shown.
 
+#![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
+
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};

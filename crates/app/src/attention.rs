@@ -21,7 +21,7 @@ const LONG_LOG: u64 = 2 * 1024 * 1024;
 
 /// A log that cannot be cut off, with who keeps it: a reader that does not end.
 fn long_log(store: &str) -> Option<String> {
-    let length = std::fs::metadata(format!("{store}-wal")).ok()?.len();
+    let length = fs_err::metadata(format!("{store}-wal")).ok()?.len();
     if length < LONG_LOG {
         return None;
     }

@@ -14,7 +14,8 @@ use tenure_service::answer::{Class, Hint, Problem};
 use tenure_store::sqlite::SqliteStore;
 
 use crate::place;
-use crate::settings::{Settings, env};
+use crate::settings::Settings;
+use tenure_host::env::var as env;
 
 /// The name of the database in the state directory.
 const DATABASE: &str = "tenure.db";

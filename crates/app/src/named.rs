@@ -57,7 +57,7 @@ pub fn adoption(opened: &Opened, pid: u32) -> Result<(u32, RegisterRequest), Pro
         let hint = Hint::run("register", args, "to make a session of any process");
         return Err(Problem::new(Class::Invalid, "invalid", message, hint));
     };
-    let dir = std::fs::read_link(format!("/proc/{pid}/cwd"))
+    let dir = fs_err::read_link(format!("/proc/{pid}/cwd"))
         .map_err(|error| unseen(format!("cannot see where pid {pid} works: {error}")))?;
     let adapter = tenure_agents::adapter(spec.name);
     let entry = adapter.and_then(|adapter| unmanaged::registered(adapter, &chain[0].process));

@@ -19,10 +19,9 @@ use tenure_core::world::World;
 use tenure_host::machine::Machine;
 use tenure_host::{process, read};
 
-use crate::settings::env;
 use crate::unmanaged;
+use tenure_host::env::var as env;
 
-/// Whose event it is.
 pub enum Whose {
     /// This process's.
     Agent(Box<Ancestor>),

@@ -17,7 +17,7 @@ use tenure_service::{Answer, Derivation, Naming, Reply, Vouched, VouchedFile};
 
 use crate::location::locks;
 use crate::open::Opened;
-use crate::settings::env;
+use tenure_host::env::var as env;
 
 /// The most that one append takes.
 pub const MOST_BYTES: u64 = 64 * 1024 * 1024;
@@ -114,11 +114,11 @@ fn derive(derivation: &Derivation) -> Result<String, Problem> {
 /// Checks every line of a transcript.
 pub fn survey(file: &VouchedFile) -> Result<Survey, Problem> {
     let unreadable = |error: io::Error| {
-        let message = format!("cannot read {}: {error}", file.path);
+        let message = format!("cannot read the transcript: {error}");
         let hint = Hint::step("the agent makes it with its first prompt");
         Problem::new(Class::NotFound, "not_found", message, hint)
     };
-    let found = std::fs::symlink_metadata(&file.path).map_err(unreadable)?;
+    let found = fs_err::symlink_metadata(&file.path).map_err(unreadable)?;
     if !found.is_file() {
         let message = format!("{} is not a plain file", file.path);
         let hint = Hint::step("look at what is there; nothing was changed");

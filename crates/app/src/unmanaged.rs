@@ -13,7 +13,7 @@ use tenure_service::ListRequest;
 use tenure_service::answer::Problem;
 
 use crate::open::Opened;
-use crate::settings::env;
+use tenure_host::env::var as env;
 
 /// No entry of a registry is longer.
 const LONGEST: u64 = 1 << 20;

@@ -105,7 +105,7 @@ fn wait<T>(
     patience: Duration,
     look: &mut Look<'_, T>,
 ) -> Result<Waited<T>, Problem> {
-    let began = Instant::now();
+    let began = tenure_host::clock::instant();
     let mut ticket = None;
     let mut heard: Option<(Vec<Topic>, bool)> = None;
     loop {
@@ -279,17 +279,17 @@ impl Until<'_> {
         seen: u64,
         longest: Duration,
     ) -> Result<Option<i32>, Problem> {
-        let end = Instant::now() + longest;
+        let end = tenure_host::clock::instant() + longest;
         let mut settled_by: Option<Instant> = None;
         let mut step = Duration::from_millis(1);
         let mut limit = Duration::ZERO;
         loop {
-            let now = Instant::now();
+            let now = tenure_host::clock::instant();
             match self.sleep(watched, limit)? {
                 Woken::Signal(signal) => return Ok(Some(signal)),
                 Woken::Exit => return Ok(None),
                 Woken::Change => {
-                    settled_by = Some(Instant::now() + SETTLING);
+                    settled_by = Some(tenure_host::clock::instant() + SETTLING);
                     step = Duration::from_millis(1);
                 }
                 Woken::Timeout if settled_by.is_some_and(|settled| now < settled) => {
@@ -298,7 +298,7 @@ impl Until<'_> {
                 }
                 Woken::Timeout => settled_by = None,
             }
-            let now = Instant::now();
+            let now = tenure_host::clock::instant();
             let left = end.saturating_duration_since(now);
             if opened.service().changes()? != seen || left.is_zero() {
                 return Ok(None);

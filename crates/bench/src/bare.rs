@@ -83,7 +83,6 @@ const EVENT: &str = "INSERT INTO events (at, kind, session, actor, key, epoch, m
 pub enum Manner {
     /// Every statement that tenure runs.
     Same,
-    /// What the decision needs.
     Lean,
 }
 
@@ -109,7 +108,6 @@ impl Who {
         ]
     }
 
-    /// Reads what [`Who::args`] wrote.
     pub fn parse(args: &mut impl Iterator<Item = String>) -> Result<Self, Failed> {
         let mut next = |what: &str| args.next().ok_or_else(|| format!("{what} is missing"));
         let token = SessionToken::parse(&next("the session")?)?;
@@ -320,7 +318,6 @@ impl Bare {
         self.commit()
     }
 
-    /// A heartbeat.
     pub fn renew(&self) -> Result<(), Failed> {
         self.begin_writing()?;
         self.caller()?;
@@ -364,7 +361,6 @@ impl Bare {
         Ok(true)
     }
 
-    /// Gives a key back.
     pub fn release(&self, key: &str) -> Result<(), Failed> {
         self.begin_writing()?;
         self.caller()?;

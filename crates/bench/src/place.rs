@@ -37,7 +37,6 @@ impl Place {
         })
     }
 
-    /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -46,7 +45,6 @@ impl Place {
         self.dir.join("tenure.db")
     }
 
-    /// Who looks.
     pub fn observer(&self) -> &Observer {
         self.machine.observer()
     }

@@ -9,7 +9,6 @@ use crate::Failed;
 /// The executables, all built the same way.
 #[derive(Debug, Clone)]
 pub struct Programs {
-    /// What is measured.
     pub tenure: PathBuf,
     /// A program that does nothing.
     pub empty: PathBuf,
@@ -20,7 +19,6 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Those beside this executable.
     pub fn find() -> Result<Self, Failed> {
         let own = std::env::current_exe()?;
         let beside = |name: &str| -> Result<PathBuf, Failed> {
@@ -89,7 +87,6 @@ pub struct Call {
 }
 
 impl Call {
-    /// Sets a variable.
     #[must_use]
     pub fn env(mut self, name: &'static str, value: String) -> Self {
         self.env.push((name, value));

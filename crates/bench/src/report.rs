@@ -7,9 +7,7 @@ use crate::sample::Sample;
 /// What a row must keep to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Budget {
-    /// At most this much.
     AtMost(f64),
-    /// At least this much.
     AtLeast(f64),
     /// There is none: the row informs.
     None,
@@ -20,7 +18,6 @@ pub enum Budget {
 pub enum Unit {
     /// Times the baseline.
     Times,
-    /// Milliseconds.
     Millis,
     Mebibytes,
     /// Seconds of processor time in an hour.
@@ -52,15 +49,12 @@ impl Unit {
 pub struct Row {
     /// Which kind of row it is; `--only` names it.
     pub group: &'static str,
-    /// What was measured.
     pub what: String,
-    /// Ours, for people.
     pub ours: String,
     /// What it is compared with, for people.
     pub baseline: String,
     /// The number that is judged.
     pub number: f64,
-    /// What that number counts.
     pub unit: Unit,
     /// What it must keep to.
     pub budget: Budget,
@@ -150,7 +144,6 @@ pub fn divide(ours: f64, baseline: f64) -> f64 {
     if baseline > 0.0 { ours / baseline } else { 0.0 }
 }
 
-/// All rows, in columns.
 pub fn table(rows: &[Row]) -> String {
     let head = [
         "row",

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 pub struct Sample(Vec<f64>);
 
 impl Sample {
-    /// Sorts what was measured.
     pub fn of(times: impl IntoIterator<Item = Duration>) -> Self {
         let mut sorted: Vec<f64> = times
             .into_iter()
@@ -32,7 +31,6 @@ impl Sample {
         self.0.get(place).copied().unwrap_or(0.0)
     }
 
-    /// The middle one.
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }
@@ -42,7 +40,6 @@ impl Sample {
         self.quantile(0.99)
     }
 
-    /// The largest.
     pub fn max(&self) -> f64 {
         self.quantile(1.0)
     }

@@ -18,7 +18,6 @@ pub const OPEN: u32 = 200;
 /// Raised when the seeding changes, so that kept stores are made anew.
 const VERSION: u32 = 1;
 
-/// A filled store.
 #[derive(Debug)]
 pub struct Seeded {
     pub place: Place,

@@ -18,7 +18,6 @@ pub trait Contender {
     /// Claims; false where another holds it.
     fn claim(&mut self, key: &str) -> Result<bool, Failed>;
 
-    /// Gives it back.
     fn release(&mut self, key: &str) -> Result<(), Failed>;
 }
 

@@ -26,7 +26,7 @@ pub fn colours() -> bool {
 }
 
 fn wants_colour() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    tenure_host::env::var("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Paints a word for a terminal.

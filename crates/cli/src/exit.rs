@@ -2,7 +2,6 @@
 
 use tenure_service::answer::Class;
 
-/// What the process returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit(pub u8);
 

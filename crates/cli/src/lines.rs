@@ -10,14 +10,12 @@ use crate::colour::{CODES, colours};
 pub struct Lines(String);
 
 impl Lines {
-    /// Adds a line.
     pub fn line(&mut self, line: impl AsRef<str>) {
         let codes = if colours() { CODES } else { &[] };
         self.0.push_str(&text::painted_line(line.as_ref(), codes));
         self.0.push('\n');
     }
 
-    /// Adds other lines.
     pub fn extend(&mut self, more: &Lines) {
         self.0.push_str(&more.0);
     }
@@ -57,7 +55,6 @@ impl Lines {
     }
 }
 
-/// One line.
 impl From<&str> for Lines {
     fn from(line: &str) -> Self {
         let mut lines = Self::default();
@@ -68,7 +65,6 @@ impl From<&str> for Lines {
     }
 }
 
-/// One line.
 impl From<String> for Lines {
     fn from(line: String) -> Self {
         line.as_str().into()

@@ -2,6 +2,8 @@
 //!
 //! A verb parses to a request of core, makes one call to the service, and renders the answer.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 mod app;
 mod child;
 mod cli;
@@ -27,6 +29,7 @@ use crate::exit::Exit;
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(unexpected::report));
     tenure_host::file_limit::survive();
+    #[expect(clippy::disallowed_methods, reason = "they are passed on from here")]
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let style = cli::style_before_parsing(&arguments);
     let code = std::panic::catch_unwind(|| cli::run(arguments.clone()));

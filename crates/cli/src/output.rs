@@ -25,11 +25,9 @@ use crate::sink::{self, Unwritten, Written};
 pub struct Shown {
     /// What the JSON object carries besides `v` and `notices`.
     pub json: Map<String, Value>,
-    /// The same for people.
     pub text: Lines,
     /// What the caller is told.
     pub notices: Pending,
-    /// The exit code.
     pub exit: Option<Exit>,
     /// What is missing in it, because it could not be read.
     pub damaged: Option<StoreError>,
@@ -52,7 +50,6 @@ impl Shown {
         Self::default().with(name, part).say(text)
     }
 
-    /// Adds a named part.
     #[must_use]
     pub fn with(mut self, name: &str, part: &impl Serialize) -> Self {
         let value = serde_json::to_value(part).unwrap_or(Value::Null);
@@ -60,7 +57,6 @@ impl Shown {
         self
     }
 
-    /// Adds text for people.
     #[must_use]
     pub fn say(mut self, text: impl Into<Lines>) -> Self {
         self.text.extend(&text.into());
@@ -126,7 +122,6 @@ impl Trouble {
         self.problem.body()
     }
 
-    /// The same for people.
     fn text(&self) -> Lines {
         let problem = &self.problem;
         let mut text = Lines::default();
@@ -243,7 +238,6 @@ pub fn put(text: &str) -> Result<bool, Trouble> {
 }
 
 impl Style {
-    /// Shows an answer.
     pub fn show(self, shown: &Shown) -> Showed {
         let damaged = shown.damaged.clone();
         let damaged = damaged.map(Trouble::from);
@@ -277,7 +271,6 @@ impl Style {
         Showed { channel, ..showed }
     }
 
-    /// Shows a failure.
     pub fn show_trouble(self, trouble: &Trouble) -> Showed {
         let exit = trouble.exit;
         let ended = |written: &Written, channel| Showed {
@@ -394,7 +387,6 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell without colour.
     pub fn plain(text: impl Into<String>) -> Self {
         Self {
             text: text::line(&text.into()).into_owned(),

@@ -158,7 +158,6 @@ fn held(session: &SessionView, verbose: bool) -> String {
     }
 }
 
-/// Everything about one session.
 pub fn session(who: &Whoami, evidence: bool) -> Lines {
     let session = &who.session;
     let now = now();
@@ -253,7 +252,6 @@ pub fn membership(mission: &Membership) -> Lines {
     text
 }
 
-/// A claim that was granted.
 pub fn grant(claim: &ClaimView) -> Lines {
     let already = claim.already_held == Some(true);
     let word = if already { "already yours" } else { "yours" };
@@ -287,7 +285,6 @@ pub fn grant(claim: &ClaimView) -> Lines {
     text
 }
 
-/// A table of claims.
 pub fn claims(claims: &[ClaimView]) -> Lines {
     if claims.is_empty() {
         return "nothing is held".into();

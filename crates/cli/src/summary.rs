@@ -17,7 +17,6 @@ const NAMES: usize = 3;
 /// How many of each fit on an agent's own line.
 const FEW: usize = 2;
 
-/// The caller's situation.
 pub fn status(status: &Status) -> Lines {
     let mut text = Lines::default();
     match (&status.me, &status.nobody) {

@@ -8,16 +8,13 @@ pub enum Happening {
     /// A conversation starts as a copy of another.
     Fork,
     SubagentStart,
-    /// A subagent is done.
     SubagentStop,
-    /// A conversation ends.
     End {
         /// Whether the worker ends with it.
         ends_worker: bool,
         /// What the agent says why.
         reason: String,
     },
-    /// Anything else.
     Other,
 }
 

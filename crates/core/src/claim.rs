@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use crate::id::{Epoch, Life, Malformed, RequestId, SessionId};
+use crate::id::{Epoch, Life, RequestId, SessionId, stored_enum};
 use crate::key::Key;
 use crate::liveness::{Doubt, Proof};
 use crate::process::Survivor;
@@ -27,17 +27,13 @@ use crate::time::Timestamp;
 /// One grant of a key to a session, from its beginning to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    /// The item.
     pub key: Key,
-    /// The fencing number of this grant.
     pub epoch: Epoch,
-    /// The holder.
     pub session: SessionId,
     /// The holder's process life at the time of the grant.
     pub life: Life,
     /// The holder's own name for the request, so that a retry gets the same answer.
     pub request: Option<RequestId>,
-    /// How it was granted.
     pub means: Means,
     /// What the holder says that it does with it.
     pub note: Option<String>,
@@ -46,38 +42,13 @@ pub struct Hold {
     pub granted_at: Timestamp,
     /// From whom it was taken over, as it was told at the grant.
     pub taken_from: Option<TakenFrom>,
-    /// How it ended, if it did.
     pub ended: Option<HoldEnd>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldEnd {
-    /// When that was recorded.
     pub at: Timestamp,
     pub by: EndedBy,
-}
-
-macro_rules! stored_enum {
-    ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$vdoc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $name { $($(#[$vdoc])* $variant),* }
-
-        impl $name {
-            /// The name that the store and the JSON write.
-            pub fn as_str(self) -> &'static str {
-                match self { $($name::$variant => $text),* }
-            }
-
-            /// Reads what `as_str` wrote.
-            pub fn parse(text: &str) -> Result<Self, Malformed> {
-                match text {
-                    $($text => Ok($name::$variant),)*
-                    _ => Err(Malformed::new($what, text, "this version does not know it")),
-                }
-            }
-        }
-    };
 }
 
 stored_enum! {
@@ -166,9 +137,7 @@ impl TakenAlong {
 /// A key's row with its newest hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRecord {
-    /// The item.
     pub key: Key,
-    /// The epoch of the newest grant.
     pub epoch: Epoch,
     /// The hold of that epoch; none where the key was never granted.
     pub newest: Option<Hold>,
@@ -184,7 +153,6 @@ impl ClaimRecord {
         }
     }
 
-    /// The hold that is open now.
     pub fn current(&self) -> Option<&Hold> {
         self.newest.as_ref().filter(|hold| hold.ended.is_none())
     }
@@ -194,7 +162,6 @@ impl ClaimRecord {
         self.newest.as_ref()?.ended.map(|end| end.by)
     }
 
-    /// Whether the item is finished.
     pub fn is_done(&self) -> bool {
         self.ended_by() == Some(EndedBy::Done)
     }
@@ -216,7 +183,6 @@ impl ClaimRecord {
     }
 }
 
-/// How a claim is asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ask {
     /// The caller's own name for the request.
@@ -240,7 +206,6 @@ pub enum Verdict {
     Retry,
     /// The caller has it, and asked only for what it does not have.
     HeldByYou,
-    /// The item is finished.
     Done,
     /// This request was granted, and the key was lost since.
     Lost,
@@ -250,7 +215,6 @@ pub enum Verdict {
     Suspect {
         /// Why nobody can tell whether the holder lives.
         doubt: Doubt,
-        /// The time left.
         left: Duration,
     },
     /// The caller cannot see whether the holder lives.

@@ -43,24 +43,51 @@ fn clip(text: &str) -> String {
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[serde(transparent)]
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(String);
 
         impl $name {
-            /// The text of this id.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(&self.0)
             }
         }
     };
 }
+pub(crate) use text_id;
+
+/// Words that the store and the JSON write.
+macro_rules! stored_enum {
+    ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$vdoc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name { $($(#[$vdoc])* $variant),* }
+
+        impl $name {
+            /// The name that the store and the JSON write.
+            pub fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $text),* }
+            }
+
+            pub fn parse(text: &str) -> Result<Self, crate::id::Malformed> {
+                match text {
+                    $($text => Ok($name::$variant),)*
+                    _ => {
+                        let known = [$($text),*].join(", ");
+                        let why = format!("expected one of {known}");
+                        Err(crate::id::Malformed::new($what, text, why))
+                    }
+                }
+            }
+        }
+    };
+}
+pub(crate) use stored_enum;
 
 /// Identifies a session: a UUIDv7, never reused, never inherited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -74,7 +101,6 @@ impl SessionId {
         Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
     }
 
-    /// Reads a whole id.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let well_formed = text.len() == 36 && !text.bytes().any(|b| b.is_ascii_uppercase());
         match Uuid::try_parse(text) {
@@ -156,6 +182,7 @@ impl Handle {
 
 text_id! {
     /// An agent's own id of one conversation. Never an identity.
+    #[derive(Serialize)]
     NativeId
 }
 
@@ -212,6 +239,7 @@ impl RequestId {
 
 text_id! {
     /// Identifies a machine and the state directory's random part.
+    #[derive(Serialize, Deserialize)]
     HostId
 }
 

@@ -38,7 +38,6 @@ pub struct Worktree {
     pub dir: String,
 }
 
-/// What stands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
     Directory,
@@ -46,20 +45,15 @@ pub enum Entry {
     Nothing,
 }
 
-/// Where a key was typed.
 pub struct Here<'a> {
     /// The worktree, where it is in one.
     pub worktree: Option<&'a Worktree>,
-    /// Whether the directory still exists.
     pub exists: bool,
-    /// What stands at an absolute path.
     pub look: &'a dyn Fn(&str) -> Entry,
 }
 
-/// A key that was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Typed {
-    /// The whole key.
     pub key: Key,
     /// What the typed text was taken for, where that may surprise.
     pub note: Option<String>,
@@ -268,7 +262,6 @@ impl Key {
         self.0.strip_prefix("path:")?.rsplit_once(':')
     }
 
-    /// The text of the key.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -34,7 +34,6 @@ pub struct Waiter {
     pub key: Key,
     /// The session that it waits for; none where the session begins with the grant.
     pub session: Option<SessionToken>,
-    /// The waiting process.
     pub process: Process,
     pub since: Timestamp,
     /// The last turn that was noted for it.
@@ -57,28 +56,22 @@ pub struct NotedTurn {
     pub until: Option<Deadline>,
 }
 
-/// Whether a waiter can act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fitness {
     /// As far as anybody can see.
     Ready,
     Stopped,
-    /// Its process is dead.
     Dead,
 }
 
-/// Where a waiter stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// It is its turn.
     Next,
     /// It is this waiter's turn, for at most this long.
     After {
-        /// Who is before.
         ticket: Ticket,
         /// Whether it has been noted since when that is so.
         noted: bool,
-        /// The time left.
         left: Duration,
     },
 }

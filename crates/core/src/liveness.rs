@@ -23,26 +23,20 @@ pub enum Liveness {
     Alive,
     /// It is proved not to.
     Dead(Proof),
-    /// Neither could be established.
     Unknown(Doubt),
 }
 
-/// What proves a death.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
     /// The kernel was booted anew since.
     Rebooted,
-    /// The kernel knows no such pid.
     Absent {
-        /// The pid that was looked for.
         pid: u32,
     },
     /// The pid now belongs to a process that started at another time.
     PidReused {
         pid: u32,
-        /// Start ticks that were recorded.
         recorded: u64,
-        /// Start ticks that were seen.
         seen: u64,
     },
     /// The pid is now the number of a thread, so no process leads under it.
@@ -52,7 +46,9 @@ pub enum Proof {
         of: u32,
     },
     /// It has exited and waits to be reaped.
-    Zombie { pid: u32 },
+    Zombie {
+        pid: u32,
+    },
     /// It was proved, and recorded, before.
     Recorded(String),
 }
@@ -60,15 +56,12 @@ pub enum Proof {
 /// What stands in the way of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doubt {
-    /// It ran on another machine.
     OtherHost,
     /// Its boot id, or ours, belongs to a container and cannot be compared.
     PrivateBoot,
-    /// It ran in another pid namespace.
     OtherNamespace,
     /// /proc here shows another namespace than ours.
     ForeignProc,
-    /// It could not be looked at.
     Unreadable(String),
     /// The session's process was never established.
     Unverified,

@@ -5,7 +5,6 @@
 
 use crate::trample::{FileStamp, RepoFile, Tree};
 
-/// What changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Meanwhile {
     /// The worktree, if it is no longer there.
@@ -18,14 +17,12 @@ pub struct Meanwhile {
     pub files: Vec<(String, Fate)>,
 }
 
-/// What became of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     /// This session wrote it since.
     WrittenBy(String),
     /// It was changed, and nobody knows by whom.
     Changed,
-    /// It is no longer there.
     Gone,
 }
 

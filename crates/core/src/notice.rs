@@ -8,7 +8,7 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Epoch, SessionId};
+use crate::id::{Epoch, SessionId, stored_enum};
 use crate::time::Timestamp;
 
 /// How many notices one answer carries at most; the rest is counted and comes with the next.
@@ -18,48 +18,21 @@ pub const MOST_AT_ONCE: usize = 50;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NoticeId(pub u64);
 
-/// What a notice is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum NoticeKind {
-    /// A claim was taken from the session.
-    Lost,
-    /// A claim was handed to the session.
-    Handed,
-    /// Another process is in the session's conversation.
-    Twin,
-    /// Somebody told it something.
-    Told,
-    /// A tool that it used was under another session's feet.
-    Warned,
-}
-
-impl NoticeKind {
-    /// The name that the store and the JSON write.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            NoticeKind::Lost => "lost",
-            NoticeKind::Handed => "handed",
-            NoticeKind::Twin => "twin",
-            NoticeKind::Told => "told",
-            NoticeKind::Warned => "warned",
-        }
-    }
-
-    /// Reads what [`NoticeKind::as_str`] wrote.
-    pub fn parse(text: &str) -> Result<Self, crate::id::Malformed> {
-        match text {
-            "lost" => Ok(NoticeKind::Lost),
-            "handed" => Ok(NoticeKind::Handed),
-            "twin" => Ok(NoticeKind::Twin),
-            "told" => Ok(NoticeKind::Told),
-            "warned" => Ok(NoticeKind::Warned),
-            _ => Err(crate::id::Malformed::new(
-                "notice",
-                text,
-                "expected lost, handed, twin, told or warned",
-            )),
-        }
+stored_enum! {
+    /// What a notice is about.
+    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    NoticeKind, "notice" {
+        /// A claim was taken from the session.
+        Lost = "lost",
+        /// A claim was handed to the session.
+        Handed = "handed",
+        /// Another process is in the session's conversation.
+        Twin = "twin",
+        /// Somebody told it something.
+        Told = "told",
+        /// A tool that it used was under another session's feet.
+        Warned = "warned",
     }
 }
 
@@ -68,28 +41,21 @@ impl NoticeKind {
 pub struct Notice {
     /// Its place in the store; none before it is kept.
     pub id: Option<NoticeId>,
-    /// Whom to tell.
     pub to: SessionId,
-    /// What it is about.
     pub kind: NoticeKind,
-    /// The sentence to tell.
     pub message: String,
     /// The claim key that it is about.
     pub key: Option<String>,
     /// The epoch that the key has now.
     pub epoch: Option<Epoch>,
-    /// The session that caused it.
     pub from: Option<SessionId>,
-    /// When it was recorded.
     pub at: Timestamp,
 }
 
 /// Notices that wait to be told, those of losses first, then the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pending {
-    /// The first of them.
     pub first: Vec<Notice>,
-    /// How many more there are.
     pub more: usize,
 }
 

@@ -37,13 +37,10 @@ impl StartTicks {
 /// One process life, as it is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Process {
-    /// The machine.
     pub host: HostId,
-    /// The boot of its kernel.
     pub boot: BootId,
     /// The inode of the pid namespace in which `pid` counts.
     pub pid_ns: u64,
-    /// The process id.
     pub pid: u32,
     pub start: StartTicks,
 }
@@ -75,11 +72,9 @@ pub enum RunState {
 pub enum Sighting {
     /// The kernel says that there is no such process.
     Absent,
-    /// There is one.
     Present {
         start: StartTicks,
         state: RunState,
-        /// How many threads it has.
         threads: u32,
     },
     /// The number is a thread's now: no process leads under it.
@@ -94,10 +89,8 @@ pub enum Sighting {
 /// Who is looking, and how far it can see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observer {
-    /// The observer's machine.
     pub host: HostId,
     pub boot: BootId,
-    /// Its pid namespace.
     pub pid_ns: u64,
     /// Whether /proc shows the observer's own namespace.
     pub proc_is_own: bool,
@@ -110,7 +103,6 @@ pub struct Observer {
 pub struct Looks {
     /// The path of its executable; empty where it cannot be read.
     pub exe: String,
-    /// Its command line.
     pub argv: Vec<String>,
     /// The kernel's short name for it.
     pub comm: String,
@@ -131,7 +123,6 @@ pub struct Ancestor {
 /// What the host saw of the caller, gathered before any transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallerFacts {
-    /// The observer that the caller is.
     pub observer: Observer,
     /// The caller itself, its parent, and so on; ends early where nothing more could be read.
     pub chain: Vec<Ancestor>,
@@ -147,16 +138,13 @@ pub struct CallerFacts {
     pub native_variables: Vec<NativeVariable>,
     /// The directory that the caller works in, absolute; empty where there is none any more.
     pub dir: String,
-    /// The repository of that directory.
     pub repository: Option<Repository>,
 }
 
 /// An agent's own id variable, as found in the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NativeVariable {
-    /// The agent whose variable it is.
     pub agent: &'static str,
-    /// The variable's name.
     pub name: &'static str,
     pub value: String,
 }

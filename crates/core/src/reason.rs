@@ -12,7 +12,6 @@ use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 use crate::id::Malformed;
 use crate::visible::is_shown;
 
-/// A stated reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason(String);
 
@@ -20,7 +19,6 @@ impl Reason {
     /// The longest reason, in characters.
     pub const LONGEST: usize = 1_000;
 
-    /// Reads a reason.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let bad = |why: String| Err(Malformed::new("reason", text, why));
         let stated = text.trim();
@@ -37,7 +35,6 @@ impl Reason {
         Ok(Self(stated.to_owned()))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -7,7 +7,6 @@
 
 use crate::id::{NativeId, SessionId};
 
-/// What made a process register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// Its start, or a person's command.
@@ -23,7 +22,6 @@ pub enum Source {
 pub struct Arrival {
     /// The conversation that the process says it is in.
     pub native_id: Option<NativeId>,
-    /// What made it register.
     pub source: Source,
     /// Whether the process was started with its agent's fork flag.
     pub fork_flag: bool,
@@ -35,7 +33,6 @@ pub struct Arrival {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Here {
     pub id: SessionId,
-    /// The conversation that it is in.
     pub native_id: Option<NativeId>,
     /// The conversation that it was forked from.
     pub fork_of: Option<NativeId>,
@@ -43,7 +40,6 @@ pub struct Here {
     pub hosted: bool,
 }
 
-/// The session that owns the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     pub id: SessionId,
@@ -51,7 +47,6 @@ pub struct Owner {
     pub gone: bool,
 }
 
-/// What the store knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct View {
     /// Open sessions whose present process is this one.
@@ -60,7 +55,6 @@ pub struct View {
     pub ended_here: Option<SessionId>,
     /// The session that this process was an earlier life of.
     pub superseded: Option<SessionId>,
-    /// The session that owns the conversation.
     pub owner: Option<Owner>,
 }
 
@@ -75,7 +69,6 @@ pub enum NativeMove {
     Take(SessionId),
 }
 
-/// What a registration comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
     /// The process is this session already.
@@ -100,7 +93,6 @@ pub enum Plan {
         /// Whether the conversation named belongs to that session.
         visits: bool,
     },
-    /// A session that was not known.
     New,
     /// The same, found at a later event than its start.
     Healed,
@@ -119,7 +111,6 @@ impl Plan {
         }
     }
 
-    /// The word for it in answers.
     pub fn word(&self) -> &'static str {
         match self {
             Plan::Same(_) | Plan::First(..) => "same",
@@ -135,7 +126,6 @@ impl Plan {
     }
 }
 
-/// Resolves a registration.
 pub fn plan(arrival: &Arrival, view: &View) -> Plan {
     if arrival.hosted {
         if let Some(plan) = plan_hosted(arrival, view) {
@@ -256,23 +246,42 @@ mod tests {
         Some(Owner { id: id(n), gone })
     }
 
+    fn with(here: Here) -> View {
+        View {
+            here: vec![here],
+            ..View::default()
+        }
+    }
+
+    fn of(owner: Option<Owner>) -> View {
+        View {
+            owner,
+            ..View::default()
+        }
+    }
+
+    fn twin(visits: bool) -> Plan {
+        Plan::Twin { of: id(1), visits }
+    }
+
+    fn by(source: Source, native_id: &str) -> Arrival {
+        Arrival {
+            source,
+            ..arrives(native_id)
+        }
+    }
+
     #[test]
     fn an_unknown_process_with_an_unknown_conversation_is_new_or_healed() {
         assert_eq!(plan(&arrives("a"), &View::default()), Plan::New);
         assert_eq!(plan(&arrives(""), &View::default()), Plan::New);
-        let late = Arrival {
-            source: Source::Event,
-            ..arrives("a")
-        };
+        let late = by(Source::Event, "a");
         assert_eq!(plan(&late, &View::default()), Plan::Healed);
     }
 
     #[test]
     fn f_i06_a_live_process_keeps_its_session_when_its_conversation_changes() {
-        let view = View {
-            here: vec![here(1, "a")],
-            ..View::default()
-        };
+        let view = with(here(1, "a"));
         assert_eq!(plan(&arrives("a"), &view), Plan::Same(id(1)));
         assert_eq!(plan(&arrives(""), &view), Plan::Same(id(1)));
         assert_eq!(
@@ -304,10 +313,7 @@ mod tests {
 
     #[test]
     fn the_first_conversation_is_no_rotation() {
-        let view = View {
-            here: vec![here(1, "")],
-            ..View::default()
-        };
+        let view = with(here(1, ""));
         assert_eq!(
             plan(&arrives("a"), &view),
             Plan::First(id(1), NativeMove::Own)
@@ -316,14 +322,8 @@ mod tests {
 
     #[test]
     fn f_i22_a_late_start_event_is_a_rotation_not_a_second_session() {
-        let view = View {
-            here: vec![here(1, "a")],
-            ..View::default()
-        };
-        let late = Arrival {
-            source: Source::Event,
-            ..arrives("b")
-        };
+        let view = with(here(1, "a"));
+        let late = by(Source::Event, "b");
         assert_eq!(plan(&late, &view), Plan::Rotated(id(1), NativeMove::Own));
     }
 
@@ -338,10 +338,7 @@ mod tests {
             hosted: true,
             ..here(1, "a")
         };
-        let view = View {
-            here: vec![one.clone()],
-            ..View::default()
-        };
+        let view = with(one.clone());
         assert_eq!(plan(&hosted("a"), &view), Plan::Same(id(1)));
         assert_eq!(plan(&hosted("b"), &view), Plan::Hosted);
         let two = View {
@@ -364,34 +361,19 @@ mod tests {
 
     #[test]
     fn f_i08_a_second_live_resume_is_a_twin() {
-        let view = View {
-            owner: owned(1, false),
-            ..View::default()
-        };
-        assert_eq!(
-            plan(&arrives("a"), &view),
-            Plan::Twin {
-                of: id(1),
-                visits: true
-            }
-        );
+        let view = of(owned(1, false));
+        assert_eq!(plan(&arrives("a"), &view), twin(true));
     }
 
     #[test]
     fn a_dead_sessions_conversation_is_resumed() {
-        let view = View {
-            owner: owned(1, true),
-            ..View::default()
-        };
+        let view = of(owned(1, true));
         assert_eq!(plan(&arrives("a"), &view), Plan::Resumed(id(1)));
     }
 
     #[test]
     fn f_h12_a_fork_is_never_its_parent() {
-        let parent = View {
-            owner: owned(1, true),
-            ..View::default()
-        };
+        let parent = of(owned(1, true));
         let flagged = Arrival {
             fork_flag: true,
             ..arrives("a")
@@ -401,10 +383,7 @@ mod tests {
             plan(&flagged, &View::default()),
             Plan::Forked { own_native: false }
         );
-        let said = Arrival {
-            source: Source::Fork,
-            ..arrives("b")
-        };
+        let said = by(Source::Fork, "b");
         assert_eq!(
             plan(&said, &View::default()),
             Plan::Forked { own_native: true }
@@ -428,24 +407,12 @@ mod tests {
             owner: owned(1, false),
             ..View::default()
         };
-        assert_eq!(
-            plan(&arrives("a"), &view),
-            Plan::Twin {
-                of: id(1),
-                visits: true
-            }
-        );
+        assert_eq!(plan(&arrives("a"), &view), twin(true));
         let silent = View {
             superseded: Some(id(1)),
             ..View::default()
         };
-        assert_eq!(
-            plan(&arrives(""), &silent),
-            Plan::Twin {
-                of: id(1),
-                visits: false
-            }
-        );
+        assert_eq!(plan(&arrives(""), &silent), twin(false));
     }
 
     #[test]

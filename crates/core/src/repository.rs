@@ -33,7 +33,6 @@ impl Home {
 /// A repository as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// Where it lives.
     pub home: Home,
     /// The canonical `owner/name` of its remote, where it has one.
     pub remote: Option<String>,
@@ -81,7 +80,6 @@ impl Space {
         Self { names, home }
     }
 
-    /// The names, in order.
     pub fn names(&self) -> &[String] {
         &self.names
     }

@@ -13,19 +13,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{AgentName, Handle, Life, Malformed, NativeId, SessionId, SessionToken};
+use crate::id::{
+    AgentName, Handle, Life, Malformed, NativeId, SessionId, SessionToken, stored_enum, text_id,
+};
 use crate::liveness::{Doubt, Liveness, Proof};
 use crate::process::Process;
 use crate::time::{Deadline, Now, Remaining, Timestamp};
 
-/// One worker.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Session {
-    /// Its identity.
     pub id: SessionId,
-    /// What people call it.
     pub handle: Handle,
-    /// What kind of program it is.
     pub agent: AgentName,
     /// The conversation that it is in now.
     pub native_id: Option<NativeId>,
@@ -37,32 +35,24 @@ pub struct Session {
     pub twin_of: Option<SessionId>,
     /// What people may call its work.
     pub title: Option<String>,
-    /// Where it works.
     pub place: Place,
     /// Whether it shares its process with other conversations.
     pub hosted: bool,
-    /// Which process life it is in.
     pub life: Life,
     /// Its process; none where it could not be established, and then it lives by its lease alone.
     pub process: Option<Process>,
-    /// What it was last seen doing.
     pub activity: Option<Activity>,
-    /// When it first registered.
     pub started_at: Timestamp,
-    /// When it was last heard of.
     pub seen_at: Timestamp,
     /// Until when it counts as living where nobody can prove whether it does.
     pub lease: Deadline,
-    /// How it ended, if it did.
     pub closed: Option<Closed>,
     /// Counts the changes of this record, for comparing and setting.
     pub revision: u64,
 }
 
-/// Where a session works.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Place {
-    /// The directory.
     pub dir: String,
     /// Owner and name of the repository's remote, else its common directory.
     pub repo: Option<String>,
@@ -70,25 +60,22 @@ pub struct Place {
     pub branch: Option<String>,
 }
 
-/// How a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closed {
-    /// When that was recorded.
     pub at: Timestamp,
     pub by: ClosedBy,
     /// The reason or the proof.
     pub why: String,
 }
 
-/// What closes a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClosedBy {
-    /// It said so.
-    End,
-    /// Its process was proved dead.
-    Death,
-    /// Its conversation and claims went to the session that took the conversation up.
-    Moved,
+stored_enum! {
+    ClosedBy, "way of closing" {
+        /// It said so.
+        End = "end",
+        Death = "death",
+        /// Its conversation and claims went to the session that took the conversation up.
+        Moved = "moved",
+    }
 }
 
 impl ClosedBy {
@@ -100,71 +87,22 @@ impl ClosedBy {
             ClosedBy::Moved => "moved into another session",
         }
     }
-
-    /// How the store and the JSON write it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ClosedBy::End => "end",
-            ClosedBy::Death => "death",
-            ClosedBy::Moved => "moved",
-        }
-    }
-
-    /// Reads what [`ClosedBy::as_str`] wrote.
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
-        match text {
-            "end" => Ok(ClosedBy::End),
-            "death" => Ok(ClosedBy::Death),
-            "moved" => Ok(ClosedBy::Moved),
-            _ => Err(Malformed::new(
-                "way of closing",
-                text,
-                "expected end, death or moved",
-            )),
-        }
-    }
 }
 
-/// What a live session is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Activity {
     pub doing: Doing,
     pub since: Timestamp,
 }
 
-/// The kinds of activity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doing {
-    /// In a turn.
-    Busy,
-    /// For a person's answer.
-    Waiting,
-    /// At its prompt.
-    Idle,
-}
-
-impl Doing {
-    /// How the store and the JSON write it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Doing::Busy => "busy",
-            Doing::Waiting => "waiting",
-            Doing::Idle => "idle",
-        }
-    }
-
-    /// Reads what [`Doing::as_str`] wrote.
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
-        match text {
-            "busy" => Ok(Doing::Busy),
-            "waiting" => Ok(Doing::Waiting),
-            "idle" => Ok(Doing::Idle),
-            _ => Err(Malformed::new(
-                "activity",
-                text,
-                "expected busy, waiting or idle",
-            )),
-        }
+stored_enum! {
+    Doing, "activity" {
+        /// In a turn.
+        Busy = "busy",
+        /// For a person's answer.
+        Waiting = "waiting",
+        /// At its prompt.
+        Idle = "idle",
     }
 }
 
@@ -201,18 +139,12 @@ pub enum Standing {
     Gone(Proof),
     /// Nobody can tell, and its lease is open.
     Trusted {
-        /// Why nobody can tell.
         doubt: Doubt,
         /// The rest of the lease; none where clocks cannot be compared.
         left: Option<Duration>,
     },
     /// Nobody can tell, the lease is over, and the lock-delay is not.
-    Suspect {
-        /// Why nobody can tell.
-        doubt: Doubt,
-        /// The rest of the lock-delay.
-        left: Duration,
-    },
+    Suspect { doubt: Doubt, left: Duration },
     /// Nobody can tell, and lease and lock-delay are over.
     Expired(Doubt),
 }
@@ -245,19 +177,18 @@ impl Standing {
     }
 }
 
-/// What people are shown of a session's state; always derived, never stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// It lives.
-    Live,
-    /// It lives, is in one turn, and has been silent for long.
-    Stalled,
-    /// It said that it was done.
-    Ended,
-    /// It is proved dead.
-    Dead,
-    /// Nobody can tell.
-    Unknown,
+stored_enum! {
+    /// What people are shown of a session's state; always derived, never stored.
+    State, "state" {
+        Live = "live",
+        /// It lives, is in one turn, and has been silent for long.
+        Stalled = "stalled",
+        /// It said that it was done.
+        Ended = "ended",
+        /// It is proved dead.
+        Dead = "dead",
+        Unknown = "unknown",
+    }
 }
 
 impl State {
@@ -285,17 +216,6 @@ impl State {
             }
         }
     }
-
-    /// How the JSON writes it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            State::Live => "live",
-            State::Stalled => "stalled",
-            State::Ended => "ended",
-            State::Dead => "dead",
-            State::Unknown => "unknown",
-        }
-    }
 }
 
 /// Small values that a session keeps: a team name, a run id.
@@ -307,10 +227,10 @@ pub const META_KEYS: usize = 64;
 /// How long one value may be, in bytes.
 pub const META_BYTES: usize = 8 * 1024;
 
-/// The name of a small value.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct MetaKey(String);
+text_id! {
+    /// The name of a small value.
+    MetaKey
+}
 
 impl MetaKey {
     /// Reads a name of the form `[A-Za-z0-9_.-]{1,64}`.
@@ -324,11 +244,6 @@ impl MetaKey {
             text,
             "expected 1 to 64 of A-Z, a-z, 0-9, _ . and -",
         ))
-    }
-
-    /// The text of the name.
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 

@@ -16,7 +16,6 @@ pub struct FileWrite {
     /// The file, by its whole path.
     pub path: String,
     pub session: SessionId,
-    /// When last.
     pub at: Timestamp,
     /// What the file was when the session was done with it; none while it is at it.
     pub stamp: Option<FileStamp>,
@@ -66,7 +65,6 @@ pub const LATELY: Duration = Duration::from_secs(60 * 60);
 /// What is done about a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// It is recorded.
     Observe,
     /// The model is told as well.
     #[default]
@@ -76,7 +74,6 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Reads a mode's name.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "observe" => Some(Mode::Observe),
@@ -92,11 +89,8 @@ impl Mode {
 pub enum Finding {
     /// Another live session wrote the file since this one last did.
     SecondWriter {
-        /// The file.
         path: String,
-        /// The other.
         handle: String,
-        /// Where it works.
         dir: String,
         /// How long ago it wrote.
         ago: Duration,
@@ -105,20 +99,15 @@ pub enum Finding {
     },
     /// Another live session reserved the path.
     Reserved {
-        /// The file.
         path: String,
-        /// The claim's key.
         key: String,
-        /// Who holds it.
         handle: String,
     },
     /// A command changes files under other live sessions.
     TreeMoved {
         /// The command, such as `git stash`.
         command: String,
-        /// The worktree.
         root: String,
-        /// Who works there.
         handles: Vec<String>,
     },
     /// The user wants writes under a claim only, and there is none.

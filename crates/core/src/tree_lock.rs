@@ -22,7 +22,6 @@ pub struct TreeLock {
 pub struct TreeChange {
     /// The directory that the session works in.
     pub dir: String,
-    /// The session.
     pub handle: String,
     /// Whether it begins to work there; else it stops.
     pub begins: bool,

@@ -33,7 +33,7 @@ fn add_one(locks: &LockDir, path: &Path) -> Result<u64, Box<dyn Error>> {
     // However the path is spelt, it is the same lock.
     let name = LockName::of_path(path)?;
     let held = locks.lock(&name, Sharing::Exclusive, PATIENCE)?;
-    let count = match std::fs::read_to_string(path) {
+    let count = match fs_err::read_to_string(path) {
         Ok(text) => text.trim().parse::<u64>()?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
         Err(error) => return Err(error.into()),

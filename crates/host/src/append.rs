@@ -26,24 +26,24 @@
 //! let locks = LockDir::open(&scratch.path().join("locks"))?;
 //! let patience = Patience::AtMost(Duration::from_secs(10));
 //! append_lines(&locks, &path, b"{\"n\":1}\n", patience, Durability::Disk)?;
-//! # assert_eq!(std::fs::read(&path)?, b"{\"n\":1}\n");
+//! # assert_eq!(fs_err::read(&path)?, b"{\"n\":1}\n");
 //! # Ok(())
 //! # }
 //! ```
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use sha2::Digest;
 
 use crate::file;
-use crate::kernel_lock::{LockDir, LockError, LockName, Patience, Sharing};
+use crate::kernel_lock::{LockDir, LockError, LockName, Patience, Sharing, sha256};
 use crate::path_error::at;
 use crate::pause;
 use crate::space;
@@ -59,23 +59,14 @@ pub enum Durability {
 /// Why nothing, or not everything, was appended.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    /// The input is not whole lines.
     #[error("the input is not whole lines: {0}")]
     NotLines(&'static str),
-    /// The target is not a file that may be appended to.
     #[error("{} {why}", path.display())]
-    Target {
-        /// The target.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: &'static str,
-    },
+    Target { path: PathBuf, why: &'static str },
     /// The write was cut short, and what it wrote is in the file.
     #[error("{} has only the first {written} of {length} bytes, at offset {offset}: {why}", path.display())]
     Torn {
-        /// The target.
         path: PathBuf,
-        /// Where our bytes begin.
         offset: u64,
         /// How many of them are there.
         written: u64,
@@ -83,13 +74,10 @@ pub enum AppendError {
         length: u64,
         /// Whether the next append finishes it if nothing follows until then.
         resumable: bool,
-        /// What cut it short.
         why: io::Error,
     },
-    /// The path's lock was not had.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -124,12 +112,12 @@ pub fn append_lines(
     let offset = match write_at_end(&mut target, lines) {
         Ok(offset) => offset,
         Err(Cut::Nothing(error)) => {
-            std::fs::remove_file(&journal)?;
+            fs_err::remove_file(&journal)?;
             return Err(at("append to", path, error).into());
         }
         Err(Cut::Short(short)) => {
             if !short.resumable {
-                std::fs::remove_file(&journal)?;
+                fs_err::remove_file(&journal)?;
             }
             return Err(AppendError::Torn {
                 path: path.to_owned(),
@@ -145,9 +133,9 @@ pub fn append_lines(
         target.sync_all()?;
         file::sync_dir(path)?;
     }
-    let there = std::fs::symlink_metadata(path).ok();
+    let there = fs_err::symlink_metadata(path).ok();
     let ours = target.metadata()?;
-    std::fs::remove_file(&journal)?;
+    fs_err::remove_file(&journal)?;
     if there.is_none_or(|found| (found.dev(), found.ino()) != (ours.dev(), ours.ino())) {
         let why = "was removed or replaced while it was appended to";
         return Err(refused(path, why));
@@ -159,9 +147,7 @@ pub fn append_lines(
 /// Why a write to the end of a file did not add all of it.
 #[derive(Debug)]
 enum Cut {
-    /// Nothing was added.
     Nothing(io::Error),
-    /// A part was added.
     Short(Short),
 }
 
@@ -265,7 +251,7 @@ pub fn check_whole(lines: &[u8]) -> Result<(), AppendError> {
 
 /// Opens the target without following a link and without waiting for the other end of a pipe.
 fn open_target(path: &Path) -> Result<File, AppendError> {
-    if let Ok(found) = std::fs::symlink_metadata(path) {
+    if let Ok(found) = fs_err::symlink_metadata(path) {
         let kind = found.file_type();
         if kind.is_symlink() {
             return Err(refused(path, "is a symbolic link"));
@@ -274,14 +260,13 @@ fn open_target(path: &Path) -> Result<File, AppendError> {
             return Err(refused(path, "is not a plain file"));
         }
     }
-    let target = OpenOptions::new()
+    let target = fs_err::OpenOptions::new()
         .read(true)
         .append(true)
         .create(true)
         .mode(0o600)
         .custom_flags(file::flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
-        .open(path)
-        .map_err(|error| at("open", path, error))?;
+        .open(path)?;
     file::give_back(&target).map_err(|error| at("set the mode of", path, error))?;
     let found = target.metadata()?;
     let own = rustix::process::geteuid().as_raw();
@@ -292,7 +277,7 @@ fn open_target(path: &Path) -> Result<File, AppendError> {
             "has a second name (a hard link), which may be another's file",
         )),
         () if found.uid() != own => Err(refused(path, "belongs to another user")),
-        () => Ok(target),
+        () => Ok(target.into_file()),
     }
 }
 
@@ -318,13 +303,6 @@ fn whole_length(path: &Path, target: &mut File) -> Result<u64, AppendError> {
     Err(refused(path, "ends in a torn line"))
 }
 
-fn hash(bytes: &[u8]) -> String {
-    sha2::Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
 fn write_journal(
     journal: &Path,
     path: &Path,
@@ -333,10 +311,10 @@ fn write_journal(
     durability: Durability,
 ) -> io::Result<()> {
     let intent = Intent {
-        path: from_anywhere(path)?,
+        path: file::from_anywhere(path)?,
         offset,
         length: lines.len() as u64,
-        sha256: hash(lines),
+        sha256: sha256(lines),
     };
     let mut bytes = serde_json::to_vec(&intent)?;
     bytes.push(b'\n');
@@ -347,23 +325,12 @@ fn write_journal(
     }
 }
 
-/// The same file for a process in another directory; a link at the end is not followed.
-fn from_anywhere(path: &Path) -> io::Result<PathBuf> {
-    let odd = || io::Error::new(io::ErrorKind::InvalidInput, "it does not name a file");
-    let name = path.file_name().ok_or_else(odd)?;
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    Ok(std::fs::canonicalize(parent)?.join(name))
-}
-
 /// Finishes an append that was cut short; forgets one that had not begun, or whose journal is torn.
 fn recover(journal: &Path) -> Result<(), AppendError> {
-    let bytes = match std::fs::read(journal) {
+    let bytes = match fs_err::read(journal) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(at("read", journal, error).into()),
+        Err(error) => return Err(error.into()),
     };
     if let Some((intent, lines)) = read_journal(&bytes)
         && let Ok(mut target) = open_target(&intent.path)
@@ -371,15 +338,15 @@ fn recover(journal: &Path) -> Result<(), AppendError> {
         finish(&mut target, &intent, lines)
             .map_err(|error| at("append to", &intent.path, error))?;
     }
-    std::fs::remove_file(journal).map_err(|error| at("remove", journal, error))?;
-    Ok(())
+    Ok(fs_err::remove_file(journal)?)
 }
 
 fn read_journal(bytes: &[u8]) -> Option<(Intent, &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let intent: Intent = serde_json::from_slice(&bytes[..end]).ok()?;
     let lines = &bytes[end + 1..];
-    (lines.len() as u64 == intent.length && hash(lines) == intent.sha256).then_some((intent, lines))
+    (lines.len() as u64 == intent.length && sha256(lines) == intent.sha256)
+        .then_some((intent, lines))
 }
 
 fn finish(target: &mut File, intent: &Intent, lines: &[u8]) -> io::Result<()> {
@@ -442,6 +409,11 @@ mod tests {
             )
         }
 
+        /// As a process leaves it that was killed after it wrote the journal.
+        fn intend(&self, path: &Path, lines: &[u8]) {
+            write_journal(&self.journal(), path, 2, lines, Durability::Kernel).unwrap();
+        }
+
         fn journal(&self) -> PathBuf {
             let name = LockName::of_path(&self.file()).unwrap();
             self.locks.path().join(format!("{}~journal", name.file()))
@@ -453,29 +425,22 @@ mod tests {
         let place = Place::new();
         assert_eq!(place.append(b"a\n").unwrap(), 0);
         assert_eq!(place.append(b"b\nc\n").unwrap(), 2);
-        assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nb\nc\n");
+        assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nb\nc\n");
         assert!(!place.journal().exists());
         for bad in [&b""[..], b"x", b"x\ny", b"x\0\n"] {
             assert!(matches!(place.append(bad), Err(AppendError::NotLines(_))));
         }
-        assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nb\nc\n");
+        assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nb\nc\n");
     }
 
     #[test]
     fn an_append_that_a_kill_cut_short_is_finished_by_the_next() {
         let place = Place::new();
         place.append(b"a\n").unwrap();
-        write_journal(
-            &place.journal(),
-            &place.file(),
-            2,
-            b"long line\n",
-            Durability::Kernel,
-        )
-        .unwrap();
-        std::fs::write(place.file(), b"a\nlong").unwrap();
+        place.intend(&place.file(), b"long line\n");
+        fs_err::write(place.file(), b"a\nlong").unwrap();
         place.append(b"z\n").unwrap();
-        assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nlong line\nz\n");
+        assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nlong line\nz\n");
     }
 
     #[test]
@@ -485,20 +450,13 @@ mod tests {
         let depth = std::env::current_dir().unwrap().components().count();
         let mut relative: PathBuf = std::iter::repeat_n("..", depth).collect();
         relative.push(place.file().strip_prefix("/").unwrap());
-        write_journal(
-            &place.journal(),
-            &relative,
-            2,
-            b"long line\n",
-            Durability::Kernel,
-        )
-        .unwrap();
-        let journal = std::fs::read(place.journal()).unwrap();
+        place.intend(&relative, b"long line\n");
+        let journal = fs_err::read(place.journal()).unwrap();
         let (intent, _) = read_journal(&journal).unwrap();
-        assert_eq!(intent.path, std::fs::canonicalize(place.file()).unwrap());
-        std::fs::write(place.file(), b"a\nlong").unwrap();
+        assert_eq!(intent.path, fs_err::canonicalize(place.file()).unwrap());
+        fs_err::write(place.file(), b"a\nlong").unwrap();
         place.append(b"z\n").unwrap();
-        assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nlong line\nz\n");
+        assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nlong line\nz\n");
     }
 
     #[test]
@@ -519,62 +477,48 @@ mod tests {
     fn an_append_that_had_not_begun_is_forgotten() {
         let place = Place::new();
         place.append(b"a\n").unwrap();
-        write_journal(
-            &place.journal(),
-            &place.file(),
-            2,
-            b"never\n",
-            Durability::Kernel,
-        )
-        .unwrap();
+        place.intend(&place.file(), b"never\n");
         place.append(b"z\n").unwrap();
-        assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nz\n");
-        std::fs::write(place.journal(), b"torn").unwrap();
+        assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nz\n");
+        fs_err::write(place.journal(), b"torn").unwrap();
         place.append(b"y\n").unwrap();
-        assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nz\ny\n");
+        assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nz\ny\n");
     }
 
     #[test]
     fn f_d07_a_torn_tail_is_reported_not_repaired() {
         let place = Place::new();
-        std::fs::write(place.file(), b"a\nto").unwrap();
+        fs_err::write(place.file(), b"a\nto").unwrap();
         assert!(matches!(
             place.append(b"z\n"),
             Err(AppendError::Target { .. })
         ));
-        assert_eq!(std::fs::read(place.file()).unwrap(), b"a\nto");
+        assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nto");
     }
 
     #[test]
     fn links_pipes_and_directories_are_refused() {
+        let refused =
+            |place: &Place| matches!(place.append(b"z\n"), Err(AppendError::Target { .. }));
         let place = Place::new();
         let other = place.dir.path().join("other.jsonl");
-        std::fs::write(&other, b"theirs\n").unwrap();
+        fs_err::write(&other, b"theirs\n").unwrap();
         std::os::unix::fs::symlink(&other, place.file()).unwrap();
         assert!(place.append(b"z\n").is_err());
-        std::fs::remove_file(place.file()).unwrap();
-        std::fs::hard_link(&other, place.file()).unwrap();
-        assert!(matches!(
-            place.append(b"z\n"),
-            Err(AppendError::Target { .. })
-        ));
-        std::fs::remove_file(place.file()).unwrap();
-        std::fs::create_dir(place.file()).unwrap();
-        assert!(matches!(
-            place.append(b"z\n"),
-            Err(AppendError::Target { .. })
-        ));
-        std::fs::remove_dir(place.file()).unwrap();
+        fs_err::remove_file(place.file()).unwrap();
+        fs_err::hard_link(&other, place.file()).unwrap();
+        assert!(refused(&place));
+        fs_err::remove_file(place.file()).unwrap();
+        fs_err::create_dir(place.file()).unwrap();
+        assert!(refused(&place));
+        fs_err::remove_dir(place.file()).unwrap();
         rustix::fs::mkfifoat(
             rustix::fs::CWD,
             place.file(),
             rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
         )
         .unwrap();
-        assert!(matches!(
-            place.append(b"z\n"),
-            Err(AppendError::Target { .. })
-        ));
-        assert_eq!(std::fs::read(&other).unwrap(), b"theirs\n");
+        assert!(refused(&place));
+        assert_eq!(fs_err::read(&other).unwrap(), b"theirs\n");
     }
 }

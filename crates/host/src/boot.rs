@@ -4,27 +4,9 @@
 //! private; the same goes for one that is not the kernel's own file. Nothing is kept between calls, so a
 //! crash loses nothing.
 
-use std::io;
 use std::path::Path;
 
-use tenure_core::process::BootId;
-
-use crate::system;
-
-/// The kernel's id of this boot.
-pub fn boot_id() -> io::Result<BootId> {
-    system::boot_id()
-}
-
-/// The inode of this process's pid namespace.
-pub fn pid_namespace() -> io::Result<u64> {
-    system::pid_namespace()
-}
-
-/// Whether /proc shows this process's own pid namespace.
-pub fn proc_is_own() -> bool {
-    system::proc_is_own()
-}
+pub use crate::system::{boot_id, pid_namespace, proc_is_own};
 
 /// The machine's id, where it has one.
 pub fn machine_id() -> Option<String> {

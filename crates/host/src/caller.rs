@@ -10,7 +10,7 @@ use tenure_core::agent::AGENTS;
 use tenure_core::process::{CallerFacts, NativeVariable, Observer};
 use tenure_core::repository::Repository;
 
-use crate::process;
+use crate::{env, process};
 
 /// The variable in which tenure names a session to the processes below it.
 pub const SESSION_VARIABLE: &str = "TENURE_SESSION";
@@ -18,31 +18,27 @@ pub const SESSION_VARIABLE: &str = "TENURE_SESSION";
 /// What can be seen of this process as a caller that works in `dir`, which is in `repository`.
 pub fn facts(observer: Observer, dir: String, repository: Option<Repository>) -> CallerFacts {
     let (chain, chain_broken) = process::chain(&observer);
-    let env = |name: &str| std::env::var_os(name);
     CallerFacts {
-        observer,
         chain,
         chain_broken,
         has_terminal: process::has_terminal(),
         at_terminal: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
-        session_variable: text(&env, SESSION_VARIABLE),
-        native_variables: native_variables(&env),
         dir,
         repository,
+        ..variables(observer)
     }
 }
 
 /// What the environment alone says, for a caller whose ancestry is looked at elsewhere.
 pub fn variables(observer: Observer) -> CallerFacts {
-    let env = |name: &str| std::env::var_os(name);
     CallerFacts {
         observer,
         chain: Vec::new(),
         chain_broken: None,
         has_terminal: false,
         at_terminal: false,
-        session_variable: text(&env, SESSION_VARIABLE),
-        native_variables: native_variables(&env),
+        session_variable: text(&env::var, SESSION_VARIABLE),
+        native_variables: native_variables(&env::var),
         dir: String::new(),
         repository: None,
     }

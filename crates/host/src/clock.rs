@@ -4,7 +4,7 @@
 //! outside of one agree. It stands still while the machine is suspended and starts anew with each boot;
 //! the era says which boot. Moving the wall clock changes what is shown and nothing else.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use tenure_core::process::BootId;
 use tenure_core::time::{Era, Now, Timestamp};
@@ -24,12 +24,13 @@ pub fn now(boot: &BootId) -> Now {
 }
 
 /// What the clock on the wall says, for people only.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is the place that reads the clock"
-)]
 pub fn wall() -> Timestamp {
     timestamp(SystemTime::now())
+}
+
+/// Now, for deadlines and durations of this process.
+pub fn instant() -> Instant {
+    Instant::now()
 }
 
 fn timestamp(time: SystemTime) -> Timestamp {

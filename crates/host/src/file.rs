@@ -6,13 +6,16 @@
 //! never followed or replaced: whoever put one there meant another file.
 
 use std::ffi::OsString;
-use std::io::{self, ErrorKind, Write};
+use std::fs::Permissions;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
-use crate::path_error::at;
+use crate::path_error::{at, no_file, refused};
 use crate::random;
 
 /// Replaces the content of `path` as one step that survives a crash.
@@ -27,10 +30,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Writes a file beside `path`, under a name of its own, and flushes it.
 pub fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
-    let name = path.file_name().ok_or_else(|| {
-        let odd = io::Error::new(ErrorKind::InvalidInput, "it does not name a file");
-        at("write", path, odd)
-    })?;
+    let name = path.file_name().ok_or_else(|| no_file("write", path))?;
     let mut own = OsString::from(".");
     own.push(name);
     own.push(format!(
@@ -60,19 +60,15 @@ pub fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
 ///
 /// For what is lost without harm; a reader may see it torn.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        OFlags::NOFOLLOW.bits().cast_signed(),
-    );
-    let mut file = options
-        .open(path)
-        .map_err(|error| at("write", path, error))?;
+    let mut file = fs_err::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(flags(OFlags::NOFOLLOW))
+        .open(path)?;
     give_back(&file).map_err(|error| at("set the mode of", path, error))?;
     file.write_all(bytes)
-        .map_err(|error| at("write", path, error))
 }
 
 /// Reads a small file that others may replace at any time; none where there is no plain file.
@@ -89,20 +85,17 @@ pub fn read_plain(path: &Path) -> io::Result<Option<String>> {
         Err(error) => return Err(error),
     };
     if !file.metadata()?.is_file() {
-        let odd = io::Error::new(ErrorKind::InvalidInput, "it is no plain file");
-        return Err(at("read", path, odd));
+        return Err(refused("read", path, "it is not a plain file"));
     }
     let mut bytes = Vec::new();
-    io::Read::read_to_end(&mut io::Read::take(file, LIMIT), &mut bytes)
-        .map_err(|error| at("read", path, error))?;
+    file.take(LIMIT).read_to_end(&mut bytes)?;
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// Makes a directory and those that are missing above it, for the owner alone. Each gets its mode as it
 /// is made, whatever the umask: without it nothing could be made below. One that is there stays as it is.
 pub fn make_dirs(dir: &Path) -> io::Result<()> {
-    let is_there = |dir: &Path| std::fs::metadata(dir).is_ok_and(|found| found.is_dir());
-    let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !is_there(dir)).collect();
+    let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.is_dir()).collect();
     for dir in missing.into_iter().rev().filter(|dir| **dir != *"") {
         make_dir(dir)?;
     }
@@ -111,16 +104,12 @@ pub fn make_dirs(dir: &Path) -> io::Result<()> {
 
 /// Makes one directory for the owner alone, whatever the umask; tells whether it was missing.
 pub fn make_dir(dir: &Path) -> io::Result<bool> {
-    let mut builder = std::fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    match builder.create(dir) {
+    match rustix::fs::mkdir(dir, Mode::RWXU) {
         Ok(()) => {
-            let own = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-            std::fs::set_permissions(dir, own)
-                .map_err(|error| at("set the mode of", dir, error))?;
+            fs_err::set_permissions(dir, Permissions::from_mode(0o700))?;
             Ok(true)
         }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(Errno::EXIST) => Ok(false),
         Err(error) => Err(at("make", dir, error)),
     }
 }
@@ -177,11 +166,21 @@ fn discard(temporary: &Path, error: io::Error) -> io::Error {
 
 /// Flushes the directory that holds `path`, so that its name survives a power cut.
 pub fn sync_dir(path: &Path) -> io::Result<()> {
-    let dir = match path.parent() {
+    fs_err::File::open(dir_of(path))?.sync_all()
+}
+
+fn dir_of(path: &Path) -> &Path {
+    match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
-    };
-    fs_err::File::open(dir)?.sync_all()
+    }
+}
+
+/// The same file for a process in another directory; a link at the end is not followed, and the file
+/// need not exist.
+pub(crate) fn from_anywhere(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| no_file("find", path))?;
+    Ok(fs_err::canonicalize(dir_of(path))?.join(name))
 }
 
 /// Flags as the standard library takes them.
@@ -191,10 +190,7 @@ pub(crate) fn flags(flags: OFlags) -> i32 {
 
 fn refuse_link(path: &Path) -> io::Result<()> {
     match fs_err::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => {
-            let link = io::Error::new(ErrorKind::InvalidInput, "it is a symbolic link");
-            Err(at("write", path, link))
-        }
+        Ok(found) if found.is_symlink() => Err(refused("write", path, "it is a symbolic link")),
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
@@ -203,7 +199,7 @@ fn refuse_link(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 

@@ -16,12 +16,10 @@ use crate::read;
 /// No file that is read here is longer in an honest repository.
 const FILE_LIMIT: u64 = 1024 * 1024;
 
-/// A git worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
     /// The directory that holds its `.git`.
     pub root: PathBuf,
-    /// Its own git directory.
     pub git_dir: PathBuf,
     /// The directory that all worktrees of the repository share.
     pub common_dir: PathBuf,

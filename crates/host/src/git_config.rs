@@ -19,7 +19,6 @@ pub(crate) struct Entry {
     pub value: String,
 }
 
-/// All entries in order.
 pub(crate) fn parse(text: &str) -> Vec<Entry> {
     let text = text
         .strip_prefix('\u{feff}')

@@ -8,14 +8,13 @@
 //! whole. A file that is damaged, empty, or a link is an error that names it.
 
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use tenure_core::id::HostId;
 
-use crate::file::{flags, sync_dir, write_beside};
+use crate::file::{sync_dir, write_beside};
 use crate::{boot, path_error, random};
 
 /// Stands for the machine's id where it has none.
@@ -27,15 +26,8 @@ const LIMIT: u64 = 256;
 /// Why there is no host id.
 #[derive(Debug, thiserror::Error)]
 pub enum HostIdError {
-    /// It is not what tenure wrote.
     #[error("the host id {} cannot be used: {why}", .path.display())]
-    Unusable {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// A call failed; the error names the path.
+    Unusable { path: PathBuf, why: &'static str },
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -87,26 +79,18 @@ fn unusable(path: &Path, why: &'static str) -> HostIdError {
 
 fn read(path: &Path) -> Result<Option<String>, HostIdError> {
     // Not blocking: what has our name may be a pipe.
-    let safely = flags(OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC);
-    // Not through fs-err, which would hide the error's number.
-    let file = match std::fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(safely)
-        .open(path)
-    {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
-            return Err(unusable(path, "it is a symbolic link"));
-        }
+    let safely = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, safely, Mode::empty()) {
+        Ok(file) => fs_err::File::from_parts(file.into(), path),
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP) => return Err(unusable(path, "it is a symbolic link")),
         Err(error) => return Err(path_error::at("open", path, error).into()),
     };
-    let at = |error: io::Error| path_error::at("read", path, error);
-    if !file.metadata().map_err(at)?.is_file() {
+    if !file.metadata()?.is_file() {
         return Err(unusable(path, "it is not a plain file"));
     }
     let mut bytes = Vec::with_capacity(LIMIT as usize);
-    file.take(LIMIT).read_to_end(&mut bytes).map_err(at)?;
+    file.take(LIMIT).read_to_end(&mut bytes)?;
     match parse(&bytes) {
         Some(id) => Ok(Some(id)),
         None if bytes.is_empty() => Err(unusable(path, "it is empty")),

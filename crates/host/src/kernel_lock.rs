@@ -30,19 +30,22 @@
 //! ```
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use fs_err::os::unix::fs::OpenOptionsExt;
+use sha2::Digest;
+
 use crate::file;
 use crate::lock_wait::{FileId, Passing, block, block_within, says_that_it_holds};
-use crate::path_error::at;
+use crate::path_error::{at, refused};
 
 pub use crate::lock_wait::Sharing;
 
@@ -56,26 +59,18 @@ pub struct LockName {
 /// Why a lock was not had.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// The name is malformed.
     #[error("lock name {name:?} is not valid: {why}")]
     Name {
-        /// The name as given.
         name: String,
         /// The rule that it breaks.
         why: &'static str,
     },
-    /// Somebody else has it.
     #[error("the lock {name} is held")]
-    Held {
-        /// Which lock.
-        name: String,
-    },
-    /// This process has it already, without the handle.
+    Held { name: String },
     #[error(
         "the lock {name} is already held by this process, taken at {place}; waiting for it would never end"
     )]
     HeldHere {
-        /// Which lock.
         name: String,
         /// Where in the source it was taken.
         place: String,
@@ -84,33 +79,20 @@ pub enum LockError {
     #[error(
         "the lock {name} is already held by the command that this process runs in; waiting for it would never end"
     )]
-    Nested {
-        /// Which lock.
-        name: String,
-    },
-    /// The lock's file cannot be used.
+    Nested { name: String },
     #[error("cannot use the lock {name}: {why}")]
-    Unusable {
-        /// Which lock.
-        name: String,
-        /// What stands in the way.
-        why: io::Error,
-    },
+    Unusable { name: String, why: io::Error },
 }
 
 /// How long to wait for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// Not at all.
     None,
-    /// At most this long.
     AtMost(Duration),
-    /// For ever.
     Endless,
 }
 
 impl LockName {
-    /// The longest plain name.
     pub const LONGEST: usize = 200;
 
     /// A name as people choose it: letters, digits and `. _ - + @ =`, also `/` between such parts.
@@ -156,7 +138,7 @@ impl LockName {
         let bytes = whole.as_os_str().as_encoded_bytes();
         Ok(Self {
             shown: whole.display().to_string(),
-            file: format!("p-{}", hex(&sha2_256(bytes))),
+            file: format!("p-{}", sha256(bytes)),
         })
     }
 
@@ -173,17 +155,10 @@ impl LockName {
 
 /// The canonical directory, and the last part as it is: that need not exist.
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
-    if let Ok(whole) = std::fs::canonicalize(path) {
+    if let Ok(whole) = fs_err::canonicalize(path) {
         return Ok(whole);
     }
-    let odd = || io::Error::new(io::ErrorKind::InvalidInput, "it does not name a file");
-    let name = path.file_name().ok_or_else(odd)?;
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let parent = std::fs::canonicalize(parent).map_err(|error| at("find", parent, error))?;
-    Ok(parent.join(name))
+    file::from_anywhere(path)
 }
 
 /// One spelling for one file: a path whose directory exists is made canonical, any other stays as it is.
@@ -195,13 +170,10 @@ pub fn one_spelling(path: &str) -> String {
     )
 }
 
-fn sha2_256(bytes: &[u8]) -> [u8; 32] {
-    use sha2::Digest;
-    sha2::Sha256::digest(bytes).into()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// In hexadecimal digits.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    let hash = sha2::Sha256::digest(bytes);
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn clip(text: &str) -> String {
@@ -232,13 +204,9 @@ impl LockDir {
     /// Opens the directory, making it 0700 if it is missing.
     pub fn open(path: &Path) -> io::Result<Self> {
         file::make_dir(path)?;
-        let found = std::fs::symlink_metadata(path).map_err(|error| at("look at", path, error))?;
-        if !found.is_dir() {
-            let odd = io::Error::new(
-                io::ErrorKind::NotADirectory,
-                "it must be a directory, not a link or a file",
-            );
-            return Err(at("use", path, odd));
+        if !fs_err::symlink_metadata(path)?.is_dir() {
+            let why = "it must be a directory, not a link or a file";
+            return Err(refused("use", path, why));
         }
         Ok(Self {
             path: path.to_owned(),
@@ -306,28 +274,24 @@ fn registry() -> std::sync::MutexGuard<'static, HashMap<FileId, HeldHere>> {
 }
 
 fn open_lock_file(path: &Path) -> io::Result<(File, FileId)> {
-    let mut options = OpenOptions::new();
-    options
+    let file = fs_err::OpenOptions::new()
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
-        .mode(0o600);
-    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
-    let file = options
-        .open(path)
-        .map_err(|error| at("open", path, error))?;
+        .mode(0o600)
+        .custom_flags(file::flags(rustix::fs::OFlags::NOFOLLOW))
+        .open(path)?;
     file::give_back(&file).map_err(|error| at("set the mode of", path, error))?;
     let found = file.metadata()?;
     if !found.is_file() {
-        let odd = io::Error::new(io::ErrorKind::InvalidInput, "it must be a plain file");
-        return Err(at("use", path, odd));
+        return Err(refused("use", path, "it must be a plain file"));
     }
-    Ok((file, (found.dev(), found.ino())))
+    Ok((file.into_file(), (found.dev(), found.ino())))
 }
 
 fn is_still_there(path: &Path, id: FileId) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == id)
+    fs_err::symlink_metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == id)
 }
 
 /// Refuses to wait for a handle of this process.
@@ -375,9 +339,9 @@ fn inherited(id: FileId) -> bool {
 
 /// The open descriptors of this process, and what they are of.
 fn descriptors() -> io::Result<impl Iterator<Item = (String, FileId)>> {
-    let entries = std::fs::read_dir("/proc/self/fd")?;
+    let entries = fs_err::read_dir("/proc/self/fd")?;
     Ok(entries.flatten().filter_map(|entry| {
-        let found = std::fs::metadata(entry.path()).ok()?;
+        let found = fs_err::metadata(entry.path()).ok()?;
         let descriptor = entry.file_name().into_string().ok()?;
         Some((descriptor, (found.dev(), found.ino())))
     }))
@@ -391,7 +355,7 @@ fn is_passed_on(descriptor: &str) -> bool {
 }
 
 fn fdinfo(descriptor: &str) -> Option<String> {
-    std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()
+    fs_err::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()
 }
 
 fn flags_of(fdinfo: &str) -> Option<u32> {

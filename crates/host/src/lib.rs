@@ -4,13 +4,14 @@
 //! guesses: what could not be read is reported as unreadable, with the reason, and core decides what
 //! that means. Linux is the tested system; `system` holds the little that differs elsewhere.
 
-#![cfg_attr(test, allow(clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::disallowed_methods))]
 
 pub mod append;
 pub mod boot;
 pub mod caller;
 pub mod clock;
 pub mod cwd;
+pub mod env;
 pub mod event_input;
 pub mod file;
 pub mod file_limit;

@@ -17,10 +17,10 @@ pub(crate) fn locks_of_files_named(names: &HashSet<&str>) -> String {
         let process = Path::new("/proc").join(process);
         let descriptors = process.join("fd");
         for descriptor in list(&descriptors) {
-            let is_named = std::fs::read_link(descriptors.join(&descriptor))
+            let is_named = fs_err::read_link(descriptors.join(&descriptor))
                 .is_ok_and(|path| has_name(&path, names));
             if is_named {
-                let info = std::fs::read_to_string(process.join("fdinfo").join(&descriptor));
+                let info = fs_err::read_to_string(process.join("fdinfo").join(&descriptor));
                 lines.push_str(&locks_in(&info.unwrap_or_default()));
             }
         }
@@ -36,7 +36,7 @@ fn has_name(path: &Path, names: &HashSet<&str>) -> bool {
 
 /// The names in a directory; none where it is gone or closed to us.
 fn list(dir: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let entries = fs_err::read_dir(dir).into_iter().flatten().flatten();
     entries
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect()

@@ -36,7 +36,6 @@ pub struct HolderNote {
     /// What it runs under it.
     pub command: String,
     pub since: Timestamp,
-    /// Whether it shares it.
     pub shared: bool,
 }
 
@@ -87,7 +86,7 @@ pub fn state(dir: &LockDir, name: &LockName) -> LockState {
 /// What is known about every lock of a directory, in order of their names.
 pub fn states(dir: &LockDir) -> std::io::Result<Vec<LockState>> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(dir.path())? {
+    for entry in fs_err::read_dir(dir.path())? {
         let name = entry?.file_name();
         let name = name.to_str().filter(|name| !name.contains('~'));
         files.extend(name.and_then(|name| LockFile::find(dir.path(), name)));
@@ -109,7 +108,7 @@ struct LockFile {
 
 impl LockFile {
     fn find(dir: &Path, name: &str) -> Option<LockFile> {
-        let found = std::fs::symlink_metadata(dir.join(name)).ok()?;
+        let found = fs_err::symlink_metadata(dir.join(name)).ok()?;
         Some(LockFile {
             name: name.to_owned(),
             place: place_of(&found),
@@ -118,7 +117,7 @@ impl LockFile {
 
     fn describe(&self, dir: &Path, table: &Table) -> LockState {
         let (file, entry) = (&self.name, table.entry(self.place));
-        let text = std::fs::read(dir.join(format!("{file}~who"))).unwrap_or_default();
+        let text = fs_err::read(dir.join(format!("{file}~who"))).unwrap_or_default();
         let note: Option<HolderNote> = serde_json::from_slice(&text).ok();
         // A record that is another lock's says nothing about this one.
         let note = note.filter(|note| is_file_of(&note.lock, file));
@@ -207,7 +206,7 @@ impl Table {
 }
 
 fn kernel_locks() -> String {
-    std::fs::read_to_string("/proc/locks").unwrap_or_default()
+    fs_err::read_to_string("/proc/locks").unwrap_or_default()
 }
 
 /// Lines such as `3: FLOCK  ADVISORY  WRITE 4242 fe:00:1234567 0 EOF`; a waiter has `->` before FLOCK.

@@ -18,7 +18,6 @@ use std::time::Duration;
 /// Who else may hold a lock at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
-    /// Nobody.
     Exclusive,
     /// Others that share it too.
     Shared,
@@ -121,7 +120,7 @@ impl Passing {
 
 /// Whether this very descriptor has the lock, as the kernel tells it.
 fn holds(descriptor: i32) -> bool {
-    std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}"))
+    fs_err::read_to_string(format!("/proc/self/fdinfo/{descriptor}"))
         .is_ok_and(|text| says_that_it_holds(&text))
 }
 

@@ -10,7 +10,6 @@ use std::path::Path;
 /// The bytes of the read marks.
 const MARKS: std::ops::RangeInclusive<u64> = 123..=127;
 
-/// A process that reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reader {
     pub pid: u32,
@@ -20,12 +19,12 @@ pub struct Reader {
 
 /// The processes that read a database just now, by the index of its log.
 pub fn of(index: &Path) -> Vec<Reader> {
-    let Ok(found) = std::fs::symlink_metadata(index) else {
+    let Ok(found) = fs_err::symlink_metadata(index) else {
         return Vec::new();
     };
-    let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let table = fs_err::read_to_string("/proc/locks").unwrap_or_default();
     let name = |pid: u32| {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let name = fs_err::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         name.trim_end().to_owned()
     };
     let readers = parse(&table, found.ino()).into_iter();

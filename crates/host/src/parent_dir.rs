@@ -11,13 +11,14 @@
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::path_error::at;
+use crate::file;
+use crate::path_error::{at, no_file, refused};
 
 /// An opened directory, and a file's name in it.
 #[derive(Debug)]
@@ -31,25 +32,19 @@ impl ParentDir {
     /// Opens the directory of `path`, and makes what is missing of it for the owner alone. `fixed` is the
     /// part of the path in which links are followed.
     pub fn open(path: &Path, fixed: &Path) -> io::Result<Self> {
-        let odd = || io::Error::new(ErrorKind::InvalidInput, "it does not name a file");
-        let name = path.file_name().ok_or_else(|| at("write", path, odd()))?;
-        let parent = path.parent().ok_or_else(|| at("write", path, odd()))?;
-        let below = parent
-            .strip_prefix(fixed)
-            .map_err(|_| at("write", path, odd()))?;
+        let odd = || no_file("write", path);
+        let name = path.file_name().ok_or_else(odd)?;
+        let parent = path.parent().ok_or_else(odd)?;
+        let below = parent.strip_prefix(fixed).map_err(|_| odd())?;
         check_owners(fixed)?;
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        builder
-            .create(fixed)
-            .map_err(|error| at("make", fixed, error))?;
+        file::make_dirs(fixed)?;
         let open = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut dir = rustix::fs::open(fixed, open, Mode::empty())
             .map_err(|error| at("open", fixed, error))?;
         let mut whole = fixed.to_owned();
         for part in below.components() {
             let Component::Normal(part) = part else {
-                return Err(at("write", path, odd()));
+                return Err(odd());
             };
             whole.push(part);
             let step = || rustix::fs::openat(&dir, part, open | OFlags::NOFOLLOW, Mode::empty());
@@ -92,8 +87,7 @@ fn not_a_directory(whole: &Path, error: Errno) -> io::Error {
         true => {
             let link =
                 "it is a symbolic link; if that is meant, name the directory that it leads to";
-            let link = io::Error::new(ErrorKind::InvalidInput, link);
-            at("write below", whole, link)
+            refused("write below", whole, link)
         }
         false => at("open", whole, error),
     }

@@ -11,3 +11,16 @@ pub(crate) fn at(action: &str, path: &Path, error: impl Into<io::Error>) -> io::
         format!("cannot {action} {}: {error}", path.display()),
     )
 }
+
+/// What is at a path cannot be used, for a reason that the kernel does not know.
+pub(crate) fn refused(action: &str, path: &Path, why: &str) -> io::Error {
+    at(
+        action,
+        path,
+        io::Error::new(io::ErrorKind::InvalidInput, why),
+    )
+}
+
+pub(crate) fn no_file(action: &str, path: &Path) -> io::Error {
+    refused(action, path, "it does not name a file")
+}

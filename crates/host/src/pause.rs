@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-/// Does nothing for a while.
 pub fn for_a_while(length: Duration) {
     #[allow(clippy::disallowed_methods)] // the replacement that the lint names
     std::thread::sleep(length);

@@ -20,7 +20,6 @@ pub struct ProcessWatch {
     fd: OwnedFd,
 }
 
-/// Watches on several processes.
 #[derive(Debug, Default)]
 pub struct ProcessWatches {
     /// Those that can be watched.

@@ -21,13 +21,10 @@ const FOREIGN_PROC: &str = "/proc shows another pid namespace than this one";
 /// Why a pid cannot be recorded as a process.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentifyError {
-    /// The kernel knows no such pid.
     #[error("there is no process {pid}")]
     NoSuchProcess { pid: u32 },
-    /// The number is a thread's.
     #[error("there is no process {pid}: {pid} is a thread of process {of}")]
     Thread {
-        /// The number.
         pid: u32,
         /// The process that the thread belongs to.
         of: u32,
@@ -38,13 +35,8 @@ pub enum IdentifyError {
     /// It only waits to be reaped.
     #[error("process {pid} has exited")]
     Exited { pid: u32 },
-    /// It could not be looked at.
     #[error("process {pid} cannot be looked at: {why}")]
-    Unreadable {
-        pid: u32,
-        /// The reason.
-        why: String,
-    },
+    Unreadable { pid: u32, why: String },
 }
 
 /// Looks for a pid in our own namespace.

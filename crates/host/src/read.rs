@@ -4,28 +4,26 @@
 //! is opened without waiting, is read only if it is a plain one, and only so far. Links are followed:
 //! people link their settings from elsewhere.
 
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use fs_err::File;
+use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
 
 use crate::file::flags;
-use crate::path_error::at;
+use crate::path_error::refused;
 
 /// Opens a plain file for reading, without waiting for anybody.
 pub fn open(path: &Path) -> io::Result<File> {
     let safely = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = std::fs::OpenOptions::new()
+    let file = fs_err::OpenOptions::new()
         .read(true)
         .custom_flags(flags(safely))
-        .open(path)
-        .map_err(|error| at("read", path, error))?;
-    let found = file.metadata().map_err(|error| at("read", path, error))?;
-    match found.is_file() {
+        .open(path)?;
+    match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(odd(path, "it is not a plain file")),
+        false => Err(refused("read", path, "it is not a plain file")),
     }
 }
 
@@ -33,10 +31,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 pub fn start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     // Most of these files are small: one read has them, and the next one finds their end.
     let mut bytes = Vec::with_capacity(usize::try_from(most).unwrap_or(usize::MAX).min(4096));
-    open(path)?
-        .take(most)
-        .read_to_end(&mut bytes)
-        .map_err(|error| at("read", path, error))?;
+    open(path)?.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -44,23 +39,21 @@ pub fn start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 pub fn whole(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let bytes = start(path, most.saturating_add(1))?;
     match bytes.len() as u64 > most {
-        true => Err(odd(path, &format!("it is longer than {most} bytes"))),
+        true => {
+            let why = format!("it is longer than {most} bytes");
+            Err(refused("read", path, &why))
+        }
         false => Ok(bytes),
     }
 }
 
-/// The same for text.
 pub fn text(path: &Path, most: u64) -> io::Result<String> {
-    String::from_utf8(whole(path, most)?).map_err(|_| odd(path, "it is not UTF-8 text"))
+    String::from_utf8(whole(path, most)?).map_err(|_| refused("read", path, "it is not UTF-8 text"))
 }
 
 /// Whether an error of these means that there is no such file.
 pub fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-}
-
-fn odd(path: &Path, why: &str) -> io::Error {
-    at("read", path, io::Error::new(ErrorKind::InvalidInput, why))
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use tenure_core::process::{Ancestor, Observer, RunState};
 use crate::stat::View;
 use crate::{process, system};
 
-/// An agent's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     pub agent: &'static str,
@@ -29,7 +28,7 @@ pub fn agents(observer: &Observer) -> Vec<Running> {
         return Vec::new();
     }
     let own_uid = rustix::process::geteuid().as_raw();
-    let Ok(entries) = std::fs::read_dir("/proc") else {
+    let Ok(entries) = fs_err::read_dir("/proc") else {
         return Vec::new();
     };
     let mut found: Vec<Running> = entries
@@ -70,7 +69,7 @@ fn one(pid: u32, observer: &Observer) -> Option<Running> {
     }
     let found = process::ancestor(pid, &seen, observer);
     let spec = agent::recognise(&found.looks)?;
-    let dir = std::fs::read_link(format!("/proc/{pid}/cwd")).ok();
+    let dir = fs_err::read_link(format!("/proc/{pid}/cwd")).ok();
     Some(Running {
         agent: spec.name,
         parent: seen.stat.parent,

@@ -16,35 +16,27 @@ use crate::read;
 /// The most that settings may be.
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Why a file is left alone.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// It is something else than a plain file.
     #[error("{} is not a plain file", .path.display())]
     NotAFile { path: PathBuf },
-    /// It belongs to somebody else.
     #[error("{} belongs to uid {owner}, not to uid {user}", .path.display())]
     OtherOwner {
         path: PathBuf,
         owner: u32,
-        /// Who we are.
         user: u32,
     },
-    /// It is a link to nothing.
     #[error("{} is a symbolic link to a file that is not there", .path.display())]
     DanglingLink { path: PathBuf },
     /// It is not UTF-8, or beyond all measure.
     #[error("{} is {what}", .path.display())]
     NotText { path: PathBuf, what: &'static str },
-    /// Somebody wrote to it after we read it.
     #[error("{} was changed by another program at this moment", .path.display())]
     Changed { path: PathBuf },
-    /// A call failed; the error names the path.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// A file as it was read.
 pub struct SettingsFile {
     path: PathBuf,
     /// Without links; the same as `path` for a file that is not there.

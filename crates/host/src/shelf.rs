@@ -8,7 +8,6 @@ use tenure_core::transcript::{Shelf, is_name_of};
 /// How many entries are looked at before the search is given up.
 const MOST: usize = 200_000;
 
-/// The directory of an agent's transcripts.
 pub fn root(shelf: &Shelf, env: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
     let moved = shelf
         .variable
@@ -28,7 +27,7 @@ pub fn find(root: &Path, shelf: &Shelf, agent: &AgentName, native_id: &NativeId)
     let mut looked = 0;
     let mut open = vec![(root.to_owned(), 1)];
     while let Some((dir, depth)) = open.pop() {
-        let Ok(entries) = std::fs::read_dir(&dir) else {
+        let Ok(entries) = fs_err::read_dir(&dir) else {
             continue;
         };
         for entry in entries.flatten() {

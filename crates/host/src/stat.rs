@@ -19,11 +19,9 @@ pub struct Stat {
     pub parent: u32,
     /// The process session that it belongs to.
     pub session: u32,
-    /// Whether it has a controlling terminal.
     pub has_terminal: bool,
     /// Whether it was forked and has executed nothing since.
     pub forked: bool,
-    /// How many threads it has.
     pub threads: u32,
     /// When it started, in ticks, as shown to this observer.
     pub start: u64,
@@ -32,7 +30,6 @@ pub struct Stat {
 /// A process that was seen, with its start made comparable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Its stat line.
     pub stat: Stat,
     /// Its start without the time namespace's offset.
     pub start: StartTicks,
@@ -44,7 +41,6 @@ pub(crate) struct Seen {
 pub(crate) enum View {
     /// The kernel says that there is none.
     Absent,
-    /// There is one.
     Present(Seen),
     /// The number is a thread's now: no process leads under it.
     Thread {

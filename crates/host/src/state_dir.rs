@@ -24,55 +24,29 @@ use crate::{path_error, shared_fs, system};
 /// Why there is no state directory to work with.
 #[derive(Debug, thiserror::Error)]
 pub enum StateDirError {
-    /// Nothing says where it should be.
     #[error("no state directory: neither TENURE_HOME nor HOME is set")]
     NoHome,
-    /// A test would have used the real one.
     #[error("TENURE_TEST is set, but the state directory would be the real one{}", shown(.path))]
     TestWithoutHome {
         /// The real one, where it is known.
         path: Option<PathBuf>,
     },
-    /// It is a symbolic link.
     #[error("the state directory {} is a symbolic link to {}", .path.display(), .target.display())]
-    Link {
-        /// The link.
-        path: PathBuf,
-        /// Where it leads.
-        target: PathBuf,
-    },
-    /// It is something else than a directory.
+    Link { path: PathBuf, target: PathBuf },
     #[error("the state directory {} is not a directory", .path.display())]
     NotADirectory { path: PathBuf },
-    /// It belongs to somebody else.
     #[error("the state directory {} belongs to uid {owner}, not to uid {user}", .path.display())]
     OtherOwner {
-        /// The directory.
         path: PathBuf,
         owner: u32,
-        /// Who we are.
         user: u32,
     },
-    /// Others can write to it.
     #[error("the state directory {} can be written to by others (mode {mode:04o})", .path.display())]
-    WritableByOthers {
-        /// The directory.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
-    /// Other machines may use it too.
+    WritableByOthers { path: PathBuf, mode: u32 },
     #[error("the state directory {} is on a file system that machines share ({kind})", .path.display())]
-    SharedFileSystem {
-        /// The directory.
-        path: PathBuf,
-        /// The file system.
-        kind: &'static str,
-    },
-    /// The host's id in it cannot be used.
+    SharedFileSystem { path: PathBuf, kind: &'static str },
     #[error(transparent)]
     HostId(#[from] HostIdError),
-    /// A call failed; the error names the path.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -84,7 +58,6 @@ fn shown(path: &Option<PathBuf>) -> String {
 }
 
 impl StateDirError {
-    /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::NoHome => "set TENURE_HOME to a directory of your own".to_owned(),
@@ -118,7 +91,6 @@ impl StateDirError {
     }
 }
 
-/// An opened state directory.
 #[derive(Debug, Clone)]
 pub struct StateDir {
     path: PathBuf,
@@ -130,7 +102,6 @@ impl StateDir {
         &self.path
     }
 
-    /// The id of this host.
     pub fn host(&self) -> &HostId {
         &self.host
     }

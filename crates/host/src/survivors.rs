@@ -33,7 +33,7 @@ pub fn find(signs: &[Signs], observer: &Observer) -> Vec<Survivors> {
         let why = "/proc shows another pid namespace than this one";
         return vec![doubtful(why.into()); signs.len()];
     }
-    let entries = match std::fs::read_dir("/proc") {
+    let entries = match fs_err::read_dir("/proc") {
         Ok(entries) => entries,
         Err(error) => {
             return vec![doubtful(format!("/proc cannot be listed: {error}")); signs.len()];
@@ -164,9 +164,13 @@ impl Suspect {
 fn environment(pid: u32) -> std::io::Result<Vec<u8>> {
     let path = format!("/proc/{pid}/environ");
     for _ in 0..READS {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "fs_err hides the error's number, and ESRCH is an answer"
+        )]
         let found = std::fs::read(&path)?;
         let is_program =
-            std::fs::read_link(Path::new("/proc").join(pid.to_string()).join("exe")).is_ok();
+            fs_err::read_link(Path::new("/proc").join(pid.to_string()).join("exe")).is_ok();
         if !found.is_empty() || !is_program {
             return Ok(found);
         }

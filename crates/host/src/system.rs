@@ -9,6 +9,6 @@ mod linux;
 mod other;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::*;
+pub use linux::*;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use other::*;
+pub use other::*;

@@ -23,20 +23,16 @@ use crate::pidfd::ProcessWatch;
 /// How long a wait lasts where changes cannot be watched.
 const WITHOUT_INOTIFY: Duration = Duration::from_millis(25);
 
-/// What ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {
     /// Files changed: the store may have.
     Change,
-    /// One of the processes ended.
     Exit,
     /// This signal came.
     Signal(i32),
-    /// The time was over.
     Timeout,
 }
 
-/// What to wait for.
 #[derive(Debug)]
 pub struct Watch {
     changes: Option<OwnedFd>,

@@ -50,7 +50,6 @@ pub struct Limits {
 /// What is said when the time is over.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Late {
-    /// The answer.
     pub stdout: Vec<u8>,
     /// What is said besides it.
     pub stderr: Vec<u8>,
@@ -114,7 +113,6 @@ impl Watchdog {
         drop(self.shared.prepared.set(answer));
     }
 
-    /// The answer that was prepared.
     pub fn prepared(&self) -> Option<&[u8]> {
         self.shared.prepared.get().map(Vec::as_slice)
     }

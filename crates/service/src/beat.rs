@@ -25,7 +25,6 @@ pub fn is_due(ctx: &Ctx<'_>, session: &Session) -> bool {
     !(fresh && lately)
 }
 
-/// Renews the lease now.
 pub fn renew(ctx: &mut Ctx<'_>, session: &mut Session) -> Result<(), Stop> {
     renew_doing(ctx, session, None)
 }

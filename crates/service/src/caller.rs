@@ -28,7 +28,6 @@ pub struct Naming {
     pub reason: Option<Reason>,
 }
 
-/// What decided who the caller is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResolvedBy {
     /// `--session`.
@@ -42,7 +41,6 @@ pub enum ResolvedBy {
 }
 
 impl ResolvedBy {
-    /// The word for it in answers.
     pub fn as_str(self) -> &'static str {
         match self {
             ResolvedBy::Flag => "flag",
@@ -57,7 +55,6 @@ impl ResolvedBy {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Caller {
     pub session: Session,
-    /// What decided.
     pub by: ResolvedBy,
     /// What makes the caller this very session; none where it acts for another.
     pub itself_by: Option<ResolvedBy>,
@@ -68,7 +65,6 @@ pub struct Caller {
     pub blind: bool,
     /// The session that really calls, where it acts for another.
     pub actor: Option<SessionId>,
-    /// The reason that it gave.
     pub reason: Option<Reason>,
 }
 

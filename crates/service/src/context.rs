@@ -125,7 +125,6 @@ pub struct Ctx<'a> {
     pub own: Option<SessionId>,
     /// How many deaths a look recorded in passing.
     pub burials: usize,
-    /// Rows that could not be read.
     pub damage: Vec<String>,
 }
 
@@ -146,7 +145,6 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether a session's process lives.
     pub fn liveness(&self, session: &Session) -> Result<Liveness, Stop> {
         self.known_liveness(session)
             .map_err(|process| Stop::Look(vec![process]))
@@ -217,7 +215,6 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether a waiting process can act.
     pub fn fitness(&self, process: &Process) -> Result<Fitness, Stop> {
         let observer = self.world.observer();
         if let Some(settled) = liveness::settled_unseen(process, observer) {
@@ -414,14 +411,12 @@ impl Ctx<'_> {
         }
     }
 
-    /// Appends to the log.
     pub fn log(&mut self, event: &NewEvent) -> Result<(), Stop> {
         let at = self.now.wall;
         self.tx.append_event(event, at)?;
         Ok(())
     }
 
-    /// Leaves a notice for a session.
     pub fn notify(
         &mut self,
         to: SessionId,

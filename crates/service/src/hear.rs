@@ -33,7 +33,6 @@ use tenure_core::store::Mode;
 /// How many others a brief names at most.
 const MOST_OTHERS: usize = 50;
 
-/// An event of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentEvent {
     /// The agent, where it has a name.
@@ -42,15 +41,12 @@ pub struct AgentEvent {
     pub process: Option<Ancestor>,
     /// Where to look for it, for a program that has no looks of its own.
     pub program: Option<Program>,
-    /// The conversation.
     pub native_id: Option<NativeId>,
-    /// What it means.
     pub what: Happening,
     /// The subagent that it happened in.
     pub subagent: Option<Subagent>,
     /// What the session does now.
     pub doing: Option<Doing>,
-    /// Where it works.
     pub dir: String,
     /// The file that it keeps the conversation in.
     pub transcript: Option<String>,
@@ -64,7 +60,6 @@ pub struct AgentEvent {
     pub wants_brief: bool,
 }
 
-/// What came of an event.
 #[derive(Debug, Clone, Default)]
 pub struct Heard {
     /// The session, if there is one.
@@ -88,18 +83,15 @@ pub struct Heard {
 #[derive(Debug, Clone)]
 pub struct Brief {
     pub me: SessionView,
-    /// Claims that it was granted again.
     pub regranted: Vec<HeldView>,
     /// What became of its worktree while it was away.
     pub meanwhile: Meanwhile,
     /// Who else works in the same repository, or in the same directory where there is none.
     pub others: Vec<SessionView>,
-    /// How many more there are.
     pub more_others: usize,
 }
 
 impl Service<'_> {
-    /// Takes note of an agent's event.
     pub fn hear(&mut self, event: &AgentEvent) -> Reply<Heard> {
         self.transact(Mode::Read, |ctx| match &event.program {
             Some(program) => hear_program(ctx, program, event),

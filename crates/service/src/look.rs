@@ -23,7 +23,6 @@ use tenure_core::spelling;
 use tenure_core::store::{ClaimFilter, Mode, SessionFilter, StoreError};
 use tenure_core::time::Span;
 
-/// Which sessions to show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListRequest {
     /// Also those that ended.
@@ -63,9 +62,7 @@ impl ListRequest {
 /// A list that may be cut, and how much of it is missing.
 #[derive(Debug, Clone)]
 pub struct Listed<T> {
-    /// What was asked for.
     pub items: Vec<T>,
-    /// How many more there are.
     pub more: usize,
 }
 
@@ -88,20 +85,15 @@ impl<T> Listed<T> {
 #[derive(Debug, Clone)]
 pub struct Whoami {
     pub session: SessionView,
-    /// How it was found.
     pub resolved: ResolvedView,
-    /// Its small values.
     pub metadata: BTreeMap<String, String>,
-    /// Its parent's handle.
     pub parent: Option<String>,
 }
 
 /// A key, and why it is as it is.
 #[derive(Debug, Clone)]
 pub struct Why {
-    /// The key as it stands.
     pub claim: ClaimView,
-    /// The explanation.
     pub why: WhyView,
 }
 
@@ -143,7 +135,6 @@ impl Service<'_> {
         })
     }
 
-    /// One session, by name.
     pub fn show(&mut self, name: &str) -> Reply<Whoami> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -205,7 +196,6 @@ impl Service<'_> {
         })
     }
 
-    /// Keys, in order.
     pub fn claims(
         &mut self,
         naming: Option<&Naming>,
@@ -303,10 +293,9 @@ pub(super) fn filter_of(request: &ListRequest) -> SessionFilter {
         closed_too: request.closed_too,
         repo: request.repo.clone(),
         under: request.under.clone(),
-        parent: None,
-        died_since: None,
         readable_only: true,
         limit: request.limit,
+        ..SessionFilter::default()
     }
 }
 

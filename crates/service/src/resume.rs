@@ -20,14 +20,12 @@ use tenure_core::store::{Mode, SessionFilter};
 #[derive(Debug, Clone)]
 pub struct Resumable {
     pub session: SessionView,
-    /// The conversation to go on with.
     pub native_id: NativeId,
     /// The file that the conversation is in, where it is known.
     pub transcript: Option<String>,
 }
 
 impl Service<'_> {
-    /// One session, by name.
     pub fn resumable(&mut self, name: &str) -> Reply<Resumable> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;

@@ -15,14 +15,12 @@ use tenure_core::store::Mode;
 use tenure_core::text;
 use tenure_core::time::Span;
 
-/// A renewal of the lease.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RenewRequest {
     /// For how long the session declares to be silent; the usual lease otherwise.
     pub length: Option<Span>,
 }
 
-/// A change of one small value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetaChange {
     /// Keep this value.
@@ -43,7 +41,6 @@ impl Service<'_> {
         })
     }
 
-    /// Renews a session's lease.
     pub fn renew(&mut self, naming: &Naming, request: &RenewRequest) -> Reply<SessionView> {
         if let Some(Span(length)) = request.length {
             if length > Policy::LONGEST_SILENCE {

@@ -27,41 +27,33 @@ const MOST_DEAD: usize = 20;
 /// How many files of a session are named.
 const MOST_FILES: usize = 8;
 
-/// The caller's situation at a glance.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Status {
     /// The caller, if it is a session.
     pub me: Option<SessionView>,
     /// Why it is nobody, otherwise.
     pub nobody: Option<String>,
-    /// What it holds.
     pub claims: Vec<ClaimView>,
     /// Others that are open in the same repository or directory, with the files that they wrote lately.
     pub others: Vec<SessionView>,
     /// Those of them that wait for a person, by their handles.
     pub waiting: Vec<String>,
-    /// What needs attention.
     pub warnings: Vec<String>,
 }
 
 /// Whose glance it is: the process that is the agent, or its conversation where no process was found.
 #[derive(Debug, Clone)]
 pub struct Glancer {
-    /// What kind of program it is.
     pub agent: Option<AgentName>,
     pub process: Option<Process>,
-    /// The conversation that it is in.
     pub native_id: Option<NativeId>,
 }
 
 /// What fits on one line.
 #[derive(Debug, Clone)]
 pub struct Glance {
-    /// The session's handle.
     pub handle: String,
-    /// The repository that it works in.
     pub repo: Option<String>,
-    /// The keys that it holds.
     pub holds: Vec<String>,
     /// The keys that it lost, with who has them now.
     pub lost: Vec<(String, String)>,
@@ -72,7 +64,6 @@ pub struct Glance {
 }
 
 impl Service<'_> {
-    /// The caller's situation.
     pub fn status(&mut self, naming: &Naming, here: &ListRequest) -> Reply<Status> {
         self.transact(Mode::Read, |ctx| {
             let found = caller::looking(ctx, naming);

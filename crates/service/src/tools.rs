@@ -30,13 +30,10 @@ pub struct GuardPolicy {
 pub struct ToolUse {
     /// The files that it writes, by their whole paths.
     pub writes: Vec<String>,
-    /// The command that it runs.
     pub command: Option<String>,
-    /// Whether it ran already.
     pub ran: bool,
     /// Whether the model reads what is answered before the tool runs; else it is told afterwards.
     pub answer_is_read: bool,
-    /// What the user wants.
     pub policy: GuardPolicy,
 }
 

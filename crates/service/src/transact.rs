@@ -18,7 +18,6 @@ use tenure_core::world::World;
 /// A use case's answer, with what the caller must be told.
 #[derive(Debug, Clone)]
 pub struct Answer<T> {
-    /// The answer.
     pub value: T,
     /// Notices of the calling session; they wait until [`Service::delivered`] says that they were told.
     pub notices: Pending,
@@ -29,7 +28,6 @@ pub struct Answer<T> {
 /// A use case's refusal or failure, with what the caller must be told.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// What went wrong.
     pub error: Error,
     /// Notices of the calling session; they wait until [`Service::delivered`] says that they were told.
     pub notices: Pending,
@@ -66,7 +64,6 @@ const MOST_RACES: usize = 200;
 /// is to look at changes faster than it can be looked at.
 const MOST_LOOKS: usize = 10_000;
 
-/// The use cases.
 pub struct Service<'a> {
     store: &'a mut dyn Store,
     world: &'a dyn World,
@@ -75,7 +72,6 @@ pub struct Service<'a> {
 }
 
 impl<'a> Service<'a> {
-    /// A service for one caller.
     pub fn new(
         store: &'a mut dyn Store,
         world: &'a dyn World,
@@ -100,7 +96,6 @@ impl<'a> Service<'a> {
         self.store.bells(about)
     }
 
-    /// Where the store is, for people.
     pub fn location(&self) -> String {
         self.store.location()
     }

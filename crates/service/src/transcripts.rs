@@ -25,11 +25,8 @@ pub enum Vouched {
 /// A file that the store vouches for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VouchedFile {
-    /// The file.
     pub path: String,
-    /// The session's handle.
     pub handle: String,
-    /// The conversation in it.
     pub native_id: NativeId,
 }
 
@@ -37,11 +34,9 @@ pub struct VouchedFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Derivation {
     pub agent: AgentName,
-    /// The conversation.
     pub native_id: NativeId,
     /// Where the agent keeps its transcripts; none where it has no rule.
     pub shelf: Option<Shelf>,
-    /// Where the session works.
     pub dir: String,
     /// What was wrong with the path that was stored, if one was.
     pub quarantined: Option<String>,

@@ -4,6 +4,8 @@
 //! One folder per backend, one file per noun in it, mirroring core. Every backend passes the
 //! conformance suite of the testkit.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 pub mod sqlite;
 
 pub use sqlite::SqliteStore;

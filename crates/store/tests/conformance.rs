@@ -1,6 +1,7 @@
 //! The conformance suite on SQLite, in a file and in memory.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
 
 mod in_a_file {
     use tenure_core::store::Store;

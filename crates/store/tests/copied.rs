@@ -1,6 +1,7 @@
 //! A store that was copied, moved or restored says so once, and grants no old number again.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
 
 use std::path::{Path, PathBuf};
 

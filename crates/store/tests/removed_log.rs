@@ -1,6 +1,7 @@
 //! A log that was removed while it held changes is noticed, and nothing else is taken for that.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -1,6 +1,7 @@
 //! A database file that is removed or replaced while it is open: nothing more is acknowledged in it.
 
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
 
 use std::path::Path;
 

@@ -40,7 +40,6 @@ impl Agent {
         Stat::read(self.pid()).filter(|stat| stat.start == self.worker.process().started().start)
     }
 
-    /// Runs tenure.
     #[track_caller]
     #[must_use = "what a command answered is there to be checked"]
     pub fn tenure(&self, args: &[&str]) -> Output {

@@ -30,25 +30,21 @@ impl Cmd {
         Cmd::new("sh").args(["-c", line])
     }
 
-    /// Adds an argument.
     pub fn arg(mut self, arg: impl Into<String>) -> Cmd {
         self.args.push(arg.into());
         self
     }
 
-    /// Adds arguments.
     pub fn args<A: Into<String>>(mut self, args: impl IntoIterator<Item = A>) -> Cmd {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// Sets a variable.
     pub fn env(mut self, key: &str, value: impl Into<String>) -> Cmd {
         self.env.push((key.to_owned(), Some(value.into())));
         self
     }
 
-    /// Unsets a variable.
     pub fn unset(mut self, key: &str) -> Cmd {
         self.env.push((key.to_owned(), None));
         self

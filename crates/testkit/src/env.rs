@@ -57,7 +57,6 @@ impl Env {
         format!("https://github.com/{own}/{name}")
     }
 
-    /// The executable under test.
     pub fn tenure_path(&self) -> &Path {
         self.space.place.tenure()
     }

@@ -38,7 +38,6 @@ impl FakeClock {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it shows.
     pub fn now(&self) -> Now {
         self.lock().clone()
     }

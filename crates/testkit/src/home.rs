@@ -36,7 +36,6 @@ impl HomeGuard {
         HomeGuard::of(dirs)
     }
 
-    /// Guards these directories.
     pub fn of(dirs: Vec<PathBuf>) -> HomeGuard {
         let before = snapshot(&dirs);
         HomeGuard { dirs, before }

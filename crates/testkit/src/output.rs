@@ -10,9 +10,7 @@ use std::fmt;
 pub struct Output {
     /// The exit code; 128 and the signal's number where a signal ended it.
     pub code: i32,
-    /// Standard output.
     pub stdout: String,
-    /// Standard error.
     pub stderr: String,
 }
 
@@ -27,7 +25,6 @@ impl Output {
         }
     }
 
-    /// Asserts that it succeeded.
     #[track_caller]
     pub fn ok(self) -> Self {
         assert!(self.code == 0, "expected success\n{self}");

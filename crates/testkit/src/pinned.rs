@@ -38,7 +38,6 @@ impl Pinned {
         Ok(Pinned { started, fd })
     }
 
-    /// Its pid and start.
     pub fn started(&self) -> Started {
         self.started
     }
@@ -91,10 +90,8 @@ pub fn ready(fds: &[BorrowedFd<'_>], patience: Duration) -> Option<usize> {
 /// What /proc/PID/stat says, as far as tests need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    /// The state letter.
     pub state: char,
     pub parent: u32,
-    /// The session of processes.
     pub session: u32,
     /// The controlling terminal; 0 for none.
     pub terminal: i64,

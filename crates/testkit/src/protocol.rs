@@ -20,7 +20,6 @@ pub enum Mode {
     Launch(Order),
     /// Serve requests from a socket.
     Work {
-        /// Where the test listens.
         socket: PathBuf,
         /// Whether to lead a session of processes of its own.
         lead: bool,
@@ -28,11 +27,7 @@ pub enum Mode {
         terminal: Option<PathBuf>,
     },
     /// Wait until the test is gone, and end every process that has this HOME.
-    Keep {
-        /// Where the test listens.
-        socket: PathBuf,
-        home: PathBuf,
-    },
+    Keep { socket: PathBuf, home: PathBuf },
     /// Lead a session at a terminal and become this program.
     Become {
         terminal: PathBuf,
@@ -48,7 +43,6 @@ pub struct Order {
     pub program: String,
     /// What it is told to be called, if not `program`.
     pub argv0: Option<String>,
-    /// Its arguments.
     pub args: Vec<String>,
     /// Variables to set, or to unset.
     pub env: Vec<(String, Option<String>)>,
@@ -111,7 +105,6 @@ pub enum Request {
     Adopt(Started),
 }
 
-/// What a worker answers.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {

@@ -43,7 +43,6 @@ pub struct Seed {
     pub pid_ns: u64,
 }
 
-/// Fills a store.
 pub fn seed(store: &mut dyn Store, seed: &Seed) -> Result<(), StoreError> {
     let mut from = 0;
     while from < seed.sessions {

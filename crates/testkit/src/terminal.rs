@@ -64,7 +64,6 @@ impl Terminal {
         tcsetwinsize(&self.master, size).expect("a terminal can be resized");
     }
 
-    /// Types.
     pub fn write(&self, text: &str) {
         (&self.master)
             .write_all(text.as_bytes())

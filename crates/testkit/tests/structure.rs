@@ -261,24 +261,78 @@ fn every_test_target_has_a_stage() {
     }
 }
 
-/// Whatever has the name of a file may be a pipe or without end; the host's `read` knows that.
+/// Clippy reads the nearest clippy.toml alone, so a crate's own repeats the root's bans, but for what the
+/// crate is there for.
 #[test]
-fn files_are_read_by_the_host_alone() {
-    let calls = [
-        "fs_err::read(",
-        "fs_err::read_to_string(",
-        "std::fs::read(",
-        "std::fs::read_to_string(",
-        "File::open(",
-    ];
-    for name in ["core", "service", "agents", "app", "cli"] {
-        for file in sources(&crates().join(name).join("src")) {
+fn a_clippy_toml_of_a_crate_only_leaves_bans_out() {
+    let bans = |file: &Path| -> BTreeSet<String> {
+        let text = std::fs::read_to_string(file).unwrap();
+        let bans = text.lines().filter(|line| line.contains("path ="));
+        bans.map(str::to_owned).collect()
+    };
+    let root = bans(&crates().join("../clippy.toml"));
+    assert!(!root.is_empty());
+    for entry in std::fs::read_dir(crates()).unwrap() {
+        let own = entry.unwrap().path().join("clippy.toml");
+        if own.exists() {
+            let added: Vec<String> = bans(&own).difference(&root).cloned().collect();
+            assert!(added.is_empty(), "{}: {added:?}", own.display());
+        }
+    }
+}
+
+/// Tests may call what clippy.toml bans for the product, but for this.
+#[test]
+fn nothing_waits_by_sleeping() {
+    let call = concat!("thread::", "sleep(");
+    for entry in std::fs::read_dir(crates()).unwrap() {
+        for file in sources(&entry.unwrap().path()) {
+            let is_the_one = ["host/src/pause.rs", "testkit/src/poll.rs"]
+                .iter()
+                .any(|one| file.ends_with(one));
             let text = std::fs::read_to_string(&file).unwrap();
-            let code = text.split("\n#[cfg(test)]").next().unwrap();
-            for call in calls {
-                assert!(!code.contains(call), "{} calls {call}…)", file.display());
+            assert!(is_the_one || !text.contains(call), "{}", file.display());
+        }
+    }
+}
+
+/// The names below a heading of a manifest.
+fn dependencies(manifest: &Path, heading: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(manifest).unwrap();
+    let below = text.lines().skip_while(|line| *line != heading).skip(1);
+    below
+        .take_while(|line| !line.starts_with('['))
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| Some(line.split_once(['.', ' '])?.0.to_owned()))
+        .collect()
+}
+
+#[test]
+fn every_dependency_is_used() {
+    let mut used = BTreeSet::new();
+    for entry in std::fs::read_dir(crates()).unwrap() {
+        let dir = entry.unwrap().path();
+        let code = |folders: &[&str]| -> String {
+            let files = folders.iter().map(|folder| dir.join(folder));
+            files
+                .filter(|folder| folder.exists())
+                .flat_map(|folder| sources(&folder))
+                .map(|file| std::fs::read_to_string(file).unwrap())
+                .collect()
+        };
+        let (product, all) = (code(&["src"]), code(&["src", "tests", "examples"]));
+        let manifest = dir.join("Cargo.toml");
+        for (heading, code) in [("[dependencies]", product), ("[dev-dependencies]", all)] {
+            for name in dependencies(&manifest, heading) {
+                let path = format!("{}::", name.replace('-', "_"));
+                assert!(code.contains(&path), "{}: {name}", manifest.display());
+                used.insert(name);
             }
         }
+    }
+    assert!(used.contains("serde"), "{used:?}");
+    for name in dependencies(&crates().join("../Cargo.toml"), "[workspace.dependencies]") {
+        assert!(used.contains(&name), "no crate depends on {name}");
     }
 }
 

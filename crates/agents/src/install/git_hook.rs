@@ -17,7 +17,6 @@ pub fn kept(hook: &str) -> String {
     format!("{hook}.before-tenure")
 }
 
-/// The script.
 pub fn text(program: &str, hook: &str) -> String {
     let (program, kept) = (quoted(program), kept(hook));
     format!(

@@ -18,7 +18,6 @@ use serde_json::json;
 use super::command::HookLine;
 use super::splice::{Comments, Layout, List, indent_of_line, line_and_column, line_end, spliced};
 
-/// Why a file is left alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
 pub struct Refusal {
@@ -26,7 +25,6 @@ pub struct Refusal {
     pub line: usize,
     /// Counted from one.
     pub column: usize,
-    /// What is wrong there.
     pub what: String,
 }
 
@@ -59,11 +57,9 @@ pub struct HooksFormat {
 /// One entry of ours in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The event's name.
     pub event: String,
     /// Which group of the event's, and which hook of the group's, counted from zero.
     pub place: (usize, usize),
-    /// What it runs.
     pub line: HookLine,
     /// The command as it is written there.
     pub command: String,

@@ -10,7 +10,6 @@ use super::command::{HookLine, word_of};
 const MARK: &str = "// Written by tenure";
 const SOURCE: &str = include_str!("opencode_plugin.js");
 
-/// The plugin's whole text.
 pub fn plugin(line: &HookLine) -> String {
     let mut arguments = vec!["hook", "opencode"];
     if line.mode != Mode::default() {

@@ -11,7 +11,6 @@
 
 use std::ops::Range;
 
-/// How comments look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Comments {
     Slashes,

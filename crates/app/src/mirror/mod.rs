@@ -26,7 +26,7 @@ use tenure_service::mirror::content::{Context, Document, documents, writer_of};
 
 use crate::mirror::setting::{AtEnd, Location, Mirror};
 use crate::open::Opened;
-use crate::settings::env;
+use tenure_host::env::var as env;
 
 /// How long a verb waits for other writers of the same files, all together.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ pub fn catch_up(opened: &mut Opened, mark: Cursor) -> Vec<String> {
         Ok(answer) => answer.value,
         Err(failure) => return vec![format!("mirrors are not up to date: {}", failure.error)],
     };
-    let until = Instant::now() + PATIENCE;
+    let until = tenure_host::clock::instant() + PATIENCE;
     let failed = changed
         .into_iter()
         .map(|session| refresh(opened, session, until));
@@ -167,7 +167,9 @@ impl Writer<'_> {
     fn lock(&self, path: &Path) -> io::Result<Option<Held>> {
         let locks = LockDir::open(&self.opened.dir().join("locks"))?;
         let name = LockName::of_path(path).map_err(io::Error::other)?;
-        let left = self.until.saturating_duration_since(Instant::now());
+        let left = self
+            .until
+            .saturating_duration_since(tenure_host::clock::instant());
         match locks.lock(&name, Sharing::Exclusive, Patience::AtMost(left)) {
             Ok(held) => Ok(Some(held)),
             // The command that we run in holds it for us.

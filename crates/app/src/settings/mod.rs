@@ -181,20 +181,15 @@ pub struct Settings {
 /// Reads the environment; given in by main so that tests and layers agree.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// Reads the environment.
-pub fn env(name: &str) -> Option<OsString> {
-    std::env::var_os(name)
-}
-
 impl Settings {
     /// The settings without a project's.
     pub fn of_user() -> Result<Self, Problem> {
-        Self::load(&env, None)
+        Self::load(&tenure_host::env::var, None)
     }
 
     /// The settings in the worktree with this root.
     pub fn of_project(root: Option<&Path>) -> Result<Self, Problem> {
-        Self::load(&env, root)
+        Self::load(&tenure_host::env::var, root)
     }
 
     /// Loads every layer.

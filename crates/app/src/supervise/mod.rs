@@ -193,10 +193,10 @@ impl Supervised {
                 tell(self.loss(ends_when_lost, how));
                 if ends_when_lost {
                     self.signal(Signal::TERM);
-                    deadline = Some(Instant::now() + GRACE);
+                    deadline = Some(tenure_host::clock::instant() + GRACE);
                 }
             }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            if deadline.is_some_and(|deadline| tenure_host::clock::instant() >= deadline) {
                 self.signal(Signal::KILL);
                 deadline = None;
             }

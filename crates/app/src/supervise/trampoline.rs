@@ -26,7 +26,7 @@ impl Trampoline {
     pub fn start(command: &[OsString]) -> Result<Self, Problem> {
         let failed = |error: std::io::Error| failure(format!("cannot start a process: {error}"));
         let mut gate = Gate::new().map_err(failed)?;
-        let program = std::env::current_exe().map_err(failed)?;
+        let program = tenure_host::env::program().map_err(failed)?;
         let child = Command::new(program)
             .args(["__exec", "--gate", &gate.number().to_string(), "--"])
             .args(command)

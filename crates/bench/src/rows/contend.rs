@@ -10,12 +10,10 @@ use crate::program::{Call, Surroundings};
 use crate::report::{Budget, Row};
 use crate::seeded::{SMALL, Seeded, cut_log};
 
-/// How many processes contend.
 const WORKERS: u32 = 8;
 
 const BUDGET: Budget = Budget::AtLeast(0.8);
 
-/// Who contends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Ours,

@@ -21,7 +21,6 @@ use crate::report::Row;
 /// What every kind of row is given.
 #[derive(Debug)]
 pub struct Bench {
-    /// The executables.
     pub programs: Programs,
     /// A directory of its own, removed afterwards.
     pub scratch: PathBuf,

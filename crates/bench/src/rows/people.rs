@@ -21,7 +21,6 @@ use crate::report::{Budget, Row, Unit};
 use crate::sample::Sample;
 use crate::seeded::{LARGE, Seeded, cut_log};
 
-/// How many agents live.
 const AGENTS: usize = 200;
 /// The store of somebody who has used it for a while.
 const USED: u32 = 10_000;

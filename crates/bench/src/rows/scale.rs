@@ -39,7 +39,6 @@ const PAST: &str = "path:bench/past:src/";
 /// How many keys a long-lived process has to do with.
 const FEW: u32 = 16;
 
-/// A store under measurement.
 struct Side {
     place: Place,
     size: u32,

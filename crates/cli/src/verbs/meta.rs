@@ -19,7 +19,6 @@ pub struct Args {
 }
 
 impl Args {
-    /// Whether it changes anything.
     pub fn changes(&self) -> bool {
         !matches!(self.act, Act::Get { .. })
     }

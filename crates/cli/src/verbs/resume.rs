@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use tenure_agents::Turn;
-use tenure_app::settings::env;
 use tenure_core::text;
 use tenure_core::time::Span;
+use tenure_host::env::var as env;
 use tenure_service::Resumable;
 use tenure_service::answer::{Class, Hint};
 use tenure_service::view::ResumeView;
@@ -164,7 +164,6 @@ fn print_all() -> Hint {
     Hint::run("resume", ["--all", "--print"], "to see the commands")
 }
 
-/// A window for each.
 fn start_all(views: &[ResumeView]) -> Result<(), Trouble> {
     if env("TMUX").is_none_or(|value| value.is_empty()) {
         let message = "several agents need a terminal each, and this is no tmux";

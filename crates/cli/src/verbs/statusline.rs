@@ -38,7 +38,7 @@ const LIMITS: Limits = Limits {
 const NO_ANSWER: &str = "tenure: no answer";
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let began = Instant::now();
+    let began = tenure_host::clock::instant();
     let late = match app.style.json {
         true => json!({"v": 1, "statusline": NO_ANSWER, "notices": []}).to_string(),
         false => NO_ANSWER.to_owned(),

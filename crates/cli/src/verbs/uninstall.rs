@@ -59,7 +59,6 @@ struct Tally {
 }
 
 impl Args {
-    /// Whether it changes anything.
     pub fn changes(&self) -> bool {
         !self.dry_run
     }

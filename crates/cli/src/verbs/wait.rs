@@ -1,4 +1,4 @@
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tenure_app::open::Opened;
 use tenure_app::watch::{Ended, Next, on_change};
@@ -66,7 +66,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 }
 
 fn wait(args: &Args, opened: &mut Opened, told: &mut Pending) -> Outcome {
-    let began = Instant::now();
+    let began = tenure_host::clock::instant();
     let ended = on_change(opened, Duration::ZERO, |opened| {
         let answer = opened.service().show(&args.name)?;
         // They wait until they are told, so the last look has them all.

@@ -1,5 +1,7 @@
 //! End-to-end tests: the real binary, real processes, a private HOME.
 
+#![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
+
 mod activity;
 mod append_beside_agent;
 mod claims;

@@ -4,6 +4,7 @@
 //! the programs they fail.
 
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
 
 /// Makes a test of a scenario for each version of Claude Code.
 macro_rules! both {

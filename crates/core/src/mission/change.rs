@@ -5,14 +5,10 @@ use super::name::{Drive, Focus, Role};
 use super::record::Participant;
 use crate::id::Malformed;
 
-/// A change of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Another role.
     Role(Role),
-    /// Another focus, or none.
     Focus(Option<Focus>),
-    /// Another drive.
     Drive(Drive),
 }
 

@@ -7,7 +7,6 @@ use super::record::Participant;
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
     pub participant: &'a Participant,
-    /// Whether its session is gone.
     pub gone: bool,
 }
 

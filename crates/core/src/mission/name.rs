@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use crate::id::Malformed;
+use crate::id::{Malformed, stored_enum, text_id};
 use crate::visible::is_invisible;
 
-/// Identifies a mission. It can be part of a path and never leaves its directory.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct MissionId(String);
+text_id! {
+    /// Identifies a mission. It can be part of a path and never leaves its directory.
+    MissionId
+}
 
 impl MissionId {
     /// Reads `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`.
@@ -26,22 +27,12 @@ impl MissionId {
             "expected a letter or digit, then at most 127 of A-Z, a-z, 0-9, . _ and -",
         ))
     }
-
-    /// The text of the id.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl fmt::Display for MissionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+text_id! {
+    /// Identifies a participant of a mission: a ULID.
+    ParticipantId
 }
-
-/// Identifies a participant of a mission: a ULID.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ParticipantId(String);
 
 /// The digits of a ULID: no I, L, O and U.
 const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -80,22 +71,12 @@ impl ParticipantId {
         }
         Ok(Self(text.to_owned()))
     }
-
-    /// The text of the id.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl fmt::Display for ParticipantId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+text_id! {
+    /// What a participant is in a mission: a label, such as `developer`.
+    Role
 }
-
-/// What a participant is in a mission: a label, such as `developer`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Role(String);
 
 impl Role {
     /// Reads 1 to 64 bytes of printable text without spaces at its ends.
@@ -117,17 +98,6 @@ impl Role {
     /// Whether the settings allow it; an empty list allows every role.
     pub fn is_listed(&self, roles: &[String]) -> bool {
         roles.is_empty() || roles.contains(&self.0)
-    }
-
-    /// The text of the role.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -180,32 +150,13 @@ impl fmt::Display for Focus {
     }
 }
 
-/// Whether a participant means to drive its focus on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Drive {
-    /// It does.
-    Active,
-    /// It does not.
-    #[default]
-    Inactive,
-}
-
-impl Drive {
-    /// Reads `active` or `inactive`.
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
-        match text {
-            "active" => Ok(Drive::Active),
-            "inactive" => Ok(Drive::Inactive),
-            _ => Err(Malformed::new("drive", text, "expected active or inactive")),
-        }
-    }
-
-    /// How the store and the JSON write it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Drive::Active => "active",
-            Drive::Inactive => "inactive",
-        }
+stored_enum! {
+    /// Whether a participant means to drive its focus on.
+    #[derive(Default)]
+    Drive, "drive" {
+        Active = "active",
+        #[default]
+        Inactive = "inactive",
     }
 }
 

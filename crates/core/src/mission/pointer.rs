@@ -6,14 +6,11 @@ use crate::hint::Hint;
 use crate::id::SessionId;
 use crate::time::Timestamp;
 
-/// Whose pointer it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// One session's.
     Session(SessionId),
     /// A repository's, in all its worktrees.
     Repo(String),
-    /// A user's.
     User(String),
 }
 
@@ -27,7 +24,6 @@ impl Scope {
         }
     }
 
-    /// Which session, repository or user.
     pub fn name(&self) -> String {
         match self {
             Scope::Session(id) => id.to_string(),
@@ -55,20 +51,16 @@ impl Scope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pointer {
     pub scope: Scope,
-    /// The mission that it names.
     pub mission: String,
-    /// Since when.
     pub at: Timestamp,
 }
 
 /// How a mission that a pointer names stands to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Membership {
-    /// The caller takes part.
     Joined,
     /// It exists, and the caller does not take part.
     NotJoined,
-    /// It does not exist.
     Missing,
 }
 
@@ -102,11 +94,9 @@ pub fn judge(pointer: &Pointer, membership: Membership) -> Result<MissionId, Fau
 /// What decided which mission is meant, and what was passed over on the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
-    /// The mission, if one is meant.
     pub mission: Option<MissionId>,
     /// `flag`, `session`, `repo` or `user`.
     pub by: &'static str,
-    /// What that rests on.
     pub evidence: String,
     /// Pointers that are not followed.
     pub passed_over: Vec<Fault>,

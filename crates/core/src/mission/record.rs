@@ -8,7 +8,6 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mission {
     pub id: String,
-    /// When somebody first joined it.
     pub created_at: Timestamp,
 }
 
@@ -17,31 +16,23 @@ pub struct Mission {
 pub struct StoredParticipant {
     /// The mission that it is stored under.
     pub mission: String,
-    /// The session that participates.
     pub session: SessionId,
-    /// Its id in the mission.
     pub participant: String,
-    /// What it is in the mission.
     pub role: String,
     pub joined_at: Timestamp,
     /// When it last did something in the mission.
     pub active_at: Timestamp,
-    /// Whether it drives.
     pub drive: String,
-    /// What it works on.
     pub focus: Option<String>,
     /// Counts the changes of this row, for comparing and setting.
     pub revision: u64,
 }
 
-/// A session in a mission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Participant {
     pub mission: MissionId,
     pub session: SessionId,
-    /// Its id in the mission.
     pub participant: ParticipantId,
-    /// What it is in the mission.
     pub role: Role,
     /// When it joined; never changed.
     pub joined_at: Timestamp,
@@ -49,7 +40,6 @@ pub struct Participant {
     pub active_at: Timestamp,
     /// Whether it means to drive its focus on.
     pub drive: Drive,
-    /// What it works on.
     pub focus: Option<Focus>,
     /// Counts the changes of this row, for comparing and setting.
     pub revision: u64,

@@ -43,7 +43,7 @@ use rustix::process::{Pid, PidfdFlags};
 use rustix::time::{ClockId, clock_gettime};
 use tenure_core::process::{BootId, Looks, StartTicks};
 
-use crate::path_error::at;
+use crate::path_error::{at, refused};
 use crate::stat::{Seen, View, parse_stat};
 use crate::timens::{self, Offsets};
 
@@ -56,17 +56,12 @@ const CMDLINE_LIMIT: usize = 64 * 1024;
 /// Other files that are read here are far shorter.
 const FILE_LIMIT: usize = 4096;
 
-/// The kernel's id of this boot.
-pub(crate) fn boot_id() -> io::Result<BootId> {
+pub fn boot_id() -> io::Result<BootId> {
     let path = Path::new(BOOT_ID);
     let text = read_text(path).map_err(|e| at("read", path, e))?;
     let id = text.trim();
     if id.is_empty() {
-        return Err(at(
-            "read",
-            path,
-            io::Error::new(ErrorKind::InvalidData, "it is empty"),
-        ));
+        return Err(refused("read", path, "it is empty"));
     }
     Ok(BootId {
         id: id.to_owned(),
@@ -83,9 +78,11 @@ fn is_mounted_over(path: &Path) -> io::Result<bool> {
     {
         return Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
     }
-    let table = Path::new("/proc/self/mountinfo");
-    let text = std::fs::read(table).map_err(|e| at("read", table, e))?;
-    Ok(mountinfo_has(&text, path.as_os_str().as_bytes()))
+    let table = "/proc/self/mountinfo";
+    Ok(mountinfo_has(
+        &fs_err::read(table)?,
+        path.as_os_str().as_bytes(),
+    ))
 }
 
 /// Whether a mount table names `path` as a mount point. Only for paths that need no escapes there.
@@ -100,17 +97,14 @@ fn is_on_procfs(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC)
 }
 
-/// The inode of our pid namespace.
-pub(crate) fn pid_namespace() -> io::Result<u64> {
-    let path = Path::new("/proc/self/ns/pid");
-    let found = std::fs::metadata(path).map_err(|e| at("read", path, e))?;
-    Ok(found.ino())
+pub fn pid_namespace() -> io::Result<u64> {
+    Ok(fs_err::metadata("/proc/self/ns/pid")?.ino())
 }
 
 /// Whether /proc shows our own pid namespace.
-pub(crate) fn proc_is_own() -> bool {
+pub fn proc_is_own() -> bool {
     let own = std::process::id().to_string();
-    std::fs::read_link("/proc/self")
+    fs_err::read_link("/proc/self")
         .is_ok_and(|target| target.as_os_str().as_bytes() == own.as_bytes())
 }
 
@@ -126,10 +120,9 @@ fn offsets() -> io::Result<Offsets> {
     }
     let path = Path::new(OFFSETS);
     let found = match read_text(path) {
-        Ok(text) => timens::parse(&text).ok_or_else(|| {
-            let odd = io::Error::new(ErrorKind::InvalidData, "it has an unknown form");
-            at("read", path, odd)
-        })?,
+        Ok(text) => {
+            timens::parse(&text).ok_or_else(|| refused("read", path, "it has an unknown form"))?
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => Offsets::default(),
         Err(error) => return Err(at("read", path, error)),
     };
@@ -190,16 +183,21 @@ fn open_pidfd_of(pid: Pid) -> rustix::io::Result<OwnedFd> {
 
 /// The process that a process or thread belongs to, where that can be read.
 fn thread_group(pid: Pid) -> Option<u32> {
-    let status = std::fs::read(proc_path(number(pid), "status")).ok()?;
+    let status = fs_err::read(proc_path(number(pid), "status")).ok()?;
     parse_thread_group(&status)
 }
 
-/// The kernel escapes newlines in the Name line, so no process can forge a Tgid line.
 fn parse_thread_group(status: &[u8]) -> Option<u32> {
+    numbers(status, b"Tgid:")?.next()?.parse().ok()
+}
+
+/// The numbers of one line of a status file. The kernel escapes newlines in the Name line, so no process can
+/// forge another line.
+fn numbers<'a>(status: &'a [u8], name: &[u8]) -> Option<std::str::SplitAsciiWhitespace<'a>> {
     let line = status
         .split(|b| *b == b'\n')
-        .find_map(|line| line.strip_prefix(b"Tgid:"))?;
-    std::str::from_utf8(line).ok()?.trim().parse().ok()
+        .find_map(|line| line.strip_prefix(name))?;
+    Some(std::str::from_utf8(line).ok()?.split_ascii_whitespace())
 }
 
 fn number(pid: Pid) -> u32 {
@@ -210,7 +208,6 @@ fn raw(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-/// Looks at one pid.
 pub(crate) fn view(pid: u32) -> View {
     let Some(known) = raw(pid) else {
         return View::Unreadable(format!("{pid} is not a pid"));
@@ -237,7 +234,6 @@ pub(crate) fn view(pid: u32) -> View {
     }
 }
 
-/// Looks at our own process.
 pub(crate) fn view_self() -> io::Result<Seen> {
     let path = Path::new("/proc/self/stat");
     read_seen(path).map_err(|e| at("read", path, e))
@@ -269,23 +265,17 @@ fn proc_path(pid: u32, name: &str) -> PathBuf {
 /// The user in whose name a process acts.
 pub(crate) fn effective_uid(pid: u32) -> io::Result<u32> {
     let path = proc_path(pid, "status");
-    let text = std::fs::read(&path).map_err(|e| at("read", &path, e))?;
-    let odd = || io::Error::new(ErrorKind::InvalidData, "it has no Uid line");
-    parse_effective_uid(&text).ok_or_else(|| at("read", &path, odd()))
+    let text = fs_err::read(&path)?;
+    parse_effective_uid(&text).ok_or_else(|| refused("read", &path, "it has no Uid line"))
 }
 
-/// The kernel escapes newlines in the Name line, so no process can forge a Uid line.
 fn parse_effective_uid(status: &[u8]) -> Option<u32> {
-    let line = status
-        .split(|b| *b == b'\n')
-        .find_map(|line| line.strip_prefix(b"Uid:"))?;
-    let mut ids = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
-    ids.nth(1)?.parse().ok()
+    numbers(status, b"Uid:")?.nth(1)?.parse().ok()
 }
 
 /// The executable of a process, empty where that cannot be read.
 pub(crate) fn executable(pid: u32) -> String {
-    let exe = std::fs::read_link(proc_path(pid, "exe"));
+    let exe = fs_err::read_link(proc_path(pid, "exe"));
     exe.map(|path| path.to_string_lossy().into_owned())
         .unwrap_or_default()
 }
@@ -301,7 +291,7 @@ pub(crate) fn looks(pid: u32, comm: Option<&str>) -> Looks {
 }
 
 fn read_comm(pid: u32) -> String {
-    let text = std::fs::read(proc_path(pid, "comm")).unwrap_or_default();
+    let text = fs_err::read(proc_path(pid, "comm")).unwrap_or_default();
     let name = text.strip_suffix(b"\n").unwrap_or(&text);
     String::from_utf8_lossy(name).into_owned()
 }
@@ -317,6 +307,10 @@ fn read_text(path: &Path) -> io::Result<String> {
 
 /// Reads a file of the kernel, which hands out a small one whole: where less came than there was room for,
 /// that was all. Reading them in growing pieces would be most of what a hook does.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "fs_err hides the error's number, and ESRCH is an answer"
+)]
 fn read_file(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut bytes = vec![0; FILE_LIMIT];
@@ -357,7 +351,6 @@ pub(crate) fn filesystem_magic(dir: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     Ok(Some(rustix::fs::fstatfs(dir)?.f_type as u32))
 }
 
-/// Fills `buffer` with random bytes.
 pub(crate) fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -4,7 +4,6 @@
 //! boot id is marked private. A reboot goes unnoticed, so deadlines of an earlier boot may stay open
 //! longer than they should; they are never over too early.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -20,7 +19,7 @@ fn unsupported() -> io::Error {
 }
 
 /// A boot id that proves nothing.
-pub(crate) fn boot_id() -> io::Result<BootId> {
+pub fn boot_id() -> io::Result<BootId> {
     Ok(BootId {
         id: "unknown".to_owned(),
         private: true,
@@ -28,12 +27,12 @@ pub(crate) fn boot_id() -> io::Result<BootId> {
 }
 
 /// There are no pid namespaces.
-pub(crate) fn pid_namespace() -> io::Result<u64> {
+pub fn pid_namespace() -> io::Result<u64> {
     Ok(0)
 }
 
 /// There is no /proc.
-pub(crate) fn proc_is_own() -> bool {
+pub fn proc_is_own() -> bool {
     false
 }
 
@@ -88,7 +87,6 @@ pub(crate) fn filesystem_magic(_dir: BorrowedFd<'_>) -> io::Result<Option<u32>> 
     Ok(None)
 }
 
-/// Fills `buffer` with random bytes.
 pub(crate) fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
-    File::open("/dev/urandom")?.read_exact(buffer)
+    fs_err::File::open("/dev/urandom")?.read_exact(buffer)
 }

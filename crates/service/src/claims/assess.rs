@@ -59,7 +59,6 @@ impl Refusal {
     }
 }
 
-/// Assesses a request for one key.
 pub(super) fn assess(
     ctx: &mut Ctx<'_>,
     asker: Asker,

@@ -94,7 +94,6 @@ impl Service<'_> {
         })
     }
 
-    /// Takes a waiter out of line.
     pub fn leave_line(&mut self, ticket: Ticket) -> Reply<()> {
         self.transact(Mode::Write, |ctx| Ok(ctx.tx.leave_line(ticket)?))
     }

@@ -29,7 +29,6 @@ pub(super) fn holder_of(
     Ok(Some((session, standing)))
 }
 
-/// Who gets a key.
 pub(super) struct Receiver<'a> {
     pub(super) session: &'a Session,
     pub(super) actor: Option<SessionId>,
@@ -39,7 +38,6 @@ pub(super) struct Receiver<'a> {
 }
 
 impl<'a> Receiver<'a> {
-    /// The caller itself.
     pub(super) fn of(caller: &'a Caller) -> Self {
         Self {
             session: &caller.session,
@@ -144,7 +142,6 @@ pub(super) fn taken(session: &Session, hold: &Hold, by: EndedBy, proof: String) 
     }
 }
 
-/// How a grant is recorded.
 pub(super) struct Terms {
     pub(super) means: Means,
     pub(super) request: Option<RequestId>,
@@ -199,7 +196,6 @@ fn former_home(record: &ClaimRecord) -> Option<Home> {
     record.newest.as_ref().and_then(|hold| hold.home.clone())
 }
 
-/// Ends a hold, and says how.
 pub(super) fn end(ctx: &mut Ctx<'_>, hold: &Hold, by: EndedBy) -> Result<HoldEnd, Stop> {
     let end = HoldEnd {
         at: ctx.now.wall,

@@ -23,7 +23,6 @@ pub enum Pick {
 /// A request for one or more keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRequest {
-    /// The items.
     pub keys: Vec<Key>,
     /// Which of them.
     pub pick: Pick,
@@ -38,36 +37,28 @@ pub struct ClaimRequest {
     pub require_quiet: bool,
 }
 
-/// A place in line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
-    /// The process that waits.
     pub process: Process,
-    /// Its place, once it has one.
     pub ticket: Option<Ticket>,
 }
 
 /// What a waiter's look at its keys came to.
 #[derive(Debug, Clone)]
 pub enum Turn {
-    /// It has them.
     Granted(Vec<Grant>),
-    /// It must wait.
     Wait(Wait),
 }
 
 /// What a waiter waits for.
 #[derive(Debug, Clone)]
 pub struct Wait {
-    /// Its place in line.
     pub ticket: Ticket,
     /// Processes whose end may free a key, the caller's own session's among them.
     pub watch: Vec<Process>,
-    /// What may change that.
     pub about: Vec<Topic>,
     /// After this long it must look again, whatever happens.
     pub at_most: Option<Duration>,
-    /// What stands in the way.
     pub why: Box<Error>,
 }
 
@@ -77,11 +68,8 @@ pub struct ChildRequest {
     pub claim: ClaimRequest,
     /// The command's process, and the processes above it.
     pub chain: Vec<Ancestor>,
-    /// What kind of program it is.
     pub agent: AgentName,
-    /// Its command line.
     pub title: String,
-    /// Where it works.
     pub place: Place,
 }
 
@@ -89,7 +77,9 @@ pub struct ChildRequest {
 #[derive(Debug, Clone)]
 pub enum ChildTurn {
     /// The caller, or an ancestor of it, has the key: the command runs under that hold.
-    Covered { holder: String },
+    Covered {
+        holder: String,
+    },
     /// The command is a session of its own and has the key.
     Granted {
         session: Box<SessionView>,
@@ -97,37 +87,28 @@ pub enum ChildTurn {
         token: SessionToken,
         grants: Vec<Grant>,
     },
-    /// It must wait.
     Wait(Wait),
 }
 
-/// A return of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleaseRequest {
-    /// The item.
     pub key: Key,
     /// The epoch that the caller believes it holds.
     pub epoch: Option<Epoch>,
-    /// Whether the item is finished.
     pub done: bool,
 }
 
-/// A handover to another session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandoffRequest {
-    /// The item.
     pub key: Key,
-    /// The session that gets it.
     pub to: String,
     /// The epoch that the caller believes it holds.
     pub epoch: Option<Epoch>,
     pub note: Option<String>,
 }
 
-/// A taking from whoever holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakeoverRequest {
-    /// The item.
     pub key: Key,
     /// Only if this session holds it.
     pub from: Option<String>,
@@ -139,13 +120,11 @@ pub struct TakeoverRequest {
 /// A question whether the caller may write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardRequest {
-    /// The item.
     pub key: Key,
     /// The epoch that the caller believes it holds.
     pub epoch: Option<Epoch>,
 }
 
-/// A claim that was granted.
 pub type Grant = ClaimView;
 
 /// Refuses a note that is too long to be shown.

@@ -19,7 +19,6 @@ use tenure_core::repository::Home;
 use tenure_core::session::{Session, Standing};
 use tenure_core::text;
 
-/// Who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Asker {
     pub(super) id: SessionId,
@@ -34,7 +33,6 @@ pub(super) enum Rivals {
     Living(Box<Living>),
 }
 
-/// A rival that refuses.
 pub(super) struct Living {
     pub(super) error: Error,
     pub(super) session: Session,

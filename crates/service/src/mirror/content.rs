@@ -44,7 +44,6 @@ impl Format {
 #[derive(Debug, Clone)]
 pub struct Context {
     pub session: SessionView,
-    /// Its small values.
     pub metadata: BTreeMap<String, String>,
     /// The missions that it takes part in.
     pub missions: Vec<ParticipantView>,
@@ -53,12 +52,10 @@ pub struct Context {
     pub read_at: Timestamp,
 }
 
-/// One file of a mirror.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// Where it is below the mirror's directory; none where the mirror is one file.
     pub below: Option<String>,
-    /// What stands in it.
     pub fields: Map<String, Value>,
     /// The field that says whose it is: others' fields in a file of the same value are kept.
     identity: &'static str,
@@ -97,7 +94,6 @@ pub fn writer_of(text: &str) -> Option<String> {
     Some(file["tenure"]["session"].as_str()?.to_owned())
 }
 
-/// The files of a mirror.
 pub fn documents(format: Format, context: &Context) -> Vec<Document> {
     match format {
         Format::Json => vec![ours(context)],

@@ -75,7 +75,6 @@ impl Service<'_> {
         })
     }
 
-    /// Sets or clears a pointer.
     pub fn point_to_mission(
         &mut self,
         naming: &Naming,

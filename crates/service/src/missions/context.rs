@@ -25,11 +25,9 @@ use tenure_core::store::Mode;
 /// The mission that is active for a session, and its part in it.
 #[derive(Debug, Clone)]
 pub struct Membership {
-    /// Its part.
     pub participant: Option<ParticipantView>,
     /// Which mission that is, and what decided.
     pub pointer: PointerView,
-    /// What is wrong with its row.
     pub faults: Vec<Fault>,
 }
 
@@ -37,14 +35,12 @@ pub struct Membership {
 #[derive(Debug, Clone)]
 pub struct Bearings {
     pub who: Whoami,
-    /// The active mission.
     pub mission: Membership,
 }
 
 /// What a check of a session came to.
 #[derive(Debug, Clone)]
 pub struct Verified {
-    /// The session that was checked.
     pub context: Context,
     /// What is wrong, apart from files.
     pub faults: Vec<Fault>,
@@ -89,7 +85,6 @@ impl Service<'_> {
         })
     }
 
-    /// The newest place in the log.
     pub fn newest_event(&mut self) -> Reply<Cursor> {
         self.transact(Mode::Read, |ctx| {
             let filter = EventFilter {
@@ -134,7 +129,6 @@ impl Service<'_> {
         })
     }
 
-    /// Mirrors that could not be written.
     pub fn mirror_failures(&mut self) -> Reply<Vec<MirrorFailure>> {
         self.transact(Mode::Read, |ctx| Ok(ctx.tx.mirror_failures()?))
     }

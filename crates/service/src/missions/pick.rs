@@ -40,7 +40,6 @@ pub fn membership(
     })
 }
 
-/// Decides which mission is meant.
 pub fn resolve(
     ctx: &mut Ctx<'_>,
     session: Option<&Session>,

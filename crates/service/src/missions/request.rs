@@ -10,7 +10,6 @@ use tenure_core::mission::{MissionId, ParticipantId, Role};
 pub struct Here {
     /// The repository of the directory that it calls from.
     pub repo: Option<String>,
-    /// The user that it runs as.
     pub user: String,
     /// The roles that the settings list; none listed means that any will do.
     pub roles: Vec<String>,
@@ -29,33 +28,26 @@ pub struct JoinRequest {
 /// A change of the caller's own row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeRequest {
-    /// The mission, if it was named.
     pub mission: Option<MissionId>,
     pub change: Change,
     /// Refuse what others drive.
     pub strict: bool,
 }
 
-/// Whose pointer is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// The calling session's.
     Session,
     /// The repository's, in all its worktrees.
     Repo,
-    /// The user's.
     User,
 }
 
-/// A pointer is set, or cleared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PointRequest {
     pub whose: Whose,
-    /// The mission; none clears it.
     pub mission: Option<MissionId>,
 }
 
-/// The answer to a joining.
 #[derive(Debug, Clone)]
 pub struct Joined {
     pub participant: ParticipantView,
@@ -65,10 +57,8 @@ pub struct Joined {
     pub warnings: Vec<String>,
 }
 
-/// The answer to a change.
 #[derive(Debug, Clone)]
 pub struct Changed {
-    /// The participant as it is now.
     pub participant: ParticipantView,
     /// Which mission was meant, and what decided that.
     pub pointer: PointerView,
@@ -76,10 +66,8 @@ pub struct Changed {
     pub warnings: Vec<String>,
 }
 
-/// The answer to a leaving.
 #[derive(Debug, Clone)]
 pub struct Left {
-    /// The mission that was left.
     pub mission: String,
     /// The pointer that was cleared with it.
     pub cleared: bool,
@@ -90,14 +78,10 @@ pub struct Left {
 pub struct Pointed {
     /// `session`, `repo` or `user`.
     pub whose: &'static str,
-    /// Which session, repository or user.
     pub name: String,
-    /// The mission that it names now.
     pub mission: Option<String>,
-    /// The mission that it named before.
     pub before: Option<String>,
     /// What is the active mission now, and what decided that.
     pub pointer: PointerView,
-    /// What is wrong with it.
     pub faults: Vec<Fault>,
 }

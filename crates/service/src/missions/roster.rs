@@ -46,7 +46,6 @@ impl Present {
 }
 
 impl Service<'_> {
-    /// A mission's roster.
     pub fn roster(
         &mut self,
         naming: &Naming,

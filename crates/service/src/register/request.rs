@@ -9,7 +9,6 @@ use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
 use tenure_core::session::{MetaKey, Place};
 
-/// Which process registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// The session, the agent, or the person's shell that the caller runs in.
@@ -22,20 +21,15 @@ pub enum Subject {
     Unverified,
 }
 
-/// A registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegisterRequest {
-    /// Which process.
     pub subject: Subject,
     /// The agent, where the process does not tell.
     pub agent: Option<AgentName>,
-    /// The conversation that it is in.
     pub native_id: Option<NativeId>,
-    /// What made it register.
     pub source: Source,
     /// Whether the process speaks for several conversations.
     pub hosted: bool,
-    /// Where it works.
     pub place: Place,
     /// Whether the place was named, and so replaces the one that is known.
     pub place_named: bool,
@@ -47,17 +41,14 @@ pub struct RegisterRequest {
     pub reason: Option<Reason>,
     /// The file that the agent keeps the conversation in.
     pub transcript: Option<String>,
-    /// Small values to keep.
     pub metadata: BTreeMap<MetaKey, String>,
 }
 
-/// What a registration came to.
 #[derive(Debug, Clone)]
 pub struct Registered {
     pub session: SessionView,
     /// What TENURE_SESSION must be to name it in this life; shown to the session itself only.
     pub token: Option<String>,
-    /// Claims that it was granted again.
     pub regranted: Vec<HeldView>,
     /// Claims that others took meanwhile, with who has them.
     pub taken: Vec<String>,

@@ -18,7 +18,6 @@ use tenure_core::registration::{NativeMove, Plan};
 use tenure_core::session::{ClosedBy, Session, Standing};
 use tenure_core::{agent, text};
 
-/// Carrying out a plan.
 pub(super) struct Work<'a> {
     pub(super) request: &'a RegisterRequest,
     pub(super) candidate: &'a Candidate,
@@ -71,7 +70,6 @@ impl Work<'_> {
             .collect())
     }
 
-    /// A session that was not known.
     fn create(
         &mut self,
         ctx: &mut Ctx<'_>,

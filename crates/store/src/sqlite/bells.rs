@@ -63,7 +63,7 @@ impl Bells {
     /// Rings; a bell that cannot be rung costs its listeners a few seconds.
     pub(super) fn ring(&self, numbers: &BTreeSet<u64>) {
         for number in numbers {
-            let bell = std::fs::OpenOptions::new()
+            let bell = fs_err::OpenOptions::new()
                 .write(true)
                 .open(self.path(*number));
             if bell.and_then(|mut bell| bell.write_all(b".")).is_err() {
@@ -126,11 +126,11 @@ mod tests {
             panic!("one bell: {bells:?}")
         };
         // What it holds is never more than the one byte that ringing writes.
-        std::fs::write(bell, "").unwrap();
+        fs_err::write(bell, "").unwrap();
         let mut tx = store.begin(Mode::Write).unwrap();
         act(tx.as_mut());
         tx.commit().unwrap();
-        std::fs::metadata(bell).unwrap().len()
+        fs_err::metadata(bell).unwrap().len()
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         tx.insert_session(&session(1)).unwrap();
         tx.insert_hold(&hold("wp:a", 1, 1), Epoch::NONE).unwrap();
         drop(tx);
-        assert_eq!(std::fs::metadata(&bells[0]).unwrap().len(), 0);
+        assert_eq!(fs_err::metadata(&bells[0]).unwrap().len(), 0);
     }
 
     #[test]

@@ -111,7 +111,7 @@ pub(super) fn wait_until(
     let Some(until) = until else {
         return Ok(());
     };
-    let left = until.saturating_duration_since(Instant::now());
+    let left = until.saturating_duration_since(tenure_host::clock::instant());
     conn.busy_timeout(left.min(BUSY_TIMEOUT))
         .map_err(|error| classify(store, Some(conn), &error))
 }

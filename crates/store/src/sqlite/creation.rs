@@ -89,7 +89,7 @@ fn lock(file: &fs_err::File, until: Option<Instant>) -> io::Result<()> {
         match file.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) if Instant::now() >= until => {
+            Err(TryLockError::WouldBlock) if tenure_host::clock::instant() >= until => {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             Err(TryLockError::WouldBlock) => {}

@@ -50,7 +50,7 @@ impl Log {
     /// Which file it is; none where there is none.
     pub(super) fn inode(&self) -> Option<(u64, u64)> {
         use std::os::unix::fs::MetadataExt;
-        let found = std::fs::symlink_metadata(&self.path).ok()?;
+        let found = fs_err::symlink_metadata(&self.path).ok()?;
         Some((found.dev(), found.ino()))
     }
 

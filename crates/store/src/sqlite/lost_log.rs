@@ -52,7 +52,7 @@ struct Index {
 impl Index {
     fn read(path: &Path) -> Option<Self> {
         let mut bytes = [0; INDEX_BYTES];
-        std::fs::File::open(path)
+        fs_err::File::open(path)
             .and_then(|mut file| file.read_exact(&mut bytes))
             .ok()?;
         Self::parse(&bytes)
@@ -111,7 +111,7 @@ fn checksum(bytes: &[u8]) -> (u32, u32) {
 /// What is wrong with a log, if anything is.
 fn fault(log: &Path, index: &Index) -> Option<&'static str> {
     let mut header = [0; LOG_HEADER_BYTES as usize];
-    let mut file = match std::fs::File::open(log) {
+    let mut file = match fs_err::File::open(log) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some("is gone"),
         // Whatever it is, SQLite says it.

@@ -118,7 +118,7 @@ impl MarkFile {
     pub(super) fn read(&self) -> Option<Mark> {
         let mut bytes = [0; LIMIT];
         // It is written by one call, so one call has it whole.
-        let length = std::fs::File::open(&self.path)
+        let length = fs_err::File::open(&self.path)
             .and_then(|mut file| file.read(&mut bytes))
             .ok()?;
         Mark::parse(std::str::from_utf8(&bytes[..length]).ok()?)

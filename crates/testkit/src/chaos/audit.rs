@@ -15,7 +15,6 @@ use super::rule::{Violation, observed};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub session: String,
-    /// How it was granted.
     pub means: String,
     /// The tag of the call that it was granted to first.
     pub note: Option<String>,
@@ -25,7 +24,6 @@ pub struct Row {
 /// What the store holds after a run.
 #[derive(Debug, Default)]
 pub struct Audit {
-    /// Each key's epoch.
     pub claims: BTreeMap<String, u64>,
     /// Each key's holds by epoch.
     pub holds: BTreeMap<String, BTreeMap<u64, Row>>,
@@ -42,7 +40,6 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Reads a store.
     pub fn read(database: &Path, history: &History) -> rusqlite::Result<Self> {
         let conn = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let mut audit = Self {

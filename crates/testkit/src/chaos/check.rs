@@ -68,7 +68,6 @@ pub fn disorder(history: &History, audit: Option<&Audit>, space: &Space) -> Opti
     })
 }
 
-/// A violation for people.
 pub fn tell(history: &History, violation: &Violation) -> String {
     let mut lines = vec![format!(
         "VIOLATION of {:?}: {}",

@@ -35,13 +35,11 @@ impl Dice {
         self.below(100) < chance
     }
 
-    /// One of several.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         let count = u64::try_from(of.len()).ok().filter(|count| *count > 0)?;
         of.get(usize::try_from(self.below(count)).ok()?)
     }
 
-    /// Another order.
     pub fn shuffle<T>(&mut self, of: &mut [T]) {
         for end in (1..of.len()).rev() {
             let count = u64::try_from(end + 1).unwrap_or(1);

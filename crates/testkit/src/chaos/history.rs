@@ -11,13 +11,11 @@ use std::rc::Rc;
 
 use super::record::{Answer, Deed, Line, Op, Stay, read};
 
-/// A session's id.
 pub type Name = Rc<str>;
 
 /// The name of the nemesis's own log.
 pub const DEEDS: &str = "nemesis.log";
 
-/// A worker's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Life {
     /// Its name: the worker, and how often it was started.
@@ -38,7 +36,6 @@ pub struct Sent {
     pub from: u64,
     /// From when on it does.
     pub surely_from: u64,
-    /// Until when it does.
     pub surely_until: u64,
     /// Until when it may run.
     pub until: u64,
@@ -56,7 +53,6 @@ pub struct Call {
     pub tag: String,
     /// The session that asked; the one that came of it, for a registration.
     pub session: Option<Name>,
-    /// What was asked.
     pub op: Op,
     pub asked: u64,
     /// By when it had taken effect, if it ever did.
@@ -67,7 +63,6 @@ pub struct Call {
 /// A session in one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tenancy {
-    /// The process.
     pub life: usize,
     /// From when on it may be that session.
     pub from: u64,
@@ -81,7 +76,6 @@ pub struct Tenancy {
 /// Everything that was asked and answered.
 #[derive(Debug, Default)]
 pub struct History {
-    /// The processes.
     pub lives: Vec<Life>,
     /// What they asked, in order of asking.
     pub calls: Vec<Call>,
@@ -92,7 +86,6 @@ pub struct History {
 }
 
 impl History {
-    /// Puts a history together.
     pub fn new(lives: Vec<Life>, mut calls: Vec<Call>) -> Self {
         calls.sort_by_key(|call| call.asked);
         name_sessions(&mut calls);

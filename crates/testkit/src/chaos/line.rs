@@ -12,7 +12,6 @@ use super::worker::Worker;
 type Trouble = Box<dyn StdError>;
 
 impl Worker {
-    /// One move.
     pub(super) fn play_line(&mut self) -> Result<(), Trouble> {
         // What it got back because its session had it in another process is in nobody's plan.
         self.give_all_back()?;

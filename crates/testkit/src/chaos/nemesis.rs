@@ -23,29 +23,21 @@ use super::worker::{DATABASE, PEERS, STATE};
 /// How long workers may take to leave when it is time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What to do.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The program that becomes a worker.
     pub program: PathBuf,
-    /// The run's directory.
     pub dir: PathBuf,
-    /// How many workers.
     pub workers: usize,
-    /// For how long.
     pub length: Duration,
-    /// What decides the choices.
     pub seed: u64,
     /// Whether the run has a pid namespace of its own, in which it may say who gets which number.
     pub own_pids: bool,
 }
 
-/// What was done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Harm {
-    /// Workers killed.
     pub kills: u64,
-    /// Workers stopped.
     pub stops: u64,
     /// Times that the write lock was kept.
     pub locks: u64,

@@ -20,7 +20,6 @@ pub const MOST_TRIED: usize = 400_000;
 
 /// Calls to be put in order.
 pub struct Puzzle<'a> {
-    /// The rules.
     pub model: Model<'a>,
     /// The calls, in order of asking.
     pub calls: Vec<&'a Call>,
@@ -37,19 +36,16 @@ pub struct Puzzle<'a> {
 /// What came of the search.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// There is an order.
     Ordered {
         /// How many situations were tried.
         tried: usize,
     },
-    /// There is none.
     Stuck(Stuck),
 }
 
 /// Where the longest order that was found ends.
 #[derive(Debug, Clone)]
 pub struct Stuck {
-    /// The state there.
     pub state: State,
     /// How many calls had their instant.
     pub placed: usize,
@@ -92,7 +88,6 @@ struct Fork {
 }
 
 impl Puzzle<'_> {
-    /// Searches.
     pub fn solve(&self) -> Outcome {
         let mut trail: Trail = vec![(0, 0)];
         let first = Situation {

@@ -25,27 +25,21 @@ pub fn monotonic() -> u64 {
 pub enum Op {
     /// To be a session, in a conversation.
     Register {
-        /// The conversation.
         native: String,
     },
-    /// To end its session.
     End,
-    /// To renew its lease.
     Renew,
-    /// One or more keys.
     Claim(Claim),
     /// To give a key back.
     Release {
         key: String,
         /// The epoch that it names.
         epoch: Option<u64>,
-        /// Whether the item is finished.
         done: bool,
     },
     /// To give a key to another session.
     Handoff {
         key: String,
-        /// The receiver.
         to: String,
         /// The epoch that it names.
         epoch: Option<u64>,
@@ -58,7 +52,6 @@ pub enum Op {
         /// Only with this epoch.
         epoch: Option<u64>,
     },
-    /// Whether it may write.
     Guard {
         key: String,
         /// The epoch that it names.
@@ -66,7 +59,6 @@ pub enum Op {
     },
 }
 
-/// A request for keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// The keys, in the order in which they were named.
@@ -90,19 +82,15 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
-    /// It is this session.
     Registered {
         session: String,
         /// The life of that session which it is.
         life: u32,
-        /// How that was resolved.
         word: String,
         /// What it was granted again.
         regranted: Vec<(String, u64)>,
     },
-    /// It has these keys.
     Granted {
-        /// Each of them.
         grants: Vec<Grant>,
     },
     /// Yes, or done.
@@ -112,7 +100,6 @@ pub enum Answer {
         /// Who holds that key now.
         holder: Option<String>,
     },
-    /// No.
     Refused(Refusal),
 }
 
@@ -132,7 +119,6 @@ pub struct Grant {
     pub also_ended: Vec<(String, u64)>,
 }
 
-/// Why not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// The kind of the error; of the first one where none of several keys was free.
@@ -147,7 +133,6 @@ pub struct Refusal {
     pub holder: Option<String>,
     /// The epoch of what stands in the way.
     pub epoch: Option<u64>,
-    /// The sentence.
     pub text: String,
 }
 
@@ -183,33 +168,32 @@ pub enum Line {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
 pub enum Stay {
-    /// It runs.
-    Begins { at: u64 },
+    Begins {
+        at: u64,
+    },
     /// It is about to exit.
-    Ends { at: u64 },
+    Ends {
+        at: u64,
+    },
 }
 
 /// A line of the nemesis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
 pub enum Deed {
-    /// A worker was started.
     Started {
         at: u64,
-        /// Its name.
         worker: String,
         pid: u32,
     },
     /// A worker is about to be killed.
     Kills {
         at: u64,
-        /// Its name.
         worker: String,
     },
     /// A worker is gone and reaped.
     Gone {
         at: u64,
-        /// Its name.
         worker: String,
         /// How it ended, if not as it was told to.
         trouble: Option<String>,
@@ -217,9 +201,7 @@ pub enum Deed {
     /// A worker was stopped for this many milliseconds.
     Stopped {
         at: u64,
-        /// Its name.
         worker: String,
-        /// For how long.
         millis: u64,
     },
 }

@@ -14,7 +14,6 @@ use super::record::{Answer, Op};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     pub rule: &'static str,
-    /// What happened.
     pub what: String,
     /// The calls that show it: their places in the history.
     pub calls: Vec<usize>,
@@ -56,7 +55,6 @@ pub struct Sighting {
     /// The call: its place in the history.
     pub call: usize,
     pub asked: u64,
-    /// When it was answered.
     pub until: u64,
 }
 

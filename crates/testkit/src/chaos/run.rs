@@ -20,22 +20,17 @@ use super::worker::{DATABASE, STATE};
 /// How many violations of one rule are told.
 const MOST_TOLD: usize = 3;
 
-/// What to run.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The program that becomes a worker.
     pub program: PathBuf,
-    /// For how long.
     pub length: Duration,
-    /// How many workers.
     pub workers: usize,
-    /// What decides the choices.
     pub seed: u64,
     /// Whether the run has a pid namespace of its own.
     pub own_pids: bool,
 }
 
-/// What the checks said.
 #[derive(Debug)]
 pub struct Judgement {
     /// How many calls were made.
@@ -53,11 +48,9 @@ pub struct Judgement {
 /// What came of a run.
 #[derive(Debug)]
 pub struct Report {
-    /// What decided the choices.
     pub seed: u64,
     /// What was done to the workers.
     pub harm: Harm,
-    /// What the checks said.
     pub judgement: Judgement,
     /// Where everything was kept, if something was found.
     pub kept: Option<PathBuf>,
@@ -109,7 +102,6 @@ impl fmt::Display for Report {
     }
 }
 
-/// Runs and checks.
 pub fn run(options: &Options) -> io::Result<Report> {
     let scratch = scratch()?;
     let harm = nemesis::run(&Plan {

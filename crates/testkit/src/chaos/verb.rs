@@ -34,7 +34,6 @@ pub fn work(orders: Orders) -> Result<(), Trouble> {
 }
 
 impl Worker {
-    /// Asks for something.
     pub(super) fn something(&mut self) -> Result<(), Trouble> {
         match self.dice.below(100) {
             0..25 => self.claim_one(),

@@ -45,14 +45,11 @@ pub const PEERS: &str = "peers";
 /// What a worker is told.
 #[derive(Debug, Clone)]
 pub struct Orders {
-    /// The run's directory.
     pub dir: PathBuf,
     pub name: String,
     /// The file in which it says which session it is.
     pub slot: String,
-    /// The conversation that it is in.
     pub native: String,
-    /// What decides its choices.
     pub seed: u64,
     /// When it leaves, on the clock that all share.
     pub until: u64,
@@ -60,7 +57,6 @@ pub struct Orders {
     pub line: bool,
 }
 
-/// A worker at work.
 pub struct Worker {
     pub(super) orders: Orders,
     pub(super) dice: Dice,
@@ -75,7 +71,6 @@ pub struct Worker {
     pub(super) session: Option<String>,
     /// What it believes to hold.
     pub(super) holds: BTreeMap<String, u64>,
-    /// What it held once.
     pub(super) held: Vec<(String, u64)>,
     /// The last claim to which it gave a name.
     pub(super) asked: Option<Claim>,

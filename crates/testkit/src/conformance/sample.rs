@@ -69,7 +69,6 @@ pub fn native(text: &str) -> NativeId {
     NativeId::parse(text).unwrap()
 }
 
-/// A claim key.
 pub fn key(text: &str) -> Key {
     Key::parse(text).unwrap()
 }

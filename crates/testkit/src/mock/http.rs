@@ -95,7 +95,6 @@ fn cut() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "a request that was cut off")
 }
 
-/// Answers with JSON.
 pub(super) fn json(to: &mut impl Write, code: u16, value: &Value) -> io::Result<()> {
     let body = value.to_string();
     write!(

@@ -34,7 +34,6 @@ impl Event {
         Event { name, data }
     }
 
-    /// One without a name.
     pub(super) fn bare(data: Value) -> Event {
         Event { name: None, data }
     }

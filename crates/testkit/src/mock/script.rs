@@ -21,7 +21,6 @@ const TAGS: &[&str] = &[
 pub(super) enum Heard {
     /// Text in the user's name.
     Said(String),
-    /// What a tool answered.
     Answered(String),
 }
 
@@ -32,7 +31,6 @@ pub(super) enum Delay {
     Hold(String),
 }
 
-/// What the model does.
 #[derive(Debug, PartialEq, Clone)]
 pub(super) enum Act {
     Say(String),

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// A dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Api {
     /// `POST /v1/messages`.
@@ -21,10 +20,8 @@ pub enum Api {
     Other,
 }
 
-/// One request.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// The dialect.
     pub api: Api,
     /// The method and the path with its query.
     pub line: String,
@@ -76,7 +73,6 @@ pub(super) struct State {
     changed: Condvar,
 }
 
-/// What somebody waits for.
 pub(super) enum Until<'a> {
     Passed(Instant),
     Released(&'a str),

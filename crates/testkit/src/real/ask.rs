@@ -73,7 +73,6 @@ impl<'w> Ask<'w> {
         self
     }
 
-    /// Sets a variable.
     pub fn env(mut self, key: &str, value: &str) -> Self {
         self.env.push((key.to_owned(), Some(value.to_owned())));
         self
@@ -239,7 +238,6 @@ impl Running {
         self.background.signal(signal)
     }
 
-    /// Waits for its end.
     #[track_caller]
     #[must_use = "what came of a turn is there to be checked"]
     pub fn wait(self) -> Turn {

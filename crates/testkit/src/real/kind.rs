@@ -18,7 +18,6 @@ pub enum Real {
 }
 
 impl Real {
-    /// All of them.
     pub const ALL: [Real; 5] = [
         Real::Claude,
         Real::ClaudeOld,

@@ -27,7 +27,6 @@ impl Turn {
         }
     }
 
-    /// Asserts that it succeeded.
     #[track_caller]
     pub fn ok(self) -> Self {
         assert!(self.output.code == 0, "expected success\n{self}");

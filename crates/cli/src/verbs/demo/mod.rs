@@ -78,10 +78,9 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     };
     let resumed = resume(&mut story, third, &mut heir, &home, conversation)?;
     drop((dead, heir, resumed));
-    let place = scratch.path().to_owned();
     scratch
         .close()
-        .map_err(|error| wrong(format!("{} was not removed: {error}", place.display())))?;
+        .map_err(|error| wrong(format!("the scratch directory was not removed: {error}")))?;
     story.chapter("nothing is left behind");
     match story.failed {
         Some(trouble) => Err(trouble),

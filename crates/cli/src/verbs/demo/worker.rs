@@ -41,16 +41,14 @@ pub struct Worker {
 
 /// What came of a call of tenure.
 pub struct Call {
-    /// Its exit code.
     pub code: i64,
-    /// Its JSON object.
     pub json: Value,
 }
 
 impl Worker {
     /// Starts a worker on the scratch state directory.
     pub fn start(home: &Path, name: &'static str) -> Result<Self, Trouble> {
-        let program = std::env::current_exe()
+        let program = tenure_host::env::program()
             .map_err(|error| wrong(format!("no program to run: {error}")))?;
         let mut child = Command::new(program)
             .arg("__demo-worker")
@@ -76,7 +74,6 @@ impl Worker {
         })
     }
 
-    /// The worker's pid.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -139,7 +136,6 @@ impl Worker {
         Err(wrong("a worker did not stop".into()))
     }
 
-    /// Lets it go on.
     pub fn go_on(&self) -> Result<(), Trouble> {
         self.signal(Signal::CONT)
     }
@@ -161,12 +157,11 @@ impl Drop for Worker {
     }
 }
 
-/// The worker's own side.
 pub fn run() -> Outcome {
     // A demo that is killed takes its workers along, also one that is stopped.
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| wrong(error.to_string()))?;
-    let program = std::env::current_exe().map_err(|error| wrong(error.to_string()))?;
+    let program = tenure_host::env::program().map_err(|error| wrong(error.to_string()))?;
     for text in std::io::stdin().lines() {
         let text = text.map_err(|error| wrong(error.to_string()))?;
         let arguments: Vec<String> =

@@ -48,7 +48,6 @@ const ARRIVAL: Duration = Duration::from_secs(1);
 pub enum Step {
     /// Its settings and the state directory.
     Settings,
-    /// The processes above it.
     Processes,
     /// The store, and the repository.
     Store,
@@ -72,7 +71,6 @@ struct Known {
     step: AtomicU8,
 }
 
-/// One hook's time.
 pub struct Deadline {
     began: Instant,
     dog: Watchdog,
@@ -82,9 +80,8 @@ pub struct Deadline {
 impl RefUnwindSafe for Deadline {}
 
 impl Deadline {
-    /// Starts the clock.
     pub fn start(adapter: &'static dyn Adapter, mode: Option<Mode>) -> Self {
-        let began = Instant::now();
+        let began = tenure_host::clock::instant();
         let known = Arc::new(Known::default());
         let seen = Arc::clone(&known);
         let dog = Watchdog::start(began, ANY.limits, move || late(adapter, mode, &seen));
@@ -115,7 +112,6 @@ impl Deadline {
         drop(self.known.process.set(process.clone()));
     }
 
-    /// Keeps what comes next.
     pub fn at(&self, step: Step) {
         self.known.step.store(step as u8, Ordering::Relaxed);
     }

@@ -103,7 +103,6 @@ impl GitHooks {
         )
     }
 
-    /// How things stand.
     pub fn state(&self, program: &str) -> Result<State, Trouble> {
         let mut all = Vec::new();
         for hook in HOOKS {
@@ -196,14 +195,12 @@ impl GitHooks {
         })
     }
 
-    /// The hooks directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 }
 
 impl Done {
-    /// Nothing at all.
     pub fn nothing() -> Self {
         Self {
             lines: Vec::new(),
@@ -217,7 +214,6 @@ impl Done {
         self.files.extend(other.files);
     }
 
-    /// Whether nothing was done.
     pub fn is_nothing(&self) -> bool {
         self.files.is_empty()
     }

@@ -69,7 +69,6 @@ pub struct Args {
 }
 
 impl Args {
-    /// Whether it changes anything.
     pub fn changes(&self) -> bool {
         !self.dry_run && !self.check
     }
@@ -233,13 +232,12 @@ fn places(names: &[String], scope: &Scope) -> Result<Vec<Place>, Trouble> {
     Ok(meant)
 }
 
-/// The tenure that runs.
 fn own_path() -> Result<String, Trouble> {
     let lost = |why: String| {
         let hint = Hint::step("run tenure by a path that is plain text");
         Trouble::new(Class::Invalid, "invalid", why, hint)
     };
-    let path = std::env::current_exe()
+    let path = tenure_host::env::program()
         .map_err(|error| lost(format!("cannot tell where tenure itself is: {error}")))?;
     match path.to_str() {
         Some(text) if path.is_file() && !text.contains(['\n', '\r']) => Ok(text.to_owned()),
@@ -257,7 +255,6 @@ pub fn state_dir() -> Result<String, Trouble> {
     Ok(dir.to_string_lossy().into_owned())
 }
 
-/// What would change.
 pub fn dry(plans: &[Plan], git: Part) -> Shown {
     let mut text = Lines::default();
     let mut agents = Vec::new();

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use tenure_app::place::current_dir;
-use tenure_app::settings::env;
 use tenure_core::agent::AGENTS;
+use tenure_host::env::var as env;
 use tenure_service::answer::{Class, Hint};
 
 use crate::output::Trouble;
@@ -12,10 +12,8 @@ use crate::output::Trouble;
 /// The agents that can be installed for, in the order in which they are shown.
 pub const NAMES: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
 
-/// Whose settings are edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// The user's own.
     User,
     /// A project's, which may be shared with others.
     Project(PathBuf),
@@ -57,7 +55,6 @@ pub struct Place {
     pub scope: Scope,
     /// Whether the agent seems to be here.
     pub found: bool,
-    /// The agent's own directory.
     pub dir: PathBuf,
 }
 

@@ -108,7 +108,6 @@ pub fn backup_of(path: &Path) -> PathBuf {
 #[derive(Debug)]
 pub struct Plan {
     pub place: Place,
-    /// How things stand before.
     pub state: State,
     /// The mode that is installed, or will be.
     pub mode: Option<Mode>,
@@ -252,7 +251,6 @@ impl Plan {
         )
     }
 
-    /// Does it.
     pub fn apply(&self) -> Result<(), Trouble> {
         for change in &self.changes {
             change.apply().map_err(unusable)?;

@@ -30,7 +30,6 @@ const OLD_FILE: &str = "git-hooks";
 /// Another `install` takes a moment; one that stands still is not waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What was edited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -46,7 +45,6 @@ pub enum Kind {
     Git,
 }
 
-/// Whose settings they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Owner {
@@ -192,7 +190,6 @@ impl Register {
         Ok(register)
     }
 
-    /// None at all.
     pub fn none(state_dir: &str) -> Self {
         Self {
             dir: state_dir.into(),
@@ -218,7 +215,6 @@ impl Register {
         Ok(())
     }
 
-    /// What is listed.
     pub fn edits(&self) -> &[Edit] {
         &self.edits
     }

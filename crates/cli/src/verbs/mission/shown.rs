@@ -79,7 +79,6 @@ fn row(one: &ParticipantView, now: Timestamp) -> Vec<Cell> {
     ]
 }
 
-/// A table of missions.
 pub fn missions(missions: &[MissionView]) -> Lines {
     if missions.is_empty() {
         return "no missions; a session begins one with: tenure mission join MISSION --role ROLE"

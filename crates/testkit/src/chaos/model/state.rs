@@ -7,18 +7,13 @@ use tenure_core::key::Key;
 
 use crate::chaos::history::Name;
 
-/// How a hold ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum End {
     /// Given back, or handed on.
     Given,
-    /// Finished.
     Done,
-    /// With its session.
     End,
-    /// With its process.
     Death,
-    /// Taken from it.
     Taken,
     /// With its process, or taken from the dead: nobody was told which.
     Fallen,
@@ -31,12 +26,9 @@ impl End {
     }
 }
 
-/// One grant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Hold {
-    /// The holder.
     pub session: Name,
-    /// Its process.
     pub life: usize,
     /// The holder's name for its request.
     pub request: Option<Name>,
@@ -44,12 +36,9 @@ pub struct Hold {
     pub end: Option<End>,
 }
 
-/// One key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Item {
-    /// The epoch of the newest grant.
     pub epoch: u64,
-    /// That grant.
     pub newest: Option<Hold>,
     /// Sessions whose newest hold of it is an older one that ended without their act: its epoch, and
     /// their name for the request.
@@ -72,7 +61,6 @@ impl Item {
         self.open().is_some_and(|hold| *hold.session == *me)
     }
 
-    /// Whether it is finished.
     pub fn is_done(&self) -> bool {
         self.newest
             .as_ref()
@@ -84,7 +72,6 @@ impl Item {
         self.robbed.get(me).map(|(_, request)| request)
     }
 
-    /// Ends the newest hold.
     pub fn end(&mut self, by: End) {
         if let Some(hold) = &mut self.newest {
             hold.end = Some(by);
@@ -168,7 +155,6 @@ impl Space {
         self.includes[one][other]
     }
 
-    /// Nothing was ever granted.
     pub fn fresh(&self) -> State {
         vec![Item::default(); self.keys.len()]
     }

@@ -40,9 +40,7 @@ impl Step {
 /// The model of some keys under a history's facts.
 #[derive(Debug, Clone, Copy)]
 pub struct Model<'a> {
-    /// The keys.
     pub space: &'a Space,
-    /// Who lived when.
     pub history: &'a History,
 }
 
