@@ -1,6 +1,7 @@
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
+use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use tenure_core::id::AgentName;
 use tenure_core::program::Found;
@@ -24,7 +25,7 @@ In Claude Code's settings.json:
   \"statusLine\": {\"type\": \"command\", \"command\": \"tenure statusline claude\"}")]
 pub struct Args {
     /// Which agent
-    #[arg(value_name = "AGENT", value_parser = ["claude"])]
+    #[arg(value_name = "AGENT", value_parser = PossibleValuesParser::new(tenure_agents::names(|row| row.has_status_line)))]
     agent: String,
 }
 
@@ -78,7 +79,7 @@ fn look(args: &Args, began: Instant) -> Result<Option<Glance>, Trouble> {
         Whose::Another(_) => return Ok(None),
     };
     let who = Glancer {
-        agent: AgentName::parse(adapter.name()).ok(),
+        agent: AgentName::parse(adapter.name).ok(),
         process,
         native_id: report.native_id,
     };
