@@ -4,13 +4,18 @@ use serde_json::json;
 
 use tenure_core::trample::Mode;
 
+use super::Script;
 use super::command::{HookLine, word_of};
+
+/// Our plugin.
+pub(crate) const PLUGIN: Script = Script { text: plugin, read };
 
 /// How every version of our plugin begins.
 const MARK: &str = "// Written by tenure";
 const SOURCE: &str = include_str!("opencode_plugin.js");
 
-pub fn plugin(line: &HookLine) -> String {
+/// The plugin's whole text.
+fn plugin(line: &HookLine) -> String {
     let mut arguments = vec!["hook", "opencode"];
     if line.mode != Mode::default() {
         arguments.extend(["--mode", word_of(line.mode)]);
@@ -21,7 +26,7 @@ pub fn plugin(line: &HookLine) -> String {
 }
 
 /// What an installed plugin runs; none if the file is not ours.
-pub fn read(text: &str) -> Option<HookLine> {
+fn read(text: &str) -> Option<HookLine> {
     if !text.starts_with(MARK) {
         return None;
     }
