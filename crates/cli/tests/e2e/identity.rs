@@ -3,28 +3,12 @@
 use serde_json::Value;
 use tenure_testkit::{Agent, Cmd, Env, Output, poll};
 
-use super::env;
-use super::registering::{
-    PATIENCE, ask, asked_by_nobody, assert_is, count, events, held, pid_namespace, refused,
-    register, text,
+use crate::env;
+use crate::support::answer::{
+    PATIENCE, ask, asked_by_nobody, assert_is, count, events, held, refused, register, text,
 };
-
-/// Runs tenure in a pid namespace of its own, as agents' sandboxes do with tools.
-#[track_caller]
-pub(super) fn sandboxed(
-    agent: &Agent,
-    flags: &[&str],
-    vars: &[(&str, &str)],
-    args: &[&str],
-) -> Output {
-    let mut cmd = Cmd::new("unshare")
-        .args(flags.iter().copied())
-        .arg("tenure");
-    for (key, value) in vars {
-        cmd = cmd.env(key, *value);
-    }
-    agent.run(cmd.args(args.iter().copied()).arg("--json"))
-}
+use crate::support::crowd::at_once;
+use crate::support::namespace::{pid_namespace, sandboxed};
 
 /// The id of the session that this agent's tools are.
 #[track_caller]
@@ -36,19 +20,6 @@ fn me(agent: &Agent) -> String {
 fn with_variable(env: &Env, token: &str, args: &[&str]) -> Output {
     let helper = env.agent("helper");
     helper.tenure_env(&[("TENURE_SESSION", Some(token))], args)
-}
-
-/// What each of them comes to, all at the same time.
-fn at_once<T: Send>(agents: &[Agent], work: impl Fn(&Agent) -> T + Sync) -> Vec<T> {
-    let work = &work;
-    std::thread::scope(|scope| {
-        let one = |agent| scope.spawn(move || work(agent));
-        let tasks: Vec<_> = agents.iter().map(one).collect();
-        let joined = tasks
-            .into_iter()
-            .map(|task| task.join().expect("it succeeds"));
-        joined.collect()
-    })
 }
 
 /// The JSON in a file of the directory that agents work in.

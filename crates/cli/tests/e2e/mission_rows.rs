@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Env};
 
-use crate::claims::{handle, run, session, text};
 use crate::env;
-use crate::missions::{join, participants};
-use crate::waiting::refused;
+use crate::support::line::{handle, refused, run, session, text};
+use crate::support::mission::{join, participants};
 
 /// Changes the store behind tenure's back.
 fn edit(env: &Env, sql: &str) {
@@ -259,6 +258,6 @@ fn acting_for_another_participant_takes_a_reason_that_is_recorded() {
         &format!("mission focus wp:1 --session {other} --reason helping"),
     );
     assert_eq!(participants(&env, "m")[0]["focus"], "wp:1");
-    let events = crate::claims::events(&bob, "");
+    let events = crate::support::line::events(&bob, "");
     assert_eq!(events.last().expect("an event")["reason"], "helping");
 }

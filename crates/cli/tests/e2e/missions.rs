@@ -4,28 +4,11 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use tenure_testkit::{Agent, Cmd, Env, add_worktree, poll, scratch_git};
+use tenure_testkit::{Agent, Cmd, add_worktree, poll, scratch_git};
 
-use crate::claims::{SOON, events, handle, register, run, session, text};
 use crate::env;
-use crate::waiting::refused;
-
-pub fn join(agent: &Agent, mission: &str) -> Value {
-    run(
-        agent,
-        0,
-        &format!("mission join {mission} --role developer"),
-    )["participant"]
-        .clone()
-}
-
-/// The participants of a mission as anybody sees them.
-#[track_caller]
-pub fn participants(env: &Env, mission: &str) -> Vec<Value> {
-    let args = ["mission", "status", "--mission", mission, "--json"];
-    let roster = env.tenure(&args).ok().json();
-    roster["participants"].as_array().expect("a list").clone()
-}
+use crate::support::line::{SOON, events, handle, refused, register, run, session, text};
+use crate::support::mission::{join, participants};
 
 fn part(rows: &[Value], agent: &str, name: &str) -> Value {
     let row = rows.iter().find(|row| row["session"]["handle"] == agent);
@@ -471,7 +454,7 @@ fn missions_are_shown_as_people_read_them() {
     }
     run(&ann, 0, "mission focus wp:WP01");
     run(&ann, 0, "mission drive active");
-    let _bound = crate::output::settings(&env).bind_to_scope();
+    let _bound = crate::support::output::settings(&env).bind_to_scope();
     assert_snapshot!(ann.tenure(&["mission", "status", "-v"]), @r"
     exit code: 0
     --- stdout
@@ -562,7 +545,7 @@ fn every_verb_of_a_mission_explains_itself_and_answers_with_one_object() {
             .chain(call.split(' '))
             .chain(["--json"])
             .collect();
-        let json = crate::demo::one_object(&ann.tenure(&words).ok());
+        let json = crate::support::output::one_object(&ann.tenure(&words).ok());
         assert!(
             json.as_object().is_some_and(|parts| parts.len() > 2),
             "{call}: {json}"

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Env};
 
-use super::env;
-use super::liveness::forge_process;
-use super::registering::{ask, asked_by_nobody, count, events, held, refused, register, text};
+use crate::env;
+use crate::support::answer::{ask, asked_by_nobody, count, events, held, refused, register, text};
+use crate::support::forge::forge_process;
 
 /// Nothing of these can be seen.
 const BLANKS: [&str; 5] = ["", " ", "\t\n", "\u{200B}", "\u{3164}\u{2800}"];

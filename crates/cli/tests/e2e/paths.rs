@@ -5,9 +5,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Env, add_worktree, scratch_git};
 
-use crate::claims::{handle, register, run, session, take, text};
 use crate::env;
-use crate::waiting::{ends, holder, refused, waits};
+use crate::support::line::{handle, refused, register, run, session, take, text};
+use crate::support::waiter::{ends, holder, waits};
 
 /// A glob of one repository as a key.
 fn key(glob: &str) -> String {

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use tenure_testkit::{Agent, Cmd, Env, scratch_git};
 
-use crate::claims::{handle, run, session, take, text};
 use crate::env;
-use crate::waiting::{holder, refused};
+use crate::support::line::{handle, refused, run, session, take, text};
+use crate::support::waiter::holder;
 
 /// The one key that was granted.
 #[track_caller]
@@ -232,9 +232,9 @@ fn a_waiter_for_any_takes_whichever_becomes_free_first() {
     take(&ann, "wp:1");
     take(&bob, "wp:2");
     let ask = "claim --any wp:1 wp:2 --wait 5m";
-    let waiter = crate::waiting::waits(&env, &eve, "wp:2", ask);
+    let waiter = crate::support::waiter::waits(&env, &eve, "wp:2", ask);
     bob.kill9();
-    let said: Value = crate::waiting::ends(waiter).ok().json();
+    let said: Value = crate::support::waiter::ends(waiter).ok().json();
     assert_eq!(said["claim"]["key"], "wp:2");
-    assert_eq!(crate::waiting::in_line(&env, "wp:1"), [0; 0]);
+    assert_eq!(crate::support::waiter::in_line(&env, "wp:1"), [0; 0]);
 }

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Agent, Cmd, Env, poll};
 
-use crate::claims::{SOON, handle, register, run, session, take, text};
 use crate::env;
-use crate::waiting::{ends, refused, waits};
+use crate::support::line::{SOON, handle, refused, register, run, session, take, text};
+use crate::support::waiter::{ends, waits};
 
 /// Something that goes on.
 fn busy() -> Cmd {
