@@ -239,25 +239,3 @@ fn a_pointer_that_was_edited_is_said_and_how_to_clear_it() {
     run(&ann, 0, "mission use --clear");
     run(&ann, 0, "verify");
 }
-
-#[test]
-fn acting_for_another_participant_takes_a_reason_that_is_recorded() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
-    join(&ann, "m");
-    let other = handle(&ann);
-    refused(
-        &bob,
-        2,
-        "reason_needed",
-        &format!("mission focus wp:1 --session {other}"),
-    );
-    run(
-        &bob,
-        0,
-        &format!("mission focus wp:1 --session {other} --reason helping"),
-    );
-    assert_eq!(participants(&env, "m")[0]["focus"], "wp:1");
-    let events = crate::support::line::events(&bob, "");
-    assert_eq!(events.last().expect("an event")["reason"], "helping");
-}

@@ -3,9 +3,7 @@
 use serde_json::Value;
 
 use crate::env;
-use crate::support::answer::{
-    ask, asked_by_nobody, assert_is, count, events, held, refused, register, text,
-};
+use crate::support::answer::{ask, assert_is, count, held, refused, register, text};
 use crate::support::lease::{await_expiry, impatient};
 use crate::support::namespace::{Inside, pid_namespace, sandboxed};
 
@@ -24,125 +22,6 @@ fn a_process_that_nobody_knows_is_new() {
         text(&answer, "/token"),
         format!("{}.1", text(&answer, "/session/id"))
     );
-}
-
-#[test]
-fn f_i09_registering_again_is_the_same_session_and_merges_what_it_names() {
-    let env = env();
-    let a = env.agent("claude");
-    let meta = ["--meta", "role=coordinator", "--meta", "team=red"];
-    let first = register(
-        &a,
-        &[&["--native-id", "a1", "--title", "lead"], &meta[..]].concat(),
-    );
-    let again = register(&a, &["--native-id", "a1", "--meta", "team=blue"]);
-    assert_eq!(again["session"]["registered"], "same");
-    assert_eq!(again["session"]["id"], first["session"]["id"]);
-    assert_eq!(again["session"]["title"], "lead");
-    let me = ask(&a, &["whoami"]);
-    assert_eq!(
-        me["meta"],
-        serde_json::json!({"role": "coordinator", "team": "blue"})
-    );
-    assert_eq!(me["session"]["dir"], first["session"]["dir"]);
-
-    // A coordinator that reconnects as a new process is still one.
-    a.kill9();
-    let b = env.agent("claude");
-    let back = register(&b, &["--native-id", "a1"]);
-    assert_eq!(back["session"]["registered"], "resumed");
-    assert_eq!(back["session"]["title"], "lead");
-    assert_eq!(ask(&b, &["whoami"])["meta"], me["meta"]);
-}
-
-#[test]
-fn a_session_without_a_conversation_gets_its_first_one() {
-    let env = env();
-    let a = env.agent("claude");
-    let first = register(&a, &[]);
-    assert_eq!(first["session"]["native_id"], Value::Null);
-    ask(&a, &["claim", "wp:1"]);
-    let named = register(&a, &["--native-id", "a1"]);
-    assert_eq!(named["session"]["id"], first["session"]["id"]);
-    assert_eq!(named["session"]["registered"], "same");
-    assert_eq!(named["session"]["native_id"], "a1");
-    assert_eq!(held(&named, "/session/claims"), ["wp:1@1"]);
-}
-
-#[test]
-fn f_i06_a_live_process_whose_conversation_changes_keeps_session_and_claims() {
-    let env = env();
-    let a = env.agent("claude");
-    let first = register(&a, &["--native-id", "a1"]);
-    ask(&a, &["claim", "wp:1"]);
-    let rotated = register(&a, &["--native-id", "a2"]);
-    assert_eq!(rotated["session"]["registered"], "rotated");
-    assert_eq!(rotated["session"]["id"], first["session"]["id"]);
-    assert_eq!(rotated["token"], first["token"]);
-    assert_eq!(held(&rotated, "/session/claims"), ["wp:1@1"]);
-    let lineage = rotated["session"]["native_ids"].as_array().unwrap();
-    let ids: Vec<&str> = lineage.iter().map(|one| text(one, "/native_id")).collect();
-    assert_eq!(ids, ["a1", "a2"]);
-    assert!(lineage.iter().all(|one| one["owned"] == true));
-    ask(&a, &["guard", "wp:1", "--epoch", "1"]);
-    // And back: the old conversation is still its own.
-    let back = register(&a, &["--native-id", "a1"]);
-    assert_eq!(back["session"]["registered"], "same");
-    assert_eq!(back["session"]["native_id"], "a1");
-    assert_eq!(count(&asked_by_nobody(&env, &["ps", "-a"]), "/sessions"), 1);
-}
-
-#[test]
-fn f_i06_rotating_into_a_dead_sessions_conversation_takes_its_claims_along() {
-    let env = env();
-    let (a, b) = (env.agent("claude"), env.agent("claude"));
-    let dead = register(&a, &["--native-id", "a1"]);
-    let heir = register(&b, &["--native-id", "b1"]);
-    ask(&a, &["claim", "wp:1"]);
-    ask(&b, &["claim", "wp:2"]);
-    a.kill9();
-    let rotated = register(&b, &["--native-id", "a1"]);
-    assert_eq!(rotated["session"]["registered"], "rotated");
-    assert_eq!(rotated["session"]["id"], heir["session"]["id"]);
-    assert_eq!(held(&rotated, "/regranted"), ["wp:1@2"]);
-    assert_eq!(held(&rotated, "/session/claims"), ["wp:1@2", "wp:2@1"]);
-    let old = ask(&b, &["show", text(&dead, "/session/id")]);
-    assert_eq!(old["session"]["state"], "ended");
-    assert!(text(&old, "/session/end_reason").contains(text(&heir, "/session/handle")));
-    assert_eq!(count(&old, "/session/claims"), 0);
-    assert_eq!(events(&env, "session.moved").len(), 1);
-    // The conversation is the heir's now: its next process is the heir, not the closed one.
-    b.kill9();
-    let c = env.agent("claude");
-    let next = register(&c, &["--native-id", "a1"]);
-    assert_eq!(next["session"]["id"], heir["session"]["id"]);
-}
-
-#[test]
-fn rotating_into_a_living_sessions_conversation_visits_it_and_both_are_told_once() {
-    let env = env();
-    let (a, b) = (env.agent("claude"), env.agent("claude"));
-    let owner = register(&a, &["--native-id", "a1"]);
-    let visitor = register(&b, &["--native-id", "b1"]);
-    ask(&a, &["claim", "wp:1"]);
-    let rotated = register(&b, &["--native-id", "a1"]);
-    assert_eq!(rotated["session"]["registered"], "rotated");
-    assert_eq!(rotated["session"]["id"], visitor["session"]["id"]);
-    let visit = &rotated["session"]["native_ids"][1];
-    assert_eq!(
-        (&visit["native_id"], &visit["owned"]),
-        (&"a1".into(), &false.into())
-    );
-    assert_eq!(count(&rotated, "/regranted"), 0);
-    assert_eq!(count(&rotated, "/notices"), 1);
-    assert_eq!(rotated["notices"][0]["kind"], "twin");
-    let told = ask(&a, &["whoami"]);
-    assert_eq!(count(&told, "/notices"), 1);
-    assert_eq!(told["notices"][0]["from"], visitor["session"]["id"]);
-    assert_eq!(held(&told, "/session/claims"), ["wp:1@1"]);
-    assert_eq!(told["session"]["id"], owner["session"]["id"]);
-    assert_eq!(count(&ask(&a, &["whoami"]), "/notices"), 0);
-    assert_eq!(count(&ask(&b, &["whoami"]), "/notices"), 0);
 }
 
 #[test]
@@ -177,45 +56,6 @@ fn f_i20_a_process_that_hosts_has_one_session_for_each_conversation() {
     for answer in [&one, &two] {
         env.tenure(&["alive", text(answer, "/session/id")]).fails(1);
     }
-}
-
-#[test]
-fn a_variable_picks_only_among_the_sessions_that_the_process_hosts() {
-    let env = env();
-    let (a, other) = (env.agent("openclaw"), env.agent("claude"));
-    let stranger = register(&other, &["--native-id", "x1"]);
-    let one = register(&a, &["--native-id", "c1"]);
-    let two = register(&a, &["--native-id", "c2"]);
-    assert_eq!(
-        two["session"]["registered"], "hosted",
-        "openclaw hosts without being told"
-    );
-    let token = text(&stranger, "/token");
-    a.tenure_env(&[("TENURE_SESSION", Some(token))], &["whoami"])
-        .fails(6);
-    for parent in [&one, &two] {
-        let child = a.nest("codex");
-        let token = Some(text(parent, "/token"));
-        let born = child.tenure_env(&[("TENURE_SESSION", token)], &["register", "--json"]);
-        assert_eq!(
-            born.ok().json()["session"]["parent"],
-            parent["session"]["id"]
-        );
-    }
-}
-
-#[test]
-fn what_the_agent_calls_a_fork_is_a_session_of_its_own() {
-    let env = env();
-    let (a, b) = (env.agent("claude"), env.agent("claude"));
-    let parent = register(&a, &["--native-id", "a1"]);
-    ask(&a, &["claim", "wp:1"]);
-    let fork = register(&b, &["--source", "fork", "--native-id", "f1"]);
-    assert_eq!(fork["session"]["registered"], "forked");
-    assert_ne!(fork["session"]["id"], parent["session"]["id"]);
-    assert_eq!(fork["session"]["native_id"], "f1");
-    assert_eq!(fork["session"]["twin_of"], Value::Null);
-    refused(&b, 3, &["claim", "wp:1"]);
 }
 
 #[test]
@@ -314,35 +154,6 @@ fn f_i08_a_second_live_process_in_a_conversation_is_a_twin_and_both_are_told_onc
 }
 
 #[test]
-fn a_lost_start_heals_itself_at_the_next_event() {
-    let env = env();
-    let a = env.agent("claude");
-    let healed = register(&a, &["--source", "event", "--native-id", "a1"]);
-    assert_eq!(healed["session"]["registered"], "healed");
-    assert_is(&healed, a.pid());
-    let late = register(&a, &["--native-id", "a1"]);
-    assert_eq!(late["session"]["registered"], "same");
-    assert_eq!(late["session"]["id"], healed["session"]["id"]);
-}
-
-#[test]
-fn a_session_that_ended_while_its_process_went_on_is_resumed_however_often() {
-    let env = env();
-    let a = env.agent("claude");
-    let first = register(&a, &["--native-id", "a1"]);
-    ask(&a, &["claim", "wp:1"]);
-    for life in 2..5 {
-        ask(&a, &["end"]);
-        assert_eq!(refused(&a, 4, &["whoami"])["kind"], "nobody");
-        let back = register(&a, &["--native-id", "a1"]);
-        assert_eq!(back["session"]["registered"], "resumed", "life {life}");
-        assert_eq!(back["session"]["id"], first["session"]["id"]);
-        assert_eq!(back["session"]["process"]["life"], life);
-        assert_eq!(held(&back, "/session/claims"), [format!("wp:1@{life}")]);
-    }
-}
-
-#[test]
 fn a_process_that_was_superseded_while_nobody_saw_it_answers_5_and_becomes_a_twin() {
     let env = impatient();
     let Some(flags) = pid_namespace(&env) else {
@@ -383,13 +194,30 @@ fn a_process_that_was_superseded_while_nobody_saw_it_answers_5_and_becomes_a_twi
     assert_eq!(inside.ask("whoami")["session"]["id"], twin["session"]["id"]);
 }
 
+/// What they mean is tested with the service.
 #[test]
-fn an_end_frees_and_never_registers_or_ends_another() {
+fn every_flag_of_a_registration_reaches_the_service() {
     let env = env();
-    let (a, b) = (env.agent("claude"), env.agent("claude"));
-    register(&a, &["--native-id", "a1"]);
-    ask(&a, &["claim", "wp:1"]);
-    refused(&b, 4, &["end"]);
-    assert_eq!(count(&asked_by_nobody(&env, &["ps", "-a"]), "/sessions"), 1);
-    assert_eq!(held(&ask(&a, &["whoami"]), "/session/claims"), ["wp:1@1"]);
+    let [a, b, c] = ["claude", "claude", "codex"].map(|name| env.agent(name));
+    let parent = register(&a, &["--meta", "team=red", "--meta", "role=lead"]);
+    let meta = serde_json::json!({"role": "lead", "team": "red"});
+    assert_eq!(ask(&a, &["whoami"])["meta"], meta);
+    let dir = env.dir().display().to_string();
+    let above = text(&parent, "/session/handle");
+    let mut args = vec!["--source", "fork", "--native-id", "f1", "--title", "t"];
+    args.extend(["--dir", &dir, "--parent", above, "--reason", "over ssh"]);
+    let fork = register(&b, &args);
+    for (part, is) in [
+        ("registered", "forked"),
+        ("native_id", "f1"),
+        ("title", "t"),
+        ("dir", &dir),
+        ("parent", text(&parent, "/session/id")),
+    ] {
+        assert_eq!(fork["session"][part], is, "{part}");
+    }
+    let born = events(&env, "session.registered");
+    assert_eq!(born.last().unwrap()["reason"], "over ssh");
+    let late = register(&c, &["--source", "event", "--native-id", "c1"]);
+    assert_eq!(late["session"]["registered"], "healed");
 }

@@ -113,18 +113,6 @@ fn f_h14_whoever_insists_on_quiet_gets_the_item_only_when_it_is() {
 }
 
 #[test]
-fn quiet_is_asked_for_only_after_a_death() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
-    run(&ann, 0, "claim wp:1 --require-quiet");
-    let _orphan = ann.orphan(busy());
-    refused(&bob, 3, "held", "claim wp:1 --require-quiet");
-    run(&ann, 0, "release wp:1");
-    let claim = run(&bob, 0, "claim wp:1 --require-quiet")["claim"].clone();
-    assert_eq!(claim["taken_from"], Value::Null);
-}
-
-#[test]
 fn the_children_of_a_living_twin_are_not_counted() {
     let env = env();
     let bob = session(&env, "bob");

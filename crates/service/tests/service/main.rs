@@ -2,9 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod behalf;
 mod burial;
+mod claims;
+mod globs;
 mod identity;
+mod missions;
 mod paths;
+mod registering;
+mod several;
+mod words;
 
 use std::time::Duration;
 

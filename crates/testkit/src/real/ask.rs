@@ -57,12 +57,7 @@ impl<'w> RealAgent<'w> {
 }
 
 impl<'w> Ask<'w> {
-    fn prompt(
-        world: &'w RealWorld,
-        kind: Real,
-        text: &str,
-        resume: Option<&str>,
-    ) -> Ask<'w> {
+    fn prompt(world: &'w RealWorld, kind: Real, text: &str, resume: Option<&str>) -> Ask<'w> {
         let text = text.to_owned();
         let resume = resume.map(str::to_owned);
         Ask::of(world, kind, Words::Prompt { text, resume })

@@ -6,7 +6,6 @@ use serde_json::Value;
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Agent, Env};
 
-
 /// How long a state may take to come about.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 

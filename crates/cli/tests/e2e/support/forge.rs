@@ -2,7 +2,6 @@
 
 use tenure_testkit::Env;
 
-
 /// Changes the database behind tenure's back.
 pub fn forge(env: &Env, sql: &str) {
     let store = rusqlite::Connection::open(env.state().join("tenure.db")).expect("it is there");

@@ -8,7 +8,6 @@ use std::process::Command;
 
 use tenure_testkit::Env;
 
-
 /// Everything below: what it is, its mode and its content.
 pub fn picture(dir: &Path) -> BTreeMap<PathBuf, (u32, String)> {
     let mut found = BTreeMap::new();

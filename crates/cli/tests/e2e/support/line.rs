@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde_json::Value;
 use tenure_testkit::{Agent, Env};
 
-
 pub const SOON: Duration = Duration::from_secs(20);
 
 /// Registers an agent's process as a session.
