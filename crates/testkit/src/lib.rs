@@ -12,7 +12,6 @@
 //! they started, so a pid that was reused is never hit.
 
 mod agent;
-pub mod chaos;
 mod command;
 pub mod conformance;
 mod env;

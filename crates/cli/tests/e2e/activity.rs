@@ -3,18 +3,9 @@
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Env, poll};
 
-use crate::claims::{SOON, run, text};
 use crate::env;
-
-/// What Claude Code sends to its hooks.
-pub fn event(agent: &Agent, name: &str, more: &Value) {
-    let conversation = format!("c-{}", agent.pid());
-    let mut event = json!({"hook_event_name": name, "session_id": conversation});
-    let parts = more.as_object().expect("an object").clone();
-    event.as_object_mut().expect("an object").extend(parts);
-    let said = agent.tenure_stdin(&["hook", "claude"], &event.to_string());
-    assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{said}");
-}
+use crate::support::hook::event;
+use crate::support::line::{SOON, handle, run, text};
 
 fn starts(env: &Env) -> Agent {
     let claude = env.agent("claude");
@@ -47,10 +38,6 @@ fn listed(env: &Env) -> Vec<(String, String, Value)> {
         )
     })
     .collect()
-}
-
-fn handle(agent: &Agent) -> String {
-    text(&run(agent, 0, "whoami")["session"]["handle"])
 }
 
 #[test]

@@ -7,11 +7,11 @@ use serde_json::json;
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Agent, Cmd, Env, Output, poll};
 
-use crate::claims::{SOON, events, handle, run};
 use crate::env;
-use crate::lock_command::skipped;
-use crate::transcripts::{append, claude, fails, file_of, line_of};
-use crate::waiting::ends;
+use crate::support::line::{SOON, events, handle, run};
+use crate::support::skip::skipped;
+use crate::support::transcript::{append, claude, fails, file_of, line_of};
+use crate::support::waiter::ends;
 
 /// How many lines the agent writes.
 const LINES: usize = 4000;

@@ -7,9 +7,9 @@ use serde_json::Value;
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Agent, Background, Cmd, Env, Output, Signal, poll};
 
-use crate::claims::{SOON, handle, register, run, session, take, text};
 use crate::env;
-use crate::waiting::{ends, holder, in_line, refused, waits, why};
+use crate::support::line::{SOON, handle, refused, register, run, session, take, text};
+use crate::support::waiter::{ends, holder, in_line, waits, why};
 
 /// A file whose removal ends the commands of [`while_there`]; the environment's end removes it too.
 fn flag(env: &Env) -> PathBuf {

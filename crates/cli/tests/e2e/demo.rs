@@ -3,12 +3,11 @@
 use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
-use serde_json::Value;
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Cmd, Env, Output, poll};
 
-use crate::claims::text;
 use crate::env;
+use crate::support::output::{one_object, verbs};
 
 const CHAPTERS: [&str; 5] = [
     "three agents want one item at the same moment",
@@ -126,24 +125,6 @@ fn a_demo_that_is_killed_leaves_no_process() {
 
 fn is_stopped(pid: u32) -> bool {
     Stat::read(pid).is_some_and(|stat| stat.state == 'T')
-}
-
-/// Every verb that help names.
-pub fn verbs(env: &Env) -> Vec<String> {
-    let help = env.tenure(&["help", "--all", "--json"]).ok().json();
-    let all = help["help"].as_array().expect("a list");
-    all.iter().map(|one| text(&one["verb"])).collect()
-}
-
-/// One JSON object on stdout, and nothing on stderr.
-#[track_caller]
-pub fn one_object(output: &Output) -> Value {
-    let json = output.json();
-    assert_eq!(output.stdout.lines().count(), 1, "{output}");
-    assert_eq!(output.stderr, "", "{output}");
-    assert_eq!(json["v"], 1, "{output}");
-    assert!(json["notices"].is_array(), "{output}");
-    json
 }
 
 #[test]

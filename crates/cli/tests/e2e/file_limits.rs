@@ -4,9 +4,9 @@
 use serde_json::json;
 use tenure_testkit::{Agent, Cmd, Env, Output};
 
-use super::env;
-use super::hooks::{captured, claude, only};
-use super::registering::{ask, register};
+use crate::env;
+use crate::support::answer::{ask, register};
+use crate::support::hook::{captured, claude, only};
 
 /// What a file may be that was just made, and what none of ours can be.
 const LIMITS: [&str; 3] = ["ulimit -f 0", "ulimit -f 1", "ulimit -f 16"];

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use tenure_testkit::{Cmd, Signal, poll};
 
-use crate::claims::{SOON, handle, run, session, take, text};
 use crate::env;
-use crate::waiting::ends;
+use crate::support::line::{SOON, handle, run, session, take, text};
+use crate::support::waiter::ends;
 
 #[test]
 fn every_watcher_ends_when_nobody_reads_any_more() {

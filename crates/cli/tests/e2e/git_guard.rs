@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tenure_testkit::{Agent, Cmd, Env, Output, add_worktree, scratch_git};
 
-use super::env;
-use super::registering::{ask, refused, register};
-use super::trampling::repository;
+use crate::env;
+use crate::support::answer::{ask, refused, register};
+use crate::support::hooked::repository;
 
 const KEY: &str = "issue:acme/web#42";
 

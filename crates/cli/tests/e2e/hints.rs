@@ -3,8 +3,8 @@
 use serde_json::Value;
 use tenure_testkit::{Env, Output};
 
-use crate::claims::{run, session, take};
 use crate::env;
+use crate::support::line::{run, session, take};
 
 /// The verbs that an answer suggests.
 fn suggested(hints: &Value) -> Vec<String> {

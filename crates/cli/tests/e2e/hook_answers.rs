@@ -3,11 +3,11 @@
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
-use tenure_testkit::{Agent, Cmd, Env, Output};
+use tenure_testkit::{Agent, Cmd, Output};
 
-use super::env;
-use super::hooks::{captured, claude, only, send, sessions, told};
-use super::registering::{ask, held, text};
+use crate::env;
+use crate::support::answer::{ask, held, text};
+use crate::support::hook::{captured, claude, only, outages, send, sessions, told};
 
 /// How the model is told of a thing that happened.
 fn notice(kind: &str) -> String {
@@ -235,14 +235,6 @@ fn the_agents_tools_get_the_variable_once_and_other_lines_stay() {
         std::fs::read_to_string(&file).expect("it is there"),
         format!("export TENURE_SESSION=old.1\nexport OTHER=1\nexport TENURE_SESSION={token}\n")
     );
-}
-
-/// How many events were counted as not recorded.
-fn outages(env: &Env) -> Vec<Value> {
-    let log = std::fs::read_to_string(env.state().join("outages.log")).unwrap_or_default();
-    log.lines()
-        .map(|line| serde_json::from_str(line).expect("a line of the count is JSON"))
-        .collect()
 }
 
 /// Asserts that person and model were told that nothing is recorded.

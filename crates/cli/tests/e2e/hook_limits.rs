@@ -9,10 +9,11 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Cmd, Env, Output, poll};
 
-use super::env;
-use super::hook_watchdog::{END_LIMIT, LIMIT, within};
-use super::hooks::{captured, claude, only, send, sessions};
-use super::registering::{PATIENCE, ask, skipped, text};
+use crate::env;
+use crate::support::answer::{PATIENCE, ask, text};
+use crate::support::hook::{
+    END_LIMIT, LIMIT, can_trace, captured, claude, only, send, sessions, within,
+};
 
 /// The shortest of three runs: what it takes by itself, not what the machine adds.
 #[track_caller]
@@ -252,18 +253,6 @@ fn f_h06_a_store_in_any_state_blocks_nothing() {
             assert!(said.stderr.contains("tenure: "), "{what}: {event}\n{said}");
         }
     }
-}
-
-/// Whether system calls can be watched here.
-pub(super) fn can_trace(agent: &Agent) -> bool {
-    let can = agent
-        .run(Cmd::shell("strace -o trial true && rm trial"))
-        .code
-        == 0;
-    if !can {
-        skipped("strace is missing, or may not be used");
-    }
-    can
 }
 
 /// The system calls of a hook, one in a line, from its start as a program on.

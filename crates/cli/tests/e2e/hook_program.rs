@@ -4,9 +4,9 @@ use serde_json::Value;
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Agent, Background, Cmd, poll};
 
-use super::env;
-use super::hooks::{only, sessions};
-use super::registering::{PATIENCE, ask, assert_is, refused, text};
+use crate::env;
+use crate::support::answer::{PATIENCE, ask, assert_is, refused, text};
+use crate::support::hook::{only, sessions};
 
 /// What a shell does to wait by itself: a program that it waited for would outlive it.
 const WAITS: &str = "mkfifo wait.$$; exec 3<>wait.$$; read -r _ <&3";

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 use tenure_testkit::Cmd;
 
-use super::env;
-use super::hooks::{captured, claude, only, send, session_of, sessions};
-use super::registering::{ask, assert_is, await_expiry, held, impatient};
+use crate::env;
+use crate::support::answer::{ask, assert_is, held};
+use crate::support::hook::{captured, claude, only, send, session_of, sessions};
+use crate::support::lease::{await_expiry, impatient};
 
 #[test]
 fn without_an_agent_above_it_a_conversation_is_one_session_that_lives_by_its_lease() {

@@ -5,41 +5,19 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_host::kernel_lock::{Held, LockDir, LockName, Patience, Sharing};
 use tenure_testkit::{Agent, Background, Cmd, Env, Output, add_worktree, poll};
 
-use super::env;
-use super::hook_limits::can_trace;
-use super::hooks::{captured, claude, only};
-use super::registering::{PATIENCE, ask, text};
-use super::trampling::{Hooked, denied, repository, told};
+use crate::env;
+use crate::support::answer::{PATIENCE, ask, text};
+use crate::support::hook::{END_LIMIT, LIMIT, can_trace, captured, claude, only, outages, within};
+use crate::support::hooked::{Hooked, denied, repository, told};
 
-/// What is promised for an event.
-pub(super) const LIMIT: Duration = Duration::from_secs(2);
-/// The same for an end.
-pub(super) const END_LIMIT: Duration = Duration::from_secs(1);
 /// What a hook may take that has nothing to wait for, on a machine that is busy with other tests.
 const SHORT: Duration = Duration::from_millis(1_500);
-/// How often something is measured: what the machine adds is not the same each time.
-const TRIES: usize = 5;
-
-/// Asserts that a command can end within a limit; what it said.
-#[track_caller]
-pub(super) fn within(limit: Duration, work: impl Fn() -> Output) -> Output {
-    let mut shortest = Duration::MAX;
-    for _ in 0..TRIES {
-        let began = Instant::now();
-        let said = work();
-        shortest = shortest.min(began.elapsed());
-        if shortest < limit {
-            return said;
-        }
-    }
-    panic!("it took {shortest:?} at least, and {limit:?} are promised");
-}
 
 fn event(of: &Hooked, name: &str, more: Value) -> String {
     let mut payload = json!({
@@ -70,14 +48,6 @@ fn fifo(agent: &Agent, path: &Path) {
     agent
         .run(Cmd::new("mkfifo").arg(path.display().to_string()))
         .ok();
-}
-
-/// The events that were counted as not recorded.
-fn outages(env: &Env) -> Vec<Value> {
-    let log = fs::read_to_string(env.state().join("outages.log")).unwrap_or_default();
-    log.lines()
-        .map(|line| serde_json::from_str(line).expect("a line of the count is JSON"))
-        .collect()
 }
 
 /// Locks the index of the store's log as a process does that was stopped while it was the first to open it.

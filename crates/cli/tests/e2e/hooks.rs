@@ -1,87 +1,15 @@
 //! Which session an agent's event belongs to: captured events, sent by real processes with an agent's name
 //! through the shell that agents put between themselves and a hook.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
-use tenure_testkit::{Agent, Cmd, Env, Output, poll};
+use tenure_testkit::{Agent, Cmd, poll};
 
-use super::env;
-use super::registering::{
+use crate::env;
+use crate::support::answer::{
     PATIENCE, ask, asked_by_nobody, assert_is, count, events, held, refused, text,
 };
-use super::transcripts::file_of;
-
-/// A captured event (`claude-2.1.325/Stop`), as if this conversation of this environment had sent it.
-pub(super) fn captured(env: &Env, fixture: &str, id: &str) -> Value {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fixtures")
-        .join(format!("{fixture}.json"));
-    let whole = std::fs::read_to_string(file).expect("it was captured");
-    let as_json: Value = serde_json::from_str(&whole).expect("captured events are JSON");
-    let theirs = text(&as_json, "/session_id");
-    let dashed = file_of(env, id);
-    let dashed = dashed.parent().and_then(Path::file_name).expect("a folder");
-    let mine = whole
-        .replace(theirs, id)
-        .replace(&theirs[..8], &id[..id.len().min(8)])
-        .replace("-home-dev-proj", dashed.to_str().expect("it is text"))
-        .replace("/home/dev/proj", &env.work().display().to_string())
-        .replace("/home/dev", &env.home().display().to_string());
-    serde_json::from_str(&mine).expect("it is still JSON")
-}
-
-/// Sends an event as agents do: a shell of the agent's runs the hook and stays until it is done.
-#[track_caller]
-pub(super) fn send(agent: &Agent, adapter: &str, event: &Value) -> Output {
-    let line = format!("tenure hook {adapter}; exit $?");
-    let said = agent
-        .run(Cmd::shell(&line).stdin(event.to_string()))
-        .fails(0);
-    assert!(!said.stderr.contains("unexpectedly"), "{said}");
-    said
-}
-
-/// A captured event of Claude Code 2.1.325.
-#[track_caller]
-pub(super) fn claude(env: &Env, agent: &Agent, event: &str, id: &str) -> Output {
-    send(
-        agent,
-        "claude",
-        &captured(env, &format!("claude-2.1.325/{event}"), id),
-    )
-}
-
-/// What a hook told the model.
-#[track_caller]
-pub(super) fn told(said: &Output) -> Option<String> {
-    if said.stdout.is_empty() {
-        return None;
-    }
-    let context = &said.json()["hookSpecificOutput"]["additionalContext"];
-    context.as_str().map(str::to_owned)
-}
-
-/// Every session that there ever was.
-#[track_caller]
-pub(super) fn sessions(env: &Env) -> Vec<Value> {
-    let all = asked_by_nobody(env, &["ps", "-a"]);
-    all["sessions"].as_array().expect("a list").clone()
-}
-
-/// The only session.
-#[track_caller]
-pub(super) fn only(env: &Env) -> Value {
-    let mut all = sessions(env);
-    assert_eq!(all.len(), 1, "{all:#?}");
-    all.remove(0)
-}
-
-/// The session that this agent's tools find.
-#[track_caller]
-pub(super) fn session_of(agent: &Agent) -> Value {
-    ask(agent, &["whoami"])["session"].clone()
-}
+use crate::support::hook::{captured, claude, only, send, session_of, sessions, told};
+use crate::support::transcript::file_of;
 
 #[test]
 fn f_h02_the_event_on_stdin_says_who_it_is_whatever_variables_say() {

@@ -3,28 +3,12 @@
 use serde_json::Value;
 use tenure_testkit::{Agent, Cmd, Env, Output, poll};
 
-use super::env;
-use super::registering::{
-    PATIENCE, ask, asked_by_nobody, assert_is, count, events, held, pid_namespace, refused,
-    register, text,
+use crate::env;
+use crate::support::answer::{
+    PATIENCE, ask, asked_by_nobody, assert_is, count, events, held, refused, register, text,
 };
-
-/// Runs tenure in a pid namespace of its own, as agents' sandboxes do with tools.
-#[track_caller]
-pub(super) fn sandboxed(
-    agent: &Agent,
-    flags: &[&str],
-    vars: &[(&str, &str)],
-    args: &[&str],
-) -> Output {
-    let mut cmd = Cmd::new("unshare")
-        .args(flags.iter().copied())
-        .arg("tenure");
-    for (key, value) in vars {
-        cmd = cmd.env(key, *value);
-    }
-    agent.run(cmd.args(args.iter().copied()).arg("--json"))
-}
+use crate::support::crowd::at_once;
+use crate::support::namespace::{pid_namespace, sandboxed};
 
 /// The id of the session that this agent's tools are.
 #[track_caller]
@@ -36,19 +20,6 @@ fn me(agent: &Agent) -> String {
 fn with_variable(env: &Env, token: &str, args: &[&str]) -> Output {
     let helper = env.agent("helper");
     helper.tenure_env(&[("TENURE_SESSION", Some(token))], args)
-}
-
-/// What each of them comes to, all at the same time.
-fn at_once<T: Send>(agents: &[Agent], work: impl Fn(&Agent) -> T + Sync) -> Vec<T> {
-    let work = &work;
-    std::thread::scope(|scope| {
-        let one = |agent| scope.spawn(move || work(agent));
-        let tasks: Vec<_> = agents.iter().map(one).collect();
-        let joined = tasks
-            .into_iter()
-            .map(|task| task.join().expect("it succeeds"));
-        joined.collect()
-    })
 }
 
 /// The JSON in a file of the directory that agents work in.
@@ -241,41 +212,6 @@ fn f_i12_of_agents_with_one_name_one_gets_the_item() {
 }
 
 #[test]
-fn f_i13_a_name_is_exact_or_a_unique_part_or_ambiguous_with_the_list() {
-    let env = env();
-    let (a, b) = (env.agent("claude"), env.agent("claude"));
-    let first = register(&a, &[]);
-    let second = register(&b, &[]);
-    let handle = text(&first, "/session/handle");
-    let code = handle.strip_prefix("claude-").unwrap();
-    let named = |name: &str| asked_by_nobody(&env, &["show", name])["session"]["id"].clone();
-    for name in [
-        handle,
-        code,
-        text(&first, "/session/id"),
-        text(&first, "/token"),
-    ] {
-        assert_eq!(named(name), first["session"]["id"], "{name}");
-    }
-    let answer = env.tenure(&["show", "claude-", "--json"]).fails(6).json();
-    assert_eq!(answer["error"]["kind"], "ambiguous");
-    let listed = answer["error"]["candidates"].as_array().unwrap();
-    assert_eq!(listed.len(), 2);
-    for one in [&first, &second] {
-        assert!(listed.contains(&one["session"]["handle"]));
-    }
-    for wrong in [
-        handle.to_uppercase(),
-        handle.replace("claude", "Claude"),
-        format!("{handle}x"),
-    ] {
-        env.tenure(&["show", &wrong]).fails(4);
-        refused(&b, 4, &["end", "--session", &wrong, "--reason", "a test"]);
-    }
-    assert_eq!(me(&a), text(&first, "/session/id"));
-}
-
-#[test]
 fn f_i14_where_another_home_hides_the_session_the_answer_names_the_store() {
     let env = env();
     let a = env.agent("claude");
@@ -324,32 +260,6 @@ fn f_i15_what_could_be_a_path_or_a_placeholder_is_no_id() {
     }
     refused(&a, 4, &["whoami"]);
     assert_eq!(sessions(&env), 0);
-}
-
-#[test]
-fn f_i16_an_unregistered_agent_inside_another_is_nobody() {
-    let env = env();
-    let outer = env.agent("claude");
-    register(&outer, &[]);
-    ask(&outer, &["claim", "wp:1"]);
-    let inner = outer.nest("codex");
-    for call in [
-        &["whoami"][..],
-        &["claim", "wp:2"],
-        &["guard", "wp:1"],
-        &["end"],
-    ] {
-        let error = refused(&inner, 4, call);
-        assert!(
-            text(&error, "/message").contains(&inner.pid().to_string()),
-            "{error:#}"
-        );
-    }
-    assert_eq!(
-        held(&ask(&outer, &["whoami"]), "/session/claims"),
-        ["wp:1@1"]
-    );
-    assert_eq!(register(&inner, &[])["session"]["registered"], "new");
 }
 
 #[test]
@@ -481,115 +391,4 @@ fn a_person_registers_as_the_interactive_shell() {
     assert_eq!(seen["session"]["id"], born["session"]["id"]);
     shell.kill9();
     env.tenure(&["alive", text(&born, "/session/id")]).fails(1);
-}
-
-#[test]
-fn f_i22_an_event_with_another_id_from_a_live_agent_is_a_rotation() {
-    let env = env();
-    let a = env.agent("claude");
-    let born = register(&a, &["--native-id", "a1"]);
-    ask(&a, &["claim", "wp:1"]);
-    let late = register(&a, &["--source", "event", "--native-id", "a2"]);
-    assert_eq!(late["session"]["registered"], "rotated");
-    assert_eq!(late["session"]["id"], born["session"]["id"]);
-    assert_eq!(held(&late, "/session/claims"), ["wp:1@1"]);
-    ask(&a, &["guard", "wp:1"]);
-    assert_eq!(sessions(&env), 1);
-}
-
-#[test]
-fn a_session_registered_inside_another_is_its_child() {
-    let env = env();
-    let a = env.agent("claude");
-    let parent = register(&a, &[]);
-    ask(&a, &["claim", "wp:1"]);
-    let child = a.nest("codex");
-    let born = register(&child, &[]);
-    assert_eq!(born["session"]["parent"], parent["session"]["id"]);
-    let covered = ask(&child, &["guard", "wp:1"]);
-    assert_eq!(covered["claim"]["via"], parent["session"]["handle"]);
-    refused(&child, 3, &["claim", "wp:1"]);
-    assert_eq!(
-        register(&child, &[])["session"]["parent"],
-        parent["session"]["id"]
-    );
-    // The cover ends with that life of the parent.
-    a.kill9();
-    refused(&child, 1, &["guard", "wp:1"]);
-    assert_eq!(me(&child), text(&born, "/session/id"));
-}
-
-#[test]
-fn any_other_parent_takes_a_reason() {
-    let env = env();
-    let (a, b, c) = (env.agent("claude"), env.agent("claude"), env.agent("codex"));
-    let first = register(&a, &[]);
-    register(&b, &[]);
-    let handle = text(&first, "/session/handle");
-    refused(&c, 2, &["register", "--parent", handle]);
-    assert_eq!(sessions(&env), 2);
-    let born = register(&c, &["--parent", handle, "--reason", "started over ssh"]);
-    assert_eq!(born["session"]["parent"], first["session"]["id"]);
-    let recorded = events(&env, "session.registered");
-    let own = recorded
-        .iter()
-        .find(|one| one["session"]["id"] == born["session"]["id"])
-        .unwrap();
-    assert_eq!(own["reason"], "started over ssh");
-    let child = a.nest("codex");
-    let born = register(&child, &["--parent", handle]);
-    assert_eq!(
-        born["session"]["parent"], first["session"]["id"],
-        "its own parent takes none"
-    );
-}
-
-#[test]
-fn acting_for_a_stranger_takes_a_reason_and_is_recorded_with_the_actor() {
-    let env = env();
-    let (a, b) = (env.agent("claude"), env.agent("claude"));
-    let actor = register(&a, &[]);
-    let other = register(&b, &[]);
-    let handle = text(&other, "/session/handle");
-    let error = refused(&a, 2, &["claim", "wp:1", "--session", handle]);
-    assert_eq!(error["kind"], "reason_needed");
-    let reason = ["--session", handle, "--reason", "it asked me to"];
-    let claim = ask(&a, &[&["claim", "wp:1"], &reason[..]].concat());
-    assert_eq!(claim["claim"]["holder"]["id"], other["session"]["id"]);
-    ask(&a, &[&["end"], &reason[..]].concat());
-    for kind in ["claim.granted", "session.ended"] {
-        let event = &events(&env, kind)[0];
-        assert_eq!(event["session"]["id"], other["session"]["id"], "{kind}");
-        assert_eq!(event["actor"]["id"], actor["session"]["id"], "{kind}");
-        assert_eq!(event["reason"], "it asked me to", "{kind}");
-    }
-    // Looking takes none.
-    ask(&a, &["whoami", "--session", handle]);
-}
-
-#[test]
-fn a_parent_acts_for_its_child_without_a_reason_and_a_child_not_for_its_parent() {
-    let env = env();
-    let a = env.agent("claude");
-    let parent = register(&a, &[]);
-    let child = a.nest("codex");
-    let grandchild = child.nest("gemini");
-    let born = register(&child, &[]);
-    let youngest = register(&grandchild, &[]);
-    for one in [&born, &youngest] {
-        let key = format!("wp:{}", text(one, "/session/agent"));
-        ask(&a, &["claim", &key, "--session", text(one, "/session/id")]);
-        let event = events(&env, "claim.granted").pop().unwrap();
-        assert_eq!(event["session"]["id"], one["session"]["id"]);
-        assert_eq!(event["actor"]["id"], parent["session"]["id"]);
-    }
-    refused(
-        &child,
-        2,
-        &["claim", "wp:2", "--session", text(&parent, "/session/id")],
-    );
-    ask(
-        &child,
-        &["claim", "wp:3", "--session", text(&born, "/session/handle")],
-    );
 }

@@ -7,8 +7,9 @@ use std::path::Path;
 use serde_json::Value;
 use tenure_testkit::{Agent, Cmd, Env, Output, poll};
 
-use crate::claims::{SOON, handle, run, session};
 use crate::env;
+use crate::support::line::{SOON, handle, run, session};
+use crate::support::mount::{as_root, with_mounts};
 
 const NOBODY: u32 = 65534;
 
@@ -62,16 +63,6 @@ impl Stored {
     fn assert_unchanged(&self, env: &Env) {
         assert!(*self == Stored::of(env), "the store was changed");
     }
-}
-
-fn as_root() -> bool {
-    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
-}
-
-/// A script that may mount things, which nobody else sees and which go with it.
-pub fn with_mounts(script: &str) -> Cmd {
-    let how = if as_root() { "-m" } else { "-rm" };
-    Cmd::new("unshare").args([how, "sh", "-euc", script])
 }
 
 fn shown(path: &Path) -> &str {

@@ -8,8 +8,8 @@ use std::process::Command;
 use serde_json::Value;
 use tenure_testkit::{Env, Output};
 
-use crate::claims::text;
 use crate::env;
+use crate::support::line::text;
 
 /// An environment in which no agent is to be found.
 fn bare() -> Env {
@@ -56,9 +56,12 @@ fn about(output: &Output, agent: &str) -> Value {
 }
 
 const CLAUDE: &str = "{\n\t\"model\": \"opus\",\r\n\t\"hooks\": {\"Stop\": [ {\"hooks\": [{\"type\":\"command\",\"command\":\"mine\"}]}],\n  \"PreToolUse\":[]}, \"env\": {\"A\":\"b\"}}";
+
 const GEMINI: &str =
     "// my settings\n{\n  \"ui\": {}, /* later */\n  \"hooks\": {\n    // nothing yet\n  }\n}\n";
+
 const CODEX: &str = "model = \"o3\" # the good one\n\n[sandbox_workspace_write]\nwritable_roots = [\n  \"/data\", # big\n]";
+
 const CODEX_HOOKS: &str =
     "{\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"mine\"}]}]}}";
 

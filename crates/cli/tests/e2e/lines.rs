@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tenure_testkit::{Agent, Background, Cmd, Env, Signal, poll};
 
-use crate::claims::{SOON, handle, run, session, take};
 use crate::env;
-use crate::waiting::{ends, holder, waits};
+use crate::support::line::{SOON, handle, run, session, take};
+use crate::support::waiter::{ends, holder, waits};
 
 /// How many commits are seen within a span.
 fn commits_in(env: &Env, span: Duration) -> u32 {

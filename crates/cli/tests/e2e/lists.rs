@@ -3,8 +3,8 @@
 use serde_json::Value;
 use tenure_testkit::{Agent, Cmd};
 
-use crate::claims::{run, session};
 use crate::env;
+use crate::support::line::{run, session};
 
 fn count(answer: &Value, name: &str) -> usize {
     answer[name].as_array().expect("a list").len()

@@ -4,12 +4,12 @@ use serde_json::Value;
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Agent, Background, Cmd, Env, Output, poll};
 
-use super::env;
-use super::identity::sandboxed;
-use super::registering::{
-    Inside, PATIENCE, ask, assert_is, events, held, impatient, pid_namespace, refused, register,
-    skipped, text,
-};
+use crate::env;
+use crate::support::answer::{PATIENCE, ask, assert_is, events, held, refused, register, text};
+use crate::support::forge::{forge, forge_process};
+use crate::support::lease::impatient;
+use crate::support::namespace::{Inside, pid_namespace, sandboxed};
+use crate::support::skip::skipped;
 
 /// An agent that holds wp:1, and its session's id.
 #[track_caller]
@@ -25,23 +25,6 @@ fn taker(env: &Env) -> Agent {
     let agent = env.agent("codex");
     register(&agent, &[]);
     agent
-}
-
-/// Changes the database behind tenure's back.
-pub fn forge(env: &Env, sql: &str) {
-    let store = rusqlite::Connection::open(env.state().join("tenure.db")).expect("it is there");
-    store
-        .execute_batch(sql)
-        .expect("the tables are as the test thinks");
-}
-
-/// Changes the record of a session's process.
-pub fn forge_process(env: &Env, id: &str, set: &str) {
-    forge(env, &format!("UPDATE sessions SET {set} WHERE id = '{id}'"));
-    forge(
-        env,
-        &format!("UPDATE lives SET {set} WHERE session = '{id}'"),
-    );
 }
 
 /// What a process says that registers itself and goes on, and the process.

@@ -1,6 +1,5 @@
 //! `lock NAME -- CMD` and `lock NAME --hold` as their users see them: waiting, exit codes, signals, names.
 
-use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,12 +7,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Cmd, Env, Output, Signal, poll};
 
-use crate::claims::{SOON, handle, session};
 use crate::env;
-use crate::locks::{
+use crate::support::line::{SOON, handle, session};
+use crate::support::lock::{
     Lock, attempt, free, held, kill9, lock, refused, report, shown, waits, while_there,
 };
-use crate::waiting::ends;
+use crate::support::skip::skipped;
+use crate::support::waiter::ends;
 
 #[test]
 fn whoever_does_not_get_the_lock_in_time_is_told_who_has_it() {
@@ -340,12 +340,6 @@ fn example_works(env: &Env, ann: &Agent, program: &str) {
         "{said}"
     );
     lock.ends().ok();
-}
-
-/// Says aloud, past the harness, that a test did not run.
-pub fn skipped(why: &str) {
-    let name = std::thread::current().name().unwrap_or_default().to_owned();
-    writeln!(std::io::stderr().lock(), "skipped {name}: {why}").expect("stderr is open");
 }
 
 fn works(agent: &Agent, program: &str) -> bool {

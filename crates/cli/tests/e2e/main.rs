@@ -51,6 +51,7 @@ mod sight;
 mod spellings;
 mod standing;
 mod store_files;
+mod support;
 mod survivors;
 mod trampling;
 mod transcript_append;
@@ -64,12 +65,7 @@ mod watching;
 
 use std::path::Path;
 
-use tenure_testkit::Env;
-
-/// A fresh environment for the tenure that was just built.
-fn env() -> Env {
-    Env::new(Path::new(env!("CARGO_BIN_EXE_tenure")))
-}
+use support::env;
 
 /// A file that is not named above would never run.
 #[test]

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tenure_testkit::{Env, add_worktree};
 
-use super::env;
-use super::trampling::{Hooked, repository, told};
+use crate::env;
+use crate::support::hooked::{Hooked, repository, told};
 
 /// Resumes a conversation in a new process; the lines that its model is told.
 #[track_caller]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tenure_testkit::Env;
 
-use crate::claims::register;
 use crate::env;
+use crate::support::line::register;
 
 /// Sets up one mirror; `path` is a template.
 fn mirror(env: &Env, format: &str, path: &str) {
@@ -74,7 +74,7 @@ fn f_k12_a_link_of_another_user_above_a_mirror_is_not_followed() {
     let (link, elsewhere) = (env.dir().join("shared"), elsewhere(&env));
     symlink(&elsewhere, &link).unwrap();
     if lchown(&link, Some(12345), None).is_err() {
-        return crate::lock_command::skipped("only root gives files away");
+        return crate::support::skip::skipped("only root gives files away");
     }
     mirror(
         &env,

@@ -9,12 +9,11 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Cmd, Env, poll, scratch_git};
 
-use crate::claims::{SOON, handle, register, run, session, text};
-use crate::demo::verbs;
 use crate::env;
-use crate::hooks::claude;
-use crate::input::with_mounts;
-use crate::waiting::refused;
+use crate::support::hook::claude;
+use crate::support::line::{SOON, handle, refused, register, run, session, text};
+use crate::support::mount::with_mounts;
+use crate::support::output::verbs;
 
 /// Writes the user's settings.
 fn configure(env: &Env, settings: &str) {
@@ -409,7 +408,7 @@ fn f_d09_a_stale_fixture_is_told_apart_field_by_field_and_replaced_by_a_fresh_se
     register(&ann, "ann", "--native-id n1 --meta team=blue");
     let path = file.to_str().unwrap();
     {
-        let _bound = crate::output::settings(&env).bind_to_scope();
+        let _bound = crate::support::output::settings(&env).bind_to_scope();
         assert_snapshot!(ann.tenure(&["verify", "--file", path]), @r#"
         exit code: 6
         --- stdout

@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Env};
 
-use crate::claims::{handle, run, session, text};
 use crate::env;
-use crate::missions::{join, participants};
-use crate::waiting::refused;
+use crate::support::line::{handle, refused, run, session, text};
+use crate::support::mission::{join, participants};
 
 /// Changes the store behind tenure's back.
 fn edit(env: &Env, sql: &str) {
@@ -232,26 +231,4 @@ fn a_pointer_that_was_edited_is_said_and_how_to_clear_it() {
     }
     run(&ann, 0, "mission use --clear");
     run(&ann, 0, "verify");
-}
-
-#[test]
-fn acting_for_another_participant_takes_a_reason_that_is_recorded() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
-    join(&ann, "m");
-    let other = handle(&ann);
-    refused(
-        &bob,
-        2,
-        "reason_needed",
-        &format!("mission focus wp:1 --session {other}"),
-    );
-    run(
-        &bob,
-        0,
-        &format!("mission focus wp:1 --session {other} --reason helping"),
-    );
-    assert_eq!(participants(&env, "m")[0]["focus"], "wp:1");
-    let events = crate::claims::events(&bob, "");
-    assert_eq!(events.last().expect("an event")["reason"], "helping");
 }

@@ -4,28 +4,11 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use tenure_testkit::{Agent, Cmd, Env, add_worktree, poll, scratch_git};
+use tenure_testkit::{Agent, Cmd, add_worktree, poll, scratch_git};
 
-use crate::claims::{SOON, events, handle, register, run, session, text};
 use crate::env;
-use crate::waiting::refused;
-
-pub fn join(agent: &Agent, mission: &str) -> Value {
-    run(
-        agent,
-        0,
-        &format!("mission join {mission} --role developer"),
-    )["participant"]
-        .clone()
-}
-
-/// The participants of a mission as anybody sees them.
-#[track_caller]
-pub fn participants(env: &Env, mission: &str) -> Vec<Value> {
-    let args = ["mission", "status", "--mission", mission, "--json"];
-    let roster = env.tenure(&args).ok().json();
-    roster["participants"].as_array().expect("a list").clone()
-}
+use crate::support::line::{SOON, events, handle, refused, run, session, text};
+use crate::support::mission::{join, participants};
 
 fn part(rows: &[Value], agent: &str, name: &str) -> Value {
     let row = rows.iter().find(|row| row["session"]["handle"] == agent);
@@ -91,62 +74,6 @@ fn a_session_joins_focuses_drives_and_leaves() {
 }
 
 #[test]
-fn joining_again_keeps_when_and_as_whom_it_joined() {
-    let env = env();
-    let ann = session(&env, "ann");
-    let first = join(&ann, "m");
-    run(&ann, 0, "mission focus wp:1");
-    let again = run(&ann, 0, "mission join m --role reviewer");
-    assert_eq!(again["joined"], "same");
-    let again = &again["participant"];
-    for same in ["joined_at", "participant_id"] {
-        assert_eq!(again[same], first[same], "{same}");
-    }
-    assert_eq!(
-        (&again["role"], &again["focus"]),
-        (&json!("reviewer"), &json!("wp:1"))
-    );
-    assert!(text(&again["last_activity_at"]) >= text(&first["last_activity_at"]));
-}
-
-#[test]
-fn what_a_participant_does_elsewhere_is_activity_too() {
-    let mut env = env();
-    // A heartbeat is due after a quarter of the lease.
-    env.set("TENURE_LEASE", "40ms");
-    let ann = session(&env, "ann");
-    join(&ann, "m");
-    let shown = || text(&participants(&env, "m")[0]["last_activity_at"]);
-    let before = shown();
-    poll(SOON, "its calls are seen", || {
-        run(&ann, 0, "ps");
-        (shown() > before).then_some(())
-    });
-}
-
-#[test]
-fn two_sessions_of_one_user_are_two_participants() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
-    let (first, second) = (join(&ann, "m"), join(&bob, "m"));
-    assert_ne!(first["participant_id"], second["participant_id"]);
-    run(&ann, 0, "mission focus wp:1");
-    run(&bob, 0, "mission focus wp:2");
-    run(&ann, 0, "mission drive active");
-    let rows = participants(&env, "m");
-    assert_eq!(part(&rows, &handle(&ann), "focus"), "wp:1");
-    assert_eq!(part(&rows, &handle(&bob), "focus"), "wp:2");
-    assert_eq!(part(&rows, &handle(&bob), "drive"), "inactive");
-    for (agent, focus, drive) in [(&ann, "wp:1", "active"), (&bob, "wp:2", "inactive")] {
-        let own = run(agent, 0, "whoami")["participant"].clone();
-        assert_eq!(
-            (&own["focus"], &own["drive"]),
-            (&json!(focus), &json!(drive))
-        );
-    }
-}
-
-#[test]
 fn the_second_driver_is_warned_with_the_firsts_name_and_strict_refuses() {
     let env = env();
     let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
@@ -188,25 +115,6 @@ fn the_second_driver_is_warned_with_the_firsts_name_and_strict_refuses() {
 }
 
 #[test]
-fn the_dead_are_shown_as_dead_and_never_drive() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
-    for agent in [&ann, &bob] {
-        join(agent, "m");
-        run(agent, 0, "mission focus wp:1");
-    }
-    run(&ann, 0, "mission drive active");
-    let gone = handle(&ann);
-    ann.kill9();
-    let answer = run(&bob, 0, "mission drive active --strict");
-    assert_eq!(answer["warnings"], json!([]));
-    let rows = participants(&env, "m");
-    assert_eq!(part(&rows, &gone, "state"), "dead");
-    assert_eq!(part(&rows, &gone, "drive"), "inactive");
-    assert_eq!(part(&rows, &handle(&bob), "collides_with"), json!([]));
-}
-
-#[test]
 fn only_one_of_many_gets_to_drive_one_focus_strictly() {
     let env = env();
     let agents: Vec<Agent> = (0..6).map(|_| session(&env, "racer")).collect();
@@ -222,49 +130,6 @@ fn only_one_of_many_gets_to_drive_one_focus_strictly() {
     let mut codes: Vec<i32> = jobs.into_iter().map(|job| job.wait().code).collect();
     codes.sort_unstable();
     assert_eq!(codes, [0, 3, 3, 3, 3, 3]);
-}
-
-#[test]
-fn two_missions_of_one_session_are_apart() {
-    let env = env();
-    let ann = session(&env, "ann");
-    let (one, two) = (join(&ann, "one"), join(&ann, "two"));
-    assert_ne!(one["participant_id"], two["participant_id"]);
-    run(&ann, 0, "mission focus wp:2");
-    run(&ann, 0, "mission focus wp:1 --mission one");
-    assert_eq!(participants(&env, "one")[0]["focus"], "wp:1");
-    assert_eq!(participants(&env, "two")[0]["focus"], "wp:2");
-    run(&ann, 0, "mission leave one");
-    let list = run(&ann, 0, "mission list")["missions"].clone();
-    let ids: Vec<String> = list
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|one| text(&one["id"]))
-        .collect();
-    assert_eq!(ids, ["two"]);
-    let all = run(&ann, 0, "mission list --all")["missions"].clone();
-    assert_eq!(all.as_array().map(Vec::len), Some(2));
-    assert_eq!(
-        (&all[0]["joined"], &all[1]["joined"]),
-        (&json!(false), &json!(true))
-    );
-}
-
-#[test]
-fn a_named_participant_id_is_one_sessions_until_that_is_gone() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
-    let ask = "mission join m --role developer --participant 01ARZ3NDEKTSV4RRFFQ69G5FAV";
-    let one = run(&ann, 0, ask)["participant"].clone();
-    assert_eq!(one["participant_id"], "01ARZ3NDEKTSV4RRFFQ69G5FAV");
-    let error = refused(&bob, 6, "invalid", ask);
-    assert!(text(&error["message"]).contains(&handle(&ann)), "{error}");
-    let other = "mission join m --role developer --participant 01ARZ3NDEKTSV4RRFFQ69G5FAX";
-    refused(&ann, 6, "invalid", other);
-    ann.kill9();
-    run(&bob, 0, ask);
-    assert_eq!(participants(&env, "m").len(), 1);
 }
 
 /// Which mission is meant, by what.
@@ -361,24 +226,6 @@ fn a_pointer_to_what_is_not_joined_is_said_and_not_followed() {
 }
 
 #[test]
-fn pointers_survive_the_session_and_a_restart() {
-    let env = env();
-    let ann = session(&env, "ann");
-    register(&ann, "ann", "--native-id n1");
-    join(&ann, "m");
-    run(&ann, 0, "mission focus wp:1");
-    ann.kill9();
-    let again = env.agent("ann");
-    let resumed = register(&again, "ann", "--native-id n1");
-    assert_eq!(resumed["session"]["registered"], "resumed");
-    let own = run(&again, 0, "whoami")["participant"].clone();
-    assert_eq!(
-        (&own["mission"], &own["focus"]),
-        (&json!("m"), &json!("wp:1"))
-    );
-}
-
-#[test]
 fn a_watched_roster_shows_what_changes_and_who_dies() {
     let env = env();
     let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
@@ -471,7 +318,7 @@ fn missions_are_shown_as_people_read_them() {
     }
     run(&ann, 0, "mission focus wp:WP01");
     run(&ann, 0, "mission drive active");
-    let _bound = crate::output::settings(&env).bind_to_scope();
+    let _bound = crate::support::output::settings(&env).bind_to_scope();
     assert_snapshot!(ann.tenure(&["mission", "status", "-v"]), @r"
     exit code: 0
     --- stdout
@@ -562,7 +409,7 @@ fn every_verb_of_a_mission_explains_itself_and_answers_with_one_object() {
             .chain(call.split(' '))
             .chain(["--json"])
             .collect();
-        let json = crate::demo::one_object(&ann.tenure(&words).ok());
+        let json = crate::support::output::one_object(&ann.tenure(&words).ok());
         assert!(
             json.as_object().is_some_and(|parts| parts.len() > 2),
             "{call}: {json}"

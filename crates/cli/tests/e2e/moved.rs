@@ -2,8 +2,8 @@
 
 use tenure_testkit::{Cmd, scratch_git};
 
-use crate::claims::{handle, register, run, session};
 use crate::env;
+use crate::support::line::{handle, register, run, session};
 
 /// The session and its claims are known by process and key, so another path to the store changes nothing.
 #[test]
@@ -16,7 +16,7 @@ fn f_d10_a_state_directory_that_was_moved_keeps_sessions_claims_and_locks() {
     std::fs::write(&flag, "").expect("the environment is writable");
     let line = format!("while [ -e '{}' ]; do sleep 0.02; done", flag.display());
     let locked = ann.start(Cmd::new("tenure").args(["lock", "a", "--", "sh", "-c", &line]));
-    tenure_testkit::poll(crate::claims::SOON, "it is locked", || {
+    tenure_testkit::poll(crate::support::line::SOON, "it is locked", || {
         let locks = run(&bob, 0, "locks --held")["locks"].clone();
         (locks.as_array().map(Vec::len) == Some(1)).then_some(())
     });

@@ -3,9 +3,9 @@
 use serde_json::Value;
 use tenure_testkit::{Agent, Cmd, Env, poll};
 
-use crate::claims::{SOON, run, session, take, text};
 use crate::env;
-use crate::hooks::{claude, told};
+use crate::support::hook::{claude, told};
+use crate::support::line::{SOON, run, session, take, text};
 
 /// How many losses an answer tells.
 fn losses(answer: &Value) -> usize {
@@ -144,7 +144,8 @@ fn a_hook_whose_answer_was_not_written_tells_it_again() {
     let (ann, bob) = (env.agent("claude"), session(&env, "bob"));
     claude(&env, &ann, "SessionStart.startup", "a1");
     lose(&ann, &bob, "wp:1");
-    let event = crate::hooks::captured(&env, "claude-2.1.325/UserPromptSubmit", "a1").to_string();
+    let event =
+        crate::support::hook::captured(&env, "claude-2.1.325/UserPromptSubmit", "a1").to_string();
     // Not into a pipe whose reader leaves: it may leave after the write.
     for lost in [">/dev/full", ">/dev/null"] {
         let line = format!("tenure hook claude {lost}");

@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use tenure_testkit::{Agent, Cmd, Env, Output, scratch_git};
 
-use crate::claims::{session, take};
 use crate::env;
+use crate::support::line::{session, take};
 
 /// Runs a line of shell in a directory that is removed before the line runs.
 #[track_caller]

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use tenure_testkit::Agent;
 
-use crate::claims::{handle, register, run, session, take};
 use crate::env;
+use crate::support::line::{handle, register, run, session, take};
 
 const KEY: &str = "wp:1";
 

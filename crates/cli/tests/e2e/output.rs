@@ -6,26 +6,9 @@ use insta::assert_snapshot;
 use serde_json::Value;
 use tenure_testkit::{Agent, Cmd, Env, poll, scratch_git};
 
-use crate::claims::{SOON, events, handle, register, run, session, take, text};
-use crate::demo::{one_object, verbs};
 use crate::env;
-
-/// What differs from run to run is shown by its kind; runs of spaces are shown as two.
-pub fn settings(env: &Env) -> insta::Settings {
-    let mut settings = insta::Settings::clone_current();
-    settings.add_filter(&env.dir().display().to_string(), "[dir]");
-    settings.add_filter(r"\b(ann|bob|eve|cron)-[a-z0-9]{4,12}\b", "$1-XXXX");
-    settings.add_filter(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}", "[id]");
-    settings.add_filter(r"pid \d+ (has exited|is gone)", "pid [pid] is gone");
-    settings.add_filter(r"pid \d+", "pid [pid]");
-    settings.add_filter(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]");
-    settings.add_filter(r"\b\d+(ms|s)\b|\b(9|10)m\b|\bjust now\b", "[span]");
-    settings.add_filter(r"\[span\] ago", "[span]");
-    settings.add_filter(r"   +", "  ");
-    // What is younger than a second is as young as anything else here.
-    settings.add_filter("  now  ", "  [span]  ");
-    settings
-}
+use crate::support::line::{SOON, events, handle, register, run, session, take, text};
+use crate::support::output::{one_object, settings, verbs};
 
 /// Three in one repository (one of them dead), and one of which nobody can tell.
 struct Scene {
@@ -395,10 +378,13 @@ fn parts(object: &Value) -> BTreeSet<String> {
 /// The parts that DESIGN §12 promises.
 const SESSION: &str = "id handle agent native_id native_ids state activity twin_of parent title dir repo \
     branch process started_at last_seen_at lease_until ended_at end_reason claims";
+
 /// The holder of a claim is shown without what it holds and had (docs/decisions/0001).
 const HOLDER: &str = "id handle agent native_id state activity twin_of parent title dir repo \
     branch process started_at last_seen_at lease_until ended_at end_reason";
+
 const PROCESS: &str = "host_id boot_id pid_ns pid start_ticks life verified";
+
 const CLAIM: &str = "key epoch holder state acquired_at freed_by lease_until note";
 
 #[test]

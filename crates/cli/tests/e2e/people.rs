@@ -3,15 +3,9 @@
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Cmd, Env};
 
-use crate::claims::{register, run, text};
 use crate::env;
-
-/// Agents that run without hooks are shown, as they are outside of tests.
-pub fn seeing() -> Env {
-    let mut env = env();
-    env.set("TENURE_PS_UNMANAGED", "true");
-    env
-}
+use crate::support::line::{register, run, text};
+use crate::support::person::seeing;
 
 /// What `ps` says of an unmanaged process; other tests' agents are there too.
 #[track_caller]
@@ -170,7 +164,7 @@ fn another_users_agent_is_not_adopted() {
             "1000",
         ];
         let other = me.start(Cmd::new("setpriv").args(line));
-        tenure_testkit::poll(crate::claims::SOON, "it is another user's", || {
+        tenure_testkit::poll(crate::support::line::SOON, "it is another user's", || {
             let status = std::fs::read_to_string(format!("/proc/{}/status", other.pid)).ok()?;
             let sleeps = status.starts_with("Name:\tsleep");
             (sleeps && status.contains("Uid:\t65534")).then_some(())

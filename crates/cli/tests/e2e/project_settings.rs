@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tenure_testkit::Env;
 
-use super::env;
-use super::trampling::{Hooked, repository, told};
+use crate::env;
+use crate::support::hooked::{Hooked, repository, told};
 
 /// The value of a setting as `config` shows it there, and where it came from.
 #[track_caller]

@@ -1,34 +1,19 @@
 //! Many processes at one moment: one winner, clean answers, one store.
 
 use std::collections::BTreeSet;
-use std::thread;
 use std::time::Instant;
 
 use serde_json::Value;
 use tenure_testkit::{Agent, Cmd, Env, Output, poll};
 
-use crate::claims::{SOON, handle, register, run, session, take, text};
 use crate::env;
+use crate::support::crowd::at_once;
+use crate::support::line::{SOON, handle, register, run, session, take, text};
 
 const CROWD: usize = 32;
 
 fn crowd(env: &Env) -> Vec<Agent> {
     (0..CROWD).map(|_| env.agent("w")).collect()
-}
-
-/// Everybody does it at the same moment; the answers in the order of the crowd.
-fn at_once(crowd: &[Agent], act: impl Fn(&Agent) -> Output + Sync) -> Vec<Output> {
-    let act = &act;
-    thread::scope(|scope| {
-        let running: Vec<_> = crowd
-            .iter()
-            .map(|one| scope.spawn(move || act(one)))
-            .collect();
-        running
-            .into_iter()
-            .map(|one| one.join().expect("a worker answers"))
-            .collect()
-    })
 }
 
 fn assert_never_locked(output: &Output) {

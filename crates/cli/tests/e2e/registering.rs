@@ -1,208 +1,11 @@
 //! Every way in which a process becomes a session, with real processes.
 
-use std::fs::File;
-use std::io::Write;
-use std::path::PathBuf;
-use std::time::Duration;
-
 use serde_json::Value;
-use tenure_testkit::pinned::Stat;
-use tenure_testkit::{Agent, Background, Cmd, Env, Output, poll};
 
-use super::env;
-use super::identity::sandboxed;
-
-/// How long a state may take to come about.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-
-/// An answer that is a success.
-#[track_caller]
-pub(super) fn ask(agent: &Agent, args: &[&str]) -> Value {
-    agent.tenure(&[args, &["--json"]].concat()).ok().json()
-}
-
-/// The error of an answer that is a failure.
-#[track_caller]
-pub(super) fn refused(agent: &Agent, code: i32, args: &[&str]) -> Value {
-    let answer = agent.tenure(&[args, &["--json"]].concat()).fails(code);
-    answer.json()["error"].clone()
-}
-
-/// An answer to somebody who is no session.
-#[track_caller]
-pub(super) fn asked_by_nobody(env: &Env, args: &[&str]) -> Value {
-    env.tenure(&[args, &["--json"]].concat()).ok().json()
-}
-
-#[track_caller]
-pub(super) fn register(agent: &Agent, args: &[&str]) -> Value {
-    ask(agent, &[&["register"], args].concat())
-}
-
-/// The text at a place of an answer.
-#[track_caller]
-pub(super) fn text<'a>(answer: &'a Value, at: &str) -> &'a str {
-    answer
-        .pointer(at)
-        .and_then(Value::as_str)
-        .unwrap_or_else(|| panic!("no text at {at} of {answer:#}"))
-}
-
-/// How many are listed at a place of an answer.
-#[track_caller]
-pub(super) fn count(answer: &Value, at: &str) -> usize {
-    let list = answer.pointer(at).and_then(Value::as_array);
-    list.unwrap_or_else(|| panic!("no list at {at} of {answer:#}"))
-        .len()
-}
-
-/// What a session holds, as `key@epoch`.
-#[track_caller]
-pub(super) fn held(answer: &Value, at: &str) -> Vec<String> {
-    let list = answer.pointer(at).and_then(Value::as_array);
-    list.unwrap_or_else(|| panic!("no list at {at} of {answer:#}"))
-        .iter()
-        .map(|one| format!("{}@{}", text(one, "/key"), one["epoch"]))
-        .collect()
-}
-
-/// The record of the process is what /proc says of it.
-#[track_caller]
-pub(super) fn assert_is(answer: &Value, pid: u32) {
-    let process = &answer["session"]["process"];
-    let stat = Stat::read(pid).expect("it lives");
-    assert_eq!(process["pid"], pid, "{answer:#}");
-    assert_eq!(process["start_ticks"], stat.start, "{answer:#}");
-    assert_eq!(process["verified"], true);
-}
-
-/// The lines of the log of this kind.
-#[track_caller]
-pub(super) fn events(env: &Env, kind: &str) -> Vec<Value> {
-    let log = asked_by_nobody(env, &["log", "--limit", "1000"]);
-    let all = log["events"].as_array().expect("a log is a list");
-    all.iter()
-        .filter(|one| one["kind"] == kind)
-        .cloned()
-        .collect()
-}
-
-/// An environment in which every lease and lock-delay is over at once.
-pub(super) fn impatient() -> Env {
-    let mut env = env();
-    env.set("TENURE_LEASE", "1ms");
-    env.set("TENURE_LOCK_DELAY", "1ms");
-    env
-}
-
-/// The flags with which `unshare` makes a pid namespace here, or nothing where it is not allowed.
-pub(super) fn pid_namespace(env: &Env) -> Option<&'static [&'static str]> {
-    let ways: [&[&str]; 2] = [
-        &["-pf", "--mount-proc", "--kill-child"],
-        &["-Urpf", "--mount-proc", "--kill-child"],
-    ];
-    let nobody = env.agent("nobody-at-all");
-    let found = ways.into_iter().find(|way| {
-        nobody
-            .run(Cmd::new("unshare").args(way.iter().copied()).arg("true"))
-            .code
-            == 0
-    });
-    if found.is_none() {
-        skipped("this machine makes no pid namespaces for us");
-    }
-    found
-}
-
-/// Says past the test's captured output that a test did nothing.
-pub(super) fn skipped(why: &str) {
-    let test = std::thread::current();
-    writeln!(
-        std::io::stderr(),
-        "skipped: {}: {why}",
-        test.name().unwrap_or("?")
-    )
-    .ok();
-}
-
-/// A shell that is pid 1 of a pid namespace of its own and runs what the test says.
-pub(super) struct Inside {
-    lines: File,
-    dir: PathBuf,
-    next: std::cell::Cell<u32>,
-    shell: Background,
-    _starter: Agent,
-}
-
-impl Inside {
-    pub(super) fn open(env: &Env, flags: &[&str], name: &str) -> Inside {
-        let starter = env.agent("starter");
-        let dir = env.dir().join(name);
-        std::fs::create_dir(&dir).expect("the environment's directory is writable");
-        let pipe = dir.join("lines");
-        let path = pipe.to_str().expect("paths of tests are text").to_owned();
-        starter.run(Cmd::new("mkfifo").arg(&path)).ok();
-        let serve = "while read -r line; do eval \"$line\"; done <\"$0\"";
-        let cmd = Cmd::new("unshare").args(flags.iter().copied());
-        let shell = starter.start(cmd.args(["sh", "-c", serve, &path]));
-        Inside {
-            // Both ways: opening it then waits for nobody.
-            lines: File::options()
-                .read(true)
-                .write(true)
-                .open(&pipe)
-                .expect("it was just made"),
-            dir,
-            next: std::cell::Cell::new(0),
-            shell,
-            _starter: starter,
-        }
-    }
-
-    #[track_caller]
-    pub(super) fn line(&self, line: &str) -> Output {
-        let number = self.next.get();
-        self.next.set(number + 1);
-        let file = |what: &str| self.dir.join(format!("{number}.{what}"));
-        let show = |what: &str| file(what).display().to_string();
-        let (out, err, code, done) = (show("out"), show("err"), show("code"), show("done"));
-        writeln!(
-            &self.lines,
-            "{{ {line} ; }} >'{out}' 2>'{err}'; echo $? >'{code}'; mv '{code}' '{done}'"
-        )
-        .expect("the pipe is open");
-        let code = poll(PATIENCE, &format!("inside: {line}"), || {
-            assert!(
-                self.shell.is_alive(),
-                "the namespace is gone: {}",
-                self.shell.stderr()
-            );
-            std::fs::read_to_string(file("done")).ok()
-        });
-        Output {
-            code: code.trim().parse().expect("$? is a number"),
-            stdout: std::fs::read_to_string(file("out")).expect("it was written"),
-            stderr: std::fs::read_to_string(file("err")).expect("it was written"),
-        }
-    }
-
-    #[track_caller]
-    pub(super) fn ask(&self, line: &str) -> Value {
-        self.line(&format!("tenure {line} --json")).ok().json()
-    }
-
-    /// Ends the namespace and everything in it.
-    pub(super) fn kill(&self) {
-        self.shell.kill9();
-    }
-}
-
-/// Waits until a claim by this agent would be granted, without claiming.
-pub(super) fn await_expiry(agent: &Agent, key: &str) {
-    poll(PATIENCE, &format!("{key} can be had"), || {
-        (ask(agent, &["why", key])["why"]["answer"] == "granted").then_some(())
-    });
-}
+use crate::env;
+use crate::support::answer::{ask, assert_is, count, events, held, refused, register, text};
+use crate::support::lease::{await_expiry, impatient};
+use crate::support::namespace::{Inside, pid_namespace, sandboxed};
 
 #[test]
 fn a_process_that_nobody_knows_is_new() {
@@ -219,125 +22,6 @@ fn a_process_that_nobody_knows_is_new() {
         text(&answer, "/token"),
         format!("{}.1", text(&answer, "/session/id"))
     );
-}
-
-#[test]
-fn f_i09_registering_again_is_the_same_session_and_merges_what_it_names() {
-    let env = env();
-    let a = env.agent("claude");
-    let meta = ["--meta", "role=coordinator", "--meta", "team=red"];
-    let first = register(
-        &a,
-        &[&["--native-id", "a1", "--title", "lead"], &meta[..]].concat(),
-    );
-    let again = register(&a, &["--native-id", "a1", "--meta", "team=blue"]);
-    assert_eq!(again["session"]["registered"], "same");
-    assert_eq!(again["session"]["id"], first["session"]["id"]);
-    assert_eq!(again["session"]["title"], "lead");
-    let me = ask(&a, &["whoami"]);
-    assert_eq!(
-        me["meta"],
-        serde_json::json!({"role": "coordinator", "team": "blue"})
-    );
-    assert_eq!(me["session"]["dir"], first["session"]["dir"]);
-
-    // A coordinator that reconnects as a new process is still one.
-    a.kill9();
-    let b = env.agent("claude");
-    let back = register(&b, &["--native-id", "a1"]);
-    assert_eq!(back["session"]["registered"], "resumed");
-    assert_eq!(back["session"]["title"], "lead");
-    assert_eq!(ask(&b, &["whoami"])["meta"], me["meta"]);
-}
-
-#[test]
-fn a_session_without_a_conversation_gets_its_first_one() {
-    let env = env();
-    let a = env.agent("claude");
-    let first = register(&a, &[]);
-    assert_eq!(first["session"]["native_id"], Value::Null);
-    ask(&a, &["claim", "wp:1"]);
-    let named = register(&a, &["--native-id", "a1"]);
-    assert_eq!(named["session"]["id"], first["session"]["id"]);
-    assert_eq!(named["session"]["registered"], "same");
-    assert_eq!(named["session"]["native_id"], "a1");
-    assert_eq!(held(&named, "/session/claims"), ["wp:1@1"]);
-}
-
-#[test]
-fn f_i06_a_live_process_whose_conversation_changes_keeps_session_and_claims() {
-    let env = env();
-    let a = env.agent("claude");
-    let first = register(&a, &["--native-id", "a1"]);
-    ask(&a, &["claim", "wp:1"]);
-    let rotated = register(&a, &["--native-id", "a2"]);
-    assert_eq!(rotated["session"]["registered"], "rotated");
-    assert_eq!(rotated["session"]["id"], first["session"]["id"]);
-    assert_eq!(rotated["token"], first["token"]);
-    assert_eq!(held(&rotated, "/session/claims"), ["wp:1@1"]);
-    let lineage = rotated["session"]["native_ids"].as_array().unwrap();
-    let ids: Vec<&str> = lineage.iter().map(|one| text(one, "/native_id")).collect();
-    assert_eq!(ids, ["a1", "a2"]);
-    assert!(lineage.iter().all(|one| one["owned"] == true));
-    ask(&a, &["guard", "wp:1", "--epoch", "1"]);
-    // And back: the old conversation is still its own.
-    let back = register(&a, &["--native-id", "a1"]);
-    assert_eq!(back["session"]["registered"], "same");
-    assert_eq!(back["session"]["native_id"], "a1");
-    assert_eq!(count(&asked_by_nobody(&env, &["ps", "-a"]), "/sessions"), 1);
-}
-
-#[test]
-fn f_i06_rotating_into_a_dead_sessions_conversation_takes_its_claims_along() {
-    let env = env();
-    let (a, b) = (env.agent("claude"), env.agent("claude"));
-    let dead = register(&a, &["--native-id", "a1"]);
-    let heir = register(&b, &["--native-id", "b1"]);
-    ask(&a, &["claim", "wp:1"]);
-    ask(&b, &["claim", "wp:2"]);
-    a.kill9();
-    let rotated = register(&b, &["--native-id", "a1"]);
-    assert_eq!(rotated["session"]["registered"], "rotated");
-    assert_eq!(rotated["session"]["id"], heir["session"]["id"]);
-    assert_eq!(held(&rotated, "/regranted"), ["wp:1@2"]);
-    assert_eq!(held(&rotated, "/session/claims"), ["wp:1@2", "wp:2@1"]);
-    let old = ask(&b, &["show", text(&dead, "/session/id")]);
-    assert_eq!(old["session"]["state"], "ended");
-    assert!(text(&old, "/session/end_reason").contains(text(&heir, "/session/handle")));
-    assert_eq!(count(&old, "/session/claims"), 0);
-    assert_eq!(events(&env, "session.moved").len(), 1);
-    // The conversation is the heir's now: its next process is the heir, not the closed one.
-    b.kill9();
-    let c = env.agent("claude");
-    let next = register(&c, &["--native-id", "a1"]);
-    assert_eq!(next["session"]["id"], heir["session"]["id"]);
-}
-
-#[test]
-fn rotating_into_a_living_sessions_conversation_visits_it_and_both_are_told_once() {
-    let env = env();
-    let (a, b) = (env.agent("claude"), env.agent("claude"));
-    let owner = register(&a, &["--native-id", "a1"]);
-    let visitor = register(&b, &["--native-id", "b1"]);
-    ask(&a, &["claim", "wp:1"]);
-    let rotated = register(&b, &["--native-id", "a1"]);
-    assert_eq!(rotated["session"]["registered"], "rotated");
-    assert_eq!(rotated["session"]["id"], visitor["session"]["id"]);
-    let visit = &rotated["session"]["native_ids"][1];
-    assert_eq!(
-        (&visit["native_id"], &visit["owned"]),
-        (&"a1".into(), &false.into())
-    );
-    assert_eq!(count(&rotated, "/regranted"), 0);
-    assert_eq!(count(&rotated, "/notices"), 1);
-    assert_eq!(rotated["notices"][0]["kind"], "twin");
-    let told = ask(&a, &["whoami"]);
-    assert_eq!(count(&told, "/notices"), 1);
-    assert_eq!(told["notices"][0]["from"], visitor["session"]["id"]);
-    assert_eq!(held(&told, "/session/claims"), ["wp:1@1"]);
-    assert_eq!(told["session"]["id"], owner["session"]["id"]);
-    assert_eq!(count(&ask(&a, &["whoami"]), "/notices"), 0);
-    assert_eq!(count(&ask(&b, &["whoami"]), "/notices"), 0);
 }
 
 #[test]
@@ -372,45 +56,6 @@ fn f_i20_a_process_that_hosts_has_one_session_for_each_conversation() {
     for answer in [&one, &two] {
         env.tenure(&["alive", text(answer, "/session/id")]).fails(1);
     }
-}
-
-#[test]
-fn a_variable_picks_only_among_the_sessions_that_the_process_hosts() {
-    let env = env();
-    let (a, other) = (env.agent("openclaw"), env.agent("claude"));
-    let stranger = register(&other, &["--native-id", "x1"]);
-    let one = register(&a, &["--native-id", "c1"]);
-    let two = register(&a, &["--native-id", "c2"]);
-    assert_eq!(
-        two["session"]["registered"], "hosted",
-        "openclaw hosts without being told"
-    );
-    let token = text(&stranger, "/token");
-    a.tenure_env(&[("TENURE_SESSION", Some(token))], &["whoami"])
-        .fails(6);
-    for parent in [&one, &two] {
-        let child = a.nest("codex");
-        let token = Some(text(parent, "/token"));
-        let born = child.tenure_env(&[("TENURE_SESSION", token)], &["register", "--json"]);
-        assert_eq!(
-            born.ok().json()["session"]["parent"],
-            parent["session"]["id"]
-        );
-    }
-}
-
-#[test]
-fn what_the_agent_calls_a_fork_is_a_session_of_its_own() {
-    let env = env();
-    let (a, b) = (env.agent("claude"), env.agent("claude"));
-    let parent = register(&a, &["--native-id", "a1"]);
-    ask(&a, &["claim", "wp:1"]);
-    let fork = register(&b, &["--source", "fork", "--native-id", "f1"]);
-    assert_eq!(fork["session"]["registered"], "forked");
-    assert_ne!(fork["session"]["id"], parent["session"]["id"]);
-    assert_eq!(fork["session"]["native_id"], "f1");
-    assert_eq!(fork["session"]["twin_of"], Value::Null);
-    refused(&b, 3, &["claim", "wp:1"]);
 }
 
 #[test]
@@ -509,35 +154,6 @@ fn f_i08_a_second_live_process_in_a_conversation_is_a_twin_and_both_are_told_onc
 }
 
 #[test]
-fn a_lost_start_heals_itself_at_the_next_event() {
-    let env = env();
-    let a = env.agent("claude");
-    let healed = register(&a, &["--source", "event", "--native-id", "a1"]);
-    assert_eq!(healed["session"]["registered"], "healed");
-    assert_is(&healed, a.pid());
-    let late = register(&a, &["--native-id", "a1"]);
-    assert_eq!(late["session"]["registered"], "same");
-    assert_eq!(late["session"]["id"], healed["session"]["id"]);
-}
-
-#[test]
-fn a_session_that_ended_while_its_process_went_on_is_resumed_however_often() {
-    let env = env();
-    let a = env.agent("claude");
-    let first = register(&a, &["--native-id", "a1"]);
-    ask(&a, &["claim", "wp:1"]);
-    for life in 2..5 {
-        ask(&a, &["end"]);
-        assert_eq!(refused(&a, 4, &["whoami"])["kind"], "nobody");
-        let back = register(&a, &["--native-id", "a1"]);
-        assert_eq!(back["session"]["registered"], "resumed", "life {life}");
-        assert_eq!(back["session"]["id"], first["session"]["id"]);
-        assert_eq!(back["session"]["process"]["life"], life);
-        assert_eq!(held(&back, "/session/claims"), [format!("wp:1@{life}")]);
-    }
-}
-
-#[test]
 fn a_process_that_was_superseded_while_nobody_saw_it_answers_5_and_becomes_a_twin() {
     let env = impatient();
     let Some(flags) = pid_namespace(&env) else {
@@ -578,13 +194,30 @@ fn a_process_that_was_superseded_while_nobody_saw_it_answers_5_and_becomes_a_twi
     assert_eq!(inside.ask("whoami")["session"]["id"], twin["session"]["id"]);
 }
 
+/// What they mean is tested with the service.
 #[test]
-fn an_end_frees_and_never_registers_or_ends_another() {
+fn every_flag_of_a_registration_reaches_the_service() {
     let env = env();
-    let (a, b) = (env.agent("claude"), env.agent("claude"));
-    register(&a, &["--native-id", "a1"]);
-    ask(&a, &["claim", "wp:1"]);
-    refused(&b, 4, &["end"]);
-    assert_eq!(count(&asked_by_nobody(&env, &["ps", "-a"]), "/sessions"), 1);
-    assert_eq!(held(&ask(&a, &["whoami"]), "/session/claims"), ["wp:1@1"]);
+    let [a, b, c] = ["claude", "claude", "codex"].map(|name| env.agent(name));
+    let parent = register(&a, &["--meta", "team=red", "--meta", "role=lead"]);
+    let meta = serde_json::json!({"role": "lead", "team": "red"});
+    assert_eq!(ask(&a, &["whoami"])["meta"], meta);
+    let dir = env.dir().display().to_string();
+    let above = text(&parent, "/session/handle");
+    let mut args = vec!["--source", "fork", "--native-id", "f1", "--title", "t"];
+    args.extend(["--dir", &dir, "--parent", above, "--reason", "over ssh"]);
+    let fork = register(&b, &args);
+    for (part, is) in [
+        ("registered", "forked"),
+        ("native_id", "f1"),
+        ("title", "t"),
+        ("dir", &dir),
+        ("parent", text(&parent, "/session/id")),
+    ] {
+        assert_eq!(fork["session"][part], is, "{part}");
+    }
+    let born = events(&env, "session.registered");
+    assert_eq!(born.last().unwrap()["reason"], "over ssh");
+    let late = register(&c, &["--source", "event", "--native-id", "c1"]);
+    assert_eq!(late["session"]["registered"], "healed");
 }

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use tenure_testkit::{Agent, Background, Cmd, Env, Output, Signal, poll};
 
-use crate::claims::{SOON, handle, session, take, text};
 use crate::env;
-use crate::waiting::{ends, waits};
+use crate::support::line::{SOON, handle, session, take, text};
+use crate::support::waiter::{ends, waits};
 
 fn remove(state: &Path) {
     std::fs::remove_dir_all(state).expect("it is there");
@@ -86,7 +86,7 @@ fn no_watcher_goes_on_in_a_store_that_is_gone() {
     for way in WAYS {
         let env = env();
         let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
-        crate::claims::run(&ann, 0, "mission join m --role r");
+        crate::support::line::run(&ann, 0, "mission join m --role r");
         let name = handle(&ann);
         let verbs = [
             "ps --watch".to_owned(),

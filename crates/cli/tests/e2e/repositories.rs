@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Cmd, Env, add_worktree, scratch_git};
 
-use crate::claims::{handle, register, run, session, text};
 use crate::env;
-use crate::trampling::{Hooked, denied};
+use crate::support::hooked::{Hooked, denied};
+use crate::support::line::{handle, register, run, session, text};
 
 const X: &str = "git@github.com:acme/web.git";
+
 const Y: &str = "https://gitlab.com/fork/web.git";
 
 /// Runs tenure in a directory, with `--json`.

@@ -5,9 +5,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Env};
 
-use crate::claims::{register, run, session, text};
 use crate::env;
-use crate::liveness::{forge, forge_process};
+use crate::support::forge::{forge, forge_process};
+use crate::support::line::{register, run, session, text};
 
 /// An agent in a conversation, and its session's handle.
 fn talking(env: &Env, name: &str, conversation: &str, more: &str) -> (Agent, String) {
@@ -87,7 +87,7 @@ fn each_agent_is_resumed_by_its_own_command_in_its_directory() {
             place,
         ];
         agent.tenure(&words).ok();
-        let handle = crate::claims::handle(&agent);
+        let handle = crate::support::line::handle(&agent);
         agent.kill9();
         let view = one(&env, &handle);
         assert_eq!(view["argv"], argv);
@@ -119,7 +119,7 @@ fn an_agent_without_a_resume_command_is_named_and_not_run() {
     );
     // Without a conversation there is nothing to go on with.
     let mute = session(&env, "claude");
-    let handle = crate::claims::handle(&mute);
+    let handle = crate::support::line::handle(&mute);
     mute.kill9();
     let said = refused(&env, 4, "not_found", &["resume", &handle, "--print"]);
     assert!(said.contains("no conversation"), "{said}");
@@ -288,7 +288,7 @@ fn several_need_a_terminal_each() {
 
 #[test]
 fn the_schema_says_what_these_answers_have() {
-    let env = crate::people::seeing();
+    let env = crate::support::person::seeing();
     let (claude, _) = talking(&env, "claude", "c-1", "");
     claude.kill9();
     let stranger = env.agent("gemini");

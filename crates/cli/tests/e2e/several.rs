@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use tenure_testkit::{Agent, Cmd, Env, scratch_git};
 
-use crate::claims::{handle, run, session, take, text};
 use crate::env;
-use crate::waiting::{holder, refused};
+use crate::support::line::{refused, run, session, take, text};
+use crate::support::waiter::holder;
 
 /// The one key that was granted.
 #[track_caller]
@@ -31,30 +31,6 @@ fn any_takes_the_first_free_one_in_the_order_named() {
     assert_eq!(takes(&ann, "claim --any wp:c wp:b wp:a"), "wp:c");
     assert_eq!(takes(&bob, "claim --any wp:c wp:b wp:a"), "wp:b");
     assert_eq!(held(&env), ["wp:b", "wp:c"]);
-}
-
-#[test]
-fn any_takes_what_a_dead_session_held() {
-    let env = env();
-    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| session(&env, name));
-    let gone = handle(&ann);
-    take(&bob, "wp:1");
-    take(&ann, "wp:2");
-    ann.kill9();
-    let claim = &run(&eve, 0, "claim --any wp:1 wp:2 wp:3")["claim"];
-    assert_eq!(claim["key"], "wp:2");
-    assert_eq!(claim["taken_from"]["handle"], gone.as_str());
-}
-
-#[test]
-fn any_says_when_none_is_free_and_whose_the_first_is() {
-    let env = env();
-    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| session(&env, name));
-    take(&ann, "wp:1");
-    take(&bob, "wp:2");
-    let error = refused(&eve, 3, "none_free", "claim --any wp:1 wp:2");
-    assert!(text(&error["message"]).contains(&handle(&ann)), "{error}");
-    assert_eq!(holder(&env, "wp:1"), (Some(handle(&ann)), 1));
 }
 
 #[test]
@@ -118,31 +94,6 @@ fn one_malformed_item_spoils_the_request_and_nothing_is_taken() {
 }
 
 #[test]
-fn any_skips_what_the_session_holds() {
-    let env = env();
-    let ann = session(&env, "ann");
-    for key in ["wp:1", "wp:2", "wp:3"] {
-        assert_eq!(takes(&ann, "claim --any wp:1 wp:2 wp:3"), key);
-    }
-    refused(&ann, 3, "none_free", "claim --any wp:1 wp:2 wp:3");
-}
-
-#[test]
-fn f_c14_any_again_with_its_request_id_gives_the_same_one() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
-    take(&bob, "wp:1");
-    let ask = "claim --any wp:1 wp:2 wp:3 --request-id r1";
-    let first = run(&ann, 0, ask);
-    run(&bob, 0, "release wp:1");
-    let again = run(&ann, 0, ask);
-    for part in ["key", "epoch", "already_held", "acquired_at"] {
-        assert_eq!(first["claim"][part], again["claim"][part], "{part}");
-    }
-    assert_eq!(held(&env), ["wp:2"]);
-}
-
-#[test]
 fn any_leaves_alone_what_a_dead_sessions_processes_may_still_write() {
     let env = env();
     let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| session(&env, name));
@@ -172,20 +123,6 @@ fn all_takes_all_or_none() {
     assert_eq!([0, 1, 2].map(|n| epoch(n, "epoch")), [1, 1, 2]);
     let one = run(&bob, 0, "claim --all wp:4")["claims"].clone();
     assert_eq!(one.as_array().map(Vec::len), Some(1));
-}
-
-#[test]
-fn all_keeps_what_the_session_holds_and_adds_the_rest() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
-    take(&ann, "wp:1");
-    let claims = run(&ann, 0, "claim --all wp:1 wp:2")["claims"].clone();
-    assert_eq!(claims[0]["already_held"], true);
-    assert_eq!(claims[1]["already_held"], false);
-    take(&bob, "wp:3");
-    run(&bob, 0, "release wp:3 --done");
-    refused(&ann, 1, "done", "claim --all wp:1 wp:3 wp:4");
-    assert_eq!(holder(&env, "wp:4"), (None, 0));
 }
 
 #[test]
@@ -232,9 +169,9 @@ fn a_waiter_for_any_takes_whichever_becomes_free_first() {
     take(&ann, "wp:1");
     take(&bob, "wp:2");
     let ask = "claim --any wp:1 wp:2 --wait 5m";
-    let waiter = crate::waiting::waits(&env, &eve, "wp:2", ask);
+    let waiter = crate::support::waiter::waits(&env, &eve, "wp:2", ask);
     bob.kill9();
-    let said: Value = crate::waiting::ends(waiter).ok().json();
+    let said: Value = crate::support::waiter::ends(waiter).ok().json();
     assert_eq!(said["claim"]["key"], "wp:2");
-    assert_eq!(crate::waiting::in_line(&env, "wp:1"), [0; 0]);
+    assert_eq!(crate::support::waiter::in_line(&env, "wp:1"), [0; 0]);
 }

@@ -3,11 +3,10 @@
 use serde_json::Value;
 use tenure_testkit::{Cmd, poll};
 
-use super::env;
-use super::identity::sandboxed;
-use super::registering::{
-    Inside, PATIENCE, ask, assert_is, pid_namespace, refused, register, skipped, text,
-};
+use crate::env;
+use crate::support::answer::{PATIENCE, ask, assert_is, refused, register, text};
+use crate::support::namespace::{Inside, pid_namespace, sandboxed};
+use crate::support::skip::skipped;
 
 /// Starts a thread whose number is the first argument, and keeps it until the process is killed.
 const THREAD: &str = "import sys, threading, time\n\

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tenure_testkit::{Agent, Env, Output, scratch_git};
 
-use crate::claims::{run, session, text};
 use crate::env;
+use crate::support::line::{run, session, text};
 
 fn repository(env: &Env) -> PathBuf {
     let repo = env.dir().join("repo");

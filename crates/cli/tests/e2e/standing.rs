@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Cmd, Env, Output, add_worktree, scratch_git};
 
-use crate::activity::event;
-use crate::claims::{handle, register, run, session, take, text};
 use crate::env;
-use crate::people::seeing;
+use crate::support::hook::event;
+use crate::support::line::{handle, register, run, session, take, text};
+use crate::support::person::seeing;
 
 /// A repository with two worktrees.
 fn worktrees(env: &Env) -> (PathBuf, PathBuf) {
@@ -208,7 +208,7 @@ fn who_sees_every_worktree_and_agents_without_hooks() {
     std::fs::copy("/bin/sleep", &gemini).unwrap();
     let script = Cmd::new("sh").args(["-c", &format!("{line} 1000"), gemini.to_str().unwrap()]);
     let stranger = me.start(script);
-    tenure_testkit::poll(crate::claims::SOON, "it works there", || {
+    tenure_testkit::poll(crate::support::line::SOON, "it works there", || {
         let exe = std::fs::read_link(format!("/proc/{}/exe", stranger.pid)).ok()?;
         exe.ends_with("gemini").then_some(())
     });

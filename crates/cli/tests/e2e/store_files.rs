@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use tenure_testkit::{Cmd, Env};
 
-use crate::claims::{register, run, session};
 use crate::env;
+use crate::support::line::{register, run, session};
 
 fn mode(path: &Path) -> u32 {
     let found =

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Agent, Cmd, Env, poll};
 
-use crate::claims::{SOON, handle, register, run, session, take, text};
 use crate::env;
-use crate::waiting::{ends, refused, waits};
+use crate::support::line::{SOON, handle, refused, register, run, session, take, text};
+use crate::support::waiter::{ends, waits};
 
 /// Something that goes on.
 fn busy() -> Cmd {
@@ -110,18 +110,6 @@ fn f_h14_whoever_insists_on_quiet_gets_the_item_only_when_it_is() {
     let claim = ends(waiter).ok().json()["claim"].clone();
     assert_eq!(claim["taken_from"]["handle"], gone.as_str());
     assert_eq!(claim["taken_from"]["survivors"], json!([]));
-}
-
-#[test]
-fn quiet_is_asked_for_only_after_a_death() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
-    run(&ann, 0, "claim wp:1 --require-quiet");
-    let _orphan = ann.orphan(busy());
-    refused(&bob, 3, "held", "claim wp:1 --require-quiet");
-    run(&ann, 0, "release wp:1");
-    let claim = run(&bob, 0, "claim wp:1 --require-quiet")["claim"].clone();
-    assert_eq!(claim["taken_from"], Value::Null);
 }
 
 #[test]

@@ -1,112 +1,14 @@
 //! One session's write or git command under another's feet, told or blocked by the hook.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::{Value, json};
-use tenure_testkit::{Agent, Cmd, Env, add_worktree, scratch_git};
+use tenure_testkit::add_worktree;
 
-use super::env;
-use super::registering::{ask, events, register};
-
-/// An agent whose events go through the hook.
-pub(super) struct Hooked {
-    pub agent: Agent,
-    pub name: &'static str,
-    pub conversation: String,
-    pub dir: PathBuf,
-}
-
-impl Hooked {
-    /// Starts an agent that reports its start.
-    pub(super) fn start(env: &Env, name: &'static str, conversation: &str, dir: &Path) -> Hooked {
-        Hooked::with(env.agent(name), name, conversation, dir)
-    }
-
-    pub(super) fn with(agent: Agent, name: &'static str, conversation: &str, dir: &Path) -> Hooked {
-        let hooked = Hooked {
-            agent,
-            name,
-            conversation: conversation.to_owned(),
-            dir: dir.to_owned(),
-        };
-        hooked.event(&[], "SessionStart", json!({"source": "startup"}));
-        hooked
-    }
-
-    /// Sends an event; what was answered.
-    #[track_caller]
-    pub(super) fn event(&self, flags: &[&str], event: &str, more: Value) -> Value {
-        let mut payload = json!({
-            "hook_event_name": event, "session_id": self.conversation, "cwd": self.dir,
-        });
-        if let (Value::Object(all), Value::Object(more)) = (&mut payload, more) {
-            all.extend(more);
-        }
-        let args = [&["hook", self.name], flags].concat();
-        let answer = self.agent.tenure_stdin(&args, &payload.to_string()).ok();
-        match answer.stdout.trim() {
-            "" => Value::Null,
-            text => serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}")),
-        }
-    }
-
-    /// The events around a write of a file, with what was answered to the first.
-    #[track_caller]
-    pub(super) fn write(&self, flags: &[&str], file: &Path) -> Value {
-        let tool = json!({"tool_name": "Write", "tool_input": {"file_path": file}});
-        let answer = self.event(flags, "PreToolUse", tool.clone());
-        if denied(&answer).is_none() {
-            std::fs::write(file, &self.conversation).expect("a scratch directory is writable");
-            self.event(flags, "PostToolUse", tool);
-        }
-        answer
-    }
-
-    /// Runs git in its directory, without a word to the hook.
-    #[track_caller]
-    pub(super) fn git(&self, args: &[&str]) {
-        let cmd = Cmd::new("git").args(args.iter().copied()).dir(&self.dir);
-        self.agent.run(cmd).ok();
-    }
-
-    #[track_caller]
-    fn run(&self, flags: &[&str], line: &str) -> Value {
-        let tool = json!({"tool_name": "Bash", "tool_input": {"command": line}});
-        self.event(flags, "PreToolUse", tool)
-    }
-
-    pub(super) fn handle(&self) -> String {
-        let me = ask(&self.agent, &["whoami"]);
-        me["session"]["handle"]
-            .as_str()
-            .expect("it is a session")
-            .to_owned()
-    }
-}
-
-/// What the model was told.
-pub(super) fn told(answer: &Value) -> Option<&str> {
-    answer["hookSpecificOutput"]["additionalContext"].as_str()
-}
-
-/// Why a tool was denied.
-pub(super) fn denied(answer: &Value) -> Option<&str> {
-    let specific = &answer["hookSpecificOutput"];
-    if specific["permissionDecision"] != "deny" {
-        return None;
-    }
-    specific["permissionDecisionReason"].as_str()
-}
-
-/// A repository with a file in it.
-pub(super) fn repository(env: &Env, name: &str) -> PathBuf {
-    let repo = env.dir().join(name);
-    scratch_git(&repo, Some(&format!("git@example.com:acme/{name}.git")));
-    std::fs::create_dir_all(repo.join("src")).expect("it was just made");
-    repo
-}
+use crate::env;
+use crate::support::answer::{ask, events, register};
+use crate::support::hooked::{Hooked, denied, repository, told};
 
 const BLOCK: &[&str] = &["--mode", "block"];
+
 const OBSERVE: &[&str] = &["--mode", "observe"];
 
 #[test]

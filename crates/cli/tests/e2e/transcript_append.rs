@@ -8,11 +8,11 @@ use serde_json::json;
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Background, Cmd, poll};
 
-use crate::claims::{SOON, events, handle, run, session};
 use crate::env;
-use crate::lock_command::skipped;
-use crate::transcripts::{append, claude, fails, file_of, line_of};
-use crate::waiting::ends;
+use crate::support::line::{SOON, events, handle, run, session};
+use crate::support::skip::skipped;
+use crate::support::transcript::{append, claude, fails, file_of, line_of};
+use crate::support::waiter::ends;
 
 #[test]
 fn lines_are_appended_whole_or_not_at_all() {

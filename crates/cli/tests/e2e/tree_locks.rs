@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tenure_testkit::{Agent, Cmd, Env, Output, add_worktree};
 
-use super::env;
-use super::registering::{ask, register};
-use super::trampling::{Hooked, repository};
+use crate::env;
+use crate::support::answer::{ask, register};
+use crate::support::hooked::{Hooked, repository};
 
 /// A repository, and a worktree of it with its lock's file.
 fn worktree(env: &Env) -> (PathBuf, PathBuf, PathBuf) {

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use tenure_testkit::{Agent, Cmd, Env, poll};
 
-use crate::claims::SOON;
 use crate::env;
-use crate::lock_command::skipped;
-use crate::uninstall::{picture, put, repository, same, world};
+use crate::support::installed::{picture, put, repository, same, world};
+use crate::support::line::SOON;
+use crate::support::skip::skipped;
 
 /// A home with some settings, and a repository with a hook of its own.
 fn furnished(env: &Env) -> PathBuf {
@@ -26,6 +26,7 @@ fn furnished(env: &Env) -> PathBuf {
 }
 
 const INSTALL: [&str; 6] = ["install", "claude", "codex", "gemini", "opencode", "git"];
+
 const PROJECT: [&str; 3] = ["install", "claude", "--project"];
 
 fn commands(repo: &Path) -> [String; 3] {

@@ -2,8 +2,8 @@
 
 use tenure_testkit::{Agent, Cmd, Output};
 
-use crate::claims::{register, run, session, take};
 use crate::env;
+use crate::support::line::{register, run, session, take};
 
 /// Runs a shell line whose stdout is full.
 fn full(agent: &Agent, line: &str) -> Output {

@@ -5,70 +5,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tenure_testkit::pinned::Stat;
-use tenure_testkit::{Agent, Background, Cmd, Env, Output, Signal, poll};
+use tenure_testkit::{Agent, Background, Cmd, Env, Signal, poll};
 
-use crate::claims::{SOON, handle, run, session, take, text};
 use crate::env;
-
-/// A waiter that nothing wakes looks again only after 30 seconds.
-const AT_ONCE: Duration = Duration::from_secs(10);
-
-/// Runs tenure with the words of a line, and expects a failure with this code and kind.
-#[track_caller]
-pub fn refused(agent: &Agent, code: i32, kind: &str, line: &str) -> Value {
-    let answer = run(agent, code, line);
-    assert_eq!(answer["error"]["kind"], kind, "{line}: {answer}");
-    answer["error"].clone()
-}
-
-/// Asks as nobody, who changes nothing.
-#[track_caller]
-pub fn why(env: &Env, key: &str) -> Value {
-    env.tenure(&["why", key, "--json"]).ok().json()
-}
-
-/// Who holds a key, and its epoch.
-#[track_caller]
-pub fn holder(env: &Env, key: &str) -> (Option<String>, u64) {
-    let claim = why(env, key)["claim"].clone();
-    let handle = claim["holder"]["handle"].as_str().map(str::to_owned);
-    (handle, claim["epoch"].as_u64().expect("an epoch"))
-}
-
-/// The pids of those who wait for a key, in order.
-pub fn in_line(env: &Env, key: &str) -> Vec<u32> {
-    let waiters = why(env, key)["why"]["waiters"].clone();
-    let waiters = waiters.as_array().expect("a list");
-    let pid = |waiter: &Value| {
-        waiter["pid"]
-            .as_u64()
-            .and_then(|pid| u32::try_from(pid).ok())
-    };
-    waiters.iter().map(|one| pid(one).expect("a pid")).collect()
-}
-
-/// Starts tenure with the words of a line and `--json`, and returns when it waits for the key.
-#[track_caller]
-pub fn waits(env: &Env, agent: &Agent, key: &str, line: &str) -> Background {
-    let words = line.split_whitespace().chain(["--json"]);
-    let waiter = agent.start(Cmd::new("tenure").args(words));
-    poll(SOON, "it waits", || {
-        assert!(waiter.is_alive(), "{}{}", waiter.stdout(), waiter.stderr());
-        in_line(env, key).contains(&waiter.pid).then_some(())
-    });
-    waiter
-}
+use crate::support::line::{SOON, handle, refused, run, session, take, text};
+use crate::support::waiter::{AT_ONCE, ends, holder, in_line, waits, why};
 
 #[track_caller]
 fn waits_for(env: &Env, agent: &Agent, key: &str) -> Background {
     waits(env, agent, key, &format!("claim {key} --wait 5m"))
-}
-
-/// The answer of a command that ends at once.
-#[track_caller]
-pub fn ends(command: Background) -> Output {
-    poll(AT_ONCE, "it ends", || (!command.is_alive()).then_some(()));
-    command.wait()
 }
 
 /// Lets time pass.

@@ -3,10 +3,10 @@
 use serde_json::Value;
 use tenure_testkit::{Background, Cmd, Env, Signal, poll};
 
-use crate::activity::event;
-use crate::claims::{SOON, handle, register, run, session, take, text};
 use crate::env;
-use crate::waiting::ends;
+use crate::support::hook::event;
+use crate::support::line::{SOON, handle, register, run, session, take, text};
+use crate::support::waiter::ends;
 
 /// The first words of the rows.
 fn rows(env: &Env, words: &[&str]) -> Vec<String> {
@@ -152,7 +152,7 @@ fn a_watcher_that_nothing_wakes_says_and_costs_nothing() {
     });
     // A heartbeat is nothing that anybody watches for.
     let forged = "UPDATE sessions SET seen_at = seen_at + 1, lease_at = lease_at + 1";
-    crate::liveness::forge(&env, forged);
+    crate::support::forge::forge(&env, forged);
     let end = std::time::Instant::now() + std::time::Duration::from_secs(1);
     poll(SOON, "a second", || {
         (std::time::Instant::now() > end).then_some(())

@@ -2,10 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod behalf;
 mod burial;
+mod claims;
+mod globs;
 mod identity;
 mod looking;
+mod missions;
 mod paths;
+mod registering;
+mod several;
+mod words;
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::kind::Real;
 use super::turn::{self, Turn};
-use super::world::RealWorld;
+use super::world::{RealAgent, RealWorld};
 use crate::agent::Background;
 use crate::command::Cmd;
 use crate::pinned::Stat;
@@ -39,19 +39,31 @@ enum Words {
     Plain,
 }
 
+impl<'w> RealAgent<'w> {
+    /// A turn of a new conversation.
+    pub fn fresh(&self, prompt: &str) -> Ask<'w> {
+        Ask::prompt(self.world, self.kind, prompt, None)
+    }
+
+    /// A turn of a conversation that exists.
+    pub fn resume(&self, id: &str, prompt: &str) -> Ask<'w> {
+        Ask::prompt(self.world, self.kind, prompt, Some(id))
+    }
+
+    /// The program with no arguments but those that are added.
+    pub fn plain(&self) -> Ask<'w> {
+        Ask::plain(self.world, self.kind)
+    }
+}
+
 impl<'w> Ask<'w> {
-    pub(super) fn prompt(
-        world: &'w RealWorld,
-        kind: Real,
-        text: &str,
-        resume: Option<&str>,
-    ) -> Ask<'w> {
+    fn prompt(world: &'w RealWorld, kind: Real, text: &str, resume: Option<&str>) -> Ask<'w> {
         let text = text.to_owned();
         let resume = resume.map(str::to_owned);
         Ask::of(world, kind, Words::Prompt { text, resume })
     }
 
-    pub(super) fn plain(world: &'w RealWorld, kind: Real) -> Ask<'w> {
+    fn plain(world: &'w RealWorld, kind: Real) -> Ask<'w> {
         Ask::of(world, kind, Words::Plain)
     }
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::ask::Ask;
 use super::config;
 use super::hooks::{self, Hooked};
 use super::keeper::Keeper;
@@ -140,28 +139,13 @@ impl RealWorld {
 /// One of the programs, in a world.
 #[derive(Debug, Clone, Copy)]
 pub struct RealAgent<'w> {
-    world: &'w RealWorld,
-    kind: Real,
+    pub(super) world: &'w RealWorld,
+    pub(super) kind: Real,
 }
 
-impl<'w> RealAgent<'w> {
+impl RealAgent<'_> {
     pub fn kind(&self) -> Real {
         self.kind
-    }
-
-    /// A turn of a new conversation.
-    pub fn fresh(&self, prompt: &str) -> Ask<'w> {
-        Ask::prompt(self.world, self.kind, prompt, None)
-    }
-
-    /// A turn of a conversation that exists.
-    pub fn resume(&self, id: &str, prompt: &str) -> Ask<'w> {
-        Ask::prompt(self.world, self.kind, prompt, Some(id))
-    }
-
-    /// The program with no arguments but those that are added.
-    pub fn plain(&self) -> Ask<'w> {
-        Ask::plain(self.world, self.kind)
     }
 
     /// The program at a terminal of its own, with these arguments, nobody's child.

@@ -2,8 +2,8 @@
 
 use super::state::{End, Hold, Item, State};
 use super::step::{Model, Step, agrees};
-use crate::chaos::history::{Call, Name};
-use crate::chaos::record::{Answer, Grant, Refusal};
+use crate::history::{Call, Name};
+use crate::record::{Answer, Grant, Refusal};
 
 /// How somebody gets a path by another act than a claim.
 #[derive(Clone, Copy)]

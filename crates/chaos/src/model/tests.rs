@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::{Model, Space};
-use crate::chaos::order::{MOST_TRIED, Outcome, Puzzle};
-use crate::chaos::record::{Answer, Claim, Grant, Op, Refusal};
-use crate::chaos::story::{
+use crate::order::{MOST_TRIED, Outcome, Puzzle};
+use crate::record::{Answer, Claim, Grant, Op, Refusal};
+use crate::story::{
     Story, claim, grant, granted, guard, held, refused, registered, release, takeover, yes,
 };
 

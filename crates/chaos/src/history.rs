@@ -320,8 +320,8 @@ fn calls_of(place: usize, life: &mut Life, lines: Vec<Line>) -> io::Result<Vec<C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chaos::record::Log;
-    use crate::chaos::story::{Story, registered};
+    use crate::record::Log;
+    use crate::story::{Story, registered};
 
     fn register(native: &str) -> Op {
         Op::Register {

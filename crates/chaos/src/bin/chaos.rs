@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use clap::Parser;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-use tenure_testkit::chaos::record::monotonic;
-use tenure_testkit::chaos::run::{Judgement, Options, judge, run};
-use tenure_testkit::chaos::verb::work;
-use tenure_testkit::chaos::worker::{Orders, stay};
+use tenure_chaos::record::monotonic;
+use tenure_chaos::run::{Judgement, Options, judge, run};
+use tenure_chaos::verb::work;
+use tenure_chaos::worker::{Orders, stay};
 
 /// Race workers for few keys while they are killed, stopped and continued, and check every answer
 #[derive(Debug, Parser)]

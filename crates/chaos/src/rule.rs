@@ -355,7 +355,7 @@ fn kept_until(history: &History, lettings: &[Letting], holder: &Sighting, life: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chaos::story::{
+    use crate::story::{
         Story, claim, grant, granted, guard, held, refused, registered, release, takeover, yes,
     };
 

@@ -1,7 +1,7 @@
 //! What the model is asked, and what it answers.
 
 use super::state::{Hold, Space, State};
-use crate::chaos::history::{Call, History};
+use crate::history::{Call, History};
 
 /// What a call comes to in a state.
 #[derive(Debug, Clone, PartialEq, Eq)]

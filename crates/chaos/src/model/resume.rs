@@ -2,7 +2,7 @@
 
 use super::state::{End, Item, State};
 use super::step::{Model, Step};
-use crate::chaos::history::{Call, Name};
+use crate::history::{Call, Name};
 
 /// What a session that comes back can expect of a key.
 struct Again {

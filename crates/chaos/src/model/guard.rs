@@ -2,8 +2,8 @@
 
 use super::state::{End, Item, State};
 use super::step::{Model, Step, agrees};
-use crate::chaos::history::{Call, Name};
-use crate::chaos::record::{Answer, Refusal};
+use crate::history::{Call, Name};
+use crate::record::{Answer, Refusal};
 
 /// Whether somebody was robbed of what it asks about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -120,8 +120,8 @@ fn tell_answer(answer: &Answer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chaos::audit::Row;
-    use crate::chaos::story::{
+    use crate::audit::Row;
+    use crate::story::{
         Story, claim, grant, granted, guard, held, refused, release, takeover, yes,
     };
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use tenure_core::key::Key;
 
-use crate::chaos::history::Name;
+use crate::history::Name;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum End {

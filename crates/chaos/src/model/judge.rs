@@ -2,9 +2,9 @@
 
 use super::state::State;
 use super::step::{Model, Step};
-use crate::chaos::history::Call;
-use crate::chaos::record::{Answer, Op};
-use crate::chaos::rule::is_known;
+use crate::history::Call;
+use crate::record::{Answer, Op};
+use crate::rule::is_known;
 
 impl Model<'_> {
     /// Whether a call has anything to do with these keys.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tenure_testkit::chaos::run::{Options, run};
+use tenure_chaos::run::{Options, run};
 
 fn no_wrong_answer(seed: u64) {
     let report = run(&Options {

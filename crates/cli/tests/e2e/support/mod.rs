@@ -1,0 +1,28 @@
+//! What the tests of this folder share, by what it is about.
+
+pub mod answer;
+pub mod crowd;
+pub mod forge;
+pub mod hook;
+pub mod hooked;
+pub mod installed;
+pub mod lease;
+pub mod line;
+pub mod lock;
+pub mod mission;
+pub mod mount;
+pub mod namespace;
+pub mod output;
+pub mod person;
+pub mod skip;
+pub mod transcript;
+pub mod waiter;
+
+use std::path::Path;
+
+use tenure_testkit::Env;
+
+/// A fresh environment for the tenure that was just built.
+pub fn env() -> Env {
+    Env::new(Path::new(env!("CARGO_BIN_EXE_tenure")))
+}

@@ -1,0 +1,41 @@
+//! What tenure prints.
+
+use serde_json::Value;
+use tenure_testkit::{Env, Output};
+
+use super::line::text;
+
+/// Every verb that help names.
+pub fn verbs(env: &Env) -> Vec<String> {
+    let help = env.tenure(&["help", "--all", "--json"]).ok().json();
+    let all = help["help"].as_array().expect("a list");
+    all.iter().map(|one| text(&one["verb"])).collect()
+}
+
+/// One JSON object on stdout, and nothing on stderr.
+#[track_caller]
+pub fn one_object(output: &Output) -> Value {
+    let json = output.json();
+    assert_eq!(output.stdout.lines().count(), 1, "{output}");
+    assert_eq!(output.stderr, "", "{output}");
+    assert_eq!(json["v"], 1, "{output}");
+    assert!(json["notices"].is_array(), "{output}");
+    json
+}
+
+/// What differs from run to run is shown by its kind; runs of spaces are shown as two.
+pub fn settings(env: &Env) -> insta::Settings {
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(&env.dir().display().to_string(), "[dir]");
+    settings.add_filter(r"\b(ann|bob|eve|cron)-[a-z0-9]{4,12}\b", "$1-XXXX");
+    settings.add_filter(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}", "[id]");
+    settings.add_filter(r"pid \d+ (has exited|is gone)", "pid [pid] is gone");
+    settings.add_filter(r"pid \d+", "pid [pid]");
+    settings.add_filter(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]");
+    settings.add_filter(r"\b\d+(ms|s)\b|\b(9|10)m\b|\bjust now\b", "[span]");
+    settings.add_filter(r"\[span\] ago", "[span]");
+    settings.add_filter(r"   +", "  ");
+    // What is younger than a second is as young as anything else here.
+    settings.add_filter("  now  ", "  [span]  ");
+    settings
+}
