@@ -16,7 +16,8 @@ use tenure_core::registration::Source;
 use tenure_core::session::{MetaKey, Place};
 use tenure_core::store::ClaimFilter;
 use tenure_core::time::Span;
-use tenure_service::error::{Class, Error};
+use tenure_service::answer::Class;
+use tenure_service::error::Error;
 use tenure_service::view::NoticeView;
 use tenure_service::{
     Answer, ChangeRequest, ClaimRequest, Failure, Grant, GuardRequest, HandoffRequest, Here,
