@@ -7,7 +7,7 @@
 //! *Crash*: before the link there is at most a `.host-id.*.tmp` that nobody reads; after it the id is
 //! whole. A file that is damaged, empty, or a link is an error that names it.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use tenure_core::id::HostId;
 
 use crate::file::{sync_dir, write_beside};
+use crate::read::filled;
 use crate::{boot, path_error, random};
 
 /// Stands for the machine's id where it has none.
@@ -80,17 +81,17 @@ fn unusable(path: &Path, why: &'static str) -> HostIdError {
 fn read(path: &Path) -> Result<Option<String>, HostIdError> {
     // Not blocking: what has our name may be a pipe.
     let safely = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(path, safely, Mode::empty()) {
+    let mut file = match rustix::fs::open(path, safely, Mode::empty()) {
         Ok(file) => fs_err::File::from_parts(file.into(), path),
         Err(Errno::NOENT) => return Ok(None),
         Err(Errno::LOOP) => return Err(unusable(path, "it is a symbolic link")),
         Err(error) => return Err(path_error::at("open", path, error).into()),
     };
-    if !file.metadata()?.is_file() {
+    let found = file.metadata()?;
+    if !found.is_file() {
         return Err(unusable(path, "it is not a plain file"));
     }
-    let mut bytes = Vec::with_capacity(LIMIT as usize);
-    file.take(LIMIT).read_to_end(&mut bytes)?;
+    let bytes = filled(&mut file, found.len(), LIMIT)?;
     match parse(&bytes) {
         Some(id) => Ok(Some(id)),
         None if bytes.is_empty() => Err(unusable(path, "it is empty")),

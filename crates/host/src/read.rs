@@ -16,22 +16,39 @@ use crate::path_error::refused;
 
 /// Opens a plain file for reading, without waiting for anybody.
 pub fn open(path: &Path) -> io::Result<File> {
+    Ok(open_found(path)?.0)
+}
+
+/// The same, with how long it is.
+fn open_found(path: &Path) -> io::Result<(File, u64)> {
     let safely = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = fs_err::OpenOptions::new()
         .read(true)
         .custom_flags(flags(safely))
         .open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
+    let found = file.metadata()?;
+    match found.is_file() {
+        true => Ok((file, found.len())),
         false => Err(refused("read", path, "it is not a plain file")),
     }
 }
 
 /// The first bytes of a plain file.
 pub fn start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    // Most of these files are small: one read has them, and the next one finds their end.
-    let mut bytes = Vec::with_capacity(usize::try_from(most).unwrap_or(usize::MAX).min(4096));
-    open(path)?.take(most).read_to_end(&mut bytes)?;
+    let (mut file, length) = open_found(path)?;
+    filled(&mut file, length, most)
+}
+
+/// Reads a file of this length, which files of the kernel do not know: they say 0.
+pub(crate) fn filled(file: &mut impl Read, length: u64, most: u64) -> io::Result<Vec<u8>> {
+    // Most of these files are small: one read has them, and there is no need for one that finds their end.
+    let room = usize::try_from(most).unwrap_or(usize::MAX).min(4096);
+    let mut bytes = vec![0; room];
+    let count = file.read(&mut bytes)?;
+    bytes.truncate(count);
+    if count == 0 || count as u64 != length {
+        file.take(most - count as u64).read_to_end(&mut bytes)?;
+    }
     Ok(bytes)
 }
 
@@ -78,6 +95,27 @@ mod tests {
         assert_eq!(text(&link, 4).unwrap(), "text");
         fs_err::write(&path, [0xff]).unwrap();
         assert!(text(&path, 4).unwrap_err().to_string().contains("UTF-8"));
+    }
+
+    #[test]
+    fn a_file_is_read_to_its_end_whatever_its_length_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let long = "0123456789".repeat(1000);
+        fs_err::write(&path, &long).unwrap();
+        assert_eq!(text(&path, 10_000).unwrap(), long);
+        assert_eq!(start(&path, 5_000).unwrap(), &long.as_bytes()[..5_000]);
+        // It grew since its length was asked for, or was cut off.
+        for said in [0, 4, 10_000, 20_000] {
+            let mut file = File::open(&path).unwrap();
+            assert_eq!(filled(&mut file, said, 20_000).unwrap(), long.as_bytes());
+        }
+        #[cfg(target_os = "linux")]
+        assert!(
+            text(Path::new("/proc/self/status"), 1 << 20)
+                .unwrap()
+                .ends_with('\n')
+        );
     }
 
     #[test]

@@ -138,21 +138,30 @@ impl StateDir {
     /// Opens the state directory, and makes it first if it is missing.
     pub fn open(path: &Path) -> Result<StateDir, StateDirError> {
         let path = absolute_path(path)?;
-        if !is_there(&path)? {
-            make(&path)?;
-            is_there(&path)?;
-        }
-        let dir = fs_err::OpenOptions::new()
-            .read(true)
-            .custom_flags(flags(
-                OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            ))
-            .open(&path)?;
+        let dir = match open_dir(&path) {
+            Ok(dir) => dir,
+            Err(_) => {
+                if !is_there(&path)? {
+                    make(&path)?;
+                    is_there(&path)?;
+                }
+                open_dir(&path)?
+            }
+        };
         check_owner(&path, &dir.metadata()?)?;
         refuse_shared(&path, &dir)?;
         let host = host_id::read_or_create(&path)?;
         Ok(StateDir { path, host })
     }
+}
+
+/// Opens what is a directory itself, not by a link.
+fn open_dir(path: &Path) -> io::Result<fs_err::File> {
+    let itself = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    fs_err::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags(itself))
+        .open(path)
 }
 
 /// Without `.` and a slash at the end, which would make the kernel follow a link.

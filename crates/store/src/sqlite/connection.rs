@@ -41,14 +41,21 @@ impl Durability {
     }
 }
 
-/// Opens a database file that exists, and never makes one.
-pub(super) fn open(file: &Path, store: &str) -> Result<Connection, StoreError> {
+/// Opens a database file that exists, and never makes one; none where a symbolic link is on the way to it.
+pub(super) fn open(file: &Path, store: &str) -> Result<Option<Connection>, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let conn =
-        Connection::open_with_flags(file, flags).map_err(|error| classify(store, None, &error))?;
-    Ok(conn)
+    match Connection::open_with_flags(file, flags) {
+        Ok(conn) => Ok(Some(conn)),
+        Err(error) if leads_through_link(&error) => Ok(None),
+        Err(error) => Err(classify(store, None, &error)),
+    }
+}
+
+fn leads_through_link(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|cause| cause.extended_code);
+    code == Some(ffi::SQLITE_CANTOPEN_SYMLINK)
 }
 
 /// Opens a database file for reading as it is by itself: no log, no lock, nothing written.

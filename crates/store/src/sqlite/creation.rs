@@ -137,7 +137,7 @@ fn build(new: &Path, store: &str) -> Result<(), StoreError> {
         .open(new)
         .and_then(|file| own_alone(&file))
         .map_err(|error| io_error(store, &error))?;
-    let conn = connection::open(new, store)?;
+    let conn = connection::open(new, store)?.ok_or_else(|| super::replaced(store))?;
     let sql = |error: &rusqlite::Error| connection::classify(store, None, error);
     // Until it is renamed a crash costs nothing; it is brought to the disk as a whole.
     conn.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")

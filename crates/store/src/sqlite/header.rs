@@ -12,7 +12,9 @@
 //! still be in the log.
 
 use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -44,16 +46,22 @@ fn open_files() -> MutexGuard<'static, BTreeMap<Inode, usize>> {
 pub(super) struct Opened(Inode);
 
 impl Opened {
-    /// Checks a file and counts a connection to it; dropped when that is closed. `event`: the
-    /// newest that is known to be stored, where the index of the log is of this boot and of this file.
-    pub(super) fn check(file: &Path, store: &str, event: Option<u64>) -> Result<Self, StoreError> {
-        let inode = inode_of_regular(file, store)?;
+    /// Checks a file, of which the file system said `found`, and counts a connection to it; dropped when
+    /// that is closed. `event`: the newest that is known to be stored, where the index of the log is of
+    /// this boot and of this file.
+    pub(super) fn check(
+        file: &Path,
+        found: &Metadata,
+        store: &str,
+        event: Option<u64>,
+    ) -> Result<Self, StoreError> {
+        let inode = inode_of_regular(found, store)?;
         let mut open = open_files();
         if !open.contains_key(&inode) {
             if let Some(event) = event {
                 lost_log::check(file, store, event)?;
             }
-            check_header(file, store)?;
+            check_header(file, found.len(), store)?;
         }
         *open.entry(inode).or_insert(0) += 1;
         Ok(Self(inode))
@@ -67,9 +75,11 @@ impl Opened {
 
 /// The file that has this name now.
 pub(super) fn inode_at(file: &Path) -> std::io::Result<Inode> {
-    use std::os::unix::fs::MetadataExt;
-    let meta = fs_err::symlink_metadata(file)?;
-    Ok((meta.dev(), meta.ino()))
+    std::fs::symlink_metadata(file).map(|found| inode_of(&found))
+}
+
+fn inode_of(found: &Metadata) -> Inode {
+    (found.dev(), found.ino())
 }
 
 impl Drop for Opened {
@@ -84,25 +94,22 @@ impl Drop for Opened {
     }
 }
 
-fn inode_of_regular(file: &Path, store: &str) -> Result<Inode, StoreError> {
-    use std::os::unix::fs::MetadataExt;
-    let refuse = |why: String| StoreError::Unavailable {
+fn inode_of_regular(found: &Metadata, store: &str) -> Result<Inode, StoreError> {
+    let refuse = |why: &str| StoreError::Unavailable {
         store: store.to_owned(),
-        why,
+        why: why.to_owned(),
     };
-    let meta = fs_err::symlink_metadata(file).map_err(|error| refuse(error.to_string()))?;
-    if meta.is_symlink() {
-        return Err(refuse(
-            "it is a symbolic link, which is not followed".to_owned(),
-        ));
+    if found.is_symlink() {
+        return Err(refuse("it is a symbolic link, which is not followed"));
     }
-    if !meta.is_file() {
-        return Err(refuse("it is not a regular file".to_owned()));
+    if !found.is_file() {
+        return Err(refuse("it is not a regular file"));
     }
-    Ok((meta.dev(), meta.ino()))
+    Ok(inode_of(found))
 }
 
-fn check_header(file: &Path, store: &str) -> Result<(), StoreError> {
+/// Reads the header of a file that had this length just now.
+fn check_header(file: &Path, length: u64, store: &str) -> Result<(), StoreError> {
     let io = |error: std::io::Error| StoreError::Unavailable {
         store: store.to_owned(),
         why: error.to_string(),
@@ -113,6 +120,10 @@ fn check_header(file: &Path, store: &str) -> Result<(), StoreError> {
         .take(HEADER_BYTES as u64)
         .read_to_end(&mut header)
         .map_err(io)?;
+    // Whatever is in its log, a file that has all its pages is whole.
+    if judge(&header, length, 0).is_ok() {
+        return Ok(());
+    }
     // The log before the file: a page that the file lacks now was in the log before.
     let log = Log::of(file).bytes();
     let length = open.metadata().map_err(io)?.len();

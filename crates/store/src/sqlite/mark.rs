@@ -17,9 +17,8 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
-use tenure_core::store::StoreError;
 
-use super::files::{beside, io_error};
+use super::files::beside;
 
 /// The first words of a mark.
 const BEGIN: &str = "tenure-mark 1";
@@ -100,13 +99,13 @@ pub(super) struct MarkFile {
 }
 
 impl MarkFile {
-    pub(super) fn of(file: &Path, boot: &str, store: &str) -> Result<Self, StoreError> {
-        let found = fs_err::symlink_metadata(file).map_err(|error| io_error(store, &error))?;
-        Ok(Self {
+    /// The mark of the database `file`, of which the file system said `found`.
+    pub(super) fn of(file: &Path, found: &Metadata, boot: &str) -> Self {
+        Self {
             path: beside(file, ".mark"),
             boot: boot.replace([' ', '\n'], "_"),
-            file: FileId::of(&found),
-        })
+            file: FileId::of(found),
+        }
     }
 
     /// Which file the database is now.
@@ -172,9 +171,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("tenure.db");
         fs_err::write(&file, "").unwrap();
-        let long = MarkFile::of(&file, "a-boot-with-a-long-name", "s").unwrap();
+        let found = fs_err::metadata(&file).unwrap();
+        let long = MarkFile::of(&file, &found, "a-boot-with-a-long-name");
         long.write(7).unwrap();
-        let short = MarkFile::of(&file, "b", "s").unwrap();
+        let short = MarkFile::of(&file, &found, "b");
         assert!(!short.is_ours(&short.read().unwrap()));
         short.note(3);
         let mark = short.read().unwrap();

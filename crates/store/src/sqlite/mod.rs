@@ -57,6 +57,8 @@ const MOST_REPLACED: usize = 3;
 
 /// A database that was just opened, and what was remembered of it before.
 struct Found {
+    /// The file without links on the way to it.
+    file: PathBuf,
     opened: Opened,
     conn: Connection,
     marks: MarkFile,
@@ -64,30 +66,65 @@ struct Found {
 }
 
 impl Found {
-    /// Opens the file that the path leads to; again, where it was replaced in between.
-    fn at(path: &Path, file: &Path, era: &Era, store: &str) -> Result<Self, StoreError> {
+    /// Opens the file that the path leads to, and makes it if there is none.
+    ///
+    /// SQLite refuses a path with symbolic links in it. Few have any, and finding out costs a call for each
+    /// directory, so the path is tried as it is.
+    fn or_made(
+        path: &Path,
+        era: &Era,
+        store: &str,
+        until: Option<Instant>,
+    ) -> Result<Self, StoreError> {
+        if let Some(found) = Self::at(path, path, era, store)? {
+            return Ok(found);
+        }
+        let file = resolve(path).map_err(|error| files::io_error(store, &error))?;
+        match fs_err::symlink_metadata(&file) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                creation::create(&file, store, until)?;
+            }
+            Err(error) => return Err(files::io_error(store, &error)),
+        }
+        Self::at(path, &file, era, store)?.ok_or_else(|| replaced(store))
+    }
+
+    /// Opens the file that the path leads to; again, where it was replaced in between. None where there is
+    /// nothing to look at, or a symbolic link is on the way.
+    fn at(path: &Path, file: &Path, era: &Era, store: &str) -> Result<Option<Self>, StoreError> {
         for _ in 0..MOST_REPLACED {
-            let marks = MarkFile::of(file, &era.id, store)?;
+            let Ok(found) = std::fs::symlink_metadata(file) else {
+                return Ok(None);
+            };
+            let marks = MarkFile::of(file, &found, &era.id);
             // Before the database: what is committed after this only makes it know more than the mark.
             let mark = marks.read();
             let known = mark.as_ref().filter(|mark| marks.is_ours(mark));
             // A boot id that a container may keep for ever does not tell that the index is of this boot.
             let index_counts = known.filter(|_| !era.private);
-            let opened = Opened::check(file, store, index_counts.map(|mark| mark.event))?;
-            let conn = connection::open(file, store)?;
+            let event = index_counts.map(|mark| mark.event);
+            let opened = Opened::check(file, &found, store, event)?;
+            let Some(conn) = connection::open(file, store)? else {
+                return Ok(None);
+            };
             if header::inode_at(path).is_ok_and(|inode| inode == opened.inode()) {
-                return Ok(Self {
+                return Ok(Some(Self {
+                    file: file.to_owned(),
                     opened,
                     conn,
                     marks,
                     mark,
-                });
+                }));
             }
         }
-        Err(StoreError::Replaced {
-            store: store.to_owned(),
-        })
+        Err(replaced(store))
     }
+}
+
+fn replaced(store: &str) -> StoreError {
+    let store = store.to_owned();
+    StoreError::Replaced { store }
 }
 
 /// A SQLite database as a store.
@@ -130,21 +167,14 @@ impl SqliteStore {
         until: Option<Instant>,
     ) -> Result<Self, StoreError> {
         let location = path.display().to_string();
-        let file = resolve(path).map_err(|error| files::io_error(&location, &error))?;
-        match fs_err::symlink_metadata(&file) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                creation::create(&file, &location, until)?;
-            }
-            Err(error) => return Err(files::io_error(&location, &error)),
-        }
         let era = clock().era;
         let Found {
+            file,
             opened,
             conn,
             marks,
             mark,
-        } = Found::at(path, &file, &era, &location)?;
+        } = Found::or_made(path, &era, &location, until)?;
         let known = mark.as_ref().is_some_and(|mark| marks.is_ours(mark));
         connection::configure(&conn, &location)?;
         connection::wait_until(&conn, &location, until)?;
