@@ -1,5 +1,6 @@
 //! The store for a hook: opened late, bounded in time, and without what only other verbs need.
 
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -23,7 +24,9 @@ pub struct HookStore {
     machine: Machine,
     facts: CallerFacts,
     until: Instant,
-    store: Option<Box<dyn Store>>,
+    /// Never closed: its process ends next, and the kernel gives back locks and memory in one go. A store
+    /// that is left open is what a kill leaves.
+    store: Option<ManuallyDrop<Box<dyn Store>>>,
 }
 
 impl HookStore {
@@ -84,7 +87,7 @@ impl HookStore {
         let worktree = git::worktree(Path::new(dir));
         let root = worktree.as_ref().map(|found| found.root.as_path());
         Some(Opened {
-            store: self.store?,
+            store: ManuallyDrop::into_inner(self.store?),
             machine: self.machine,
             facts: self.facts,
             settings: Settings::of_project(root).unwrap_or(self.settings),
@@ -109,7 +112,7 @@ impl HookStore {
             Some(store) => store,
             None => {
                 let until = Some(self.until);
-                open_store(&self.file, observer_of(&self.machine), until)?.0
+                ManuallyDrop::new(open_store(&self.file, observer_of(&self.machine), until)?.0)
             }
         };
         let store = self.store.insert(store);
