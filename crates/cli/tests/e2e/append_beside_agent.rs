@@ -26,18 +26,26 @@ fn long_line(length: usize) -> String {
 }
 
 /// A shell line: the agent appends its lines, a few at a time and without our lock, while appends of ours
-/// fail again and again. Says how many of ours failed.
+/// fail again and again. After each eighth of its lines it waits until one more of ours has failed, so that
+/// there are always some. Says how many of ours failed.
 fn both(me: &str, own: &Path, input: &Path, limit: &str, scratch: &Path) -> String {
     let (own, input, scratch) = (own.display(), input.display(), scratch.display());
     format!(
-        r#"(
-            n=0
+        r#"echo 0 >{scratch}/failures
+        (
+            n=0 eighths=0 failures=0
             while [ $n -lt {LINES} ]; do
                 for part in 1 2 3 4; do
                     echo '{{"sessionId":"aaa","n":'$n'}}' || echo "the agent could not write" >>{scratch}/hurt
                     n=$((n+1))
                 done
                 /bin/true
+                [ $((n * 8 / {LINES})) = $eighths ] && continue
+                eighths=$((eighths+1))
+                while [ $failures -lt $eighths ]; do
+                    /bin/true
+                    read -r failures <{scratch}/failures
+                done
             done >>{own}
         ) &
         writer=$!
@@ -47,6 +55,7 @@ fn both(me: &str, own: &Path, input: &Path, limit: &str, scratch: &Path) -> Stri
             code=$?
             [ $code = 8 ] || {{ echo "exit $code"; cat {scratch}/out {scratch}/err; }} >>{scratch}/hurt
             failed=$((failed+1))
+            echo $failed >{scratch}/more && mv {scratch}/more {scratch}/failures
         done
         wait $writer
         cp {own} {scratch}/end
