@@ -6,7 +6,6 @@ use serde::Serialize;
 use super::name::{Drive, Focus, MissionId, ParticipantId, Role};
 use super::record::{Participant, StoredParticipant};
 use crate::id::Malformed;
-use crate::time::Timestamp;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -160,6 +159,7 @@ pub fn typed(mission: &str) -> String {
 mod tests {
     use super::*;
     use crate::id::SessionId;
+    use crate::time::Timestamp;
 
     fn row() -> StoredParticipant {
         StoredParticipant {
