@@ -5,7 +5,7 @@
 //! is here. Nothing here prints and nothing knows an exit code: what a person should be told is returned, or
 //! given to a closure where it cannot wait. Failures are [`tenure_service::answer::Problem`]s.
 
-#![cfg_attr(test, allow(clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::disallowed_methods))]
 
 pub mod attention;
 pub mod glance;

@@ -121,8 +121,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::id::HostId;
-    use crate::process::{BootId, StartTicks};
     use crate::time::Era;
 
     const FREE: Epoch = Epoch(7);
@@ -143,19 +141,7 @@ mod tests {
             ticket: Ticket(ticket),
             key: Key::parse("wp:1").unwrap(),
             session: None,
-            process: Process {
-                host: HostId::new("h"),
-                boot: BootId {
-                    id: "b".into(),
-                    private: false,
-                },
-                pid_ns: 1,
-                pid: 1,
-                start: StartTicks {
-                    ticks: 1,
-                    shifted: false,
-                },
-            },
+            process: Process::sample(1),
             since: Timestamp(0),
             turn,
         }

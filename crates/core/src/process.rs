@@ -180,3 +180,25 @@ pub struct Survivor {
     /// Its command line, cut short.
     pub command: String,
 }
+
+#[cfg(test)]
+impl Process {
+    pub(crate) fn sample(pid: u32) -> Self {
+        let boot = BootId {
+            id: "b".into(),
+            private: false,
+        };
+        let start = StartTicks {
+            ticks: 1,
+            shifted: false,
+        };
+        let host = HostId::new("h");
+        Self {
+            host,
+            boot,
+            pid_ns: 1,
+            pid,
+            start,
+        }
+    }
+}

@@ -372,24 +372,11 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::HostId;
-    use crate::process::{BootId, Process, StartTicks};
+    use crate::process::Process;
 
     fn process(pid: u32, exe: &str, argv: &[&str]) -> Ancestor {
         Ancestor {
-            process: Process {
-                host: HostId::new("h"),
-                boot: BootId {
-                    id: "b".into(),
-                    private: false,
-                },
-                pid_ns: 1,
-                pid,
-                start: StartTicks {
-                    ticks: 1,
-                    shifted: false,
-                },
-            },
+            process: Process::sample(pid),
             looks: Looks {
                 exe: exe.into(),
                 argv: argv.iter().map(|word| (*word).to_owned()).collect(),

@@ -30,7 +30,6 @@ impl Home {
     }
 }
 
-/// A repository as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
     pub home: Home,

@@ -40,7 +40,6 @@ pub struct Tree {
     pub at: Timestamp,
 }
 
-/// Where a file is in its repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepoFile {
     /// The repository, as a place names it.

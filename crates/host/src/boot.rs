@@ -8,7 +8,6 @@ use std::path::Path;
 
 pub use crate::system::{boot_id, pid_namespace, proc_is_own};
 
-/// The machine's id, where it has one.
 pub fn machine_id() -> Option<String> {
     let text = crate::read::text(Path::new("/etc/machine-id"), 4096).ok()?;
     parse_machine_id(&text)

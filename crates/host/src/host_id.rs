@@ -24,7 +24,6 @@ const NO_MACHINE: &str = "unknown";
 /// An id is shorter; a file that is longer was not written by us.
 const LIMIT: u64 = 256;
 
-/// Why there is no host id.
 #[derive(Debug, thiserror::Error)]
 pub enum HostIdError {
     #[error("the host id {} cannot be used: {why}", .path.display())]

@@ -56,7 +56,6 @@ pub struct LockName {
     file: String,
 }
 
-/// Why a lock was not had.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     #[error("lock name {name:?} is not valid: {why}")]
@@ -218,7 +217,6 @@ impl LockDir {
         &self.path
     }
 
-    /// The file of a lock.
     pub fn file_of(&self, name: &LockName) -> PathBuf {
         self.path.join(&name.file)
     }

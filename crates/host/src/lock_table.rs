@@ -16,7 +16,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use tenure_core::time::Timestamp;
@@ -53,14 +53,9 @@ pub struct LockState {
     pub holder: Option<HolderNote>,
 }
 
-/// The record beside a lock file.
-fn note_path(dir: &LockDir, name: &LockName) -> PathBuf {
-    dir.path().join(format!("{}~who", name.file()))
-}
-
 /// Leaves word of who holds a lock. Failing to is nobody's problem but the reader's.
 pub fn leave_note(dir: &LockDir, name: &LockName, note: &HolderNote) {
-    let path = note_path(dir, name);
+    let path = dir.path().join(format!("{}~who", name.file()));
     let text = serde_json::to_string(note).unwrap_or_default();
     if crate::file::write_private(&path, text.as_bytes()).is_err() {
         // The lock is held all the same.

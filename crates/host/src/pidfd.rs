@@ -22,7 +22,6 @@ pub struct ProcessWatch {
 
 #[derive(Debug, Default)]
 pub struct ProcessWatches {
-    /// Those that can be watched.
     pub open: Vec<ProcessWatch>,
     /// Whether one of the others was seen to be gone already: nothing will ever wake its watcher.
     pub some_gone: bool,

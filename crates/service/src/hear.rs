@@ -35,7 +35,6 @@ const MOST_OTHERS: usize = 50;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentEvent {
-    /// The agent, where it has a name.
     pub agent: Option<AgentName>,
     /// The agent's own process; none where it could not be established.
     pub process: Option<Ancestor>,
@@ -62,7 +61,6 @@ pub struct AgentEvent {
 
 #[derive(Debug, Clone, Default)]
 pub struct Heard {
-    /// The session, if there is one.
     pub session: Option<String>,
     pub id: Option<SessionId>,
     /// Whether anything about it changed but its activity.

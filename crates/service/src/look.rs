@@ -27,7 +27,6 @@ use tenure_core::time::Span;
 pub struct ListRequest {
     /// Also those that ended.
     pub closed_too: bool,
-    /// Only those in this repository.
     pub repo: Option<String>,
     /// A directory in a worktree of that repository: who registered when it had another name counts, too.
     pub worktree: Option<String>,

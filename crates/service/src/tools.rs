@@ -25,7 +25,6 @@ pub struct GuardPolicy {
     pub require_claim: Option<String>,
 }
 
-/// A tool that is about to run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolUse {
     /// The files that it writes, by their whole paths.

@@ -7,7 +7,6 @@ use super::name::{Drive, Focus, MissionId, ParticipantId, Role};
 use super::record::{Participant, StoredParticipant};
 use crate::hint::Hint;
 use crate::id::Malformed;
-use crate::time::Timestamp;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -106,11 +105,6 @@ pub fn participant(
     }
 }
 
-/// Reads a time that somebody else wrote: it must have a zone.
-pub fn time_with_zone(text: &str) -> Result<Timestamp, Malformed> {
-    text.parse()
-}
-
 struct Faults<'a> {
     row: &'a StoredParticipant,
     handle: &'a str,
@@ -167,6 +161,7 @@ pub fn join(mission: &str) -> Hint {
 mod tests {
     use super::*;
     use crate::id::SessionId;
+    use crate::time::Timestamp;
 
     fn row() -> StoredParticipant {
         StoredParticipant {
@@ -342,10 +337,10 @@ mod tests {
 
     #[test]
     fn a_time_must_have_a_zone() {
-        assert!(time_with_zone("2026-11-15T08:00:00Z").is_ok());
-        assert!(time_with_zone("2026-11-15T08:00:00+01:00").is_ok());
+        assert!("2026-11-15T08:00:00Z".parse::<Timestamp>().is_ok());
+        assert!("2026-11-15T08:00:00+01:00".parse::<Timestamp>().is_ok());
         for bad in ["2026-11-15T08:00:00", "2026-11-15", "now", ""] {
-            assert!(time_with_zone(bad).is_err(), "{bad:?} was accepted");
+            assert!(bad.parse::<Timestamp>().is_err(), "{bad:?} was accepted");
         }
     }
 }

@@ -282,11 +282,11 @@ pub(crate) fn executable(pid: u32) -> String {
 
 /// How a process looks; what cannot be read stays empty.
 pub(crate) fn looks(pid: u32, comm: Option<&str>) -> Looks {
-    let comm = comm.map_or_else(|| read_comm(pid), str::to_owned);
+    let command = read_file(&proc_path(pid, "cmdline"), CMDLINE_LIMIT);
     Looks {
         exe: executable(pid),
-        argv: split_argv(&read_cmdline(pid).unwrap_or_default()),
-        comm,
+        argv: split_argv(&command.unwrap_or_default()),
+        comm: comm.map_or_else(|| read_comm(pid), str::to_owned),
     }
 }
 
@@ -294,10 +294,6 @@ fn read_comm(pid: u32) -> String {
     let text = fs_err::read(proc_path(pid, "comm")).unwrap_or_default();
     let name = text.strip_suffix(b"\n").unwrap_or(&text);
     String::from_utf8_lossy(name).into_owned()
-}
-
-fn read_cmdline(pid: u32) -> io::Result<Vec<u8>> {
-    read_file(&proc_path(pid, "cmdline"), CMDLINE_LIMIT)
 }
 
 fn read_text(path: &Path) -> io::Result<String> {

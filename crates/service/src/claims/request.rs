@@ -50,7 +50,6 @@ pub enum Turn {
     Wait(Wait),
 }
 
-/// What a waiter waits for.
 #[derive(Debug, Clone)]
 pub struct Wait {
     pub ticket: Ticket,

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use super::content::{Context, outer_id, team};
 use crate::view::ParticipantView;
 use tenure_core::hint::Hint;
-use tenure_core::mission::check::{Fault, time_with_zone};
+use tenure_core::mission::check::Fault;
+use tenure_core::time::Timestamp;
 
 /// A file may say that a session started this long before we heard of it, in milliseconds.
 const HEARD_LATE: i64 = 5_000;
@@ -151,7 +152,7 @@ impl Found<'_> {
             return;
         };
         let started = self.context.session.started_at;
-        match time_with_zone(named) {
+        match named.parse::<Timestamp>() {
             Err(error) => self.add("started_at", named, error.why),
             Ok(at) if at.0 < started.0.saturating_sub(HEARD_LATE) => {
                 self.add(
@@ -213,7 +214,7 @@ impl Found<'_> {
             }
         }
         if let Some(named) = self.text(fields, "joined_at") {
-            match time_with_zone(named) {
+            match named.parse::<Timestamp>() {
                 Ok(at) if at == one.joined_at => {}
                 Ok(_) => self.add(
                     "joined_at",
@@ -224,7 +225,7 @@ impl Found<'_> {
             }
         }
         if let Some(named) = self.text(fields, "last_activity_at") {
-            match time_with_zone(named) {
+            match named.parse::<Timestamp>() {
                 Ok(at) if at >= one.joined_at && at <= self.context.read_at => {}
                 Ok(_) => {
                     let why = format!("it is not between {} and now", one.joined_at);

@@ -31,7 +31,6 @@ const COUNT_LINE: usize = 64;
 pub struct Told {
     /// The text, if there is anything to say.
     pub text: Option<String>,
-    /// The notices that are in it.
     pub notices: Vec<Notice>,
 }
 
