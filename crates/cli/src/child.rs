@@ -4,9 +4,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use rustix::process::Signal;
-use tenure_app::supervise::CannotRun;
+use tenure_app::supervise::{CannotRun, Why};
 use tenure_app::watch::{Ended, Waited};
-use tenure_service::answer::Problem;
 
 use crate::exit::Exit;
 use crate::output::Trouble;
@@ -48,16 +47,12 @@ pub fn waited<T>(waited: Waited<T>) -> Result<T, Trouble> {
     }
 }
 
-/// A failure of ours while a command runs or should run.
-pub fn own_trouble(problem: Problem) -> Trouble {
-    to_stderr(Trouble::from(problem).exits(OWN_FAILURE))
-}
-
-/// A command that cannot be executed has the code that shells give it.
+/// A command that was not run has the code that shells give it.
 pub fn exec_trouble(failed: CannotRun) -> Trouble {
-    let exit = match failed.is_missing {
-        true => Exit::COMMAND_NOT_FOUND,
-        false => Exit::COMMAND_NOT_EXECUTABLE,
+    let exit = match failed.why {
+        Why::Missing => Exit::COMMAND_NOT_FOUND,
+        Why::NotExecutable => Exit::COMMAND_NOT_EXECUTABLE,
+        Why::Own => OWN_FAILURE,
     };
     to_stderr(Trouble::from(failed.problem).exits(exit))
 }

@@ -8,25 +8,42 @@ use rustix::process::{Pid, Signal, kill_process};
 use tenure_host::process;
 use tenure_service::answer::{Class, Hint, Problem};
 
-/// Why a command cannot be executed.
+/// Why a command was not run to its end.
 #[derive(Debug)]
 pub struct CannotRun {
-    /// There is none of this name; else it is there and does not start.
-    pub is_missing: bool,
+    pub why: Why,
     pub problem: Problem,
 }
 
+/// Whose fault that is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// There is no such program.
+    Missing,
+    /// It is there and does not start.
+    NotExecutable,
+    /// Ours.
+    Own,
+}
+
+impl From<Problem> for CannotRun {
+    fn from(problem: Problem) -> Self {
+        let why = Why::Own;
+        Self { why, problem }
+    }
+}
+
 impl CannotRun {
-    pub fn new(program: &OsStr, error: &io::Error) -> Self {
-        let what = match error.kind() {
-            io::ErrorKind::NotFound => "was not found",
-            io::ErrorKind::PermissionDenied => "is not executable",
-            _ => "cannot be executed",
+    pub(super) fn new(program: &OsStr, error: &io::Error) -> Self {
+        let (why, what) = match error.kind() {
+            io::ErrorKind::NotFound => (Why::Missing, "was not found"),
+            io::ErrorKind::PermissionDenied => (Why::NotExecutable, "is not executable"),
+            _ => (Why::NotExecutable, "cannot be executed"),
         };
         let message = format!("{} {what}: {error}", program.to_string_lossy());
         let hint = Hint::step("check the command after --");
         Self {
-            is_missing: error.kind() == io::ErrorKind::NotFound,
+            why,
             problem: Problem::new(Class::NotFound, "command", message, hint),
         }
     }

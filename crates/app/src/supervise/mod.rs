@@ -6,6 +6,7 @@
 //! command never runs; if we are killed later, it runs on and holds the claim until it ends.
 
 mod child;
+mod locked;
 pub mod trampoline;
 
 use std::ffi::OsString;
@@ -23,13 +24,15 @@ use tenure_core::store::{StoreError, Topic};
 use tenure_host::watch::Watch;
 use tenure_service::answer::Problem;
 use tenure_service::error::Error;
-use tenure_service::{Answer, ChildRequest, ChildTurn, ClaimRequest, Naming, Waiting};
+use tenure_service::{Answer, ChildRequest, ChildTurn, ClaimRequest, Naming};
 
 use crate::mirror;
 use crate::open::Opened;
 use crate::place::place_here;
-use crate::watch::{Step, Until, Waited, listen, own_place, wait_for_turn, watch_signals};
-pub use child::{CannotRun, failure, pass_on, readable};
+use crate::watch::{Step, Until, Waited, listen, wait_for_turn, watch_signals};
+pub use child::{CannotRun, Why, readable};
+use child::{failure, pass_on};
+pub use locked::under_lock;
 use trampoline::Trampoline;
 
 /// How a command is run.
@@ -131,19 +134,16 @@ fn turn_of(
         let answer = opened.service().claim_for_child(naming, child, None)?;
         return Ok(Waited::Done(answer));
     }
-    let mut waiting: Waiting = own_place(opened)?;
-    wait_for_turn(opened, watch, options.patience, |service, ticket| {
-        waiting.ticket = ticket;
-        let answer = service.claim_for_child(naming, child, Some(&waiting))?;
-        Ok(Answer {
-            damaged: None,
-            value: match answer.value {
-                ChildTurn::Wait(wait) => Step::Wait(wait),
-                done => Step::Done(done),
-            },
-            notices: answer.notices,
-        })
-    })
+    wait_for_turn(
+        opened,
+        watch,
+        options.patience,
+        |service, waiting| service.claim_for_child(naming, child, Some(waiting)),
+        |turn| match turn {
+            ChildTurn::Wait(wait) => Step::Wait(wait),
+            done => Step::Done(done),
+        },
+    )
 }
 
 /// A name for the command's session.

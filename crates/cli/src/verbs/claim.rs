@@ -2,12 +2,12 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::time::Duration;
 
-use tenure_app::watch::{Step, own_place, wait_for_turn, watch_signals};
+use tenure_app::watch::{Step, wait_for_turn, watch_signals};
 use tenure_core::id::RequestId;
 use tenure_core::reason::Reason;
 use tenure_core::time::Span;
 use tenure_service::answer::Class;
-use tenure_service::{Answer, ClaimRequest, Pick, Turn};
+use tenure_service::{ClaimRequest, Pick, Turn};
 
 use super::command;
 use crate::app::App;
@@ -114,23 +114,15 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         let answer = opened.service().claim(&naming, &request)?;
         return Ok(shown(args, &answer.value).told(&answer));
     }
-    let mut waiting = own_place(&opened)?;
     let mut watch = watch_signals(&opened)?;
     let answer = waited(wait_for_turn(
         &mut opened,
         &mut watch,
         patience(args),
-        |service, ticket| {
-            waiting.ticket = ticket;
-            let answer = service.claim_turn(&naming, &request, &waiting)?;
-            Ok(Answer {
-                damaged: None,
-                value: match answer.value {
-                    Turn::Granted(grants) => Step::Done(grants),
-                    Turn::Wait(wait) => Step::Wait(wait),
-                },
-                notices: answer.notices,
-            })
+        |service, waiting| service.claim_turn(&naming, &request, waiting),
+        |turn| match turn {
+            Turn::Granted(grants) => Step::Done(grants),
+            Turn::Wait(wait) => Step::Wait(wait),
         },
     )?)?;
     Ok(shown(args, &answer.value).told(&answer))

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tenure_app::supervise::trampoline::{NotRun, become_command};
+use tenure_app::supervise::trampoline::become_command;
 use tenure_app::supervise::{self, Ended};
 use tenure_core::reason::Reason;
 use tenure_service::ClaimRequest;
@@ -97,8 +97,7 @@ fn report(ended: &Ended) -> Value {
 /// The trampoline: waits at the gate, then becomes the command.
 pub fn exec(args: &ExecArgs) -> Outcome {
     match become_command(args.gate, &args.command) {
-        NotRun::Dismissed => Ok(Shown::silent(OWN_FAILURE)),
-        NotRun::NoGate(problem) => Err(child::own_trouble(problem)),
-        NotRun::CannotRun(failed) => Err(child::exec_trouble(failed)),
+        Some(failed) => Err(child::exec_trouble(failed)),
+        None => Ok(Shown::silent(OWN_FAILURE)),
     }
 }
