@@ -16,5 +16,6 @@ pub mod own_process;
 pub mod place;
 pub mod settings;
 pub mod supervise;
+pub mod unfinished;
 pub mod unmanaged;
 pub mod watch;

@@ -27,6 +27,7 @@ use tenure_service::error::Error;
 use tenure_service::{Answer, Failure, Reply, Service, Wait, Waiting};
 
 use crate::open::Opened;
+use crate::unfinished::{By, Unfinished};
 
 /// How long after a change of the files its commit is looked for.
 const SETTLING: Duration = Duration::from_secs(2);
@@ -49,14 +50,6 @@ pub enum Step<T> {
     Wait(Wait),
 }
 
-/// How a wait in line ended.
-pub enum Waited<T> {
-    /// With what was waited for.
-    Done(T),
-    /// By this signal. The line was left, and the problem says what was waited for.
-    Interrupted { signal: i32, problem: Box<Problem> },
-}
-
 /// Looks until what was seen comes to an end of the wait, for at most `patience`.
 ///
 /// What the caller is told on the way is told with the outcome, whatever that is.
@@ -66,7 +59,7 @@ pub fn wait_for_turn<S, T>(
     patience: Duration,
     mut look: impl FnMut(&mut Service<'_>, &Waiting) -> Reply<S>,
     comes_to: impl Fn(S) -> Step<T>,
-) -> Result<Waited<Answer<T>>, Problem> {
+) -> Result<Answer<T>, Unfinished> {
     let mut told = Pending::default();
     let outcome = wait(opened, watch, patience, &mut |service, waiting| {
         let answer = look(service, waiting)?;
@@ -75,23 +68,16 @@ pub fn wait_for_turn<S, T>(
         Ok(comes_to(answer.value))
     });
     match outcome {
-        Ok(Waited::Done(value)) => Ok(Waited::Done(Answer {
+        Ok(value) => Ok(Answer {
             damaged: None,
             value,
             notices: told,
-        })),
-        Ok(Waited::Interrupted {
-            signal,
-            mut problem,
-        }) => {
-            problem.notices = told;
-            Ok(Waited::Interrupted { signal, problem })
-        }
-        Err(mut problem) => {
-            if problem.notices.is_empty() {
-                problem.notices = told;
+        }),
+        Err(mut failed) => {
+            if failed.problem.notices.is_empty() {
+                failed.problem.notices = told;
             }
-            Err(problem)
+            Err(failed)
         }
     }
 }
@@ -104,14 +90,14 @@ fn wait<T>(
     watch: &mut Watch,
     patience: Duration,
     look: &mut Look<'_, T>,
-) -> Result<Waited<T>, Problem> {
+) -> Result<T, Unfinished> {
     let began = Instant::now();
     let mut waiting = own_place(opened)?;
     let mut heard: Option<(Vec<Topic>, bool)> = None;
     loop {
         let seen = opened.service().changes()?;
         let wait = match look(&mut opened.service(), &waiting)? {
-            Step::Done(done) => return Ok(Waited::Done(done)),
+            Step::Done(done) => return Ok(done),
             Step::Wait(wait) => wait,
         };
         waiting.ticket = Some(wait.ticket);
@@ -144,8 +130,9 @@ fn wait<T>(
             opened.service().leave_line(wait.ticket)?;
             let message = format!("interrupted while waiting: {}", wait.why);
             let hint = Hint::step("nothing was claimed; run it again to wait again");
-            let problem = Problem::new(Class::TimedOut, "interrupted", message, hint).into();
-            return Ok(Waited::Interrupted { signal, problem });
+            let problem = Problem::new(Class::TimedOut, "interrupted", message, hint);
+            let by = By::Signal(signal);
+            return Err(Unfinished { problem, by });
         }
     }
 }

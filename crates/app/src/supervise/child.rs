@@ -8,45 +8,19 @@ use rustix::process::{Pid, Signal, kill_process};
 use tenure_host::process;
 use tenure_service::answer::{Class, Hint, Problem};
 
-/// Why a command was not run to its end.
-#[derive(Debug)]
-pub struct CannotRun {
-    pub why: Why,
-    pub problem: Problem,
-}
+use crate::unfinished::{By, Unfinished};
 
-/// Whose fault that is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
-    /// There is no such program.
-    Missing,
-    /// It is there and does not start.
-    NotExecutable,
-    /// Ours.
-    Own,
-}
-
-impl From<Problem> for CannotRun {
-    fn from(problem: Problem) -> Self {
-        let why = Why::Own;
-        Self { why, problem }
-    }
-}
-
-impl CannotRun {
-    pub(super) fn new(program: &OsStr, error: &io::Error) -> Self {
-        let (why, what) = match error.kind() {
-            io::ErrorKind::NotFound => (Why::Missing, "was not found"),
-            io::ErrorKind::PermissionDenied => (Why::NotExecutable, "is not executable"),
-            _ => (Why::NotExecutable, "cannot be executed"),
-        };
-        let message = format!("{} {what}: {error}", program.to_string_lossy());
-        let hint = Hint::step("check the command after --");
-        Self {
-            why,
-            problem: Problem::new(Class::NotFound, "command", message, hint),
-        }
-    }
+/// Why a command cannot be executed.
+pub fn cannot_run(program: &OsStr, error: &io::Error) -> Unfinished {
+    let (by, what) = match error.kind() {
+        io::ErrorKind::NotFound => (By::MissingProgram, "was not found"),
+        io::ErrorKind::PermissionDenied => (By::UnusableProgram, "is not executable"),
+        _ => (By::UnusableProgram, "cannot be executed"),
+    };
+    let message = format!("{} {what}: {error}", program.to_string_lossy());
+    let hint = Hint::step("check the command after --");
+    let problem = Problem::new(Class::NotFound, "command", message, hint);
+    Unfinished { problem, by }
 }
 
 /// A failure of ours while a command runs or should run.

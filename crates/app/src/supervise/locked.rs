@@ -10,11 +10,12 @@ use tenure_host::pidfd::ProcessWatch;
 use tenure_host::process;
 use tenure_host::watch::{Watch, Woken};
 
-use super::child::{CannotRun, failure, pass_on};
+use super::child::{cannot_run, failure, pass_on};
 use crate::location;
+use crate::unfinished::Unfinished;
 
 /// Runs a command with the lock's descriptor, passes signals on, and unlocks when it has ended.
-pub fn under_lock(words: &[OsString], held: Held) -> Result<ExitStatus, CannotRun> {
+pub fn under_lock(words: &[OsString], held: Held) -> Result<ExitStatus, Unfinished> {
     let failed = |error: std::io::Error| failure(format!("cannot run the command: {error}"));
     let machine = location::machine()?;
     let mut watch = Watch::on_nothing();
@@ -23,7 +24,7 @@ pub fn under_lock(words: &[OsString], held: Held) -> Result<ExitStatus, CannotRu
     let mut running = Command::new(&words[0])
         .args(&words[1..])
         .spawn()
-        .map_err(|error| CannotRun::new(&words[0], &error))?;
+        .map_err(|error| cannot_run(&words[0], &error))?;
     let watched: Vec<ProcessWatch> = process::identify(running.id(), machine.observer())
         .ok()
         .and_then(|process| ProcessWatch::open(&process))

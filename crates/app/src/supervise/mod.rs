@@ -29,8 +29,9 @@ use tenure_service::{Answer, ChildRequest, ChildTurn, ClaimRequest, Naming};
 use crate::mirror;
 use crate::open::Opened;
 use crate::place::place_here;
-use crate::watch::{Step, Until, Waited, listen, wait_for_turn, watch_signals};
-pub use child::{CannotRun, Why, readable};
+use crate::unfinished::Unfinished;
+use crate::watch::{Step, Until, listen, wait_for_turn, watch_signals};
+pub use child::readable;
 use child::{failure, pass_on};
 pub use locked::under_lock;
 use trampoline::Trampoline;
@@ -70,7 +71,7 @@ pub fn run(
     request: ClaimRequest,
     opened: &mut Opened,
     tell: &mut dyn FnMut(String),
-) -> Result<Waited<Ended>, Problem> {
+) -> Result<Ended, Unfinished> {
     let mut watch = watch_signals(opened)?;
     let trampoline = Trampoline::start(options.command)?;
     let chain = trampoline.chain(opened.machine())?;
@@ -82,12 +83,7 @@ pub fn run(
         title: readable(options.command),
         place: place_here(),
     };
-    let turn = match turn_of(options, &child, opened, &mut watch)? {
-        Waited::Done(turn) => turn,
-        Waited::Interrupted { signal, problem } => {
-            return Ok(Waited::Interrupted { signal, problem });
-        }
-    };
+    let turn = turn_of(options, &child, opened, &mut watch)?;
     let mut supervised = Supervised {
         trampoline,
         own,
@@ -119,7 +115,7 @@ pub fn run(
     }
     let mut ended = supervised.see_through(opened, &mut watch, options.ends_when_lost, tell)?;
     ended.notices = turn.notices;
-    Ok(Waited::Done(ended))
+    Ok(ended)
 }
 
 /// Waits until the command may run.
@@ -128,11 +124,10 @@ fn turn_of(
     child: &ChildRequest,
     opened: &mut Opened,
     watch: &mut Watch,
-) -> Result<Waited<Answer<ChildTurn>>, Problem> {
+) -> Result<Answer<ChildTurn>, Unfinished> {
     let naming = options.naming;
     if options.patience.is_zero() {
-        let answer = opened.service().claim_for_child(naming, child, None)?;
-        return Ok(Waited::Done(answer));
+        return Ok(opened.service().claim_for_child(naming, child, None)?);
     }
     wait_for_turn(
         opened,

@@ -14,7 +14,8 @@ use tenure_host::machine::Machine;
 use tenure_host::process;
 use tenure_service::answer::Problem;
 
-use super::child::{CannotRun, failure};
+use super::child::{cannot_run, failure};
+use crate::unfinished::Unfinished;
 
 /// The trampoline and then the command: one process all along.
 pub(super) struct Trampoline {
@@ -70,7 +71,7 @@ impl Drop for Trampoline {
 
 /// Waits at the gate, then becomes the command. Returns only where it does not; without a reason where the
 /// gate was closed, because the command must not run.
-pub fn become_command(gate: i32, words: &[OsString]) -> Option<CannotRun> {
+pub fn become_command(gate: i32, words: &[OsString]) -> Option<Unfinished> {
     let word = match gate::wait(gate) {
         Ok(word) => word?,
         Err(error) => return Some(failure(format!("no gate to wait at: {error}")).into()),
@@ -81,5 +82,5 @@ pub fn become_command(gate: i32, words: &[OsString]) -> Option<CannotRun> {
         command.env(SESSION_VARIABLE, word);
     }
     let error = command.exec();
-    Some(CannotRun::new(&words[0], &error))
+    Some(cannot_run(&words[0], &error))
 }

@@ -240,7 +240,7 @@ fn hold(name: &LockName, held: Held) -> Outcome {
 /// Runs the command with the lock's descriptor, and unlocks when it has ended.
 fn run_command(args: &Args, app: &App, held: Held) -> Outcome {
     let name = held.name().to_owned();
-    let status = under_lock(&args.command, held).map_err(child::exec_trouble)?;
+    let status = under_lock(&args.command, held).map_err(child::unfinished)?;
     let exit = child::exit_of(status);
     if app.style.json {
         let report =
