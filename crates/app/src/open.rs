@@ -13,7 +13,6 @@ use tenure_service::answer::Problem;
 use tenure_service::{Here, Service};
 
 use crate::location::{machine_of, open_store, state_dir_of, store_file};
-use crate::mirror::setting::Mirror;
 use crate::place::worktree_here;
 use crate::settings::Settings;
 
@@ -58,7 +57,7 @@ pub fn open() -> Result<Opened, Problem> {
         let root = found.root.to_string_lossy();
         opened.service().mend_tree_locks(&root);
     }
-    if !opened.mirrors().is_empty() {
+    if !opened.settings.mirrors.is_empty() {
         opened.mark = Some(opened.service().newest_event()?.value);
     }
     Ok(opened)
@@ -72,11 +71,6 @@ impl Opened {
             user: rustix::process::getuid().as_raw().to_string(),
             roles: self.settings.roles.clone(),
         }
-    }
-
-    /// The mirrors that the settings name.
-    pub fn mirrors(&self) -> &[Mirror] {
-        &self.settings.mirrors
     }
 
     /// The directory of the store, whose files change when the store does.
@@ -96,10 +90,6 @@ impl Opened {
 
     pub fn machine(&self) -> &Machine {
         &self.machine
-    }
-
-    pub fn settings(&self) -> &Settings {
-        &self.settings
     }
 
     /// Whether a process is one that this command runs in.

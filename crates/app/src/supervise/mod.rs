@@ -73,7 +73,7 @@ pub fn run(
     tell: &mut dyn FnMut(String),
 ) -> Result<Ended, Unfinished> {
     let mut watch = watch_signals(opened)?;
-    let trampoline = Trampoline::start(options.command)?;
+    let mut trampoline = Trampoline::start(options.command)?;
     let chain = trampoline.chain(opened.machine())?;
     let own = chain.first().map(|own| own.process.clone());
     let child = ChildRequest {
@@ -84,38 +84,41 @@ pub fn run(
         place: place_here(),
     };
     let turn = turn_of(options, &child, opened, &mut watch)?;
-    let mut supervised = Supervised {
-        trampoline,
-        own,
-        token: None,
-        held: Vec::new(),
-        handle: None,
-    };
-    let mut word = String::new();
+    let (mut token, mut session, mut held) = (None, None, Vec::new());
     if let ChildTurn::Granted {
-        session,
-        token,
+        session: granted_to,
+        token: granted,
         grants,
     } = turn.value
     {
         for grant in &grants {
-            supervised
-                .held
-                .push((Key::stored(&grant.key)?, Epoch(grant.epoch)));
+            held.push((Key::stored(&grant.key)?, Epoch(grant.epoch)));
         }
-        word = token.to_string();
-        supervised.token = Some(token);
-        supervised.handle = Some(session.handle);
+        token = Some(granted);
+        session = Some(granted_to.handle);
     }
-    supervised.trampoline.let_go(&word)?;
+    let word = token.map_or_else(String::new, |token| token.to_string());
+    trampoline.let_go(&word)?;
     if let Some(mark) = opened.mark {
         mirror::catch_up(opened, mark)
             .into_iter()
             .for_each(&mut *tell);
     }
-    let mut ended = supervised.see_through(opened, &mut watch, options.ends_when_lost, tell)?;
-    ended.notices = turn.notices;
-    Ok(ended)
+    let mut supervised = Supervised {
+        trampoline,
+        own,
+        token,
+        held,
+        lost: false,
+    };
+    let status = supervised.see_through(opened, &mut watch, options.ends_when_lost, tell)?;
+    Ok(Ended {
+        status,
+        held: supervised.held,
+        session,
+        lost: supervised.lost,
+        notices: turn.notices,
+    })
 }
 
 /// Waits until the command may run.
@@ -159,7 +162,7 @@ struct Supervised {
     own: Option<Process>,
     token: Option<SessionToken>,
     held: Vec<(Key, Epoch)>,
-    handle: Option<String>,
+    lost: bool,
 }
 
 impl Supervised {
@@ -170,10 +173,9 @@ impl Supervised {
         watch: &mut Watch,
         ends_when_lost: bool,
         tell: &mut dyn FnMut(String),
-    ) -> Result<Ended, Problem> {
+    ) -> Result<ExitStatus, Problem> {
         let watched: Vec<Process> = self.own.clone().into_iter().collect();
         let bells = listen(opened, watch, &self.topics());
-        let mut lost = false;
         let mut deadline: Option<Instant> = None;
         let status = loop {
             let ended = self.trampoline.child.try_wait();
@@ -183,8 +185,10 @@ impl Supervised {
                 break status;
             }
             let seen = opened.service().changes().ok().filter(|_| !bells);
-            if !lost && let Some(how) = self.has_lost(opened) {
-                lost = true;
+            if !self.lost
+                && let Some(how) = self.has_lost(opened)
+            {
+                self.lost = true;
                 tell(self.loss(ends_when_lost, how));
                 if ends_when_lost {
                     self.signal(Signal::TERM);
@@ -217,13 +221,7 @@ impl Supervised {
         if let Some(said) = self.record_end(opened, status) {
             tell(said);
         }
-        Ok(Ended {
-            status,
-            held: self.held.clone(),
-            session: self.handle.clone(),
-            lost,
-            notices: Pending::default(),
-        })
+        Ok(status)
     }
 
     fn signal(&self, signal: Signal) {
