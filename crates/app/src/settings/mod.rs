@@ -439,6 +439,19 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_is_read_from_the_variable_of_its_name() {
+        let variables: Vec<String> = KNOWN.iter().map(Known::variable).collect();
+        let names = "STORE LEASE LOCK_DELAY STALLED_AFTER AGENT_BRIEF PS_UNMANAGED GUARD_MODE \
+                     GUARD_REQUIRE_CLAIM GUARD_ON_ERROR MISSIONS_ROLES";
+        let names = names
+            .split_whitespace()
+            .map(|name| format!("TENURE_{name}"));
+        assert_eq!(variables, names.collect::<Vec<String>>());
+        let read = load("", "", &[("TENURE_GUARD_MODE", "block")]).unwrap();
+        assert_eq!(read.guard_mode, Some(Mode::Block));
+    }
+
+    #[test]
     fn f_h16_a_projects_file_cannot_move_state() {
         let project =
             "store = \"/tmp/evil.db\"\nlease = \"1ms\"\nstalled_after = \"1m\"\nrun = \"evil\"";
