@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use tenure_core::process::Observer;
 use tenure_core::store::Store;
-use tenure_core::world::World;
 use tenure_host::kernel_lock::LockDir;
 use tenure_host::machine::Machine;
 use tenure_host::state_dir::{StateDir, StateDirError};
@@ -29,6 +28,10 @@ pub fn store_file(settings: &Settings) -> Result<PathBuf, Problem> {
     if env("TENURE_TEST").is_some_and(|value| value == "1") {
         default?;
     }
+    named_file(named)
+}
+
+fn named_file(named: &str) -> Result<PathBuf, Problem> {
     if let Some((scheme, _)) = named.split_once("://") {
         let message =
             format!("this version of tenure keeps its state in SQLite only, not in {scheme}");
@@ -111,11 +114,6 @@ pub fn locks() -> Result<LockDir, Problem> {
     })
 }
 
-/// Who looks at processes from here.
-pub fn observer_of(machine: &Machine) -> &Observer {
-    World::observer(machine)
-}
-
 fn unavailable(message: String, hint: &str) -> Problem {
     Problem::new(Class::Store, "store_unavailable", message, Hint::step(hint))
 }
@@ -123,4 +121,24 @@ fn unavailable(message: String, hint: &str) -> Problem {
 #[allow(clippy::needless_pass_by_value)] // for map_err
 fn state_problem(error: StateDirError) -> Problem {
     unavailable(error.to_string(), &error.hint())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_refused_by_its_scheme_and_shows_no_password() {
+        let refused = named_file("postgres://ann:secret@db/tenure").unwrap_err();
+        assert_eq!(
+            (refused.class, refused.kind.as_str()),
+            (Class::Store, "store_unavailable")
+        );
+        assert!(
+            refused.message.ends_with("not in postgres"),
+            "{}",
+            refused.message
+        );
+        assert_eq!(named_file("/srv/a.db").unwrap(), Path::new("/srv/a.db"));
+    }
 }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use tenure_core::id::Cursor;
 use tenure_core::process::CallerFacts;
 use tenure_core::store::Store;
+use tenure_core::world::World;
 use tenure_host::git::Worktree;
 use tenure_host::machine::Machine;
 use tenure_host::{caller, cwd};
 use tenure_service::answer::Problem;
 use tenure_service::{Here, Service};
 
-use crate::location::{machine_of, observer_of, open_store, state_dir_of, store_file};
-use crate::mirror::setting::Mirror;
+use crate::location::{machine_of, open_store, state_dir_of, store_file};
 use crate::place::worktree_here;
 use crate::settings::Settings;
 
@@ -37,9 +37,9 @@ pub fn open() -> Result<Opened, Problem> {
     let file = store_file(&settings)?;
     let state = state_dir_of(&file)?;
     let machine = machine_of(&state)?;
-    let (store, news) = open_store(&file, observer_of(&machine), None)?;
+    let (store, news) = open_store(&file, machine.observer(), None)?;
     let facts = caller::facts(
-        observer_of(&machine).clone(),
+        machine.observer().clone(),
         cwd::name().to_string_lossy().into_owned(),
         worktree.as_ref().map(Worktree::repository),
     );
@@ -57,7 +57,7 @@ pub fn open() -> Result<Opened, Problem> {
         let root = found.root.to_string_lossy();
         opened.service().mend_tree_locks(&root);
     }
-    if !opened.mirrors().is_empty() {
+    if !opened.settings.mirrors.is_empty() {
         opened.mark = Some(opened.service().newest_event()?.value);
     }
     Ok(opened)
@@ -71,11 +71,6 @@ impl Opened {
             user: rustix::process::getuid().as_raw().to_string(),
             roles: self.settings.roles.clone(),
         }
-    }
-
-    /// The mirrors that the settings name.
-    pub fn mirrors(&self) -> &[Mirror] {
-        &self.settings.mirrors
     }
 
     /// The directory of the store, whose files change when the store does.
@@ -95,10 +90,6 @@ impl Opened {
 
     pub fn machine(&self) -> &Machine {
         &self.machine
-    }
-
-    pub fn settings(&self) -> &Settings {
-        &self.settings
     }
 
     /// Whether a process is one that this command runs in.

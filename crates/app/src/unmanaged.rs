@@ -33,7 +33,7 @@ pub struct Unmanaged {
 
 /// All of them, unless nobody wants to see them.
 pub fn shown(opened: &mut Opened) -> Result<Vec<Unmanaged>, Problem> {
-    match opened.settings().unmanaged {
+    match opened.settings.unmanaged {
         true => find(opened),
         false => Ok(Vec::new()),
     }

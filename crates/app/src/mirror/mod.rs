@@ -47,7 +47,7 @@ pub fn catch_up(opened: &mut Opened, mark: Cursor) -> Vec<String> {
 /// Brings the mirrors of one session up to date; says what failed. For other writers of its files it waits
 /// until then.
 pub fn refresh(opened: &mut Opened, session: SessionId, until: Instant) -> Vec<String> {
-    let mirrors = opened.mirrors().to_vec();
+    let mirrors = opened.settings.mirrors.clone();
     if mirrors.is_empty() {
         return Vec::new();
     }

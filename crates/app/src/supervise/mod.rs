@@ -6,6 +6,7 @@
 //! command never runs; if we are killed later, it runs on and holds the claim until it ends.
 
 mod child;
+mod locked;
 pub mod trampoline;
 
 use std::ffi::OsString;
@@ -23,13 +24,16 @@ use tenure_core::store::{StoreError, Topic};
 use tenure_host::watch::Watch;
 use tenure_service::answer::Problem;
 use tenure_service::error::Error;
-use tenure_service::{Answer, ChildRequest, ChildTurn, ClaimRequest, Naming, Waiting};
+use tenure_service::{Answer, ChildRequest, ChildTurn, ClaimRequest, Naming};
 
 use crate::mirror;
 use crate::open::Opened;
 use crate::place::place_here;
-use crate::watch::{Step, Until, Waited, listen, own_place, wait_for_turn, watch_signals};
-pub use child::{CannotRun, failure, pass_on, readable};
+use crate::unfinished::Unfinished;
+use crate::watch::{Step, Until, listen, wait_for_turn, watch_signals};
+pub use child::readable;
+use child::{failure, pass_on};
+pub use locked::under_lock;
 use trampoline::Trampoline;
 
 /// How a command is run.
@@ -67,9 +71,9 @@ pub fn run(
     request: ClaimRequest,
     opened: &mut Opened,
     tell: &mut dyn FnMut(String),
-) -> Result<Waited<Ended>, Problem> {
+) -> Result<Ended, Unfinished> {
     let mut watch = watch_signals(opened)?;
-    let trampoline = Trampoline::start(options.command)?;
+    let mut trampoline = Trampoline::start(options.command)?;
     let chain = trampoline.chain(opened.machine())?;
     let own = chain.first().map(|own| own.process.clone());
     let child = ChildRequest {
@@ -79,44 +83,42 @@ pub fn run(
         title: readable(options.command),
         place: place_here(),
     };
-    let turn = match turn_of(options, &child, opened, &mut watch)? {
-        Waited::Done(turn) => turn,
-        Waited::Interrupted { signal, problem } => {
-            return Ok(Waited::Interrupted { signal, problem });
-        }
-    };
-    let mut supervised = Supervised {
-        trampoline,
-        own,
-        token: None,
-        held: Vec::new(),
-        handle: None,
-    };
-    let mut word = String::new();
+    let turn = turn_of(options, &child, opened, &mut watch)?;
+    let (mut token, mut session, mut held) = (None, None, Vec::new());
     if let ChildTurn::Granted {
-        session,
-        token,
+        session: granted_to,
+        token: granted,
         grants,
     } = turn.value
     {
         for grant in &grants {
-            supervised
-                .held
-                .push((Key::stored(&grant.key)?, Epoch(grant.epoch)));
+            held.push((Key::stored(&grant.key)?, Epoch(grant.epoch)));
         }
-        word = token.to_string();
-        supervised.token = Some(token);
-        supervised.handle = Some(session.handle);
+        token = Some(granted);
+        session = Some(granted_to.handle);
     }
-    supervised.trampoline.let_go(&word)?;
+    let word = token.map_or_else(String::new, |token| token.to_string());
+    trampoline.let_go(&word)?;
     if let Some(mark) = opened.mark {
         mirror::catch_up(opened, mark)
             .into_iter()
             .for_each(&mut *tell);
     }
-    let mut ended = supervised.see_through(opened, &mut watch, options.ends_when_lost, tell)?;
-    ended.notices = turn.notices;
-    Ok(Waited::Done(ended))
+    let mut supervised = Supervised {
+        trampoline,
+        own,
+        token,
+        held,
+        lost: false,
+    };
+    let status = supervised.see_through(opened, &mut watch, options.ends_when_lost, tell)?;
+    Ok(Ended {
+        status,
+        held: supervised.held,
+        session,
+        lost: supervised.lost,
+        notices: turn.notices,
+    })
 }
 
 /// Waits until the command may run.
@@ -125,25 +127,21 @@ fn turn_of(
     child: &ChildRequest,
     opened: &mut Opened,
     watch: &mut Watch,
-) -> Result<Waited<Answer<ChildTurn>>, Problem> {
+) -> Result<Answer<ChildTurn>, Unfinished> {
     let naming = options.naming;
     if options.patience.is_zero() {
-        let answer = opened.service().claim_for_child(naming, child, None)?;
-        return Ok(Waited::Done(answer));
+        return Ok(opened.service().claim_for_child(naming, child, None)?);
     }
-    let mut waiting: Waiting = own_place(opened)?;
-    wait_for_turn(opened, watch, options.patience, |service, ticket| {
-        waiting.ticket = ticket;
-        let answer = service.claim_for_child(naming, child, Some(&waiting))?;
-        Ok(Answer {
-            damaged: None,
-            value: match answer.value {
-                ChildTurn::Wait(wait) => Step::Wait(wait),
-                done => Step::Done(done),
-            },
-            notices: answer.notices,
-        })
-    })
+    wait_for_turn(
+        opened,
+        watch,
+        options.patience,
+        |service, waiting| service.claim_for_child(naming, child, Some(waiting)),
+        |turn| match turn {
+            ChildTurn::Wait(wait) => Step::Wait(wait),
+            done => Step::Done(done),
+        },
+    )
 }
 
 /// A name for the command's session.
@@ -164,7 +162,7 @@ struct Supervised {
     own: Option<Process>,
     token: Option<SessionToken>,
     held: Vec<(Key, Epoch)>,
-    handle: Option<String>,
+    lost: bool,
 }
 
 impl Supervised {
@@ -175,10 +173,9 @@ impl Supervised {
         watch: &mut Watch,
         ends_when_lost: bool,
         tell: &mut dyn FnMut(String),
-    ) -> Result<Ended, Problem> {
+    ) -> Result<ExitStatus, Problem> {
         let watched: Vec<Process> = self.own.clone().into_iter().collect();
         let bells = listen(opened, watch, &self.topics());
-        let mut lost = false;
         let mut deadline: Option<Instant> = None;
         let status = loop {
             let ended = self.trampoline.child.try_wait();
@@ -188,8 +185,10 @@ impl Supervised {
                 break status;
             }
             let seen = opened.service().changes().ok().filter(|_| !bells);
-            if !lost && let Some(how) = self.has_lost(opened) {
-                lost = true;
+            if !self.lost
+                && let Some(how) = self.has_lost(opened)
+            {
+                self.lost = true;
                 tell(self.loss(ends_when_lost, how));
                 if ends_when_lost {
                     self.signal(Signal::TERM);
@@ -222,13 +221,7 @@ impl Supervised {
         if let Some(said) = self.record_end(opened, status) {
             tell(said);
         }
-        Ok(Ended {
-            status,
-            held: self.held.clone(),
-            session: self.handle.clone(),
-            lost,
-            notices: Pending::default(),
-        })
+        Ok(status)
     }
 
     fn signal(&self, signal: Signal) {
