@@ -18,7 +18,7 @@ use tenure_core::id::SessionId;
 use tenure_core::key::Key;
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
-use tenure_core::session::{MetaKey, Session, Standing};
+use tenure_core::session::{Doing, MetaKey, Session, Standing, State};
 use tenure_core::spelling;
 use tenure_core::store::{ClaimFilter, Mode, SessionFilter, StoreError};
 use tenure_core::time::Span;
@@ -96,10 +96,11 @@ impl Service<'_> {
     pub fn list(&mut self, request: &ListRequest) -> Reply<Listed<SessionView>> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
-            let mut sessions = list(ctx, request)?;
-            sessions.sort_by_key(|session| !session.waits_for_a_person());
+            let mut rows = list(ctx, request)?;
+            rows.sort_by_key(|row| !row.waits_for_a_person());
             let filter = filter_of(request);
-            Listed::of(sessions, filter.limit, || ctx.tx.count_sessions(&filter))
+            let views = rows.into_iter().map(|row| row.view).collect();
+            Listed::of(views, filter.limit, || ctx.tx.count_sessions(&filter))
         })
     }
 
@@ -270,7 +271,36 @@ pub(super) fn filter_of(request: &ListRequest) -> SessionFilter {
     }
 }
 
-pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<SessionView>, Stop> {
+/// A session of a list: its record decides, its view is shown.
+pub(super) struct Row {
+    pub session: Session,
+    state: State,
+    pub view: SessionView,
+}
+
+impl Row {
+    fn new(ctx: &mut Ctx<'_>, session: Session) -> Result<Self, Stop> {
+        let liveness = ctx.liveness(&session)?;
+        Ok(Self {
+            state: State::of(&session, &liveness, ctx.policy.stalled_after, &ctx.now),
+            view: ctx.view_as(&session, &liveness)?,
+            session,
+        })
+    }
+
+    /// Whether it ended or died, recorded or not.
+    pub fn is_over(&self) -> bool {
+        !self.session.is_open() || self.state == State::Dead
+    }
+
+    /// Whether it lives and goes on only when a person answers it.
+    pub fn waits_for_a_person(&self) -> bool {
+        let doing = self.session.activity.map(|activity| activity.doing);
+        self.state == State::Live && doing == Some(Doing::Waiting)
+    }
+}
+
+pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>, Stop> {
     let filter = filter_of(request);
     let mut sessions = ctx.tx.list_sessions(&filter)?;
     if let Some(dir) = &request.worktree {
@@ -278,18 +308,18 @@ pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Sessi
     }
     ctx.damage = ctx.tx.take_damage();
     ctx.look_at_all(&sessions)?;
-    let mut views = Vec::with_capacity(sessions.len());
+    let mut rows = Vec::with_capacity(sessions.len());
     let mut unseen = Unseen::default();
     for session in sessions {
         let handle = session.handle.to_string();
-        let view = ctx.bury_in_passing(session);
-        let view = view.and_then(|session| ctx.view(&session));
-        if let Some(view) = unless_damaged(ctx, &handle, view).transpose() {
-            views.extend(unseen.gather(view)?);
+        let session = ctx.bury_in_passing(session);
+        let row = session.and_then(|session| Row::new(ctx, session));
+        if let Some(row) = unless_damaged(ctx, &handle, row).transpose() {
+            rows.extend(unseen.gather(row)?);
         }
     }
     unseen.look()?;
-    Ok(views)
+    Ok(rows)
 }
 
 /// Adds the sessions of a repository that know it by another name than the filter does: by its directory or

@@ -10,7 +10,10 @@ use crate::env;
 fn suggested(hints: &Value) -> Vec<String> {
     let hints = hints.as_array().expect("a list of hints");
     let word = |value: &Value| value.as_str().map(str::to_owned);
-    hints.iter().filter_map(|hint| word(&hint["verb"])).collect()
+    hints
+        .iter()
+        .filter_map(|hint| word(&hint["verb"]))
+        .collect()
 }
 
 fn refusal(said: &Output) -> Vec<String> {
@@ -66,7 +69,10 @@ fn a_person_is_told_to_take_over_and_to_register_first() {
     let told = person.line("tenure why wp:1 --json </dev/null").ok();
     assert_eq!(why(&told), ["register", "claim", "tell"]);
     person.tenure(&["register"]).ok();
-    for line in ["tenure claim wp:1 --json", "tenure claim wp:1 --json </dev/null"] {
+    for line in [
+        "tenure claim wp:1 --json",
+        "tenure claim wp:1 --json </dev/null",
+    ] {
         let said = person.line(line);
         assert_eq!(refusal(&said), ["claim", "why", "takeover"]);
         let hints = &said.json()["error"]["hints"];
