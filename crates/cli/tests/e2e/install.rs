@@ -162,7 +162,10 @@ fn a_dry_run_shows_the_change_and_makes_none() {
 fn check_says_how_things_stand() {
     let env = bare();
     let none = env.tenure(&["install", "--check"]).fails(4);
-    assert!(none.stderr.contains("hint: run `tenure install claude`"), "{none}");
+    assert!(
+        none.stderr.contains("hint: run `tenure install claude`"),
+        "{none}"
+    );
     env.tenure(&["install"]).fails(4);
     put(&claude(&env), CLAUDE);
     let state = |code: i32| {

@@ -375,7 +375,7 @@ fn fault_lines(what: &str, faults: &[Fault]) -> Vec<String> {
 
 fn nobody_message(why: &NobodyWhy) -> String {
     match why {
-        NobodyWhy::NoSession => "this process belongs to no session".into(),
+        NobodyWhy::NoSession => "not running inside a tenure session".into(),
         NobodyWhy::UnregisteredAgent { agent, pid } => {
             format!("this process belongs to {agent} (pid {pid}), which is not registered")
         }
@@ -385,7 +385,7 @@ fn nobody_message(why: &NobodyWhy) -> String {
         NobodyWhy::BrokenWalk(why) => {
             format!("cannot tell which session this process belongs to: {why}")
         }
-        NobodyWhy::Variable(why) => format!("this process belongs to no session: {why}"),
+        NobodyWhy::Variable(why) => format!("not running inside a tenure session: {why}"),
     }
 }
 
