@@ -316,7 +316,10 @@ pub fn why(why: &Why) -> Lines {
     let claim = &why.claim;
     let state = paint(claim.state, claim.state);
     let mut text = Lines::from(format!("{} is {state}", claim.key));
-    text.line(format!("  a claim now would be {}", why.why.answer));
+    text.line(match why.why.answer.as_str() {
+        "yours" => "  you hold this".to_owned(),
+        answer => format!("  a claim now would be {answer}"),
+    });
     for line in &why.why.because {
         text.line(format!("  {line}"));
     }
@@ -337,7 +340,7 @@ pub fn why(why: &Why) -> Lines {
 /// The log, one event a line.
 pub fn events(events: &[EventView]) -> Lines {
     if events.is_empty() {
-        return "nothing happened".into();
+        return "no events".into();
     }
     let mut text = Lines::default();
     for event in events {

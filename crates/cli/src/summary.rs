@@ -24,10 +24,7 @@ pub fn status(status: &Status) -> Lines {
             text.line(format!("you are {} in {}", me.handle, whereabouts(me)));
         }
         (None, why) => {
-            let why = why
-                .as_deref()
-                .unwrap_or("this process belongs to no session");
-            text.line(format!("you are nobody: {why}"));
+            text.line(why.as_deref().unwrap_or("no session here"));
         }
     }
     list(

@@ -14,11 +14,10 @@ use super::context::{Ctx, Stop, Surroundings};
 use super::look::{ListRequest, filter_of, list};
 use super::meanwhile::{leave, meanwhile};
 use super::present::{sessions_of, speaking};
-use super::register::{RegisterRequest, Registered, Subject, register};
+use super::register::{Enrolled, RegisterRequest, Subject, register};
 use super::tools::{Advice, ToolUse, advise};
 use super::transact::{Reply, Service};
 use super::{caller, transcripts};
-use crate::error::Error;
 use crate::view::{HeldView, SessionView};
 use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::event::EventKind;
@@ -284,15 +283,7 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
     ctx.write()?;
     let request = request(event, around);
     let done = register(ctx, &request)?;
-    let mut session = match ctx.tx.session_by_handle(&done.session.handle)? {
-        Some(session) => session,
-        None => {
-            return Err(Error::NoSuchSession {
-                name: done.session.handle,
-            }
-            .into());
-        }
-    };
+    let mut session = ctx.session(done.session.id)?;
     if event.speaks {
         ctx.tx.note_model_channel(session.token())?;
     }
@@ -312,8 +303,8 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
         session: Some(session.handle.to_string()),
         id: Some(session.id),
         changed: true,
-        registered: done.session.registered,
-        token: done.token,
+        registered: Some(done.word),
+        token: done.token.map(|token| token.to_string()),
         brief,
         advice,
         unclear: None,
@@ -360,7 +351,7 @@ fn request(event: &AgentEvent, around: Surroundings) -> RegisterRequest {
     }
 }
 
-fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Registered) -> Result<Brief, Stop> {
+fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Enrolled) -> Result<Brief, Stop> {
     let here = match &session.place.repo {
         Some(repo) => ListRequest {
             repo: Some(repo.clone()),
@@ -374,7 +365,6 @@ fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Registered) -> Result<Brie
             ..ListRequest::default()
         },
     };
-    let own = session.id.to_string();
     let listed = list(ctx, &here)?;
     let all = match listed.len() < MOST_OTHERS {
         true => listed.len(),
@@ -383,13 +373,14 @@ fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Registered) -> Result<Brie
     let more_others = all.saturating_sub(listed.len());
     let others = listed
         .into_iter()
-        .filter(|other| other.id != own && !other.is_over())
+        .filter(|other| other.session.id != session.id && !other.is_over())
+        .map(|other| other.view)
         .collect();
     Ok(Brief {
         me: ctx.view(session)?,
         regranted: done.regranted.clone(),
-        meanwhile: match done.session.registered {
-            Some("resumed") => meanwhile(ctx, session)?,
+        meanwhile: match done.word {
+            "resumed" => meanwhile(ctx, session)?,
             _ => Meanwhile::default(),
         },
         others,

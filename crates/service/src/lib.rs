@@ -45,10 +45,10 @@ mod transcripts;
 pub use caller::{Caller, Naming, ResolvedBy};
 pub use claims::{
     ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
-    ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting,
+    ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting, Why,
 };
 pub use hear::{AgentEvent, Brief, Heard};
-pub use look::{ListRequest, Listed, Whoami, Why};
+pub use look::{ListRequest, Listed, Whoami};
 pub use missions::{
     Bearings, ChangeRequest, Changed, Here, JoinRequest, Joined, Left, Membership, PointRequest,
     Pointed, Roster, Verified, Whose,

@@ -1,4 +1,4 @@
-//! Looking: lists, one session, one key, the log. Nothing is changed but what a look proves: a death that
+//! Looking: lists, one session, the log. Nothing is changed but what a look proves: a death that
 //! is seen is recorded at once.
 
 use std::collections::BTreeMap;
@@ -9,19 +9,16 @@ use super::claims::shown;
 use super::context::{Ctx, Stop, Unseen};
 use super::sessions::no_such_value;
 use super::transact::{Reply, Service};
-use crate::error::{Error, take_over, wait_for};
-use crate::view::{ClaimView, EventView, NameView, ResolvedView, SessionView, WhyView};
-use tenure_core::claim::{Ask, ClaimRecord, Verdict, decide};
+use crate::error::Error;
+use crate::view::{ClaimView, EventView, NameView, ResolvedView, SessionView};
+use tenure_core::claim::ClaimRecord;
 use tenure_core::event::EventFilter;
-use tenure_core::hint::Hint;
 use tenure_core::id::SessionId;
-use tenure_core::key::Key;
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
-use tenure_core::session::{MetaKey, Place, Session, Standing};
+use tenure_core::session::{Doing, MetaKey, Place, Session, State};
 use tenure_core::spelling;
 use tenure_core::store::{ClaimFilter, Mode, SessionFilter, StoreError};
-use tenure_core::time::Span;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListRequest {
@@ -89,13 +86,6 @@ pub struct Whoami {
     pub parent: Option<String>,
 }
 
-/// A key, and why it is as it is.
-#[derive(Debug, Clone)]
-pub struct Why {
-    pub claim: ClaimView,
-    pub why: WhyView,
-}
-
 impl Service<'_> {
     /// The one authoritative answer to "who am I".
     pub fn whoami(&mut self, naming: &Naming) -> Reply<Whoami> {
@@ -109,7 +99,8 @@ impl Service<'_> {
     pub fn list(&mut self, request: &ListRequest) -> Reply<Listed<SessionView>> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
-            sessions(ctx, request)
+            let rows = list(ctx, request)?;
+            listed_rows(ctx, request, rows)
         })
     }
 
@@ -127,10 +118,9 @@ impl Service<'_> {
                 Err(other) => return Err(other),
             };
             caller::anybody(ctx)?;
-            let mut others = sessions(ctx, request)?;
-            let is_other = |one: &SessionView| !one.is_over() && Some(&one.handle) != me.as_ref();
-            others.items.retain(is_other);
-            Ok(others)
+            let mut rows = list(ctx, request)?;
+            rows.retain(|row| !row.is_over() && Some(&row.view.handle) != me.as_ref());
+            listed_rows(ctx, request, rows)
         })
     }
 
@@ -213,14 +203,6 @@ impl Service<'_> {
         })
     }
 
-    /// Why a key is as it is, and what would change that.
-    pub fn why(&mut self, key: &Key) -> Reply<Why> {
-        self.transact(Mode::Read, |ctx| {
-            let me = caller::anybody(ctx)?;
-            why(ctx, me.as_ref(), key)
-        })
-    }
-
     pub fn log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<Listed<EventView>> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -298,14 +280,47 @@ pub(super) fn filter_of(request: &ListRequest) -> SessionFilter {
     }
 }
 
-fn sessions(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Listed<SessionView>, Stop> {
-    let mut found = list(ctx, request)?;
-    found.sort_by_key(|session| !session.waits_for_a_person());
+fn listed_rows(
+    ctx: &mut Ctx<'_>,
+    request: &ListRequest,
+    mut rows: Vec<Row>,
+) -> Result<Listed<SessionView>, Stop> {
+    rows.sort_by_key(|row| !row.waits_for_a_person());
     let filter = filter_of(request);
-    Listed::of(found, filter.limit, || ctx.tx.count_sessions(&filter))
+    let views = rows.into_iter().map(|row| row.view).collect();
+    Listed::of(views, filter.limit, || ctx.tx.count_sessions(&filter))
 }
 
-pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<SessionView>, Stop> {
+/// A session of a list: its record decides, its view is shown.
+pub(super) struct Row {
+    pub session: Session,
+    state: State,
+    pub view: SessionView,
+}
+
+impl Row {
+    fn new(ctx: &mut Ctx<'_>, session: Session) -> Result<Self, Stop> {
+        let liveness = ctx.liveness(&session)?;
+        Ok(Self {
+            state: State::of(&session, &liveness, ctx.policy.stalled_after, &ctx.now),
+            view: ctx.view_as(&session, &liveness)?,
+            session,
+        })
+    }
+
+    /// Whether it ended or died, recorded or not.
+    pub fn is_over(&self) -> bool {
+        !self.session.is_open() || self.state == State::Dead
+    }
+
+    /// Whether it lives and goes on only when a person answers it.
+    pub fn waits_for_a_person(&self) -> bool {
+        let doing = self.session.activity.map(|activity| activity.doing);
+        self.state == State::Live && doing == Some(Doing::Waiting)
+    }
+}
+
+pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>, Stop> {
     let filter = filter_of(request);
     let mut sessions = ctx.tx.list_sessions(&filter)?;
     if let Some(dir) = &request.worktree {
@@ -313,18 +328,18 @@ pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Sessi
     }
     ctx.damage = ctx.tx.take_damage();
     ctx.look_at_all(&sessions)?;
-    let mut views = Vec::with_capacity(sessions.len());
+    let mut rows = Vec::with_capacity(sessions.len());
     let mut unseen = Unseen::default();
     for session in sessions {
         let handle = session.handle.to_string();
-        let view = ctx.bury_in_passing(session);
-        let view = view.and_then(|session| ctx.view(&session));
-        if let Some(view) = unless_damaged(ctx, &handle, view).transpose() {
-            views.extend(unseen.gather(view)?);
+        let session = ctx.bury_in_passing(session);
+        let row = session.and_then(|session| Row::new(ctx, session));
+        if let Some(row) = unless_damaged(ctx, &handle, row).transpose() {
+            rows.extend(unseen.gather(row)?);
         }
     }
     unseen.look()?;
-    Ok(views)
+    Ok(rows)
 }
 
 /// Adds the sessions of a repository that know it by another name than the filter does: by its directory or
@@ -444,133 +459,6 @@ fn listed(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, S
         records.truncate(filter.limit);
     }
     Ok(records)
-}
-
-fn why(ctx: &mut Ctx<'_>, me: Option<&Caller>, key: &Key) -> Result<Why, Stop> {
-    let key = &ctx.held_key(key, me.map(|caller| caller.session.id))?;
-    let mut record = match ctx.tx.claim(key)? {
-        Some(record) => record,
-        None => ClaimRecord::unknown(key.clone()),
-    };
-    let holder = match record.current() {
-        Some(hold) => {
-            let session = ctx.session(hold.session)?;
-            let session = ctx.bury_if_dead(session)?;
-            let standing = ctx.standing(&session)?;
-            Some((session, standing))
-        }
-        None => None,
-    };
-    if holder
-        .as_ref()
-        .is_some_and(|(session, _)| !session.is_open())
-    {
-        record = ctx.tx.claim(key)?.unwrap_or(record);
-    }
-    let claim = shown(ctx, &record)?;
-    let explanation = explain(ctx, me, &record, holder.as_ref())?;
-    Ok(Why {
-        claim,
-        why: explanation,
-    })
-}
-
-fn explain(
-    ctx: &mut Ctx<'_>,
-    me: Option<&Caller>,
-    record: &ClaimRecord,
-    holder: Option<&(Session, Standing)>,
-) -> Result<WhyView, Stop> {
-    let key = &record.key;
-    let ask = Ask {
-        blind: me.is_some_and(|caller| caller.blind),
-        ..Ask::default()
-    };
-    let nobody = SessionId::mint(0, [0; 10]);
-    let my_id = me.map_or(nobody, |caller| caller.session.id);
-    let standing = holder.map(|(_, standing)| standing);
-    let verdict = decide(record, my_id, None, standing, &ask);
-    let mut because = history(ctx, record)?;
-    if let Some((session, _)) = holder {
-        let view = ctx.view(session)?;
-        because.push(format!(
-            "{} is {}: {}",
-            session.handle, view.state, view.why
-        ));
-    }
-    let typed = key.as_str();
-    let (answer, mut hints) = match &verdict {
-        Verdict::Grant(_) => (
-            "granted".to_owned(),
-            vec![Hint::run("claim", [typed], "to take it")],
-        ),
-        Verdict::AlreadyHeld | Verdict::Retry | Verdict::HeldByYou => (
-            "yours".to_owned(),
-            vec![Hint::run("release", [typed], "to give it back")],
-        ),
-        Verdict::Done => (
-            "refused: done".to_owned(),
-            vec![Hint::run(
-                "claim",
-                [typed, "--reopen"],
-                "to take it up again",
-            )],
-        ),
-        Verdict::Held(_) | Verdict::Lost => {
-            let tell = |session: &Session| {
-                let args = [session.handle.as_str(), "MESSAGE"];
-                Hint::run("tell", args, "to ask its holder")
-            };
-            let mut hints = vec![wait_for(typed)];
-            hints.extend(holder.map(|(session, _)| tell(session)));
-            hints.push(take_over(typed));
-            ("refused: held".to_owned(), hints)
-        }
-        Verdict::Suspect { left, .. } => (
-            format!("refused: suspect, free in {}", Span(*left)),
-            vec![wait_for(typed), take_over(typed)],
-        ),
-        Verdict::CannotTell(_) => ("refused: cannot tell".to_owned(), vec![take_over(typed)]),
-    };
-    let queue = ctx.tx.line(key)?;
-    let waiters = ctx.show_waiters(queue)?;
-    if me.is_none() {
-        hints.insert(0, Hint::verb("register", "first: you are not in a session"));
-    }
-    Ok(WhyView {
-        answer,
-        because,
-        hints: ctx.reader.hints(&hints),
-        waiters,
-    })
-}
-
-/// What happened to a key so far, in one or two lines.
-fn history(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<Vec<String>, Stop> {
-    let Some(hold) = &record.newest else {
-        return Ok(vec!["nobody ever had it".into()]);
-    };
-    let handle = ctx.session(hold.session)?.handle;
-    let ago = |at: tenure_core::time::Timestamp| Span(at.age_at(ctx.now.wall)).to_string();
-    let (means, epoch) = (hold.means.as_str(), hold.epoch);
-    let mut lines = vec![format!(
-        "{handle} got it {} ago by {means} (epoch {epoch})",
-        ago(hold.granted_at)
-    )];
-    if let Some(former) = &hold.taken_from {
-        lines.push(format!(
-            "{} had it before (epoch {}): {}",
-            former.handle, former.epoch, former.proof
-        ));
-    }
-    if let Some(end) = hold.ended {
-        lines.push(format!(
-            "that hold ended {} ago by {}",
-            ago(end.at),
-            end.by.as_str()
-        ));
-    }
-    Ok(lines)
 }
 
 fn log(ctx: &mut Ctx<'_>, filter: &EventFilter) -> Result<Vec<EventView>, Stop> {

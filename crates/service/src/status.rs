@@ -126,32 +126,31 @@ fn status(
             failure.why
         ));
     }
-    let mine = caller.map(|caller| caller.session.id.to_string());
+    let mine = caller.map(|caller| caller.session.id);
     let mut others = list(ctx, here)?;
     // After the look: whoever just turned out to be dead counts.
     warnings.extend(left_running(ctx, here)?);
-    others.retain(|session| Some(&session.id) != mine.as_ref() && !session.is_over());
+    others.retain(|other| Some(other.session.id) != mine && !other.is_over());
     for other in &mut others {
-        other.wrote = Some(wrote(ctx, other)?);
+        other.view.wrote = Some(wrote(ctx, other.session.id)?);
     }
-    others.sort_by_key(|session| !session.waits_for_a_person());
+    others.sort_by_key(|other| !other.waits_for_a_person());
     let waiting = others.iter().filter(|other| other.waits_for_a_person());
     Ok(Status {
-        waiting: waiting.map(|other| other.handle.clone()).collect(),
+        waiting: waiting
+            .map(|other| other.session.handle.to_string())
+            .collect(),
         me,
         nobody,
         claims: own,
-        others,
+        others: others.into_iter().map(|other| other.view).collect(),
         warnings,
     })
 }
 
 /// The files that a session wrote lately, the newest first.
-fn wrote(ctx: &mut Ctx<'_>, session: &SessionView) -> Result<Vec<WroteView>, Stop> {
-    let Ok(id) = SessionId::parse(&session.id) else {
-        return Ok(Vec::new());
-    };
-    let writes = ctx.tx.writes_of(id, MOST_FILES)?;
+fn wrote(ctx: &mut Ctx<'_>, session: SessionId) -> Result<Vec<WroteView>, Stop> {
+    let writes = ctx.tx.writes_of(session, MOST_FILES)?;
     let lately = |at: Timestamp| at.age_at(ctx.now.wall) < LATELY;
     Ok(writes
         .into_iter()

@@ -12,6 +12,7 @@ mod regrant;
 mod request;
 mod rivals;
 mod steps;
+mod why;
 
 pub(super) use guard::covering_hold;
 
@@ -21,3 +22,4 @@ pub use request::{
     ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
     ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting,
 };
+pub use why::Why;

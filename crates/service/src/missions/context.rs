@@ -142,12 +142,14 @@ fn active(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<Membershi
         faults: Vec::new(),
     };
     if let Some(mission) = &found.mission {
-        let (all, faults) = present(ctx, here, mission.as_str())?;
+        let (all, _) = present(ctx, here, mission.as_str())?;
         if let Some(own) = all.iter().find(|one| one.session.id == session.id) {
             membership.participant = Some(view(ctx, own, &all)?);
         }
-        let own = |fault: &Fault| fault.subject == session.handle.as_str();
-        membership.faults = faults.into_iter().filter(own).collect();
+        if let Some(row) = ctx.tx.participant(mission.as_str(), session.id)? {
+            let read = pick::read(ctx, here, &row, session.handle.as_str())?;
+            membership.faults = read.err().unwrap_or_default();
+        }
     }
     Ok(membership)
 }

@@ -1,6 +1,6 @@
 //! Finding out what registers, and what is known about it.
 
-use super::request::{Candidate, RegisterRequest, Registered, Subject};
+use super::request::{Candidate, Enrolled, RegisterRequest, Registered, Subject};
 use super::work::Work;
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, register_script};
@@ -24,16 +24,23 @@ impl Service<'_> {
         }
         self.transact(Mode::Write, |ctx| {
             let done = register(ctx, request)?;
-            if let (Some(_), Ok(id)) = (&done.token, SessionId::parse(&done.session.id)) {
-                caller::tell_if_own(ctx, id)?;
+            if done.token.is_some() {
+                caller::tell_if_own(ctx, done.session.id)?;
             }
-            Ok(done)
+            let mut session = ctx.view(&done.session)?;
+            session.registered = Some(done.word);
+            Ok(Registered {
+                session,
+                token: done.token.map(|token| token.to_string()),
+                regranted: done.regranted,
+                taken: done.taken,
+            })
         })
     }
 }
 
 /// Registers, without telling the session anything.
-pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Registered, Stop> {
+pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Enrolled, Stop> {
     let candidate = find_candidate(ctx, request)?;
     let (view, known) = gather(ctx, request, candidate.process.as_ref())?;
     let agent = agent_of(request, &candidate, known.as_ref())?;
@@ -81,11 +88,10 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Register
     if relation.is_own() && candidate.process.is_some() {
         ctx.own = Some(session.id);
     }
-    let mut shown = ctx.view(&session)?;
-    shown.registered = Some(plan.word());
-    Ok(Registered {
-        token: relation.is_own().then(|| session.token().to_string()),
-        session: shown,
+    Ok(Enrolled {
+        token: relation.is_own().then(|| session.token()),
+        word: plan.word(),
+        session,
         regranted: work.regranted,
         taken: work.taken,
     })

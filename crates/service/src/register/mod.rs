@@ -9,4 +9,5 @@ mod request;
 mod work;
 
 pub(super) use find::register;
+pub(super) use request::Enrolled;
 pub use request::{RegisterRequest, Registered, Subject};

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::view::{HeldView, SessionView};
-use tenure_core::id::{AgentName, NativeId};
+use tenure_core::id::{AgentName, NativeId, SessionToken};
 use tenure_core::process::{Ancestor, Looks, Process};
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
-use tenure_core::session::{MetaKey, Place};
+use tenure_core::session::{MetaKey, Place, Session};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
@@ -44,6 +44,18 @@ pub struct RegisterRequest {
     pub metadata: BTreeMap<MetaKey, String>,
 }
 
+/// What a registration came to, as it is recorded.
+pub struct Enrolled {
+    pub session: Session,
+    /// How: `new`, `same`, `resumed` and so on.
+    pub word: &'static str,
+    /// The session in this life, where the caller is the session itself.
+    pub token: Option<SessionToken>,
+    pub regranted: Vec<HeldView>,
+    pub taken: Vec<String>,
+}
+
+/// The same as it is shown.
 #[derive(Debug, Clone)]
 pub struct Registered {
     pub session: SessionView,

@@ -136,8 +136,8 @@ impl Rig {
         outcome
     }
 
-    fn register(&mut self, who: &Who, native: &str) -> Registered {
-        let request = RegisterRequest {
+    fn request(&self, who: &Who, native: &str) -> RegisterRequest {
+        RegisterRequest {
             subject: Subject::Given(who.facts().chain),
             agent: Some(AgentName::known("worker")),
             native_id: NativeId::parse(native).ok(),
@@ -150,7 +150,11 @@ impl Rig {
             parent: None,
             reason: None,
             metadata: Default::default(),
-        };
+        }
+    }
+
+    fn register(&mut self, who: &Who, native: &str) -> Registered {
+        let request = self.request(who, native);
         self.call(who, |service| service.register(&request))
             .unwrap()
     }

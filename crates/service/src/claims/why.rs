@@ -1,0 +1,161 @@
+//! Why a key is as it is, and what would change that.
+
+use super::grant::shown;
+use crate::caller::{self, Caller};
+use crate::context::{Ctx, Stop};
+use crate::error::{take_over, wait_for};
+use crate::transact::{Reply, Service};
+use crate::view::{ClaimView, WhyView};
+use tenure_core::claim::{Ask, ClaimRecord, Verdict, decide};
+use tenure_core::hint::Hint;
+use tenure_core::id::SessionId;
+use tenure_core::key::Key;
+use tenure_core::session::{Session, Standing};
+use tenure_core::store::Mode;
+use tenure_core::time::Span;
+
+/// A key, and why it is as it is.
+#[derive(Debug, Clone)]
+pub struct Why {
+    /// The key as it stands.
+    pub claim: ClaimView,
+    /// The explanation.
+    pub why: WhyView,
+}
+
+impl Service<'_> {
+    /// Why a key is as it is, and what would change that.
+    pub fn why(&mut self, key: &Key) -> Reply<Why> {
+        self.transact(Mode::Read, |ctx| {
+            let me = caller::anybody(ctx)?;
+            why(ctx, me.as_ref(), key)
+        })
+    }
+}
+
+fn why(ctx: &mut Ctx<'_>, me: Option<&Caller>, key: &Key) -> Result<Why, Stop> {
+    let key = &ctx.held_key(key, me.map(|caller| caller.session.id))?;
+    let mut record = match ctx.tx.claim(key)? {
+        Some(record) => record,
+        None => ClaimRecord::unknown(key.clone()),
+    };
+    let holder = match record.current() {
+        Some(hold) => {
+            let session = ctx.session(hold.session)?;
+            let session = ctx.bury_if_dead(session)?;
+            let standing = ctx.standing(&session)?;
+            Some((session, standing))
+        }
+        None => None,
+    };
+    if holder
+        .as_ref()
+        .is_some_and(|(session, _)| !session.is_open())
+    {
+        record = ctx.tx.claim(key)?.unwrap_or(record);
+    }
+    let claim = shown(ctx, &record)?;
+    let explanation = explain(ctx, me, &record, holder.as_ref())?;
+    Ok(Why {
+        claim,
+        why: explanation,
+    })
+}
+
+fn explain(
+    ctx: &mut Ctx<'_>,
+    me: Option<&Caller>,
+    record: &ClaimRecord,
+    holder: Option<&(Session, Standing)>,
+) -> Result<WhyView, Stop> {
+    let key = &record.key;
+    let ask = Ask {
+        blind: me.is_some_and(|caller| caller.blind),
+        ..Ask::default()
+    };
+    let nobody = SessionId::mint(0, [0; 10]);
+    let my_id = me.map_or(nobody, |caller| caller.session.id);
+    let standing = holder.map(|(_, standing)| standing);
+    let verdict = decide(record, my_id, None, standing, &ask);
+    let mut because = history(ctx, record)?;
+    if let Some((session, _)) = holder {
+        let view = ctx.view(session)?;
+        because.push(format!(
+            "{} is {}: {}",
+            session.handle, view.state, view.why
+        ));
+    }
+    let typed = key.as_str();
+    let (answer, mut hints) = match &verdict {
+        Verdict::Grant(_) => (
+            "granted".to_owned(),
+            vec![Hint::run("claim", [typed], "to take it")],
+        ),
+        Verdict::AlreadyHeld | Verdict::Retry | Verdict::HeldByYou => (
+            "yours".to_owned(),
+            vec![Hint::run("release", [typed], "to give it back")],
+        ),
+        Verdict::Done => (
+            "refused: done".to_owned(),
+            vec![Hint::run(
+                "claim",
+                [typed, "--reopen"],
+                "to take it up again",
+            )],
+        ),
+        Verdict::Held(_) | Verdict::Lost => {
+            let tell = |session: &Session| {
+                let args = [session.handle.as_str(), "MESSAGE"];
+                Hint::run("tell", args, "to ask its holder")
+            };
+            let mut hints = vec![wait_for(typed)];
+            hints.extend(holder.map(|(session, _)| tell(session)));
+            hints.push(take_over(typed));
+            ("refused: held".to_owned(), hints)
+        }
+        Verdict::Suspect { left, .. } => (
+            format!("refused: suspect, free in {}", Span(*left)),
+            vec![wait_for(typed), take_over(typed)],
+        ),
+        Verdict::CannotTell(_) => ("refused: cannot tell".to_owned(), vec![take_over(typed)]),
+    };
+    let queue = ctx.tx.line(key)?;
+    let waiters = ctx.show_waiters(queue)?;
+    if me.is_none() {
+        hints.insert(0, Hint::verb("register", "first: you are not in a session"));
+    }
+    Ok(WhyView {
+        answer,
+        because,
+        hints: ctx.reader.hints(&hints),
+        waiters,
+    })
+}
+
+/// What happened to a key so far, in one or two lines.
+fn history(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<Vec<String>, Stop> {
+    let Some(hold) = &record.newest else {
+        return Ok(vec!["nobody ever had it".into()]);
+    };
+    let handle = ctx.session(hold.session)?.handle;
+    let ago = |at: tenure_core::time::Timestamp| Span(at.age_at(ctx.now.wall)).to_string();
+    let (means, epoch) = (hold.means.as_str(), hold.epoch);
+    let mut lines = vec![format!(
+        "{handle} got it {} ago by {means} (epoch {epoch})",
+        ago(hold.granted_at)
+    )];
+    if let Some(former) = &hold.taken_from {
+        lines.push(format!(
+            "{} had it before (epoch {}): {}",
+            former.handle, former.epoch, former.proof
+        ));
+    }
+    if let Some(end) = hold.ended {
+        lines.push(format!(
+            "that hold ended {} ago by {}",
+            ago(end.at),
+            end.by.as_str()
+        ));
+    }
+    Ok(lines)
+}

@@ -1,0 +1,226 @@
+//! What to do about an error: commands that exist, or plain steps.
+
+use super::{Error, NobodyWhy, pids};
+use tenure_core::hint::Hint;
+use tenure_core::key::Key;
+use tenure_core::mission::check::Fault;
+use tenure_core::store::StoreError;
+use tenure_core::text;
+
+impl Error {
+    /// What to do about it.
+    pub fn hints(&self) -> Vec<Hint> {
+        match self {
+            Error::Malformed(error) => vec![malformed_hint(error.what)],
+            Error::Usage { hint, .. }
+            | Error::NotFound { hint, .. }
+            | Error::Invalid { hint, .. } => vec![hint.clone()],
+            Error::Nobody { why } => nobody_hints(why),
+            Error::NoSuchSession { .. } => {
+                vec![Hint::run("ps", ["--all"], "to see every session")]
+            }
+            Error::Ambiguous { .. } => vec![Hint::step("name one of them with --session")],
+            Error::Superseded { .. } => {
+                vec![Hint::verb(
+                    "register",
+                    "to make this process a session of its own",
+                )]
+            }
+            Error::ReasonNeeded { .. } => vec![add_a_reason()],
+            Error::OnlyItself { handle, .. } => vec![
+                Hint::step(format!("run it inside {handle}, without --session")),
+                Hint::run("tell", [handle, "MESSAGE"], "to ask it to"),
+            ],
+            Error::NotLive { handle, .. } => vec![Hint::run("show", [handle], "for details")],
+            Error::Lives { handle, .. } => vec![
+                Hint::run("show", [handle], "to see where it is"),
+                Hint::run("tell", [handle, "MESSAGE"], "to send it a message"),
+            ],
+            Error::CannotTell { handle, key, .. } => {
+                let mut hints = vec![Hint::run("show", [handle], "to see what is known of it")];
+                if let Some(key) = key {
+                    hints.push(Hint::step("run the claim outside the sandbox"));
+                    hints.push(take_over(key.as_str()));
+                }
+                hints
+            }
+            Error::Held { key, .. } | Error::Suspect { key, .. } => {
+                held_hints(key.as_str(), key.as_str())
+            }
+            Error::Overlaps { key, claim } => held_hints(key.as_str(), &claim.key),
+            Error::Noisy { key, survivors, .. } => vec![
+                Hint::step(format!(
+                    "look at them: ps -o pid,lstart,args -p {}",
+                    pids(survivors).replace(' ', "")
+                )),
+                allow_survivors(key),
+            ],
+            Error::MaybeNoisy { key, .. } => vec![
+                Hint::run("why", [key.as_str()], "for details"),
+                allow_survivors(key),
+            ],
+            Error::NoneFree { first, .. } | Error::TimedOut { why: first, .. } => first.hints(),
+            Error::Done { key, .. } => vec![
+                Hint::run("log", [key.as_str()], "to see who finished it"),
+                Hint::run("claim", [key.as_str(), "--reopen"], "to take it up again"),
+            ],
+            Error::AlreadyHeld { key, .. } => {
+                vec![Hint::run("release", [key.as_str()], "to give it back")]
+            }
+            Error::Free { key } => vec![Hint::run("claim", [key.as_str()], "to take it")],
+            Error::Lost { key, .. } => vec![
+                Hint::step("stop working on it: what this session writes now would collide"),
+                Hint::run("log", [key.as_str()], "to see what happened"),
+            ],
+            Error::LostBefore { claims } => {
+                let first = claims.first().map_or("KEY", |claim| claim.key.as_str());
+                vec![
+                    wait_for(first),
+                    Hint::run("claim", ["KEY"], "to claim what you work on instead"),
+                    Hint::run("log", [first], "to see what happened"),
+                ]
+            }
+            Error::NoSuchEpoch { key, .. } => {
+                vec![Hint::run("why", [key.as_str()], "to see its epoch")]
+            }
+            Error::Faulty { faults, .. } => fault_hints(faults),
+            Error::NoMission { passed_over, .. } => {
+                let join = ["join", "MISSION", "--role", "ROLE"];
+                let mut hints = vec![
+                    Hint::step("name one with --mission MISSION"),
+                    Hint::run("mission", join, "to join one and make it the active one"),
+                ];
+                hints.extend(fault_hints(passed_over));
+                hints
+            }
+            Error::Collision { mission, .. } => vec![
+                Hint::run(
+                    "mission",
+                    ["status", "--mission", mission],
+                    "to see who does what",
+                ),
+                Hint::step("leave out --strict to get only a warning"),
+            ],
+            Error::Store(error) => store_hints(error),
+        }
+    }
+}
+
+/// Each way out once.
+fn fault_hints(faults: &[Fault]) -> Vec<Hint> {
+    let mut hints: Vec<Hint> = Vec::new();
+    for hint in faults.iter().flat_map(|fault| &fault.hints) {
+        if !hints.contains(hint) {
+            hints.push(hint.clone());
+        }
+    }
+    hints
+}
+
+/// What an act takes that was given no reason.
+pub fn add_a_reason() -> Hint {
+    Hint::step("add --reason REASON (it is logged)")
+}
+
+/// How one waits for a key.
+pub fn wait_for(key: &str) -> Hint {
+    Hint::run("claim", [key, "--wait", "10m"], "to wait for it")
+}
+
+/// How a key is taken from a session that lives.
+pub fn take_over(key: &str) -> Hint {
+    let args = [key, "--reason", "REASON"];
+    Hint::run("takeover", args, "to take it anyway (logged)")
+}
+
+/// What to do about `wanted`, where `held` is in the way.
+fn held_hints(wanted: &str, held: &str) -> Vec<Hint> {
+    vec![
+        wait_for(wanted),
+        Hint::run("why", [held], "for details"),
+        take_over(held),
+    ]
+}
+
+fn allow_survivors(key: &Key) -> Hint {
+    let args = ["--any", key.as_str(), "--allow-survivors"];
+    Hint::run("claim", args, "to take it anyway")
+}
+
+fn malformed_hint(what: &str) -> Hint {
+    Hint::step(match what {
+        "key" => "a key is SCHEME:NAME, such as issue:acme/web#42, #42 or path:src/**",
+        "duration" => "a duration is such as 500ms, 90s, 5m, 1h30m or 2d",
+        "agent name" => "an agent's name is such as claude or my-agent",
+        "mission id" => "a mission's id is such as 041-login; it is never a path",
+        "participant id" => "leave --participant out, and one is made",
+        "role" => "a role is such as developer or reviewer",
+        "focus" => "a focus is such as wp:WP01, step:42 or none",
+        "drive" => "a drive is active or inactive",
+        "reason" => "say why in a few words, such as --reason 'stuck since yesterday'",
+        "native id" => "give the id that the agent itself uses for the conversation",
+        _ => return Hint::run("help", ["VERB"], "to see how it is used"),
+    })
+}
+
+fn nobody_hints(why: &NobodyWhy) -> Vec<Hint> {
+    let mut hints = match why {
+        NobodyWhy::UnregisteredAgent { agent, .. } => {
+            vec![Hint::run("register", ["--agent", agent], "to register it")]
+        }
+        NobodyWhy::EndedHere { .. } => {
+            vec![Hint::verb("register", "to go on as the same session")]
+        }
+        NobodyWhy::NoSession | NobodyWhy::BrokenWalk(_) | NobodyWhy::Variable(_) => vec![
+            Hint::verb("register", "to make this shell or agent a session"),
+            register_script(),
+        ],
+    };
+    hints.push(Hint::step(
+        "to act for a session that exists, add --session NAME --reason REASON",
+    ));
+    hints
+}
+
+/// How a script registers.
+pub fn register_script() -> Hint {
+    let args = ["--agent", "NAME", "--pid", "PID"];
+    Hint::run("register", args, "in a script, where PID is $$")
+}
+
+fn store_hints(error: &StoreError) -> Vec<Hint> {
+    let steps = match error {
+        StoreError::Busy { .. } | StoreError::Conflict => {
+            vec!["nothing was changed; run it again".into()]
+        }
+        StoreError::Full { .. } => vec!["make room on that disk, then run it again".into()],
+        StoreError::Unavailable { .. } => {
+            return vec![Hint::verb("config", "to see where the store is and why")];
+        }
+        StoreError::Damaged { store, .. } => vec![
+            format!(
+                "keep a copy before anything else: cp -p {}* somewhere/",
+                text::shell(store)
+            ),
+            "then put a good copy in its place, or set TENURE_HOME to a new directory to go on \
+             without it"
+                .into(),
+        ],
+        StoreError::LogLost { store, log, .. } => vec![
+            format!(
+                "put {log} back as it was; a process that still has it open shows it below \
+                 /proc/PID/fd"
+            ),
+            format!(
+                "if it is gone for good, remove it: rm {}; those changes are lost, and every epoch \
+                 is raised",
+                text::shell(&format!("{store}-shm"))
+            ),
+        ],
+        StoreError::Replaced { .. } => {
+            vec!["run it again: it then uses the store that is there now".into()]
+        }
+        StoreError::TooNew { needs, .. } => vec![format!("install tenure {needs} or later")],
+    };
+    steps.into_iter().map(Hint::step).collect()
+}
