@@ -47,7 +47,7 @@ pub use claims::{
     ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting,
 };
 pub use hear::{AgentEvent, Brief, Heard};
-pub use look::{ListRequest, Listed, Whoami, Why};
+pub use look::{Awaited, ListRequest, Listed, Until, Whoami, Why};
 pub use missions::{
     Bearings, ChangeRequest, Changed, Here, JoinRequest, Joined, Left, Membership, PointRequest,
     Pointed, Roster, Verified, Whose,
