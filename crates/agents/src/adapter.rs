@@ -1,54 +1,69 @@
-//! What every agent has: how its events are read and answered, how its own process is told, how it is
-//! started and resumed, and how it says that a conversation is unknown.
+//! The row of an agent: everything that is different about it, but for what core's half says
+//! ([`tenure_core::agent::AGENTS`]: looks, the variable with its id, transcripts).
 
 use std::ffi::OsString;
 
 use serde_json::Value;
 use tenure_core::id::NativeId;
 use tenure_core::process::Process;
+use tenure_core::session::Doing;
 
-use crate::report::{Answer, Report};
+use crate::event::Event;
+use crate::install::Settings;
+use crate::report::{Answer, Report, Tools};
 
 /// One agent.
-pub trait Adapter: Sync + std::panic::RefUnwindSafe {
-    fn name(&self) -> &'static str;
+#[derive(Debug)]
+pub struct Adapter {
+    /// The word behind `tenure hook`, and the name in core's half.
+    pub name: &'static str,
+    /// Every event that means something.
+    pub events: &'static [Event],
+    /// Kinds of its notification event that say what the session does.
+    pub(crate) notifications: &'static [(&'static str, Doing)],
+    pub(crate) tools: Tools,
+    pub(crate) reader: fn(&Adapter, &[u8]) -> Report,
+    pub(crate) answerer: fn(&str, &Answer) -> Option<Value>,
+    /// Whether the model reads the context that is answered before a tool runs.
+    pub reads_before_tool: bool,
+    /// The variable in which it tells its hooks its own pid.
+    pub pid_variable: Option<&'static str>,
+    /// Where it keeps a file for each of its live processes.
+    pub registry: Option<Registry>,
+    /// The variable that names a file whose lines become its tools' environment.
+    pub env_file_variable: Option<&'static str>,
+    /// Whether any process may speak for this agent, because it has no looks of its own.
+    pub is_any_program: bool,
+    /// Whether it draws a line of ours at its prompt.
+    pub has_status_line: bool,
+    pub(crate) commander: fn(&Turn<'_>) -> Option<Vec<OsString>>,
+    pub(crate) unknown: Option<Unknown>,
+    /// The settings that make it call us; none for who calls us by itself.
+    pub settings: Option<Settings>,
+}
 
+impl Adapter {
     /// Reads an event.
-    fn read(&self, event: &[u8]) -> Report;
+    pub fn read(&self, event: &[u8]) -> Report {
+        (self.reader)(self, event)
+    }
 
     /// What is written to its hook's output for an answer; nothing where there is nothing to say.
-    fn answer(&self, event: &str, answer: &Answer) -> Option<Value>;
-
-    /// Whether the model reads the context that is answered before a tool runs.
-    fn reads_before_tool(&self) -> bool {
-        true
-    }
-
-    /// The variable in which it tells its hooks its own pid.
-    fn pid_variable(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Where it keeps a file for each of its live processes.
-    fn registry(&self) -> Option<Registry> {
-        None
-    }
-
-    /// The variable that names a file whose lines become its tools' environment.
-    fn env_file_variable(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Whether any process may speak for this agent, because it has no looks of its own.
-    fn is_any_program(&self) -> bool {
-        false
+    pub fn answer(&self, event: &str, answer: &Answer) -> Option<Value> {
+        (self.answerer)(event, answer)
     }
 
     /// The command line of a turn.
-    fn command(&self, turn: &Turn<'_>) -> Option<Vec<OsString>>;
+    pub fn command(&self, turn: &Turn<'_>) -> Option<Vec<OsString>> {
+        (self.commander)(turn)
+    }
 
     /// Whether a turn that failed says that there is no such conversation.
-    fn is_unknown(&self, failed: &Failed<'_>) -> bool;
+    pub fn is_unknown(&self, code: i32, stderr: &str) -> bool {
+        let says = |unknown: &Unknown| unknown.says.iter().any(|words| stderr.contains(words));
+        let unknown = self.unknown.as_ref();
+        unknown.is_some_and(|unknown| unknown.code == code && says(unknown))
+    }
 }
 
 /// A folder with a file for each live process.
@@ -75,18 +90,22 @@ pub struct Turn<'a> {
     pub prompt: Option<&'a str>,
 }
 
-/// How a turn failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failed<'a> {
-    /// The exit code.
-    pub code: i32,
-    /// What it wrote to stdout.
-    pub stdout: &'a str,
-    /// What it wrote to stderr.
-    pub stderr: &'a str,
+impl Turn<'_> {
+    /// The program, the resumed conversation behind `flag`, then the prompt between these words.
+    pub(crate) fn line(&self, program: &str, flag: &str, prompt: [&[&str]; 2]) -> Vec<OsString> {
+        let mut line = vec![program];
+        line.extend(self.resume.iter().flat_map(|id| [flag, id.as_str()]));
+        if let Some(text) = self.prompt {
+            line.extend(prompt[0].iter().chain([&text]).chain(prompt[1]));
+        }
+        line.into_iter().map(OsString::from).collect()
+    }
 }
 
-/// Words of a command line.
-pub(crate) fn words<const N: usize>(words: [&str; N]) -> Vec<OsString> {
-    words.into_iter().map(OsString::from).collect()
+/// How an agent says that there is no such conversation.
+#[derive(Debug, Clone, Copy)]
+pub struct Unknown {
+    pub(crate) code: i32,
+    /// On standard error, any of these.
+    pub(crate) says: &'static [&'static str],
 }

@@ -8,85 +8,95 @@
 
 use std::ffi::OsString;
 
-use serde_json::Value;
-use tenure_core::session::Doing;
+use crate::adapter::{Adapter, Turn, Unknown};
+use crate::event::{BUSY, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked};
+use crate::hooks;
+use crate::install::{Format, HooksFormat, Settings};
+use crate::report::{Report, Tools};
 
-use crate::adapter::{Adapter, Failed, Turn, words};
-use crate::claude;
-use crate::payload::Payload;
-use crate::report::{Answer, COMMON, Report, Tool};
+/// In seconds. It warns about more than three for an end and an interrupt.
+const EVENTS: &[Event] = &[
+    event("SessionStart", 5, Means::Start, IDLE, &[Heard, File]),
+    event("SessionEnd", 3, Means::End, SAME, &[File]),
+    event("UserPromptSubmit", 5, Means::Other, BUSY, &[Heard, File]),
+    event("PreToolUse", 5, Means::BeforeTool, BUSY, &[Heard]),
+    event("PostToolUse", 5, Means::AfterTool, BUSY, &[Heard]),
+    event("PermissionRequest", 5, Means::Other, WAITING, &[]),
+    event("PreCompact", 5, Means::Other, BUSY, &[]),
+    event("PostCompact", 5, Means::Other, SAME, &[]),
+    event("SubagentStart", 5, Means::SubagentStart, SAME, &[]),
+    event("SubagentStop", 5, Means::SubagentStop, SAME, &[]),
+    event("Stop", 5, Means::Other, IDLE, &[File]),
+    event("Interrupt", 3, Means::Other, IDLE, &[]),
+    unasked("PreModelRequest", Means::Other, BUSY, &[]),
+];
 
-/// Codex CLI.
-pub struct Codex;
+pub(crate) const ROW: Adapter = Adapter {
+    name: "codex",
+    events: EVENTS,
+    notifications: &[],
+    tools: Tools {
+        writers: &[],
+        shell: "Bash",
+    },
+    reader: read,
+    answerer: hooks::answer,
+    reads_before_tool: true,
+    pid_variable: None,
+    registry: None,
+    env_file_variable: None,
+    is_any_program: false,
+    has_status_line: false,
+    commander: command,
+    unknown: Some(Unknown {
+        code: 1,
+        says: &["no rollout found for thread id"],
+    }),
+    settings: Some(Settings {
+        variable: Some(("CODEX_HOME", "")),
+        home: ".codex",
+        project: ".codex",
+        file: "hooks.json",
+        format: Format::Hooks(HooksFormat {
+            agent: "codex",
+            events: EVENTS,
+            comments: false,
+            byte_order_mark: false,
+            named: false,
+        }),
+        off: None,
+        sandbox: Some("config.toml"),
+        has_plugin: false,
+    }),
+};
 
-impl Adapter for Codex {
-    fn name(&self) -> &'static str {
-        "codex"
-    }
-
-    fn read(&self, event: &[u8]) -> Report {
-        let mut payload = Payload::read(event, COMMON);
-        let mut report = Report::begin(&mut payload);
-        report.what = claude::happening(&report.name, &mut payload);
-        report.subagent = claude::subagent(&mut payload);
-        report.doing = doing(&report.name).filter(|_| report.subagent.is_none());
-        if report.subagent.is_none() && claude::names_transcript(&report.name) {
-            report.transcript = payload.path("transcript_path");
+fn read(row: &Adapter, event: &[u8]) -> Report {
+    let (mut report, mut payload) = hooks::begin(event);
+    hooks::fill(row, &mut report, &mut payload);
+    if let Some(tool) = &mut report.tool {
+        let patch = match tool.name.as_str() {
+            "apply_patch" => payload
+                .text("tool_input.command")
+                .or_else(|| payload.text("tool_input.input")),
+            _ => tool.command.clone(),
+        };
+        if let Some(patch) = patch.filter(|text| text.contains("*** Begin Patch")) {
+            tool.writes.extend(patched(&patch));
         }
-        report.tool = tool(&report.name, &mut payload);
-        let channel = matches!(
-            report.name.as_str(),
-            "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse"
-        );
-        report.reaches_model = channel && report.subagent.is_none();
-        report.finish(payload)
     }
-
-    fn answer(&self, event: &str, answer: &Answer) -> Option<Value> {
-        claude::hook_answer(event, answer)
-    }
-
-    fn command(&self, turn: &Turn<'_>) -> Option<Vec<OsString>> {
-        let mut line = words(["codex"]);
-        match (turn.prompt, turn.resume) {
-            (None, None) => {}
-            (None, Some(id)) => line.extend(words(["resume", id.as_str()])),
-            (Some(prompt), None) => line.extend(words(["exec", "--json", prompt])),
-            (Some(prompt), Some(id)) => {
-                line.extend(words(["exec", "resume", "--json", id.as_str(), prompt]));
-            }
-        }
-        Some(line)
-    }
-
-    fn is_unknown(&self, failed: &Failed<'_>) -> bool {
-        failed.code == 1 && failed.stderr.contains("no rollout found for thread id")
-    }
+    report.finish(payload)
 }
 
-fn doing(name: &str) -> Option<Doing> {
-    match name {
-        "SessionStart" | "Stop" | "Interrupt" => Some(Doing::Idle),
-        "UserPromptSubmit" | "PreModelRequest" | "PreToolUse" | "PostToolUse" | "PreCompact" => {
-            Some(Doing::Busy)
-        }
-        "PermissionRequest" => Some(Doing::Waiting),
-        _ => None,
-    }
-}
-
-fn tool(event: &str, payload: &mut Payload) -> Option<Tool> {
-    let mut tool = claude::tool(event, payload)?;
-    let patch = match tool.name.as_str() {
-        "apply_patch" => payload
-            .text("tool_input.command")
-            .or_else(|| payload.text("tool_input.input")),
-        _ => tool.command.clone(),
+fn command(turn: &Turn<'_>) -> Option<Vec<OsString>> {
+    let id = turn.resume.map(|id| id.as_str());
+    let words = match (turn.prompt, id) {
+        (None, None) => vec![],
+        (None, Some(id)) => vec!["resume", id],
+        (Some(prompt), None) => vec!["exec", "--json", prompt],
+        (Some(prompt), Some(id)) => vec!["exec", "resume", "--json", id, prompt],
     };
-    if let Some(patch) = patch.filter(|text| text.contains("*** Begin Patch")) {
-        tool.writes.extend(patched(&patch));
-    }
-    Some(tool)
+    let line = ["codex"].into_iter().chain(words);
+    Some(line.map(OsString::from).collect())
 }
 
 /// The files that a patch names, each once.
@@ -112,9 +122,10 @@ fn patched(patch: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::report::Tool;
 
     const PATCH: &str = "*** Begin Patch\n*** Update File: src/a.rs\n*** Move to: src/b.rs\n@@\n-x\n\
                          +*** Add File: no.rs\n*** Add File: c d.rs\n+y\n*** Delete File: e.rs\n\
@@ -125,7 +136,7 @@ mod tests {
             "hook_event_name": "PreToolUse", "session_id": "t1", "cwd": "/w",
             "tool_name": tool, "tool_input": input,
         });
-        let report = Codex.read(event.to_string().as_bytes());
+        let report = ROW.read(event.to_string().as_bytes());
         assert_eq!(report.problems, Vec::<String>::new());
         report.tool.unwrap()
     }

@@ -4,132 +4,90 @@
 //! start names a transcript that is not the one in use. It sets CLAUDE_PROJECT_DIR for its hooks, so that
 //! variable says nothing.
 
-use std::ffi::OsString;
-
-use serde_json::{Value, json};
-use tenure_core::agent_event::Happening;
+use serde_json::{Map, Value, json};
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, Failed, Turn, words};
-use crate::payload::Payload;
-use crate::report::{Answer, COMMON, Report, Tool, Tools};
+use crate::adapter::{Adapter, Unknown};
+use crate::event::{BUSY, Event, File, FreshFile, Heard, IDLE, Means, SAME, event, unasked};
+use crate::hooks;
+use crate::install::{Format, HooksFormat, OffSwitch, Settings};
+use crate::report::{Answer, Tools};
 
-const TOOLS: Tools = Tools {
-    writers: &[
-        ("write_file", "tool_input.file_path"),
-        ("replace", "tool_input.file_path"),
-    ],
-    shell: "run_shell_command",
-};
+/// In milliseconds.
+const EVENTS: &[Event] = &[
+    event(
+        "SessionStart",
+        5000,
+        Means::Start,
+        IDLE,
+        &[Heard, FreshFile],
+    ),
+    event("SessionEnd", 5000, Means::End, SAME, &[File]),
+    event("BeforeAgent", 5000, Means::Other, BUSY, &[Heard]),
+    event("AfterAgent", 5000, Means::Other, IDLE, &[File]),
+    event("BeforeTool", 5000, Means::BeforeTool, BUSY, &[]),
+    event("AfterTool", 5000, Means::AfterTool, BUSY, &[Heard]),
+    event("PreCompress", 5000, Means::Other, BUSY, &[]),
+    event("Notification", 5000, Means::Other, SAME, &[]),
+    unasked("BeforeModel", Means::Other, BUSY, &[]),
+    unasked("AfterModel", Means::Other, BUSY, &[]),
+    unasked("BeforeToolSelection", Means::Other, BUSY, &[]),
+];
 
-/// Gemini CLI.
-pub struct Gemini;
-
-impl Adapter for Gemini {
-    fn name(&self) -> &'static str {
-        "gemini"
-    }
-
-    fn read(&self, event: &[u8]) -> Report {
-        let mut payload = Payload::read(event, COMMON);
-        let mut report = Report::begin(&mut payload);
-        report.what = happening(&report.name, &mut payload);
-        report.doing = doing(&report.name, &mut payload);
-        let starts_resumed = payload.text("source").as_deref() == Some("resume");
-        if !starts_resumed
-            && matches!(
-                report.name.as_str(),
-                "SessionStart" | "AfterAgent" | "SessionEnd"
-            )
-        {
-            report.transcript = payload.path("transcript_path");
-        }
-        report.tool = tool(&report.name, &mut payload);
-        report.reaches_model = matches!(
-            report.name.as_str(),
-            "SessionStart" | "BeforeAgent" | "AfterTool"
-        );
-        report.finish(payload)
-    }
-
-    fn answer(&self, event: &str, answer: &Answer) -> Option<Value> {
-        let mut said = serde_json::Map::new();
-        if let Some(reason) = answer.block.as_ref().filter(|_| event == "BeforeTool") {
-            said.insert("decision".into(), json!("deny"));
-            said.insert("reason".into(), json!(reason));
-        }
-        if let Some(context) = &answer.context {
-            let specific = json!({"hookEventName": event, "additionalContext": context});
-            said.insert("hookSpecificOutput".into(), specific);
-        }
-        if let Some(message) = &answer.message {
-            said.insert("systemMessage".into(), json!(message));
-        }
-        (!said.is_empty()).then_some(Value::Object(said))
-    }
-
-    /// Before a tool it takes a denial only; the tool's result carries what there is to say.
-    fn reads_before_tool(&self) -> bool {
-        false
-    }
-
-    fn command(&self, turn: &Turn<'_>) -> Option<Vec<OsString>> {
-        let mut line = words(["gemini"]);
-        if let Some(id) = turn.resume {
-            line.extend(words(["--resume", id.as_str()]));
-        }
-        if let Some(prompt) = turn.prompt {
-            line.extend(words(["-p", prompt, "-o", "stream-json"]));
-        }
-        Some(line)
-    }
-
-    fn is_unknown(&self, failed: &Failed<'_>) -> bool {
-        let said = [
+pub(crate) const ROW: Adapter = Adapter {
+    name: "gemini",
+    events: EVENTS,
+    notifications: &[("ToolPermission", Doing::Waiting)],
+    tools: Tools {
+        writers: &[
+            ("write_file", "tool_input.file_path"),
+            ("replace", "tool_input.file_path"),
+        ],
+        shell: "run_shell_command",
+    },
+    reader: hooks::read,
+    answerer: answer,
+    // Before a tool it takes a denial only; the tool's result carries what there is to say.
+    reads_before_tool: false,
+    pid_variable: None,
+    registry: None,
+    env_file_variable: None,
+    is_any_program: false,
+    has_status_line: false,
+    commander: |turn| Some(turn.line("gemini", "--resume", [&["-p"], &["-o", "stream-json"]])),
+    unknown: Some(Unknown {
+        code: 42,
+        says: &[
             "Error resuming session: Invalid session identifier",
             "Error resuming session: No previous sessions found",
-        ];
-        failed.code == 42 && said.iter().any(|words| failed.stderr.contains(words))
-    }
-}
+        ],
+    }),
+    settings: Some(Settings {
+        variable: None,
+        home: ".gemini",
+        project: ".gemini",
+        file: "settings.json",
+        format: Format::Hooks(HooksFormat {
+            agent: "gemini",
+            events: EVENTS,
+            comments: true,
+            byte_order_mark: false,
+            named: true,
+        }),
+        off: Some(OffSwitch {
+            path: &["hooksConfig", "enabled"],
+            value: false,
+        }),
+        sandbox: None,
+        has_plugin: false,
+    }),
+};
 
-fn happening(name: &str, payload: &mut Payload) -> Happening {
-    match name {
-        "SessionStart" => Happening::Start,
-        "SessionEnd" => {
-            let reason = payload.words("reason").unwrap_or_default();
-            Happening::End {
-                ends_worker: reason != "clear",
-                reason,
-            }
-        }
-        _ => Happening::Other,
+fn answer(event: &str, answer: &Answer) -> Option<Value> {
+    let mut said = Map::new();
+    if let Some(reason) = answer.block.as_ref().filter(|_| event == "BeforeTool") {
+        said.insert("decision".into(), json!("deny"));
+        said.insert("reason".into(), json!(reason));
     }
-}
-
-fn doing(name: &str, payload: &mut Payload) -> Option<Doing> {
-    match name {
-        "SessionStart" | "AfterAgent" => Some(Doing::Idle),
-        "BeforeAgent"
-        | "BeforeModel"
-        | "AfterModel"
-        | "BeforeToolSelection"
-        | "BeforeTool"
-        | "AfterTool"
-        | "PreCompress" => Some(Doing::Busy),
-        "Notification" => {
-            let asks = payload.text("notification_type").as_deref() == Some("ToolPermission");
-            asks.then_some(Doing::Waiting)
-        }
-        _ => None,
-    }
-}
-
-fn tool(event: &str, payload: &mut Payload) -> Option<Tool> {
-    let before = match event {
-        "BeforeTool" => true,
-        "AfterTool" => false,
-        _ => return None,
-    };
-    Tool::read(payload, before, &TOOLS)
+    hooks::said(event, answer, Map::new(), said)
 }

@@ -6,17 +6,13 @@
 //! `context` (for the model), `message` (for the person), `block` (why not to write), `env` (variables
 //! for its tools). Without `pid` the program is what `tenure_core::program` is certain of.
 
-use std::ffi::OsString;
-
-use serde_json::Value;
 use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::id::AgentName;
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, Failed, Turn};
-use crate::opencode::own_answer;
+use crate::adapter::Adapter;
 use crate::payload::Payload;
-use crate::report::{Answer, Report, Tool};
+use crate::report::{Report, Tool, Tools, own_answer};
 
 const FIELDS: &[&str] = &[
     "event",
@@ -30,66 +26,62 @@ const FIELDS: &[&str] = &[
     "writes",
 ];
 
-/// Any program.
-pub struct Generic;
+pub(crate) const ROW: Adapter = Adapter {
+    name: "generic",
+    events: &[],
+    notifications: &[],
+    tools: Tools {
+        writers: &[],
+        shell: "",
+    },
+    reader: read,
+    answerer: |_, answer| own_answer(answer),
+    reads_before_tool: true,
+    pid_variable: None,
+    registry: None,
+    env_file_variable: None,
+    is_any_program: true,
+    has_status_line: false,
+    commander: |_| None,
+    unknown: None,
+    settings: None,
+};
 
-impl Adapter for Generic {
-    fn name(&self) -> &'static str {
-        "generic"
-    }
-
-    fn read(&self, event: &[u8]) -> Report {
-        let mut payload = Payload::read(event, FIELDS);
-        let mut report = Report::begin(&mut payload);
-        report.name = payload.words("event").unwrap_or_default();
-        report.agent = payload.text("agent").and_then(|text| {
-            AgentName::parse(&text)
-                .map_err(|wrong| payload.problem(wrong.to_string()))
-                .ok()
-        });
-        report.pid = payload.pid("pid");
-        report.subagent = payload
-            .words("subagent_id")
-            .map(|id| Subagent { id, kind: None });
-        report.what = match report.name.as_str() {
-            "start" => Happening::Start,
-            "fork" => Happening::Fork,
-            "end" => Happening::End {
-                ends_worker: true,
-                reason: payload.words("reason").unwrap_or_default(),
-            },
-            _ => Happening::Other,
-        };
-        report.doing = match report.name.as_str() {
-            "start" | "fork" | "idle" => Some(Doing::Idle),
-            "busy" => Some(Doing::Busy),
-            "waiting" => Some(Doing::Waiting),
-            _ => None,
-        };
-        report.transcript = payload.path("transcript_path");
-        report.tool = payload.text("writes").map(|file| Tool {
-            name: "write".into(),
-            before: true,
-            writes: vec![file],
-            command: None,
-        });
-        report.reaches_model = true;
-        report.finish(payload)
-    }
-
-    fn answer(&self, _event: &str, answer: &Answer) -> Option<Value> {
-        own_answer(answer)
-    }
-
-    fn is_any_program(&self) -> bool {
-        true
-    }
-
-    fn command(&self, _turn: &Turn<'_>) -> Option<Vec<OsString>> {
-        None
-    }
-
-    fn is_unknown(&self, _failed: &Failed<'_>) -> bool {
-        false
-    }
+fn read(_: &Adapter, event: &[u8]) -> Report {
+    let mut payload = Payload::read(event, FIELDS);
+    let mut report = Report::begin(&mut payload);
+    report.name = payload.words("event").unwrap_or_default();
+    report.agent = payload.text("agent").and_then(|text| {
+        AgentName::parse(&text)
+            .map_err(|wrong| payload.problem(wrong.to_string()))
+            .ok()
+    });
+    report.pid = payload.pid("pid");
+    report.subagent = payload
+        .words("subagent_id")
+        .map(|id| Subagent { id, kind: None });
+    report.what = match report.name.as_str() {
+        "start" => Happening::Start,
+        "fork" => Happening::Fork,
+        "end" => Happening::End {
+            ends_worker: true,
+            reason: payload.words("reason").unwrap_or_default(),
+        },
+        _ => Happening::Other,
+    };
+    report.doing = match report.name.as_str() {
+        "start" | "fork" | "idle" => Some(Doing::Idle),
+        "busy" => Some(Doing::Busy),
+        "waiting" => Some(Doing::Waiting),
+        _ => None,
+    };
+    report.transcript = payload.path("transcript_path");
+    report.tool = payload.text("writes").map(|file| Tool {
+        name: "write".into(),
+        before: true,
+        writes: vec![file],
+        command: None,
+    });
+    report.reaches_model = true;
+    report.finish(payload)
 }

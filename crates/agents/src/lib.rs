@@ -3,33 +3,43 @@
 //!
 //! Pure: text comes in and goes out, nothing here opens a file or looks at a process. What an agent looks
 //! like in the process table is core's, because identity is decided there. One more agent is one more
-//! file here, a row in [`ADAPTERS`], and its row in core's table of looks.
+//! file here with its row, a line in [`ADAPTERS`], and its row in core's table; names, help texts, settings and
+//! tests follow from these.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod adapter;
 mod claude;
 mod codex;
+mod event;
 mod gemini;
 mod generic;
+mod hooks;
 pub mod install;
 mod opencode;
 mod payload;
 mod report;
 
-pub use adapter::{Adapter, Failed, Registry, Turn};
+pub use adapter::{Adapter, Registry, Turn};
+pub use event::{Event, Means, Note};
 pub use report::{Answer, Report, Tool};
 
 /// Every agent whose events are understood.
-pub const ADAPTERS: &[&dyn Adapter] = &[
-    &claude::Claude,
-    &codex::Codex,
-    &gemini::Gemini,
-    &opencode::Opencode,
-    &generic::Generic,
+pub static ADAPTERS: &[Adapter] = &[
+    claude::ROW,
+    codex::ROW,
+    gemini::ROW,
+    opencode::ROW,
+    generic::ROW,
 ];
 
 /// The agent of this name.
-pub fn adapter(name: &str) -> Option<&'static dyn Adapter> {
-    ADAPTERS.iter().find(|one| one.name() == name).copied()
+pub fn adapter(name: &str) -> Option<&'static Adapter> {
+    ADAPTERS.iter().find(|one| one.name == name)
+}
+
+/// The names of the agents of which this is true, in the order in which they are shown.
+pub fn names(is_meant: fn(&Adapter) -> bool) -> Vec<&'static str> {
+    let meant = ADAPTERS.iter().filter(|one| is_meant(one));
+    meant.map(|one| one.name).collect()
 }

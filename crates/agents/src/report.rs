@@ -1,5 +1,6 @@
 //! An agent's event in our words, and what we say back in its words.
 
+use serde_json::{Value, json};
 use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::session::Doing;
@@ -85,24 +86,22 @@ pub struct Answer {
     pub token: Option<String>,
 }
 
-/// The fields that agents with hooks in the shape of Claude Code's have in common.
-pub(crate) const COMMON: &[&str] = &[
-    "hook_event_name",
-    "session_id",
-    "cwd",
-    "transcript_path",
-    "source",
-    "reason",
-    "agent_id",
-    "agent_type",
-    "tool_name",
-    "tool_input.file_path",
-    "tool_input.notebook_path",
-    "tool_input.command",
-    "tool_input.input",
-    "notification_type",
-    "message",
-];
+/// Our own small answer, for programs that were made to understand it.
+pub(crate) fn own_answer(answer: &Answer) -> Option<Value> {
+    let mut said = serde_json::Map::new();
+    let mut put = |name: &str, text: &Option<String>| {
+        if let Some(text) = text {
+            said.insert(name.to_owned(), json!(text));
+        }
+    };
+    put("context", &answer.context);
+    put("message", &answer.message);
+    put("block", &answer.block);
+    if let Some(token) = &answer.token {
+        said.insert("env".into(), json!({"TENURE_SESSION": token}));
+    }
+    (!said.is_empty()).then_some(Value::Object(said))
+}
 
 impl Report {
     /// An event of which nothing is known but its common fields.

@@ -180,7 +180,7 @@ fn check(bytes: &[u8], what: &str) {
         token: Some("token".into()),
     };
     for adapter in ADAPTERS {
-        let name = adapter.name();
+        let name = adapter.name;
         let report = adapter.read(bytes);
         if let Some(id) = &report.native_id {
             assert!(NativeId::parse(id.as_str()).is_ok(), "{what} {name}: {id}");
@@ -256,12 +256,12 @@ fn events_far_larger_than_a_hook_reads_are_read_without_harm() {
         for adapter in ADAPTERS {
             let report = adapter.read(&bytes);
             let id = report.native_id.as_ref().map(NativeId::as_str);
-            assert_eq!(id, Some("a1"), "{}: its beginning counts", adapter.name());
+            assert_eq!(id, Some("a1"), "{}: its beginning counts", adapter.name);
             assert_eq!(
                 report.problems.len(),
                 1,
                 "{}: {:?}",
-                adapter.name(),
+                adapter.name,
                 report.problems
             );
         }
@@ -279,9 +279,9 @@ fn what_was_captured_is_read_without_a_complaint() {
                 report.problems,
                 Vec::<String>::new(),
                 "{}: {text}",
-                adapter.name()
+                adapter.name
             );
-            assert!(report.native_id.is_some(), "{}: {text}", adapter.name());
+            assert!(report.native_id.is_some(), "{}: {text}", adapter.name);
         }
     }
 }

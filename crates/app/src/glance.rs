@@ -30,7 +30,7 @@ pub fn of_agent(agent: &str, event: &[u8], until: Instant) -> Result<Option<Glan
         Whose::Another(_) => return Ok(None),
     };
     let who = Glancer {
-        agent: AgentName::parse(adapter.name()).ok(),
+        agent: AgentName::parse(adapter.name).ok(),
         process,
         native_id: report.native_id,
     };

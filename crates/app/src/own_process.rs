@@ -35,8 +35,8 @@ pub enum Whose {
 }
 
 /// Finds the agent's own process.
-pub fn find(adapter: &dyn Adapter, machine: &Machine, named: Option<u32>) -> Whose {
-    if adapter.is_any_program() {
+pub fn find(adapter: &Adapter, machine: &Machine, named: Option<u32>) -> Whose {
+    if adapter.is_any_program {
         let ends = |ancestor: &Ancestor| program::decides(ancestor, named);
         return Whose::Program(Program {
             above: process::above(machine.observer(), ends),
@@ -55,8 +55,7 @@ pub fn find(adapter: &dyn Adapter, machine: &Machine, named: Option<u32>) -> Who
     match (nearest, another) {
         (Some(found), Some(name)) => Whose::Another(format!(
             "hook {} was run by {name} (pid {})",
-            adapter.name(),
-            found.process.pid
+            adapter.name, found.process.pid
         )),
         (Some(found), None) => Whose::Agent(Box::new(found)),
         (None, _) => Whose::Nobody,
@@ -64,20 +63,20 @@ pub fn find(adapter: &dyn Adapter, machine: &Machine, named: Option<u32>) -> Who
 }
 
 struct Signs<'a> {
-    adapter: &'a dyn Adapter,
+    adapter: &'a Adapter,
     pid: Option<u32>,
 }
 
 impl<'a> Signs<'a> {
-    fn of(adapter: &'a dyn Adapter) -> Self {
-        let pid = adapter.pid_variable().and_then(env);
+    fn of(adapter: &'a Adapter) -> Self {
+        let pid = adapter.pid_variable.and_then(env);
         let pid = pid.and_then(|text| text.to_str()?.parse().ok());
         Self { adapter, pid }
     }
 
     fn fit(&self, ancestor: &Ancestor) -> bool {
         let by_looks =
-            agent::recognise(&ancestor.looks).is_some_and(|spec| spec.name == self.adapter.name());
+            agent::recognise(&ancestor.looks).is_some_and(|spec| spec.name == self.adapter.name);
         by_looks
             || self.pid == Some(ancestor.process.pid)
             || unmanaged::registered(self.adapter, &ancestor.process).is_some()
@@ -89,8 +88,8 @@ impl<'a> Signs<'a> {
 /// Other hooks of the same event append to the same file at the same time, so a line is added and the file
 /// is never written again: their lines would be lost. A shell takes the last assignment, so an older line of
 /// ours may stay. Where it fails, ancestry finds the session without the variable.
-pub fn export(adapter: &dyn Adapter, token: &str) -> io::Result<()> {
-    let named = adapter.env_file_variable().and_then(env);
+pub fn export(adapter: &Adapter, token: &str) -> io::Result<()> {
+    let named = adapter.env_file_variable.and_then(env);
     match named.filter(|file| !file.is_empty()) {
         Some(file) => put_line(&PathBuf::from(file), token),
         None => Ok(()),

@@ -94,8 +94,8 @@ pub struct Entry {
 }
 
 /// Reads the agent's own registry.
-pub fn registered(adapter: &dyn Adapter, process: &Process) -> Option<Entry> {
-    let registry = adapter.registry()?;
+pub fn registered(adapter: &Adapter, process: &Process) -> Option<Entry> {
+    let registry = adapter.registry?;
     let own = match env(registry.variable).filter(|dir| !dir.is_empty()) {
         Some(dir) => PathBuf::from(dir),
         None => PathBuf::from(env("HOME")?).join(registry.home),

@@ -1,12 +1,13 @@
-//! The coding agents as processes: what each looks like, so that the nearest one can be found.
+//! The coding agents as processes and as keepers of transcripts: core's half of each agent's row.
 //!
-//! Looks decide what a process is, never whether it lives. The table knows only names and executables;
-//! payloads, settings and command lines are the agents crate's.
+//! Looks decide what a process is, never whether it lives; a transcript rule decides which file belongs to a
+//! conversation. Both decide identity, so they are here. Events, settings and command lines are the other half,
+//! in the agents crate, whose tests demand that every row has both halves or says why not.
 
 use crate::id::AgentName;
 use crate::process::Looks;
 
-/// How one agent shows itself in the process table.
+/// Core's half of one agent's row.
 #[derive(Debug)]
 pub struct AgentSpec {
     pub name: &'static str,
@@ -24,7 +25,61 @@ pub struct AgentSpec {
     pub host_arguments: &'static [&'static str],
     /// Words by which its executable was started as something else: a sandbox, a watchdog.
     pub helpers: &'static [&'static str],
+    /// Which file it keeps a conversation in; none where it keeps no files.
+    pub transcripts: Option<Shelf>,
+    /// How ids and files of its subagents differ from those of sessions.
+    pub subagents: Option<Mark>,
 }
+
+/// Where an agent keeps its transcripts, and what it calls them.
+///
+/// In a name, ID stands for the conversation's id, ID8 for the first eight characters of it, TIME for anything,
+/// and DIR for the directory of the session with a dash for each sign that is neither letter nor digit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shelf {
+    /// The variable that moves the agent's own directory.
+    pub variable: Option<&'static str>,
+    /// The agent's own directory below the home directory.
+    pub home: &'static str,
+    /// The directory of transcripts in it.
+    pub folder: &'static str,
+    /// How many folders deep files may lie in that.
+    pub depth: usize,
+    /// A file's name without its ending.
+    pub name: &'static str,
+    /// Where in the folder a conversation will be that has no file yet, where that can be told.
+    pub unborn: Option<&'static str>,
+}
+
+/// How a name shows that it is a subagent's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    Begins(&'static str),
+    Contains(&'static str),
+}
+
+impl Mark {
+    pub(crate) fn is_in(self, name: &str) -> bool {
+        match self {
+            Mark::Begins(mark) => name.starts_with(mark),
+            Mark::Contains(mark) => name.contains(mark),
+        }
+    }
+}
+
+/// What a row need not say: an agent without any of it.
+const PLAIN: AgentSpec = AgentSpec {
+    name: "",
+    executables: &[],
+    scripts: &[],
+    fork_arguments: &[],
+    id_variable: None,
+    hosts: false,
+    host_arguments: &[],
+    helpers: &[],
+    transcripts: None,
+    subagents: None,
+};
 
 /// The agent that a person's shell is.
 pub const HUMAN: &str = "human";
@@ -37,9 +92,16 @@ pub const AGENTS: &[AgentSpec] = &[
         scripts: &["/@anthropic-ai/claude-code/cli.js"],
         fork_arguments: &["--fork-session"],
         id_variable: Some("CLAUDE_CODE_SESSION_ID"),
-        hosts: false,
-        host_arguments: &[],
-        helpers: &[],
+        transcripts: Some(Shelf {
+            variable: Some("CLAUDE_CONFIG_DIR"),
+            home: ".claude",
+            folder: "projects",
+            depth: 2,
+            name: "ID",
+            unborn: Some("DIR/ID"),
+        }),
+        subagents: Some(Mark::Begins("agent-")),
+        ..PLAIN
     },
     AgentSpec {
         name: "codex",
@@ -47,9 +109,17 @@ pub const AGENTS: &[AgentSpec] = &[
         scripts: &["/@openai/codex/bin/codex.js"],
         fork_arguments: &["fork"],
         id_variable: Some("CODEX_THREAD_ID"),
-        hosts: false,
         host_arguments: &["app-server"],
         helpers: &["codex-linux-sandbox", "pid-update-loop"],
+        transcripts: Some(Shelf {
+            variable: Some("CODEX_HOME"),
+            home: ".codex",
+            folder: "sessions",
+            depth: 4,
+            name: "rollout-TIME-ID",
+            unborn: None,
+        }),
+        ..PLAIN
     },
     AgentSpec {
         name: "gemini",
@@ -58,31 +128,30 @@ pub const AGENTS: &[AgentSpec] = &[
             "/@google/gemini-cli/bundle/gemini.js",
             "/@google/gemini-cli/dist/index.js",
         ],
-        fork_arguments: &[],
         id_variable: Some("GEMINI_SESSION_ID"),
-        hosts: false,
-        host_arguments: &[],
-        helpers: &[],
+        transcripts: Some(Shelf {
+            variable: None,
+            home: ".gemini",
+            folder: "tmp",
+            depth: 3,
+            name: "session-TIME-ID8",
+            unborn: None,
+        }),
+        ..PLAIN
     },
     AgentSpec {
         name: "opencode",
         executables: &["opencode", "opencode.exe"],
-        scripts: &[],
         fork_arguments: &["--fork"],
-        id_variable: None,
-        hosts: false,
-        host_arguments: &[],
-        helpers: &[],
+        ..PLAIN
     },
     AgentSpec {
         name: "openclaw",
         executables: &["openclaw", "openclaw-gateway"],
         scripts: &["/openclaw/openclaw.mjs"],
-        fork_arguments: &[],
-        id_variable: None,
         hosts: true,
-        host_arguments: &[],
-        helpers: &[],
+        subagents: Some(Mark::Contains(":subagent:")),
+        ..PLAIN
     },
 ];
 
@@ -135,10 +204,13 @@ fn is_helper(spec: &AgentSpec, looks: &Looks) -> bool {
         .any(|word| spec.helpers.contains(&word))
 }
 
-/// Whether a process of this agent speaks for several conversations.
+/// Whether a process of this agent speaks for several conversations. A verb stands among the first words, a
+/// flag anywhere.
 pub fn hosts(spec: &AgentSpec, looks: &Looks) -> bool {
-    let words = || looks.argv.iter().skip(1).take(3);
-    spec.hosts || words().any(|word| spec.host_arguments.contains(&word.as_str()))
+    let says = |(at, word): (usize, &String)| {
+        (at < 3 || word.starts_with("--")) && spec.host_arguments.contains(&word.as_str())
+    };
+    spec.hosts || looks.argv.iter().skip(1).enumerate().any(says)
 }
 
 /// Whether the process was started as a fork of a conversation.
@@ -273,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_daemon_hosts_and_a_person_s_program_does_not() {
-        let codex = &AGENTS[1];
+        let codex = spec_of(&AgentName::known("codex")).unwrap();
         let daemon = looks("codex", &["codex", "app-server", "--managed-daemon"]);
         assert!(hosts(codex, &daemon));
         assert!(!hosts(
@@ -284,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_fork_is_known_by_its_argument() {
-        let claude = &AGENTS[0];
+        let claude = spec_of(&AgentName::known("claude")).unwrap();
         assert!(started_as_fork(
             claude,
             &looks("claude", &["claude", "--resume", "x", "--fork-session"])

@@ -8,21 +8,10 @@
 
 use serde_json::Value;
 
+pub use crate::agent::Shelf;
+use crate::agent::spec_of;
 use crate::id::{AgentName, NativeId, SessionId};
 use crate::time::Timestamp;
-
-/// Where an agent keeps its transcripts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shelf {
-    /// The variable that moves the agent's own directory.
-    pub variable: Option<&'static str>,
-    /// The agent's own directory below the home directory.
-    pub home: &'static str,
-    /// The directory of transcripts in it.
-    pub folder: &'static str,
-    /// How many folders deep files may lie in that.
-    pub depth: usize,
-}
 
 /// A transcript that the store vouches for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,18 +44,18 @@ pub enum Contamination {
 
 /// The shelf of an agent that keeps transcripts in files.
 pub fn shelf(agent: &AgentName) -> Option<Shelf> {
-    let (variable, home, folder, depth) = match agent.as_str() {
-        "claude" => (Some("CLAUDE_CONFIG_DIR"), ".claude", "projects", 2),
-        "codex" => (Some("CODEX_HOME"), ".codex", "sessions", 4),
-        "gemini" => (None, ".gemini", "tmp", 3),
-        _ => return None,
-    };
-    Some(Shelf {
-        variable,
-        home,
-        folder,
-        depth,
-    })
+    spec_of(agent)?.transcripts
+}
+
+/// A shelf's name for a conversation; TIME stays.
+fn filled(name: &str, native_id: &NativeId) -> String {
+    match name.strip_suffix("ID8") {
+        Some(before) => before
+            .chars()
+            .chain(native_id.as_str().chars().take(8))
+            .collect(),
+        None => name.replace("ID", native_id.as_str()),
+    }
 }
 
 /// Whether a file's name is the one that the agent gives this conversation.
@@ -78,38 +67,31 @@ pub fn is_name_of(agent: &AgentName, native_id: &NativeId, file: &str) -> bool {
         return false;
     };
     let id = native_id.as_str();
-    match agent.as_str() {
-        "claude" => stem == id,
-        "codex" => stem.starts_with("rollout-") && stem.ends_with(&format!("-{id}")),
-        "gemini" => {
-            let short: String = id.chars().take(8).collect();
-            stem.starts_with("session-") && stem.ends_with(&format!("-{short}"))
+    match shelf(agent).map(|shelf| (shelf.name, shelf.name.split_once("TIME"))) {
+        Some((_, Some((before, after)))) => {
+            stem.starts_with(before) && stem.ends_with(&filled(after, native_id))
         }
-        _ => stem == id || stem.ends_with(&format!("-{id}")),
+        Some((name, None)) => stem == filled(name, native_id),
+        None => stem == id || stem.ends_with(&format!("-{id}")),
     }
 }
 
 /// The name that the file of a conversation has, as far as a rule tells.
-pub fn expected_name(agent: &AgentName, native_id: &NativeId) -> String {
-    let id = native_id.as_str();
-    match agent.as_str() {
-        "claude" => format!("{id}.jsonl"),
-        "codex" => format!("rollout-TIME-{id}.jsonl"),
-        "gemini" => format!(
-            "session-TIME-{}.jsonl",
-            id.chars().take(8).collect::<String>()
-        ),
-        _ => format!("{id}.jsonl or NAME-{id}.jsonl"),
+fn expected_name(agent: &AgentName, native_id: &NativeId) -> String {
+    match shelf(agent) {
+        Some(shelf) => format!("{}.jsonl", filled(shelf.name, native_id)),
+        None => format!("{native_id}.jsonl or NAME-{native_id}.jsonl"),
     }
 }
 
 /// Whether an id is one that an agent gives a subagent.
 pub fn is_subagent_id(agent: &AgentName, native_id: &NativeId) -> bool {
-    match agent.as_str() {
-        "claude" => native_id.as_str().starts_with("agent-"),
-        "openclaw" => native_id.as_str().contains(":subagent:"),
-        _ => false,
-    }
+    is_subagents(agent, native_id.as_str())
+}
+
+fn is_subagents(agent: &AgentName, name: &str) -> bool {
+    let mark = spec_of(agent).and_then(|spec| spec.subagents);
+    mark.is_some_and(|mark| mark.is_in(name))
 }
 
 /// Checks a path by its form and name alone.
@@ -126,7 +108,7 @@ pub fn check_path(
     else {
         return Err(Contamination::NotAPath);
     };
-    if parts.contains(&"subagents") || (agent.as_str() == "claude" && file.starts_with("agent-")) {
+    if parts.contains(&"subagents") || is_subagents(agent, file) {
         return Err(Contamination::Subagent);
     }
     if !is_name_of(agent, native_id, file) {
@@ -136,18 +118,22 @@ pub fn check_path(
     Ok(())
 }
 
-/// Where Claude Code would keep a conversation that has no file yet.
+/// Where a conversation will be that has no file yet, in the folder of this agent's transcripts.
 pub fn unborn_path(
     agent: &AgentName,
     native_id: &NativeId,
-    shelf: &str,
+    folder: &str,
     dir: &str,
 ) -> Option<String> {
-    let folder: String = dir
+    let place = shelf(agent)?.unborn?;
+    let dashed: String = dir
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
         .collect();
-    (agent.as_str() == "claude").then(|| format!("{shelf}/{folder}/{native_id}.jsonl"))
+    let (before, name) = place.rsplit_once('/')?;
+    let name = filled(name, native_id);
+    let before = before.replace("DIR", &dashed);
+    Some(format!("{folder}/{before}/{name}.jsonl"))
 }
 
 /// What is wrong with a line of a transcript.

@@ -1,4 +1,4 @@
-//! A settings file with a `hooks` object, as Claude Code, Codex and Gemini CLI have it.
+//! A settings file with a `hooks` object, as agents with hooks in the shape of Claude Code's have it.
 //!
 //! ```json
 //! {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "…", "timeout": 5}]}]}}
@@ -15,8 +15,10 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::json;
 
+use super::OffSwitch;
 use super::command::HookLine;
 use super::splice::{Comments, Layout, List, indent_of_line, line_and_column, line_end, spliced};
+use crate::event::Event;
 
 /// Why a file is left alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,8 +48,8 @@ impl Refusal {
 pub struct HooksFormat {
     /// The agent's name, the word behind `tenure hook`.
     pub agent: &'static str,
-    /// Events, each with the agent's own unit of time for how long the hook may take.
-    pub events: &'static [(&'static str, u32)],
+    /// What it has, of which some are asked for.
+    pub events: &'static [Event],
     /// Whether the file may have comments.
     pub comments: bool,
     /// Whether the file may begin with a byte order mark.
@@ -120,8 +122,18 @@ impl HooksFormat {
         self.entries_in(&self.split_mark(text).1)
     }
 
-    /// Whether a switch of the file's own, named by its path, has this value.
-    pub fn switch(&self, text: &str, path: &[&str]) -> Option<bool> {
+    /// The events that are asked for, each with the agent's own unit of time for how long the hook may take.
+    pub fn asked(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        let asked = |event: &Event| Some((event.name, event.limit?));
+        self.events.iter().filter_map(asked)
+    }
+
+    /// Whether this switch in the file keeps the hooks from running.
+    pub fn is_off(&self, text: &str, switch: &OffSwitch) -> bool {
+        self.switch(text, switch.path) == Some(switch.value)
+    }
+
+    fn switch(&self, text: &str, path: &[&str]) -> Option<bool> {
         let body = self.split_mark(text).1;
         let value = self.parse(&body).ok()??;
         let mut value = &value;
@@ -133,7 +145,7 @@ impl HooksFormat {
 
     /// Events that have no entry of ours.
     pub fn missing(&self, entries: &[Entry]) -> Vec<&'static str> {
-        let names = self.events.iter().map(|(name, _)| *name);
+        let names = self.asked().map(|(name, _)| name);
         names
             .filter(|name| !entries.iter().any(|entry| entry.event == *name))
             .collect()
@@ -160,8 +172,8 @@ impl HooksFormat {
             return Ok(Some(spliced(text, &[(old.at.command.clone(), new)])));
         }
         let missing = self.missing(&entries);
-        match self.events.iter().find(|(name, _)| missing.contains(name)) {
-            Some((event, timeout)) => self.with(text, event, *timeout, &wanted).map(Some),
+        match self.asked().find(|(name, _)| missing.contains(name)) {
+            Some((event, timeout)) => self.with(text, event, timeout, &wanted).map(Some),
             None => Ok(None),
         }
     }
@@ -176,7 +188,7 @@ impl HooksFormat {
             .is_some_and(|matcher| !matcher.is_empty() && matcher != "*");
         is_limited
             || first.is_some_and(|first| first.at != entry.at)
-            || !self.events.iter().any(|(name, _)| *name == entry.event)
+            || !self.asked().any(|(name, _)| name == entry.event)
     }
 
     fn parse<'a>(&self, text: &'a str) -> Result<Option<Value<'a>>, Refusal> {
@@ -218,7 +230,7 @@ impl HooksFormat {
         let events = object(text, &hooks.value, "hooks")?;
         for (event_at, event) in events.properties.iter().enumerate() {
             let name = event.name.as_str();
-            let is_known = self.events.iter().any(|(known, _)| *known == name);
+            let is_known = self.asked().any(|(known, _)| known == name);
             let groups = match event.value.as_array() {
                 Some(groups) => groups,
                 None if is_known => {

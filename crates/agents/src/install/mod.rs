@@ -2,13 +2,13 @@
 //!
 //! Everything here is text in, text out. One file per kind of settings: a `hooks` object in JSON
 //! ([`hooks_file`]), Codex's sandbox and its trust in hooks ([`sandbox`], [`trust`]), a plugin of our own
-//! for opencode ([`opencode`]) and for Claude Code ([`plugin`]), a script for git ([`git_hook`]). [`HOOKS`] is the table: an agent with a
-//! `hooks` object is a row in it.
+//! for opencode ([`opencode`]) and for Claude Code ([`plugin`]), a script for git ([`git_hook`]). Which of them an
+//! agent has is said by [`Settings`], a part of its row.
 
 mod command;
 pub mod git_hook;
 pub mod hooks_file;
-pub mod opencode;
+pub(crate) mod opencode;
 pub mod plugin;
 pub mod sandbox;
 mod splice;
@@ -17,72 +17,59 @@ pub mod trust;
 pub use command::{HookLine, MODES, word_of};
 pub use hooks_file::{Edited, Entry, HooksFormat, Refusal};
 
-/// Claude Code: seconds. A time of its own also extends the 1.5 s that all session-end hooks share.
-pub const CLAUDE: HooksFormat = HooksFormat {
-    agent: "claude",
-    events: &[
-        ("SessionStart", 5),
-        ("SessionEnd", 5),
-        ("UserPromptSubmit", 5),
-        ("PreToolUse", 5),
-        ("PostToolUse", 5),
-        ("PostToolUseFailure", 5),
-        ("PermissionRequest", 5),
-        ("Notification", 5),
-        ("Stop", 5),
-        ("StopFailure", 5),
-        ("SubagentStart", 5),
-        ("SubagentStop", 5),
-        ("PreCompact", 5),
-        ("PostCompact", 5),
-    ],
-    comments: false,
-    byte_order_mark: true,
-    named: false,
-};
+/// The settings that make an agent call us.
+#[derive(Debug)]
+pub struct Settings {
+    /// The variable that moves the agent's own directory, and the folder in what it names.
+    pub variable: Option<(&'static str, &'static str)>,
+    /// The agent's own directory below the home directory.
+    pub home: &'static str,
+    /// Its directory in a project.
+    pub project: &'static str,
+    /// The file in either.
+    pub file: &'static str,
+    pub format: Format,
+    /// What keeps its hooks from running.
+    pub off: Option<OffSwitch>,
+    /// The file in the user's directory with its sandbox and what it trusts.
+    pub sandbox: Option<&'static str>,
+    /// Whether the hooks can be a plugin directory ([`plugin`]).
+    pub has_plugin: bool,
+}
 
-/// Codex: seconds. It warns about more than three for an end and an interrupt.
-pub const CODEX: HooksFormat = HooksFormat {
-    agent: "codex",
-    events: &[
-        ("SessionStart", 5),
-        ("SessionEnd", 3),
-        ("UserPromptSubmit", 5),
-        ("PreToolUse", 5),
-        ("PostToolUse", 5),
-        ("PermissionRequest", 5),
-        ("PreCompact", 5),
-        ("PostCompact", 5),
-        ("SubagentStart", 5),
-        ("SubagentStop", 5),
-        ("Stop", 5),
-        ("Interrupt", 3),
-    ],
-    comments: false,
-    byte_order_mark: false,
-    named: false,
-};
+/// How the file is written.
+#[derive(Debug)]
+pub enum Format {
+    /// A `hooks` object among the user's own settings.
+    Hooks(HooksFormat),
+    /// A file that is ours.
+    Script(Script),
+}
 
-/// Gemini CLI: milliseconds.
-pub const GEMINI: HooksFormat = HooksFormat {
-    agent: "gemini",
-    events: &[
-        ("SessionStart", 5000),
-        ("SessionEnd", 5000),
-        ("BeforeAgent", 5000),
-        ("AfterAgent", 5000),
-        ("BeforeTool", 5000),
-        ("AfterTool", 5000),
-        ("PreCompress", 5000),
-        ("Notification", 5000),
-    ],
-    comments: true,
-    byte_order_mark: false,
-    named: true,
-};
+/// A file that is ours from its first byte to its last.
+#[derive(Debug)]
+pub struct Script {
+    pub text: fn(&HookLine) -> String,
+    /// What an installed one runs; none if it is not ours.
+    pub read: fn(&str) -> Option<HookLine>,
+}
 
-/// The agents that have a `hooks` object.
-pub const HOOKS: &[&HooksFormat] = &[&CLAUDE, &CODEX, &GEMINI];
+/// A switch among the settings, and at which value no hook runs.
+#[derive(Debug)]
+pub struct OffSwitch {
+    pub path: &'static [&'static str],
+    pub value: bool,
+}
+
+impl Settings {
+    /// The `hooks` object, where that is the format.
+    pub fn hooks(&self) -> Option<&HooksFormat> {
+        match &self.format {
+            Format::Hooks(format) => Some(format),
+            Format::Script(_) => None,
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -4,14 +4,18 @@ use serde_json::json;
 
 use tenure_core::trample::Mode;
 
+use super::Script;
 use super::command::{HookLine, word_of};
+
+/// Our plugin.
+pub(crate) const PLUGIN: Script = Script { text: plugin, read };
 
 /// How every version of our plugin begins.
 const MARK: &str = "// Written by tenure";
 const SOURCE: &str = include_str!("opencode_plugin.js");
 
 /// The plugin's whole text.
-pub fn plugin(line: &HookLine) -> String {
+fn plugin(line: &HookLine) -> String {
     let mut arguments = vec!["hook", "opencode"];
     if line.mode != Mode::default() {
         arguments.extend(["--mode", word_of(line.mode)]);
@@ -22,7 +26,7 @@ pub fn plugin(line: &HookLine) -> String {
 }
 
 /// What an installed plugin runs; none if the file is not ours.
-pub fn read(text: &str) -> Option<HookLine> {
+fn read(text: &str) -> Option<HookLine> {
     if !text.starts_with(MARK) {
         return None;
     }

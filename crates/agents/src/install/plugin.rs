@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::command::HookLine;
-use super::hooks_file::Refusal;
+use super::hooks_file::{HooksFormat, Refusal};
 
 /// The plugin's and the marketplace's name.
 pub const NAME: &str = "tenure";
@@ -24,7 +24,11 @@ moving it. Without tenure they do nothing. No settings are needed, and nothing l
 ";
 
 /// The files of the plugin, by their path in its directory.
-pub fn files(line: &HookLine, version: &str) -> Result<Vec<(&'static str, String)>, Refusal> {
+pub fn files(
+    format: &HooksFormat,
+    line: &HookLine,
+    version: &str,
+) -> Result<Vec<(&'static str, String)>, Refusal> {
     let manifest = json!({
         "name": NAME,
         "version": version,
@@ -38,13 +42,21 @@ pub fn files(line: &HookLine, version: &str) -> Result<Vec<(&'static str, String
         "description": ABOUT,
         "plugins": [{"name": NAME, "source": "./", "description": ABOUT}],
     });
-    let hooks = super::CLAUDE.install(&pretty(&json!({"description": ABOUT})), line)?;
+    let hooks = format.install(&pretty(&json!({"description": ABOUT})), line)?;
     Ok(vec![
         (MANIFEST, pretty(&manifest)),
         (".claude-plugin/marketplace.json", pretty(&marketplace)),
         ("hooks/hooks.json", hooks),
         ("README.md", README.to_owned()),
     ])
+}
+
+/// The commands that make Claude Code use the plugin in this directory, which is written for a shell.
+pub fn commands(dir: &str) -> [String; 2] {
+    [
+        format!("claude plugin marketplace add {dir}"),
+        format!("claude plugin install {NAME}@{NAME}"),
+    ]
 }
 
 /// Whether a manifest is our plugin's.
@@ -59,6 +71,7 @@ fn pretty(value: &serde_json::Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::install::Format;
 
     #[test]
     fn the_plugin_has_every_hook() {
@@ -66,7 +79,11 @@ mod tests {
             program: "/x/tenure".into(),
             mode: tenure_core::trample::Mode::Block,
         };
-        let files = files(&line, "1.2.3").unwrap();
+        let format = crate::claude::ROW.settings.unwrap().format;
+        let Format::Hooks(format) = format else {
+            panic!("Claude Code has a hooks object")
+        };
+        let files = files(&format, &line, "1.2.3").unwrap();
         let text = |name: &str| {
             files
                 .iter()
@@ -76,10 +93,8 @@ mod tests {
                 .clone()
         };
         assert!(is_ours(&text(MANIFEST)) && !is_ours("{\"name\": \"other\"}") && !is_ours("x"));
-        let entries = crate::install::CLAUDE
-            .entries(&text("hooks/hooks.json"))
-            .unwrap();
-        assert_eq!(entries.len(), crate::install::CLAUDE.events.len());
+        let entries = format.entries(&text("hooks/hooks.json")).unwrap();
+        assert_eq!(entries.len(), format.asked().count());
         assert!(entries.iter().all(|entry| entry.line == line));
     }
 }

@@ -17,6 +17,23 @@ const KEY: &str = "writable_roots";
 const COMMENT: &str =
     "# So that tenure works from the sandbox; `tenure uninstall codex` removes it.";
 
+/// What the user should know before this directory is allowed in this file.
+pub fn note(file: &str, dir: &str) -> String {
+    format!(
+        "{file}: Codex's sandbox may write to {dir}, so that whoami, claim and guard work from its shell tool"
+    )
+}
+
+/// What the user should know where a project's hooks are all that is installed.
+pub fn project_notes(is_allowed: bool) -> Vec<String> {
+    let mut notes =
+        vec!["Codex reads a project's hooks only where it trusts the project".to_owned()];
+    if !is_allowed {
+        notes.push("its sandbox keeps tenure from working in the shell tool: run tenure install codex for yourself too".to_owned());
+    }
+    notes
+}
+
 /// Where the list of writable places is, or where it would be.
 enum Found<'a> {
     Roots(&'a Array),

@@ -5,6 +5,17 @@ use serde_json::Value;
 use tenure_core::trample::Mode;
 
 use super::*;
+use crate::ADAPTERS;
+
+/// The agents that have a `hooks` object.
+fn formats() -> impl Iterator<Item = &'static HooksFormat> {
+    let settings = ADAPTERS.iter().filter_map(|row| row.settings.as_ref());
+    settings.filter_map(Settings::hooks)
+}
+
+fn format_of(agent: &str) -> &'static HooksFormat {
+    formats().find(|format| format.agent == agent).unwrap()
+}
 
 fn line(program: &str, mode: Mode) -> HookLine {
     HookLine {
@@ -26,7 +37,7 @@ fn there_and_back(format: &HooksFormat, text: &str) -> String {
         "a second time changed something"
     );
     let entries = format.entries(&with).unwrap();
-    assert_eq!(entries.len(), format.events.len(), "{with}");
+    assert_eq!(entries.len(), format.asked().count(), "{with}");
     assert!(format.missing(&entries).is_empty());
     assert_eq!(
         format.uninstall(&with).unwrap(),
@@ -57,7 +68,7 @@ const FULL: &str = r#"{
 
 #[test]
 fn f_h07_a_file_full_of_the_users_things_is_as_it_was() {
-    for format in HOOKS {
+    for format in formats() {
         let with = there_and_back(format, FULL);
         let value: Value = serde_json::from_str(&with).unwrap();
         assert_eq!(
@@ -86,35 +97,35 @@ fn odd_files_are_as_they_were() {
         "  {\"a\":[1,2],\n\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"x\"}]}]}}  ",
         "{\n\"hooks\": {\n\"Stop\": [\n]\n}\n}",
     ] {
-        for format in HOOKS {
+        for format in formats() {
             there_and_back(format, text);
         }
     }
     let marked = "\u{feff}{\"a\": 1}";
-    assert!(there_and_back(&CLAUDE, marked).starts_with('\u{feff}'));
-    assert!(CODEX.install(marked, &ours()).is_err());
+    assert!(there_and_back(format_of("claude"), marked).starts_with('\u{feff}'));
+    assert!(format_of("codex").install(marked, &ours()).is_err());
 }
 
 #[test]
 fn comments_stay_with_what_they_speak_of() {
     let text =
         "// mine\n{\n  \"a\": 1, // one\n  /* two */ \"b\": 2 // last\n  // end\n}\n// after\n";
-    let with = there_and_back(&GEMINI, text);
+    let with = there_and_back(format_of("gemini"), text);
     assert!(
         with.contains("\"b\": 2, // last\n  // end\n  \"hooks\": {"),
         "{with}"
     );
     let inside = "{\n  \"hooks\": {\n    // none yet\n  }\n}\n";
-    there_and_back(&GEMINI, inside);
+    there_and_back(format_of("gemini"), inside);
     assert!(
-        CLAUDE.install(text, &ours()).is_err(),
+        format_of("claude").install(text, &ours()).is_err(),
         "Claude Code reads no comments"
     );
 }
 
 #[test]
 fn a_new_file_is_made_and_comes_to_nothing_again() {
-    for format in HOOKS {
+    for format in formats() {
         for empty in ["", "\n", "  \n\n"] {
             let made = format.install(empty, &ours()).unwrap();
             assert!(
@@ -129,11 +140,11 @@ fn a_new_file_is_made_and_comes_to_nothing_again() {
 
 #[test]
 fn f_h04_no_entry_has_a_matcher_and_one_that_got_one_is_mended() {
-    let with = CLAUDE.install("{}", &ours()).unwrap();
+    let with = format_of("claude").install("{}", &ours()).unwrap();
     assert!(!with.contains("matcher"));
     let limited = "{\"hooks\":{\"SessionStart\":[{\"matcher\":\"startup\",\"hooks\":[{\"type\":\"command\",\"command\":\"/old/tenure hook claude\"},{\"type\":\"command\",\"command\":\"theirs\"}]}]}}";
-    let mended = CLAUDE.install(limited, &ours()).unwrap();
-    let entries = CLAUDE.entries(&mended).unwrap();
+    let mended = format_of("claude").install(limited, &ours()).unwrap();
+    let entries = format_of("claude").entries(&mended).unwrap();
     assert!(
         entries.iter().all(|entry| entry.matcher.is_none()),
         "{mended}"
@@ -147,10 +158,10 @@ fn f_h04_no_entry_has_a_matcher_and_one_that_got_one_is_mended() {
 
 #[test]
 fn f_h07_another_path_or_mode_is_replaced_in_place_and_never_doubled() {
-    let old = CLAUDE
+    let old = format_of("claude")
         .install(FULL, &line("/old/bin/tenure", Mode::Block))
         .unwrap();
-    let new = CLAUDE.install(&old, &ours()).unwrap();
+    let new = format_of("claude").install(&old, &ours()).unwrap();
     let (before, after) = (
         line("/old/bin/tenure", Mode::Block).text("claude"),
         ours().text("claude"),
@@ -166,18 +177,21 @@ fn f_h07_another_path_or_mode_is_replaced_in_place_and_never_doubled() {
         "\"Other\": [",
         "\"Other\": [{\"hooks\":[{\"type\":\"command\",\"command\":\"'/a b/tenure' hook claude\"}]}, ",
     );
-    let once = CLAUDE.install(&doubled, &ours()).unwrap();
+    let once = format_of("claude").install(&doubled, &ours()).unwrap();
     assert_eq!(
-        CLAUDE.entries(&once).unwrap().len(),
-        CLAUDE.events.len(),
+        format_of("claude").entries(&once).unwrap().len(),
+        format_of("claude").asked().count(),
         "{once}"
     );
-    assert_eq!(once.matches("hook claude").count(), CLAUDE.events.len());
+    assert_eq!(
+        once.matches("hook claude").count(),
+        format_of("claude").asked().count()
+    );
 }
 
 #[test]
 fn a_hook_of_the_users_in_our_group_stays() {
-    let with = CLAUDE.install("{}", &ours()).unwrap();
+    let with = format_of("claude").install("{}", &ours()).unwrap();
     let mut value: Value = serde_json::from_str(&with).unwrap();
     let theirs = serde_json::json!({"type": "command", "command": "theirs"});
     value["hooks"]["Stop"][0]["hooks"]
@@ -185,7 +199,7 @@ fn a_hook_of_the_users_in_our_group_stays() {
         .unwrap()
         .insert(0, theirs);
     let text = serde_json::to_string_pretty(&value).unwrap();
-    let Edited::Text(left) = CLAUDE.uninstall(&text).unwrap() else {
+    let Edited::Text(left) = format_of("claude").uninstall(&text).unwrap() else {
         panic!("theirs was eaten")
     };
     let left: Value = serde_json::from_str(&left).unwrap();
@@ -197,7 +211,7 @@ fn a_hook_of_the_users_in_our_group_stays() {
 
 #[test]
 fn what_does_not_parse_is_refused_with_its_place() {
-    let refused = |text: &str| CLAUDE.install(text, &ours()).unwrap_err();
+    let refused = |text: &str| format_of("claude").install(text, &ours()).unwrap_err();
     let error = refused("{\n  \"a\": 1,\n  \"b\" 2\n}");
     assert_eq!((error.line, error.column), (3, 7), "{error}");
     assert_eq!(
@@ -213,26 +227,29 @@ fn what_does_not_parse_is_refused_with_its_place() {
         "line 1, column 1: the file is no object"
     );
     for text in ["{", "{\"a\": }", "{'a': 1}", "{} {}", "{\"a\": 1,}", "nul"] {
-        for format in HOOKS {
+        for format in formats() {
             assert!(format.install(text, &ours()).is_err(), "{text}");
             assert!(format.uninstall(text).is_err(), "{text}");
         }
     }
-    let error = GEMINI.install("{ // c\n \"a\" 1}", &ours()).unwrap_err();
+    let error = format_of("gemini")
+        .install("{ // c\n \"a\" 1}", &ours())
+        .unwrap_err();
     assert_eq!((error.line, error.column), (2, 6), "{error}");
     let deep = "[".repeat(100_000);
-    assert!(GEMINI.install(&deep, &ours()).is_err());
+    assert!(format_of("gemini").install(&deep, &ours()).is_err());
 }
 
 #[test]
 fn switches_are_read() {
     let text = "{\"hooksConfig\": {\"enabled\": false}, \"disableAllHooks\": true}";
-    assert_eq!(
-        GEMINI.switch(text, &["hooksConfig", "enabled"]),
-        Some(false)
-    );
-    assert_eq!(CLAUDE.switch(text, &["disableAllHooks"]), Some(true));
-    assert_eq!(CLAUDE.switch("{}", &["disableAllHooks"]), None);
+    for settings in ADAPTERS.iter().filter_map(|row| row.settings.as_ref()) {
+        let (Some(format), Some(off)) = (settings.hooks(), &settings.off) else {
+            continue;
+        };
+        assert!(format.is_off(text, off), "{}", format.agent);
+        assert!(!format.is_off("{}", off), "{}", format.agent);
+    }
 }
 
 /// What stands between the signs of a generated document.
@@ -362,21 +379,21 @@ proptest! {
 
     #[test]
     fn f_h07_generated_files_are_as_they_were(text in document(false)) {
-        for format in HOOKS {
+        for format in formats() {
             there_and_back(format, &text);
         }
     }
 
     #[test]
     fn f_h07_generated_files_with_comments_are_as_they_were(text in document(true)) {
-        there_and_back(&GEMINI, &text);
+        there_and_back(format_of("gemini"), &text);
     }
 
     #[test]
     fn nothing_panics(text in "\\PC{0,60}", cut in 0usize..400) {
-        let with = CLAUDE.install(FULL, &ours()).unwrap();
+        let with = format_of("claude").install(FULL, &ours()).unwrap();
         let part: String = with.chars().take(cut).collect();
-        for format in HOOKS {
+        for format in formats() {
             for text in [&text, &part] {
                 if let Ok(with) = format.install(text, &ours()) {
                     prop_assert_eq!(format.install(&with, &ours()), Ok(with.clone()));

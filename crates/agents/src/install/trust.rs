@@ -34,6 +34,23 @@ impl Trust {
     }
 }
 
+/// What the user should know of hooks that Codex thinks this of, or has never seen; nothing where it runs them.
+pub fn advice(trust: Option<Trust>, will_change: bool) -> Option<String> {
+    let why = match trust {
+        Some(Trust::Trusted) if !will_change => return None,
+        Some(Trust::Off) if !will_change => {
+            return Some("some of these hooks are switched off in Codex: type /hooks there to switch them on".to_owned());
+        }
+        Some(Trust::Changed | Trust::Trusted | Trust::Off) => {
+            "Codex skips hooks that changed since they were reviewed"
+        }
+        Some(Trust::Untrusted) | None => "Codex skips hooks that nobody has reviewed",
+    };
+    Some(format!(
+        "{why}, without a word: choose \"Trust all and continue\" when codex starts, or type /hooks there and press t (codex exec never asks)"
+    ))
+}
+
 /// What Codex's config says of these entries; `files` are the names that the hooks file may go by.
 pub fn trust(config: &str, files: &[String], entries: &[Entry]) -> Trust {
     let document = Document::parse(config).ok();
@@ -104,7 +121,7 @@ fn hash(entry: &Entry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{CODEX, HookLine};
+    use crate::install::HookLine;
     use tenure_core::trample::Mode;
 
     fn entries(program: &str) -> Vec<Entry> {
@@ -112,7 +129,11 @@ mod tests {
             program: program.to_owned(),
             mode: Mode::Warn,
         };
-        CODEX.entries(&CODEX.install("{}", &line).unwrap()).unwrap()
+        let codex = crate::codex::ROW.settings.unwrap();
+        let format = codex.hooks().unwrap();
+        format
+            .entries(&format.install("{}", &line).unwrap())
+            .unwrap()
     }
 
     fn config(file: &str, entries: &[Entry]) -> String {

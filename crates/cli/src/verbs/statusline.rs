@@ -1,5 +1,6 @@
 use std::time::{Duration, Instant};
 
+use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use tenure_app::glance;
 use tenure_host::event_input;
@@ -24,7 +25,7 @@ In Claude Code's settings.json:
   \"statusLine\": {\"type\": \"command\", \"command\": \"tenure statusline claude\"}")]
 pub struct Args {
     /// Which agent
-    #[arg(value_name = "AGENT", value_parser = ["claude"])]
+    #[arg(value_name = "AGENT", value_parser = PossibleValuesParser::new(tenure_agents::names(|row| row.has_status_line)))]
     agent: String,
 }
 

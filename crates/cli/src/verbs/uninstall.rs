@@ -6,8 +6,8 @@ use tenure_service::ListRequest;
 use tenure_service::answer::Class;
 
 use super::install::{
-    Done, Edit, GIT, GitHooks, Group, Kind, NAMES, Place, Plan, Register, Scope, State, TARGETS,
-    Whose, add, dry, grouped, known_edits, state_dir, tidy, told, with_git, without_links,
+    Done, Edit, GIT, GitHooks, Group, Kind, Place, Plan, Register, Scope, State, Whose, add, dry,
+    grouped, known_edits, state_dir, targets, targets_help, tidy, told, with_git, without_links,
 };
 use crate::app::App;
 use crate::exit::Exit;
@@ -27,10 +27,10 @@ Examples:
   tenure uninstall git                  take the hooks out of this repository
   tenure uninstall gemini --project .   in the settings of this project")]
 pub struct Args {
-    /// claude, codex, gemini, opencode; git for the hooks of a repository
     #[arg(
         value_name = "AGENT",
-        value_parser = clap::builder::PossibleValuesParser::new(TARGETS),
+        value_parser = clap::builder::PossibleValuesParser::new(targets()),
+        help = targets_help(),
         hide_possible_values = true,
         required_unless_present = "all"
     )]
@@ -114,12 +114,8 @@ fn meant(
     let scope = args.whose.scope()?;
     let is_named = |name: &str| args.all || args.agents.iter().any(|agent| agent == name);
     let mut edits = Vec::new();
-    for agent in NAMES.into_iter().filter(|name| is_named(name)) {
-        edits.extend(known_edits(
-            &Place::of(agent, &scope)?,
-            state_dir,
-            register,
-        )?);
+    for place in Place::all(&scope, is_named)? {
+        edits.extend(known_edits(&place, state_dir, register)?);
     }
     if args.agents.iter().any(|name| name == GIT) {
         edits.push(known(&GitHooks::find(&scope)?, register));

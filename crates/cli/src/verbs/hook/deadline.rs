@@ -83,7 +83,7 @@ impl RefUnwindSafe for Deadline {}
 
 impl Deadline {
     /// Starts the clock.
-    pub fn start(adapter: &'static dyn Adapter, mode: Option<Mode>) -> Self {
+    pub fn start(adapter: &'static Adapter, mode: Option<Mode>) -> Self {
         let began = Instant::now();
         let known = Arc::new(Known::default());
         let seen = Arc::clone(&known);
@@ -121,7 +121,7 @@ impl Deadline {
     }
 
     /// Keeps the answer for when nothing better can be said in time.
-    pub fn prepare(&self, adapter: &dyn Adapter, report: &Report, answer: &Answer) {
+    pub fn prepare(&self, adapter: &Adapter, report: &Report, answer: &Answer) {
         if let Some(said) = adapter.answer(&report.name, answer) {
             self.dog.prepare(format!("{said}\n").into_bytes());
         }
@@ -150,7 +150,7 @@ impl Deadline {
 }
 
 /// What is said when the time is over, on a thread of its own.
-fn late(adapter: &dyn Adapter, mode: Option<Mode>, known: &Known) -> Late {
+fn late(adapter: &Adapter, mode: Option<Mode>, known: &Known) -> Late {
     let Some(report) = known.report.get() else {
         return Late {
             stdout: Vec::new(),

@@ -13,6 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Instant;
 
+use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 use tenure_agents::{Adapter, Answer, Report};
 use tenure_app::hook_store::HookStore;
@@ -55,13 +56,21 @@ that is a session already; a program that started the hook itself, or through on
 hook; a shell that runs a script file. Any other shell (interactive, reading a pipe, sh -c 'a; b') and
 programs that only start others (cron, timeout) are not taken: the session then lives by its lease.")]
 pub struct Args {
-    /// Which agent: claude, codex, gemini, opencode or generic
-    #[arg(value_name = "AGENT")]
+    #[arg(
+        value_name = "AGENT",
+        value_parser = PossibleValuesParser::new(names()),
+        hide_possible_values = true,
+        help = format!("Which agent: {}", names().join(", "))
+    )]
     agent: String,
 
     /// What is done about a tool under another session's feet: observe, warn or block
     #[arg(long, value_name = "MODE", default_value = "warn")]
     mode: String,
+}
+
+fn names() -> Vec<&'static str> {
+    tenure_agents::names(|_| true)
 }
 
 /// What was typed besides `hook`, if that is the verb; help is clap's business.
@@ -100,7 +109,7 @@ pub fn run(args: &Args, _: &App) -> Outcome {
     Ok(Shown::silent(run_typed(&words.map(OsString::from))))
 }
 
-fn parse(arguments: &[OsString]) -> Result<(&'static dyn Adapter, Option<Mode>), String> {
+fn parse(arguments: &[OsString]) -> Result<(&'static Adapter, Option<Mode>), String> {
     let mut named: Option<&OsStr> = None;
     let mut mode = None;
     let mut words = arguments.iter();
@@ -126,13 +135,7 @@ fn parse(arguments: &[OsString]) -> Result<(&'static dyn Adapter, Option<Mode>),
             _ => named = Some(word),
         }
     }
-    let names = || {
-        let names: Vec<&str> = tenure_agents::ADAPTERS
-            .iter()
-            .map(|one| one.name())
-            .collect();
-        names.join(", ")
-    };
+    let names = || names().join(", ");
     let Some(named) = named else {
         return Err(format!("which agent? One of {}", names()));
     };
@@ -143,7 +146,7 @@ fn parse(arguments: &[OsString]) -> Result<(&'static dyn Adapter, Option<Mode>),
     Ok((adapter, mode))
 }
 
-fn answer(adapter: &dyn Adapter, mode: Option<Mode>, time: &Deadline) {
+fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline) {
     let bytes = match event_input::read(time.event_until()) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -153,7 +156,7 @@ fn answer(adapter: &dyn Adapter, mode: Option<Mode>, time: &Deadline) {
     };
     let report = adapter.read(&bytes);
     for problem in &report.problems {
-        say(&format!("tenure: hook {}: {problem}", adapter.name()));
+        say(&format!("tenure: hook {}: {problem}", adapter.name));
     }
     if report.name.is_empty() && report.native_id.is_none() {
         return;
@@ -203,7 +206,7 @@ fn answer(adapter: &dyn Adapter, mode: Option<Mode>, time: &Deadline) {
 
 /// What is answered to an event that could not be recorded, which is counted.
 fn missed(
-    adapter: &dyn Adapter,
+    adapter: &Adapter,
     mode: Option<Mode>,
     report: &Report,
     process: Option<&Ancestor>,
@@ -212,7 +215,7 @@ fn missed(
     let settings = Settings::of_user().unwrap_or_default();
     let block = (waits_where_unclear(report) && settings.closes_on_error)
         .then(|| brief::sentence(&block(problem)));
-    let told = outage::note(adapter.name(), report, process, problem, block.is_some());
+    let told = outage::note(adapter.name, report, process, problem, block.is_some());
     let told = told.as_deref().map(brief::sentence);
     let mode = settings.guard_mode.or(mode).unwrap_or_default();
     let speaks = report.reaches_model && mode != Mode::Observe;
@@ -233,11 +236,11 @@ struct Recorded {
 }
 
 /// Says that a program's process is not known: when it registers so, or nothing is recorded at all.
-fn say_unclear(adapter: &dyn Adapter, heard: &Heard) {
+fn say_unclear(adapter: &Adapter, heard: &Heard) {
     let Some(why) = &heard.unclear else {
         return;
     };
-    let name = adapter.name();
+    let name = adapter.name;
     match (&heard.session, heard.registered) {
         (None, _) => say(&format!(
             "tenure: hook {name}: {why}; nothing was recorded: add \"pid\" or \"session_id\" to the event"
@@ -262,7 +265,7 @@ impl From<Problem> for Missed {
 }
 
 fn hear(
-    adapter: &dyn Adapter,
+    adapter: &Adapter,
     mode: Option<Mode>,
     report: &Report,
     time: &Deadline,
@@ -345,14 +348,14 @@ fn mirror(store: HookStore, heard: &Heard, dir: &str, until: Instant) {
     }
 }
 
-fn event_of(adapter: &dyn Adapter, report: &Report, process: Option<Ancestor>) -> AgentEvent {
+fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> AgentEvent {
     let dir = match &report.dir {
         Some(dir) => dir.clone(),
         None => cwd::name().to_string_lossy().into_owned(),
     };
-    let agent = match adapter.is_any_program() {
+    let agent = match adapter.is_any_program {
         true => report.agent.clone(),
-        false => AgentName::parse(adapter.name()).ok(),
+        false => AgentName::parse(adapter.name).ok(),
     };
     let transcript = report.transcript.as_deref();
     AgentEvent {
@@ -373,7 +376,7 @@ fn event_of(adapter: &dyn Adapter, report: &Report, process: Option<Ancestor>) -
 }
 
 /// The tool that is about to run or ran, if it is one that can be under somebody's feet.
-fn tool_of(adapter: &dyn Adapter, report: &Report, policy: GuardPolicy) -> Option<ToolUse> {
+fn tool_of(adapter: &Adapter, report: &Report, policy: GuardPolicy) -> Option<ToolUse> {
     let tool = report.tool.as_ref()?;
     let dir = report.dir.as_deref().unwrap_or("/");
     let whole = |path: &String| {
@@ -384,7 +387,7 @@ fn tool_of(adapter: &dyn Adapter, report: &Report, policy: GuardPolicy) -> Optio
         writes: tool.writes.iter().map(whole).collect(),
         command: tool.command.clone(),
         ran: !tool.before,
-        answer_is_read: adapter.reads_before_tool(),
+        answer_is_read: adapter.reads_before_tool,
         policy,
     };
     let runs_git = |line: &String| line.contains("git");

@@ -1,10 +1,10 @@
 //! `install`: makes the agents tell tenure what they do.
 
 mod check;
-mod claude_plugin;
 mod git_hooks;
 mod place;
 mod plan;
+mod plugin_dir;
 mod register;
 mod undo;
 
@@ -17,7 +17,7 @@ use tenure_core::trample::Mode;
 use tenure_service::answer::Class;
 
 pub use git_hooks::{Done, GitHooks};
-pub use place::{NAMES, Place, Scope};
+pub use place::{Place, Scope};
 pub use plan::{Plan, State, Wanted};
 pub use register::{Edit, GIT, Kind, Register, without_links};
 use undo::usual_edits;
@@ -43,8 +43,7 @@ Examples:
   tenure install --check                list every place; exit 1 unless all are installed
   tenure install claude --plugin DIR    write a plugin directory instead of editing settings")]
 pub struct Args {
-    /// claude, codex, gemini, opencode; git for the hooks of a repository
-    #[arg(value_name = "AGENT", value_parser = PossibleValuesParser::new(TARGETS), hide_possible_values = true)]
+    #[arg(value_name = "AGENT", value_parser = PossibleValuesParser::new(targets()), hide_possible_values = true, help = targets_help())]
     agents: Vec<String>,
 
     #[command(flatten)]
@@ -76,7 +75,17 @@ impl Args {
 }
 
 /// What can be installed for: the agents, and git, which is installed for only where it is named.
-pub const TARGETS: [&str; 5] = ["claude", "codex", "gemini", "opencode", GIT];
+pub fn targets() -> Vec<&'static str> {
+    place::names().into_iter().chain([GIT]).collect()
+}
+
+/// The same for people.
+pub fn targets_help() -> String {
+    format!(
+        "{}; {GIT} for the hooks of a repository",
+        place::names().join(", ")
+    )
+}
 
 /// Whose settings.
 #[derive(Debug, clap::Args)]
@@ -114,7 +123,7 @@ pub fn run(args: &Args, _: &App) -> Outcome {
         false => Register::open(&wanted.state_dir)?,
     };
     if let Some(dir) = &args.plugin {
-        return claude_plugin::run(dir, &args.agents, &wanted, args.dry_run, &mut register);
+        return plugin_dir::run(dir, &args.agents, &wanted, args.dry_run, &mut register);
     }
     let scope = args.whose.scope()?;
     let is_git = |name: &&String| *name == GIT;
@@ -148,7 +157,8 @@ pub fn run(args: &Args, _: &App) -> Outcome {
         let git = part(git.as_ref(), &wanted, true)?;
         return Ok(dry(&plans, git));
     }
-    if plans.iter().any(|plan| plan.place.agent == "codex") {
+    let is_sandboxed = |plan: &Plan| plan.place.settings.sandbox.is_some();
+    if plans.iter().any(is_sandboxed) {
         // A sandbox cannot open a directory that is not there.
         tenure_app::location::machine()?;
     }
@@ -212,17 +222,14 @@ pub fn told(word: &str, done: &Done) -> Lines {
 
 /// The places of the agents that were named, or else of those that are here.
 fn places(names: &[String], scope: &Scope) -> Result<Vec<Place>, Trouble> {
-    let all: Vec<Place> = NAMES
-        .into_iter()
-        .map(|agent| Place::of(agent, scope))
-        .collect::<Result<_, _>>()?;
+    let all = Place::all(scope, |_| true)?;
     let is_meant = |place: &Place| match names.is_empty() {
         true => place.found,
         false => names.iter().any(|name| name == place.agent),
     };
     let meant: Vec<Place> = all.into_iter().filter(is_meant).collect();
     if meant.is_empty() {
-        let message = format!("none of {} is here", NAMES.join(", "));
+        let message = format!("none of {} is here", place::names().join(", "));
         let hint = "name the agent to install for it all the same, as in: tenure install claude";
         return Err(Trouble::new(Class::NotFound, "not_found", message, hint));
     }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use tenure_agents::Adapter;
+use tenure_agents::install::Settings;
 use tenure_app::place::current_dir;
 use tenure_app::settings::env;
 use tenure_core::agent::AGENTS;
@@ -10,7 +12,9 @@ use tenure_service::answer::Class;
 use crate::output::Trouble;
 
 /// The agents that can be installed for, in the order in which they are shown.
-pub const NAMES: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
+pub fn names() -> Vec<&'static str> {
+    tenure_agents::names(|row| row.settings.is_some())
+}
 
 /// Whose settings are edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +58,8 @@ impl Scope {
 #[derive(Debug, Clone)]
 pub struct Place {
     pub agent: &'static str,
+    /// How its settings are written.
+    pub settings: &'static Settings,
     pub scope: Scope,
     /// Whether the agent seems to be here.
     pub found: bool,
@@ -62,15 +68,28 @@ pub struct Place {
 }
 
 impl Place {
-    /// The settings of this agent.
-    pub fn of(agent: &'static str, scope: &Scope) -> Result<Self, Trouble> {
-        let own = user_dir(agent)?;
+    /// The settings of every agent that has any and is meant.
+    pub fn all(scope: &Scope, is_meant: impl Fn(&str) -> bool) -> Result<Vec<Self>, Trouble> {
+        let rows = tenure_agents::ADAPTERS.iter();
+        let of = |row: &'static Adapter| Some(Self::of(row.name, row.settings.as_ref()?, scope));
+        rows.filter(|row| is_meant(row.name))
+            .filter_map(of)
+            .collect()
+    }
+
+    fn of(
+        agent: &'static str,
+        settings: &'static Settings,
+        scope: &Scope,
+    ) -> Result<Self, Trouble> {
+        let own = user_dir(settings)?;
         let dir = match scope {
             Scope::User | Scope::Plugin => own.clone(),
-            Scope::Project(dir) => dir.join(format!(".{agent}")),
+            Scope::Project(dir) => dir.join(settings.project),
         };
         Ok(Self {
             agent,
+            settings,
             scope: scope.clone(),
             found: own.is_dir() || dir.is_dir() || is_on_path(agent),
             dir,
@@ -79,9 +98,10 @@ impl Place {
 
     /// A place where something was installed; none for an agent that this version does not know.
     pub fn known(agent: &str, scope: Scope, dir: PathBuf) -> Option<Self> {
-        let agent = NAMES.into_iter().find(|name| *name == agent)?;
+        let row = tenure_agents::adapter(agent)?;
         Some(Self {
-            agent,
+            agent: row.name,
+            settings: row.settings.as_ref()?,
             scope,
             found: dir.is_dir(),
             dir,
@@ -93,35 +113,31 @@ impl Place {
         if self.scope == Scope::Plugin {
             return self.dir.clone();
         }
-        self.dir.join(match self.agent {
-            "codex" => "hooks.json",
-            "opencode" => "plugin/tenure.js",
-            _ => "settings.json",
-        })
+        self.dir.join(self.settings.file)
     }
 
-    /// Codex's other settings, where it keeps its sandbox and what it trusts; always the user's.
-    pub fn codex_config(&self) -> Result<PathBuf, Trouble> {
+    /// The other settings of an agent with a sandbox, where it keeps that and what it trusts; always the user's.
+    pub fn sandbox(&self) -> Result<Option<PathBuf>, Trouble> {
+        let Some(file) = self.settings.sandbox else {
+            return Ok(None);
+        };
         let dir = match self.scope {
             Scope::User => self.dir.clone(),
-            _ => user_dir("codex")?,
+            _ => user_dir(self.settings)?,
         };
-        Ok(dir.join("config.toml"))
+        Ok(Some(dir.join(file)))
     }
 }
 
-fn user_dir(agent: &str) -> Result<PathBuf, Trouble> {
+fn user_dir(settings: &Settings) -> Result<PathBuf, Trouble> {
     let set = |name: &str| {
         env(name)
             .filter(|value| !value.is_empty())
             .map(PathBuf::from)
     };
-    let moved = match agent {
-        "claude" => set("CLAUDE_CONFIG_DIR"),
-        "codex" => set("CODEX_HOME"),
-        "opencode" => set("XDG_CONFIG_HOME").map(|dir| dir.join("opencode")),
-        _ => None,
-    };
+    let moved = settings
+        .variable
+        .and_then(|(name, folder)| Some(set(name)?.join(folder)));
     if let Some(dir) = moved {
         return Ok(current_dir()?.join(dir).components().collect());
     }
@@ -131,10 +147,7 @@ fn user_dir(agent: &str) -> Result<PathBuf, Trouble> {
             "HOME is not set, so there is no telling where the agents keep their settings";
         Trouble::new(Class::NotFound, "not_found", message, "set HOME")
     })?;
-    Ok(match agent {
-        "opencode" => home.join(".config/opencode"),
-        other => home.join(format!(".{other}")),
-    })
+    Ok(home.join(settings.home))
 }
 
 fn is_on_path(agent: &str) -> bool {

@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use similar::TextDiff;
-use tenure_agents::install::trust::{Trust, trust};
-use tenure_agents::install::{
-    CLAUDE, CODEX, GEMINI, HookLine, HooksFormat, Refusal, opencode, sandbox, word_of,
-};
+use tenure_agents::install::trust::{Trust, advice, trust};
+use tenure_agents::install::{Format, HookLine, Refusal, Script, sandbox, word_of};
 use tenure_core::trample::Mode;
 use tenure_host::settings_file::{SettingsError, SettingsFile};
 use tenure_service::answer::Class;
@@ -114,7 +112,7 @@ pub struct Plan {
     pub mode: Option<Mode>,
     /// What is to be done.
     pub changes: Vec<Change>,
-    /// What Codex thinks of our hooks, before.
+    /// What an agent that reviews hooks thinks of ours, before.
     pub trust: Option<Trust>,
     /// What the user should know.
     pub notes: Vec<String>,
@@ -140,32 +138,25 @@ impl Wanted {
     }
 }
 
-/// The format of an agent's `hooks` object; opencode has none.
-pub fn format_of(agent: &str) -> Option<&'static HooksFormat> {
-    [&CLAUDE, &CODEX, &GEMINI]
-        .into_iter()
-        .find(|format| format.agent == agent)
-}
-
 impl Plan {
     /// What installing would do; no change at all where everything is there.
     pub fn install(place: Place, wanted: &Wanted) -> Result<Self, Trouble> {
         let path = place.file();
         let file = read(&path)?;
         let text = file.text().unwrap_or_default().to_owned();
-        let (there, after, notes) = match format_of(place.agent) {
-            Some(format) => {
+        let (there, after) = match &place.settings.format {
+            Format::Hooks(format) => {
                 let entries = format.entries(&text).map_err(|e| refused(&path, &e))?;
                 let there = entries.first().map(|entry| entry.line.mode);
                 let line = wanted.line(there);
                 let after = format
                     .install(&text, &line)
                     .map_err(|e| refused(&path, &e))?;
-                (there, after, switched_off(format, &path, &text))
+                (there, after)
             }
-            None => {
-                let there = ours_of_opencode(&file)?.map(|line| line.mode);
-                (there, opencode::plugin(&wanted.line(there)), Vec::new())
+            Format::Script(script) => {
+                let there = ours(script, &file, place.agent)?.map(|line| line.mode);
+                (there, (script.text)(&wanted.line(there)))
             }
         };
         let mode = wanted.line(there).mode;
@@ -174,16 +165,16 @@ impl Plan {
             mode: Some(mode),
             changes: vec![Change {
                 // Before the first change, not before every one.
-                keep: place.agent != "opencode" && there.is_none(),
+                keep: place.settings.hooks().is_some() && there.is_none(),
                 file,
                 after: Some(after),
             }],
             trust: None,
-            notes,
+            notes: switched_off(&place, &path, &text),
             place,
         };
-        if plan.place.agent == "codex" {
-            plan.install_codex(&text, wanted)?;
+        if let Some(config) = plan.place.sandbox()? {
+            plan.install_sandbox(&config, &text, wanted)?;
         }
         plan.changes.retain(|change| !change.is_none());
         plan.state = match (there, plan.changes.is_empty(), plan.place.found) {
@@ -195,19 +186,22 @@ impl Plan {
         Ok(plan)
     }
 
-    fn install_codex(&mut self, hooks: &str, wanted: &Wanted) -> Result<(), Trouble> {
-        let path = self.place.codex_config()?;
-        let file = read(&path)?;
+    /// What an agent with a sandbox needs besides hooks: a place to write to, and the user's trust.
+    fn install_sandbox(
+        &mut self,
+        path: &Path,
+        hooks: &str,
+        wanted: &Wanted,
+    ) -> Result<(), Trouble> {
+        let file = read(path)?;
         let config = file.text().unwrap_or_default().to_owned();
         let dir = &wanted.state_dir;
-        let allowed = sandbox::allow(&config, dir).map_err(|e| refused(&path, &e))?;
+        let allowed = sandbox::allow(&config, dir).map_err(|e| refused(path, &e))?;
         match self.place.scope {
             Scope::User => {
                 if allowed != config {
-                    self.notes.push(format!(
-                        "{}: Codex's sandbox may write to {dir}, so that whoami, claim and guard work from its shell tool",
-                        path.display()
-                    ));
+                    let path = path.display().to_string();
+                    self.notes.push(sandbox::note(&path, dir));
                 }
                 self.changes.push(Change {
                     file,
@@ -216,40 +210,18 @@ impl Plan {
                 });
             }
             Scope::Project(_) | Scope::Plugin => {
-                self.notes.push(
-                    "Codex reads a project's hooks only where it trusts the project".to_owned(),
-                );
-                if allowed != config {
-                    self.notes.push(
-                        "its sandbox keeps tenure from working in the shell tool: run tenure install codex for yourself too".to_owned(),
-                    );
-                }
+                self.notes.extend(sandbox::project_notes(allowed == config));
             }
         }
-        let entries = CODEX.entries(hooks).unwrap_or_default();
+        let format = self.place.settings.hooks();
+        let entries = format.and_then(|format| format.entries(hooks).ok());
+        let entries = entries.unwrap_or_default();
         if !entries.is_empty() {
             self.trust = Some(trust(&config, &names_of(&self.place.file()), &entries));
         }
         let will_change = self.changes.first().is_some_and(|change| !change.is_none());
-        let trusted = self.trust == Some(Trust::Trusted) && !will_change;
-        self.notes
-            .extend((!trusted).then(|| self.about_trust(will_change)));
+        self.notes.extend(advice(self.trust, will_change));
         Ok(())
-    }
-
-    fn about_trust(&self, will_change: bool) -> String {
-        let why = match self.trust {
-            Some(Trust::Off) if !will_change => {
-                return "some of these hooks are switched off in Codex: type /hooks there to switch them on".to_owned();
-            }
-            Some(Trust::Changed | Trust::Trusted | Trust::Off) => {
-                "Codex skips hooks that changed since they were reviewed"
-            }
-            _ => "Codex skips hooks that nobody has reviewed",
-        };
-        format!(
-            "{why}, without a word: choose \"Trust all and continue\" when codex starts, or type /hooks there and press t (codex exec never asks)"
-        )
     }
 
     /// Does it.
@@ -301,27 +273,26 @@ impl Plan {
 }
 
 /// What the agent itself does not do with our hooks.
-fn switched_off(format: &HooksFormat, path: &Path, text: &str) -> Vec<String> {
-    let (switch, off): (&[&str], bool) = match format.agent {
-        "claude" => (&["disableAllHooks"], true),
-        "gemini" => (&["hooksConfig", "enabled"], false),
-        _ => return Vec::new(),
+fn switched_off(place: &Place, path: &Path, text: &str) -> Vec<String> {
+    let (Some(format), Some(off)) = (place.settings.hooks(), &place.settings.off) else {
+        return Vec::new();
     };
-    match format.switch(text, switch) == Some(off) {
+    match format.is_off(text, off) {
         true => vec![format!(
-            "no hook runs while {} is {off} in {}",
-            switch.join("."),
+            "no hook runs while {} is {} in {}",
+            off.path.join("."),
+            off.value,
             path.display()
         )],
         false => Vec::new(),
     }
 }
 
-fn ours_of_opencode(file: &SettingsFile) -> Result<Option<HookLine>, Trouble> {
+fn ours(script: &Script, file: &SettingsFile, agent: &str) -> Result<Option<HookLine>, Trouble> {
     let Some(text) = file.text() else {
         return Ok(None);
     };
-    match opencode::read(text) {
+    match (script.read)(text) {
         Some(line) => Ok(Some(line)),
         None => Err(Trouble::new(
             Class::Invalid,
@@ -330,12 +301,12 @@ fn ours_of_opencode(file: &SettingsFile) -> Result<Option<HookLine>, Trouble> {
                 "{} is there and was not written by tenure; nothing was changed",
                 file.path().display()
             ),
-            "move it to another name, then run tenure install opencode again",
+            format!("move it to another name, then run tenure install {agent} again"),
         )),
     }
 }
 
-/// The names that Codex may know a file by.
+/// The names that an agent may know a file by.
 fn names_of(path: &Path) -> Vec<String> {
     let real = fs_err::canonicalize(path).ok();
     let named = [Some(path.to_owned()), real];

@@ -8,15 +8,13 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use tenure_agents::install::{CLAUDE, Edited, opencode, sandbox};
+use tenure_agents::install::{Edited, Format, sandbox};
 use tenure_host::file::remove_leftovers;
 use tenure_host::read::{text, whole};
 use tenure_host::settings_file::SettingsFile;
 
 use super::place::{Place, Scope};
-use super::plan::{
-    Change, LONGEST, Plan, State, backup_of, format_of, hash, io_trouble, read, refused,
-};
+use super::plan::{Change, LONGEST, Plan, State, backup_of, hash, io_trouble, read, refused};
 use super::register::{Edit, Kind, Owner, Register, without_links};
 use crate::output::Trouble;
 
@@ -69,9 +67,9 @@ pub fn usual_edits(place: &Place, state_dir: &str) -> Result<Vec<Edit>, Trouble>
         Scope::Project(_) => Owner::Project,
         _ => Owner::User,
     };
-    let kind = match place.agent {
-        "opencode" => Kind::Script,
-        _ => Kind::Hooks,
+    let kind = match place.settings.format {
+        Format::Hooks(_) => Kind::Hooks,
+        Format::Script(_) => Kind::Script,
     };
     let mut edits = vec![Edit::of(
         place.agent,
@@ -80,9 +78,8 @@ pub fn usual_edits(place: &Place, state_dir: &str) -> Result<Vec<Edit>, Trouble>
         &place.dir,
         &place.file(),
     )];
-    if place.agent == "codex" && owner == Owner::User {
-        let config = place.codex_config()?;
-        let edit = Edit::of("codex", Kind::Sandbox, owner, &place.dir, &config);
+    if let Some(config) = place.sandbox()?.filter(|_| owner == Owner::User) {
+        let edit = Edit::of(place.agent, Kind::Sandbox, owner, &place.dir, &config);
         edits.push(Edit {
             root: Some(state_dir.to_owned()),
             ..edit
@@ -119,7 +116,7 @@ impl Plan {
                 targets.push(edit.real.clone());
             }
             for target in targets {
-                changes.extend(undo_in(edit, &target)?);
+                changes.extend(undo_in(edit, &place.settings.format, &target)?);
             }
         }
         changes.retain(|change| !change.is_none());
@@ -192,14 +189,14 @@ fn leftovers(file: &Path) -> Result<(), Trouble> {
 }
 
 /// What undoing an edit does to one file.
-fn undo_in(edit: &Edit, path: &Path) -> Result<Option<Change>, Trouble> {
+fn undo_in(edit: &Edit, format: &Format, path: &Path) -> Result<Option<Change>, Trouble> {
     let file = read(path)?;
     let Some(text) = file.text() else {
         return Ok(None);
     };
     let same = || Edited::Text(text.to_owned());
-    let (edited, nothing) = match (edit.kind, format_of(&edit.agent)) {
-        (Kind::Hooks, Some(format)) => {
+    let (edited, nothing) = match (edit.kind, format) {
+        (Kind::Hooks, Format::Hooks(format)) => {
             let edited = format.uninstall(text).map_err(|e| refused(path, &e))?;
             (edited, "{}\n")
         }
@@ -208,13 +205,15 @@ fn undo_in(edit: &Edit, path: &Path) -> Result<Option<Change>, Trouble> {
             let edited = sandbox::disallow(text, root).map_err(|e| refused(path, &e))?;
             (edited, "")
         }
-        (Kind::Script, _) if opencode::read(text).is_some() => (Edited::Nothing, ""),
+        (Kind::Script, Format::Script(script)) if (script.read)(text).is_some() => {
+            (Edited::Nothing, "")
+        }
         (Kind::Plugin, _) if edit.hashes.contains(&hash(text)) => (Edited::Nothing, ""),
         // Somebody edited our plugin: only the hooks are ours now.
-        (Kind::Plugin, _) if path.ends_with("hooks.json") => {
-            (CLAUDE.uninstall(text).unwrap_or_else(|_| same()), "{}\n")
+        (Kind::Plugin, Format::Hooks(format)) if path.ends_with("hooks.json") => {
+            (format.uninstall(text).unwrap_or_else(|_| same()), "{}\n")
         }
-        _ => (same(), ""),
+        (Kind::Hooks | Kind::Script | Kind::Plugin | Kind::Git, _) => (same(), ""),
     };
     Ok(Some(undone(file, edited, nothing)))
 }

@@ -1,9 +1,10 @@
-//! `install claude --plugin DIR`: the hooks as a plugin directory of Claude Code.
+//! `install AGENT --plugin DIR`: the hooks as a plugin directory, for the agent that reads one.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tenure_agents::install::{CLAUDE, HookLine, plugin, word_of};
+use tenure_agents::Adapter;
+use tenure_agents::install::{HookLine, HooksFormat, plugin, word_of};
 use tenure_app::place::current_dir;
 use tenure_core::text;
 use tenure_host::settings_file::SettingsFile;
@@ -15,6 +16,15 @@ use super::register::{Edit, Kind, Owner, Register};
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
+/// The agents that read a plugin directory, and how their hooks are written there.
+fn readers() -> Vec<(&'static str, &'static HooksFormat)> {
+    let reader = |row: &'static Adapter| {
+        let settings = row.settings.as_ref().filter(|found| found.has_plugin)?;
+        Some((row.name, settings.hooks()?))
+    };
+    tenure_agents::ADAPTERS.iter().filter_map(reader).collect()
+}
+
 pub fn run(
     dir: &Path,
     agents: &[String],
@@ -22,20 +32,24 @@ pub fn run(
     dry_run: bool,
     register: &mut Register,
 ) -> Outcome {
-    if agents.iter().any(|agent| agent != "claude") {
+    let readers = readers();
+    let is_meant = |name: &&str| agents.iter().all(|agent| agent == name);
+    let Some((agent, format)) = readers.iter().find(|(name, _)| is_meant(name)) else {
+        let names: Vec<&str> = readers.iter().map(|(name, _)| *name).collect();
+        let names = names.join(", ");
         return Err(Trouble::new(
             Class::Usage,
             "usage",
-            "--plugin is for claude alone",
-            "tenure install claude --plugin DIR",
+            format!("--plugin is for {names} alone"),
+            format!("tenure install {names} --plugin DIR"),
         ));
-    }
+    };
     let dir: PathBuf = current_dir()?.join(dir).components().collect();
     let line = HookLine {
         program: wanted.program.clone(),
         mode: wanted.mode.unwrap_or_default(),
     };
-    let files = plugin::files(&line, env!("CARGO_PKG_VERSION")).map_err(|refusal| {
+    let files = plugin::files(format, &line, env!("CARGO_PKG_VERSION")).map_err(|refusal| {
         Trouble::new(
             Class::Internal,
             "internal",
@@ -58,7 +72,7 @@ pub fn run(
             let hint = "give --plugin another directory";
             return Err(Trouble::new(Class::Invalid, "invalid", message, hint));
         }
-        edits.push(edit(&dir, &file, &text));
+        edits.push(edit(agent, &dir, &file, &text));
         if file.text() != Some(&text) {
             changes.push((file, text));
         }
@@ -69,12 +83,12 @@ pub fn run(
     for (file, text) in changes.iter().filter(|_| !dry_run) {
         file.write(text).map_err(super::plan::unusable)?;
     }
-    Ok(shown(&dir, &line, &changes, dry_run))
+    Ok(shown(agent, format, &dir, &line, &changes, dry_run))
 }
 
 /// What will be written to one file, and what is in it of ours before that.
-fn edit(dir: &Path, file: &SettingsFile, text: &str) -> Edit {
-    let edit = Edit::of("claude", Kind::Plugin, Owner::User, dir, file.path());
+fn edit(agent: &str, dir: &Path, file: &SettingsFile, text: &str) -> Edit {
+    let edit = Edit::of(agent, Kind::Plugin, Owner::User, dir, file.path());
     let there = file.text().map(hash);
     Edit {
         hashes: [Some(hash(text)), there].into_iter().flatten().collect(),
@@ -82,31 +96,38 @@ fn edit(dir: &Path, file: &SettingsFile, text: &str) -> Edit {
     }
 }
 
-fn shown(dir: &Path, line: &HookLine, changes: &[(SettingsFile, String)], dry_run: bool) -> Shown {
+fn shown(
+    agent: &str,
+    format: &HooksFormat,
+    dir: &Path,
+    line: &HookLine,
+    changes: &[(SettingsFile, String)],
+    dry_run: bool,
+) -> Shown {
     let paths: Vec<&Path> = changes.iter().map(|(file, _)| file.path()).collect();
     let done = match (dry_run, paths.is_empty()) {
         (_, true) => "is as it should be",
         (true, _) => "would be written",
         (false, _) => "is written",
     };
-    let (place, name) = (dir.display().to_string(), plugin::NAME);
+    let place = dir.display().to_string();
     let typed = text::shell(&place);
     let place = text::name(&place);
     let mut text = Lines::from(format!("the plugin in {place} {done}; to use it:"));
-    text.line(format!("  claude plugin marketplace add {typed}"));
-    text.line(format!("  claude plugin install {name}@{name}"));
+    for command in plugin::commands(&typed) {
+        text.line(format!("  {command}"));
+    }
     let mut notes = Vec::new();
-    if is_in_settings() {
-        notes.push(
-            "the hooks are in your settings too: tenure uninstall claude --user removes them and leaves the plugin"
-                .to_owned(),
-        );
+    if is_in_settings(agent, format) {
+        notes.push(format!(
+            "the hooks are in your settings too: tenure uninstall {agent} --user removes them and leaves the plugin"
+        ));
     }
     for note in &notes {
         super::add(&mut text, note);
     }
     let part = json!({
-        "agent": "claude",
+        "agent": agent,
         "state": "installed",
         "scope": "plugin",
         "file": dir,
@@ -119,10 +140,12 @@ fn shown(dir: &Path, line: &HookLine, changes: &[(SettingsFile, String)], dry_ru
 }
 
 /// Whether the same hooks are in the user's settings.
-fn is_in_settings() -> bool {
-    let text = Place::of("claude", &Scope::User)
-        .and_then(|place| read(&place.file()))
+fn is_in_settings(agent: &str, format: &HooksFormat) -> bool {
+    let place = Place::all(&Scope::User, |name| name == agent)
         .ok()
+        .and_then(|all| all.into_iter().next());
+    let text = place
+        .and_then(|place| read(&place.file()).ok())
         .and_then(|file| file.text().map(str::to_owned));
-    text.is_some_and(|text| CLAUDE.entries(&text).is_ok_and(|found| !found.is_empty()))
+    text.is_some_and(|text| format.entries(&text).is_ok_and(|found| !found.is_empty()))
 }
