@@ -9,7 +9,8 @@ use tenure_service::view::SessionView;
 use tenure_service::{Answer, Until};
 
 use crate::open::Opened;
-use crate::watch::{Ended, Next, Waited, on_change};
+use crate::unfinished::{By, Unfinished};
+use crate::watch::{Ended, Next, on_change};
 
 /// How often a session that nobody can see is asked for.
 const UNSEEN_EVERY: Duration = Duration::from_secs(1);
@@ -22,7 +23,7 @@ pub fn session(
     name: &str,
     until: Until,
     timeout: Option<Duration>,
-) -> Result<Waited<Answer<SessionView>>, Problem> {
+) -> Result<Answer<SessionView>, Unfinished> {
     let began = Instant::now();
     let mut told = Pending::default();
     let ended = on_change(opened, Duration::ZERO, |opened| {
@@ -49,29 +50,28 @@ pub fn session(
             limit: left.min(most),
         })
     });
-    let with_notices = |mut problem: Problem, told: Pending| {
-        if problem.notices.is_empty() {
-            problem.notices = told;
+    let mut failed = match ended {
+        Ok(Ended::Done(value)) => {
+            return Ok(Answer {
+                value,
+                notices: told,
+                damaged: None,
+            });
         }
-        problem
-    };
-    match ended {
-        Ok(Ended::Done(value)) => Ok(Waited::Done(Answer {
-            value,
-            notices: told,
-            damaged: None,
-        })),
         Ok(Ended::Signal(signal)) => {
             let message = format!("interrupted while waiting for {name}");
             let hint = Hint::step("run it again to go on waiting");
-            let problem = Problem::new(Class::TimedOut, "interrupted", message, hint);
-            Ok(Waited::Interrupted {
-                signal,
-                problem: Box::new(with_notices(problem, told)),
-            })
+            Unfinished {
+                problem: Problem::new(Class::TimedOut, "interrupted", message, hint),
+                by: By::Signal(signal),
+            }
         }
-        Err(problem) => Err(with_notices(problem, told)),
+        Err(problem) => Unfinished::from(problem),
+    };
+    if failed.problem.notices.is_empty() {
+        failed.problem.notices = told;
     }
+    Err(failed)
 }
 
 fn timed_out(session: &SessionView, waited: Duration) -> Problem {

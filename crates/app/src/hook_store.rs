@@ -6,13 +6,14 @@ use std::time::Instant;
 use tenure_core::process::CallerFacts;
 use tenure_core::store::Store;
 use tenure_core::trample::Mode;
+use tenure_core::world::World;
 use tenure_host::caller;
 use tenure_host::git::{self, Worktree};
 use tenure_host::machine::Machine;
 use tenure_service::answer::Problem;
 use tenure_service::{GuardPolicy, Service};
 
-use crate::location::{machine_of, observer_of, open_store, state_dir_of, store_file};
+use crate::location::{machine_of, open_store, state_dir_of, store_file};
 use crate::open::Opened;
 use crate::settings::Settings;
 
@@ -45,7 +46,7 @@ impl HookStore {
 
     fn at(settings: Settings, file: PathBuf, until: Instant) -> Result<Self, Problem> {
         let machine = machine_of(&state_dir_of(&file)?)?;
-        let facts = caller::variables(observer_of(&machine).clone());
+        let facts = caller::variables(machine.observer().clone());
         Ok(Self {
             settings,
             file,
@@ -109,7 +110,7 @@ impl HookStore {
             Some(store) => store,
             None => {
                 let until = Some(self.until);
-                open_store(&self.file, observer_of(&self.machine), until)?.0
+                open_store(&self.file, self.machine.observer(), until)?.0
             }
         };
         let store = self.store.insert(store);

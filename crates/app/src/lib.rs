@@ -21,5 +21,6 @@ pub mod place;
 pub mod settings;
 pub mod supervise;
 pub mod transcript;
+pub mod unfinished;
 pub mod unmanaged;
 pub mod watch;

@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use tenure_core::process::Observer;
 use tenure_core::store::Store;
-use tenure_core::world::World;
 use tenure_host::kernel_lock::LockDir;
 use tenure_host::machine::Machine;
 use tenure_host::state_dir::{StateDir, StateDirError};
@@ -108,11 +107,6 @@ pub fn locks() -> Result<LockDir, Problem> {
         let hint = Hint::run("config", [""; 0], "to see where state is kept");
         Problem::new(Class::Store, "store_unavailable", error.to_string(), hint)
     })
-}
-
-/// Who looks at processes from here.
-pub fn observer_of(machine: &Machine) -> &Observer {
-    World::observer(machine)
 }
 
 fn unavailable(message: String, hint: &str) -> Problem {

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use tenure_core::id::Cursor;
 use tenure_core::process::CallerFacts;
 use tenure_core::store::Store;
+use tenure_core::world::World;
 use tenure_host::git::Worktree;
 use tenure_host::machine::Machine;
 use tenure_host::{caller, cwd};
 use tenure_service::answer::Problem;
 use tenure_service::{Here, Service};
 
-use crate::location::{machine_of, observer_of, open_store, state_dir_of, store_file};
+use crate::location::{machine_of, open_store, state_dir_of, store_file};
 use crate::mirror::setting::Mirror;
 use crate::place::worktree_here;
 use crate::settings::Settings;
@@ -37,9 +38,9 @@ pub fn open() -> Result<Opened, Problem> {
     let file = store_file(&settings)?;
     let state = state_dir_of(&file)?;
     let machine = machine_of(&state)?;
-    let (store, news) = open_store(&file, observer_of(&machine), None)?;
+    let (store, news) = open_store(&file, machine.observer(), None)?;
     let facts = caller::facts(
-        observer_of(&machine).clone(),
+        machine.observer().clone(),
         cwd::name().to_string_lossy().into_owned(),
         worktree.as_ref().map(Worktree::repository),
     );

@@ -16,7 +16,6 @@
 
 use std::time::{Duration, Instant};
 
-use tenure_core::id::Ticket;
 use tenure_core::notice::Pending;
 use tenure_core::process::Process;
 use tenure_core::store::Topic;
@@ -25,9 +24,10 @@ use tenure_host::pidfd::{ProcessWatch, ProcessWatches};
 use tenure_host::watch::{Watch, Woken};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::error::Error;
-use tenure_service::{Answer, Failure, Service, Wait, Waiting};
+use tenure_service::{Answer, Failure, Reply, Service, Wait, Waiting};
 
 use crate::open::Opened;
+use crate::unfinished::{By, Unfinished};
 
 /// How long after a change of the files its commit is looked for.
 const SETTLING: Duration = Duration::from_secs(2);
@@ -50,71 +50,57 @@ pub enum Step<T> {
     Wait(Wait),
 }
 
-/// How a wait in line ended.
-pub enum Waited<T> {
-    /// With what was waited for.
-    Done(T),
-    /// By this signal. The line was left, and the problem says what was waited for.
-    Interrupted { signal: i32, problem: Box<Problem> },
-}
-
-/// Waits until `look` is done, for at most `patience`.
+/// Looks until what was seen comes to an end of the wait, for at most `patience`.
 ///
 /// What the caller is told on the way is told with the outcome, whatever that is.
-pub fn wait_for_turn<T>(
+pub fn wait_for_turn<S, T>(
     opened: &mut Opened,
     watch: &mut Watch,
     patience: Duration,
-    mut look: impl FnMut(&mut Service<'_>, Option<Ticket>) -> Result<Answer<Step<T>>, Failure>,
-) -> Result<Waited<Answer<T>>, Problem> {
+    mut look: impl FnMut(&mut Service<'_>, &Waiting) -> Reply<S>,
+    comes_to: impl Fn(S) -> Step<T>,
+) -> Result<Answer<T>, Unfinished> {
     let mut told = Pending::default();
-    let outcome = wait(opened, watch, patience, &mut |service, ticket| {
-        let answer = look(service, ticket)?;
+    let outcome = wait(opened, watch, patience, &mut |service, waiting| {
+        let answer = look(service, waiting)?;
         // They wait until they are told, so the last look has them all.
         told = answer.notices;
-        Ok(answer.value)
+        Ok(comes_to(answer.value))
     });
     match outcome {
-        Ok(Waited::Done(value)) => Ok(Waited::Done(Answer {
+        Ok(value) => Ok(Answer {
             damaged: None,
             value,
             notices: told,
-        })),
-        Ok(Waited::Interrupted {
-            signal,
-            mut problem,
-        }) => {
-            problem.notices = told;
-            Ok(Waited::Interrupted { signal, problem })
-        }
-        Err(mut problem) => {
-            if problem.notices.is_empty() {
-                problem.notices = told;
+        }),
+        Err(mut failed) => {
+            if failed.problem.notices.is_empty() {
+                failed.problem.notices = told;
             }
-            Err(problem)
+            Err(failed)
         }
     }
 }
 
 /// One look at what is waited for.
-type Look<'a, T> = dyn FnMut(&mut Service<'_>, Option<Ticket>) -> Result<Step<T>, Failure> + 'a;
+type Look<'a, T> = dyn FnMut(&mut Service<'_>, &Waiting) -> Result<Step<T>, Failure> + 'a;
 
 fn wait<T>(
     opened: &mut Opened,
     watch: &mut Watch,
     patience: Duration,
     look: &mut Look<'_, T>,
-) -> Result<Waited<T>, Problem> {
+) -> Result<T, Unfinished> {
     let began = Instant::now();
-    let mut ticket = None;
+    let mut waiting = own_place(opened)?;
     let mut heard: Option<(Vec<Topic>, bool)> = None;
     loop {
         let seen = opened.service().changes()?;
-        let wait = match look(&mut opened.service(), ticket)? {
-            Step::Done(done) => return Ok(Waited::Done(done)),
+        let wait = match look(&mut opened.service(), &waiting)? {
+            Step::Done(done) => return Ok(done),
             Step::Wait(wait) => wait,
         };
-        ticket = Some(wait.ticket);
+        waiting.ticket = Some(wait.ticket);
         let waited = began.elapsed();
         let left = patience.saturating_sub(waited);
         if left.is_zero() {
@@ -144,8 +130,9 @@ fn wait<T>(
             opened.service().leave_line(wait.ticket)?;
             let message = format!("interrupted while waiting: {}", wait.why);
             let hint = Hint::step("nothing was claimed; run it again to wait again");
-            let problem = Problem::new(Class::TimedOut, "interrupted", message, hint).into();
-            return Ok(Waited::Interrupted { signal, problem });
+            let problem = Problem::new(Class::TimedOut, "interrupted", message, hint);
+            let by = By::Signal(signal);
+            return Err(Unfinished { problem, by });
         }
     }
 }
@@ -207,7 +194,7 @@ pub fn on_change<T, E: From<Problem>>(
 }
 
 /// This process, as a waiter.
-pub fn own_place(opened: &Opened) -> Result<Waiting, Problem> {
+fn own_place(opened: &Opened) -> Result<Waiting, Problem> {
     let observer = opened.machine().observer();
     let process = tenure_host::process::identify(std::process::id(), observer);
     let process = process.map_err(|error| {

@@ -4,9 +4,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use rustix::process::Signal;
-use tenure_app::supervise::CannotRun;
-use tenure_app::watch::{Ended, Waited};
-use tenure_service::answer::Problem;
+use tenure_app::unfinished::{By, Unfinished};
+use tenure_app::watch::Ended;
 
 use crate::exit::Exit;
 use crate::output::Trouble;
@@ -38,28 +37,15 @@ pub fn exit_of_watching<T>(ended: &Ended<T>) -> Exit {
     }
 }
 
-/// What was waited for; a signal that ended the wait decides the exit code.
-pub fn waited<T>(waited: Waited<T>) -> Result<T, Trouble> {
-    match waited {
-        Waited::Done(done) => Ok(done),
-        Waited::Interrupted { signal, problem } => {
-            Err(Trouble::from(*problem).exits(signal_exit(signal)))
-        }
+/// A signal, or a program that does not start, has the code that shells give it.
+pub fn unfinished(failed: Unfinished) -> Trouble {
+    let trouble = Trouble::from(failed.problem);
+    match failed.by {
+        By::Problem => trouble,
+        By::Signal(signal) => trouble.exits(signal_exit(signal)),
+        By::MissingProgram => trouble.exits(Exit::COMMAND_NOT_FOUND),
+        By::UnusableProgram => trouble.exits(Exit::COMMAND_NOT_EXECUTABLE),
     }
-}
-
-/// A failure of ours while a command runs or should run.
-pub fn own_trouble(problem: Problem) -> Trouble {
-    to_stderr(Trouble::from(problem).exits(OWN_FAILURE))
-}
-
-/// A command that cannot be executed has the code that shells give it.
-pub fn exec_trouble(failed: CannotRun) -> Trouble {
-    let exit = match failed.is_missing {
-        true => Exit::COMMAND_NOT_FOUND,
-        false => Exit::COMMAND_NOT_EXECUTABLE,
-    };
-    to_stderr(Trouble::from(failed.problem).exits(exit))
 }
 
 /// Held, timed out and cannot tell are conflicts with a code of their own; the rest is a failure of ours.
@@ -78,11 +64,7 @@ pub fn conflict_or_failure(mut trouble: Trouble, conflict: Exit) -> Trouble {
             OWN_FAILURE
         };
     }
-    to_stderr(trouble)
-}
-
-/// Stdout belongs to the command.
-fn to_stderr(mut trouble: Trouble) -> Trouble {
+    // Stdout belongs to the command.
     trouble.to_stderr = true;
     trouble
 }

@@ -1,12 +1,10 @@
 //! `claim KEY -- CMD`: a command that holds an item exactly while it lives, run by [`supervise`].
 
 use std::ffi::OsString;
-use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tenure_app::supervise::trampoline::{NotRun, become_command};
-use tenure_app::supervise::{self, Ended};
-use tenure_core::reason::Reason;
+use tenure_app::supervise::trampoline::become_command;
+use tenure_app::supervise::{self, Ended, Options};
 use tenure_service::ClaimRequest;
 use tenure_service::answer::body;
 
@@ -24,20 +22,6 @@ pub enum OnLost {
     Warn,
 }
 
-/// How a command is run.
-pub struct Options<'a> {
-    /// The command line.
-    pub command: &'a [OsString],
-    /// What to do when the item is lost.
-    pub on_lost: OnLost,
-    /// The exit code when the item is not to be had.
-    pub conflict_exit: Exit,
-    /// How long to wait for it.
-    pub patience: Duration,
-    /// Why, on record.
-    pub reason: Option<&'a Reason>,
-}
-
 /// The trampoline's own arguments.
 #[derive(Debug, clap::Args)]
 pub struct ExecArgs {
@@ -51,34 +35,24 @@ pub struct ExecArgs {
 }
 
 /// Runs a command under a claim. Its output is its own; ours is on stderr.
-pub fn run(options: &Options<'_>, request: Result<ClaimRequest, Trouble>, app: &App) -> Outcome {
-    match request.and_then(|request| hold_and_run(options, request, app)) {
-        Ok(ended) => {
-            let channel = match app.style.json {
-                true => app.style.report(&report(&ended)),
-                false => app.style.tell(&ended.notices),
-            };
-            app.delivered(&ended.notices, channel);
-            Ok(Shown::silent(child::exit_of(ended.status)))
-        }
-        Err(trouble) => Err(child::conflict_or_failure(trouble, options.conflict_exit)),
-    }
-}
-
-fn hold_and_run(options: &Options<'_>, request: ClaimRequest, app: &App) -> Result<Ended, Trouble> {
-    let supervised = supervise::Options {
-        command: options.command,
-        ends_when_lost: options.on_lost == OnLost::Term,
-        patience: options.patience,
-        naming: &app.naming(options.reason),
-    };
+pub fn run(
+    options: &Options<'_>,
+    conflict: Exit,
+    request: Result<ClaimRequest, Trouble>,
+    app: &App,
+) -> Outcome {
     let mut tell = |said| warn(format!("warning: {said}"));
-    child::waited(supervise::run(
-        &supervised,
-        request,
-        &mut app.open()?,
-        &mut tell,
-    )?)
+    let ended = request.and_then(|request| {
+        let ended = supervise::run(options, request, &mut app.open()?, &mut tell);
+        ended.map_err(child::unfinished)
+    });
+    let ended = ended.map_err(|trouble| child::conflict_or_failure(trouble, conflict))?;
+    let channel = match app.style.json {
+        true => app.style.report(&report(&ended)),
+        false => app.style.tell(&ended.notices),
+    };
+    app.delivered(&ended.notices, channel);
+    Ok(Shown::silent(child::exit_of(ended.status)))
 }
 
 fn report(ended: &Ended) -> Value {
@@ -97,8 +71,10 @@ fn report(ended: &Ended) -> Value {
 /// The trampoline: waits at the gate, then becomes the command.
 pub fn exec(args: &ExecArgs) -> Outcome {
     match become_command(args.gate, &args.command) {
-        NotRun::Dismissed => Ok(Shown::silent(OWN_FAILURE)),
-        NotRun::NoGate(problem) => Err(child::own_trouble(problem)),
-        NotRun::CannotRun(failed) => Err(child::exec_trouble(failed)),
+        Some(failed) => {
+            let trouble = child::unfinished(failed);
+            Err(child::conflict_or_failure(trouble, OWN_FAILURE))
+        }
+        None => Ok(Shown::silent(OWN_FAILURE)),
     }
 }

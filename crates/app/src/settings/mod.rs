@@ -23,12 +23,18 @@ const LONGEST: u64 = 1 << 20;
 /// One setting that exists.
 struct Known {
     key: &'static str,
-    variable: &'static str,
     default: &'static str,
     /// Whether a project's file may set it.
     project: bool,
     value: Value,
     about: &'static str,
+}
+
+impl Known {
+    /// `guard.mode` is `TENURE_GUARD_MODE`.
+    fn variable(&self) -> String {
+        format!("TENURE_{}", self.key.replace('.', "_").to_uppercase())
+    }
 }
 
 /// What a setting's value is, and where it is kept.
@@ -50,7 +56,6 @@ enum Value {
 const KNOWN: &[Known] = &[
     Known {
         key: "store",
-        variable: "TENURE_STORE",
         default: "",
         project: false,
         value: Value::Text(|all| &mut all.store),
@@ -58,7 +63,6 @@ const KNOWN: &[Known] = &[
     },
     Known {
         key: "lease",
-        variable: "TENURE_LEASE",
         default: "10m",
         project: false,
         value: Value::Span(|all| &mut all.policy.lease),
@@ -66,7 +70,6 @@ const KNOWN: &[Known] = &[
     },
     Known {
         key: "lock_delay",
-        variable: "TENURE_LOCK_DELAY",
         default: "15s",
         project: false,
         value: Value::Span(|all| &mut all.policy.lock_delay),
@@ -74,7 +77,6 @@ const KNOWN: &[Known] = &[
     },
     Known {
         key: "stalled_after",
-        variable: "TENURE_STALLED_AFTER",
         default: "15m",
         project: true,
         value: Value::Span(|all| &mut all.policy.stalled_after),
@@ -82,7 +84,6 @@ const KNOWN: &[Known] = &[
     },
     Known {
         key: "agent.brief",
-        variable: "TENURE_AGENT_BRIEF",
         default: "true",
         project: true,
         value: Value::Switch(|all| &mut all.brief),
@@ -90,7 +91,6 @@ const KNOWN: &[Known] = &[
     },
     Known {
         key: "ps.unmanaged",
-        variable: "TENURE_PS_UNMANAGED",
         default: "true",
         project: true,
         value: Value::Switch(|all| &mut all.unmanaged),
@@ -98,7 +98,6 @@ const KNOWN: &[Known] = &[
     },
     Known {
         key: "guard.mode",
-        variable: "TENURE_GUARD_MODE",
         default: "",
         project: false,
         value: Value::Mode(|all| &mut all.guard_mode),
@@ -106,7 +105,6 @@ const KNOWN: &[Known] = &[
     },
     Known {
         key: "guard.require_claim",
-        variable: "TENURE_GUARD_REQUIRE_CLAIM",
         default: "",
         project: false,
         value: Value::Text(|all| &mut all.require_claim),
@@ -114,7 +112,6 @@ const KNOWN: &[Known] = &[
     },
     Known {
         key: "guard.on_error",
-        variable: "TENURE_GUARD_ON_ERROR",
         default: "open",
         project: false,
         value: Value::OnError(|all| &mut all.closes_on_error),
@@ -122,7 +119,6 @@ const KNOWN: &[Known] = &[
     },
     Known {
         key: "missions.roles",
-        variable: "TENURE_MISSIONS_ROLES",
         default: "",
         project: true,
         value: Value::List(|all| &mut all.roles),
@@ -208,7 +204,8 @@ impl Settings {
                 about: known.about,
             });
             if !known.default.is_empty() {
-                all.set(known, known.default.to_owned(), "default")?;
+                let set = all.set(known, known.default.to_owned(), "default");
+                set.map_err(|why| malformed("default", known.key, &why))?;
             }
         }
         all.read_file(Path::new("/etc/tenure/config.toml"), false)?;
@@ -219,19 +216,19 @@ impl Settings {
             all.read_file(&root.join(".tenure.toml"), true)?;
         }
         for known in KNOWN {
-            if let Some(value) = env(known.variable).filter(|value| !value.is_empty()) {
-                let why = "it is not UTF-8 text";
+            let variable = known.variable();
+            if let Some(value) = env(&variable).filter(|value| !value.is_empty()) {
                 let text = value.into_string();
-                let text = text.map_err(|_| malformed(known.variable, known.key, why))?;
-                all.set(known, text, known.variable)?;
+                let text = text.map_err(|_| "it is not UTF-8 text".to_owned());
+                text.and_then(|text| all.set(known, text, &variable))
+                    .map_err(|why| malformed(&variable, known.key, &why))?;
             }
         }
         Ok(all)
     }
 
-    fn set(&mut self, known: &Known, value: String, origin: &str) -> Result<(), Problem> {
-        let set = known.value.set(self, &value);
-        set.map_err(|why| malformed(origin, known.key, &why))?;
+    fn set(&mut self, known: &Known, value: String, origin: &str) -> Result<(), String> {
+        known.value.set(self, &value)?;
         self.show(known.key, value, origin);
         Ok(())
     }
@@ -247,8 +244,7 @@ impl Settings {
     fn read_file(&mut self, path: &Path, project: bool) -> Result<(), Problem> {
         let origin = path.display().to_string();
         let table = match read_table(path) {
-            Ok(Some(table)) => table,
-            Ok(None) => return Ok(()),
+            Ok(table) => table.unwrap_or_default(),
             Err(why) if project => {
                 self.ignore(&origin, "the whole file", why);
                 return Ok(());
@@ -256,41 +252,41 @@ impl Settings {
             Err(why) => return Err(malformed(&origin, "the file", &why)),
         };
         for (key, value) in flat(table) {
-            if key == "mirror" && !project {
-                let found = setting::parse(&value, &origin);
-                let found = found.map_err(|why| malformed(&origin, "mirror", &why))?;
-                self.mirrors.extend(found);
-                continue;
-            }
-            let known = KNOWN.iter().find(|known| known.key == key);
-            match known {
-                Some(known) if !project || known.project => {
-                    let Some(text) = known.value.text(&value) else {
-                        let why = known.value.expected();
-                        if project {
-                            self.ignore(&origin, &key, why);
-                            continue;
-                        }
-                        return Err(malformed(&origin, &key, &why));
-                    };
-                    match self.set(known, text, &origin) {
-                        Err(problem) if project => self.ignore(&origin, &key, problem.message),
-                        other => other?,
-                    }
-                }
-                Some(_) => self.ignore(&origin, &key, "a project's file may not set it".into()),
-                None if project && key.split('.').next() == Some("mirror") => {
-                    self.ignore(&origin, &key, "a project's file may not set it".into());
-                }
-                None if project => self.ignore(&origin, &key, "it is not a setting".into()),
-                None => {
-                    let names: Vec<&str> = KNOWN.iter().map(|known| known.key).collect();
-                    let why = format!("it is not a setting; there are {}", names.join(", "));
-                    return Err(malformed(&origin, &key, &why));
-                }
+            match self.read_value(&key, &value, &origin, project) {
+                Err(why) if project => self.ignore(&origin, &key, why),
+                read => read.map_err(|why| malformed(&origin, &key, &why))?,
             }
         }
         Ok(())
+    }
+
+    fn read_value(
+        &mut self,
+        key: &str,
+        value: &toml::Value,
+        origin: &str,
+        project: bool,
+    ) -> Result<(), String> {
+        let known = KNOWN.iter().find(|known| known.key == key);
+        let is_mirror = key.split('.').next() == Some("mirror");
+        match known {
+            Some(known) if !project || known.project => {
+                let text = known.value.text(value);
+                self.set(known, text.ok_or_else(|| known.value.expected())?, origin)
+            }
+            None if key == "mirror" && !project => {
+                self.mirrors.extend(setting::parse(value, origin)?);
+                Ok(())
+            }
+            None if !(project && is_mirror) => {
+                let names: Vec<&str> = KNOWN.iter().map(|known| known.key).collect();
+                Err(format!(
+                    "it is not a setting; there are {}",
+                    names.join(", ")
+                ))
+            }
+            _ => Err("a project's file may not set it".to_owned()),
+        }
     }
 
     fn ignore(&mut self, file: &str, key: &str, why: String) {

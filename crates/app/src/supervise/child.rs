@@ -8,28 +8,19 @@ use rustix::process::{Pid, Signal, kill_process};
 use tenure_host::process;
 use tenure_service::answer::{Class, Hint, Problem};
 
-/// Why a command cannot be executed.
-#[derive(Debug)]
-pub struct CannotRun {
-    /// There is none of this name; else it is there and does not start.
-    pub is_missing: bool,
-    pub problem: Problem,
-}
+use crate::unfinished::{By, Unfinished};
 
-impl CannotRun {
-    pub fn new(program: &OsStr, error: &io::Error) -> Self {
-        let what = match error.kind() {
-            io::ErrorKind::NotFound => "was not found",
-            io::ErrorKind::PermissionDenied => "is not executable",
-            _ => "cannot be executed",
-        };
-        let message = format!("{} {what}: {error}", program.to_string_lossy());
-        let hint = Hint::step("check the command after --");
-        Self {
-            is_missing: error.kind() == io::ErrorKind::NotFound,
-            problem: Problem::new(Class::NotFound, "command", message, hint),
-        }
-    }
+/// Why a command cannot be executed.
+pub fn cannot_run(program: &OsStr, error: &io::Error) -> Unfinished {
+    let (by, what) = match error.kind() {
+        io::ErrorKind::NotFound => (By::MissingProgram, "was not found"),
+        io::ErrorKind::PermissionDenied => (By::UnusableProgram, "is not executable"),
+        _ => (By::UnusableProgram, "cannot be executed"),
+    };
+    let message = format!("{} {what}: {error}", program.to_string_lossy());
+    let hint = Hint::step("check the command after --");
+    let problem = Problem::new(Class::NotFound, "command", message, hint);
+    Unfinished { problem, by }
 }
 
 /// A failure of ours while a command runs or should run.

@@ -6,6 +6,7 @@
 //! command never runs; if we are killed later, it runs on and holds the claim until it ends.
 
 mod child;
+mod locked;
 pub mod trampoline;
 
 use std::ffi::OsString;
@@ -23,13 +24,16 @@ use tenure_core::store::{StoreError, Topic};
 use tenure_host::watch::Watch;
 use tenure_service::answer::Problem;
 use tenure_service::error::Error;
-use tenure_service::{Answer, ChildRequest, ChildTurn, ClaimRequest, Naming, Waiting};
+use tenure_service::{Answer, ChildRequest, ChildTurn, ClaimRequest, Naming};
 
 use crate::mirror;
 use crate::open::Opened;
 use crate::place::place_here;
-use crate::watch::{Step, Until, Waited, listen, own_place, wait_for_turn, watch_signals};
-pub use child::{CannotRun, failure, pass_on, readable};
+use crate::unfinished::Unfinished;
+use crate::watch::{Step, Until, listen, wait_for_turn, watch_signals};
+pub use child::readable;
+use child::{failure, pass_on};
+pub use locked::under_lock;
 use trampoline::Trampoline;
 
 /// How a command is run.
@@ -67,7 +71,7 @@ pub fn run(
     request: ClaimRequest,
     opened: &mut Opened,
     tell: &mut dyn FnMut(String),
-) -> Result<Waited<Ended>, Problem> {
+) -> Result<Ended, Unfinished> {
     let mut watch = watch_signals(opened)?;
     let trampoline = Trampoline::start(options.command)?;
     let chain = trampoline.chain(opened.machine())?;
@@ -79,12 +83,7 @@ pub fn run(
         title: readable(options.command),
         place: place_here(),
     };
-    let turn = match turn_of(options, &child, opened, &mut watch)? {
-        Waited::Done(turn) => turn,
-        Waited::Interrupted { signal, problem } => {
-            return Ok(Waited::Interrupted { signal, problem });
-        }
-    };
+    let turn = turn_of(options, &child, opened, &mut watch)?;
     let mut supervised = Supervised {
         trampoline,
         own,
@@ -116,7 +115,7 @@ pub fn run(
     }
     let mut ended = supervised.see_through(opened, &mut watch, options.ends_when_lost, tell)?;
     ended.notices = turn.notices;
-    Ok(Waited::Done(ended))
+    Ok(ended)
 }
 
 /// Waits until the command may run.
@@ -125,25 +124,21 @@ fn turn_of(
     child: &ChildRequest,
     opened: &mut Opened,
     watch: &mut Watch,
-) -> Result<Waited<Answer<ChildTurn>>, Problem> {
+) -> Result<Answer<ChildTurn>, Unfinished> {
     let naming = options.naming;
     if options.patience.is_zero() {
-        let answer = opened.service().claim_for_child(naming, child, None)?;
-        return Ok(Waited::Done(answer));
+        return Ok(opened.service().claim_for_child(naming, child, None)?);
     }
-    let mut waiting: Waiting = own_place(opened)?;
-    wait_for_turn(opened, watch, options.patience, |service, ticket| {
-        waiting.ticket = ticket;
-        let answer = service.claim_for_child(naming, child, Some(&waiting))?;
-        Ok(Answer {
-            damaged: None,
-            value: match answer.value {
-                ChildTurn::Wait(wait) => Step::Wait(wait),
-                done => Step::Done(done),
-            },
-            notices: answer.notices,
-        })
-    })
+    wait_for_turn(
+        opened,
+        watch,
+        options.patience,
+        |service, waiting| service.claim_for_child(naming, child, Some(waiting)),
+        |turn| match turn {
+            ChildTurn::Wait(wait) => Step::Wait(wait),
+            done => Step::Done(done),
+        },
+    )
 }
 
 /// A name for the command's session.

@@ -14,7 +14,8 @@ use tenure_host::machine::Machine;
 use tenure_host::process;
 use tenure_service::answer::Problem;
 
-use super::child::{CannotRun, failure};
+use super::child::{cannot_run, failure};
+use crate::unfinished::Unfinished;
 
 /// The trampoline and then the command: one process all along.
 pub(super) struct Trampoline {
@@ -68,20 +69,12 @@ impl Drop for Trampoline {
     }
 }
 
-/// Why a trampoline did not become the command.
-pub enum NotRun {
-    /// The gate was closed: it must not run.
-    Dismissed,
-    NoGate(Problem),
-    CannotRun(CannotRun),
-}
-
-/// Waits at the gate, then becomes the command; returns only where it does not.
-pub fn become_command(gate: i32, words: &[OsString]) -> NotRun {
+/// Waits at the gate, then becomes the command. Returns only where it does not; without a reason where the
+/// gate was closed, because the command must not run.
+pub fn become_command(gate: i32, words: &[OsString]) -> Option<Unfinished> {
     let word = match gate::wait(gate) {
-        Ok(Some(word)) => word,
-        Ok(None) => return NotRun::Dismissed,
-        Err(error) => return NotRun::NoGate(failure(format!("no gate to wait at: {error}"))),
+        Ok(word) => word?,
+        Err(error) => return Some(failure(format!("no gate to wait at: {error}")).into()),
     };
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
@@ -89,5 +82,5 @@ pub fn become_command(gate: i32, words: &[OsString]) -> NotRun {
         command.env(SESSION_VARIABLE, word);
     }
     let error = command.exec();
-    NotRun::CannotRun(CannotRun::new(&words[0], &error))
+    Some(cannot_run(&words[0], &error))
 }

@@ -2,15 +2,16 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::time::Duration;
 
-use tenure_app::watch::{Step, own_place, wait_for_turn, watch_signals};
+use tenure_app::supervise::Options;
+use tenure_app::watch::{Step, wait_for_turn, watch_signals};
 use tenure_core::id::RequestId;
 use tenure_core::reason::Reason;
 use tenure_core::time::Span;
 use tenure_service::answer::Class;
-use tenure_service::{Answer, ClaimRequest, Pick, Turn};
+use tenure_service::{ClaimRequest, Pick, Turn};
 
 use crate::app::App;
-use crate::child::waited;
+use crate::child::unfinished;
 use crate::command;
 use crate::exit::Exit;
 use crate::lines::Lines;
@@ -97,42 +98,34 @@ const MOST_KEYS: usize = 10_000;
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let request = request(args, app);
+    let naming = app.naming(args.reason.as_ref());
     if !args.command.is_empty() {
-        let options = command::Options {
+        let options = Options {
             command: &args.command,
-            on_lost: args.on_lost,
-            conflict_exit: Exit(args.conflict_exit),
+            ends_when_lost: args.on_lost == command::OnLost::Term,
             patience: patience(args),
-            reason: args.reason.as_ref(),
+            naming: &naming,
         };
-        return command::run(&options, request, app);
+        return command::run(&options, Exit(args.conflict_exit), request, app);
     }
     let request = request?;
     let mut opened = app.open()?;
-    let naming = app.naming(args.reason.as_ref());
     if patience(args).is_zero() {
         let answer = opened.service().claim(&naming, &request)?;
         return Ok(shown(args, &answer.value).told(&answer));
     }
-    let mut waiting = own_place(&opened)?;
     let mut watch = watch_signals(&opened)?;
-    let answer = waited(wait_for_turn(
+    let answer = wait_for_turn(
         &mut opened,
         &mut watch,
         patience(args),
-        |service, ticket| {
-            waiting.ticket = ticket;
-            let answer = service.claim_turn(&naming, &request, &waiting)?;
-            Ok(Answer {
-                damaged: None,
-                value: match answer.value {
-                    Turn::Granted(grants) => Step::Done(grants),
-                    Turn::Wait(wait) => Step::Wait(wait),
-                },
-                notices: answer.notices,
-            })
+        |service, waiting| service.claim_turn(&naming, &request, waiting),
+        |turn| match turn {
+            Turn::Granted(grants) => Step::Done(grants),
+            Turn::Wait(wait) => Step::Wait(wait),
         },
-    )?)?;
+    )
+    .map_err(unfinished)?;
     Ok(shown(args, &answer.value).told(&answer))
 }
 

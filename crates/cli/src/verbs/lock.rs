@@ -3,20 +3,16 @@
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use serde_json::json;
 use tenure_app::location;
-use tenure_app::supervise::{CannotRun, failure, pass_on, readable};
+use tenure_app::supervise::{readable, under_lock};
 use tenure_core::time::Span;
-use tenure_core::world::World;
+use tenure_host::clock;
 use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
 use tenure_host::lock_table::{self, HolderNote};
-use tenure_host::pidfd::ProcessWatch;
-use tenure_host::watch::{Watch, Woken};
-use tenure_host::{clock, process};
 use tenure_service::answer::Class;
 
 use crate::app::App;
@@ -243,32 +239,8 @@ fn hold(name: &LockName, held: Held) -> Outcome {
 
 /// Runs the command with the lock's descriptor, and unlocks when it has ended.
 fn run_command(args: &Args, app: &App, held: Held) -> Outcome {
-    let failed = |error: std::io::Error| failure(format!("cannot run the command: {error}"));
-    let mut watch = Watch::on_nothing();
-    watch.catch_signals().map_err(failed)?;
-    held.pass_on().map_err(failed)?;
-    let program = &args.command[0];
-    let mut running = Command::new(program)
-        .args(&args.command[1..])
-        .spawn()
-        .map_err(|error| child::exec_trouble(CannotRun::new(program, &error)))?;
-    let machine = location::machine()?;
-    let watched: Vec<ProcessWatch> = process::identify(running.id(), machine.observer())
-        .ok()
-        .and_then(|process| ProcessWatch::open(&process))
-        .into_iter()
-        .collect();
-    let status = loop {
-        if let Some(status) = running.try_wait().map_err(failed)? {
-            break status;
-        }
-        let limit = watched.is_empty().then_some(Duration::from_millis(50));
-        if let Woken::Signal(signal) = watch.wait(&watched, limit).map_err(failed)? {
-            pass_on(&running, signal);
-        }
-    };
     let name = held.name().to_owned();
-    held.unlock_for_all().map_err(failed)?;
+    let status = under_lock(&args.command, held).map_err(child::unfinished)?;
     let exit = child::exit_of(status);
     if app.style.json {
         let report =

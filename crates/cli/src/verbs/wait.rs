@@ -3,7 +3,7 @@ use tenure_core::time::Span;
 use tenure_service::Until;
 
 use crate::app::App;
-use crate::child::waited;
+use crate::child::unfinished;
 use crate::output::{Outcome, Shown};
 
 /// Wait until a session ends, or is idle
@@ -41,7 +41,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     };
     let timeout = args.timeout.map(|Span(length)| length);
     let mut opened = app.open()?;
-    let answer = waited(awaited::session(&mut opened, &args.name, until, timeout)?)?;
+    let answer = awaited::session(&mut opened, &args.name, until, timeout).map_err(unfinished)?;
     let session = &answer.value;
     let text = format!("{} is {}: {}", session.handle, session.state, session.why);
     Ok(Shown::new("session", session, text).told(&answer))

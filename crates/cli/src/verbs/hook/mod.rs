@@ -27,7 +27,7 @@ use tenure_core::process::Ancestor;
 use tenure_core::trample::Mode;
 use tenure_host::kernel_lock::one_spelling;
 use tenure_host::{cwd, event_input};
-use tenure_service::answer::{Class, Problem};
+use tenure_service::answer::Problem;
 use tenure_service::{AgentEvent, GuardPolicy, Heard, ToolUse};
 
 use crate::app::App;
@@ -214,7 +214,7 @@ fn missed(
 ) -> Answer {
     let settings = Settings::of_user().unwrap_or_default();
     let block = (waits_where_unclear(report) && settings.closes_on_error)
-        .then(|| brief::sentence(&block(problem)));
+        .then(|| brief::sentence(&block(&problem.message)));
     let told = outage::note(adapter.name, report, process, problem, block.is_some());
     let told = told.as_deref().map(brief::sentence);
     let mode = settings.guard_mode.or(mode).unwrap_or_default();
@@ -274,13 +274,7 @@ fn hear(
     time.at(Step::Settings);
     let settings = Settings::of_user()?;
     if waits_where_unclear(report) && settings.closes_on_error {
-        let late = "the time of the hook was over";
-        let block = Some(block(&Problem::new(
-            Class::Store,
-            "hook_timed_out",
-            late,
-            "",
-        )));
+        let block = Some(block("the time of the hook was over"));
         let answer = Answer {
             block,
             ..Answer::default()
@@ -401,10 +395,9 @@ fn waits_where_unclear(report: &Report) -> bool {
     report.tool.as_ref().is_some_and(writes)
 }
 
-fn block(problem: &Problem) -> String {
+fn block(why: &str) -> String {
     format!(
-        "tenure cannot tell whether this file may be written ({}), and guard.on_error is closed",
-        problem.message
+        "tenure cannot tell whether this file may be written ({why}), and guard.on_error is closed"
     )
 }
 

@@ -1,0 +1,44 @@
+//! `lock NAME -- CMD`: a command that runs under a lock of the kernel.
+
+use std::ffi::OsString;
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use tenure_core::world::World;
+use tenure_host::kernel_lock::Held;
+use tenure_host::pidfd::ProcessWatch;
+use tenure_host::process;
+use tenure_host::watch::{Watch, Woken};
+
+use super::child::{cannot_run, failure, pass_on};
+use crate::location;
+use crate::unfinished::Unfinished;
+
+/// Runs a command with the lock's descriptor, passes signals on, and unlocks when it has ended.
+pub fn under_lock(words: &[OsString], held: Held) -> Result<ExitStatus, Unfinished> {
+    let failed = |error: std::io::Error| failure(format!("cannot run the command: {error}"));
+    let machine = location::machine()?;
+    let mut watch = Watch::on_nothing();
+    watch.catch_signals().map_err(failed)?;
+    held.pass_on().map_err(failed)?;
+    let mut running = Command::new(&words[0])
+        .args(&words[1..])
+        .spawn()
+        .map_err(|error| cannot_run(&words[0], &error))?;
+    let watched: Vec<ProcessWatch> = process::identify(running.id(), machine.observer())
+        .ok()
+        .and_then(|process| ProcessWatch::open(&process))
+        .into_iter()
+        .collect();
+    let status = loop {
+        if let Some(status) = running.try_wait().map_err(failed)? {
+            break status;
+        }
+        let limit = watched.is_empty().then_some(Duration::from_millis(50));
+        if let Woken::Signal(signal) = watch.wait(&watched, limit).map_err(failed)? {
+            pass_on(&running, signal);
+        }
+    };
+    held.unlock_for_all().map_err(failed)?;
+    Ok(status)
+}
