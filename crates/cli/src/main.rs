@@ -8,6 +8,7 @@ mod cli;
 mod colour;
 mod command;
 mod exit;
+mod hooks_setup;
 mod lines;
 mod output;
 mod render;
