@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::disallowed_methods))]
 
 pub mod attention;
+pub mod awaited;
 pub mod glance;
 pub mod hook_store;
 pub mod location;

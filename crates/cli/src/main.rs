@@ -12,6 +12,7 @@ mod command;
 mod exit;
 #[cfg(test)]
 mod hints;
+mod hooks_setup;
 mod lines;
 mod output;
 mod render;

@@ -48,7 +48,7 @@ pub use claims::{
     ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting, Why,
 };
 pub use hear::{AgentEvent, Brief, Heard};
-pub use look::{ListRequest, Listed, Whoami};
+pub use look::{Awaited, ListRequest, Listed, Until, Whoami};
 pub use missions::{
     Bearings, ChangeRequest, Changed, Here, JoinRequest, Joined, Left, Membership, PointRequest,
     Pointed, Roster, Verified, Whose,

@@ -86,6 +86,25 @@ pub struct Whoami {
     pub parent: Option<String>,
 }
 
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// The end or the death of a session.
+    Ends,
+    /// The same, or the end of its turn.
+    Rests,
+}
+
+/// A session that somebody waits for.
+#[derive(Debug, Clone)]
+pub struct Awaited {
+    pub session: SessionView,
+    /// Whether it is what was waited for.
+    pub is_so: bool,
+    /// The process whose end is worth a look.
+    pub process: Option<Process>,
+}
+
 impl Service<'_> {
     /// The one authoritative answer to "who am I".
     pub fn whoami(&mut self, naming: &Naming) -> Reply<Whoami> {
@@ -168,9 +187,19 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| caller::peek(ctx, naming))
     }
 
-    /// The process of a session, where its end can be waited for.
-    pub fn process_of(&mut self, name: &str) -> Reply<Option<Process>> {
-        self.transact(Mode::Read, |ctx| Ok(caller::find(ctx, name)?.process))
+    /// A session that somebody waits for.
+    pub fn awaited(&mut self, name: &str, until: Until) -> Reply<Awaited> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let session = caller::find(ctx, name)?;
+            let session = ctx.bury_if_dead(session)?;
+            let rests = session.activity.is_some_and(|now| now.doing != Doing::Busy);
+            Ok(Awaited {
+                is_so: !session.is_open() || (until == Until::Rests && rests),
+                session: ctx.view(&session)?,
+                process: session.process,
+            })
+        })
     }
 
     /// The processes of open sessions, the newest first, so that their end can be waited for.

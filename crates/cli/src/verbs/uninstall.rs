@@ -5,12 +5,14 @@ use tenure_core::world::World;
 use tenure_service::ListRequest;
 use tenure_service::answer::{Class, Hint};
 
-use super::install::{
-    Done, Edit, GIT, GitHooks, Group, Kind, Place, Plan, Register, Scope, State, Whose, add, dry,
-    grouped, known_edits, state_dir, targets, targets_help, tidy, told, with_git, without_links,
-};
 use crate::app::App;
 use crate::exit::Exit;
+use crate::hooks_setup::git_hooks::{Done, GitHooks};
+use crate::hooks_setup::place::{Place, Scope};
+use crate::hooks_setup::plan::{Plan, State};
+use crate::hooks_setup::register::{Edit, GIT, Kind, Register, without_links};
+use crate::hooks_setup::undo::{Group, grouped, known_edits, tidy};
+use crate::hooks_setup::{Whose, add, dry, state_dir, targets, targets_help, told, with_git};
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 

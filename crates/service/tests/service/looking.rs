@@ -6,7 +6,7 @@ use tenure_core::registration::Source;
 use tenure_core::session::Place;
 use tenure_core::store::{Mode, Store};
 use tenure_service::mirror::compare::ContextFile;
-use tenure_service::{Here, ListRequest, Naming, RegisterRequest, Subject, Vouched};
+use tenure_service::{Here, ListRequest, Naming, RegisterRequest, Subject, Until, Vouched};
 
 use crate::{Rig, Who};
 
@@ -143,4 +143,23 @@ fn lines_of_another_conversation_are_named_and_recorded() {
         problems("{\"sessionId\":\"another\"}\n"),
         (vec![(1, "foreign")], 1)
     );
+}
+
+#[test]
+fn a_session_is_waited_for_until_it_ends_and_rests_when_it_has() {
+    let mut rig = Rig::new();
+    let (worker, handle) = works_in(&mut rig, 20, place("/w/web", None));
+    let watcher = rig.here(&[30]);
+    let mut look = |until| {
+        let found = rig.call(&watcher, |service| service.awaited(&handle, until));
+        let found = found.unwrap();
+        (found.is_so, found.process.map(|process| process.pid))
+    };
+    for until in [Until::Ends, Until::Rests] {
+        assert_eq!(look(until), (false, Some(20)), "{until:?}");
+    }
+    worker.dies();
+    for until in [Until::Ends, Until::Rests] {
+        assert!(look(until).0, "{until:?}");
+    }
 }

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use tenure_agents::install::word_of;
 use tenure_host::read;
 
-use super::add;
-use super::git_hooks::{Done, GitHooks};
-use super::place::Scope;
-use super::plan::{LONGEST, Plan, State, Wanted, hash};
-use super::register::{Edit, GIT, Kind, Register, without_links};
-use super::undo::{Group, grouped};
 use crate::exit::Exit;
+use crate::hooks_setup::add;
+use crate::hooks_setup::git_hooks::{Done, GitHooks};
+use crate::hooks_setup::place::Scope;
+use crate::hooks_setup::plan::{LONGEST, Plan, State, Wanted, hash};
+use crate::hooks_setup::register::{Edit, GIT, Kind, Register, without_links};
+use crate::hooks_setup::undo::{Group, grouped};
 use crate::output::{Cell, Outcome, Shown, Trouble, table};
 
 /// The listed edits of these agents; of all where none is named.

@@ -1,12 +1,7 @@
 //! `install`: makes the agents tell tenure what they do.
 
 mod check;
-mod git_hooks;
-mod place;
-mod plan;
 mod plugin_dir;
-mod register;
-mod undo;
 
 use std::path::PathBuf;
 
@@ -16,14 +11,13 @@ use tenure_agents::install::{MODES, word_of};
 use tenure_core::trample::Mode;
 use tenure_service::answer::{Class, Hint};
 
-pub use git_hooks::{Done, GitHooks};
-pub use place::{Place, Scope};
-pub use plan::{Plan, State, Wanted};
-pub use register::{Edit, GIT, Kind, Register, without_links};
-use undo::usual_edits;
-pub use undo::{Group, grouped, known_edits, tidy};
-
 use crate::app::App;
+use crate::hooks_setup::git_hooks::GitHooks;
+use crate::hooks_setup::place::{self, Place, Scope};
+use crate::hooks_setup::plan::{Plan, State, Wanted};
+use crate::hooks_setup::register::{GIT, Register};
+use crate::hooks_setup::undo::usual_edits;
+use crate::hooks_setup::{Part, Whose, add, dry, state_dir, targets, targets_help, told, with_git};
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
@@ -70,43 +64,6 @@ pub struct Args {
 impl Args {
     pub fn changes(&self) -> bool {
         !self.dry_run && !self.check
-    }
-}
-
-/// What can be installed for: the agents, and git, which is installed for only where it is named.
-pub fn targets() -> Vec<&'static str> {
-    place::names().into_iter().chain([GIT]).collect()
-}
-
-/// The same for people.
-pub fn targets_help() -> String {
-    format!(
-        "{}; {GIT} for the hooks of a repository",
-        place::names().join(", ")
-    )
-}
-
-/// Whose settings.
-#[derive(Debug, clap::Args)]
-pub struct Whose {
-    /// The user's own settings (the default)
-    #[arg(long, conflicts_with = "project")]
-    user: bool,
-
-    /// The settings of the project in this directory
-    #[arg(long, value_name = "DIR")]
-    project: Option<PathBuf>,
-}
-
-impl Whose {
-    /// The scope that was asked for.
-    pub fn scope(&self) -> Result<Scope, Trouble> {
-        Scope::of(self.project.as_ref())
-    }
-
-    /// Whether settings elsewhere are not meant.
-    pub fn is_given(&self) -> bool {
-        self.user || self.project.is_some()
     }
 }
 
@@ -188,9 +145,6 @@ fn note(
     register.note(edits)
 }
 
-/// What is said about git, for people and for programs.
-pub type Part = Option<(Lines, Value)>;
-
 /// Installs for git, or only says what would be done.
 fn part(git: Option<&GitHooks>, wanted: &Wanted, dry: bool) -> Result<Part, Trouble> {
     let Some(git) = git else {
@@ -207,16 +161,6 @@ fn part(git: Option<&GitHooks>, wanted: &Wanted, dry: bool) -> Result<Part, Trou
     };
     let state = if dry { before } else { State::Installed };
     Ok(Some((told(word, &done), git.json(state, &done))))
-}
-
-/// What was done for git, as people read it.
-pub fn told(word: &str, done: &Done) -> Lines {
-    let mut text = Lines::default();
-    add(&mut text, &format!("{GIT}: {word}"));
-    for line in &done.lines {
-        add(&mut text, &format!("  {line}"));
-    }
-    text
 }
 
 /// The places of the agents that were named, or else of those that are here.
@@ -255,38 +199,6 @@ fn own_path() -> Result<String, Trouble> {
     }
 }
 
-/// The directory that hooks and sandboxed commands write to.
-pub fn state_dir() -> Result<String, Trouble> {
-    let (_, store) = tenure_app::location::settings_and_store()?;
-    let dir = store.parent().unwrap_or(&store);
-    Ok(dir.to_string_lossy().into_owned())
-}
-
-pub fn dry(plans: &[Plan], git: Part) -> Shown {
-    let mut text = Lines::default();
-    let mut agents = Vec::new();
-    for plan in plans {
-        let diffs: Vec<String> = plan.changes.iter().map(plan::Change::diff).collect();
-        match diffs.is_empty() {
-            true => add(&mut text, &format!("{}: nothing to do", plan.place.agent)),
-            false => text.extend(&Lines::of_file(diffs.concat().trim_end())),
-        }
-        let mut part = plan.json(plan.state);
-        part["diff"] = Value::from(diffs.concat());
-        agents.push(part);
-    }
-    with_git(&mut text, &mut agents, git);
-    Shown::new("agents", &agents, text).with("dry_run", &true)
-}
-
-/// Adds what there is to say about git.
-pub fn with_git(text: &mut Lines, agents: &mut Vec<Value>, git: Part) {
-    if let Some((said, json)) = git {
-        text.extend(&said);
-        agents.push(json);
-    }
-}
-
 fn installed(plans: &[Plan], git: Part) -> Shown {
     let mut text = Lines::default();
     for plan in plans {
@@ -313,8 +225,4 @@ fn installed(plans: &[Plan], git: Part) -> Shown {
         .collect();
     with_git(&mut text, &mut agents, git);
     Shown::new("agents", &agents, text)
-}
-
-pub fn add(text: &mut Lines, line: &str) {
-    text.line(line);
 }

@@ -10,9 +10,9 @@ use tenure_core::text;
 use tenure_host::settings_file::SettingsFile;
 use tenure_service::answer::{Class, Hint};
 
-use super::place::{Place, Scope};
-use super::plan::{Wanted, hash, read};
-use super::register::{Edit, Kind, Owner, Register};
+use crate::hooks_setup::place::{Place, Scope};
+use crate::hooks_setup::plan::{Wanted, hash, read};
+use crate::hooks_setup::register::{Edit, Kind, Owner, Register};
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
 
@@ -85,7 +85,8 @@ pub fn run(
         register.note(edits)?;
     }
     for (file, text) in changes.iter().filter(|_| !dry_run) {
-        file.write(text).map_err(super::plan::unusable)?;
+        file.write(text)
+            .map_err(crate::hooks_setup::plan::unusable)?;
     }
     Ok(shown(agent, format, &dir, &line, &changes, dry_run))
 }
@@ -128,7 +129,7 @@ fn shown(
         ));
     }
     for note in &notes {
-        super::add(&mut text, note);
+        crate::hooks_setup::add(&mut text, note);
     }
     let part = json!({
         "agent": agent,

@@ -14,7 +14,7 @@ use super::place::{Place, Scope};
 use crate::output::Trouble;
 
 /// No settings are longer.
-pub(super) const LONGEST: u64 = 16 << 20;
+pub const LONGEST: u64 = 16 << 20;
 
 /// How an agent's settings stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

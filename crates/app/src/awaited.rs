@@ -1,0 +1,83 @@
+//! Waiting until a session ends, or rests.
+
+use std::time::{Duration, Instant};
+
+use tenure_core::notice::Pending;
+use tenure_service::answer::{Class, Hint, Problem};
+use tenure_service::error::Error;
+use tenure_service::view::SessionView;
+use tenure_service::{Answer, Until};
+
+use crate::open::Opened;
+use crate::unfinished::{By, Unfinished};
+use crate::watch::{Ended, Next, on_change};
+
+/// How often a session that nobody can see is asked for.
+const UNSEEN_EVERY: Duration = Duration::from_secs(1);
+/// How often a session is asked for whatever happens.
+const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
+
+/// Waits for a session. What the caller is told on the way is told with the outcome, whatever that is.
+pub fn session(
+    opened: &mut Opened,
+    name: &str,
+    until: Until,
+    timeout: Option<Duration>,
+) -> Result<Answer<SessionView>, Unfinished> {
+    let began = Instant::now();
+    let mut told = Pending::default();
+    let ended = on_change(opened, Duration::ZERO, |opened| {
+        let answer = opened.service().awaited(name, until)?;
+        // They wait until they are told, so the last look has them all.
+        told = answer.notices;
+        let found = answer.value;
+        if found.is_so {
+            return Ok(Next::Done(found.session));
+        }
+        let left = match timeout {
+            Some(timeout) => timeout.saturating_sub(began.elapsed()),
+            None => AT_LEAST_EVERY,
+        };
+        if left.is_zero() {
+            return Err(timed_out(&found.session, began.elapsed()));
+        }
+        let most = match found.process {
+            Some(_) => AT_LEAST_EVERY,
+            None => UNSEEN_EVERY,
+        };
+        Ok(Next::Again {
+            processes: found.process.into_iter().collect(),
+            limit: left.min(most),
+        })
+    });
+    let mut failed = match ended {
+        Ok(Ended::Done(value)) => {
+            return Ok(Answer {
+                value,
+                notices: told,
+                damaged: None,
+            });
+        }
+        Ok(Ended::Signal(signal)) => {
+            let message = format!("interrupted while waiting for {name}");
+            let hint = Hint::step("run it again to go on waiting");
+            Unfinished {
+                problem: Problem::new(Class::TimedOut, "interrupted", message, hint),
+                by: By::Signal(signal),
+            }
+        }
+        Err(problem) => Unfinished::from(problem),
+    };
+    if failed.problem.notices.is_empty() {
+        failed.problem.notices = told;
+    }
+    Err(failed)
+}
+
+fn timed_out(session: &SessionView, waited: Duration) -> Problem {
+    let why = Box::new(Error::NotLive {
+        handle: session.handle.clone(),
+        state: format!("is still {}: {}", session.state, session.why),
+    });
+    Error::TimedOut { waited, why }.into()
+}

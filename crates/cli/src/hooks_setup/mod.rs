@@ -1,0 +1,106 @@
+//! Our hooks in the settings of agents and in repositories: where they go, what is edited, and how every edit
+//! is found again and undone. `install` and `uninstall` have it in common.
+
+pub mod git_hooks;
+pub mod place;
+pub mod plan;
+pub mod register;
+pub mod undo;
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::lines::Lines;
+use crate::output::{Shown, Trouble};
+use git_hooks::Done;
+use place::Scope;
+use plan::Plan;
+use register::GIT;
+
+/// What can be installed for: the agents, and git, which is installed for only where it is named.
+pub fn targets() -> Vec<&'static str> {
+    place::names().into_iter().chain([GIT]).collect()
+}
+
+/// The same for people.
+pub fn targets_help() -> String {
+    format!(
+        "{}; {GIT} for the hooks of a repository",
+        place::names().join(", ")
+    )
+}
+
+/// Whose settings.
+#[derive(Debug, clap::Args)]
+pub struct Whose {
+    /// The user's own settings (the default)
+    #[arg(long, conflicts_with = "project")]
+    user: bool,
+
+    /// The settings of the project in this directory
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+}
+
+impl Whose {
+    /// The scope that was asked for.
+    pub fn scope(&self) -> Result<Scope, Trouble> {
+        Scope::of(self.project.as_ref())
+    }
+
+    /// Whether settings elsewhere are not meant.
+    pub fn is_given(&self) -> bool {
+        self.user || self.project.is_some()
+    }
+}
+
+/// What is said about git, for people and for programs.
+pub type Part = Option<(Lines, Value)>;
+
+/// What was done for git, as people read it.
+pub fn told(word: &str, done: &Done) -> Lines {
+    let mut text = Lines::default();
+    add(&mut text, &format!("{GIT}: {word}"));
+    for line in &done.lines {
+        add(&mut text, &format!("  {line}"));
+    }
+    text
+}
+
+/// The directory that hooks and sandboxed commands write to.
+pub fn state_dir() -> Result<String, Trouble> {
+    let (_, store) = tenure_app::location::settings_and_store()?;
+    let dir = store.parent().unwrap_or(&store);
+    Ok(dir.to_string_lossy().into_owned())
+}
+
+/// What would change.
+pub fn dry(plans: &[Plan], git: Part) -> Shown {
+    let mut text = Lines::default();
+    let mut agents = Vec::new();
+    for plan in plans {
+        let diffs: Vec<String> = plan.changes.iter().map(plan::Change::diff).collect();
+        match diffs.is_empty() {
+            true => add(&mut text, &format!("{}: nothing to do", plan.place.agent)),
+            false => text.extend(&Lines::of_file(diffs.concat().trim_end())),
+        }
+        let mut part = plan.json(plan.state);
+        part["diff"] = Value::from(diffs.concat());
+        agents.push(part);
+    }
+    with_git(&mut text, &mut agents, git);
+    Shown::new("agents", &agents, text).with("dry_run", &true)
+}
+
+/// Adds what there is to say about git.
+pub fn with_git(text: &mut Lines, agents: &mut Vec<Value>, git: Part) {
+    if let Some((said, json)) = git {
+        text.extend(&said);
+        agents.push(json);
+    }
+}
+
+pub fn add(text: &mut Lines, line: &str) {
+    text.line(line);
+}
