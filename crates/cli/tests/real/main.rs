@@ -33,14 +33,14 @@ macro_rules! each {
 /// The same for every agent.
 macro_rules! all {
     ($list:tt) => {
-        each! { $list claude Claude claude_2_1_197 ClaudeOld codex Codex gemini Gemini opencode Opencode }
+        each! { $list claude Claude claude_2_1_197 ClaudeOld codex Codex gemini Gemini opencode Opencode qwen Qwen }
     };
 }
 
 /// The same for every agent with hooks of its own.
 macro_rules! with_hooks {
     ($list:tt) => {
-        each! { $list claude Claude claude_2_1_197 ClaudeOld codex Codex gemini Gemini }
+        each! { $list claude Claude claude_2_1_197 ClaudeOld codex Codex gemini Gemini qwen Qwen }
     };
 }
 
@@ -50,6 +50,7 @@ mod codex;
 mod gemini;
 mod harness;
 mod opencode;
+mod qwen;
 mod registering;
 mod side_by_side;
 mod state;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::rows::{Row, claude, codex, gemini, opencode};
+use super::rows::{Row, claude, codex, gemini, opencode, qwen};
 
 /// A real agent of a pinned version. `scripts/real-agents` installs the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,16 +12,18 @@ pub enum Real {
     Codex,
     Gemini,
     Opencode,
+    Qwen,
 }
 
 impl Real {
     /// All of them.
-    pub const ALL: [Real; 5] = [
+    pub const ALL: [Real; 6] = [
         Real::Claude,
         Real::ClaudeOld,
         Real::Codex,
         Real::Gemini,
         Real::Opencode,
+        Real::Qwen,
     ];
 
     pub(super) fn row(self) -> &'static Row {
@@ -31,6 +33,7 @@ impl Real {
             Real::Codex => &codex::ROW,
             Real::Gemini => &gemini::ROW,
             Real::Opencode => &opencode::ROW,
+            Real::Qwen => &qwen::ROW,
         }
     }
 

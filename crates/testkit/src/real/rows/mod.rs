@@ -5,6 +5,7 @@ pub(super) mod claude;
 pub(super) mod codex;
 pub(super) mod gemini;
 pub(super) mod opencode;
+pub(super) mod qwen;
 
 use std::path::Path;
 
