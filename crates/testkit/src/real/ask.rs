@@ -154,13 +154,13 @@ impl Running {
     pub fn agent_pid(&self) -> u32 {
         match self.kind.row().child {
             None => self.pid(),
-            Some(comm) => self.child(comm),
+            Some(program) => self.child(program),
         }
     }
 
     #[track_caller]
-    fn child(&self, comm: &str) -> u32 {
-        poll(LONG, &format!("the wrapper starts {comm}"), || {
+    fn child(&self, program: &str) -> u32 {
+        poll(LONG, &format!("the wrapper starts {program}"), || {
             assert!(
                 self.is_alive(),
                 "the wrapper ended: {}",
@@ -168,7 +168,7 @@ impl Running {
             );
             children(self.pid())
                 .into_iter()
-                .find(|pid| comm_of(*pid).as_deref() == Some(comm))
+                .find(|pid| program_of(*pid).as_deref() == Some(program))
         })
     }
 
@@ -221,7 +221,8 @@ fn children(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-fn comm_of(pid: u32) -> Option<String> {
-    let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    Some(comm.trim_end().to_owned())
+/// Node calls its first thread now one thing, now another; the executable stays.
+fn program_of(pid: u32) -> Option<String> {
+    let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    Some(exe.file_name()?.to_str()?.to_owned())
 }

@@ -23,7 +23,7 @@ pub(super) struct Row {
     pub(super) version: &'static str,
     /// Sets up a home for these projects and a model at this address.
     pub(super) prepare: fn(&Path, &[&Path], &str),
-    /// What its process is called that is the agent, where a wrapper starts it.
+    /// The executable of the process that is the agent, where a wrapper starts it.
     pub(super) child: Option<&'static str>,
     /// The words before a prompt, in its own sandbox or without.
     pub(super) words: fn(bool) -> Vec<&'static str>,

@@ -11,7 +11,7 @@ pub(in super::super) const ROW: Row = Row {
     name: "qwen",
     version: "0.24.4",
     prepare,
-    child: Some("MainThread"),
+    child: Some("node"),
     words: |_| vec!["-y", "-o", "stream-json"],
     resume: "--resume",
     nobody: NO_UUID,
