@@ -18,6 +18,7 @@ mod hooks;
 pub mod install;
 mod opencode;
 mod payload;
+mod qwen;
 mod report;
 
 pub use adapter::{Adapter, Registry, Turn};
@@ -30,6 +31,7 @@ pub static ADAPTERS: &[Adapter] = &[
     codex::ROW,
     gemini::ROW,
     opencode::ROW,
+    qwen::ROW,
     generic::ROW,
 ];
 

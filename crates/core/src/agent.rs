@@ -146,6 +146,26 @@ pub const AGENTS: &[AgentSpec] = &[
         ..PLAIN
     },
     AgentSpec {
+        name: "qwen",
+        executables: &["qwen"],
+        scripts: &[
+            "/@qwen-code/qwen-code/cli.js",
+            "/@qwen-code/qwen-code/cli-entry.js",
+        ],
+        fork_arguments: &["--fork-session"],
+        id_variable: Some("QWEN_CODE_SESSION_ID"),
+        host_arguments: &["--acp", "--experimental-acp"],
+        transcripts: Some(Shelf {
+            variable: Some("QWEN_HOME"),
+            home: ".qwen",
+            folder: "projects",
+            depth: 3,
+            name: "ID",
+            unborn: Some("DIR/chats/ID"),
+        }),
+        ..PLAIN
+    },
+    AgentSpec {
         name: "openclaw",
         executables: &["openclaw", "openclaw-gateway"],
         scripts: &["/openclaw/openclaw.mjs"],
@@ -352,6 +372,19 @@ mod tests {
             codex,
             &looks("codex", &["codex", "exec", "-", "hi"])
         ));
+    }
+
+    #[test]
+    fn a_flag_that_makes_a_host_counts_wherever_it_stands() {
+        let script = "/x/@qwen-code/qwen-code/cli.js";
+        let child = ["node", "--expose-gc", script, "-m", "x", "--acp"];
+        let seen = looks("/usr/bin/node", &child);
+        let qwen = recognise(&seen).unwrap();
+        assert_eq!(qwen.name, "qwen");
+        assert!(hosts(qwen, &seen));
+        let alone = looks("/usr/bin/node", &["node", "/usr/bin/qwen", "-y"]);
+        assert_eq!(recognise(&alone).unwrap().name, "qwen");
+        assert!(!hosts(qwen, &alone));
     }
 
     #[test]

@@ -276,6 +276,17 @@ mod tests {
     }
 
     #[test]
+    fn a_conversation_without_a_file_has_a_place_where_a_rule_tells() {
+        let place = |name| unborn_path(&agent(name), &id("abc"), "/h/p", "/w/a.b");
+        assert_eq!(place("claude").as_deref(), Some("/h/p/-w-a-b/abc.jsonl"));
+        let qwen = "/h/p/-w-a-b/chats/abc.jsonl";
+        assert_eq!(place("qwen").as_deref(), Some(qwen));
+        assert_eq!(check_path(&agent("qwen"), &id("abc"), qwen), Ok(()));
+        assert_eq!(place("codex"), None);
+        assert_eq!(place("mine"), None);
+    }
+
+    #[test]
     fn f_t02_a_subagents_file_and_id_are_never_a_main_ones() {
         let native = id("abc");
         let check = |path: &str| check_path(&agent("claude"), &native, path);

@@ -8,6 +8,7 @@ mod claims;
 mod commands;
 mod demo;
 mod durability;
+mod every_agent;
 mod file_limits;
 mod following;
 mod foreign_text;

@@ -1,5 +1,6 @@
 //! What each agent passes on to its model of what hooks say; tenure speaks nowhere else.
 
+use tenure_agents::{Means, Note};
 use tenure_testkit::real::Real;
 
 use crate::world;
@@ -34,86 +35,26 @@ printf '{"hookSpecificOutput":{"hookEventName":"%s","additionalContext":"said in
     (fresh, in_turn("second"))
 }
 
-/// Exactly these events reach the model, at the first start and at the next, and tenure counts on no other.
+/// The model hears what tenure counts on in a turn with a tool call, at the first start and at the next; before
+/// a tool it hears something if the row says so, and only then.
+///
+/// What is said when Claude Code stops makes the model go on, so tenure says nothing there.
 #[track_caller]
-fn reach(kind: Real, events: &[&str], reaching: &[&str]) {
-    let (first, second) = heard(kind, events);
-    assert_eq!(first, reaching, "in a fresh turn");
-    assert_eq!(second, reaching, "in a resumed turn");
-    let adapter = tenure_agents::adapter(kind.name()).unwrap();
-    for event in events {
-        let payload = format!(r#"{{"hook_event_name":"{event}","session_id":"x"}}"#);
-        let counts = adapter.read(payload.as_bytes()).reaches_model;
-        assert!(!counts || reaching.contains(event), "{event}");
+fn passes_on(kind: Real) {
+    let row = kind.adapter();
+    let events: Vec<&str> = row.events.iter().map(|event| event.name).collect();
+    let (first, second) = heard(kind, &events);
+    assert_eq!(first, second, "a resumed turn is as a fresh one");
+    for event in row.events {
+        let (reached, name) = (first.iter().any(|one| one == event.name), event.name);
+        let counted_on = event.notes.contains(&Note::Heard);
+        assert!(reached || !counted_on, "{name} is not heard: {first:?}");
+        let before = event.means == Means::BeforeTool;
+        assert!(!before || reached == row.reads_before_tool, "{name}");
     }
 }
 
-const CLAUDE: &[&str] = &[
-    "SessionStart",
-    "UserPromptSubmit",
-    "PreToolUse",
-    "PostToolUse",
-    "Stop",
-    "SessionEnd",
-];
-
-const CODEX: &[&str] = &[
-    "SessionStart",
-    "UserPromptSubmit",
-    "PreModelRequest",
-    "PreToolUse",
-    "PostToolUse",
-    "Stop",
-    "SessionEnd",
-];
-
-const GEMINI: &[&str] = &[
-    "SessionStart",
-    "BeforeAgent",
-    "BeforeModel",
-    "BeforeTool",
-    "AfterTool",
-    "AfterAgent",
-    "SessionEnd",
-];
-
-/// What is said when it stops makes the model go on, so tenure says nothing there.
-#[test]
-#[ignore = "runs a real agent"]
-fn what_claude_passes_on() {
-    reach(Real::Claude, CLAUDE, &CLAUDE[..5]);
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn what_claude_2_1_197_passes_on() {
-    reach(Real::ClaudeOld, CLAUDE, &CLAUDE[..5]);
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn what_codex_passes_on() {
-    reach(
-        Real::Codex,
-        CODEX,
-        &[
-            "SessionStart",
-            "UserPromptSubmit",
-            "PreToolUse",
-            "PostToolUse",
-        ],
-    );
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn what_gemini_passes_on() {
-    reach(
-        Real::Gemini,
-        GEMINI,
-        &["SessionStart", "BeforeAgent", "AfterTool"],
-    );
-}
+with_hooks! { [passes_on] }
 
 /// What is said beside a refusal of the tool reaches the model too: a notice is told only once.
 #[track_caller]

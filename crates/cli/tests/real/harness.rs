@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tenure_agents::Means;
 use tenure_testkit::pinned::{Pinned, Stat};
 use tenure_testkit::protocol::Started;
 use tenure_testkit::real::Real;
@@ -114,7 +115,34 @@ fn at_terminal(kind: Real) {
 
 /// The events of a turn with a tool call that matter to everybody, each with the id of the conversation.
 #[track_caller]
-fn hooks(kind: Real, wanted: &[&str], id: &str) {
+fn runs_hooks(kind: Real) {
+    let heard = |means: Means| {
+        let events = kind.adapter().events.iter();
+        let asked = events.filter(move |event| event.limit.is_some() && event.means == means);
+        asked.map(|event| event.name)
+    };
+    let wanted = [Means::Start, Means::BeforeTool, Means::AfterTool];
+    let ends = kind.says_end().then_some(Means::End);
+    let wanted = wanted.into_iter().chain(ends).flat_map(heard);
+    events(kind, &wanted.collect::<Vec<_>>(), "/session_id");
+}
+
+with_hooks! { [runs_hooks tells_the_model_what_hooks_say] }
+
+#[test]
+#[ignore = "runs a real agent"]
+fn opencode_runs_hooks() {
+    let wanted = [
+        "session.created",
+        "chat.message",
+        "tool.execute.before",
+        "session.idle",
+    ];
+    events(Real::Opencode, &wanted, "/sessionID");
+}
+
+#[track_caller]
+fn events(kind: Real, wanted: &[&str], id: &str) {
     let world = world();
     let agent = world.agent(kind);
     let hooked = agent.record_hooks();
@@ -133,61 +161,9 @@ fn hooks(kind: Real, wanted: &[&str], id: &str) {
     }
 }
 
-#[test]
-#[ignore = "runs a real agent"]
-fn claude_runs_hooks() {
-    let wanted = [
-        "SessionStart",
-        "UserPromptSubmit",
-        "PreToolUse",
-        "Stop",
-        "SessionEnd",
-    ];
-    hooks(Real::Claude, &wanted, "/session_id");
-    hooks(Real::ClaudeOld, &wanted, "/session_id");
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn codex_runs_hooks() {
-    let wanted = [
-        "SessionStart",
-        "UserPromptSubmit",
-        "PreToolUse",
-        "Stop",
-        "SessionEnd",
-    ];
-    hooks(Real::Codex, &wanted, "/session_id");
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn gemini_runs_hooks() {
-    let wanted = [
-        "SessionStart",
-        "BeforeAgent",
-        "BeforeTool",
-        "AfterAgent",
-        "SessionEnd",
-    ];
-    hooks(Real::Gemini, &wanted, "/session_id");
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn opencode_runs_hooks() {
-    let wanted = [
-        "session.created",
-        "chat.message",
-        "tool.execute.before",
-        "session.idle",
-    ];
-    hooks(Real::Opencode, &wanted, "/sessionID");
-}
-
 /// What hooks say reaches the model, and the model's log shows it.
 #[track_caller]
-fn hooks_speak(kind: Real) {
+fn tells_the_model_what_hooks_say(kind: Real) {
     let world = world();
     let agent = world.agent(kind);
     let script = world.scratch().join("speak");
@@ -207,25 +183,6 @@ esac
     assert!(!mark.exists(), "{turn}");
     assert!(world.mock().was_told("the brief"), "{turn}");
     assert!(world.mock().was_told("the reason"), "{turn}");
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn the_model_is_told_what_claude_hooks_say() {
-    hooks_speak(Real::Claude);
-    hooks_speak(Real::ClaudeOld);
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn the_model_is_told_what_codex_hooks_say() {
-    hooks_speak(Real::Codex);
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn the_model_is_told_what_gemini_hooks_say() {
-    hooks_speak(Real::Gemini);
 }
 
 #[test]

@@ -20,12 +20,38 @@ macro_rules! both {
     };
 }
 
+/// Makes a test of each scenario in the list for each of these agents.
+macro_rules! each {
+    ($list:tt $($agent:ident $kind:ident)*) => { $(each!(@ $list $agent $kind);)* };
+    (@ [$($scenario:ident)*] $agent:ident $kind:ident) => {
+        mod $agent {
+            $(#[test] #[ignore = "runs a real agent"]
+            fn $scenario() { super::$scenario(tenure_testkit::real::Real::$kind); })*
+        }
+    };
+}
+
+/// The same for every agent.
+macro_rules! all {
+    ($list:tt) => {
+        each! { $list claude Claude claude_2_1_197 ClaudeOld codex Codex gemini Gemini opencode Opencode qwen Qwen }
+    };
+}
+
+/// The same for every agent with hooks of its own.
+macro_rules! with_hooks {
+    ($list:tt) => {
+        each! { $list claude Claude claude_2_1_197 ClaudeOld codex Codex gemini Gemini qwen Qwen }
+    };
+}
+
 mod channels;
 mod claude;
 mod codex;
 mod gemini;
 mod harness;
 mod opencode;
+mod qwen;
 mod registering;
 mod side_by_side;
 mod state;
@@ -33,11 +59,24 @@ mod turns;
 
 use std::path::Path;
 
-use tenure_testkit::real::RealWorld;
+use tenure_testkit::real::{Real, RealWorld};
 
 /// A fresh world for the tenure that was just built.
 fn world() -> RealWorld {
     RealWorld::begin(Path::new(env!("CARGO_BIN_EXE_tenure")))
+}
+
+/// An agent that is not named in the lists above would never run.
+#[test]
+fn every_agent_is_in_the_lists() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/main.rs");
+    let text = std::fs::read_to_string(here).unwrap();
+    for kind in Real::ALL {
+        let settings = kind.adapter().settings.as_ref().unwrap();
+        let lists = if settings.hooks().is_some() { 2 } else { 1 };
+        let name = format!(" {kind:?} ");
+        assert_eq!(text.matches(&name).count(), lists, "{kind:?}");
+    }
 }
 
 /// A file that is not named above would never run.

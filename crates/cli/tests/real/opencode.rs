@@ -8,7 +8,6 @@ use crate::state::{
 
 const KIND: Real = Real::Opencode;
 const KEY: &str = "wp:041/WP03";
-const NOBODY: &str = "ses_0000000000000000000000000000";
 
 #[test]
 #[ignore = "runs a real agent"]
@@ -80,7 +79,7 @@ fn f_h10_resuming_what_nobody_knows_changes_nothing() {
     let agent = world.agent(KIND);
     let running = agent.fresh("MOCK:hold here").start();
     let session = of_process(&world, running.agent_pid());
-    agent.resume(NOBODY, "hello").run().fails(1);
+    agent.resume(KIND.nobody(), "hello").run().fails(1);
     let after = only(&world);
     assert_eq!(after["id"], session["id"]);
     assert_eq!(after["state"], "live");

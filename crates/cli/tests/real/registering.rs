@@ -43,26 +43,4 @@ fn registers(kind: Real) {
     assert_ne!(shown.json()["session"]["state"], "live", "{shown}");
 }
 
-#[test]
-#[ignore = "runs a real agent"]
-fn claude_registers() {
-    registers(Real::Claude);
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn claude_2_1_197_registers() {
-    registers(Real::ClaudeOld);
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn codex_registers() {
-    registers(Real::Codex);
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn gemini_registers() {
-    registers(Real::Gemini);
-}
+with_hooks! { [registers] }

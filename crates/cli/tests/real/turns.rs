@@ -6,7 +6,7 @@ use crate::world;
 
 /// A fresh turn, a tool call, and a resume that keeps the conversation; what the hooks are given agrees.
 #[track_caller]
-fn turns(kind: Real) {
+fn runs_turns(kind: Real) {
     let world = world();
     let agent = world.agent(kind);
     let fresh = agent.fresh("hello").run().ok();
@@ -38,74 +38,14 @@ fn turns(kind: Real) {
     );
 }
 
-/// A conversation that nobody knows: the exit code, and words that say so on standard error.
+/// A conversation that nobody knows: tenure's row knows the exit code and the words on standard error.
 #[track_caller]
-fn unknown(kind: Real, id: &str, code: i32, words: &str) {
+fn says_that_a_conversation_is_unknown(kind: Real) {
     let world = world();
-    let turn = world.agent(kind).resume(id, "hello").run().fails(code);
-    assert!(turn.output.stderr.contains(words), "{turn}");
+    let turn = world.agent(kind).resume(kind.nobody(), "hello").run();
+    let (code, stderr) = (turn.output.code, &turn.output.stderr);
+    assert!(kind.adapter().is_unknown(code, stderr), "{turn}");
     assert!(!world.mock().was_told("hello"));
 }
 
-const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
-
-#[test]
-#[ignore = "runs a real agent"]
-fn claude_runs_turns() {
-    turns(Real::Claude);
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn claude_2_1_197_runs_turns() {
-    turns(Real::ClaudeOld);
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn codex_runs_turns() {
-    turns(Real::Codex);
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn gemini_runs_turns() {
-    turns(Real::Gemini);
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn opencode_runs_turns() {
-    turns(Real::Opencode);
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn claude_says_that_a_conversation_is_unknown() {
-    let words = format!("No conversation found with session ID: {NOBODY}");
-    unknown(Real::Claude, NOBODY, 1, &words);
-    unknown(Real::ClaudeOld, NOBODY, 1, &words);
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn codex_says_that_a_conversation_is_unknown() {
-    unknown(Real::Codex, NOBODY, 1, "no rollout found for thread id");
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn gemini_says_that_a_conversation_is_unknown() {
-    unknown(Real::Gemini, NOBODY, 42, "Error resuming session");
-}
-
-#[test]
-#[ignore = "runs a real agent"]
-fn opencode_says_that_a_conversation_is_unknown() {
-    unknown(
-        Real::Opencode,
-        "ses_0000000000000000000000000000",
-        1,
-        "Session not found",
-    );
-}
+all! { [runs_turns says_that_a_conversation_is_unknown] }

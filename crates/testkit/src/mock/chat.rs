@@ -1,4 +1,4 @@
-//! `OpenAI` chat completions, as opencode asks for them.
+//! `OpenAI` chat completions, as opencode and Qwen Code ask for them.
 
 use serde_json::{Value, json};
 
@@ -25,8 +25,14 @@ pub(super) fn reply(body: &Value, act: &Act, state: &State) -> Reply {
     };
     let (said, calls) = match act {
         Act::Shell(command) => {
-            let input = json!({"command": command, "description": "mock"});
-            (Value::Null, Some(call("bash", &input)))
+            let mut input = json!({"command": command, "description": "mock"});
+            let offered = body["tools"].as_array().into_iter().flatten();
+            let mut names = offered.filter_map(|tool| tool["function"]["name"].as_str());
+            let name = names.find(|name| *name == "run_shell_command");
+            if name.is_some() {
+                input["is_background"] = json!(false);
+            }
+            (Value::Null, Some(call(name.unwrap_or("bash"), &input)))
         }
         Act::Tool { name, input } => (Value::Null, Some(call(name, input))),
         Act::Say(text) => (json!(text), None),

@@ -138,44 +138,11 @@ impl<'w> Ask<'w> {
         let Words::Prompt { text, resume } = &self.words else {
             return self.more.clone();
         };
-        let resume = resume.as_deref();
-        let (before, after): (Vec<&str>, Vec<&str>) = match self.kind {
-            Real::Claude | Real::ClaudeOld => (
-                vec!["-p", "--output-format", "stream-json", "--verbose"],
-                resume.map_or_else(Vec::new, |id| vec!["--resume", id]),
-            ),
-            Real::Codex => (
-                vec![
-                    "exec",
-                    "--json",
-                    "--skip-git-repo-check",
-                    "--dangerously-bypass-hook-trust",
-                ]
-                .into_iter()
-                .chain(match self.sandboxed {
-                    true => vec!["--sandbox", "workspace-write"],
-                    false => vec!["--dangerously-bypass-approvals-and-sandbox"],
-                })
-                .collect(),
-                resume.map_or_else(Vec::new, |id| vec!["resume", id]),
-            ),
-            Real::Gemini => (
-                vec!["-m", "gemini-2.5-flash", "-o", "stream-json", "--yolo"],
-                resume.map_or_else(Vec::new, |id| vec!["--resume", id]),
-            ),
-            Real::Opencode => (
-                vec!["run", "--format", "json"],
-                resume.map_or_else(Vec::new, |id| vec!["--session", id]),
-            ),
-        };
+        let row = self.kind.row();
         let more = self.more.iter().map(String::as_str);
-        let prompt = match self.kind {
-            Real::Gemini => vec!["-p", text],
-            // It puts quotes around what has spaces, so it gets the words one by one.
-            Real::Opencode => std::iter::once("--").chain(text.split(' ')).collect(),
-            _ => vec![text.as_str()],
-        };
-        let all = before.into_iter().chain(more).chain(after).chain(prompt);
+        let resume = resume.iter().flat_map(|id| [row.resume, id.as_str()]);
+        let words = (row.words)(self.sandboxed).into_iter();
+        let all = words.chain(more).chain(resume).chain((row.prompt)(text));
         all.map(str::to_owned).collect()
     }
 }
@@ -188,7 +155,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// The pid of what was started, which is a wrapper for Codex and Gemini CLI.
+    /// The pid of what was started, which is a wrapper for some.
     pub fn pid(&self) -> u32 {
         self.background.pid
     }
@@ -196,16 +163,15 @@ impl Running {
     /// Waits for the process that is the agent itself, and says its pid.
     #[track_caller]
     pub fn agent_pid(&self) -> u32 {
-        match self.kind {
-            Real::Claude | Real::ClaudeOld | Real::Opencode => self.pid(),
-            Real::Codex => self.child("codex"),
-            Real::Gemini => self.child("node"),
+        match self.kind.row().child {
+            None => self.pid(),
+            Some(program) => self.child(program),
         }
     }
 
     #[track_caller]
-    fn child(&self, comm: &str) -> u32 {
-        poll(LONG, &format!("the wrapper starts {comm}"), || {
+    fn child(&self, program: &str) -> u32 {
+        poll(LONG, &format!("the wrapper starts {program}"), || {
             assert!(
                 self.is_alive(),
                 "the wrapper ended: {}",
@@ -213,7 +179,7 @@ impl Running {
             );
             children(self.pid())
                 .into_iter()
-                .find(|pid| comm_of(*pid).as_deref() == Some(comm))
+                .find(|pid| program_of(*pid).as_deref() == Some(program))
         })
     }
 
@@ -265,7 +231,8 @@ fn children(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-fn comm_of(pid: u32) -> Option<String> {
-    let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    Some(comm.trim_end().to_owned())
+/// Node calls its first thread now one thing, now another; the executable stays.
+fn program_of(pid: u32) -> Option<String> {
+    let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    Some(exe.file_name()?.to_str()?.to_owned())
 }

@@ -2,12 +2,9 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::kind::Real;
-
-/// The key that every agent is given; Claude Code asks before it uses one that it does not know.
-const KEY: &str = "dummy-key-of-the-mock-model";
+use super::rows::KEY;
 
 /// Variables for all agents, so that one that is nested in another finds the model too.
 pub(super) fn variables(home: &Path, url: &str) -> Vec<(&'static str, String)> {
@@ -44,99 +41,6 @@ pub(super) fn write_user(home: &Path, bin: &Path) {
     let git = "[user]\n\tname = Test\n\temail = test@example.invalid\n[protocol]\n\tallow = never\n\
                [protocol \"file\"]\n\tallow = always\n";
     save_text(&home.join(".gitconfig"), git);
-}
-
-/// Sets up the home for this agent, with these directories as projects that it trusts.
-pub(super) fn write(kind: Real, home: &Path, projects: &[&Path], url: &str) {
-    match kind {
-        Real::Claude | Real::ClaudeOld => claude(home, projects),
-        Real::Codex => codex(home, projects, url),
-        Real::Gemini => save(&home.join(".gemini/settings.json"), &gemini()),
-        Real::Opencode => save(&home.join(".config/opencode/opencode.json"), &opencode(url)),
-    }
-}
-
-fn claude(home: &Path, projects: &[&Path]) {
-    let trusted = |dir: &&Path| {
-        let entry = json!({"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true});
-        (dir.to_string_lossy().into_owned(), entry)
-    };
-    let trusted: serde_json::Map<String, Value> = projects.iter().map(trusted).collect();
-    let end = &KEY[KEY.len().saturating_sub(20)..];
-    let state = json!({
-        "hasCompletedOnboarding": true,
-        "theme": "dark",
-        "customApiKeyResponses": {"approved": [end], "rejected": []},
-        "projects": trusted,
-    });
-    save(&home.join(".claude.json"), &state);
-    let allow = ["Bash", "Read", "Write", "Edit", "Agent", "Task"];
-    let settings = json!({"permissions": {"allow": allow}});
-    save(&home.join(".claude/settings.json"), &settings);
-}
-
-/// Below /tmp everything would be writable in the sandbox, the state directory too; not so for a user.
-fn codex(home: &Path, projects: &[&Path], url: &str) {
-    let mut text = format!(
-        r#"# The user's own comment.
-model = "mock-model"
-model_provider = "mock"
-check_for_update_on_startup = false
-
-[analytics]
-enabled = false
-
-[model_providers.mock]
-name = "mock"
-base_url = "{url}/v1"
-wire_api = "responses"
-env_key = "MOCK_KEY"
-request_max_retries = 1
-stream_max_retries = 1
-
-[sandbox_workspace_write]
-exclude_slash_tmp = true
-exclude_tmpdir_env_var = true
-"#
-    );
-    for dir in projects {
-        let entry = format!(
-            "\n[projects.\"{}\"]\ntrust_level = \"trusted\"\n",
-            dir.display()
-        );
-        text.push_str(&entry);
-    }
-    save_text(&home.join(".codex/config.toml"), &text);
-}
-
-fn gemini() -> Value {
-    json!({
-        "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}},
-        "privacy": {"usageStatisticsEnabled": false},
-        "telemetry": {"enabled": false},
-        "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false},
-        "hooksConfig": {"enabled": true},
-    })
-}
-
-fn opencode(url: &str) -> Value {
-    let model = json!({
-        "name": "mock", "tool_call": true, "limit": {"context": 100_000, "output": 8_000},
-    });
-    json!({
-        "$schema": "https://opencode.ai/config.json",
-        "autoupdate": false,
-        "share": "disabled",
-        "model": "mock/mock-model",
-        "small_model": "mock/mock-model",
-        "permission": {"bash": "allow", "edit": "allow"},
-        "provider": {"mock": {
-            "npm": "@ai-sdk/openai-compatible",
-            "name": "mock",
-            "options": {"baseURL": format!("{url}/v1"), "apiKey": KEY},
-            "models": {"mock-model": model},
-        }},
-    })
 }
 
 /// Writes JSON as a person would have it.

@@ -4,59 +4,20 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
+use tenure_agents::install::Format;
 
 use super::config::{save, save_text};
 use super::kind::Real;
 
-const CLAUDE: &[&str] = &[
-    "SessionStart",
-    "UserPromptSubmit",
-    "PreToolUse",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "Stop",
-    "SubagentStart",
-    "SubagentStop",
-    "PreCompact",
-    "PostCompact",
-    "SessionEnd",
-];
-
-const CODEX: &[&str] = &[
-    "SessionStart",
-    "UserPromptSubmit",
-    "PreModelRequest",
-    "PreToolUse",
-    "PostToolUse",
-    "Stop",
-    "SubagentStart",
-    "SubagentStop",
-    "SessionEnd",
-];
-
-const GEMINI: &[&str] = &[
-    "SessionStart",
-    "BeforeAgent",
-    "BeforeModel",
-    "BeforeTool",
-    "AfterTool",
-    "AfterAgent",
-    "PreCompress",
-    "SessionEnd",
-];
-
-/// Adds a hook for every event that matters, and keeps what else stands in the file.
+/// Adds a hook for every event that tenure knows, and keeps what else stands in the file.
 pub(super) fn write(kind: Real, home: &Path, command: &str) {
-    match kind {
-        Real::Claude | Real::ClaudeOld => {
-            add(&home.join(".claude/settings.json"), CLAUDE, command);
-        }
-        Real::Codex => add(&home.join(".codex/hooks.json"), CODEX, command),
-        Real::Gemini => add(&home.join(".gemini/settings.json"), GEMINI, command),
-        Real::Opencode => {
-            let path = home.join(".config/opencode/plugin/hook.js");
-            save_text(&path, &plugin(command));
-        }
+    let row = kind.adapter();
+    let settings = row.settings.as_ref().expect("tenure installs for it");
+    let file = home.join(settings.home).join(settings.file);
+    let events: Vec<&str> = row.events.iter().map(|event| event.name).collect();
+    match settings.format {
+        Format::Hooks(_) => add(&file, &events, command),
+        Format::Script(_) => save_text(&file.with_file_name("hook.js"), &plugin(command)),
     }
 }
 

@@ -1,54 +1,63 @@
-//! Which agents there are, and what is different about each from outside.
+//! Which agents there are.
 
 use std::path::{Path, PathBuf};
+
+use super::rows::{Row, claude, codex, gemini, opencode, qwen};
 
 /// A real agent of a pinned version. `scripts/real-agents` installs the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Real {
-    /// Claude Code 2.1.325.
     Claude,
-    /// Claude Code 2.1.197, which npm gives to who has Node 20.
     ClaudeOld,
-    /// Codex CLI 0.166.0.
     Codex,
-    /// Gemini CLI 0.61.0.
     Gemini,
-    /// opencode 1.18.33.
     Opencode,
+    Qwen,
 }
 
 impl Real {
-    pub const ALL: [Real; 5] = [
+    pub const ALL: [Real; 6] = [
         Real::Claude,
         Real::ClaudeOld,
         Real::Codex,
         Real::Gemini,
         Real::Opencode,
+        Real::Qwen,
     ];
+
+    pub(super) fn row(self) -> &'static Row {
+        match self {
+            Real::Claude => &claude::NOW,
+            Real::ClaudeOld => &claude::OLD,
+            Real::Codex => &codex::ROW,
+            Real::Gemini => &gemini::ROW,
+            Real::Opencode => &opencode::ROW,
+            Real::Qwen => &qwen::ROW,
+        }
+    }
 
     /// The name of its program, which is also what tenure calls it.
     pub fn name(self) -> &'static str {
-        match self {
-            Real::Claude | Real::ClaudeOld => "claude",
-            Real::Codex => "codex",
-            Real::Gemini => "gemini",
-            Real::Opencode => "opencode",
-        }
+        self.row().name
     }
 
     pub fn version(self) -> &'static str {
-        match self {
-            Real::Claude => "2.1.325",
-            Real::ClaudeOld => "2.1.197",
-            Real::Codex => "0.166.0",
-            Real::Gemini => "0.61.0",
-            Real::Opencode => "1.18.33",
-        }
+        self.row().version
     }
 
-    /// Whether it is Claude Code.
-    pub fn is_claude(self) -> bool {
-        matches!(self, Real::Claude | Real::ClaudeOld)
+    /// An id that no conversation of it has.
+    pub fn nobody(self) -> &'static str {
+        self.row().nobody
+    }
+
+    /// Whether a turn without a person at it says its end to hooks.
+    pub fn says_end(self) -> bool {
+        self.row().says_end
+    }
+
+    /// What tenure knows of it.
+    pub fn adapter(self) -> &'static tenure_agents::Adapter {
+        tenure_agents::adapter(self.name()).expect("tenure has a row for every agent here")
     }
 
     /// Its program in the cache.
@@ -61,5 +70,32 @@ impl Real {
             cache.display()
         );
         folder.join("node_modules/.bin").join(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_run_is_what_the_script_installs() {
+        let script = include_str!("../../../../scripts/real-agents");
+        let quoted = |line: &'static str| line.strip_prefix("    \"")?.strip_suffix('"');
+        let installed: Vec<Vec<&str>> = script
+            .lines()
+            .filter_map(quoted)
+            .map(|words| words.split(' ').collect())
+            .collect();
+        assert_eq!(installed.len(), Real::ALL.len());
+        for (words, kind) in installed.iter().zip(Real::ALL) {
+            assert_eq!([words[0], words[2]], [kind.name(), kind.version()]);
+        }
+    }
+
+    #[test]
+    fn every_agent_that_tenure_installs_for_is_run() {
+        for name in tenure_agents::names(|row| row.settings.is_some()) {
+            assert!(Real::ALL.iter().any(|kind| kind.name() == name), "{name}");
+        }
     }
 }

@@ -14,6 +14,7 @@ mod config;
 mod hooks;
 mod keeper;
 mod kind;
+mod rows;
 mod screen;
 mod turn;
 mod world;

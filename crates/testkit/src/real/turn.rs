@@ -55,37 +55,7 @@ impl Turn {
     /// What the model said last.
     #[track_caller]
     pub fn said(&self) -> String {
-        let said = match self.kind {
-            Real::Claude | Real::ClaudeOld => self
-                .of_type("result")
-                .filter_map(|event| event["result"].as_str())
-                .next_back()
-                .map(str::to_owned),
-            Real::Codex => self
-                .of_type("item.completed")
-                .filter(|event| event["item"]["type"] == "agent_message")
-                .filter_map(|event| event["item"]["text"].as_str())
-                .next_back()
-                .map(str::to_owned),
-            Real::Gemini => {
-                // It comes in pieces, and a tool call stands between two texts.
-                let after = self
-                    .events
-                    .iter()
-                    .rposition(|one| one["type"] == "tool_result");
-                let pieces = self.events[after.unwrap_or(0)..].iter();
-                let of_model = pieces
-                    .filter(|one| one["type"] == "message" && one["role"] == "assistant")
-                    .filter_map(|one| one["content"].as_str());
-                Some(of_model.collect())
-            }
-            Real::Opencode => self
-                .of_type("text")
-                .filter_map(|event| event["part"]["text"].as_str())
-                .next_back()
-                .map(str::to_owned),
-        };
-        match said {
+        match (self.kind.row().said)(&self.events) {
             Some(text) => text,
             None => panic!("the model said nothing\n{self}"),
         }
@@ -116,15 +86,8 @@ pub(super) fn events(stdout: &str) -> Vec<Value> {
 }
 
 /// The id of the conversation, where it was said already.
-///
-/// Claude Code's first lines can carry an id that means nothing; `init` has the right one.
 pub(super) fn id(kind: Real, events: &[Value]) -> Option<String> {
-    let (is, key): (fn(&Value) -> bool, &str) = match kind {
-        Real::Claude | Real::ClaudeOld => (|event| event["subtype"] == "init", "session_id"),
-        Real::Codex => (|event| event["type"] == "thread.started", "thread_id"),
-        Real::Gemini => (|event| event["type"] == "init", "session_id"),
-        Real::Opencode => (|_| true, "sessionID"),
-    };
-    let event = events.iter().find(|event| is(event))?;
-    event[key].as_str().map(str::to_owned)
+    let row = kind.row();
+    let event = events.iter().find(|event| (row.starts)(event))?;
+    event[row.id].as_str().map(str::to_owned)
 }

@@ -115,7 +115,7 @@ impl RealWorld {
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         if ready.iter().all(|other| other.name() != kind.name()) {
             let (project, url) = (self.project(), self.mock.url());
-            config::write(kind, &self.home(), &[&project], &url);
+            (kind.row().prepare)(&self.home(), &[&project], &url);
         }
         ready.insert(kind);
         let link = self.env.dir().join("bin").join(kind.name());

@@ -1,0 +1,84 @@
+//! Qwen Code (seen with 0.24.4).
+//!
+//! It starts itself once more; the child is the agent, and the nearest ancestor of a hook. Its hooks have the
+//! shape of Claude Code's, with limits in milliseconds. A turn without a person at it says no end: the session
+//! ends with its process. After each round of tools it submits an empty prompt. It sets CLAUDE_PROJECT_DIR and
+//! GEMINI_PROJECT_DIR for its hooks, so those variables say nothing.
+
+use tenure_core::session::Doing;
+
+use crate::adapter::{Adapter, Unknown};
+use crate::event::{BUSY, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked};
+use crate::hooks;
+use crate::install::{Format, HooksFormat, OffSwitch, Settings};
+use crate::report::Tools;
+
+/// In milliseconds.
+const EVENTS: &[Event] = &[
+    event("SessionStart", 5000, Means::Start, IDLE, &[Heard, File]),
+    event("SessionEnd", 5000, Means::End, SAME, &[File]),
+    event("UserPromptSubmit", 5000, Means::Other, BUSY, &[Heard, File]),
+    event("PreToolUse", 5000, Means::BeforeTool, BUSY, &[]),
+    event("PostToolUse", 5000, Means::AfterTool, BUSY, &[Heard]),
+    event("PostToolUseFailure", 5000, Means::Other, BUSY, &[]),
+    event("PermissionRequest", 5000, Means::Other, WAITING, &[]),
+    event("Notification", 5000, Means::Other, SAME, &[]),
+    event("Stop", 5000, Means::Other, IDLE, &[File]),
+    event("StopFailure", 5000, Means::Other, IDLE, &[]),
+    event("SubagentStart", 5000, Means::SubagentStart, SAME, &[]),
+    event("SubagentStop", 5000, Means::SubagentStop, SAME, &[]),
+    event("PreCompact", 5000, Means::Other, BUSY, &[]),
+    event("PostCompact", 5000, Means::Other, SAME, &[]),
+    unasked("PostToolBatch", Means::Other, BUSY, &[]),
+    unasked("PermissionDenied", Means::Other, BUSY, &[]),
+];
+
+pub(crate) const ROW: Adapter = Adapter {
+    name: "qwen",
+    events: EVENTS,
+    notifications: &[
+        ("idle_prompt", Doing::Idle),
+        ("permission_prompt", Doing::Waiting),
+    ],
+    tools: Tools {
+        writers: &[
+            ("write_file", "tool_input.file_path"),
+            ("edit", "tool_input.file_path"),
+            ("notebook_edit", "tool_input.notebook_path"),
+        ],
+        shell: "run_shell_command",
+    },
+    reader: hooks::read,
+    answerer: hooks::answer,
+    // Before a tool it takes a denial only; the tool's result carries what there is to say.
+    reads_before_tool: false,
+    pid_variable: None,
+    registry: None,
+    env_file_variable: None,
+    is_any_program: false,
+    has_status_line: false,
+    commander: |turn| Some(turn.line("qwen", "--resume", [&["-p"], &["-o", "stream-json"]])),
+    unknown: Some(Unknown {
+        code: 1,
+        says: &["No saved session found with"],
+    }),
+    settings: Some(Settings {
+        variable: Some(("QWEN_HOME", "")),
+        home: ".qwen",
+        project: ".qwen",
+        file: "settings.json",
+        format: Format::Hooks(HooksFormat {
+            agent: "qwen",
+            events: EVENTS,
+            comments: true,
+            byte_order_mark: false,
+            named: true,
+        }),
+        off: Some(OffSwitch {
+            path: &["disableAllHooks"],
+            value: true,
+        }),
+        sandbox: None,
+        has_plugin: false,
+    }),
+};

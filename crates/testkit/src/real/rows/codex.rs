@@ -1,0 +1,73 @@
+//! Codex CLI: a node wrapper starts the real program.
+
+use std::path::Path;
+
+use super::{NO_UUID, Row};
+use crate::real::config::save_text;
+
+pub(in super::super) const ROW: Row = Row {
+    name: "codex",
+    version: "0.166.0",
+    prepare,
+    child: Some("codex"),
+    words,
+    resume: "resume",
+    nobody: NO_UUID,
+    prompt: |text| vec![text],
+    starts: |event| event["type"] == "thread.started",
+    id: "thread_id",
+    says_end: true,
+    said: |events| {
+        let items = events.iter().map(|event| &event["item"]);
+        let mut texts = items.filter(|item| item["type"] == "agent_message");
+        texts.next_back()?["text"].as_str().map(str::to_owned)
+    },
+};
+
+fn words(sandboxed: bool) -> Vec<&'static str> {
+    let mut words = vec![
+        "exec",
+        "--json",
+        "--skip-git-repo-check",
+        "--dangerously-bypass-hook-trust",
+    ];
+    match sandboxed {
+        true => words.extend(["--sandbox", "workspace-write"]),
+        false => words.push("--dangerously-bypass-approvals-and-sandbox"),
+    }
+    words
+}
+
+/// Below /tmp everything would be writable in the sandbox, the state directory too; not so for a user.
+fn prepare(home: &Path, projects: &[&Path], url: &str) {
+    let mut text = format!(
+        r#"# The user's own comment.
+model = "mock-model"
+model_provider = "mock"
+check_for_update_on_startup = false
+
+[analytics]
+enabled = false
+
+[model_providers.mock]
+name = "mock"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "MOCK_KEY"
+request_max_retries = 1
+stream_max_retries = 1
+
+[sandbox_workspace_write]
+exclude_slash_tmp = true
+exclude_tmpdir_env_var = true
+"#
+    );
+    for dir in projects {
+        let entry = format!(
+            "\n[projects.\"{}\"]\ntrust_level = \"trusted\"\n",
+            dir.display()
+        );
+        text.push_str(&entry);
+    }
+    save_text(&home.join(".codex/config.toml"), &text);
+}
