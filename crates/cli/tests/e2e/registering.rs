@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::env;
-use crate::support::answer::{ask, assert_is, count, held, refused, register, text};
+use crate::support::answer::{ask, assert_is, count, events, held, refused, register, text};
 use crate::support::lease::{await_expiry, impatient};
 use crate::support::namespace::{Inside, pid_namespace, sandboxed};
 
