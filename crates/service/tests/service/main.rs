@@ -10,6 +10,7 @@ mod identity;
 mod missions;
 mod paths;
 mod registering;
+mod resume;
 mod several;
 mod words;
 
