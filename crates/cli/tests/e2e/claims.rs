@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tenure_testkit::{Agent, Env, Output, add_worktree, poll, scratch_git};
 
 use crate::env;
-use crate::support::line::{SOON, events, handle, refused, register, run, session, take, text};
+use crate::support::line::{
+    SOON, crew, events, handle, refused, register, run, session, take, text,
+};
 
 /// An item as anybody sees it, whose holder and epoch must be these.
 #[track_caller]
@@ -92,8 +94,7 @@ fn f_c05_a_stopped_holder_outlasts_every_timer_and_loses_only_by_takeover() {
 
 #[test]
 fn f_c07_the_loser_is_told_exactly_once_at_its_next_call() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (_env, [ann, bob]) = crew(["ann", "bob"]);
     for key in ["wp:text", "wp:json"] {
         take(&ann, key);
     }
@@ -121,49 +122,6 @@ fn f_c07_the_loser_is_told_exactly_once_at_its_next_call() {
     );
     assert!(told(&run(&ann, 0, "whoami")).is_empty());
     assert!(told(&run(&bob, 0, "whoami")).is_empty());
-}
-
-#[test]
-fn a_guard_answers_yes_free_held_nobody_and_lost() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
-    refused(&ann, 1, "free", "guard wp:42");
-    take(&ann, "wp:42");
-    run(&ann, 0, "guard wp:42");
-    run(&ann, 0, "guard wp:42 --epoch 1");
-    refused(&bob, 3, "held", "guard wp:42");
-    let nobody = env.tenure(&["guard", "wp:42", "--json"]).fails(4).json();
-    assert_eq!(nobody["error"]["kind"], "nobody");
-    run(&bob, 0, "takeover wp:42 --reason x");
-    refused(&ann, 5, "lost", "guard wp:42");
-}
-
-#[test]
-fn a_declared_silence_takes_a_reason_and_lasts_at_most_four_hours() {
-    let env = env();
-    let ann = session(&env, "ann");
-    let lease = || text(&run(&ann, 0, "whoami")["session"]["lease_until"]);
-    let before = lease();
-    refused(&ann, 2, "usage", "renew --for 2h");
-    refused(&ann, 2, "usage", "renew --for 4h1s --reason build");
-    assert!(
-        events(&ann, "")
-            .iter()
-            .all(|event| event["kind"] != "lease.renewed")
-    );
-    run(&ann, 0, "renew --for 4h --reason build");
-    let after = lease();
-    assert!(after > before, "{after} is not later than {before}");
-    run(&ann, 0, "renew");
-    assert_eq!(
-        lease()[..16],
-        after[..16],
-        "a plain renewal does not shorten it"
-    );
-    let log = events(&ann, "");
-    let mut renewed = log.iter().filter(|event| event["kind"] == "lease.renewed");
-    assert_eq!(renewed.next().expect("it is on record")["reason"], "build");
-    assert_eq!(renewed.next(), None);
 }
 
 #[test]
@@ -205,89 +163,54 @@ fn f_c17_only_a_registered_session_can_claim_and_the_hint_makes_it_one() {
     assert_eq!(take(&claude, "wp:42"), 1);
 }
 
-/// One call of each verb with each of its flags; what they mean is tested with the service.
+/// Who says what, the code, and one part of the answer; ANN and BOB are handles.
+const CALLS: &str = r#"
+    ann | claim wp:1 --note why                         | 0 | /claim/note "why"
+    ann | claim wp:1                                    | 0 | /claim/already_held true
+    ann | claim wp:1 --once                             | 1 | /error/kind "already_held"
+    bob | guard wp:1                                    | 3 | /error/kind "held"
+    ann | release wp:1 --epoch 2                        | 5 | /error/kind "no_such_epoch"
+    ann | release wp:1 --done                           | 0 | /claim/state "done"
+    ann | claim wp:1                                    | 1 | /error/kind "done"
+    ann | claim wp:1 --reopen --request-id r1           | 0 | /claim/epoch 2
+    ann | claim wp:1 --request-id r1                    | 0 | /claim/already_held false
+    ann | release wp:1 --epoch 2                        | 0 | /claim/state "free"
+    ann | claim wp:1                                    | 0 | /claim/epoch 3
+    ann | handoff wp:1 --to BOB --epoch 3 --note x      | 0 | /claim/holder/handle "BOB"
+    bob | guard wp:1 --epoch 4                          | 0 | /claim/note "x"
+    ann | takeover wp:1 --from ANN --reason x           | 3 | /error/kind "held"
+    ann | takeover wp:1 --from BOB --epoch 4 --reason x | 0 | /claim/taken_from/handle "BOB"
+    bob | guard wp:1                                    | 5 | /error/lost_epoch 4
+    bob | release wp:1 --session ANN                    | 2 | /error/kind "reason_needed"
+    bob | release wp:1 --session ANN --reason asleep    | 0 | /claim/state "free"
+    ann | guard wp:1                                    | 1 | /error/kind "free"
+    ann | renew                                         | 0 | /session/handle "ANN"
+    ann | renew --for 2h                                | 2 | /error/kind "usage"
+    ann | renew --for 4h1s --reason build               | 2 | /error/kind "usage"
+    ann | renew --for 4h --reason build                 | 0 | /session/handle "ANN"
+"#;
+
+/// What they mean is tested with the service.
 #[test]
 fn every_verb_of_claims_and_each_of_its_flags_reaches_the_service() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
-    let (one, two) = (handle(&ann), handle(&bob));
-    let to = format!("handoff wp:1 --to {two} --epoch 3 --note tests");
-    let from = format!("takeover wp:1 --from {two} --epoch 4 --reason x --note more");
-    let wrong = format!("takeover wp:1 --from {one} --reason x");
-    let other = format!("release wp:1 --session {one} --reason asleep");
-    for (who, code, line, part, value) in [
-        (
-            &ann,
-            0,
-            "claim wp:1 --note why",
-            "/claim/note",
-            json!("why"),
-        ),
-        (&ann, 0, "claim wp:1", "/claim/already_held", json!(true)),
-        (
-            &ann,
-            1,
-            "claim wp:1 --once",
-            "/error/kind",
-            json!("already_held"),
-        ),
-        (
-            &ann,
-            5,
-            "release wp:1 --epoch 2",
-            "/error/kind",
-            json!("no_such_epoch"),
-        ),
-        (
-            &ann,
-            0,
-            "release wp:1 --done",
-            "/claim/state",
-            json!("done"),
-        ),
-        (&ann, 1, "claim wp:1", "/error/kind", json!("done")),
-        (
-            &ann,
-            0,
-            "claim wp:1 --reopen --request-id r1",
-            "/claim/epoch",
-            json!(2),
-        ),
-        (
-            &ann,
-            0,
-            "claim wp:1 --request-id r1",
-            "/claim/already_held",
-            json!(false),
-        ),
-        (
-            &ann,
-            0,
-            "release wp:1 --epoch 2",
-            "/claim/state",
-            json!("free"),
-        ),
-        (&ann, 0, "claim wp:1", "/claim/epoch", json!(3)),
-        (&ann, 0, &to, "/claim/holder/handle", json!(two)),
-        (
-            &bob,
-            0,
-            "guard wp:1 --epoch 4",
-            "/claim/note",
-            json!("tests"),
-        ),
-        (&ann, 3, &wrong, "/error/kind", json!("held")),
-        (&ann, 0, &from, "/claim/taken_from/handle", json!(two)),
-        (&bob, 5, "guard wp:1", "/error/lost_epoch", json!(4)),
-        (&bob, 0, &other, "/claim/state", json!("free")),
-        (&ann, 1, "guard wp:1", "/error/kind", json!("free")),
-        (&ann, 0, "renew", "/session/handle", json!(one)),
-    ] {
-        let answer = run(who, code, line);
-        assert_eq!(answer.pointer(part), Some(&value), "{line}: {answer:#}");
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
+    let calls = CALLS.replace("ANN", &handle(&ann));
+    let calls = calls.replace("BOB", &handle(&bob));
+    for call in calls.trim().lines() {
+        let parts: Vec<&str> = call.split('|').map(str::trim).collect();
+        let [who, line, code, part] = parts[..] else {
+            panic!("{call}")
+        };
+        let who = if who == "ann" { &ann } else { &bob };
+        let answer = run(who, code.parse().expect("a code"), line);
+        let (place, value) = part.split_once(' ').expect("a place and a value");
+        let value: Value = serde_json::from_str(value).expect("JSON");
+        assert_eq!(answer.pointer(place), Some(&value), "{line}: {answer:#}");
     }
     let log = events(&bob, "wp:1");
     let last = log.last().expect("it is in the log");
-    assert_eq!(last["actor"]["handle"], two.as_str());
+    assert_eq!(last["actor"]["handle"], handle(&bob).as_str());
     assert_eq!(last["reason"], "asleep");
+    let nobody = env.tenure(&["guard", "wp:1", "--json"]).fails(4).json();
+    assert_eq!(nobody["error"]["kind"], "nobody");
 }

@@ -7,8 +7,7 @@ use serde_json::Value;
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Agent, Background, Cmd, Env, Output, Signal, poll};
 
-use crate::env;
-use crate::support::line::{SOON, handle, refused, register, run, session, take, text};
+use crate::support::line::{SOON, crew, handle, refused, register, run, take, text};
 use crate::support::waiter::{ends, holder, in_line, waits, why};
 
 /// A file whose removal ends the commands of [`while_there`]; the environment's end removes it too.
@@ -68,8 +67,7 @@ fn runs_with(agent: &Agent, code: i32, args: &[&str]) -> Output {
 
 #[test]
 fn the_command_is_a_session_with_the_item_before_it_runs() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (_env, [ann]) = crew(["ann"]);
     let line = "echo $$; tenure whoami --json; tenure guard wp:1 --epoch 1 --json";
     let said = ann.tenure(&["claim", "wp:1", "--", "sh", "-c", line]).ok();
     let lines: Vec<&str> = said.stdout.lines().collect();
@@ -92,8 +90,7 @@ fn the_command_is_a_session_with_the_item_before_it_runs() {
 
 #[test]
 fn the_exit_code_is_the_commands() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let plain = env.dir().join("plain");
     std::fs::write(&plain, "no program").unwrap();
     let plain = plain.to_str().unwrap();
@@ -127,8 +124,7 @@ fn the_exit_code_is_the_commands() {
 
 #[test]
 fn stdout_is_the_commands_and_our_object_is_the_last_line_of_stderr() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (_env, [ann, bob]) = crew(["ann", "bob"]);
     let line = "echo out; echo err >&2; exit 3";
     let said = start(&ann, "", line).wait().fails(3);
     assert_eq!(said.stdout, "out\n");
@@ -148,8 +144,7 @@ fn stdout_is_the_commands_and_our_object_is_the_last_line_of_stderr() {
 
 #[test]
 fn the_item_is_held_until_the_command_ends_although_its_wrapper_was_killed() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let flag = flag(&env);
     let wrapper = start(&ann, "", &while_there(&flag));
     runs(&env, &wrapper);
@@ -166,8 +161,7 @@ fn the_item_is_held_until_the_command_ends_although_its_wrapper_was_killed() {
 
 #[test]
 fn the_item_is_free_at_once_when_the_command_is_killed() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let flag = flag(&env);
     let wrapper = start(&ann, "", &while_there(&flag));
     let command = runs(&env, &wrapper);
@@ -178,8 +172,7 @@ fn the_item_is_free_at_once_when_the_command_is_killed() {
 
 #[test]
 fn the_item_is_free_at_once_when_wrapper_and_command_are_killed() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let flag = flag(&env);
     let wrapper = start(&ann, "", &while_there(&flag));
     let command = runs(&env, &wrapper);
@@ -190,8 +183,7 @@ fn the_item_is_free_at_once_when_wrapper_and_command_are_killed() {
 
 #[test]
 fn a_daemon_that_the_command_leaves_behind_does_not_keep_the_item() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let flag = flag(&env);
     let daemon = format!("echo $$ >&3; {}", while_there(&flag));
     let line = format!("(setsid sh -c '{daemon}' 3>&1 >/dev/null 2>&1 &) & wait");
@@ -216,8 +208,7 @@ fn child_of(parent: u32) -> u32 {
 
 #[test]
 fn a_wrapper_that_is_killed_while_it_waits_never_runs_its_command() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let ran = env.dir().join("ran");
     take(&ann, "wp:1");
     let line = format!("claim wp:1 --wait 5m -- touch {}", ran.display());
@@ -238,8 +229,7 @@ fn a_wrapper_that_is_killed_while_it_waits_never_runs_its_command() {
 
 #[test]
 fn a_command_waits_its_turn_and_then_runs() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     let wrapper = start(&bob, "--wait 5m", "tenure guard wp:1");
     poll(SOON, "it waits", || {
@@ -252,8 +242,7 @@ fn a_command_waits_its_turn_and_then_runs() {
 
 #[test]
 fn a_command_runs_under_the_hold_that_its_caller_or_an_ancestor_has() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let child = ann.nest("kid");
     register(&child, "kid", "");
     take(&ann, "wp:1");
@@ -272,8 +261,7 @@ fn a_command_runs_under_the_hold_that_its_caller_or_an_ancestor_has() {
 
 #[test]
 fn nobody_can_run_a_command_under_a_claim() {
-    let env = env();
-    let bob = session(&env, "bob");
+    let (env, [bob]) = crew(["bob"]);
     let line = "tenure whoami --json";
     let said = env.tenure(&["claim", "wp:1", "--", "sh", "-c", line]).ok();
     let me = said.json()["session"].clone();
@@ -287,8 +275,7 @@ fn nobody_can_run_a_command_under_a_claim() {
 
 #[test]
 fn f_c05_a_command_whose_item_is_taken_is_ended() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let flag = flag(&env);
     let wrapper = start(&ann, "", &while_there(&flag));
     runs(&env, &wrapper);
@@ -301,8 +288,7 @@ fn f_c05_a_command_whose_item_is_taken_is_ended() {
 
 #[test]
 fn a_command_that_shall_only_be_warned_goes_on() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let flag = flag(&env);
     let line = format!("{}; exit 4", while_there(&flag));
     let wrapper = start(&ann, "--on-lost warn", &line);
@@ -324,8 +310,7 @@ fn polite(env: &Env) -> String {
 
 #[test]
 fn a_signal_to_the_wrapper_reaches_the_command() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     for covered in [false, true] {
         if covered {
             take(&ann, "wp:1");
@@ -343,8 +328,7 @@ fn a_signal_to_the_wrapper_reaches_the_command() {
 /// At whatever moment it comes, a signal to end is not swallowed.
 #[test]
 fn a_wrapper_that_is_told_to_end_at_any_moment_ends() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let flag = flag(&env);
     let began = Instant::now();
     ann.tenure(&["claim", "wp:1", "--", "true"]).ok();
@@ -365,8 +349,7 @@ fn a_wrapper_that_is_told_to_end_at_any_moment_ends() {
 
 #[test]
 fn f_c13_an_item_whose_next_step_failed_is_given_back() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (_env, [ann, bob]) = crew(["ann", "bob"]);
     runs_with(&ann, 1, &["claim", "wp:1", "--", "false"]);
     assert_eq!(take(&bob, "wp:1"), 2);
     run(&bob, 0, "release wp:1");
@@ -380,8 +363,7 @@ fn f_c13_an_item_whose_next_step_failed_is_given_back() {
 
 #[test]
 fn what_the_caller_lost_is_told_although_its_next_call_runs_a_command() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (_env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:2");
     run(&bob, 0, "takeover wp:2 --reason test");
     let said = start(&ann, "", "true").wait().ok();
@@ -393,8 +375,7 @@ fn what_the_caller_lost_is_told_although_its_next_call_runs_a_command() {
 
 #[test]
 fn any_and_all_work_with_a_command() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&bob, "wp:1");
     let any = ["claim", "--any", "wp:1", "wp:2", "--", "tenure"];
     let said = ann.tenure(&[&any[..], &["guard", "wp:2"]].concat());
@@ -409,8 +390,7 @@ fn any_and_all_work_with_a_command() {
 
 #[test]
 fn the_shown_waiter_of_a_command_is_its_wrapper() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     let wrapper = waits(&env, &bob, "wp:1", "claim wp:1 --wait 5m --json -- true");
     let waiter = why(&env, "wp:1")["why"]["waiters"][0].clone();

@@ -4,14 +4,12 @@ use std::time::{Duration, Instant};
 
 use tenure_testkit::{Cmd, Signal, poll};
 
-use crate::env;
-use crate::support::line::{SOON, handle, run, session, take, text};
+use crate::support::line::{SOON, crew, handle, run, session, take, text};
 use crate::support::waiter::ends;
 
 #[test]
 fn every_watcher_ends_when_nobody_reads_any_more() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (_env, [ann]) = crew(["ann"]);
     run(&ann, 0, "mission join m --role r");
     for verb in [
         "ps --watch",
@@ -38,8 +36,7 @@ fn every_watcher_ends_when_nobody_reads_any_more() {
 
 #[test]
 fn every_watcher_ends_with_a_signal() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let bob = session(&env, "bob");
     run(&ann, 0, "mission join m --role r");
     for verb in ["ps --watch", "log -f", "mission status --mission m --watch"] {
@@ -61,8 +58,7 @@ fn every_watcher_ends_with_a_signal() {
 
 #[test]
 fn a_follower_shows_each_event_once_and_sleeps_in_between() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (_env, [ann, bob]) = crew(["ann", "bob"]);
     let follower = bob.start(Cmd::new("tenure").args(["log", "-f", "--json", "--limit", "2"]));
     let events = || -> Vec<serde_json::Value> {
         let said = follower.stdout();
@@ -113,8 +109,7 @@ fn a_follower_shows_each_event_once_and_sleeps_in_between() {
 
 #[test]
 fn a_follower_tells_its_session_what_it_lost() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (_env, [ann, bob]) = crew(["ann", "bob"]);
     take(&bob, "wp:1");
     let follower = bob.start(Cmd::new("tenure").args(["log", "-f"]));
     poll(SOON, "it shows something", || {

@@ -8,7 +8,7 @@ use tenure_testkit::{Agent, Cmd, Env, Output, scratch_git};
 
 use crate::env;
 use crate::support::hook::{send, told};
-use crate::support::line::{register, run, session, take, text};
+use crate::support::line::{crew, register, run, session, take, text};
 
 /// What every text of the fixture carries: line breaks, terminal codes, reordering, hidden characters, and
 /// a line that pretends to be ours.
@@ -323,8 +323,7 @@ fn long_titles_notes_and_messages_are_refused() {
 
 #[test]
 fn what_a_hint_names_can_be_typed() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let nasty = "it's $(touch owned) `touch owned`; touch owned #1";
     let (key, path) = (format!("wp:{nasty}"), format!("path:acme/web:{nasty}/**"));
     let inside = format!("path:acme/web:{nasty}/x");

@@ -14,7 +14,7 @@ use tenure_testkit::{Agent, Background, Cmd, Env, Output, add_worktree, poll};
 use crate::env;
 use crate::support::answer::{PATIENCE, ask, text};
 use crate::support::hook::{END_LIMIT, LIMIT, can_trace, captured, claude, only, outages, within};
-use crate::support::hooked::{Hooked, denied, repository, told};
+use crate::support::hooked::{Hooked, denied, pair, repository, told};
 
 /// What a hook may take that has nothing to wait for, on a machine that is busy with other tests.
 const SHORT: Duration = Duration::from_millis(1_500);
@@ -307,9 +307,7 @@ fn f_h03_an_end_whose_pipe_stays_open_is_heard_within_its_second() {
 #[test]
 fn f_h01_a_git_command_beside_four_hundred_sessions_takes_no_longer() {
     let env = env();
-    let repo = repository(&env, "web");
-    let a = Hooked::start(&env, "claude", "a1", &repo);
-    let b = Hooked::start(&env, "claude", "b1", &repo);
+    let (repo, a, b) = pair(&env);
     b.event(&[], "SessionEnd", json!({"reason": "other"}));
     clone_session(&env, "b1", 400, &repo);
     let stash = json!({"tool_name": "Bash", "tool_input": {"command": "git stash"}});
@@ -393,9 +391,7 @@ impl Drop for Traced {
 #[test]
 fn f_h01_a_hook_that_is_stopped_at_any_lock_delays_no_other_beyond_its_limit() {
     let env = env();
-    let repo = repository(&env, "web");
-    let a = Hooked::start(&env, "claude", "a1", &repo);
-    let b = Hooked::start(&env, "claude", "b1", &repo);
+    let (_repo, a, b) = pair(&env);
     if !can_trace(&a.agent) {
         return;
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tenure_testkit::{Agent, Cmd, Env, Output, poll};
 
 use crate::env;
-use crate::support::line::{SOON, handle, run, session};
+use crate::support::line::{SOON, crew, handle, run, session};
 use crate::support::mount::{as_root, with_mounts};
 
 const NOBODY: u32 = 65534;
@@ -71,8 +71,7 @@ fn shown(path: &Path) -> &str {
 
 #[test]
 fn f_c17_malformed_keys_are_refused_by_every_verb_and_change_nothing() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let before = Stored::of(&env);
     let long = format!("wp:{}", "x".repeat(510));
     for key in [
@@ -107,8 +106,7 @@ fn f_c17_malformed_keys_are_refused_by_every_verb_and_change_nothing() {
 
 #[test]
 fn bytes_that_are_no_text_are_refused() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (_env, [ann]) = crew(["ann"]);
     let text = ann.tenure_shell("tenure claim \"$(printf 'wp:\\377')\"");
     let json = ann.tenure_shell("tenure claim --json \"$(printf 'wp:\\377')\"");
     explained(&text, &json, 2, "usage");
@@ -116,8 +114,7 @@ fn bytes_that_are_no_text_are_refused() {
 
 #[test]
 fn a_name_that_fits_no_session_or_several_is_refused() {
-    let env = env();
-    let (ann, other) = (session(&env, "ann"), session(&env, "ann"));
+    let (env, [ann, other]) = crew(["ann", "ann"]);
     run(&ann, 0, "claim wp:1");
     let before = Stored::of(&env);
     let unknown =
@@ -153,8 +150,7 @@ fn a_name_that_fits_no_session_or_several_is_refused() {
 
 #[test]
 fn acting_for_a_stranger_takes_a_reason() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let stranger = handle(&ann);
     let before = Stored::of(&env);
     for line in [
@@ -178,8 +174,7 @@ fn acting_for_a_stranger_takes_a_reason() {
 
 #[test]
 fn a_pid_that_is_dead_or_no_pid_is_refused() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let child = ann.start(Cmd::new("sleep").arg("1000"));
     let gone = child.pid;
     child.kill9();
@@ -199,8 +194,7 @@ fn a_pid_that_is_dead_or_no_pid_is_refused() {
 
 #[test]
 fn another_users_process_is_refused() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let other = as_root().then(|| {
         let args = ["--reuid=65534", "--clear-groups", "sleep", "1000"];
         let other = ann.start(Cmd::new("setpriv").args(args));
@@ -223,8 +217,7 @@ fn another_users_process_is_refused() {
 
 #[test]
 fn absurd_durations_are_refused_wherever_they_come_from() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let before = Stored::of(&env);
     for length in ["-5m", "100y", "", "5", "abc", "9999999d"] {
         refused(
@@ -270,8 +263,7 @@ const WRONG: [(&str, &str); 12] = [
 
 #[test]
 fn a_wrong_command_line_is_told_what_is_wrong_with_it() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let before = Stored::of(&env);
     for (line, word) in WRONG {
         let told = run(&ann, 2, &line.replace('|', " "));
@@ -365,8 +357,7 @@ fn a_state_directory_that_cannot_be_trusted_is_refused_and_left_alone() {
 
 #[test]
 fn a_read_only_store_refuses_to_change_and_loses_nothing() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     run(&ann, 0, "claim wp:before");
     let before = Stored::of(&env);
     let read_only = "mount --bind $TENURE_HOME $TENURE_HOME

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use tenure_testkit::{Agent, Background, Cmd, Env, Signal, poll};
 
 use crate::env;
-use crate::support::line::{SOON, handle, run, session, take};
+use crate::support::line::{SOON, crew, handle, run, session, take};
 use crate::support::waiter::{ends, holder, waits};
 
 /// How many commits are seen within a span.
@@ -39,8 +39,7 @@ fn leaves_something(agent: &Agent) -> u32 {
 
 #[test]
 fn f_c22_a_free_item_passes_a_waiter_whose_other_item_is_held() {
-    let env = env();
-    let [ann, zoe, bob, eve] = ["ann", "zoe", "bob", "eve"].map(|name| session(&env, name));
+    let (env, [ann, zoe, bob, eve]) = crew(["ann", "zoe", "bob", "eve"]);
     take(&ann, "wp:1");
     take(&zoe, "wp:2");
     let blocked = waits(&env, &bob, "wp:1", "claim --all wp:1 wp:2 --wait 5m");
@@ -59,8 +58,7 @@ fn f_c22_a_free_item_passes_a_waiter_whose_other_item_is_held() {
 
 #[test]
 fn f_c22_a_free_item_passes_a_waiter_that_insists_on_quiet() {
-    let env = env();
-    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| session(&env, name));
+    let (env, [ann, bob, eve]) = crew(["ann", "bob", "eve"]);
     take(&ann, "wp:1");
     let orphan = leaves_something(&ann);
     let picky = waits(&env, &bob, "wp:1", "claim wp:1 --require-quiet --wait 5m");
@@ -137,8 +135,7 @@ fn ticks(waiter: &Background) -> (u64, u64) {
 
 #[test]
 fn what_strangers_do_wakes_no_waiter() {
-    let env = env();
-    let [ann, bob, max] = ["ann", "bob", "max"].map(|name| session(&env, name));
+    let (env, [ann, bob, max]) = crew(["ann", "bob", "max"]);
     take(&ann, "wp:1");
     let waiter = waits(&env, &bob, "wp:1", "claim wp:1 --wait 5m");
     poll(SOON, "it has gone to sleep", || {
@@ -160,8 +157,7 @@ fn what_strangers_do_wakes_no_waiter() {
 
 #[test]
 fn a_waiter_is_told_at_once_that_its_own_session_ended() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     let name = handle(&bob);
     let waiter = waits(&env, &bob, "wp:1", "claim wp:1 --wait 5m");
@@ -174,8 +170,7 @@ fn a_waiter_is_told_at_once_that_its_own_session_ended() {
 
 #[test]
 fn a_key_that_frees_another_path_moves_its_line() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "path:acme/web:src/db/x.rs");
     let key = "path:acme/web:src/**";
     let waiter = waits(&env, &bob, key, &format!("claim {key} --wait 5m"));
@@ -187,8 +182,7 @@ fn a_key_that_frees_another_path_moves_its_line() {
 
 #[test]
 fn a_waiter_that_is_stopped_in_its_turn_is_passed_over() {
-    let env = env();
-    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| session(&env, name));
+    let (env, [ann, bob, eve]) = crew(["ann", "bob", "eve"]);
     take(&ann, "wp:1");
     let first = waits(&env, &bob, "wp:1", "claim wp:1 --wait 5m");
     let next = waits(&env, &eve, "wp:1", "claim wp:1 --wait 5m");

@@ -4,7 +4,7 @@ use serde_json::Value;
 use tenure_testkit::{Agent, Cmd};
 
 use crate::env;
-use crate::support::line::{run, session};
+use crate::support::line::{crew, run};
 
 fn count(answer: &Value, name: &str) -> usize {
     answer[name].as_array().expect("a list").len()
@@ -19,8 +19,7 @@ fn shown(agent: &Agent, words: &[&str]) -> (usize, String) {
 
 #[test]
 fn claims_beyond_a_screen_are_counted() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (_env, [ann]) = crew(["ann"]);
     let keys: Vec<String> = (0..205).map(|n| format!("wp:{n}")).collect();
     run(&ann, 0, &format!("claim --all {}", keys.join(" ")));
     let all = run(&ann, 0, "claims");

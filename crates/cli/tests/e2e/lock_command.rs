@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tenure_testkit::{Agent, Cmd, Env, Output, Signal, poll};
 
 use crate::env;
-use crate::support::line::{SOON, handle, session};
+use crate::support::line::{SOON, crew, handle, session};
 use crate::support::lock::{
     Lock, attempt, free, held, kill9, lock, refused, report, shown, waits, while_there,
 };
@@ -17,8 +17,7 @@ use crate::support::waiter::ends;
 
 #[test]
 fn whoever_does_not_get_the_lock_in_time_is_told_who_has_it() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let lock = Lock::runs(&env, &ann, "a");
     for (line, code, kind) in [
         ("a", 125, "held"),

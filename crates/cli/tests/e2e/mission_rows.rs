@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Env};
 
-use crate::env;
-use crate::support::line::{handle, refused, run, session, text};
+use crate::support::line::{crew, handle, refused, run, text};
 use crate::support::mission::{join, participants};
 
 /// Changes the store behind tenure's back.
@@ -28,8 +27,7 @@ fn rejects(agent: &Agent, code: i32, words: &[&str]) -> String {
 
 #[test]
 fn f_i15_bad_ids_roles_focuses_and_drives_are_refused_and_change_nothing() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let long = "m".repeat(129);
     for id in ["..", "/etc/x", "", &long, "\u{430}bc", "a/b", "-x"] {
         rejects(
@@ -87,8 +85,7 @@ fn f_i15_bad_ids_roles_focuses_and_drives_are_refused_and_change_nothing() {
 
 #[test]
 fn roles_may_be_restricted_by_the_settings() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (_env, [ann]) = crew(["ann"]);
     let listed = [("TENURE_MISSIONS_ROLES", Some("developer, reviewer"))];
     let join = |role| ["mission", "join", "m", "--role", role, "--json"];
     let error = ann.tenure_env(&listed, &join("boss")).fails(6).json()["error"].clone();
@@ -130,8 +127,7 @@ const BROKEN: &[(&str, &str)] = &[
 
 #[test]
 fn a_row_that_breaks_a_rule_stops_its_own_participant_and_changes_nothing() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     join(&bob, "m");
     let own = handle(&ann);
     for (field, broken) in BROKEN {
@@ -175,8 +171,7 @@ fn a_row_that_breaks_a_rule_stops_its_own_participant_and_changes_nothing() {
 
 #[test]
 fn everything_that_is_wrong_is_said_at_once() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     join(&ann, "m");
     edit(
         &env,
@@ -194,8 +189,7 @@ fn everything_that_is_wrong_is_said_at_once() {
 
 #[test]
 fn a_mission_that_is_not_stored_is_a_fault_of_its_rows() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     join(&ann, "m");
     edit(&env, "UPDATE participants SET mission = '../x'");
     let error = refused(&ann, 6, "invalid", "mission check --all");
@@ -215,8 +209,7 @@ fn a_mission_that_is_not_stored_is_a_fault_of_its_rows() {
 
 #[test]
 fn a_pointer_that_was_edited_is_said_and_how_to_clear_it() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     join(&ann, "m");
     for broken in ["../x", "gone", ""] {
         edit(&env, &format!("UPDATE pointers SET mission = '{broken}'"));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tenure_testkit::{Agent, Cmd, add_worktree, poll, scratch_git};
 
 use crate::env;
-use crate::support::line::{SOON, events, handle, refused, run, session, text};
+use crate::support::line::{SOON, crew, events, handle, refused, run, session, text};
 use crate::support::mission::{join, participants};
 
 fn part(rows: &[Value], agent: &str, name: &str) -> Value {
@@ -17,8 +17,7 @@ fn part(rows: &[Value], agent: &str, name: &str) -> Value {
 
 #[test]
 fn a_session_joins_focuses_drives_and_leaves() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let joined = run(&ann, 0, "mission join 041-login --role developer");
     assert_eq!(
         (&joined["joined"], &joined["warnings"]),
@@ -75,8 +74,7 @@ fn a_session_joins_focuses_drives_and_leaves() {
 
 #[test]
 fn the_second_driver_is_warned_with_the_firsts_name_and_strict_refuses() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     for agent in [&ann, &bob] {
         join(agent, "m");
         run(agent, 0, "mission focus wp:1");
@@ -191,8 +189,7 @@ fn the_mission_is_the_named_one_else_the_sessions_the_repositorys_the_users() {
 
 #[test]
 fn a_pointer_to_what_is_not_joined_is_said_and_not_followed() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     join(&ann, "m");
     run(&ann, 0, "mission use m --for user");
     let error = refused(&bob, 4, "no_mission", "mission focus wp:1");
@@ -227,8 +224,7 @@ fn a_pointer_to_what_is_not_joined_is_said_and_not_followed() {
 
 #[test]
 fn a_watched_roster_shows_what_changes_and_who_dies() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (_env, [ann, bob]) = crew(["ann", "bob"]);
     for agent in [&ann, &bob] {
         join(agent, "m");
     }
@@ -258,8 +254,7 @@ fn a_watched_roster_shows_what_changes_and_who_dies() {
 
 #[test]
 fn f_k09_eight_processes_lose_no_update_of_one_participant() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     ann.set_patience(Duration::from_secs(300));
     join(&ann, "m");
     // One writes the role, one the drive, six the focus.
@@ -311,8 +306,7 @@ fn f_k09_eight_processes_lose_no_update_of_one_participant() {
 
 #[test]
 fn missions_are_shown_as_people_read_them() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     for (agent, role) in [(&ann, "developer"), (&bob, "reviewer")] {
         run(agent, 0, &format!("mission join 041-login --role {role}"));
     }
@@ -382,8 +376,7 @@ fn missions_are_shown_as_people_read_them() {
 
 #[test]
 fn every_verb_of_a_mission_explains_itself_and_answers_with_one_object() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     for call in [
         "join m --role developer",
         "focus wp:1",
@@ -419,8 +412,7 @@ fn every_verb_of_a_mission_explains_itself_and_answers_with_one_object() {
 
 #[test]
 fn the_schema_has_what_missions_answer() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     join(&ann, "m");
     let schema = env.tenure(&["schema"]).ok().json();
     let status = run(&ann, 0, "mission status");

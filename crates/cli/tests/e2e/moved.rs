@@ -3,13 +3,12 @@
 use tenure_testkit::{Cmd, scratch_git};
 
 use crate::env;
-use crate::support::line::{handle, register, run, session};
+use crate::support::line::{crew, handle, register, run, session};
 
 /// The session and its claims are known by process and key, so another path to the store changes nothing.
 #[test]
 fn f_d10_a_state_directory_that_was_moved_keeps_sessions_claims_and_locks() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let (me, other) = (handle(&ann), handle(&bob));
     run(&ann, 0, "claim wp:1");
     let flag = env.dir().join("flag");

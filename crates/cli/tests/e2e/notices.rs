@@ -5,7 +5,7 @@ use tenure_testkit::{Agent, Cmd, Env, poll};
 
 use crate::env;
 use crate::support::hook::{claude, told};
-use crate::support::line::{SOON, run, session, take, text};
+use crate::support::line::{SOON, crew, run, session, take};
 
 /// How many losses an answer tells.
 fn losses(answer: &Value) -> usize {
@@ -111,19 +111,6 @@ fn a_wait_that_is_killed_takes_no_notice_along() {
 }
 
 #[test]
-fn only_the_session_itself_is_told() {
-    let env = env();
-    let (ann, bob) = robbed(&env);
-    let name = text(&run(&bob, 0, "why wp:1")["claim"]["holder"]["handle"]);
-    assert!(name.starts_with("bob"), "{name}");
-    let line = format!("register --agent ann --pid {}", ann.pid());
-    assert_eq!(losses(&run(&bob, 0, &line)), 0, "registered by another");
-    let asked = run(&bob, 0, "whoami --session ann");
-    assert_eq!(losses(&asked), 0, "asked for by another");
-    assert_eq!(losses(&run(&ann, 0, "whoami")), 1);
-}
-
-#[test]
 fn a_loss_is_told_until_the_model_could_read_it() {
     let env = env();
     let (ann, bob) = (env.agent("claude"), session(&env, "bob"));
@@ -222,8 +209,7 @@ fn many_losses_are_counted_and_come_with_later_answers() {
 
 #[test]
 fn a_person_is_told_of_a_loss_at_the_terminal_and_not_in_a_pipe() {
-    let env = env();
-    let bob = session(&env, "bob");
+    let (env, [bob]) = crew(["bob"]);
     let person = env.shell_at_terminal();
     person.tenure(&["register"]).ok();
     person.tenure(&["claim", "wp:1"]).ok();

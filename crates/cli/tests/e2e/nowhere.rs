@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use tenure_testkit::{Agent, Cmd, Env, Output, scratch_git};
 
 use crate::env;
-use crate::support::line::{session, take};
+use crate::support::line::{crew, take};
 
 /// Runs a line of shell in a directory that is removed before the line runs.
 #[track_caller]
@@ -19,8 +19,7 @@ fn gone(env: &Env, agent: &Agent, line: &str) -> Output {
 
 #[test]
 fn in_a_deleted_directory_what_needs_no_directory_works() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     for line in [
         "tenure guard wp:1",
@@ -65,8 +64,7 @@ fn in_a_deleted_directory_what_needs_no_directory_works() {
 
 #[test]
 fn in_a_deleted_directory_a_short_key_is_refused_with_what_is_missing() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     for typed in ["'#42'", "path:src/**"] {
         let said = gone(&env, &ann, &format!("tenure claim {typed}")).fails(2);
         assert!(said.stderr.contains("directory"), "{said}");
@@ -90,8 +88,7 @@ fn a_store_that_is_named_by_a_relative_path_is_below_the_current_directory() {
 
 #[test]
 fn a_directory_whose_name_is_no_text_is_worked_in() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let dir = env.dir().join(OsStr::from_bytes(b"caf\xe9"));
     scratch_git(&dir, Some("git@github.com:acme/web.git"));
     let tenure = env.tenure_path().to_str().unwrap();
@@ -116,8 +113,7 @@ fn a_directory_whose_name_is_no_text_is_worked_in() {
 /// What follows `--` belongs to the command, whatever its bytes are.
 #[test]
 fn words_of_a_command_need_not_be_text() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (_env, [ann]) = crew(["ann"]);
     for verb in ["lock build", "claim wp:1"] {
         let line = format!("tenure {verb} -- printf %s \"$(printf 'caf\\351')\" | od -An -tx1");
         let said = ann.tenure_shell(&line).ok();
@@ -137,8 +133,7 @@ fn words_of_a_command_need_not_be_text() {
 
 #[test]
 fn variables_that_are_no_text_break_nothing() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (_env, [ann]) = crew(["ann"]);
     let odd = "$(printf 'caf\\351')";
     for name in [
         "TENURE_SESSION",

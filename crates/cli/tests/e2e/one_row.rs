@@ -3,8 +3,7 @@
 use serde_json::Value;
 use tenure_testkit::Agent;
 
-use crate::env;
-use crate::support::line::{handle, register, run, session, take};
+use crate::support::line::{crew, handle, register, run, session, take};
 
 const KEY: &str = "wp:1";
 
@@ -55,8 +54,7 @@ fn truth(after: &str, asker: &Agent, workers: &[(&Agent, String)]) -> Option<(St
 
 #[test]
 fn f_c09_every_command_tells_the_same_of_a_claim_after_every_change() {
-    let env = env();
-    let asker = session(&env, "asker");
+    let (env, [asker]) = crew(["asker"]);
     let (ann, bob, eve) = (session(&env, "ann"), session(&env, "bob"), env.agent("eve"));
     register(&eve, "eve", "--native-id n1");
     let [one, two, three] = [&ann, &bob, &eve].map(handle);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tenure_testkit::{Agent, Cmd, Env, poll, scratch_git};
 
 use crate::env;
-use crate::support::line::{SOON, events, handle, register, run, session, take, text};
+use crate::support::line::{SOON, crew, events, handle, register, run, session, take, text};
 use crate::support::output::{one_object, settings, verbs};
 
 /// Three in one repository (one of them dead), and one of which nobody can tell.
@@ -315,8 +315,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
 
 #[test]
 fn every_verb_answers_with_exactly_one_json_object() {
-    let env = env();
-    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| session(&env, name));
+    let (env, [ann, bob, eve]) = crew(["ann", "bob", "eve"]);
     for (agent, key) in [(&ann, "wp:own"), (&ann, "wp:given"), (&bob, "wp:bobs")] {
         take(agent, key);
     }
@@ -500,8 +499,7 @@ fn a_refusal_says_who_has_it_since_when_where_and_for_what() {
 
 #[test]
 fn the_log_goes_on_after_a_cursor_and_since_a_time() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (_env, [ann]) = crew(["ann"]);
     take(&ann, "wp:1");
     let cursor = run(&ann, 0, "log")["cursor"].to_string();
     assert_eq!(events(&ann, &format!("--after {cursor}")).len(), 0);
@@ -523,8 +521,7 @@ fn the_log_goes_on_after_a_cursor_and_since_a_time() {
 
 #[test]
 fn a_followed_log_shows_what_happens_as_it_happens() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (_env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:before");
     let follow = |args: &[&str]| bob.start(Cmd::new("tenure").args(args.iter().copied()));
     let (plain, lines) = (follow(&["log", "-f"]), follow(&["log", "-f", "--json"]));

@@ -5,8 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, add_worktree, scratch_git};
 
-use crate::env;
-use crate::support::line::{refused, run, session, take, text};
+use crate::support::line::{crew, refused, run, take, text};
 use crate::support::waiter::{ends, waits};
 
 /// A glob of one repository as a key.
@@ -21,8 +20,7 @@ fn holds(agent: &Agent, glob: &str) -> u64 {
 
 #[test]
 fn a_waiter_gets_a_path_when_the_one_in_its_way_is_given_back() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     holds(&ann, "src/**");
     let asked = key("src/a.rs");
     let waiter = waits(&env, &bob, &asked, &format!("claim {asked} --wait 5m"));
@@ -47,8 +45,7 @@ fn claimed(agent: &Agent, dir: &Path, typed: &str, code: i32) -> Value {
 
 #[test]
 fn f_c20_a_short_path_is_completed_from_the_repository() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let repo = env.dir().join("repo");
     let linked = env.dir().join("linked");
     scratch_git(&repo, Some("git@github.com:acme/web.git"));
@@ -75,8 +72,7 @@ fn f_c20_a_short_path_is_completed_from_the_repository() {
 
 #[test]
 fn f_c20_a_short_path_needs_no_remote() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let [repo, other, linked] = ["repo", "other", "linked"].map(|name| env.dir().join(name));
     scratch_git(&repo, None);
     scratch_git(&other, None);
@@ -89,8 +85,7 @@ fn f_c20_a_short_path_needs_no_remote() {
 
 #[test]
 fn malformed_globs_are_refused() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (_env, [ann]) = crew(["ann"]);
     for glob in [
         "",
         "../src",
@@ -115,8 +110,7 @@ fn malformed_globs_are_refused() {
 
 #[test]
 fn taker_and_loser_are_told_what_was_taken_along() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (_env, [ann, bob]) = crew(["ann", "bob"]);
     holds(&ann, "src/**");
     holds(&ann, "src/a.rs");
     let said = bob.tenure(&["takeover", &key("src/**"), "--reason", "stuck"]);

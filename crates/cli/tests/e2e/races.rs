@@ -8,7 +8,7 @@ use tenure_testkit::{Agent, Cmd, Env, Output, poll};
 
 use crate::env;
 use crate::support::crowd::at_once;
-use crate::support::line::{SOON, handle, register, run, session, take, text};
+use crate::support::line::{SOON, crew, handle, register, run, session, take, text};
 
 const CROWD: usize = 32;
 
@@ -232,8 +232,7 @@ fn f_d03_no_acknowledged_update_of_many_writers_is_lost() {
 /// Kills claiming processes at every stage of their short lives.
 #[test]
 fn f_c12_whatever_printed_success_before_it_was_killed_is_stored() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (_env, [ann]) = crew(["ann"]);
     let start = Instant::now();
     take(&ann, "wp:calm");
     let whole = start.elapsed();

@@ -16,22 +16,13 @@ fn talking(env: &Env, name: &str, conversation: &str, more: &str) -> (Agent, Str
     (agent, text(&born["session"]["handle"]))
 }
 
-/// What `resume --all --print` names: handles and command lines.
+/// The sessions that `resume --all --print` names.
 #[track_caller]
-fn all(env: &Env, more: &[&str]) -> Vec<(String, Value)> {
+fn handles(env: &Env, more: &[&str]) -> Vec<String> {
     let words = [&["resume", "--all", "--print", "--json"], more].concat();
     let answer = env.tenure(&words).ok().json();
     let views = answer["resume"].as_array().expect("a list").iter();
-    views
-        .map(|view| (text(&view["session"]["handle"]), view["argv"].clone()))
-        .collect()
-}
-
-fn handles(env: &Env, more: &[&str]) -> Vec<String> {
-    all(env, more)
-        .into_iter()
-        .map(|(handle, _)| handle)
-        .collect()
+    views.map(|view| text(&view["session"]["handle"])).collect()
 }
 
 /// How one session is taken up again.
@@ -123,57 +114,6 @@ fn an_agent_without_a_resume_command_is_named_and_not_run() {
     mute.kill9();
     let said = refused(&env, 4, "not_found", &["resume", &handle, "--print"]);
     assert!(said.contains("no conversation"), "{said}");
-}
-
-#[test]
-fn all_are_exactly_those_that_died() {
-    let env = env();
-    let (died, dead) = talking(&env, "claude", "c-died", "");
-    let (other, also_dead) = talking(&env, "codex", "c-died", "");
-    let (_living, _) = talking(&env, "claude", "c-lives", "");
-    let (ended, _) = talking(&env, "claude", "c-ended", "");
-    run(&ended, 0, "end");
-    ended.kill9();
-    // Its conversation went on: a second process is in it, and lives.
-    let (owner, _) = talking(&env, "claude", "c-twice", "");
-    let (visitor, twin) = talking(&env, "claude", "c-twice", "");
-    let seen = run(&visitor, 0, "whoami");
-    assert!(seen["session"]["twin_of"].is_string(), "{seen}");
-    owner.kill9();
-    died.kill9();
-    other.kill9();
-    assert_eq!(
-        all(&env, &[]),
-        [
-            (also_dead, json!(["codex", "resume", "c-died"])),
-            (dead, json!(["claude", "--resume", "c-died"])),
-        ]
-    );
-    // Once nobody is in it any more it is named, and once only: two would mix what they write.
-    visitor.kill9();
-    let named: Vec<Value> = all(&env, &[]).into_iter().map(|(_, argv)| argv).collect();
-    let twice = json!(["claude", "--resume", "c-twice"]);
-    assert_eq!(
-        named.iter().filter(|argv| **argv == twice).count(),
-        1,
-        "{named:?} {twin}"
-    );
-}
-
-#[test]
-fn what_went_on_in_another_process_is_no_longer_named() {
-    let env = env();
-    let (first, handle) = talking(&env, "claude", "c-1", "");
-    first.kill9();
-    assert_eq!(handles(&env, &[]), std::slice::from_ref(&handle));
-    let (second, same) = talking(&env, "claude", "c-1", "");
-    assert_eq!(same, handle);
-    assert_eq!(handles(&env, &[]), Vec::<String>::new());
-    run(&second, 0, "end");
-    assert_eq!(handles(&env, &[]), Vec::<String>::new());
-    // By its name it can be taken up although it said goodbye.
-    second.kill9();
-    assert_eq!(one(&env, &handle)["argv"][2], "c-1");
 }
 
 #[test]

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use tenure_testkit::{Agent, Cmd, Env, scratch_git};
 
-use crate::env;
-use crate::support::line::{refused, run, session, take, text};
+use crate::support::line::{crew, refused, run, take, text};
 use crate::support::waiter::holder;
 
 /// The one key that was granted.
@@ -26,8 +25,7 @@ fn held(env: &Env) -> Vec<String> {
 
 #[test]
 fn any_takes_the_first_free_one_in_the_order_named() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     assert_eq!(takes(&ann, "claim --any wp:c wp:b wp:a"), "wp:c");
     assert_eq!(takes(&bob, "claim --any wp:c wp:b wp:a"), "wp:b");
     assert_eq!(held(&env), ["wp:b", "wp:c"]);
@@ -35,8 +33,7 @@ fn any_takes_the_first_free_one_in_the_order_named() {
 
 #[test]
 fn any_and_all_of_nothing_are_refused() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     for line in ["claim --any", "claim --all", "claim --any -", "claim"] {
         refused(&ann, 2, "usage", line);
     }
@@ -58,8 +55,7 @@ const ANY: [&str; 4] = ["claim", "--any", "-", "--json"];
 
 #[test]
 fn any_reads_10_000_items_from_stdin_and_no_more() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:many/0");
     let claim = bob.tenure_stdin(&ANY, &keys(10_000)).ok().json()["claim"].clone();
     assert_eq!(claim["key"], "wp:many/1");
@@ -68,22 +64,8 @@ fn any_reads_10_000_items_from_stdin_and_no_more() {
 }
 
 #[test]
-fn any_finds_the_one_free_item_among_10_000() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
-    let most = keys(9_999);
-    let all: Vec<&str> = ["claim", "--all"].into_iter().chain(most.lines()).collect();
-    ann.tenure(&all).ok();
-    let claim = bob.tenure_stdin(&ANY, &keys(10_000)).ok().json()["claim"].clone();
-    assert_eq!(claim["key"], "wp:many/9999");
-    let none = bob.tenure_stdin(&ANY, &most).fails(3).json();
-    assert_eq!(none["error"]["kind"], "none_free");
-}
-
-#[test]
 fn one_malformed_item_spoils_the_request_and_nothing_is_taken() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let lines = format!("{}no-scheme\n", keys(100));
     let said = ann.tenure_stdin(&["claim", "--any", "-"], &lines).fails(2);
     assert!(said.stderr.contains("no-scheme"), "{said}");
@@ -95,8 +77,7 @@ fn one_malformed_item_spoils_the_request_and_nothing_is_taken() {
 
 #[test]
 fn any_leaves_alone_what_a_dead_sessions_processes_may_still_write() {
-    let env = env();
-    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| session(&env, name));
+    let (_env, [ann, bob, eve]) = crew(["ann", "bob", "eve"]);
     take(&ann, "wp:1");
     let left = ann.orphan(Cmd::new("sleep").arg("1000"));
     ann.kill9();
@@ -108,8 +89,7 @@ fn any_leaves_alone_what_a_dead_sessions_processes_may_still_write() {
 
 #[test]
 fn all_takes_all_or_none() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:2");
     let error = refused(&bob, 3, "held", "claim --all wp:1 wp:2 wp:3");
     assert_eq!(error["key"], "wp:2");
@@ -127,8 +107,7 @@ fn all_takes_all_or_none() {
 
 #[test]
 fn f_c20_an_item_that_is_named_twice_is_refused() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let repo = env.dir().join("repo");
     scratch_git(&repo, Some("git@github.com:acme/web.git"));
     for pick in ["--any", "--all"] {
@@ -144,8 +123,7 @@ fn f_c20_an_item_that_is_named_twice_is_refused() {
 
 #[test]
 fn callers_that_name_the_same_items_in_opposite_order_never_wait_for_each_other() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let rounds = |agent: &Agent, keys: &str| {
         let line = format!(
             "n=0; while [ $n -lt 50 ]; do n=$((n+1)); \
@@ -164,8 +142,7 @@ fn callers_that_name_the_same_items_in_opposite_order_never_wait_for_each_other(
 
 #[test]
 fn a_waiter_for_any_takes_whichever_becomes_free_first() {
-    let env = env();
-    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| session(&env, name));
+    let (env, [ann, bob, eve]) = crew(["ann", "bob", "eve"]);
     take(&ann, "wp:1");
     take(&bob, "wp:2");
     let ask = "claim --any wp:1 wp:2 --wait 5m";

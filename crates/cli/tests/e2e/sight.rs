@@ -4,7 +4,7 @@ use serde_json::Value;
 use tenure_testkit::{Cmd, poll};
 
 use crate::env;
-use crate::support::answer::{PATIENCE, ask, assert_is, refused, register, text};
+use crate::support::answer::{PATIENCE, ask, assert_is, register, text};
 use crate::support::namespace::{Inside, pid_namespace, sandboxed};
 use crate::support::skip::skipped;
 
@@ -167,30 +167,4 @@ fn f_i23_a_command_that_needs_a_holder_that_cannot_be_seen_is_not_run() {
     let claims = ask(&a, &["why", "wp:1"]);
     assert_eq!(claims["why"]["answer"], "granted", "{claims:#}");
     sandboxed(&a, flags, &[variable], &["claim", "wp:1"]).ok();
-}
-
-#[test]
-fn an_epoch_that_was_never_granted_is_never_yours() {
-    let env = env();
-    let (a, b) = (env.agent("claude"), env.agent("codex"));
-    register(&a, &[]);
-    let other = register(&b, &[]);
-    let to = text(&other, "/session/handle");
-    ask(&a, &["claim", "wp:1"]);
-    for act in [
-        &["guard", "wp:1", "--epoch", "9"][..],
-        &["release", "wp:1", "--epoch", "9"],
-        &["handoff", "wp:1", "--to", to, "--epoch", "9"],
-    ] {
-        let error = refused(&a, 5, act);
-        assert_eq!(error["kind"], "no_such_epoch", "{act:?}");
-        refused(&b, 3, act);
-    }
-    ask(&a, &["release", "wp:1"]);
-    refused(&a, 5, &["guard", "wp:1", "--epoch", "9"]);
-    refused(&a, 1, &["guard", "wp:1", "--epoch", "1"]);
-    // A takeover never was about a claim of one's own.
-    ask(&a, &["claim", "wp:1"]);
-    let take = ["takeover", "wp:1", "--reason", "stuck", "--epoch", "9"];
-    refused(&b, 3, &take);
 }

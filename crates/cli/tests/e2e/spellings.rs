@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tenure_testkit::{Agent, Env, Output, scratch_git};
 
-use crate::env;
-use crate::support::line::{run, session, text};
+use crate::support::line::{crew, run, text};
 
 fn repository(env: &Env) -> PathBuf {
     let repo = env.dir().join("repo");
@@ -28,8 +27,7 @@ fn claims(agent: &Agent, dir: &Path, typed: &str) -> (String, Output) {
 
 #[test]
 fn f_c20_one_issue_has_one_key_however_it_is_spelt() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let repo = repository(&env);
     ann.tenure_in(&repo, &["claim", "#42"]).ok();
     for typed in [
@@ -71,8 +69,7 @@ fn f_c20_one_issue_has_one_key_however_it_is_spelt() {
 
 #[test]
 fn f_c20_a_path_is_relative_to_where_it_is_typed() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let repo = repository(&env);
     let src = repo.join("src");
     let whole = repo.join("src/db/x.rs");
@@ -121,8 +118,7 @@ fn f_c20_a_path_is_relative_to_where_it_is_typed() {
 
 #[test]
 fn f_c20_a_directory_means_what_is_below_it() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let repo = repository(&env);
     for (dir, typed, glob) in [
         (repo.clone(), "path:src", "src/**"),
@@ -157,8 +153,7 @@ fn f_c20_a_directory_means_what_is_below_it() {
 
 #[test]
 fn f_c20_two_clones_whose_urls_are_spelt_differently_are_one_repository() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     for (place, url) in [
         "git@github.com:acme/web.git",
         "ssh://git@GitHub.com:22/Acme/Web",
@@ -180,8 +175,7 @@ fn f_c20_two_clones_whose_urls_are_spelt_differently_are_one_repository() {
 
 #[test]
 fn f_c20_characters_that_cannot_be_seen_are_refused() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (_env, [ann]) = crew(["ann"]);
     for c in [
         '\u{3164}',
         '\u{fe0f}',
@@ -221,8 +215,7 @@ fn respell(env: &Env, canonical: &str, old: &str) {
 
 #[test]
 fn f_c20_a_key_that_is_held_under_an_old_spelling_has_one_holder() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     for (canonical, old, also) in [
         (
             "issue:acme/web#42",

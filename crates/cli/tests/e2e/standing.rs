@@ -7,7 +7,7 @@ use tenure_testkit::{Agent, Cmd, Env, Output, add_worktree, scratch_git};
 
 use crate::env;
 use crate::support::hook::event;
-use crate::support::line::{handle, register, run, session, take, text};
+use crate::support::line::{crew, handle, register, run, session, take, text};
 use crate::support::person::seeing;
 
 /// A repository with two worktrees.
@@ -120,8 +120,7 @@ fn a_status_warns_of_what_was_lost_of_twins_and_of_what_the_dead_left_running() 
 
 #[test]
 fn a_status_says_that_events_were_not_recorded() {
-    let env = env();
-    let me = session(&env, "me");
+    let (env, [me]) = crew(["me"]);
     let log = env.state().join("outages.log");
     let now = me.tenure_shell("date +%s%3N").ok().stdout;
     let now: i64 = now.trim().parse().expect("milliseconds");
@@ -151,8 +150,7 @@ fn a_status_says_that_events_were_not_recorded() {
 
 #[test]
 fn a_status_has_at_most_twenty_lines() {
-    let env = env();
-    let me = session(&env, "me");
+    let (env, [me]) = crew(["me"]);
     for number in 0..9 {
         take(&me, &format!("wp:{number}"));
     }

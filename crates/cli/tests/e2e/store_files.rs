@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use tenure_testkit::{Cmd, Env};
 
 use crate::env;
-use crate::support::line::{register, run, session};
+use crate::support::line::{crew, register, run};
 
 fn mode(path: &Path) -> u32 {
     let found =
@@ -57,8 +57,7 @@ fn log_of(env: &Env) -> PathBuf {
 
 #[test]
 fn f_c23_a_removed_log_is_refused_with_the_way_back() {
-    let env = env();
-    let claude = session(&env, "claude");
+    let (env, [claude]) = crew(["claude"]);
     run(&claude, 0, "claim wp:1");
     let away = env.dir().join("away");
     std::fs::rename(log_of(&env), &away).expect("it is ours");
@@ -83,8 +82,7 @@ fn f_c23_a_removed_log_is_refused_with_the_way_back() {
 
 #[test]
 fn f_c23_going_on_without_the_log_grants_no_old_epoch() {
-    let env = env();
-    let claude = session(&env, "claude");
+    let (env, [claude]) = crew(["claude"]);
     for _ in 0..3 {
         run(&claude, 0, "claim wp:1");
         run(&claude, 0, "release wp:1");
@@ -109,8 +107,7 @@ fn f_c23_going_on_without_the_log_grants_no_old_epoch() {
 
 #[test]
 fn a_copied_state_directory_says_so_and_goes_on() {
-    let env = env();
-    let claude = session(&env, "claude");
+    let (env, [claude]) = crew(["claude"]);
     run(&claude, 0, "claim wp:1");
     let copy = env.dir().join("copy");
     let cp = Cmd::new("cp")
@@ -141,8 +138,7 @@ fn spoil(env: &Env, sql: &str) {
 /// One row that cannot be read is named, and the others are listed.
 #[test]
 fn one_damaged_row_does_not_hide_the_others() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     run(&ann, 0, "claim wp:1");
     run(&ann, 0, "claim wp:2");
     run(&bob, 0, "claim wp:3");
@@ -184,8 +180,7 @@ fn one_damaged_row_does_not_hide_the_others() {
 
 #[test]
 fn one_damaged_session_or_event_does_not_hide_the_others() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     run(&ann, 0, "claim wp:1");
     run(&bob, 0, "claim wp:2");
     spoil(
@@ -219,8 +214,7 @@ fn one_damaged_session_or_event_does_not_hide_the_others() {
 /// A reader that does not end is named, and the log is cut off once it did.
 #[test]
 fn a_reader_that_keeps_the_log_is_named() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let reader = Connection::open(env.state().join("tenure.db")).expect("it is a database");
     let begin = "BEGIN; SELECT count(*) FROM sessions;";
     reader.execute_batch(begin).expect("it can be read");

@@ -5,7 +5,7 @@ use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Agent, Cmd, Env, poll};
 
 use crate::env;
-use crate::support::line::{SOON, handle, refused, register, run, session, take, text};
+use crate::support::line::{SOON, crew, handle, refused, register, run, session, take, text};
 use crate::support::waiter::{ends, waits};
 
 /// Something that goes on.
@@ -69,8 +69,7 @@ fn f_h14_whoever_takes_over_is_told_what_the_dead_agents_tool_still_runs() {
 
 #[test]
 fn f_h14_a_child_without_variables_is_known_by_its_session_of_processes() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (_env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     let orphan = ann.orphan(busy());
     ann.kill9();
@@ -79,8 +78,7 @@ fn f_h14_a_child_without_variables_is_known_by_its_session_of_processes() {
 
 #[test]
 fn f_h14_people_are_told_too() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (_env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     let orphan = ann.orphan(busy());
     ann.kill9();
@@ -91,8 +89,7 @@ fn f_h14_people_are_told_too() {
 
 #[test]
 fn f_h14_whoever_insists_on_quiet_gets_the_item_only_when_it_is() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     let gone = handle(&ann);
     take(&ann, "wp:1");
     let orphan = ann.orphan(busy());
@@ -114,8 +111,7 @@ fn f_h14_whoever_insists_on_quiet_gets_the_item_only_when_it_is() {
 
 #[test]
 fn the_children_of_a_living_twin_are_not_counted() {
-    let env = env();
-    let bob = session(&env, "bob");
+    let (env, [bob]) = crew(["bob"]);
     let (_outer, claude, _) = inner(&env, "claude");
     let twin = env.agent("claude");
     let born = register(&twin, "claude", &format!("--native-id {}", native(&env)));
@@ -129,8 +125,7 @@ fn the_children_of_a_living_twin_are_not_counted() {
 
 #[test]
 fn what_is_older_than_the_session_is_not_counted() {
-    let env = env();
-    let bob = session(&env, "bob");
+    let (env, [bob]) = crew(["bob"]);
     let older = bob.start(busy().env("CLAUDE_CODE_SESSION_ID", native(&env)));
     // Starts are told apart by clock ticks: the next one must have begun.
     let ticks = |pid| Stat::read(pid).map(|stat| stat.start);
@@ -146,8 +141,7 @@ fn what_is_older_than_the_session_is_not_counted() {
 
 #[test]
 fn another_sessions_processes_are_not_counted() {
-    let env = env();
-    let bob = session(&env, "bob");
+    let (env, [bob]) = crew(["bob"]);
     let (outer, claude, token) = inner(&env, "claude");
     let other = token.replace(|c: char| c.is_ascii_digit(), "1");
     let _others = [
@@ -163,8 +157,7 @@ fn another_sessions_processes_are_not_counted() {
 /// A worker inside the dead agent's session of processes is none of what it left, if it is a session.
 #[test]
 fn whoever_takes_over_is_not_told_of_itself() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (_env, [ann]) = crew(["ann"]);
     let kid = ann.nest("kid");
     register(&kid, "kid", "");
     take(&ann, "wp:1");
@@ -174,8 +167,7 @@ fn whoever_takes_over_is_not_told_of_itself() {
 
 #[test]
 fn what_was_left_behind_is_gone_when_it_is_gone() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (_env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     let orphan = ann.orphan(busy());
     ann.kill9();

@@ -5,7 +5,7 @@ use tenure_testkit::add_worktree;
 
 use crate::env;
 use crate::support::answer::{ask, events, register};
-use crate::support::hooked::{Hooked, denied, repository, told};
+use crate::support::hooked::{Hooked, denied, pair, repository, told};
 
 const BLOCK: &[&str] = &["--mode", "block"];
 
@@ -14,11 +14,7 @@ const OBSERVE: &[&str] = &["--mode", "observe"];
 #[test]
 fn the_second_writer_of_a_file_is_told_once_with_who_and_the_way_out() {
     let env = env();
-    let repo = repository(&env, "web");
-    let (a, b) = (
-        Hooked::start(&env, "claude", "a1", &repo),
-        Hooked::start(&env, "claude", "b1", &repo),
-    );
+    let (repo, a, b) = pair(&env);
     let file = repo.join("src/db.rs");
     assert_eq!(a.write(&[], &file), Value::Null);
     assert_eq!(a.write(&[], &file), Value::Null, "its own write is no news");
@@ -54,11 +50,7 @@ fn the_second_writer_of_a_file_is_told_once_with_who_and_the_way_out() {
 #[test]
 fn a_write_is_blocked_where_the_user_asked_for_it_and_a_claim_is_the_way_out() {
     let env = env();
-    let repo = repository(&env, "web");
-    let (a, b) = (
-        Hooked::start(&env, "claude", "a1", &repo),
-        Hooked::start(&env, "claude", "b1", &repo),
-    );
+    let (repo, a, b) = pair(&env);
     let file = repo.join("src/db.rs");
     assert_eq!(a.write(BLOCK, &file), Value::Null);
     for _ in 0..2 {
@@ -83,11 +75,7 @@ fn a_write_is_blocked_where_the_user_asked_for_it_and_a_claim_is_the_way_out() {
 fn a_mode_in_the_settings_goes_before_the_hooks_own_line() {
     let mut env = env();
     env.set("TENURE_GUARD_MODE", "block");
-    let repo = repository(&env, "web");
-    let (a, b) = (
-        Hooked::start(&env, "claude", "a1", &repo),
-        Hooked::start(&env, "claude", "b1", &repo),
-    );
+    let (repo, a, b) = pair(&env);
     a.write(&[], &repo.join("f"));
     assert!(denied(&b.write(&["--mode", "warn"], &repo.join("f"))).is_some());
 }
@@ -95,9 +83,7 @@ fn a_mode_in_the_settings_goes_before_the_hooks_own_line() {
 #[test]
 fn whoever_observes_says_nothing_to_the_model_and_the_log_has_it() {
     let env = env();
-    let repo = repository(&env, "web");
-    let a = Hooked::start(&env, "claude", "a1", &repo);
-    let b = Hooked::start(&env, "claude", "b1", &repo);
+    let (repo, a, b) = pair(&env);
     ask(&a.agent, &["claim", "path:acme/web:src/**"]);
     let file = repo.join("src/db.rs");
     a.write(OBSERVE, &file);
@@ -197,9 +183,7 @@ fn a_git_command_that_moves_files_under_others_is_told_or_blocked() {
 #[test]
 fn a_reserved_path_is_another_s_whatever_its_name() {
     let env = env();
-    let repo = repository(&env, "web");
-    let a = Hooked::start(&env, "claude", "a1", &repo);
-    let b = Hooked::start(&env, "claude", "b1", &repo);
+    let (repo, a, b) = pair(&env);
     let parent = Hooked::start(&env, "claude", "p1", &repo);
     let child = Hooked::with(parent.agent.nest("claude"), "claude", "c1", &repo);
     for key in [

@@ -3,7 +3,7 @@
 use tenure_testkit::{Agent, Cmd, Output};
 
 use crate::env;
-use crate::support::line::{register, run, session, take};
+use crate::support::line::{crew, register, run, take};
 
 /// Runs a shell line whose stdout is full.
 fn full(agent: &Agent, line: &str) -> Output {
@@ -12,8 +12,7 @@ fn full(agent: &Agent, line: &str) -> Output {
 
 #[test]
 fn an_answer_that_cannot_be_written_is_a_failure() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (_env, [ann]) = crew(["ann"]);
     take(&ann, "wp:1");
     for line in [
         "ps",

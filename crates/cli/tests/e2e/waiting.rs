@@ -8,7 +8,7 @@ use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Agent, Background, Cmd, Env, Signal, poll};
 
 use crate::env;
-use crate::support::line::{SOON, handle, refused, run, session, take, text};
+use crate::support::line::{SOON, crew, handle, refused, run, session, take, text};
 use crate::support::waiter::{AT_ONCE, ends, holder, in_line, waits, why};
 
 #[track_caller]
@@ -42,8 +42,7 @@ fn assert_no_trace(env: &Env, key: &str) {
 
 #[test]
 fn a_waiter_gets_the_claim_at_once_when_it_is_released() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     let waiter = waits_for(&env, &bob, "wp:1");
     run(&ann, 0, "release wp:1");
@@ -56,8 +55,7 @@ fn a_waiter_gets_the_claim_at_once_when_it_is_released() {
 
 #[test]
 fn a_waiter_gets_the_claim_at_once_when_its_holder_is_killed() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     let waiter = waits_for(&env, &bob, "wp:1");
     ann.kill9();
@@ -101,8 +99,7 @@ fn of_32_waiters_each_is_served_alone_and_in_order_of_arrival() {
 
 #[test]
 fn f_c22_a_stopped_waiter_is_passed_over_and_keeps_its_place() {
-    let env = env();
-    let [ann, bob, eve, dan] = ["ann", "bob", "eve", "dan"].map(|name| session(&env, name));
+    let (env, [ann, bob, eve, dan]) = crew(["ann", "bob", "eve", "dan"]);
     take(&ann, "wp:1");
     let stopped = waits_for(&env, &bob, "wp:1");
     let second = waits_for(&env, &eve, "wp:1");
@@ -120,8 +117,7 @@ fn f_c22_a_stopped_waiter_is_passed_over_and_keeps_its_place() {
 
 #[test]
 fn a_dead_waiter_is_taken_out_of_line() {
-    let env = env();
-    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| session(&env, name));
+    let (env, [ann, bob, eve]) = crew(["ann", "bob", "eve"]);
     take(&ann, "wp:1");
     let dead = waits_for(&env, &bob, "wp:1");
     let next = waits_for(&env, &eve, "wp:1");
@@ -135,8 +131,7 @@ fn a_dead_waiter_is_taken_out_of_line() {
 
 #[test]
 fn a_waiter_whose_agent_dies_ends_at_once() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     let orphan = waits_for(&env, &bob, "wp:1");
     bob.kill9();
@@ -147,8 +142,7 @@ fn a_waiter_whose_agent_dies_ends_at_once() {
 
 #[test]
 fn a_waiter_whose_agent_died_while_it_was_stopped_gets_nothing() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     let orphan = waits_for(&env, &bob, "wp:1");
     send(&orphan, Signal::STOP, |state| state == 'T');
@@ -162,8 +156,7 @@ fn a_waiter_whose_agent_died_while_it_was_stopped_gets_nothing() {
 
 #[test]
 fn a_waiter_for_another_session_gets_nothing_after_that_session_died() {
-    let env = env();
-    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| session(&env, name));
+    let (env, [ann, bob, eve]) = crew(["ann", "bob", "eve"]);
     take(&ann, "wp:1");
     let line = format!("claim wp:1 --wait 5m --session {} --reason x", handle(&eve));
     let waiter = waits(&env, &bob, "wp:1", &line);
@@ -177,8 +170,7 @@ fn a_waiter_for_another_session_gets_nothing_after_that_session_died() {
 /// Somebody who waits for two items, one of which is free, stands in the free one's line too.
 #[test]
 fn a_plain_claim_takes_a_free_item_even_when_others_wait() {
-    let env = env();
-    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| session(&env, name));
+    let (env, [ann, bob, eve]) = crew(["ann", "bob", "eve"]);
     take(&ann, "wp:held");
     let ask = "claim --all wp:free wp:held --wait 5m";
     let waiter = waits(&env, &bob, "wp:free", ask);
@@ -192,8 +184,7 @@ fn a_plain_claim_takes_a_free_item_even_when_others_wait() {
 
 #[test]
 fn an_interrupted_waiter_leaves_no_trace() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let waiter = waits_for(&env, &bob, "wp:1");
@@ -207,8 +198,7 @@ fn an_interrupted_waiter_leaves_no_trace() {
 
 #[test]
 fn a_waiter_out_of_time_names_the_holder_and_leaves_no_trace() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     let error = refused(&bob, 7, "timed_out", "claim wp:1 --wait 50ms");
     assert_eq!(error["holder"]["handle"], handle(&ann).as_str(), "{error}");
@@ -218,8 +208,7 @@ fn a_waiter_out_of_time_names_the_holder_and_leaves_no_trace() {
 
 #[test]
 fn no_wait_at_all_is_a_plain_claim_and_an_absurd_one_is_refused() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     refused(&bob, 3, "held", "claim wp:1 --wait 0s");
     bob.tenure(&["claim", "wp:1", "--wait", "100y"]).fails(2);
@@ -231,8 +220,7 @@ fn no_wait_at_all_is_a_plain_claim_and_an_absurd_one_is_refused() {
 
 #[test]
 fn ps_and_why_show_who_waits_for_what_since_when() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     let waiter = waits_for(&env, &bob, "wp:1");
     let why = why(&env, "wp:1");
@@ -273,8 +261,7 @@ fn cost(pid: u32) -> (u64, u64) {
 
 #[test]
 fn waiting_costs_nothing_while_nothing_happens() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:1");
     let name = handle(&ann);
     let waiter = waits_for(&env, &bob, "wp:1");
@@ -295,8 +282,7 @@ fn waiting_costs_nothing_while_nothing_happens() {
 
 #[test]
 fn what_a_session_lost_is_told_to_it_although_its_next_call_waits() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
     take(&ann, "wp:held");
     let told = |said: &Value| {
         let notices = said["notices"].as_array().expect("a list").iter();
@@ -350,8 +336,7 @@ fn waiting_for_a_session_ends_with_its_end_and_with_its_death() {
 
 #[test]
 fn waiting_for_a_session_ends_with_its_time() {
-    let env = env();
-    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (_env, [ann, bob]) = crew(["ann", "bob"]);
     let name = handle(&ann);
     refused(&bob, 7, "timed_out", &format!("wait {name} --timeout 50ms"));
     refused(&bob, 4, "no_such_session", "wait nobody-zzzz");

@@ -5,7 +5,7 @@ use tenure_testkit::{Background, Cmd, Env, Signal, poll};
 
 use crate::env;
 use crate::support::hook::event;
-use crate::support::line::{SOON, handle, register, run, session, take, text};
+use crate::support::line::{SOON, crew, handle, register, run, session, take, text};
 use crate::support::waiter::ends;
 
 /// The first words of the rows.
@@ -21,8 +21,7 @@ fn rows(env: &Env, words: &[&str]) -> Vec<String> {
 
 #[test]
 fn children_stand_below_their_parents() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let bob = ann.nest("bob");
     register(&bob, "bob", "");
     let eve = bob.nest("eve");
@@ -97,8 +96,7 @@ fn state_of(answer: &Value, handle: &str) -> Option<String> {
 
 #[test]
 fn a_watcher_shows_each_change_as_one_object_a_line() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let name = handle(&ann);
     let me = env.agent("me");
     let watcher = me.start(Cmd::new("tenure").args(["ps", "--watch", "--json"]));
@@ -130,8 +128,7 @@ fn a_watcher_shows_each_change_as_one_object_a_line() {
 
 #[test]
 fn a_watcher_that_nothing_wakes_says_and_costs_nothing() {
-    let env = env();
-    let ann = session(&env, "ann");
+    let (env, [ann]) = crew(["ann"]);
     let name = handle(&ann);
     let me = env.agent("me");
     let watcher = me.start(Cmd::new("tenure").args(["ps", "--watch", "--json"]));
@@ -170,8 +167,7 @@ fn a_watcher_that_nothing_wakes_says_and_costs_nothing() {
 
 #[test]
 fn a_watcher_ends_when_nobody_reads_any_more() {
-    let env = env();
-    let _ann = session(&env, "ann");
+    let (env, [_ann]) = crew(["ann"]);
     let me = env.agent("me");
     let line = "{ tenure ps --watch --json; echo \"code $?\" >&2; } | head -n 1";
     let end = ends(me.start(Cmd::shell(line)));

@@ -338,3 +338,79 @@ fn f_c16_a_release_on_anothers_behalf_says_who_did_it_and_why() {
     assert_eq!(event["reason"], "asleep");
     assert!(!text(&event["evidence"]).contains("own act"), "{event}");
 }
+
+#[test]
+fn a_guard_answers_yes_free_held_nobody_and_lost() {
+    let env = house();
+    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    refused(&ann, 1, "free", "guard wp:42");
+    take(&ann, "wp:42");
+    run(&ann, 0, "guard wp:42");
+    run(&ann, 0, "guard wp:42 --epoch 1");
+    refused(&bob, 3, "held", "guard wp:42");
+    let nobody = env.tenure(&["guard", "wp:42"]).fails(4).json();
+    assert_eq!(nobody["error"]["kind"], "nobody");
+    run(&bob, 0, "takeover wp:42 --reason x");
+    refused(&ann, 5, "lost", "guard wp:42");
+}
+
+#[test]
+fn a_declared_silence_takes_a_reason_and_lasts_at_most_four_hours() {
+    let env = house();
+    let ann = session(&env, "ann");
+    let lease = || text(&run(&ann, 0, "whoami")["session"]["lease_until"]);
+    let renewed = || {
+        let mut log = events(&ann, "");
+        log.retain(|event| event["kind"] == "lease.renewed");
+        log
+    };
+    let before = lease();
+    refused(&ann, 2, "usage", "renew --for 2h");
+    refused(&ann, 2, "usage", "renew --for 4h1s --reason build");
+    assert!(renewed().is_empty());
+    run(&ann, 0, "renew --for 4h --reason build");
+    let after = lease();
+    assert!(after > before, "{after} is not later than {before}");
+    run(&ann, 0, "renew");
+    assert_eq!(lease(), after, "a plain renewal does not shorten it");
+    let [one] = &renewed()[..] else {
+        panic!("one is in the log")
+    };
+    assert_eq!(one["reason"], "build");
+}
+
+#[test]
+fn an_epoch_that_was_never_granted_is_never_yours() {
+    let env = house();
+    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let to = format!("handoff wp:1 --to {} --epoch 9", handle(&bob));
+    take(&ann, "wp:1");
+    for act in ["guard wp:1 --epoch 9", "release wp:1 --epoch 9", &to] {
+        refused(&ann, 5, "no_such_epoch", act);
+        refused(&bob, 3, "held", act);
+    }
+    run(&ann, 0, "release wp:1");
+    refused(&ann, 5, "no_such_epoch", "guard wp:1 --epoch 9");
+    refused(&ann, 1, "free", "guard wp:1 --epoch 1");
+    // A takeover never was about a claim of one's own.
+    take(&ann, "wp:1");
+    refused(&bob, 3, "held", "takeover wp:1 --reason stuck --epoch 9");
+}
+
+#[test]
+fn only_the_session_itself_is_told() {
+    let env = house();
+    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    take(&ann, "wp:1");
+    run(&bob, 0, "takeover wp:1 --reason test");
+    let line = format!("register --agent ann --pid {}", ann.pid());
+    assert!(
+        told(&run(&bob, 0, &line)).is_empty(),
+        "registered by another"
+    );
+    let asked = run(&bob, 0, "whoami --session ann");
+    assert!(told(&asked).is_empty(), "asked for by another");
+    let own = run(&ann, 0, "whoami");
+    assert_eq!(told(&own).len(), 1, "{own}");
+    assert_eq!(told(&own)[0]["kind"], "lost");
+}

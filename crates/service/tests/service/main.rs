@@ -11,6 +11,7 @@ mod looking;
 mod missions;
 mod paths;
 mod registering;
+mod resume;
 mod several;
 mod words;
 

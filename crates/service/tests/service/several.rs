@@ -85,3 +85,18 @@ fn quiet_is_asked_for_only_after_a_death() {
     bob.kill9();
     refused(&ann, 3, "survivors", "claim wp:1 --require-quiet");
 }
+
+#[test]
+fn any_finds_the_one_free_item_among_10_000() {
+    let env = house();
+    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let keys = |count: usize| -> Vec<String> {
+        (0..count)
+            .map(|number| format!("wp:many/{number}"))
+            .collect()
+    };
+    run(&ann, 0, &format!("claim --all {}", keys(9_999).join(" ")));
+    let any = |count: usize| format!("claim --any {}", keys(count).join(" "));
+    assert_eq!(takes(&bob, &any(10_000)), "wp:many/9999");
+    refused(&bob, 3, "none_free", &any(9_999));
+}

@@ -104,3 +104,10 @@ pub fn repository(env: &Env, name: &str) -> PathBuf {
     std::fs::create_dir_all(repo.join("src")).expect("it was just made");
     repo
 }
+
+/// A repository, and two Claude Codes at work in it.
+pub fn pair(env: &Env) -> (PathBuf, Hooked, Hooked) {
+    let repo = repository(env, "web");
+    let [a, b] = ["a1", "b1"].map(|id| Hooked::start(env, "claude", id, &repo));
+    (repo, a, b)
+}

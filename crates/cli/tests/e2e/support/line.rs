@@ -24,6 +24,13 @@ pub fn session(env: &Env, name: &str) -> Agent {
     agent
 }
 
+/// An environment, and a worker that is a session for each of these names.
+pub fn crew<const N: usize>(names: [&str; N]) -> (Env, [Agent; N]) {
+    let env = super::env();
+    let all = names.map(|name| session(&env, name));
+    (env, all)
+}
+
 /// The handle of the session that an agent is.
 pub fn handle(agent: &Agent) -> String {
     text(&run(agent, 0, "whoami")["session"]["handle"])

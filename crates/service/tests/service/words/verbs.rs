@@ -1,6 +1,7 @@
 //! What the words mean: one request to the service each.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tenure_core::event::EventFilter;
@@ -22,7 +23,8 @@ use tenure_service::view::NoticeView;
 use tenure_service::{
     Answer, ChangeRequest, ClaimRequest, Failure, Grant, GuardRequest, HandoffRequest, Here,
     JoinRequest, ListRequest, MetaChange, Naming, Pick, PointRequest, RegisterRequest,
-    ReleaseRequest, RenewRequest, Reply, Service, Subject, TakeoverRequest, Turn, Waiting, Whose,
+    ReleaseRequest, RenewRequest, Reply, Resumable, Service, Subject, TakeoverRequest, Turn,
+    Waiting, Whose,
 };
 use tenure_testkit::FakeWorld;
 
@@ -320,6 +322,14 @@ impl Call<'_, '_> {
                     |log| json!({"events": log.items}),
                 )
             }
+            "resume" if line.has("--all") => parts(service.all_resumable(DAY), |found| {
+                let shown: Vec<Value> = found.iter().map(resumable).collect();
+                json!({"resume": shown})
+            }),
+            "resume" => parts(
+                service.resumable(line.words[1]),
+                |found| json!({"resume": resumable(found)}),
+            ),
             "ps" => {
                 let request = ListRequest {
                     closed_too: line.has("-a"),
@@ -497,6 +507,12 @@ impl Call<'_, '_> {
             }
         }
     }
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+fn resumable(found: &Resumable) -> Value {
+    json!({"session": found.session, "native_id": found.native_id.as_str()})
 }
 
 /// Nobody works in a repository here.
