@@ -254,9 +254,7 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
       bob-XXXX got it [span] by takeover (epoch 2)
       ann-XXXX had it before (epoch 1): stuck
       that hold ended [span] by done
-      the caller is no session, so it can claim nothing before it registers
-      run: tenure register
-      run: tenure claim issue:acme/web#42 --reopen
+      run `tenure register` first: you are not in a session
     --- stderr
     ");
 }
