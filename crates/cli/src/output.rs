@@ -94,12 +94,7 @@ pub struct Trouble {
 
 impl Trouble {
     /// A failure of the command line or the set-up.
-    pub fn new(
-        class: Class,
-        kind: &str,
-        message: impl Into<String>,
-        hint: impl Into<Hint>,
-    ) -> Self {
+    pub fn new(class: Class, kind: &str, message: impl Into<String>, hint: Hint) -> Self {
         Problem::new(class, kind, message, hint).into()
     }
 

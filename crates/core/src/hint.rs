@@ -66,18 +66,6 @@ impl Hint {
     }
 }
 
-impl From<&str> for Hint {
-    fn from(step: &str) -> Self {
-        Self::step(step)
-    }
-}
-
-impl From<String> for Hint {
-    fn from(step: String) -> Self {
-        Self::step(step)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

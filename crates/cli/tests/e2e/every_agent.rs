@@ -6,7 +6,7 @@ use tenure_agents::Adapter;
 use tenure_testkit::Env;
 
 use crate::env;
-use crate::hooks::{captured, only, send};
+use crate::support::hook::{captured, only, send};
 
 /// The rows with settings.
 fn rows() -> impl Iterator<Item = &'static Adapter> {

@@ -29,18 +29,13 @@ pub struct Problem {
 
 impl Problem {
     /// A failure outside any use case.
-    pub fn new(
-        class: Class,
-        kind: &str,
-        message: impl Into<String>,
-        hint: impl Into<Hint>,
-    ) -> Self {
+    pub fn new(class: Class, kind: &str, message: impl Into<String>, hint: Hint) -> Self {
         Self {
             class,
             kind: kind.to_owned(),
             message: message.into(),
             lines: Vec::new(),
-            hints: vec![hint.into()],
+            hints: vec![hint],
             data: Map::new(),
             notices: Pending::default(),
             reader: Reader::default(),
