@@ -121,13 +121,9 @@ fn runs_hooks(kind: Real) {
         let asked = events.filter(move |event| event.limit.is_some() && event.means == means);
         asked.map(|event| event.name)
     };
-    let wanted = [
-        Means::Start,
-        Means::BeforeTool,
-        Means::AfterTool,
-        Means::End,
-    ];
-    let wanted = wanted.into_iter().flat_map(heard);
+    let wanted = [Means::Start, Means::BeforeTool, Means::AfterTool];
+    let ends = kind.says_end().then_some(Means::End);
+    let wanted = wanted.into_iter().chain(ends).flat_map(heard);
     events(kind, &wanted.collect::<Vec<_>>(), "/session_id");
 }
 

@@ -1,4 +1,4 @@
-//! Qwen Code with tenure's hooks. It starts itself once more, and its session is that child.
+//! Qwen Code with tenure's hooks. It starts itself twice, and its session is the last of the three processes.
 
 use serde_json::json;
 use tenure_testkit::real::Real;
@@ -127,6 +127,8 @@ fn what_install_adds_uninstall_takes_away_and_qwen_runs_as_before() {
     let world = crate::world();
     let agent = world.agent(KIND);
     let settings = world.home().join(".qwen/settings.json");
+    // It writes the version of its settings itself.
+    agent.fresh("hello").run().ok();
     let before = std::fs::read_to_string(&settings).unwrap();
     let _installed = world.tenure(&["install", "qwen"]).ok();
     agent.fresh("hello").run().ok();

@@ -152,23 +152,21 @@ impl Running {
     /// Waits for the process that is the agent itself, and says its pid.
     #[track_caller]
     pub fn agent_pid(&self) -> u32 {
-        match self.kind.row().child {
-            None => self.pid(),
-            Some(comm) => self.child(comm),
-        }
+        let names = self.kind.row().children.iter();
+        names.fold(self.pid(), |above, name| self.child(above, name))
     }
 
     #[track_caller]
-    fn child(&self, comm: &str) -> u32 {
-        poll(LONG, &format!("the wrapper starts {comm}"), || {
+    fn child(&self, above: u32, program: &str) -> u32 {
+        poll(LONG, &format!("the wrapper starts {program}"), || {
             assert!(
                 self.is_alive(),
                 "the wrapper ended: {}",
                 self.background.stderr()
             );
-            children(self.pid())
+            children(above)
                 .into_iter()
-                .find(|pid| comm_of(*pid).as_deref() == Some(comm))
+                .find(|pid| program_of(*pid).as_deref() == Some(program))
         })
     }
 
@@ -221,7 +219,8 @@ fn children(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-fn comm_of(pid: u32) -> Option<String> {
-    let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    Some(comm.trim_end().to_owned())
+/// Node calls its first thread now one thing, now another; the executable stays.
+fn program_of(pid: u32) -> Option<String> {
+    let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    Some(exe.file_name()?.to_str()?.to_owned())
 }
