@@ -1,6 +1,6 @@
 //! Qwen Code (seen with 0.24.4).
 //!
-//! It starts itself once more; the child is the agent, and the nearest ancestor of a hook. Its hooks have the
+//! Its launcher starts it, and it starts itself once more; the last is the agent, the nearest ancestor of a hook. Its hooks have the
 //! shape of Claude Code's, with limits in milliseconds. A turn without a person at it says no end: the session
 //! ends with its process. After each round of tools it submits an empty prompt. It sets CLAUDE_PROJECT_DIR and
 //! GEMINI_PROJECT_DIR for its hooks, so those variables say nothing.

@@ -1,4 +1,4 @@
-//! Qwen Code with tenure's hooks. It starts itself once more, and its session is that child.
+//! Qwen Code with tenure's hooks. It starts itself twice, and its session is the last of the three processes.
 
 use serde_json::json;
 use tenure_testkit::real::Real;

@@ -163,21 +163,19 @@ impl Running {
     /// Waits for the process that is the agent itself, and says its pid.
     #[track_caller]
     pub fn agent_pid(&self) -> u32 {
-        match self.kind.row().child {
-            None => self.pid(),
-            Some(program) => self.child(program),
-        }
+        let names = self.kind.row().children.iter();
+        names.fold(self.pid(), |above, name| self.child(above, name))
     }
 
     #[track_caller]
-    fn child(&self, program: &str) -> u32 {
+    fn child(&self, above: u32, program: &str) -> u32 {
         poll(LONG, &format!("the wrapper starts {program}"), || {
             assert!(
                 self.is_alive(),
                 "the wrapper ended: {}",
                 self.background.stderr()
             );
-            children(self.pid())
+            children(above)
                 .into_iter()
                 .find(|pid| program_of(*pid).as_deref() == Some(program))
         })

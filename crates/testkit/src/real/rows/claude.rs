@@ -11,7 +11,7 @@ pub(in super::super) const NOW: Row = Row {
     name: "claude",
     version: "2.1.325",
     prepare,
-    child: None,
+    children: &[],
     words: |_| vec!["-p", "--output-format", "stream-json", "--verbose"],
     resume: "--resume",
     nobody: NO_UUID,

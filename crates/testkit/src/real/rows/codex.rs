@@ -9,7 +9,7 @@ pub(in super::super) const ROW: Row = Row {
     name: "codex",
     version: "0.166.0",
     prepare,
-    child: Some("codex"),
+    children: &["codex"],
     words,
     resume: "resume",
     nobody: NO_UUID,

@@ -11,7 +11,7 @@ pub(in super::super) const ROW: Row = Row {
     name: "gemini",
     version: "0.61.0",
     prepare,
-    child: Some("node"),
+    children: &["node"],
     words: |_| vec!["-m", "gemini-2.5-flash", "-o", "stream-json", "--yolo"],
     resume: "--resume",
     nobody: NO_UUID,

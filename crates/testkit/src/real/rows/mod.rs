@@ -23,8 +23,8 @@ pub(super) struct Row {
     pub(super) version: &'static str,
     /// Sets up a home for these projects and a model at this address.
     pub(super) prepare: fn(&Path, &[&Path], &str),
-    /// The executable of the process that is the agent, where a wrapper starts it.
-    pub(super) child: Option<&'static str>,
+    /// The executables of what it starts one below the other, the last of which is the agent.
+    pub(super) children: &'static [&'static str],
     /// The words before a prompt, in its own sandbox or without.
     pub(super) words: fn(bool) -> Vec<&'static str>,
     /// The word before the id of a conversation to go on with.

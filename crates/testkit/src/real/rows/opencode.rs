@@ -11,7 +11,7 @@ pub(in super::super) const ROW: Row = Row {
     name: "opencode",
     version: "1.18.33",
     prepare,
-    child: None,
+    children: &[],
     words: |_| vec!["run", "--format", "json"],
     resume: "--session",
     nobody: "ses_0000000000000000000000000000",

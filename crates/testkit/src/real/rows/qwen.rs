@@ -1,4 +1,4 @@
-//! Qwen Code: it starts itself once more.
+//! Qwen Code: its launcher starts it, and it starts itself once more.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub(in super::super) const ROW: Row = Row {
     name: "qwen",
     version: "0.24.4",
     prepare,
-    child: Some("node"),
+    children: &["node", "node"],
     words: |_| vec!["-y", "-o", "stream-json"],
     resume: "--resume",
     nobody: NO_UUID,
