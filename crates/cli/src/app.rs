@@ -18,7 +18,7 @@ use tenure_host::machine::Machine;
 use tenure_host::state_dir::{StateDir, StateDirError};
 use tenure_host::{caller, clock, cwd};
 use tenure_service::{GuardPolicy, Here, Naming, Service};
-use tenure_store::sqlite::SqliteStore;
+use tenure_store::{Patience, SqliteStore};
 
 use crate::config::Config;
 use crate::exit::Exit;
@@ -191,13 +191,18 @@ impl HookStore {
             None => {
                 let boot = observer_of(&self.machine).boot.clone();
                 let clock = Box::new(move || clock::now(&boot));
-                SqliteStore::open_until(&self.path, clock, Some(self.until))
+                let limit = Patience {
+                    until: self.until,
+                    pause: tenure_host::pause::for_a_while,
+                };
+                SqliteStore::open_until(&self.path, clock, Some(limit))
                     .map_err(|error| Trouble::from(tenure_service::error::Error::from(error)))?
             }
         };
         let store = self.store.insert(store);
         let policy = self.config.policy();
-        Ok(Service::new(store, &self.machine, &self.facts, policy))
+        let service = Service::new(store, &self.machine, &self.facts, policy);
+        Ok(service.until(self.until))
     }
 }
 
@@ -401,7 +406,7 @@ fn observer_of(machine: &Machine) -> &tenure_core::process::Observer {
 }
 
 fn machine_of(state: &StateDir) -> Result<Machine, Trouble> {
-    Machine::new(state.host().clone(), false).map_err(|error| {
+    Machine::new(state.host().clone()).map_err(|error| {
         let message = format!("cannot see the processes of this machine: {error}");
         Trouble::new(Exit::INTERNAL, "internal", message, "tenure needs /proc")
     })

@@ -348,17 +348,7 @@ pub(super) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<Clai
     }
     let sessions: Vec<Session> = holders.into_values().collect();
     ctx.look_at_all(&sessions)?;
-    let mut someone_died = false;
-    for session in sessions {
-        someone_died |= !ctx.bury_in_passing(session)?.is_open();
-    }
-    let records = if someone_died {
-        // Named anew by the second reading.
-        ctx.tx.take_damage();
-        listed(ctx, filter)?
-    } else {
-        records
-    };
+    ctx.bury_the_dead_of(&sessions)?;
     ctx.damage = ctx.tx.take_damage();
     let mut views = Vec::with_capacity(records.len());
     for record in &records {
@@ -408,7 +398,7 @@ fn listed(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, S
 
 fn why(ctx: &mut Ctx<'_>, me: Option<&Caller>, key: &Key) -> Result<Why, Stop> {
     let key = &ctx.held_key(key, me.map(|caller| caller.session.id))?;
-    let mut record = match ctx.tx.claim(key)? {
+    let record = match ctx.tx.claim(key)? {
         Some(record) => record,
         None => ClaimRecord::unknown(key.clone()),
     };
@@ -421,12 +411,6 @@ fn why(ctx: &mut Ctx<'_>, me: Option<&Caller>, key: &Key) -> Result<Why, Stop> {
         }
         None => None,
     };
-    if holder
-        .as_ref()
-        .is_some_and(|(session, _)| !session.is_open())
-    {
-        record = ctx.tx.claim(key)?.unwrap_or(record);
-    }
     let claim = shown(ctx, &record)?;
     let explanation = explain(ctx, me, &record, holder.as_ref())?;
     Ok(Why {

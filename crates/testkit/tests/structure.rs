@@ -10,7 +10,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("service", &["core"]),
     ("host", &["core"]),
-    ("store", &["core", "host"]),
+    ("store", &["core"]),
     ("agents", &["core"]),
     ("cli", &["core", "service", "host", "store", "agents"]),
 ];
