@@ -49,6 +49,14 @@ impl Ctx<'_> {
         }
     }
 
+    /// Has the deaths recorded that a look came across so far, for who goes on with what is recorded.
+    pub fn bury_those_met(&mut self) -> Result<(), Stop> {
+        match self.dead.is_empty() {
+            true => Ok(()),
+            false => Err(Stop::Bury(std::mem::take(&mut self.dead))),
+        }
+    }
+
     /// One of many sessions that a look came across, as it is once its death is recorded. That is done after
     /// the look, unless enough are recorded already.
     pub fn bury_in_passing(&mut self, mut session: Session) -> Result<Session, Stop> {
