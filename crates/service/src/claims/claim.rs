@@ -330,7 +330,7 @@ fn stand_in_line(
         Choice::Line { unnoted, left } => {
             for (epoch, next) in unnoted {
                 let until = Some(ctx.now.after(TURN));
-                note_turn(ctx, &next, NotedTurn { epoch, until })?;
+                note_turn(ctx, &next, &NotedTurn { epoch, until })?;
             }
             let why = Error::Invalid {
                 what: "it is free, and others wait for it since longer".into(),
@@ -376,16 +376,16 @@ fn pass_on(ctx: &mut Ctx<'_>, waiting: &Waiting, open: &[Key]) -> Result<(), Sto
         let epoch = ctx.claim_record(&mine.key)?.epoch;
         let line = ctx.tx.line(&mine.key)?;
         if must_pass(&line, ticket, epoch, is_free) {
-            note_turn(ctx, &mine, NotedTurn { epoch, until: None })?;
+            note_turn(ctx, &mine, &NotedTurn { epoch, until: None })?;
         }
     }
     Ok(())
 }
 
-fn note_turn(ctx: &mut Ctx<'_>, waiter: &Waiter, turn: NotedTurn) -> Result<(), Stop> {
+fn note_turn(ctx: &mut Ctx<'_>, waiter: &Waiter, turn: &NotedTurn) -> Result<(), Stop> {
     ctx.lock([Lock::Ticket(waiter.ticket)])?;
     let before = waiter.turn.as_ref();
-    Ok(ctx.tx.set_turn(waiter.ticket, &waiter.key, before, &turn)?)
+    Ok(ctx.tx.set_turn(waiter.ticket, &waiter.key, before, turn)?)
 }
 
 fn leave(ctx: &mut Ctx<'_>, ticket: Option<Ticket>) -> Result<(), Stop> {
