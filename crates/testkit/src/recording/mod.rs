@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(verdict(&all, granted), "fine");
         for (missing, locks) in [
             ("Paths", vec![path.clone(), own.clone()]),
-            ("Session", vec![space.clone(), path.clone()]),
+            ("Session", vec![space, path]),
         ] {
             let said = verdict(&locks, granted);
             assert!(said.starts_with("insert_hold without"), "{said}");
