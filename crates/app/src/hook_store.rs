@@ -118,11 +118,7 @@ impl HookStore {
         };
         let store = self.store.insert(store);
         let policy = self.settings.policy;
-        Ok(Service::new(
-            store.as_mut(),
-            &self.machine,
-            &self.facts,
-            policy,
-        ))
+        let store = store.as_mut();
+        Ok(Service::new(store, &self.machine, &self.facts, policy).until(self.until))
     }
 }

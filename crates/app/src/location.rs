@@ -10,7 +10,7 @@ use tenure_host::machine::Machine;
 use tenure_host::state_dir::{StateDir, StateDirError};
 use tenure_host::{clock, cwd};
 use tenure_service::answer::{Class, Hint, Problem};
-use tenure_store::sqlite::SqliteStore;
+use tenure_store::{Patience, SqliteStore};
 
 use crate::place;
 use crate::settings::Settings;
@@ -59,7 +59,11 @@ pub fn open_store(
     until: Option<Instant>,
 ) -> Result<(Box<dyn Store>, Option<String>), Problem> {
     let boot = observer.boot.clone();
-    let mut store = SqliteStore::open_until(file, Box::new(move || clock::now(&boot)), until)?;
+    let limit = until.map(|until| Patience {
+        until,
+        pause: tenure_host::pause::for_a_while,
+    });
+    let mut store = SqliteStore::open_until(file, Box::new(move || clock::now(&boot)), limit)?;
     let news = store.take_news();
     Ok((Box::new(store), news))
 }
@@ -93,7 +97,7 @@ pub fn settings_and_store() -> Result<(Settings, PathBuf), Problem> {
 
 /// This machine, as its state directory knows it.
 pub fn machine_of(state: &StateDir) -> Result<Machine, Problem> {
-    Machine::new(state.host().clone(), false).map_err(|error| {
+    Machine::new(state.host().clone()).map_err(|error| {
         let message = format!("cannot see the processes of this machine: {error}");
         let hint = Hint::step("mount /proc: tenure needs it");
         Problem::new(Class::Internal, "internal", message, hint)

@@ -28,7 +28,7 @@ impl Place {
     /// Opens a state directory, and makes it if it is missing.
     pub fn open(dir: &Path) -> Result<Self, Failed> {
         let state = StateDir::open(dir)?;
-        let machine = Machine::new(state.host().clone(), false)?;
+        let machine = Machine::new(state.host().clone())?;
         let facts = caller::facts(machine.observer().clone(), "/".into(), None);
         Ok(Self {
             dir: state.path().to_owned(),

@@ -109,7 +109,7 @@ impl Worker {
     /// Opens the store and the log.
     pub fn new(orders: Orders) -> Result<Self, Box<dyn std::error::Error>> {
         let state = orders.dir.join(STATE);
-        let machine = Machine::new(StateDir::open(&state)?.host().clone(), false)?;
+        let machine = Machine::new(StateDir::open(&state)?.host().clone())?;
         let stream = orders.name.bytes().fold(7, |sum: u64, byte| {
             sum.wrapping_mul(131).wrapping_add(u64::from(byte))
         });

@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod agent_event;
+pub mod back_off;
 pub mod behalf;
 pub mod claim;
 pub mod event;

@@ -1,5 +1,7 @@
 //! What the service asks of the machine it runs on, so that core itself touches nothing.
 
+use std::time::Duration;
+
 use crate::process::{Ancestor, Observer, Sighting, Signs, Survivors};
 use crate::session::Place;
 use crate::trample::RepoFile;
@@ -37,6 +39,10 @@ pub trait World {
 
     /// Lets other processes at the store, for whoever has much to write and no hurry.
     fn give_way(&self) {}
+
+    /// Waits before another attempt at what somebody else was faster with.
+    fn back_off(&self, _length: Duration) {}
+
     /// Our locks on all linked worktrees of the repository of a directory.
     fn tree_locks(&self, dir: &str) -> Vec<TreeLock>;
 

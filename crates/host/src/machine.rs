@@ -25,7 +25,7 @@ pub struct Machine {
 
 impl Machine {
     /// Finds out how far this process can see.
-    pub fn new(host: HostId, shared_store: bool) -> io::Result<Machine> {
+    pub fn new(host: HostId) -> io::Result<Machine> {
         system::prepare()?;
         random::bytes::<16>()?;
         let observer = Observer {
@@ -33,7 +33,8 @@ impl Machine {
             boot: boot::boot_id()?,
             pid_ns: boot::pid_namespace()?,
             proc_is_own: boot::proc_is_own(),
-            shared_store,
+            // The store says otherwise where that is so.
+            shared_store: false,
         };
         Ok(Machine { observer })
     }
@@ -84,6 +85,10 @@ impl World for Machine {
     fn give_way(&self) {
         // Those who wait for SQLite ask again every few milliseconds, at most every hundred.
         pause::for_a_while(Duration::from_millis(25));
+    }
+
+    fn back_off(&self, length: Duration) {
+        pause::for_a_while(length);
     }
 
     fn tree_locks(&self, dir: &str) -> Vec<TreeLock> {

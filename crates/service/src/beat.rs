@@ -3,6 +3,7 @@
 use super::context::{Ctx, Stop};
 use tenure_core::id::SessionId;
 use tenure_core::session::{Activity, Session};
+use tenure_core::store::{Lock, Mode};
 
 /// Renews the lease when the last heartbeat is old enough, never shortening it.
 pub fn renew_if_due(ctx: &mut Ctx<'_>, session: &mut Session) -> Result<(), Stop> {
@@ -39,6 +40,10 @@ pub fn renew_doing(
         .lease
         .clone()
         .or_later(ctx.now.after(ctx.policy.lease));
+    // A heartbeat alone is one statement. Beside other writes the row is locked in its turn.
+    if ctx.mode == Mode::Write {
+        ctx.lock([Lock::Session(session.id)])?;
+    }
     if ctx
         .tx
         .touch_session(session.token(), ctx.now.wall, &lease, activity)?
@@ -60,7 +65,7 @@ pub fn resolve_doubts(ctx: &mut Ctx<'_>, asker: SessionId) -> Result<(), Stop> {
     for token in ctx.tx.take_doubts(asker)? {
         let holder = ctx.session(token.id)?;
         if holder.life == token.life {
-            ctx.bury_if_dead(holder)?;
+            ctx.bury_in_passing(holder)?;
         }
     }
     Ok(())

@@ -42,6 +42,7 @@ pub fn born(ctx: &mut Ctx<'_>, birth: Birth) -> Result<Session, Stop> {
         revision: 0,
     };
     ctx.tx.insert_session(&session)?;
+    ctx.born.push(session.id);
     begin_life(ctx, &session)?;
     Ok(session)
 }

@@ -1,6 +1,8 @@
 //! What a use case works with: the transaction, the time, what was seen, and small steps that several
 //! use cases share.
 
+use std::collections::BTreeSet;
+
 use crate::answer;
 use crate::error::Error;
 use crate::view::{HeldView, Seen, SessionView, WaitView};
@@ -11,9 +13,11 @@ use tenure_core::key::Key;
 use tenure_core::line::{Fitness, Waiter};
 use tenure_core::liveness::{self, Liveness};
 use tenure_core::notice::{MOST_AT_ONCE, Notice, NoticeKind, Pending, Reader};
-use tenure_core::process::{Ancestor, CallerFacts, Process, RunState, Sighting, Signs, Survivors};
+use tenure_core::process::{
+    Ancestor, CallerFacts, Observer, Process, RunState, Sighting, Signs, Survivors,
+};
 use tenure_core::session::{Place, Session, Standing, State};
-use tenure_core::store::{Mode, StoreError, Tx};
+use tenure_core::store::{Lock, Mode, StoreError, Tx};
 use tenure_core::time::Now;
 use tenure_core::trample::RepoFile;
 use tenure_core::tree_lock::TreeChange;
@@ -36,6 +40,10 @@ pub enum Stop {
     Remotes(Vec<String>),
     /// It must be run again in this mode.
     Write(Mode),
+    /// It must be run again with these locked as well, before it reads the clock.
+    Lock(Vec<Lock>),
+    /// The deaths of these sessions must be recorded first, in a transaction of their own.
+    Bury(Vec<SessionId>),
     /// The answer is no; what was written on the way stays.
     Refuse(Box<Error>),
     /// The store failed; nothing stays.
@@ -106,10 +114,18 @@ impl From<Error> for Stop {
 pub struct Ctx<'a> {
     pub tx: &'a mut dyn Tx,
     pub mode: Mode,
+    /// What was locked before the clock was read.
+    pub locked: &'a BTreeSet<Lock>,
+    /// Whether the store keeps out only those who lock the same.
+    pub locks_rows: bool,
+    /// Sessions that began in this run; nobody else can see them yet.
+    pub born: Vec<SessionId>,
     pub now: Now,
     pub policy: &'a Policy,
     pub facts: &'a CallerFacts,
     pub world: &'a dyn World,
+    /// Who looks, and how far it can see.
+    pub observer: &'a Observer,
     pub location: String,
     pub seen: &'a [(Process, Sighting)],
     pub left_behind: &'a [(SessionId, Survivors)],
@@ -123,8 +139,10 @@ pub struct Ctx<'a> {
     pub trees: Vec<TreeChange>,
     /// The session in whose own process tree the caller runs: the call itself proves that it lives.
     pub own: Option<SessionId>,
-    /// How many deaths a look recorded in passing.
-    pub burials: usize,
+    /// How many deaths were recorded for this use case before this run.
+    pub buried: usize,
+    /// Sessions whose deaths are recorded once this is committed.
+    pub dead: Vec<SessionId>,
     pub damage: Vec<String>,
 }
 
@@ -142,6 +160,29 @@ impl Ctx<'_> {
         match self.mode {
             Mode::Write | Mode::Beat => Ok(()),
             Mode::Read => Err(Stop::Write(Mode::Beat)),
+        }
+    }
+
+    /// Makes sure that these are locked. Where they are not, the use case runs again from the beginning with
+    /// these locked in order with the others, so that whatever it read before is read again under the locks.
+    pub fn lock(&mut self, wanted: impl IntoIterator<Item = Lock>) -> Result<(), Stop> {
+        self.lock_with(|_| Ok(wanted.into_iter().collect()))
+    }
+
+    /// The same where it takes work to find out what to lock: that is done only where rows are locked.
+    pub fn lock_with(
+        &mut self,
+        wanted: impl FnOnce(&mut Self) -> Result<Vec<Lock>, Stop>,
+    ) -> Result<(), Stop> {
+        if !self.locks_rows {
+            return self.write();
+        }
+        let mut missing = wanted(self)?;
+        let is_own = |lock: &Lock| matches!(lock, Lock::Session(id) if self.born.contains(id));
+        missing.retain(|lock| !self.locked.contains(lock) && !is_own(lock));
+        match missing.is_empty() {
+            true => self.write(),
+            false => Err(Stop::Lock(missing)),
         }
     }
 
@@ -169,7 +210,7 @@ impl Ctx<'_> {
         let Some(process) = &session.process else {
             return Ok(Liveness::Unknown(liveness::Doubt::Unverified));
         };
-        let observer = self.world.observer();
+        let observer = self.observer;
         if let Some(settled) = liveness::settled_unseen(process, observer) {
             return Ok(settled);
         }
@@ -216,7 +257,7 @@ impl Ctx<'_> {
     }
 
     pub fn fitness(&self, process: &Process) -> Result<Fitness, Stop> {
-        let observer = self.world.observer();
+        let observer = self.observer;
         if let Some(settled) = liveness::settled_unseen(process, observer) {
             return Ok(match settled {
                 Liveness::Dead(_) => Fitness::Dead,
@@ -244,7 +285,7 @@ impl Ctx<'_> {
         let Some(process) = &session.process else {
             return Ok(Survivors::default());
         };
-        if let Some(settled) = liveness::settled_unseen(process, self.world.observer()) {
+        if let Some(settled) = liveness::settled_unseen(process, self.observer) {
             return Ok(match settled {
                 Liveness::Alive | Liveness::Dead(_) => Survivors::default(),
                 Liveness::Unknown(doubt) => Survivors {
@@ -284,15 +325,14 @@ impl Ctx<'_> {
         Err(Stop::Survivors(vec![(session.id, signs)]))
     }
 
-    /// A key's row: locked where this run writes.
+    /// A key's row: as a grant needs it where this run has the key locked.
     pub fn claim_record(&mut self, key: &Key) -> Result<ClaimRecord, Stop> {
-        Ok(match self.mode {
-            Mode::Write => self.tx.lock_claim(key)?,
-            Mode::Read | Mode::Beat => {
-                let record = self.tx.claim(key)?;
-                record.unwrap_or_else(|| ClaimRecord::unknown(key.clone()))
-            }
-        })
+        let is_locked = || !self.locks_rows || self.locked.contains(&Lock::Key(key.clone()));
+        if self.mode == Mode::Write && is_locked() {
+            return Ok(self.tx.lock_claim(key)?);
+        }
+        let record = self.tx.claim(key)?;
+        Ok(record.unwrap_or_else(|| ClaimRecord::unknown(key.clone())))
     }
 
     /// A session that a record names; its absence means that the store is damaged.
@@ -306,28 +346,6 @@ impl Ctx<'_> {
         }
     }
 
-    /// Records a proved death at once: the session is closed and everything that it held is free.
-    pub fn record_death(&mut self, session: &Session, proof: &str) -> Result<Session, Stop> {
-        self.close(
-            session,
-            tenure_core::session::ClosedBy::Death,
-            proof,
-            None,
-            None,
-        )
-    }
-
-    /// Records the death of a session that is still open and turned out to be gone.
-    pub fn bury_if_dead(&mut self, session: Session) -> Result<Session, Stop> {
-        if !session.is_open() {
-            return Ok(session);
-        }
-        match self.liveness(&session)? {
-            Liveness::Dead(proof) => self.record_death(&session, &proof.to_string()),
-            Liveness::Alive | Liveness::Unknown(_) => Ok(session),
-        }
-    }
-
     /// Closes a session and ends what it holds, in this transaction.
     pub fn close(
         &mut self,
@@ -338,7 +356,7 @@ impl Ctx<'_> {
         reason: Option<String>,
     ) -> Result<Session, Stop> {
         use tenure_core::session::{Closed, ClosedBy};
-        self.write()?;
+        self.lock_with(|ctx| ctx.locks_to_close(session.id))?;
         let (kind, ends) = match by {
             ClosedBy::End => (EventKind::Ended, EndedBy::End),
             ClosedBy::Death => (EventKind::Died, EndedBy::Death),
@@ -373,22 +391,33 @@ impl Ctx<'_> {
         }
     }
 
-    /// Ends everything that a session holds.
-    fn end_open_holds(&mut self, session: SessionId, by: EndedBy, why: &str) -> Result<(), Stop> {
+    /// Ends everything that a session holds, all of which is locked.
+    pub fn end_open_holds(
+        &mut self,
+        session: SessionId,
+        by: EndedBy,
+        why: &str,
+    ) -> Result<(), Stop> {
         let end = tenure_core::claim::HoldEnd {
             at: self.now.wall,
             by,
         };
-        for hold in self.tx.open_holds(session)? {
-            self.tx.lock_claim(&hold.key)?;
-            self.tx.end_hold(&hold.key, hold.epoch, end)?;
+        for (key, epoch) in self.tx.end_holds_of(session, end)? {
             self.log(&NewEvent {
-                key: Some(hold.key.clone()),
-                epoch: Some(hold.epoch),
+                key: Some(key),
+                epoch: Some(epoch),
                 ..self.event(EventKind::Freed, Some(session), by.as_str(), why.to_owned())
             })?;
         }
         Ok(())
+    }
+
+    /// What must be locked to end a session or all that it holds: its keys, then itself, so that it is
+    /// granted nothing meanwhile.
+    pub fn locks_to_close(&mut self, session: SessionId) -> Result<Vec<Lock>, Stop> {
+        let held = self.tx.open_holds(session)?.into_iter();
+        let keys = held.map(|hold| Lock::Key(hold.key));
+        Ok(keys.chain([Lock::Session(session)]).collect())
     }
 
     /// An event with nothing but its kind, subject, means and evidence.
@@ -469,9 +498,11 @@ impl Ctx<'_> {
         let standing = Standing::of(liveness, &session.lease, self.policy.lock_delay, &self.now);
         let state = State::of(session, liveness, self.policy.stalled_after, &self.now);
         let lineage = self.tx.lineage(session.id)?;
-        let claims = self
-            .tx
-            .open_holds(session.id)?
+        let held = match session.is_open() {
+            true => self.tx.open_holds(session.id)?,
+            false => Vec::new(),
+        };
+        let claims = held
             .into_iter()
             .map(|hold| HeldView {
                 key: hold.key.to_string(),

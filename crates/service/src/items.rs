@@ -11,7 +11,7 @@ use tenure_core::claim::{ClaimRecord, Hold};
 use tenure_core::id::SessionId;
 use tenure_core::key::Key;
 use tenure_core::repository::{Home, Space};
-use tenure_core::store::{ClaimFilter, Mode};
+use tenure_core::store::{ClaimFilter, Lock};
 
 impl Ctx<'_> {
     /// All names of the repository that a path key names.
@@ -79,15 +79,23 @@ impl Ctx<'_> {
         }
     }
 
-    /// Every held path of a space, in order of the keys. Locks the space where this run writes.
+    /// What must be locked so that nothing is granted beside a path key meanwhile.
+    ///
+    /// `home` as for a space: the repository that a hold of the key had.
+    pub fn space_locks(&self, key: &Key, home: Option<&Home>) -> Result<Vec<Lock>, Stop> {
+        let Some((name, _)) = key.path_parts() else {
+            return Ok(Vec::new());
+        };
+        let space = self.space(name, home)?;
+        Ok(space.names().iter().cloned().map(Lock::Paths).collect())
+    }
+
+    /// Every held path of a space, in order of the keys.
     pub fn held_paths(&mut self, space: &Space) -> Result<Vec<ClaimRecord>, Stop> {
         let homes = self.tx.open_homes()?;
         self.read_remotes(homes.iter().filter(|home| !space.is_home(home)))?;
         let mut filters = Vec::new();
         for name in space.names() {
-            if self.mode == Mode::Write {
-                self.tx.lock_paths(name)?;
-            }
             filters.push(ClaimFilter {
                 prefix: Some(format!("path:{name}:")),
                 ..ClaimFilter::default()

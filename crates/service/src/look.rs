@@ -432,17 +432,7 @@ pub(super) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<Clai
     }
     let sessions: Vec<Session> = holders.into_values().collect();
     ctx.look_at_all(&sessions)?;
-    let mut someone_died = false;
-    for session in sessions {
-        someone_died |= !ctx.bury_in_passing(session)?.is_open();
-    }
-    let records = if someone_died {
-        // Named anew by the second reading.
-        ctx.tx.take_damage();
-        listed(ctx, filter)?
-    } else {
-        records
-    };
+    ctx.bury_the_dead_of(&sessions)?;
     ctx.damage = ctx.tx.take_damage();
     let mut views = Vec::with_capacity(records.len());
     for record in &records {

@@ -11,7 +11,7 @@ use tenure_core::hint::Hint;
 use tenure_core::notice::NoticeKind;
 use tenure_core::policy::Policy;
 use tenure_core::session::{ClosedBy, META_KEYS, MetaKey, check_meta_value};
-use tenure_core::store::Mode;
+use tenure_core::store::{Lock, Mode};
 use tenure_core::text;
 use tenure_core::time::Span;
 
@@ -108,6 +108,7 @@ impl Service<'_> {
                 }
                 _ => {}
             }
+            ctx.lock([Lock::Session(id)])?;
             ctx.tx.set_metadata(id, key, value)?;
             let evidence = match value {
                 Some(value) => format!("{} set ({} bytes)", key.as_str(), value.len()),
@@ -134,6 +135,7 @@ fn renew_session(
         .length
         .map_or(ctx.policy.lease, |Span(length)| length);
     session.lease = session.lease.or_later(ctx.now.after(length));
+    ctx.lock([Lock::Session(session.id)])?;
     ctx.tx
         .touch_session(session.token(), ctx.now.wall, &session.lease, None)?;
     if request.length.is_some() {

@@ -199,6 +199,7 @@ fn twins(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<String>, Stop> {
 
 /// What sessions that died here left running.
 fn left_running(ctx: &mut Ctx<'_>, here: &ListRequest) -> Result<Vec<String>, Stop> {
+    ctx.bury_those_met()?;
     let died = ctx.tx.list_sessions(&SessionFilter {
         died_since: Some(ctx.now.wall.minus(WARNED_FOR)),
         repo: here.repo.clone(),

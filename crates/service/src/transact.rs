@@ -1,17 +1,21 @@
 //! Running a use case: begin, run, look, repeat, commit.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::context::{Ctx, Stop, Surroundings};
 use crate::answer::Reader;
 use crate::error::Error;
+use tenure_core::back_off;
 use tenure_core::id::SessionId;
 use tenure_core::notice::{Channel, Notice, Pending, counts};
 use tenure_core::policy::Policy;
-use tenure_core::process::{CallerFacts, Process, Sighting, Survivors};
+use tenure_core::process::{CallerFacts, Observer, Process, Sighting, Survivors};
 use tenure_core::session::Session;
-use tenure_core::store::{Mode, SessionFilter, Store, StoreError, Topic};
+use tenure_core::store::{Lock, Mode, SessionFilter, Store, StoreError, Topic, Tx};
+use tenure_core::time::Now;
 use tenure_core::tree_lock::{TreeChange, TreeLock};
 use tenure_core::world::World;
 
@@ -59,16 +63,54 @@ pub type Reply<T> = Result<Answer<T>, Failure>;
 
 /// How often a use case loses a race before the store counts as busy. Each time some other caller got
 /// further, so this is met only where something is wrong.
-const MOST_RACES: usize = 200;
+const MOST_RACES: u32 = 200;
 /// How often it stops to look at something new. Each look is kept, so this is met only where what there
 /// is to look at changes faster than it can be looked at.
 const MOST_LOOKS: usize = 10_000;
+
+/// Who looks: whether several machines use the store, the store knows.
+fn observer_of(world: &dyn World, is_shared: bool) -> Cow<'_, Observer> {
+    let observer = world.observer();
+    match observer.shared_store == is_shared {
+        true => Cow::Borrowed(observer),
+        false => Cow::Owned(Observer {
+            shared_store: is_shared,
+            ..observer.clone()
+        }),
+    }
+}
+
+/// Begins a transaction: first all locks in their order, then the clock.
+fn begin<'s>(
+    store: &'s mut dyn Store,
+    mode: Mode,
+    until: Option<Instant>,
+    locks: &BTreeSet<Lock>,
+) -> Result<(Box<dyn Tx + 's>, Now), StoreError> {
+    let mut tx = store.begin_until(mode, until)?;
+    for lock in locks {
+        tx.lock(lock)?;
+    }
+    let now = tx.now()?;
+    Ok((tx, now))
+}
+
+/// Counts a lost race, and lets those pass who were faster.
+fn lost_race(world: &dyn World, races: &mut u32) {
+    *races += 1;
+    let random = world.random();
+    let wait = back_off::after(*races, u16::from_be_bytes([random[0], random[1]]));
+    if !wait.is_zero() {
+        world.back_off(wait);
+    }
+}
 
 pub struct Service<'a> {
     store: &'a mut dyn Store,
     world: &'a dyn World,
     facts: &'a CallerFacts,
     policy: Policy,
+    until: Option<Instant>,
 }
 
 impl<'a> Service<'a> {
@@ -83,6 +125,16 @@ impl<'a> Service<'a> {
             world,
             facts,
             policy,
+            until: None,
+        }
+    }
+
+    /// The same for a caller that has no time: a store that is in use until then is answered as busy.
+    #[must_use]
+    pub fn until(self, until: Instant) -> Self {
+        Self {
+            until: Some(until),
+            ..self
         }
     }
 
@@ -131,24 +183,31 @@ impl<'a> Service<'a> {
         let mut surroundings = None;
         let mut files = Vec::new();
         let mut remotes = Vec::new();
+        let mut locked: BTreeSet<Lock> = BTreeSet::new();
+        let mut buried = 0;
+        let locks_rows = self.store.locks_rows();
+        let observer = observer_of(self.world, self.store.is_shared());
         let (mut races, mut looks) = (0, 0);
         while races < MOST_RACES && looks < MOST_LOOKS {
             let location = self.store.location();
-            let mut tx = match self.store.begin(mode) {
+            let (mut tx, now) = match begin(self.store, mode, self.until, &locked) {
                 Err(StoreError::Conflict) => {
-                    races += 1;
+                    lost_race(self.world, &mut races);
                     continue;
                 }
                 other => other?,
             };
-            let now = tx.now()?;
             let mut ctx = Ctx {
                 tx: tx.as_mut(),
                 mode,
+                locked: &locked,
+                locks_rows,
+                born: Vec::new(),
                 now,
                 policy: &self.policy,
                 facts: self.facts,
                 world: self.world,
+                observer: &observer,
                 location,
                 seen: &seen,
                 left_behind: &left_behind,
@@ -159,7 +218,8 @@ impl<'a> Service<'a> {
                 reader: Reader::default(),
                 trees: Vec::new(),
                 own: None,
-                burials: 0,
+                buried,
+                dead: Vec::new(),
                 damage: Vec::new(),
             };
             let outcome = case(&mut ctx);
@@ -167,10 +227,12 @@ impl<'a> Service<'a> {
             let reader = ctx.reader;
             let trees = std::mem::take(&mut ctx.trees);
             let damage = std::mem::take(&mut ctx.damage);
+            let dead = std::mem::take(&mut ctx.dead);
             match outcome {
                 Ok(value) => match tx.commit() {
                     Ok(()) => {
                         self.lock_trees(&trees);
+                        self.bury_after(&dead);
                         let damaged = self.damaged(&damage);
                         return Ok(Answer {
                             value,
@@ -178,12 +240,13 @@ impl<'a> Service<'a> {
                             damaged,
                         });
                     }
-                    Err(StoreError::Conflict) => races += 1,
+                    Err(StoreError::Conflict) => lost_race(self.world, &mut races),
                     Err(error) => return Err(error.into()),
                 },
                 Err(Stop::Refuse(error)) => match tx.commit() {
                     Ok(()) => {
                         self.lock_trees(&trees);
+                        self.bury_after(&dead);
                         return Err(Failure {
                             error: *error,
                             notices,
@@ -191,7 +254,7 @@ impl<'a> Service<'a> {
                             reader,
                         });
                     }
-                    Err(StoreError::Conflict) => races += 1,
+                    Err(StoreError::Conflict) => lost_race(self.world, &mut races),
                     Err(error) => return Err(error.into()),
                 },
                 Err(Stop::Look(processes)) => {
@@ -233,7 +296,22 @@ impl<'a> Service<'a> {
                     }
                 }
                 Err(Stop::Write(stronger)) => mode = stronger,
-                Err(Stop::Store(StoreError::Conflict)) => races += 1,
+                Err(Stop::Lock(wanted)) => {
+                    drop(tx);
+                    looks += 1;
+                    mode = Mode::Write;
+                    locked.extend(wanted);
+                }
+                Err(Stop::Bury(dead)) => {
+                    drop(tx);
+                    looks += 1;
+                    buried += dead.len();
+                    self.bury(&dead)?;
+                }
+                Err(Stop::Store(StoreError::Conflict)) => {
+                    drop(tx);
+                    lost_race(self.world, &mut races);
+                }
                 Err(Stop::Store(error)) => return Err(error.into()),
             }
         }
@@ -241,6 +319,13 @@ impl<'a> Service<'a> {
             store: self.store.location(),
         }
         .into())
+    }
+
+    /// Records deaths that an answer showed already: where that fails, whoever looks next sees the same.
+    fn bury_after(&mut self, dead: &[SessionId]) {
+        if !dead.is_empty() && self.bury(dead).is_err() {
+            // The answer stands; it was committed before.
+        }
     }
 
     /// Lets others at the store.

@@ -8,7 +8,7 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::session::Session;
-use tenure_core::store::Mode;
+use tenure_core::store::{Lock, Mode};
 use tenure_core::transcript::{
     Contamination, LineProblem, MOST_PROBLEMS, Shelf, Transcript, check_lines, check_path,
     is_subagent_id, shelf,
@@ -160,7 +160,7 @@ fn vouch(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vouched, Stop> {
                 ))));
             }
             Err(wrong) => {
-                ctx.write()?;
+                ctx.lock([Lock::Transcript(stored.path.clone())])?;
                 let why = record(ctx, &owner, &stored.path, &wrong)?;
                 ctx.tx.quarantine_transcript(&stored, &why, ctx.now.wall)?;
                 quarantined = Some(why);
@@ -281,6 +281,10 @@ pub fn set(
         let what = record(ctx, session, path, &wrong)?;
         return Err(contaminated(what).into());
     }
+    ctx.lock([
+        Lock::Native(session.agent.clone(), native_id.clone()),
+        Lock::Transcript(path.to_owned()),
+    ])?;
     ctx.tx.set_transcript(&Transcript {
         path: path.to_owned(),
         session: session.id,

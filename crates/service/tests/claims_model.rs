@@ -25,7 +25,7 @@ use tenure_service::{
     Reply, Service, Subject, TakeoverRequest,
 };
 use tenure_store::SqliteStore;
-use tenure_testkit::{FakeClock, FakeWorld};
+use tenure_testkit::{FakeClock, FakeWorld, RecordingStore};
 
 const WORKERS: usize = 4;
 const ITEMS: usize = 3;
@@ -400,7 +400,7 @@ struct Real {
     outside: FakeWorld,
     within: FakeWorld,
     clock: FakeClock,
-    store: SqliteStore,
+    store: RecordingStore<SqliteStore>,
     handles: [String; WORKERS],
 }
 
@@ -583,7 +583,7 @@ impl StateMachineTest for Real {
             before: model.clone(),
             outside,
             within,
-            store: SqliteStore::in_memory(clock.source()).unwrap(),
+            store: RecordingStore::new(SqliteStore::in_memory(clock.source()).unwrap()),
             clock,
             handles: Default::default(),
         }

@@ -8,4 +8,4 @@
 
 pub mod sqlite;
 
-pub use sqlite::SqliteStore;
+pub use sqlite::{Patience, SqliteStore};

@@ -20,6 +20,31 @@ mod in_a_file {
     tenure_testkit::conformance!(run);
 }
 
+mod together {
+    use tenure_core::store::Store;
+    use tenure_store::SqliteStore;
+    use tenure_testkit::conformance::sample::clock;
+    use tenure_testkit::conformance::together::*;
+
+    type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
+
+    fn in_a_file(case: fn(Open<'_>)) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tenure.db");
+        case(&|| Box::new(SqliteStore::open(&path, clock()).unwrap()));
+    }
+
+    #[test]
+    fn a_reader_misses_no_event() {
+        in_a_file(a_reader_that_goes_on_from_its_cursor_misses_no_event);
+    }
+
+    #[test]
+    fn a_deadline_bounds_a_transaction() {
+        in_a_file(a_transaction_is_begun_by_its_deadline_or_not_at_all);
+    }
+}
+
 mod in_memory {
     use tenure_core::store::Store;
     use tenure_store::SqliteStore;

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use tenure_core::id::Epoch;
 use tenure_core::store::{Mode, Store, StoreError};
 use tenure_core::time::{Now, Timestamp};
-use tenure_store::SqliteStore;
+use tenure_store::{Patience, SqliteStore};
 use tenure_testkit::conformance::sample::{
     EPOCH, clock, event, hold, id, key, lease, session, token,
 };
@@ -210,7 +210,11 @@ fn whoever_has_no_time_compares_before_it_writes() {
     fs_err::remove_file(beside(&path, "-wal")).unwrap();
     fs_err::remove_file(beside(&path, "-shm")).unwrap();
     let until = std::time::Instant::now() + Duration::from_secs(60);
-    let mut hook = SqliteStore::open_until(&path, clock(), Some(until)).unwrap();
+    let limit = Patience {
+        until,
+        pause: |_| (),
+    };
+    let mut hook = SqliteStore::open_until(&path, clock(), Some(limit)).unwrap();
     assert_eq!(grant(&mut hook, "wp:1"), Ok(RAISE + 1));
     let news = open(&path)
         .unwrap()

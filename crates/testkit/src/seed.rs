@@ -196,7 +196,7 @@ impl Seed {
         let process = self.process(n);
         tx.insert_session(&session)?;
         tx.insert_life(session.token(), &process, started(n))?;
-        tx.set_native_owner(&session.agent, &native(n), session.id, started(n))?;
+        tx.set_native_owner(&session.agent, &native(n), None, session.id, started(n))?;
         let evidence = format!("pid {}, conversation {}", process.pid, native(n));
         let registered = event(EventKind::Registered, session.id, "new", evidence);
         tx.append_event(&registered, started(n))?;

@@ -11,7 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("service", &["core"]),
     ("host", &["core"]),
-    ("store", &["core", "host"]),
+    ("store", &["core"]),
     ("agents", &["core"]),
     ("app", &["core", "service", "host", "store", "agents"]),
     ("cli", &["core", "service", "app", "host", "agents"]),

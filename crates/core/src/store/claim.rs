@@ -38,7 +38,8 @@ pub trait ClaimRows {
     /// A key's row, if the key was ever granted.
     fn claim(&mut self, key: &Key) -> Result<Option<ClaimRecord>, StoreError>;
 
-    /// A key's row, made if it is missing, locked against other writers until the transaction ends.
+    /// A key's row as a grant needs it, with the epoch that the next one follows even where the key was
+    /// never granted; locked as by [`super::Lock::Key`].
     fn lock_claim(&mut self, key: &Key) -> Result<ClaimRecord, StoreError>;
 
     /// How many keys a filter fits, whatever its limit.
@@ -52,6 +53,13 @@ pub trait ClaimRows {
 
     /// Ends an open hold; ending one that is not open is a conflict.
     fn end_hold(&mut self, key: &Key, epoch: Epoch, end: HoldEnd) -> Result<(), StoreError>;
+
+    /// Ends all open holds of a session; tells which, in order of their keys.
+    fn end_holds_of(
+        &mut self,
+        session: SessionId,
+        end: HoldEnd,
+    ) -> Result<Vec<(Key, Epoch)>, StoreError>;
 
     /// A session's newest hold of a key.
     fn newest_hold_of(&mut self, session: SessionId, key: &Key)
@@ -69,10 +77,6 @@ pub trait ClaimRows {
 
     /// For every key that a session ever held, its newest hold of it, in order of the keys.
     fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
-
-    /// Locks the paths of a repository of this name, so that overlapping keys are granted one after the
-    /// other.
-    fn lock_paths(&mut self, name: &str) -> Result<(), StoreError>;
 
     /// The homes of open holds, each once.
     fn open_homes(&mut self) -> Result<Vec<Home>, StoreError>;

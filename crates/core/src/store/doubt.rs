@@ -11,6 +11,6 @@ pub trait DoubtRows {
     /// Whether there are holders that `asker` could not see.
     fn has_doubts(&mut self, asker: SessionId) -> Result<bool, StoreError>;
 
-    /// Takes the holders that `asker` could not see.
+    /// Takes the holders that `asker` could not see, each once, whoever asks at the same time.
     fn take_doubts(&mut self, asker: SessionId) -> Result<Vec<SessionToken>, StoreError>;
 }

@@ -7,7 +7,8 @@ use crate::time::Timestamp;
 
 /// Rows of a transaction.
 pub trait EventRows {
-    /// Appends to the log.
+    /// Appends to the log. Cursors are in the order of commits: whoever read up to one never misses an
+    /// event that was appended earlier and committed later.
     fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<Cursor, StoreError>;
 
     /// How many entries of the log a filter fits, whatever its limit.

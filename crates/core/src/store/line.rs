@@ -31,8 +31,14 @@ pub trait LineRows {
     /// The lines that one waiter stands in, in order of their keys.
     fn waits_at(&mut self, ticket: Ticket) -> Result<Vec<Waiter>, StoreError>;
 
-    /// Notes a waiter's turn, in the place of an earlier one.
-    fn set_turn(&mut self, ticket: Ticket, key: &Key, turn: &NotedTurn) -> Result<(), StoreError>;
+    /// Notes a waiter's turn in the place of `before`; another one there, or no waiter, is a conflict.
+    fn set_turn(
+        &mut self,
+        ticket: Ticket,
+        key: &Key,
+        before: Option<&NotedTurn>,
+        turn: &NotedTurn,
+    ) -> Result<(), StoreError>;
 
     /// Takes a waiter out of all its lines; one that is in none changes nothing.
     fn leave_line(&mut self, ticket: Ticket) -> Result<(), StoreError>;

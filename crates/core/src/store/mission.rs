@@ -8,8 +8,8 @@ use crate::time::Timestamp;
 
 /// Rows of a transaction.
 pub trait MissionRows {
-    /// Makes a mission if it is missing, and locks it against other writers until the transaction ends.
-    fn lock_mission(&mut self, id: &MissionId, at: Timestamp) -> Result<(), StoreError>;
+    /// Makes a mission if it is missing.
+    fn make_mission(&mut self, id: &MissionId, at: Timestamp) -> Result<(), StoreError>;
 
     /// Every mission that somebody ever joined, in order of their ids.
     fn list_missions(&mut self) -> Result<Vec<Mission>, StoreError>;

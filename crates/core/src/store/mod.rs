@@ -1,17 +1,18 @@
 //! What a backend must do: get, insert, compare and set, list, append, and say what time it is.
 //!
 //! No rule lives behind this trait. A transaction is begun for reading or for writing; dropping it
-//! without a commit undoes it. A write transaction must be serial with every other writer of the rows
-//! that it locked or changed: SQLite has one writer at a time, PostgreSQL locks the row in
-//! [`ClaimRows::lock_claim`] and [`SessionRows::lock_session`]. Both keep unique constraints as the last word, and report
-//! a lost race as [`StoreError::Conflict`], upon which the service runs the whole use case again.
+//! without a commit undoes it. A write transaction must be serial with every other writer of what it
+//! locked ([`Lock`]) or changed: a backend with one writer at a time has that for nothing, another locks
+//! rows. Both keep unique constraints as the last word, and report a lost race as
+//! [`StoreError::Conflict`], upon which the service runs the whole use case again.
 //!
-//! Callers lock several claim keys in ascending order only, so that two of them never wait for each other.
+//! Text is compared and ordered by its bytes, keys above all: they are locked in that order.
 
 mod claim;
 mod doubt;
 mod event;
 mod line;
+mod lock;
 mod metadata;
 mod mirror;
 mod mission;
@@ -22,6 +23,7 @@ mod transcript;
 mod write;
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use crate::id::SessionId;
 use crate::key::Key;
@@ -31,6 +33,7 @@ pub use claim::{ClaimFilter, ClaimRows, Lost};
 pub use doubt::DoubtRows;
 pub use event::EventRows;
 pub use line::{LineRows, NewWaiter};
+pub use lock::Lock;
 pub use metadata::MetadataRows;
 pub use mirror::MirrorRows;
 pub use mission::MissionRows;
@@ -109,8 +112,22 @@ pub enum Mode {
 
 /// A backend.
 pub trait Store {
-    /// Begins a transaction.
-    fn begin(&mut self, mode: Mode) -> Result<Box<dyn Tx + '_>, StoreError>;
+    /// Begins a transaction. What cannot be had by `until` is answered as busy, there and in the
+    /// transaction; without it a backend waits as long as is usual for it.
+    fn begin_until(
+        &mut self,
+        mode: Mode,
+        until: Option<Instant>,
+    ) -> Result<Box<dyn Tx + '_>, StoreError>;
+
+    /// The same without a limit of the caller's.
+    fn begin(&mut self, mode: Mode) -> Result<Box<dyn Tx + '_>, StoreError> {
+        self.begin_until(mode, None)
+    }
+
+    /// Whether a write transaction keeps only those out who lock what it locked. Where it keeps every other
+    /// writer out, nothing needs to be locked by name.
+    fn locks_rows(&self) -> bool;
 
     /// A number that changes whenever somebody else committed since it was last asked for.
     fn changes(&mut self) -> Result<u64, StoreError>;
@@ -154,7 +171,11 @@ pub trait Tx:
     /// Makes everything of this transaction last, or nothing.
     fn commit(self: Box<Self>) -> Result<(), StoreError>;
 
-    /// What time it is for the store.
+    /// Locks something against other writers until the transaction ends; what is locked already stays so.
+    /// Callers lock in ascending order, and before they ask for the time.
+    fn lock(&mut self, lock: &Lock) -> Result<(), StoreError>;
+
+    /// What time it is for the store: asked for after the last lock, since waiting for one takes time.
     fn now(&mut self) -> Result<Now, StoreError>;
 
     /// Takes what was left out of lists because it could not be read: which row, and what is wrong with it.

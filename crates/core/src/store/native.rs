@@ -24,11 +24,12 @@ pub trait NativeRows {
         native_id: &NativeId,
     ) -> Result<Option<SessionId>, StoreError>;
 
-    /// Makes a session the owner of a conversation, whoever was before.
+    /// Makes a session the owner of a conversation in the place of `before`; another owner is a conflict.
     fn set_native_owner(
         &mut self,
         agent: &AgentName,
         native_id: &NativeId,
+        before: Option<SessionId>,
         owner: SessionId,
         at: Timestamp,
     ) -> Result<(), StoreError>;

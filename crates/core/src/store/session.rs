@@ -52,9 +52,6 @@ pub trait SessionRows {
     /// A session by its id.
     fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError>;
 
-    /// A session by its id, locked against other writers until the transaction ends.
-    fn lock_session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError>;
-
     /// A session by its whole handle.
     fn session_by_handle(&mut self, handle: &str) -> Result<Option<Session>, StoreError>;
 
@@ -74,14 +71,16 @@ pub trait SessionRows {
     /// Sessions, the newest first.
     fn list_sessions(&mut self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError>;
 
-    /// Adds a session. A taken id, handle or process is a conflict.
+    /// Adds a session. A taken id, handle or process is a conflict; of a process that hosts several, a taken
+    /// conversation.
     fn insert_session(&mut self, session: &Session) -> Result<(), StoreError>;
 
     /// Replaces a session's record if its revision is still the one given, and raises the revision.
     fn update_session(&mut self, session: &Session) -> Result<(), StoreError>;
 
     /// Records that a session was heard of, and what it does if that is given, if it is still open and in
-    /// this life; tells whether it was.
+    /// this life; tells whether it was. A lease that ends later in the same era stays: no heartbeat shortens
+    /// one, whatever its sender knew. One statement, so that it needs no lock.
     fn touch_session(
         &mut self,
         token: SessionToken,

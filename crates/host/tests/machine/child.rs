@@ -46,7 +46,7 @@ impl Drop for Owned {
 }
 
 pub fn observer() -> Observer {
-    Machine::new(HostId::new("test"), false)
+    Machine::new(HostId::new("test"))
         .unwrap()
         .observer()
         .clone()

@@ -2,7 +2,7 @@
 
 use super::grant::{Terms, answer, end, grant, log_end, shown, taken, tell_loser, view_of};
 use super::guard::{already_held, guard, held_record, live_receiver, not_lost, own_hold};
-use super::rivals::{end_along, end_gone, gone_rivals, way_from};
+use super::rivals::{end_along, end_gone, gone_rivals, locks_of, way_from};
 
 use super::request::{
     Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest, check_note,
@@ -18,7 +18,7 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
 use tenure_core::notice::NoticeKind;
 use tenure_core::reason::Reason;
-use tenure_core::store::Mode;
+use tenure_core::store::{Lock, Mode};
 use tenure_core::text;
 
 impl Service<'_> {
@@ -27,6 +27,7 @@ impl Service<'_> {
         self.transact(Mode::Write, |ctx| {
             let caller = caller::acting(ctx, naming)?;
             let (mut record, hold) = own_hold(ctx, &caller, &request.key, request.epoch)?;
+            ctx.lock([Lock::Key(hold.key.clone()), Lock::Session(hold.session)])?;
             let (by, kind) = if request.done {
                 (EndedBy::Done, EventKind::Done)
             } else {
@@ -59,6 +60,13 @@ impl Service<'_> {
             }
             let key = hold.key.clone();
             let gone = gone_rivals(ctx, &hold, &to)?;
+            ctx.lock_with(|ctx| {
+                let mut locks = ctx.space_locks(&key, hold.home.as_ref())?;
+                locks.push(Lock::Key(key.clone()));
+                locks.append(&mut locks_of(&gone));
+                locks.extend([Lock::Session(hold.session), Lock::Session(to.id)]);
+                Ok(locks)
+            })?;
             end(ctx, &hold, EndedBy::Handoff)?;
             end_gone(ctx, &gone, &key, &to)?;
             log_act(
@@ -201,6 +209,14 @@ fn take(
     let (key, taker) = (&record.key, &caller.session);
     let holder = ctx.session(hold.session)?;
     let way = way_from(ctx, hold, taker)?;
+    ctx.lock_with(|ctx| {
+        let mut locks = ctx.space_locks(key, hold.home.as_ref())?;
+        let along = way.along.iter().map(|hold| &hold.key);
+        locks.extend(along.chain([key]).cloned().map(Lock::Key));
+        locks.append(&mut locks_of(&way.gone));
+        locks.push(Lock::Session(taker.id));
+        Ok(locks)
+    })?;
     end(ctx, hold, EndedBy::Taken)?;
     end_gone(ctx, &way.gone, key, taker)?;
     let why = format!("taken by {}: {reason}", taker.handle);

@@ -1,8 +1,7 @@
 //! Claiming: one key, the first free one of several, or all of several; at once, or in line.
 //!
-//! First every key is assessed, then it is decided, then everything is granted in the same transaction:
-//! a refusal leaves nothing half granted. Keys are locked in ascending order, so that two callers that
-//! name the same keys in another order never wait for each other.
+//! First every key is assessed, then it is decided, then what is needed is locked, then everything is
+//! granted in the same transaction: a refusal locks nothing, and leaves nothing half granted.
 
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use super::guard::covering_hold;
 use super::request::{
     ChildRequest, ChildTurn, ClaimRequest, Grant, Pick, Turn, Wait, Waiting, check_note,
 };
-use super::rivals::{Asker, end_holds, end_sessions};
+use super::rivals::{Asker, end_holds, end_sessions, locks_of};
 use super::steps::Steps;
 use crate::behalf;
 use crate::birth::{Birth, born};
@@ -21,6 +20,7 @@ use crate::context::{Ctx, Stop, Unseen};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
 use crate::view::SessionView;
+use tenure_core::claim::Former;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
 use tenure_core::id::{Epoch, SessionId, SessionToken, Ticket};
@@ -29,7 +29,7 @@ use tenure_core::line::{Fitness, NotedTurn, Place, TURN, Waiter, must_pass, plac
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
 use tenure_core::session::{ClosedBy, Session};
-use tenure_core::store::{Mode, NewWaiter, Topic};
+use tenure_core::store::{Lock, Mode, NewWaiter, Topic};
 use tenure_core::text;
 
 impl Service<'_> {
@@ -67,8 +67,7 @@ impl Service<'_> {
             let own = caller.session.process.clone();
             match choose(ctx, asker, request, Some(waiting))? {
                 Choice::Take(taken) => {
-                    ctx.write()?;
-                    leave(ctx, waiting)?;
+                    leave(ctx, waiting.ticket)?;
                     hand_out(ctx, &Receiver::of(&caller), taken, request).map(Turn::Granted)
                 }
                 choice => {
@@ -95,7 +94,7 @@ impl Service<'_> {
     }
 
     pub fn leave_line(&mut self, ticket: Ticket) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| Ok(ctx.tx.leave_line(ticket)?))
+        self.transact(Mode::Write, |ctx| leave(ctx, Some(ticket)))
     }
 
     /// Whether a session still has a key with this epoch.
@@ -128,7 +127,7 @@ enum Choice {
     /// What is wanted is free, but it is another's turn.
     Line {
         /// The keys for which it is to be noted whose turn it is.
-        unnoted: Vec<(Key, Epoch, Ticket)>,
+        unnoted: Vec<(Epoch, Waiter)>,
         /// How long that turn may last.
         left: Duration,
     },
@@ -157,31 +156,25 @@ fn choose(
     }
 }
 
-/// Assesses all keys; what must be looked at is gathered and looked at in one go.
-///
-/// All of several are locked in ascending order. Of any, those after the first that is free need no look.
+/// Assesses all keys; what must be looked at is gathered and looked at in one go. Of any, those after the
+/// first that is free need no look.
 fn assess_all(
     ctx: &mut Ctx<'_>,
     asker: Asker,
     request: &ClaimRequest,
 ) -> Result<Vec<Finding>, Stop> {
-    let mut order: Vec<usize> = (0..request.keys.len()).collect();
-    if request.pick == Pick::All {
-        order.sort_by_key(|place| &request.keys[*place]);
-    }
-    let mut findings: Vec<Option<Finding>> = Vec::new();
-    findings.resize_with(request.keys.len(), || None);
+    let mut findings = Vec::new();
     let mut unseen = Unseen::default();
-    for place in order {
-        let finding = unseen.gather(assess(ctx, asker, &request.keys[place], request))?;
+    for key in &request.keys {
+        let finding = unseen.gather(assess(ctx, asker, key, request))?;
         let is_free = matches!(finding, Some(Finding::Free(_)));
-        findings[place] = finding;
+        findings.extend(finding);
         if is_free && request.pick == Pick::Any && request.request.is_none() && unseen.is_empty() {
             break;
         }
     }
     unseen.look()?;
-    Ok(findings.into_iter().flatten().collect())
+    Ok(findings)
 }
 
 /// The first refusal stands for all; what is free or only noisy is open to others.
@@ -276,15 +269,15 @@ fn wait_for_turn(ctx: &mut Ctx<'_>, taken: Vec<Taken>, waiting: &Waiting) -> Res
     for one in &taken {
         let Taken::Granted(steps) = one else { continue };
         let key = &steps.record.key;
-        let line = line_of(ctx, key)?;
+        let mut line = line_of(ctx, key)?;
         if let Place::After {
             ticket,
             noted,
             left,
         } = place(&line, me, steps.record.epoch, &ctx.now)
         {
-            if !noted {
-                unnoted.push((key.clone(), steps.record.epoch, ticket));
+            if !noted && let Some(at) = line.iter().position(|(one, _)| one.ticket == ticket) {
+                unnoted.push((steps.record.epoch, line.swap_remove(at).0));
             }
             longest = Some(longest.map_or(left, |other| other.max(left)));
         }
@@ -311,8 +304,10 @@ fn line_of(ctx: &mut Ctx<'_>, key: &Key) -> Result<Vec<(Waiter, Fitness)>, Stop>
         .filter(|(_, fitness)| *fitness == Fitness::Dead)
         .map(|(waiter, _)| waiter.ticket)
         .collect();
+    if !dead.is_empty() {
+        ctx.lock(dead.iter().copied().map(Lock::Ticket))?;
+    }
     for ticket in dead {
-        ctx.write()?;
         ctx.tx.leave_line(ticket)?;
     }
     Ok(line)
@@ -329,10 +324,7 @@ fn stand_in_line(
 ) -> Result<Wait, Stop> {
     let (why, watch, at_most) = match choice {
         Choice::Refuse(refusal) if !refusal.waits => {
-            if waiting.ticket.is_some() {
-                ctx.write()?;
-                leave(ctx, waiting)?;
-            }
+            leave(ctx, waiting.ticket)?;
             return Err(give_up(ctx, session, *refusal)?);
         }
         Choice::Refuse(refusal) => {
@@ -340,10 +332,9 @@ fn stand_in_line(
             (refusal.error, refusal.watch, refusal.at_most)
         }
         Choice::Line { unnoted, left } => {
-            for (key, epoch, ticket) in unnoted {
-                ctx.write()?;
+            for (epoch, next) in unnoted {
                 let until = Some(ctx.now.after(TURN));
-                ctx.tx.set_turn(ticket, &key, &NotedTurn { epoch, until })?;
+                note_turn(ctx, &next, &NotedTurn { epoch, until })?;
             }
             let why = Error::Invalid {
                 what: "it is free, and others wait for it since longer".into(),
@@ -356,7 +347,7 @@ fn stand_in_line(
     let ticket = match waiting.ticket {
         Some(ticket) => ticket,
         None => {
-            ctx.write()?;
+            ctx.lock(request.keys.iter().cloned().map(Lock::Key))?;
             let waiter = NewWaiter {
                 session,
                 process: &waiting.process,
@@ -389,17 +380,21 @@ fn pass_on(ctx: &mut Ctx<'_>, waiting: &Waiting, open: &[Key]) -> Result<(), Sto
         let epoch = ctx.claim_record(&mine.key)?.epoch;
         let line = ctx.tx.line(&mine.key)?;
         if must_pass(&line, ticket, epoch, is_free) {
-            ctx.write()?;
-            let until = None;
-            ctx.tx
-                .set_turn(ticket, &mine.key, &NotedTurn { epoch, until })?;
+            note_turn(ctx, &mine, &NotedTurn { epoch, until: None })?;
         }
     }
     Ok(())
 }
 
-fn leave(ctx: &mut Ctx<'_>, waiting: &Waiting) -> Result<(), Stop> {
-    if let Some(ticket) = waiting.ticket {
+fn note_turn(ctx: &mut Ctx<'_>, waiter: &Waiter, turn: &NotedTurn) -> Result<(), Stop> {
+    ctx.lock([Lock::Ticket(waiter.ticket)])?;
+    let before = waiter.turn.as_ref();
+    Ok(ctx.tx.set_turn(waiter.ticket, &waiter.key, before, turn)?)
+}
+
+fn leave(ctx: &mut Ctx<'_>, ticket: Option<Ticket>) -> Result<(), Stop> {
+    if let Some(ticket) = ticket {
+        ctx.lock([Lock::Ticket(ticket)])?;
         ctx.tx.leave_line(ticket)?;
     }
     Ok(())
@@ -413,7 +408,7 @@ fn still_lives(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
     let own = ctx.own.take();
     let liveness = ctx.liveness(&caller.session)?;
     if let Liveness::Dead(proof) = liveness {
-        ctx.record_death(&caller.session, &proof.to_string())?;
+        ctx.dead.push(caller.session.id);
         return Err(Error::NotLive {
             handle: caller.session.handle.to_string(),
             state: format!("is dead: {proof}"),
@@ -430,6 +425,7 @@ fn hand_out(
     taken: Vec<Taken>,
     request: &ClaimRequest,
 ) -> Result<Vec<Grant>, Stop> {
+    lock_taken(ctx, receiver.session.id, &taken)?;
     end_rivals(ctx, receiver, &taken)?;
     let mut grants = Vec::new();
     for one in taken {
@@ -439,6 +435,42 @@ fn hand_out(
         });
     }
     Ok(grants)
+}
+
+/// Locks what the grants of these change, and what they were decided by: who lost a key because it was silent
+/// may have spoken since. Deaths are recorded first.
+fn lock_taken(ctx: &mut Ctx<'_>, to: SessionId, taken: &[Taken]) -> Result<(), Stop> {
+    let granted = || {
+        taken.iter().filter_map(|one| match one {
+            Taken::Granted(steps) => Some(steps),
+            Taken::Mine { .. } => None,
+        })
+    };
+    let dead: Vec<SessionId> = granted()
+        .filter_map(|steps| match &steps.holder {
+            Some((holder, Former::Gone(_))) => Some(holder.id),
+            _ => None,
+        })
+        .collect();
+    if !dead.is_empty() {
+        return Err(Stop::Bury(dead));
+    }
+    ctx.lock_with(|ctx| {
+        let mut locks = vec![Lock::Session(to)];
+        for steps in granted() {
+            let key = &steps.record.key;
+            locks.append(&mut ctx.space_locks(key, None)?);
+            locks.push(Lock::Key(key.clone()));
+            locks.extend(
+                steps
+                    .holder
+                    .iter()
+                    .map(|(holder, _)| Lock::Session(holder.id)),
+            );
+            locks.append(&mut locks_of(&steps.rivals));
+        }
+        Ok(locks)
+    })
 }
 
 /// What somebody who does not wait is told.
@@ -513,9 +545,7 @@ fn claim_for_child(
     match choose(ctx, asker, &request.claim, waiting)? {
         Choice::Take(taken) => {
             ctx.write()?;
-            if let Some(waiting) = waiting {
-                leave(ctx, waiting)?;
-            }
+            leave(ctx, waiting.and_then(|waiting| waiting.ticket))?;
             let session = child_session(ctx, request, caller.as_ref())?;
             ctx.own = Some(session.id);
             let receiver = Receiver {

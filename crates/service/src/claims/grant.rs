@@ -48,7 +48,7 @@ impl<'a> Receiver<'a> {
     }
 }
 
-/// Grants a key after ending what sessions that are gone left open.
+/// Grants a key after ending what a silent session left open. A dead one left nothing: see the burials.
 pub(super) fn carry_out(
     ctx: &mut Ctx<'_>,
     receiver: &Receiver<'_>,
@@ -64,7 +64,6 @@ pub(super) fn carry_out(
             let why = "its lease was over and nobody could tell whether it lived";
             tell_loser(ctx, holder, &steps.record, receiver.session, why)?;
         }
-        end_former(ctx, holder, former)?;
         record = ctx.tx.lock_claim(&record.key)?;
     }
     let mut former = taken_from(ctx, &record, receiver.session.id)?;
@@ -86,21 +85,6 @@ pub(super) fn carry_out(
     }
     let hold = grant(ctx, &record, &session, terms)?;
     granted(ctx, hold, &session)
-}
-
-/// Records the death of a former holder, once.
-pub(super) fn end_former(
-    ctx: &mut Ctx<'_>,
-    session: &Session,
-    former: &Former,
-) -> Result<(), Stop> {
-    if let Former::Gone(proof) = former {
-        let session = ctx.session(session.id)?;
-        if session.is_open() {
-            ctx.record_death(&session, &proof.to_string())?;
-        }
-    }
-    Ok(())
 }
 
 /// What the next holder should know of the former one, where that did not give the key back itself.
@@ -244,17 +228,13 @@ pub(super) fn tell_loser(
 
 /// Ends what a session holds because its lease and the lock-delay are over.
 pub fn end_by_lease(ctx: &mut Ctx<'_>, session: &Session, why: &str) -> Result<(), Stop> {
-    for hold in ctx.tx.open_holds(session.id)? {
-        ctx.tx.lock_claim(&hold.key)?;
-        end(ctx, &hold, EndedBy::Lease)?;
-        log_end(ctx, &hold, EndedBy::Lease, why)?;
-    }
-    Ok(())
+    ctx.lock_with(|ctx| ctx.locks_to_close(session.id))?;
+    ctx.end_open_holds(session.id, EndedBy::Lease, why)
 }
 
 /// The answer to a claim that the caller has.
 pub(super) fn answer(ctx: &mut Ctx<'_>, key: &Key, already_held: bool) -> Result<Grant, Stop> {
-    let record = ctx.tx.lock_claim(key)?;
+    let record = ctx.claim_record(key)?;
     let mut view = shown(ctx, &record)?;
     view.already_held = Some(already_held);
     view.taken_from = record
@@ -279,7 +259,7 @@ fn granted(ctx: &mut Ctx<'_>, hold: Hold, to: &Session) -> Result<Grant, Stop> {
 }
 
 pub(super) fn view_of(ctx: &mut Ctx<'_>, key: &Key) -> Result<ClaimView, Stop> {
-    let record = ctx.tx.lock_claim(key)?;
+    let record = ctx.claim_record(key)?;
     shown(ctx, &record)
 }
 

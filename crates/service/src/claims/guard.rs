@@ -87,7 +87,7 @@ pub(super) fn not_mine(
             let claim = Box::new(shown(ctx, record)?);
             return Ok(Error::Held { key, claim }.into());
         }
-        ctx.bury_if_dead(holder)?;
+        ctx.bury_in_passing(holder)?;
     }
     check_granted(record, named)?;
     if record.is_done() {
@@ -204,7 +204,7 @@ fn guard_path(
         }
         match holder_of(ctx, &rival, caller.session.id)? {
             Some((holder, Standing::Gone(_))) => {
-                ctx.bury_if_dead(holder)?;
+                ctx.bury_in_passing(holder)?;
             }
             Some(_) => refusing = Some(rival),
             None => {}

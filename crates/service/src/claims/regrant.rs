@@ -1,12 +1,13 @@
 //! What a session that comes back is granted again.
 
 use super::grant::{Terms, grant};
-use super::rivals::{Asker, Rivals, end_gone, rivals};
+use super::rivals::{Asker, Rivals, end_gone, locks_of, rivals};
 use crate::context::{Ctx, Stop};
 use crate::view::HeldView;
 use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means};
 use tenure_core::notice::{Notice, NoticeKind};
 use tenure_core::session::Session;
+use tenure_core::store::Lock;
 
 /// What a resumed session got back, and what others took.
 pub struct Regranted {
@@ -25,17 +26,13 @@ pub fn regrant(
         regranted: Vec::new(),
         taken: Vec::new(),
     };
-    for hold in ctx.tx.newest_holds(from.id)? {
-        let by = hold.ended.map(|end| end.by);
-        let record = ctx.tx.lock_claim(&hold.key)?;
-        let overlapped = by == Some(EndedBy::Taken) && record.epoch == hold.epoch;
-        if !matches!(by, Some(EndedBy::End | EndedBy::Death | EndedBy::Lease)) && !overlapped {
-            continue;
-        }
-        let asker = Asker {
-            id: to.id,
-            blind: false,
-        };
+    let asker = Asker {
+        id: to.id,
+        blind: false,
+    };
+    ctx.lock_with(|ctx| locks(ctx, from, asker))?;
+    for (record, hold) in lost(ctx, from)? {
+        let overlapped = is_overlapped(&record, &hold);
         match rivals(ctx, asker, &hold.key, hold.home.as_ref())? {
             Rivals::Gone(gone) if record.is_regrantable(&hold) => {
                 end_gone(ctx, &gone, &hold.key, to)?;
@@ -58,6 +55,44 @@ pub fn regrant(
         }
     }
     Ok(outcome)
+}
+
+/// What a session held last and did not give away, each with its key's row.
+fn lost(ctx: &mut Ctx<'_>, from: &Session) -> Result<Vec<(ClaimRecord, Hold)>, Stop> {
+    let mut lost = Vec::new();
+    for hold in ctx.tx.newest_holds(from.id)? {
+        let by = hold.ended.map(|end| end.by);
+        if by.is_none() {
+            continue;
+        }
+        let record = ctx.claim_record(&hold.key)?;
+        if matches!(by, Some(EndedBy::End | EndedBy::Death | EndedBy::Lease))
+            || is_overlapped(&record, &hold)
+        {
+            lost.push((record, hold));
+        }
+    }
+    Ok(lost)
+}
+
+/// Whether a hold ended because another took what overlaps it.
+fn is_overlapped(record: &ClaimRecord, hold: &Hold) -> bool {
+    hold.ended.is_some_and(|end| end.by == EndedBy::Taken) && record.epoch == hold.epoch
+}
+
+/// What must be locked to grant these again.
+fn locks(ctx: &mut Ctx<'_>, from: &Session, asker: Asker) -> Result<Vec<Lock>, Stop> {
+    let mut locks = vec![Lock::Session(asker.id)];
+    for (record, hold) in lost(ctx, from)? {
+        if let Rivals::Gone(gone) = rivals(ctx, asker, &hold.key, hold.home.as_ref())?
+            && record.is_regrantable(&hold)
+        {
+            locks.append(&mut ctx.space_locks(&hold.key, hold.home.as_ref())?);
+            locks.push(Lock::Key(hold.key));
+            locks.append(&mut locks_of(&gone));
+        }
+    }
+    Ok(locks)
 }
 
 fn grant_again(

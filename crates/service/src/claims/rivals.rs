@@ -4,7 +4,7 @@
 //! as taken, so that they are not granted again when their session comes back. A takeover takes along what
 //! the same holder has beside the path: else two overlapping holds would protect each other.
 
-use super::grant::{end, end_former, holder_of, log_end, shown};
+use super::grant::{end, holder_of, log_end, shown};
 use super::steps::Rival;
 use crate::caller::Caller;
 use crate::context::{Ctx, Stop};
@@ -17,6 +17,7 @@ use tenure_core::notice::NoticeKind;
 use tenure_core::reason::Reason;
 use tenure_core::repository::Home;
 use tenure_core::session::{Session, Standing};
+use tenure_core::store::Lock;
 use tenure_core::text;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +96,19 @@ fn rivals_among(
     Ok(Rivals::Gone(gone))
 }
 
+/// What must be locked to end the holds of rivals that are gone: their keys, and those who are only silent, for
+/// they may speak again.
+pub(super) fn locks_of(gone: &[Rival]) -> Vec<Lock> {
+    let mut locks = Vec::new();
+    for (hold, session, former) in gone {
+        locks.push(Lock::Key(hold.key.clone()));
+        if matches!(former, Former::Expired(_)) {
+            locks.push(Lock::Session(session.id));
+        }
+    }
+    locks
+}
+
 /// Ends what rivals that are gone left open: first all holds, then their sessions, because one session
 /// may have several, and its end ends the rest.
 pub(super) fn end_gone(
@@ -121,7 +135,7 @@ pub(super) fn end_holds(
     Ok(())
 }
 
-/// Records the deaths of rivals that are dead, and tells those of whom nobody could tell.
+/// Has the deaths of rivals recorded afterwards, and tells those that may live: their holds ended as taken.
 pub(super) fn end_sessions(
     ctx: &mut Ctx<'_>,
     gone: &[Rival],
@@ -129,8 +143,9 @@ pub(super) fn end_sessions(
     taker: &Session,
 ) -> Result<(), Stop> {
     for (hold, session, former) in gone {
-        end_former(ctx, session, former)?;
-        if matches!(former, Former::Expired(_)) {
+        if matches!(former, Former::Gone(_)) {
+            ctx.dead.push(session.id);
+        } else {
             let why = reason(key, taker);
             let lost = text::name(hold.key.as_str());
             let message = format!("you lost {lost} (epoch {}): {why}", hold.epoch);

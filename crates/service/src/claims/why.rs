@@ -35,7 +35,7 @@ impl Service<'_> {
 
 fn why(ctx: &mut Ctx<'_>, me: Option<&Caller>, key: &Key) -> Result<Why, Stop> {
     let key = &ctx.held_key(key, me.map(|caller| caller.session.id))?;
-    let mut record = match ctx.tx.claim(key)? {
+    let record = match ctx.tx.claim(key)? {
         Some(record) => record,
         None => ClaimRecord::unknown(key.clone()),
     };
@@ -48,12 +48,6 @@ fn why(ctx: &mut Ctx<'_>, me: Option<&Caller>, key: &Key) -> Result<Why, Stop> {
         }
         None => None,
     };
-    if holder
-        .as_ref()
-        .is_some_and(|(session, _)| !session.is_open())
-    {
-        record = ctx.tx.claim(key)?.unwrap_or(record);
-    }
     let claim = shown(ctx, &record)?;
     let explanation = explain(ctx, me, &record, holder.as_ref())?;
     Ok(Why {

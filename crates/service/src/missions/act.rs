@@ -17,7 +17,7 @@ use tenure_core::mission::check::{self, Fault};
 use tenure_core::mission::pointer::{self, Membership, Scope};
 use tenure_core::mission::{Drive, MissionId, Participant, ParticipantId};
 use tenure_core::session::Session;
-use tenure_core::store::Mode;
+use tenure_core::store::{Lock, Mode};
 
 impl Service<'_> {
     /// Makes the calling session a participant; joining again changes its role alone.
@@ -44,7 +44,7 @@ impl Service<'_> {
             let caller = caller::acting(ctx, naming)?;
             let found = pick::resolve(ctx, Some(&caller.session), here, request.mission.as_ref())?;
             let mission = pick::meant(&found)?;
-            ctx.tx.lock_mission(&mission, ctx.now.wall)?;
+            ctx.lock([Lock::Mission(mission.to_string())])?;
             let row = pick::own(ctx, &caller.session, here, &mission)?;
             let (participant, warnings) = change(ctx, &caller, here, row, request)?;
             Ok(Changed {
@@ -111,6 +111,7 @@ fn join(
         }
         .into());
     }
+    ctx.lock([Lock::Mission(mission.to_string())])?;
     let is_there = ctx.tx.participant(mission.as_str(), session.id)?.is_some();
     if is_there {
         let mut row = pick::own(ctx, session, here, mission)?;
@@ -135,7 +136,7 @@ fn join(
             Some(named) => free_of_the_gone(ctx, caller, mission, named)?,
             None => mint(ctx),
         };
-        ctx.tx.lock_mission(mission, ctx.now.wall)?;
+        ctx.tx.make_mission(mission, ctx.now.wall)?;
         ctx.tx.insert_participant(&Participant {
             mission: mission.clone(),
             session: session.id,
@@ -209,6 +210,15 @@ fn change(
     let said = request.change.apply(&mut row);
     let mission = row.mission.clone();
     let (mut all, faults) = present(ctx, here, mission.as_str())?;
+    if request.strict {
+        // Whoever does not count because it was silent may have spoken since.
+        let silent = all.iter().filter(|one| one.gone && one.session.is_open());
+        ctx.lock(
+            silent
+                .map(|one| Lock::Session(one.session.id))
+                .collect::<Vec<_>>(),
+        )?;
+    }
     if let Some(own) = all.iter_mut().find(|one| one.session.id == row.session) {
         own.participant = row.clone();
     }
@@ -274,6 +284,7 @@ fn warnings(participant: &ParticipantView, faults: &[Fault]) -> Vec<String> {
 
 fn leave(ctx: &mut Ctx<'_>, caller: &Caller, mission: String) -> Result<Left, Stop> {
     let session = &caller.session;
+    ctx.lock([Lock::Mission(mission.clone())])?;
     if !ctx.tx.remove_participant(&mission, session.id)? {
         return Err(pick::not_joined(session.handle.as_str(), &mission).into());
     }
@@ -313,6 +324,7 @@ fn point(
             _ => {}
         }
         if let (Some(me), Membership::Joined) = (me, membership) {
+            ctx.lock([Lock::Mission(mission.to_string())])?;
             let mut row = pick::own(ctx, me, here, mission)?;
             row.is_active_at(ctx.now.wall);
             ctx.tx.update_participant(&row)?;

@@ -13,7 +13,7 @@ use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::process::{Ancestor, Looks, Process};
 use tenure_core::registration::{Arrival, Here, Owner, Plan, View, plan};
 use tenure_core::session::{META_KEYS, MetaKey, Session};
-use tenure_core::store::Mode;
+use tenure_core::store::{Lock, Mode};
 use tenure_core::{agent, text};
 
 impl Service<'_> {
@@ -53,6 +53,9 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Enrolled
         fork_flag: spec.is_some_and(|spec| agent::started_as_fork(spec, &candidate.looks)),
         hosted: request.hosted || spec.is_some_and(|spec| agent::hosts(spec, &candidate.looks)),
     };
+    if let Some(native_id) = &request.native_id {
+        ctx.lock([Lock::Native(agent.clone(), native_id.clone())])?;
+    }
     let view = with_owner(ctx, view, &agent, request.native_id.as_ref())?;
     let plan = plan(&arrival, &view);
     check_metadata(ctx, &plan, request)?;
@@ -66,6 +69,7 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Enrolled
         candidate: &candidate,
         agent,
         hosted: arrival.hosted,
+        owner: view.owner.as_ref().map(|owner| owner.id),
         is_own: relation.is_own(),
         actor,
         regranted: Vec::new(),
@@ -79,6 +83,9 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Enrolled
         ctx.move_tree(&before, false);
     }
     ctx.move_tree(&session, true);
+    if !request.metadata.is_empty() {
+        ctx.lock([Lock::Session(session.id)])?;
+    }
     for (key, value) in &request.metadata {
         ctx.tx.set_metadata(session.id, key, Some(value))?;
     }

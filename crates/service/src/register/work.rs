@@ -16,6 +16,7 @@ use tenure_core::notice::NoticeKind;
 use tenure_core::process::Ancestor;
 use tenure_core::registration::{NativeMove, Plan};
 use tenure_core::session::{ClosedBy, Session, Standing};
+use tenure_core::store::Lock;
 use tenure_core::{agent, text};
 
 pub(super) struct Work<'a> {
@@ -23,6 +24,8 @@ pub(super) struct Work<'a> {
     pub(super) candidate: &'a Candidate,
     pub(super) agent: AgentName,
     pub(super) hosted: bool,
+    /// The session that owns the conversation.
+    pub(super) owner: Option<SessionId>,
     /// Whether the process that registers is the one that calls.
     pub(super) is_own: bool,
     /// The session that calls, where it is another one.
@@ -97,8 +100,7 @@ impl Work<'_> {
                     .add_visit(&session.agent, native_id, id, ctx.now.wall)?;
             }
             (Some(native_id), None) => {
-                ctx.tx
-                    .set_native_owner(&session.agent, native_id, id, ctx.now.wall)?;
+                self.own(ctx, &session, native_id)?;
             }
             (None, _) => {}
         }
@@ -106,6 +108,14 @@ impl Work<'_> {
         let parent = session.parent.map(|token| token.id);
         self.log(ctx, id, EventKind::Registered, word, evidence, parent)?;
         Ok(session)
+    }
+
+    /// Makes a session the owner of a conversation, whose owner was read before.
+    fn own(&self, ctx: &mut Ctx<'_>, session: &Session, native: &NativeId) -> Result<(), Stop> {
+        let (agent, at) = (&session.agent, ctx.now.wall);
+        Ok(ctx
+            .tx
+            .set_native_owner(agent, native, self.owner, session.id, at)?)
     }
 
     /// The session above the process, or the one that was named.
@@ -191,6 +201,7 @@ impl Work<'_> {
         if changed == session {
             return Ok(session);
         }
+        ctx.lock([Lock::Session(id)])?;
         ctx.tx.update_session(&changed)?;
         changed.revision += 1;
         let evidence = self.evidence(changed.native_id.as_ref());
@@ -217,6 +228,7 @@ impl Work<'_> {
         moves: NativeMove,
         mechanism: &'static str,
     ) -> Result<Session, Stop> {
+        ctx.lock([Lock::Session(id)])?;
         let mut session = ctx.session(id)?;
         self.renew(ctx, &mut session)?;
         let mut changed = self.merged(&session);
@@ -229,10 +241,7 @@ impl Work<'_> {
             return Ok(changed);
         };
         match moves {
-            NativeMove::Own => {
-                ctx.tx
-                    .set_native_owner(&changed.agent, &native_id, id, ctx.now.wall)?;
-            }
+            NativeMove::Own => self.own(ctx, &changed, &native_id)?,
             NativeMove::Visit(owner) => {
                 ctx.tx
                     .add_visit(&changed.agent, &native_id, id, ctx.now.wall)?;
@@ -241,8 +250,7 @@ impl Work<'_> {
             }
             NativeMove::Take(former) => {
                 self.take_from(ctx, former, &changed)?;
-                ctx.tx
-                    .set_native_owner(&changed.agent, &native_id, id, ctx.now.wall)?;
+                self.own(ctx, &changed, &native_id)?;
             }
         }
         Ok(changed)
@@ -255,6 +263,7 @@ impl Work<'_> {
         former: SessionId,
         heir: &Session,
     ) -> Result<(), Stop> {
+        ctx.lock([Lock::Session(former)])?;
         let former = ctx.session(former)?;
         let former = close_gone(ctx, former)?;
         let outcome = regrant(ctx, &former, heir, Means::Moved)?;
@@ -276,6 +285,7 @@ impl Work<'_> {
 
     /// The next process of a session that is gone.
     fn resume(&mut self, ctx: &mut Ctx<'_>, id: SessionId) -> Result<Session, Stop> {
+        ctx.lock([Lock::Session(id)])?;
         let former = ctx.session(id)?;
         let former = close_gone(ctx, former)?;
         let mut session = self.merged(&former);
@@ -318,8 +328,7 @@ impl Work<'_> {
             twin.native_id = Some(own.clone());
             ctx.tx.update_session(&twin)?;
             twin.revision += 1;
-            ctx.tx
-                .set_native_owner(&twin.agent, &own, twin.id, ctx.now.wall)?;
+            self.own(ctx, &twin, &own)?;
         }
         let owner = ctx.session(of)?;
         tell_twins(ctx, &owner, &twin)?;
@@ -371,7 +380,7 @@ pub(super) fn close_gone(ctx: &mut Ctx<'_>, session: Session) -> Result<Session,
         return Ok(session);
     }
     match ctx.standing(&session)? {
-        Standing::Gone(proof) => ctx.record_death(&session, &proof.to_string()),
+        Standing::Gone(_) => Err(Stop::Bury(vec![session.id])),
         Standing::Expired(doubt) => {
             end_by_lease(
                 ctx,

@@ -7,6 +7,7 @@ mod burial;
 mod claims;
 mod globs;
 mod identity;
+mod locks;
 mod looking;
 mod missions;
 mod paths;
@@ -34,7 +35,7 @@ use tenure_service::{
     ReleaseRequest, RenewRequest, Service, Subject, Turn, Wait, Waiting,
 };
 use tenure_store::SqliteStore;
-use tenure_testkit::{FakeClock, FakeWorld};
+use tenure_testkit::{FakeClock, FakeWorld, RecordingStore};
 
 const LEASE: Duration = Duration::from_secs(600);
 const LOCK_DELAY: Duration = Duration::from_secs(15);
@@ -66,7 +67,7 @@ impl Who {
 struct Rig {
     world: FakeWorld,
     clock: FakeClock,
-    store: SqliteStore,
+    store: RecordingStore<SqliteStore>,
     told: Vec<Notice>,
 }
 
@@ -91,7 +92,7 @@ impl Rig {
         let clock = FakeClock::new();
         Rig {
             world: FakeWorld::new(),
-            store: SqliteStore::in_memory(clock.source()).unwrap(),
+            store: RecordingStore::new(SqliteStore::in_memory(clock.source()).unwrap()),
             clock,
             told: Vec::new(),
         }

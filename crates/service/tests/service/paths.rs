@@ -111,7 +111,7 @@ fn what_is_taken_along_is_on_record_with_the_reason() {
 fn a_takeover_is_refused_by_a_third_session_that_lives() {
     let (mut rig, [ann, bob, eve]) = overlapping();
     let third = rig.register(&eve, "c").session;
-    let mut tx = rig.store.begin(Mode::Write).unwrap();
+    let mut tx = rig.store.inner().begin(Mode::Write).unwrap();
     let record = tx.lock_claim(&key(ALL)).unwrap();
     let hold = Hold {
         key: key(FILE),

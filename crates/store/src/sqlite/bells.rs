@@ -175,7 +175,8 @@ mod tests {
             until: None,
         };
         let noted = rings(&mut store, wanted(), |tx| {
-            tx.set_turn(ticket.unwrap(), &key("wp:a"), &turn).unwrap();
+            tx.set_turn(ticket.unwrap(), &key("wp:a"), None, &turn)
+                .unwrap();
         });
         assert_eq!(noted, 1, "a turn");
         let left = rings(&mut store, wanted(), |tx| {

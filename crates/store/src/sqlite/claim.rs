@@ -65,6 +65,8 @@ const FIRST: &str = "INSERT INTO claims (key, epoch) VALUES (?1, ?2) \
      ON CONFLICT (key) DO UPDATE SET epoch = excluded.epoch WHERE epoch = 0";
 pub(super) const END: &str = "UPDATE holds SET ended_at = ?3, ended_by = ?4 \
      WHERE key = ?1 AND epoch = ?2 AND ended_at IS NULL";
+pub(super) const END_OF: &str = "UPDATE holds INDEXED BY holds_open_session \
+     SET ended_at = ?2, ended_by = ?3 WHERE session = ?1 AND ended_at IS NULL RETURNING key, epoch";
 pub(super) const NEWEST_OF: &str = select_holds!(
     "INDEXED BY holds_session WHERE h.session = ?1 AND h.key = ?2 ORDER BY h.epoch DESC LIMIT 1"
 );
@@ -196,7 +198,6 @@ impl ClaimRows for SqliteTx<'_> {
     }
 
     fn lock_claim(&mut self, key: &Key) -> Result<ClaimRecord, StoreError> {
-        // SQLite has one writer at a time, so a key that was never granted needs no row to be locked by.
         let record = self.first("claims", BY_KEY, [key.as_str()], read_claim)?;
         match record {
             Some(record) => Ok(record),
@@ -280,6 +281,20 @@ impl ClaimRows for SqliteTx<'_> {
         }
     }
 
+    fn end_holds_of(
+        &mut self,
+        session: SessionId,
+        end: HoldEnd,
+    ) -> Result<Vec<(Key, Epoch)>, StoreError> {
+        let row = params![session.to_string(), end.at.0, end.by.as_str()];
+        let mut ended = self.all("holds", END_OF, row, |cells| {
+            Ok((cells.parsed(Key::stored)?, Epoch(cells.number()?)))
+        })?;
+        ended.sort();
+        ended.iter().for_each(|(key, _)| self.moved(key));
+        Ok(ended)
+    }
+
     fn newest_hold_of(
         &mut self,
         session: SessionId,
@@ -312,11 +327,6 @@ impl ClaimRows for SqliteTx<'_> {
 
     fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
         self.all("holds", ALL_NEWEST_OF, [session.to_string()], read_hold)
-    }
-
-    fn lock_paths(&mut self, _: &str) -> Result<(), StoreError> {
-        // SQLite has one writer at a time: whoever has begun to write has locked everything.
-        Ok(())
     }
 
     fn open_homes(&mut self) -> Result<Vec<Home>, StoreError> {

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ffi};
+use rustix::process::{Resource, getrlimit};
 use tenure_core::store::StoreError;
-use tenure_host::file_limit;
 
 /// How long a statement waits for another process.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -115,10 +115,9 @@ pub(super) fn wait_until(
     store: &str,
     until: Option<Instant>,
 ) -> Result<(), StoreError> {
-    let Some(until) = until else {
-        return Ok(());
-    };
-    let left = until.saturating_duration_since(tenure_host::clock::instant());
+    let left = until.map_or(BUSY_TIMEOUT, |until| {
+        until.saturating_duration_since(Instant::now())
+    });
     conn.busy_timeout(left.min(BUSY_TIMEOUT))
         .map_err(|error| classify(store, Some(conn), &error))
 }
@@ -150,8 +149,8 @@ pub(super) fn classify(
         ErrorCode::DatabaseBusy
         | ErrorCode::DatabaseLocked
         | ErrorCode::FileLockingProtocolFailed => StoreError::Busy { store },
-        _ if needs_room(cause) && file_limit::most().is_some() => {
-            let most = file_limit::most().unwrap_or_default();
+        _ if needs_room(cause) && largest_file().is_some() => {
+            let most = largest_file().unwrap_or_default();
             let why = format!(
                 "the size of a file is limited to {most} bytes here (ulimit -f); nothing was changed"
             );
@@ -174,6 +173,11 @@ pub(super) fn classify(
             why: describe(cause, message.as_deref()),
         },
     }
+}
+
+/// How many bytes a file may have that this process writes, where that is limited.
+fn largest_file() -> Option<u64> {
+    getrlimit(Resource::Fsize).current
 }
 
 /// Whether a file could not grow.

@@ -17,14 +17,13 @@ use std::time::{Duration, Instant};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use tenure_core::store::StoreError;
-use tenure_host::pause;
 
 use super::connection;
 use super::files::{beside, io_error};
 use super::log::Log;
 use super::mark::FileId;
 use super::migrations::{self, MIGRATIONS};
-use super::moved;
+use super::{Patience, moved};
 
 /// How often a lock is asked for by whoever cannot wait for it.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
@@ -40,10 +39,10 @@ impl InitLock {
     pub(super) fn acquire(
         file: &Path,
         store: &str,
-        until: Option<Instant>,
+        limit: Option<Patience>,
     ) -> Result<Self, StoreError> {
         let path = beside(file, ".init");
-        Self::wait(&path, until).map_err(|error| match error.kind() {
+        Self::wait(&path, limit).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => StoreError::Busy {
                 store: store.to_owned(),
             },
@@ -51,7 +50,7 @@ impl InitLock {
         })
     }
 
-    fn wait(path: &Path, until: Option<Instant>) -> io::Result<Self> {
+    fn wait(path: &Path, limit: Option<Patience>) -> io::Result<Self> {
         loop {
             let file = fs_err::OpenOptions::new()
                 .create(true)
@@ -60,7 +59,7 @@ impl InitLock {
                 .mode(0o600)
                 .open(path)?;
             own_alone(&file)?;
-            lock(&file, until)?;
+            lock(&file, limit)?;
             // Somebody may have removed the file while we waited: then others lock another one.
             let locked = file.metadata()?;
             match fs_err::symlink_metadata(path) {
@@ -81,26 +80,26 @@ impl InitLock {
 
 /// Waits for the kernel's lock. Its wait has no limit, so whoever has one asks again and again: a creator
 /// that is stopped in the middle must not stop others.
-fn lock(file: &fs_err::File, until: Option<Instant>) -> io::Result<()> {
-    let Some(until) = until else {
+fn lock(file: &fs_err::File, limit: Option<Patience>) -> io::Result<()> {
+    let Some(limit) = limit else {
         return file.lock();
     };
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) if tenure_host::clock::instant() >= until => {
+            Err(TryLockError::WouldBlock) if Instant::now() >= limit.until => {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             Err(TryLockError::WouldBlock) => {}
         }
-        pause::for_a_while(ASK_AGAIN);
+        (limit.pause)(ASK_AGAIN);
     }
 }
 
 /// Makes the database at `file` unless somebody else has by now.
-pub(super) fn create(file: &Path, store: &str, until: Option<Instant>) -> Result<(), StoreError> {
-    let _lock = InitLock::acquire(file, store, until)?;
+pub(super) fn create(file: &Path, store: &str, limit: Option<Patience>) -> Result<(), StoreError> {
+    let _lock = InitLock::acquire(file, store, limit)?;
     match fs_err::symlink_metadata(file) {
         Ok(_) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -6,8 +6,7 @@ use tenure_core::store::{DoubtRows, StoreError};
 
 use super::handle::SqliteTx;
 
-pub(super) const OF: &str =
-    "SELECT holder, life FROM doubts WHERE asker = ?1 ORDER BY holder, life";
+pub(super) const TAKE: &str = "DELETE FROM doubts WHERE asker = ?1 RETURNING holder, life";
 
 pub(super) const ANY: &str = "SELECT 1 FROM doubts WHERE asker = ?1 LIMIT 1";
 
@@ -25,15 +24,13 @@ impl DoubtRows for SqliteTx<'_> {
     }
 
     fn take_doubts(&mut self, asker: SessionId) -> Result<Vec<SessionToken>, StoreError> {
-        let taken = self.all("doubts", OF, [asker.to_string()], |cells| {
+        let mut taken = self.all("doubts", TAKE, [asker.to_string()], |cells| {
             Ok(SessionToken {
                 id: cells.parsed(SessionId::parse)?,
                 life: Life(cells.number()?),
             })
         })?;
-        if !taken.is_empty() {
-            self.run("DELETE FROM doubts WHERE asker = ?1", [asker.to_string()])?;
-        }
+        taken.sort_by_key(|holder| (holder.id, holder.life));
         Ok(taken)
     }
 }

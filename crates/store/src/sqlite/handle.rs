@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, Params};
 use tenure_core::id::SessionId;
 use tenure_core::key::Key;
-use tenure_core::store::{StoreError, Tx};
+use tenure_core::store::{Lock, StoreError, Tx};
 use tenure_core::time::{Now, Timestamp};
 
 use super::attached::Attached;
@@ -240,6 +240,11 @@ pub(super) fn limit_or_all(limit: usize) -> i64 {
 impl Tx for SqliteTx<'_> {
     fn commit(self: Box<Self>) -> Result<(), StoreError> {
         self.commit_all()
+    }
+
+    fn lock(&mut self, _: &Lock) -> Result<(), StoreError> {
+        // SQLite has one writer at a time: whoever has begun to write has locked everything.
+        Ok(())
     }
 
     fn now(&mut self) -> Result<Now, StoreError> {

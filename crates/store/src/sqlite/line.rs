@@ -31,6 +31,12 @@ pub(super) const OF_SESSION: &str =
 pub(super) const AT: &str =
     select_waiters!("INDEXED BY waiters_ticket WHERE ticket = ?1 ORDER BY key");
 
+/// A turn without an epoch was noted by the first schema and is none.
+pub(super) const TURN: &str = "UPDATE waiters \
+     SET turn_epoch = ?3, turn_era = ?4, turn_era_private = ?5, turn_at = ?6 \
+     WHERE key = ?1 AND ticket = ?2 AND turn_epoch IS ?7 \
+     AND (turn_epoch IS NULL OR (turn_era IS ?8 AND turn_at IS ?9))";
+
 fn read(cells: &mut Cells<'_>) -> Result<Waiter, StoreError> {
     let key = cells.parsed(Key::stored)?;
     let ticket: i64 = cells.number()?;
@@ -114,23 +120,35 @@ impl LineRows for SqliteTx<'_> {
         self.all("waiters", AT, [ticket.0.cast_signed()], read)
     }
 
-    fn set_turn(&mut self, ticket: Ticket, key: &Key, turn: &NotedTurn) -> Result<(), StoreError> {
-        let sql = "UPDATE waiters SET turn_epoch = ?3, turn_era = ?4, turn_era_private = ?5, turn_at = ?6 \
-             WHERE key = ?1 AND ticket = ?2";
+    fn set_turn(
+        &mut self,
+        ticket: Ticket,
+        key: &Key,
+        before: Option<&NotedTurn>,
+        turn: &NotedTurn,
+    ) -> Result<(), StoreError> {
+        let epoch = |turn: &NotedTurn| self.count("epoch", turn.epoch.0);
+        let was = before.and_then(|turn| turn.until.as_ref());
         let until = turn.until.as_ref();
         self.moved(key);
-        self.run(
-            sql,
+        let changed = self.run(
+            TURN,
             params![
                 key.as_str(),
                 ticket.0.cast_signed(),
-                self.count("epoch", turn.epoch.0)?,
+                epoch(turn)?,
                 until.map(|deadline| deadline.era.id.as_str()),
                 until.map(|deadline| deadline.era.private),
                 until.map(|deadline| deadline.at),
+                before.map(epoch).transpose()?,
+                was.map(|deadline| deadline.era.id.as_str()),
+                was.map(|deadline| deadline.at),
             ],
         )?;
-        Ok(())
+        match changed {
+            0 => Err(StoreError::Conflict),
+            _ => Ok(()),
+        }
     }
 
     fn leave_line(&mut self, ticket: Ticket) -> Result<(), StoreError> {

@@ -42,6 +42,13 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         min_writer: 2,
         needs: "0.1.0",
     },
+    // An index that only refuses: who does not know it gets a conflict, as from any other.
+    Migration {
+        number: 3,
+        sql: include_str!("schema/0003.sql"),
+        min_writer: 2,
+        needs: "0.1.0",
+    },
 ];
 
 /// What a store's schema lets us do.
@@ -318,6 +325,28 @@ mod tests {
                 })
             ),
             "{refused:?}"
+        );
+    }
+
+    /// An older store may have what the index forbids; opening it must not fail for that.
+    #[test]
+    fn of_two_sessions_in_one_hosted_conversation_the_newer_keeps_it() {
+        let conn = at(&MIGRATIONS[..2]);
+        let sql = "INSERT INTO sessions (id, handle, code, agent, native_id, dir, hosted, life, host_id, \
+             boot_id, boot_private, pid_ns, pid, start_ticks, start_shifted, started_at, seen_at, \
+             lease_era, lease_era_private, lease_at, revision) \
+             VALUES (?1, ?1, ?1, 'a', 'n', '/', 1, 1, 'h', 'b', 0, 1, ?2, 1, 0, ?3, 1, 'b', 0, 1, 0)";
+        for (id, pid, started) in [("old", 7, 1), ("new", 7, 2), ("other", 8, 1)] {
+            conn.execute(sql, rusqlite::params![id, pid, started])
+                .unwrap();
+        }
+        migrate(&conn, "s", MIGRATIONS).unwrap();
+        let kept = "SELECT id, COALESCE(native_id, 'none') FROM sessions ORDER BY id";
+        let kept = pairs(&conn, kept);
+        let expected = [("new", "n"), ("old", "none"), ("other", "n")];
+        assert_eq!(
+            kept,
+            expected.map(|(id, native)| (id.into(), native.into()))
         );
     }
 

@@ -68,8 +68,7 @@ fn read(cells: &mut Cells<'_>) -> Result<StoredParticipant, StoreError> {
 }
 
 impl MissionRows for SqliteTx<'_> {
-    fn lock_mission(&mut self, id: &MissionId, at: Timestamp) -> Result<(), StoreError> {
-        // SQLite has one writer at a time: whoever has begun to write has locked everything.
+    fn make_mission(&mut self, id: &MissionId, at: Timestamp) -> Result<(), StoreError> {
         let sql =
             "INSERT INTO missions (id, created_at) VALUES (?1, ?2) ON CONFLICT (id) DO NOTHING";
         self.run(sql, params![id.as_str(), at.0])?;

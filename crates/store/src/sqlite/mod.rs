@@ -37,7 +37,7 @@ mod transcript;
 mod write;
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use rusqlite::Connection;
@@ -54,6 +54,15 @@ use migrations::{Fit, MIGRATIONS};
 
 /// How often a file may be replaced while it is opened.
 const MOST_REPLACED: usize = 3;
+
+/// How long a caller waits that has no time.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Until when.
+    pub until: Instant,
+    /// How it lets time pass where nothing can wake it.
+    pub pause: fn(Duration),
+}
 
 /// A database that was just opened, and what was remembered of it before.
 struct Found {
@@ -74,7 +83,7 @@ impl Found {
         path: &Path,
         era: &Era,
         store: &str,
-        until: Option<Instant>,
+        limit: Option<Patience>,
     ) -> Result<Self, StoreError> {
         if let Some(found) = Self::at(path, path, era, store)? {
             return Ok(found);
@@ -83,7 +92,7 @@ impl Found {
         match fs_err::symlink_metadata(&file) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                creation::create(&file, store, until)?;
+                creation::create(&file, store, limit)?;
             }
             Err(error) => return Err(files::io_error(store, &error)),
         }
@@ -139,7 +148,9 @@ pub struct SqliteStore {
     /// What a person should be told, once.
     news: Option<String>,
     /// Until when it waits for others, where that is bounded.
-    until: Option<Instant>,
+    limit: Option<Patience>,
+    /// Whether the last transaction bounded that.
+    bounded: bool,
     /// After the connection, so that it is dropped once that is closed.
     _opened: Option<Opened>,
 }
@@ -160,12 +171,13 @@ impl SqliteStore {
         Self::open_until(path, clock, None)
     }
 
-    /// The same for a caller that has no time: whatever is not done by `until` is answered as busy.
+    /// The same for a caller that has no time: whatever is not done by its limit is answered as busy.
     pub fn open_until(
         path: &Path,
         clock: Box<dyn Fn() -> Now>,
-        until: Option<Instant>,
+        limit: Option<Patience>,
     ) -> Result<Self, StoreError> {
+        let until = limit.map(|limit| limit.until);
         let location = path.display().to_string();
         let era = clock().era;
         let Found {
@@ -174,12 +186,14 @@ impl SqliteStore {
             conn,
             marks,
             mark,
-        } = Found::or_made(path, &era, &location, until)?;
+        } = Found::or_made(path, &era, &location, limit)?;
         let known = mark.as_ref().is_some_and(|mark| marks.is_ours(mark));
         connection::configure(&conn, &location)?;
-        connection::wait_until(&conn, &location, until)?;
+        if until.is_some() {
+            connection::wait_until(&conn, &location, until)?;
+        }
         if migrations::fit(&conn, &location, MIGRATIONS)? == Fit::Behind {
-            let _lock = InitLock::acquire(&file, &location, until)?;
+            let _lock = InitLock::acquire(&file, &location, limit)?;
             migrations::migrate(&conn, &location, MIGRATIONS)?;
         }
         let mut store = Self {
@@ -190,7 +204,8 @@ impl SqliteStore {
             mark: Some(mark),
             news: None,
             files: Some(Attached::to(path, &file, &opened, marks)),
-            until,
+            limit,
+            bounded: until.is_some(),
             _opened: Some(opened),
         };
         // Who has no time looks before it writes: a heartbeat is no grant.
@@ -230,13 +245,18 @@ impl SqliteStore {
             self.mark = None;
             return Ok(());
         }
-        let wait = || InitLock::acquire(&files.file, &self.location, self.until);
+        let wait = || InitLock::acquire(&files.file, &self.location, self.limit);
         let (now, marks) = ((self.clock)(), &files.mark);
         moved::settle(&self.conn, &self.location, &now, marks, mark.as_ref(), wait)?;
         files.log.keep_short(&self.conn, Durability::Full);
         self.mark = None;
         // Settling may have changed how long a statement waits.
-        connection::wait_until(&self.conn, &self.location, self.until)
+        self.bounded = true;
+        connection::wait_until(&self.conn, &self.location, self.until())
+    }
+
+    fn until(&self) -> Option<Instant> {
+        self.limit.map(|limit| limit.until)
     }
 
     /// Makes a store that is gone when it is dropped, for tests.
@@ -253,7 +273,8 @@ impl SqliteStore {
             files: None,
             mark: None,
             news: None,
-            until: None,
+            limit: None,
+            bounded: false,
             _opened: None,
         })
     }
@@ -284,7 +305,12 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn begin(&mut self, mode: Mode) -> Result<Box<dyn Tx + '_>, StoreError> {
+    fn begin_until(
+        &mut self,
+        mode: Mode,
+        until: Option<Instant>,
+    ) -> Result<Box<dyn Tx + '_>, StoreError> {
+        let until = until.into_iter().chain(self.until()).min();
         if !self.conn.is_autocommit() {
             self.execute("ROLLBACK")?;
         }
@@ -292,7 +318,10 @@ impl Store for SqliteStore {
         if let Some(files) = &self.files {
             files.check_log(&self.location)?;
         }
-        connection::wait_until(&self.conn, &self.location, self.until)?;
+        if until.is_some() || self.bounded {
+            connection::wait_until(&self.conn, &self.location, until)?;
+            self.bounded = until.is_some();
+        }
         let durability = match mode {
             Mode::Read => None,
             Mode::Write => Some(Durability::Full),
@@ -314,6 +343,10 @@ impl Store for SqliteStore {
             migrations::fit(&self.conn, &self.location, MIGRATIONS)?;
         }
         Ok(Box::new(tx))
+    }
+
+    fn locks_rows(&self) -> bool {
+        false
     }
 
     fn changes(&mut self) -> Result<u64, StoreError> {

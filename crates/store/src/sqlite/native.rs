@@ -12,6 +12,9 @@ use super::handle::SqliteTx;
 
 pub(super) const OWNER: &str = "SELECT owner FROM natives WHERE agent = ?1 AND native_id = ?2";
 
+pub(super) const TAKE: &str = "UPDATE natives SET owner = ?3, at = ?4 \
+     WHERE agent = ?1 AND native_id = ?2 AND owner = ?5";
+
 pub(super) const VISITORS: &str = "SELECT visitor FROM visits \
      WHERE agent = ?1 AND native_id = ?2 AND NOT EXISTS (SELECT 1 FROM natives \
      WHERE natives.agent = ?1 AND natives.native_id = ?2 AND natives.owner = visits.visitor) \
@@ -42,13 +45,23 @@ impl NativeRows for SqliteTx<'_> {
         &mut self,
         agent: &AgentName,
         native_id: &NativeId,
+        before: Option<SessionId>,
         owner: SessionId,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let sql = "INSERT INTO natives (agent, native_id, owner, at) VALUES (?1, ?2, ?3, ?4) \
-             ON CONFLICT (agent, native_id) DO UPDATE SET owner = excluded.owner, at = excluded.at";
-        let row = params![agent.as_str(), native_id.as_str(), owner.to_string(), at.0];
-        self.run(sql, row).map(|_| ())
+        let first = "INSERT INTO natives (agent, native_id, owner, at) VALUES (?1, ?2, ?3, ?4)";
+        let (agent, native_id, owner) = (agent.as_str(), native_id.as_str(), owner.to_string());
+        let changed = match before {
+            None => self.run(first, params![agent, native_id, owner, at.0])?,
+            Some(before) => self.run(
+                TAKE,
+                params![agent, native_id, owner, at.0, before.to_string()],
+            )?,
+        };
+        match changed {
+            0 => Err(StoreError::Conflict),
+            _ => Ok(()),
+        }
     }
 
     fn native_visitors(

@@ -18,7 +18,7 @@ pub(super) const WAITING: &str = "SELECT id, kind, message, key, epoch, sender, 
 pub(super) const COUNT: &str =
     "SELECT count(*) FROM notices WHERE recipient = ?1 AND delivered_at IS NULL";
 pub(super) const DELIVER: &str = "UPDATE notices SET delivered_at = ?3 \
-     WHERE recipient = ?1 AND id = ?2 AND delivered_at IS NULL";
+     WHERE recipient = ?1 AND delivered_at IS NULL AND id IN (SELECT value FROM json_each(?2))";
 pub(super) const CHANNEL: &str = "SELECT 1 FROM model_channels WHERE session = ?1 AND life = ?2";
 
 impl NoticeRows for SqliteTx<'_> {
@@ -76,10 +76,9 @@ impl NoticeRows for SqliteTx<'_> {
         told: &[NoticeId],
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        for id in told {
-            let id = self.count("notice", id.0)?;
-            self.run(DELIVER, params![session.to_string(), id, at.0])?;
-        }
+        let ids: Vec<u64> = told.iter().map(|id| id.0).collect();
+        let ids = serde_json::to_string(&ids).expect("numbers always serialize");
+        self.run(DELIVER, params![session.to_string(), ids, at.0])?;
         Ok(())
     }
 

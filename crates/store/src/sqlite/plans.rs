@@ -48,7 +48,7 @@ fn assert_uses(conn: &Connection, sql: &str, indexes: &[&str]) {
 
 /// A scan of what the statement itself has just gathered.
 fn is_derived(step: &str) -> bool {
-    ["SCAN n", "SCAN (", "SCAN LIST"]
+    ["SCAN n", "SCAN (", "SCAN LIST", "SCAN json_each"]
         .iter()
         .any(|prefix| step.starts_with(prefix))
 }
@@ -114,7 +114,7 @@ fn single_key_statements_use_their_indexes() {
         (notice::ANY, &["notices_waiting (recipient=?)"]),
         (notice::WAITING, &["notices_waiting (recipient=?)"]),
         (notice::COUNT, &["notices_waiting (recipient=?)"]),
-        (notice::DELIVER, &["PRIMARY KEY (rowid=?)"]),
+        (notice::DELIVER, &["notices_waiting (recipient=? AND id=?)"]),
         (notice::CHANNEL, &["PRIMARY KEY (session=?)"]),
         (metadata::OF, &["PRIMARY KEY (session=?)"]),
         (doubt::ANY, &["PRIMARY KEY (asker=?)"]),
@@ -124,7 +124,9 @@ fn single_key_statements_use_their_indexes() {
         (mission::UPDATE, &["PRIMARY KEY (mission=? AND session=?)"]),
         (mission::BY_ID, &["PRIMARY KEY (id=?)"]),
         (mission::POINTER, &["PRIMARY KEY (scope=? AND name=?)"]),
-        (doubt::OF, &["PRIMARY KEY (asker=?)"]),
+        (doubt::TAKE, &["PRIMARY KEY (asker=?)"]),
+        (native::TAKE, &["PRIMARY KEY (agent=? AND native_id=?)"]),
+        (claim::END_OF, &["holds_open_session (session=?)"]),
         (claim::HOMES, &["COVERING INDEX holds_open_home"]),
         (
             claim::SPELLINGS,
@@ -273,6 +275,7 @@ fn filled(count: u32) -> SqliteStore {
             tx.set_native_owner(
                 &agent(),
                 &native(&format!("ses_{n}")),
+                None,
                 id(n),
                 one.started_at,
             )
@@ -331,7 +334,7 @@ fn verbs() -> Vec<Verb> {
             tx.insert_session(&another).unwrap();
             tx.insert_life(another.token(), &process(9, 9), Timestamp(1))
                 .unwrap();
-            tx.set_native_owner(&agent(), &native("ses_new"), another.id, Timestamp(1))
+            tx.set_native_owner(&agent(), &native("ses_new"), None, another.id, Timestamp(1))
                 .unwrap();
         }),
         ("change", |tx| tx.update_session(&session(4)).unwrap()),

@@ -46,12 +46,12 @@ const INSERT: &str = "INSERT INTO sessions (id, handle, code, agent, native_id, 
      ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)";
 
 /// Replaces a row whose indexed values stay as they are, so that no index is written.
-pub(super) const UPDATE_SAME_INDEX: &str = "UPDATE sessions INDEXED BY sessions_id SET agent = ?4, native_id = ?5, \
+pub(super) const UPDATE_SAME_INDEX: &str = "UPDATE sessions INDEXED BY sessions_id SET agent = ?4, \
      fork_of = ?6, twin_of = ?9, title = ?10, branch = ?13, life = ?15, start_shifted = ?22, \
      activity = ?23, activity_since = ?24, seen_at = ?26, lease_era = ?27, \
      lease_era_private = ?28, lease_at = ?29, closed_by = ?31, closed_why = ?32, \
      revision = revision + 1 \
-     WHERE id = ?1 AND revision = ?33 AND handle = ?2 AND code = ?3 AND parent_id IS ?7 \
+     WHERE id = ?1 AND revision = ?33 AND handle = ?2 AND code = ?3 AND native_id IS ?5 AND parent_id IS ?7 \
      AND parent_life IS ?8 AND dir = ?11 AND repo IS ?12 AND hosted = ?14 AND host_id IS ?16 \
      AND boot_id IS ?17 AND boot_private IS ?18 AND pid_ns IS ?19 AND pid IS ?20 \
      AND start_ticks IS ?21 AND started_at = ?25 AND closed_at IS ?30";
@@ -65,7 +65,8 @@ pub(super) const UPDATE: &str = "UPDATE sessions SET handle = ?2, code = ?3, age
      revision = revision + 1 WHERE id = ?1 AND revision = ?33";
 
 pub(super) const TOUCH: &str = "UPDATE sessions SET seen_at = ?3, lease_era = ?4, \
-     lease_era_private = ?5, lease_at = ?6, activity = COALESCE(?7, activity), \
+     lease_era_private = ?5, lease_at = CASE WHEN lease_era = ?4 AND lease_era_private = ?5 \
+     THEN max(lease_at, ?6) ELSE ?6 END, activity = COALESCE(?7, activity), \
      activity_since = COALESCE(?8, activity_since) WHERE id = ?1 AND life = ?2 AND closed_at IS NULL";
 
 /// Sessions whose handle, code or id begins with a text, open ones first.
@@ -268,11 +269,6 @@ fn read_closed(cells: &mut Cells<'_>) -> Result<Option<Closed>, StoreError> {
 
 impl SessionRows for SqliteTx<'_> {
     fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
-        get(self, id)
-    }
-
-    fn lock_session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
-        // SQLite has one writer at a time: whoever has begun to write has locked everything.
         get(self, id)
     }
 

@@ -149,6 +149,63 @@ pub fn large_epochs_keep_their_order(store: &mut dyn Store) {
     });
 }
 
+pub fn all_holds_of_a_session_end_in_one_go(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    write(store, |tx| {
+        grant(tx, &hold("wp:b", 1, 1));
+        grant(tx, &hold("wp:a", 1, 1));
+        grant(tx, &hold("wp:c", 1, 1));
+        tx.end_hold(&key("wp:c"), Epoch(1), end(EndedBy::Done))
+            .unwrap();
+        grant(tx, &hold("wp:d", 1, 2));
+    });
+    let death = end(EndedBy::Death);
+    write(store, |tx| {
+        let ended = tx.end_holds_of(id(1), death).unwrap();
+        assert_eq!(ended, [(key("wp:a"), Epoch(1)), (key("wp:b"), Epoch(1))]);
+        assert_eq!(tx.end_holds_of(id(1), death).unwrap(), []);
+    });
+    read(store, |tx| {
+        let mut ended = |name: &str| {
+            let record = tx.claim(&key(name)).unwrap().unwrap();
+            record.newest.and_then(|hold| hold.ended)
+        };
+        assert_eq!(ended("wp:a"), Some(death));
+        assert_eq!(ended("wp:c"), Some(end(EndedBy::Done)), "as it ended");
+        assert_eq!(ended("wp:d"), None, "another session's");
+    });
+}
+
+/// Keys are locked in this order, so every backend must have the same one.
+pub fn keys_are_ordered_by_their_bytes(store: &mut dyn Store) {
+    with_sessions(store, [1]);
+    let ordered = [
+        "wp:A", "wp:B", "wp:_", "wp:a", "wp:a-b", "wp:a_b", "wp:aa", "wp:b", "wp:z", "wp:é",
+        "wp:中",
+    ];
+    assert!(ordered.map(key).is_sorted(), "as core has them");
+    write(store, |tx| {
+        for name in ordered.iter().rev() {
+            grant(tx, &hold(name, 1, 1));
+        }
+    });
+    assert_eq!(listed(store, &ClaimFilter::default()), ordered);
+    let all = ClaimFilter {
+        free_too: true,
+        ..ClaimFilter::default()
+    };
+    assert_eq!(listed(store, &all), ordered);
+    write(store, |tx| {
+        let names = |holds: Vec<Hold>| -> Vec<String> {
+            holds.iter().map(|hold| hold.key.to_string()).collect()
+        };
+        assert_eq!(names(tx.open_holds(id(1)).unwrap()), ordered);
+        assert_eq!(names(tx.newest_holds(id(1)).unwrap()), ordered);
+        let ended = tx.end_holds_of(id(1), end(EndedBy::End)).unwrap();
+        assert_eq!(ended, ordered.map(|name| (key(name), Epoch(1))));
+    });
+}
+
 pub fn the_newest_hold_of_a_session_is_its_own(store: &mut dyn Store) {
     with_sessions(store, [1, 2, 3]);
     let one = key("wp:1");

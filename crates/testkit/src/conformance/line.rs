@@ -5,7 +5,7 @@ use tenure_core::line::NotedTurn;
 use tenure_core::store::{NewWaiter, Store};
 use tenure_core::time::Timestamp;
 
-use super::sample::{id, key, process, read, with_sessions, write};
+use super::sample::{conflict, id, key, process, read, with_sessions, write};
 
 fn join(store: &mut dyn Store, keys: &[&str], n: u32) -> Ticket {
     let keys: Vec<_> = keys.iter().map(|name| key(name)).collect();
@@ -58,7 +58,7 @@ pub fn a_waiter_that_leaves_is_in_no_line_and_its_ticket_is_not_used_again(store
     assert!(join(store, &["wp:a"], 2) > first);
 }
 
-pub fn a_turn_is_noted_for_an_epoch_and_passed(store: &mut dyn Store) {
+pub fn a_turn_is_noted_for_an_epoch_in_the_place_of_the_one_that_was_seen(store: &mut dyn Store) {
     with_sessions(store, [1]);
     let ticket = join(store, &["wp:a", "wp:b"], 1);
     let until = read(store, |tx| {
@@ -72,16 +72,24 @@ pub fn a_turn_is_noted_for_an_epoch_and_passed(store: &mut dyn Store) {
             turns.collect::<Vec<_>>()
         })
     };
+    let mut before: Option<NotedTurn> = None;
     for until in [Some(until), None] {
         let turn = NotedTurn {
             epoch: Epoch(3),
             until,
         };
         write(store, |tx| {
-            tx.set_turn(ticket, &key("wp:a"), &turn).unwrap();
+            tx.set_turn(ticket, &key("wp:a"), before.as_ref(), &turn)
+                .unwrap();
         });
-        assert_eq!(stored(store), [Some(turn), None]);
+        conflict(store, |tx| {
+            tx.set_turn(ticket, &key("wp:a"), before.as_ref(), &turn)
+        });
+        assert_eq!(stored(store), [Some(turn.clone()), None]);
+        before = Some(turn);
     }
     let unknown = Ticket(ticket.0 + 1);
+    let turn = before.unwrap();
+    conflict(store, |tx| tx.set_turn(unknown, &key("wp:a"), None, &turn));
     assert!(read(store, |tx| tx.waits_at(unknown).unwrap()).is_empty());
 }

@@ -29,7 +29,7 @@ fn participant(name: &str, n: u32) -> Participant {
 fn joined(store: &mut dyn Store, rows: &[Participant]) {
     write(store, |tx| {
         for row in rows {
-            tx.lock_mission(&row.mission, Timestamp(EPOCH)).unwrap();
+            tx.make_mission(&row.mission, Timestamp(EPOCH)).unwrap();
             tx.insert_participant(row).unwrap();
         }
     });
@@ -37,10 +37,10 @@ fn joined(store: &mut dyn Store, rows: &[Participant]) {
 
 pub fn a_mission_is_made_once(store: &mut dyn Store) {
     write(store, |tx| {
-        tx.lock_mission(&mission("b"), Timestamp(EPOCH)).unwrap();
-        tx.lock_mission(&mission("a"), Timestamp(EPOCH + 1))
+        tx.make_mission(&mission("b"), Timestamp(EPOCH)).unwrap();
+        tx.make_mission(&mission("a"), Timestamp(EPOCH + 1))
             .unwrap();
-        tx.lock_mission(&mission("b"), Timestamp(EPOCH + 2))
+        tx.make_mission(&mission("b"), Timestamp(EPOCH + 2))
             .unwrap();
     });
     read(store, |tx| {

@@ -24,6 +24,7 @@ pub mod notice;
 pub mod process;
 pub mod sample;
 pub mod session;
+pub mod together;
 pub mod transaction;
 pub mod transcript;
 pub mod write;
@@ -46,6 +47,7 @@ macro_rules! conformance {
         $crate::conformance! { @$what ($($run)?)
             transaction::a_dropped_transaction_leaves_nothing
             transaction::a_commit_lasts
+            transaction::everything_can_be_locked_in_order_before_it_exists_and_again
             transaction::a_failed_insert_leaves_the_transaction_usable
             transaction::a_beat_commits_too
             transaction::the_clock_is_the_stores
@@ -55,6 +57,7 @@ macro_rules! conformance {
             session::an_update_compares_the_revision_and_raises_it
             session::an_update_replaces_every_field
             session::a_touch_needs_the_open_session_and_its_life
+            session::a_touch_never_shortens_a_lease
             session::a_touch_leaves_the_revision_alone
             session::the_newest_are_listed_first
             session::closed_ones_are_listed_on_request
@@ -67,6 +70,7 @@ macro_rules! conformance {
             session::matching_is_byte_for_byte
             process::two_open_sessions_never_share_a_process
             process::hosted_sessions_share_a_process
+            process::a_process_hosts_a_conversation_once
             process::a_closed_session_gives_its_process_free
             process::a_place_is_all_of_its_coordinates
             process::sessions_are_found_by_place_whatever_the_start
@@ -74,6 +78,7 @@ macro_rules! conformance {
             process::a_life_is_recorded_once
             process::large_kernel_numbers_read_back
             native::a_conversation_has_one_owner
+            native::a_conversation_is_taken_from_the_owner_that_was_seen
             native::visitors_are_listed_once_and_never_the_owner
             native::agents_do_not_share_conversations
             native::the_lineage_is_the_oldest_first
@@ -82,6 +87,8 @@ macro_rules! conformance {
             claim::an_old_epoch_is_a_conflict
             claim::a_second_open_hold_is_a_conflict
             claim::only_an_open_hold_can_be_ended
+            claim::all_holds_of_a_session_end_in_one_go
+            claim::keys_are_ordered_by_their_bytes
             claim::large_epochs_keep_their_order
             claim::the_newest_hold_of_a_session_is_its_own
             claim::holds_of_a_session_are_in_order_of_the_keys
@@ -103,7 +110,7 @@ macro_rules! conformance {
             metadata::doubts_are_taken_once
             line::waiters_stand_in_order_of_arrival_for_all_their_keys
             line::a_waiter_that_leaves_is_in_no_line_and_its_ticket_is_not_used_again
-            line::a_turn_is_noted_for_an_epoch_and_passed
+            line::a_turn_is_noted_for_an_epoch_in_the_place_of_the_one_that_was_seen
             transcript::a_path_is_one_sessions
             transcript::a_conversations_new_path_takes_the_place_of_the_old
             transcript::what_is_set_aside_is_kept_and_no_longer_used

@@ -1,7 +1,7 @@
 //! Conversations: owners, visitors, lineages.
 
-use tenure_core::id::AgentName;
-use tenure_core::store::{LineageEntry, Store};
+use tenure_core::id::{AgentName, SessionId};
+use tenure_core::store::{LineageEntry, Store, Tx};
 use tenure_core::time::Timestamp;
 
 use super::sample::*;
@@ -19,14 +19,14 @@ pub fn a_conversation_has_one_owner(store: &mut dyn Store) {
     let one = native("ses_1");
     write(store, |tx| {
         assert_eq!(tx.native_owner(&agent(), &one).unwrap(), None);
-        tx.set_native_owner(&agent(), &one, id(1), Timestamp(1))
+        tx.set_native_owner(&agent(), &one, None, id(1), Timestamp(1))
             .unwrap();
     });
     read(store, |tx| {
         assert_eq!(tx.native_owner(&agent(), &one).unwrap(), Some(id(1)));
     });
     write(store, |tx| {
-        tx.set_native_owner(&agent(), &one, id(2), Timestamp(2))
+        tx.set_native_owner(&agent(), &one, Some(id(1)), id(2), Timestamp(2))
             .unwrap();
     });
     read(store, |tx| {
@@ -36,11 +36,27 @@ pub fn a_conversation_has_one_owner(store: &mut dyn Store) {
     });
 }
 
+pub fn a_conversation_is_taken_from_the_owner_that_was_seen(store: &mut dyn Store) {
+    with_sessions(store, [1, 2, 3]);
+    let one = native("ses_1");
+    let own = |tx: &mut dyn Tx, before: Option<SessionId>, owner| {
+        tx.set_native_owner(&agent(), &one, before, owner, Timestamp(1))
+    };
+    conflict(store, |tx| own(tx, Some(id(1)), id(2)));
+    write(store, |tx| own(tx, None, id(1)).unwrap());
+    conflict(store, |tx| own(tx, None, id(2)));
+    conflict(store, |tx| own(tx, Some(id(3)), id(2)));
+    write(store, |tx| own(tx, Some(id(1)), id(1)).unwrap());
+    read(store, |tx| {
+        assert_eq!(tx.native_owner(&agent(), &one).unwrap(), Some(id(1)));
+    });
+}
+
 pub fn visitors_are_listed_once_and_never_the_owner(store: &mut dyn Store) {
     with_sessions(store, [1, 2, 3]);
     let one = native("ses_1");
     write(store, |tx| {
-        tx.set_native_owner(&agent(), &one, id(1), Timestamp(1))
+        tx.set_native_owner(&agent(), &one, None, id(1), Timestamp(1))
             .unwrap();
         tx.add_visit(&agent(), &one, id(3), Timestamp(2)).unwrap();
         tx.add_visit(&agent(), &one, id(2), Timestamp(3)).unwrap();
@@ -51,7 +67,7 @@ pub fn visitors_are_listed_once_and_never_the_owner(store: &mut dyn Store) {
         assert_eq!(tx.lineage(id(3)).unwrap(), [entry("ses_1", false, 2)]);
     });
     write(store, |tx| {
-        tx.set_native_owner(&agent(), &one, id(3), Timestamp(5))
+        tx.set_native_owner(&agent(), &one, Some(id(1)), id(3), Timestamp(5))
             .unwrap();
     });
     read(store, |tx| {
@@ -65,9 +81,9 @@ pub fn agents_do_not_share_conversations(store: &mut dyn Store) {
     let (claude, codex) = (agent(), AgentName::known("codex"));
     let one = native("ses_1");
     write(store, |tx| {
-        tx.set_native_owner(&claude, &one, id(1), Timestamp(1))
+        tx.set_native_owner(&claude, &one, None, id(1), Timestamp(1))
             .unwrap();
-        tx.set_native_owner(&codex, &one, id(2), Timestamp(1))
+        tx.set_native_owner(&codex, &one, None, id(2), Timestamp(1))
             .unwrap();
         tx.add_visit(&codex, &one, id(1), Timestamp(2)).unwrap();
     });
@@ -89,12 +105,12 @@ pub fn the_lineage_is_the_oldest_first(store: &mut dyn Store) {
     with_sessions(store, [1, 2]);
     write(store, |tx| {
         let mut own = |text, at| {
-            tx.set_native_owner(&agent(), &native(text), id(1), Timestamp(at))
+            tx.set_native_owner(&agent(), &native(text), None, id(1), Timestamp(at))
                 .unwrap();
         };
         own("ses_a", 30);
         own("ses_b", 10);
-        tx.set_native_owner(&agent(), &native("ses_c"), id(2), Timestamp(5))
+        tx.set_native_owner(&agent(), &native("ses_c"), None, id(2), Timestamp(5))
             .unwrap();
         tx.add_visit(&agent(), &native("ses_c"), id(1), Timestamp(20))
             .unwrap();

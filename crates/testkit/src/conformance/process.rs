@@ -45,6 +45,34 @@ pub fn hosted_sessions_share_a_process(store: &mut dyn Store) {
     assert_eq!(found_at(store, &one).len(), 3);
 }
 
+pub fn a_process_hosts_a_conversation_once(store: &mut dyn Store) {
+    let one = process(7, 100);
+    let hosts = |n, text| Session {
+        hosted: true,
+        native_id: Some(native(text)),
+        ..in_process(n, &one)
+    };
+    write(store, |tx| {
+        tx.insert_session(&hosts(1, "ses_1")).unwrap();
+        tx.insert_session(&hosts(2, "ses_2")).unwrap();
+        let elsewhere = Session {
+            process: Some(process(8, 100)),
+            ..hosts(3, "ses_1")
+        };
+        tx.insert_session(&elsewhere).unwrap();
+    });
+    conflict(store, |tx| tx.insert_session(&hosts(4, "ses_1")));
+    conflict(store, |tx| tx.update_session(&hosts(2, "ses_1")));
+    write(store, |tx| {
+        let over = Session {
+            closed: closed(ClosedBy::End),
+            ..hosts(1, "ses_1")
+        };
+        tx.update_session(&over).unwrap();
+        tx.update_session(&hosts(2, "ses_1")).unwrap();
+    });
+}
+
 pub fn a_closed_session_gives_its_process_free(store: &mut dyn Store) {
     let one = process(7, 100);
     let over = Session {

@@ -46,7 +46,6 @@ pub fn what_is_inserted_reads_back(store: &mut dyn Store) {
     write(store, |tx| tx.insert_session(&full(1)).unwrap());
     read(store, |tx| {
         assert_eq!(tx.session(id(1)).unwrap(), Some(full(1)));
-        assert_eq!(tx.lock_session(id(1)).unwrap(), Some(full(1)));
         assert_eq!(
             tx.session_by_handle(handle(1).as_str()).unwrap(),
             Some(full(1))
@@ -150,7 +149,7 @@ pub fn a_touch_needs_the_open_session_and_its_life(store: &mut dyn Store) {
     });
     write(store, |tx| {
         let mut touch = |token| {
-            tx.touch_session(token, Timestamp(EPOCH + 50), &lease(99), None)
+            tx.touch_session(token, Timestamp(EPOCH + 50), &lease(60_099), None)
                 .unwrap()
         };
         let next = SessionToken {
@@ -167,15 +166,39 @@ pub fn a_touch_needs_the_open_session_and_its_life(store: &mut dyn Store) {
         let touched = tx.session(id(1)).unwrap().unwrap();
         assert_eq!(
             (touched.seen_at, touched.lease),
-            (Timestamp(EPOCH + 50), lease(99))
+            (Timestamp(EPOCH + 50), lease(60_099))
         );
     });
+}
+
+pub fn a_touch_never_shortens_a_lease(store: &mut dyn Store) {
+    with_sessions(store, [1]);
+    let mut other_era = lease(1);
+    other_era.era.id = "another boot".into();
+    let mut private = other_era.clone();
+    private.era.private = !private.era.private;
+    for (given, kept) in [
+        (lease(60_090), lease(60_090)),
+        (lease(60_080), lease(60_090)),
+        (lease(60_091), lease(60_091)),
+        // What is left of it in another era cannot be told.
+        (other_era.clone(), other_era),
+        (private.clone(), private),
+    ] {
+        write(store, |tx| {
+            assert!(
+                tx.touch_session(token(1), Timestamp(EPOCH + 50), &given, None)
+                    .unwrap()
+            );
+            assert_eq!(tx.session(id(1)).unwrap().unwrap().lease, kept);
+        });
+    }
 }
 
 pub fn a_touch_leaves_the_revision_alone(store: &mut dyn Store) {
     with_sessions(store, [1]);
     write(store, |tx| {
-        tx.touch_session(token(1), Timestamp(EPOCH + 50), &lease(99), None)
+        tx.touch_session(token(1), Timestamp(EPOCH + 50), &lease(60_099), None)
             .unwrap();
         assert_eq!(tx.session(id(1)).unwrap().unwrap().revision, 0);
         tx.update_session(&session(1)).unwrap();

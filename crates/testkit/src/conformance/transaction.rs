@@ -1,6 +1,6 @@
 //! Transactions: all or nothing.
 
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Lock, Mode, Store};
 use tenure_core::time::Timestamp;
 
 use super::sample::*;
@@ -31,7 +31,33 @@ pub fn a_commit_lasts(store: &mut dyn Store) {
     with_sessions(store, [1]);
     read(store, |tx| assert!(tx.session(id(1)).unwrap().is_some()));
     write(store, |tx| {
-        assert!(tx.lock_session(id(1)).unwrap().is_some());
+        tx.lock(&Lock::Session(id(1))).unwrap();
+        assert!(tx.session(id(1)).unwrap().is_some());
+    });
+}
+
+pub fn everything_can_be_locked_in_order_before_it_exists_and_again(store: &mut dyn Store) {
+    let locks = [
+        Lock::Paths("acme/web".into()),
+        Lock::Key(key("wp:1")),
+        Lock::Mission("m".into()),
+        Lock::Native(agent(), native("ses_1")),
+        Lock::Transcript("/t/1.jsonl".into()),
+        Lock::Session(id(1)),
+        Lock::Ticket(tenure_core::id::Ticket(1)),
+    ];
+    for _ in 0..2 {
+        write(store, |tx| {
+            for lock in locks.iter().chain(&locks) {
+                tx.lock(lock).unwrap();
+            }
+            tx.now().unwrap();
+        });
+    }
+    read(store, |tx| {
+        assert_eq!(tx.claim(&key("wp:1")).unwrap(), None);
+        assert_eq!(tx.session(id(1)).unwrap(), None);
+        assert_eq!(tx.mission("m").unwrap(), None);
     });
 }
 
@@ -48,14 +74,17 @@ pub fn a_beat_commits_too(store: &mut dyn Store) {
     with_sessions(store, [1]);
     let mut tx = store.begin(Mode::Beat).unwrap();
     assert!(
-        tx.touch_session(token(1), Timestamp(EPOCH + 9), &lease(9), None)
+        tx.touch_session(token(1), Timestamp(EPOCH + 9), &lease(60_009), None)
             .unwrap()
     );
     tx.commit().unwrap();
     with_sessions(store, [2]);
     read(store, |tx| {
         let seen = tx.session(id(1)).unwrap().unwrap();
-        assert_eq!((seen.seen_at, seen.lease), (Timestamp(EPOCH + 9), lease(9)));
+        assert_eq!(
+            (seen.seen_at, seen.lease),
+            (Timestamp(EPOCH + 9), lease(60_009))
+        );
     });
 }
 

@@ -1,0 +1,57 @@
+//! What a transaction locks, in the one order in which it does.
+//!
+//! Two transactions that take their locks in one order never wait for each other in a circle. The order is
+//! that of the variants below, and ascending within each. A transaction locks first, then reads the clock,
+//! then reads what it judges, then writes. What it finds out only then that it must lock as well is locked by
+//! the next attempt, from the beginning.
+
+use crate::id::{AgentName, NativeId, SessionId, Ticket};
+use crate::key::Key;
+
+/// One thing that a transaction locks against other writers until it ends. What does not exist yet can be
+/// locked, too.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lock {
+    /// The paths of repositories of this name: overlapping keys are granted one after the other.
+    Paths(String),
+    /// A key: its epoch, its holds and the end of its line.
+    Key(Key),
+    /// A mission and its participants.
+    Mission(String),
+    /// A conversation: who owns and who visits it.
+    Native(AgentName, NativeId),
+    /// A transcript, by its path.
+    Transcript(String),
+    /// A session, and that it may be granted something.
+    Session(SessionId),
+    /// A waiter's place in its lines, and its turns.
+    Ticket(Ticket),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_are_in_the_order_in_which_they_are_taken() {
+        let key = |text: &str| Lock::Key(Key::stored(text).expect("a key"));
+        let agent = AgentName::known("claude");
+        let native =
+            |id: &str| Lock::Native(agent.clone(), NativeId::parse(id).expect("a native id"));
+        let ordered = [
+            Lock::Paths("a".into()),
+            Lock::Paths("b".into()),
+            key("wp:B"),
+            key("wp:a"),
+            key("wp:\u{e9}"),
+            Lock::Mission("a".into()),
+            native("n1"),
+            native("n2"),
+            Lock::Transcript("/a".into()),
+            Lock::Session(SessionId::mint(1, [0; 10])),
+            Lock::Session(SessionId::mint(2, [0; 10])),
+            Lock::Ticket(Ticket(1)),
+        ];
+        assert!(ordered.is_sorted());
+    }
+}

@@ -1,0 +1,106 @@
+//! What several users of one store may rely on. Each case is given a way to open the same store again.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use tenure_core::event::EventFilter;
+use tenure_core::id::Cursor;
+use tenure_core::store::{Mode, Store, StoreError};
+use tenure_core::time::Timestamp;
+
+use super::sample::*;
+
+/// How many events each writer appends.
+const EVENTS: u32 = 40;
+
+/// Cursors are in the order of commits: a reader that goes on from the last one misses nothing, however its
+/// looks fall between the writers' transactions.
+pub fn a_reader_that_goes_on_from_its_cursor_misses_no_event(
+    open: &(dyn Fn() -> Box<dyn Store> + Sync),
+) {
+    let writers = [1, 2];
+    with_sessions(&mut *open(), writers);
+    let mut read = Vec::new();
+    std::thread::scope(|scope| {
+        let running: Vec<_> = writers
+            .map(|n| {
+                scope.spawn(move || {
+                    let mut store = open();
+                    for turn in 0..EVENTS {
+                        write(&mut *store, |tx| {
+                            for part in ["first", "second"] {
+                                let said = event(n, &format!("{turn} {part}"));
+                                tx.append_event(&said, Timestamp(EPOCH)).unwrap();
+                            }
+                        });
+                    }
+                })
+            })
+            .into_iter()
+            .collect();
+        let mut store = open();
+        let mut cursor = Cursor(0);
+        loop {
+            let done = running
+                .iter()
+                .all(std::thread::ScopedJoinHandle::is_finished);
+            let after = EventFilter {
+                after: Some(cursor),
+                ..EventFilter::default()
+            };
+            let found = super::sample::read(&mut *store, |tx| tx.events(&after).unwrap());
+            cursor = found.last().map_or(cursor, |event| event.cursor);
+            read.extend(found);
+            if done {
+                break;
+            }
+        }
+    });
+    assert!(read.is_sorted_by(|one, other| one.cursor < other.cursor));
+    for n in writers {
+        let said = read.iter().filter(|event| event.session == Some(id(n)));
+        let said: Vec<&str> = said.map(|event| event.evidence.as_str()).collect();
+        let all: Vec<String> = (0..EVENTS)
+            .flat_map(|turn| ["first", "second"].map(|part| format!("{turn} {part}")))
+            .collect();
+        assert_eq!(said, all, "writer {n}");
+    }
+}
+
+/// Who has a limit is told that the store is busy, and who has none after it waits as usual.
+pub fn a_transaction_is_begun_by_its_deadline_or_not_at_all(
+    open: &(dyn Fn() -> Box<dyn Store> + Sync),
+) {
+    let (mut one, mut other) = (open(), open());
+    with_sessions(&mut *one, [1]);
+    let mut tx = one.begin(Mode::Write).unwrap();
+    tx.insert_session(&session(2)).unwrap();
+    let begun = Instant::now();
+    let limit = Some(begun + Duration::from_millis(50));
+    let refused = other.begin_until(Mode::Write, limit).and_then(|mut tx| {
+        tx.update_session(&session(1))?;
+        tx.commit()
+    });
+    match refused {
+        // A store that locks rows has nothing to wait for here.
+        Ok(()) => assert!(other.locks_rows()),
+        Err(error) => assert!(matches!(error, StoreError::Busy { .. }), "{error:?}"),
+    }
+    assert!(begun.elapsed() < Duration::from_secs(5), "its own limit");
+    tx.commit().unwrap();
+    // The next one without a limit waits for whoever is before it.
+    let (begun, has_begun) = mpsc::channel::<()>();
+    let (_kept, never) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut first = open();
+            let mut tx = first.begin(Mode::Write).unwrap();
+            tx.insert_session(&session(3)).unwrap();
+            begun.send(()).unwrap();
+            assert!(never.recv_timeout(Duration::from_millis(200)).is_err());
+            tx.commit().unwrap();
+        });
+        has_begun.recv().unwrap();
+        with_sessions(&mut *other, [4]);
+    });
+}
