@@ -1,5 +1,7 @@
 //! Every agent's row is whole: both halves, settings of its own, and events that were captured from it.
 
+#![allow(clippy::disallowed_methods)]
+
 use std::path::{Path, PathBuf};
 
 use tenure_agents::install::Format;

@@ -1,6 +1,6 @@
 //! Waiting until a session ends, or rests.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tenure_core::notice::Pending;
 use tenure_service::answer::{Class, Hint, Problem};
@@ -24,7 +24,7 @@ pub fn session(
     until: Until,
     timeout: Option<Duration>,
 ) -> Result<Answer<SessionView>, Unfinished> {
-    let began = Instant::now();
+    let began = tenure_host::clock::instant();
     let mut told = Pending::default();
     let ended = on_change(opened, Duration::ZERO, |opened| {
         let answer = opened.service().awaited(name, until)?;

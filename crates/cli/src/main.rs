@@ -11,7 +11,7 @@ mod colour;
 mod command;
 mod exit;
 #[cfg(test)]
-mod hints;
+mod hint_tests;
 mod hooks_setup;
 mod lines;
 mod output;

@@ -15,7 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("agents", &["core"]),
     ("app", &["core", "service", "host", "store", "agents"]),
     ("cli", &["core", "service", "app", "host", "agents"]),
-    ("testkit", &["core"]),
+    ("testkit", &["core", "agents"]),
     ("chaos", &["core", "service", "host", "store"]),
     ("bench", &["core", "service", "host", "store", "testkit"]),
 ];

@@ -370,7 +370,7 @@ fn whoever_is_granted_a_key_between_two_attempts_keeps_it() {
                 };
                 // Whoever comes after the grant is refused.
                 let record = tx.claim(&key(wanted)).unwrap();
-                if !record.is_some_and(|record| record.current().is_some()) {
+                if record.is_none_or(|record| record.current().is_none()) {
                     tx.insert_hold(&next, former.epoch).unwrap();
                     tx.commit().unwrap();
                 }

@@ -75,7 +75,7 @@ impl Opened {
 
 /// The file that has this name now.
 pub(super) fn inode_at(file: &Path) -> std::io::Result<Inode> {
-    std::fs::symlink_metadata(file).map(|found| inode_of(&found))
+    fs_err::symlink_metadata(file).map(|found| inode_of(&found))
 }
 
 fn inode_of(found: &Metadata) -> Inode {

@@ -103,7 +103,7 @@ impl Found {
     /// nothing to look at, or a symbolic link is on the way.
     fn at(path: &Path, file: &Path, era: &Era, store: &str) -> Result<Option<Self>, StoreError> {
         for _ in 0..MOST_REPLACED {
-            let Ok(found) = std::fs::symlink_metadata(file) else {
+            let Ok(found) = fs_err::symlink_metadata(file) else {
                 return Ok(None);
             };
             let marks = MarkFile::of(file, &found, &era.id);
