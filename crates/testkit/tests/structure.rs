@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Which of our crates each may depend on, apart from its tests. The testkit stands on core alone, so that
-/// the tests of every other crate may use it without a circle.
+/// Which of our crates each may depend on, apart from its tests. The testkit stands on core and the
+/// agents' rows, so that the tests of every other crate may use it without a circle.
 const ARROWS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("service", &["core"]),

@@ -175,7 +175,7 @@ fn places(names: &[String], scope: &Scope) -> Result<Vec<Place>, Trouble> {
         let message = format!("none of {} is here", place::names().join(", "));
         let hint = Hint::run(
             "install",
-            ["claude"],
+            ["AGENT"],
             "to install for one that is not here yet",
         );
         return Err(Trouble::new(Class::NotFound, "not_found", message, hint));
