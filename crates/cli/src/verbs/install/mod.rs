@@ -172,12 +172,10 @@ fn places(names: &[String], scope: &Scope) -> Result<Vec<Place>, Trouble> {
     };
     let meant: Vec<Place> = all.into_iter().filter(is_meant).collect();
     if meant.is_empty() {
-        let message = format!("none of {} is here", place::names().join(", "));
-        let hint = Hint::run(
-            "install",
-            ["AGENT"],
-            "to install for one that is not here yet",
-        );
+        let names = place::names();
+        let message = format!("none of {} is here", names.join(", "));
+        let one = names.first().copied();
+        let hint = Hint::run("install", one, "to install for one that is not here yet");
         return Err(Trouble::new(Class::NotFound, "not_found", message, hint));
     }
     Ok(meant)
