@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::answer;
 use crate::error::Error;
+use crate::evidence::{Evidence, Want};
 use crate::view::{HeldView, Seen, SessionView, WaitView};
 use tenure_core::claim::{ClaimRecord, EndedBy};
 use tenure_core::event::{EventKind, NewEvent};
@@ -13,10 +14,8 @@ use tenure_core::key::Key;
 use tenure_core::line::{Fitness, Waiter};
 use tenure_core::liveness::{self, Liveness};
 use tenure_core::notice::{MOST_AT_ONCE, Notice, NoticeKind, Pending, Reader};
-use tenure_core::process::{
-    Ancestor, CallerFacts, Observer, Process, RunState, Sighting, Signs, Survivors,
-};
-use tenure_core::session::{Place, Session, Standing, State};
+use tenure_core::process::{CallerFacts, Observer, Process, RunState, Sighting, Signs, Survivors};
+use tenure_core::session::{Session, Standing, State};
 use tenure_core::store::{Lock, Mode, StoreError, Tx};
 use tenure_core::time::Now;
 use tenure_core::trample::RepoFile;
@@ -28,16 +27,8 @@ use tenure_core::policy::Policy;
 /// Why a run of a use case stopped before its answer.
 #[derive(Debug)]
 pub enum Stop {
-    /// These processes must be looked at first.
-    Look(Vec<Process>),
-    /// What these sessions left behind must be looked for first.
-    Survivors(Vec<(SessionId, Signs)>),
-    /// Where this process and this directory are must be found out first.
-    Surroundings(Option<u32>, String),
-    /// Where these files are, and what, must be found out first.
-    WhereAre(Vec<String>),
-    /// The remotes of the repositories with these common directories must be read first.
-    Remotes(Vec<String>),
+    /// This must be looked at first.
+    Look(Want),
     /// It must be run again in this mode.
     Write(Mode),
     /// It must be run again with these locked as well, before it reads the clock.
@@ -48,13 +39,6 @@ pub enum Stop {
     Refuse(Box<Error>),
     /// The store failed; nothing stays.
     Store(StoreError),
-}
-
-/// The processes above one that registers, and the place that it works in.
-#[derive(Debug, Clone)]
-pub struct Surroundings {
-    pub chain: Vec<Ancestor>,
-    pub place: Place,
 }
 
 /// What several steps need to have looked at, gathered so that it is looked at in one go.
@@ -69,8 +53,8 @@ impl Unseen {
     pub fn gather<T>(&mut self, step: Result<T, Stop>) -> Result<Option<T>, Stop> {
         match step {
             Ok(done) => return Ok(Some(done)),
-            Err(Stop::Look(processes)) => self.processes.extend(processes),
-            Err(Stop::Survivors(left_behind)) => self.left_behind.extend(left_behind),
+            Err(Stop::Look(Want::Processes(processes))) => self.processes.extend(processes),
+            Err(Stop::Look(Want::Survivors(left_behind))) => self.left_behind.extend(left_behind),
             Err(other) => return Err(other),
         }
         Ok(None)
@@ -87,12 +71,12 @@ impl Unseen {
             self.processes
                 .sort_by_key(|process| (process.pid, process.start.ticks));
             self.processes.dedup();
-            return Err(Stop::Look(self.processes));
+            return Err(Stop::Look(Want::Processes(self.processes)));
         }
         if !self.left_behind.is_empty() {
             self.left_behind.sort_by_key(|(session, _)| *session);
             self.left_behind.dedup_by_key(|(session, _)| *session);
-            return Err(Stop::Survivors(self.left_behind));
+            return Err(Stop::Look(Want::Survivors(self.left_behind)));
         }
         Ok(())
     }
@@ -127,11 +111,7 @@ pub struct Ctx<'a> {
     /// Who looks, and how far it can see.
     pub observer: &'a Observer,
     pub location: String,
-    pub seen: &'a [(Process, Sighting)],
-    pub left_behind: &'a [(SessionId, Survivors)],
-    pub surroundings: Option<&'a Surroundings>,
-    pub files: &'a [(String, Option<RepoFile>)],
-    pub remotes: &'a [(String, Option<String>)],
+    pub evidence: &'a Evidence,
     pub notices: Pending,
     /// Who reads the answer.
     pub reader: answer::Reader,
@@ -188,7 +168,7 @@ impl Ctx<'_> {
 
     pub fn liveness(&self, session: &Session) -> Result<Liveness, Stop> {
         self.known_liveness(session)
-            .map_err(|process| Stop::Look(vec![process]))
+            .map_err(|process| Stop::Look(Want::Processes(vec![process])))
     }
 
     /// Makes sure that all these sessions were looked at, in one go.
@@ -214,17 +194,10 @@ impl Ctx<'_> {
         if let Some(settled) = liveness::settled_unseen(process, observer) {
             return Ok(settled);
         }
-        match self.sighting(process) {
+        match self.evidence.sighting(process) {
             Some(sighting) => Ok(liveness::judge(process, observer, sighting)),
             None => Err(process.clone()),
         }
-    }
-
-    /// What was seen of a process. Pids differ where anything does, and are compared at once.
-    fn sighting(&self, process: &Process) -> Option<&Sighting> {
-        let is_it = |seen: &Process| seen.pid == process.pid && seen == process;
-        let mut found = self.seen.iter().filter(|(seen, _)| is_it(seen));
-        found.next().map(|(_, sighting)| sighting)
     }
 
     /// How a session stands: its liveness weighed against its lease.
@@ -240,19 +213,19 @@ impl Ctx<'_> {
 
     /// Where a file is in its repository, if it is in one.
     pub fn file(&self, path: &str) -> Result<Option<RepoFile>, Stop> {
-        match self.files.iter().find(|(known, _)| known == path) {
-            Some((_, found)) => Ok(found.clone()),
-            None => Err(Stop::WhereAre(vec![path.to_owned()])),
+        match self.evidence.file(path) {
+            Some(found) => Ok(found.clone()),
+            None => Err(Stop::Look(Want::Files(vec![path.to_owned()]))),
         }
     }
 
     /// Makes sure that all these files were looked at, in one go.
     pub fn look_at_files(&self, paths: &[String]) -> Result<(), Stop> {
-        let is_unseen = |path: &&String| !self.files.iter().any(|(known, _)| known == *path);
+        let is_unseen = |path: &&String| self.evidence.file(path).is_none();
         let unseen: Vec<String> = paths.iter().filter(is_unseen).cloned().collect();
         match unseen.is_empty() {
             true => Ok(()),
-            false => Err(Stop::WhereAre(unseen)),
+            false => Err(Stop::Look(Want::Files(unseen))),
         }
     }
 
@@ -264,8 +237,8 @@ impl Ctx<'_> {
                 Liveness::Alive | Liveness::Unknown(_) => Fitness::Ready,
             });
         }
-        let Some(sighting) = self.sighting(process) else {
-            return Err(Stop::Look(vec![process.clone()]));
+        let Some(sighting) = self.evidence.sighting(process) else {
+            return Err(Stop::Look(Want::Processes(vec![process.clone()])));
         };
         Ok(match liveness::judge(process, observer, sighting) {
             Liveness::Dead(_) => Fitness::Dead,
@@ -294,7 +267,7 @@ impl Ctx<'_> {
                 },
             });
         }
-        if let Some((_, found)) = self.left_behind.iter().find(|(id, _)| *id == session.id) {
+        if let Some(found) = self.evidence.left_behind(session.id) {
             let own = |pid: u32| {
                 self.facts
                     .chain
@@ -322,7 +295,7 @@ impl Ctx<'_> {
             leader: process.pid,
             since: process.start,
         };
-        Err(Stop::Survivors(vec![(session.id, signs)]))
+        Err(Stop::Look(Want::Survivors(vec![(session.id, signs)])))
     }
 
     /// A key's row: as a grant needs it where this run has the key locked.
@@ -552,7 +525,7 @@ impl Ctx<'_> {
             .map(|waiter| waiter.process.clone())
             .collect();
         if !unseen.is_empty() {
-            return Err(Stop::Look(unseen));
+            return Err(Stop::Look(Want::Processes(unseen)));
         }
         let mut shown = Vec::new();
         for waiter in waiters {

@@ -10,7 +10,8 @@
 //! *Crash*: an event that was not committed never came; the next one says the same. *Clock jump*: the
 //! heartbeat's age is taken from the wall clock in both directions, the lease from the steady one.
 
-use super::context::{Ctx, Stop, Surroundings};
+use super::context::{Ctx, Stop};
+use super::evidence::{Surroundings, Want};
 use super::look::{ListRequest, filter_of, list};
 use super::meanwhile::{leave, meanwhile};
 use super::present::{sessions_of, speaking};
@@ -313,11 +314,11 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
 
 /// What is above the process and where it works, looked for before anything is locked.
 fn surroundings(ctx: &Ctx<'_>, event: &AgentEvent) -> Result<Surroundings, Stop> {
-    match ctx.surroundings {
+    match ctx.evidence.surroundings() {
         Some(found) => Ok(found.clone()),
         None => {
             let pid = event.process.as_ref().map(|found| found.process.pid);
-            Err(Stop::Surroundings(pid, event.dir.clone()))
+            Err(Stop::Look(Want::Surroundings(pid, event.dir.clone())))
         }
     }
 }

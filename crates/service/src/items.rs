@@ -7,6 +7,7 @@
 //! What the remotes of repositories are now is read from their files, never while a lock is held.
 
 use super::context::{Ctx, Stop};
+use super::evidence::Want;
 use tenure_core::claim::{ClaimRecord, Hold};
 use tenure_core::id::SessionId;
 use tenure_core::key::Key;
@@ -42,20 +43,20 @@ impl Ctx<'_> {
 
     /// The present remote of a repository.
     fn remote(&self, common_dir: &str) -> Result<Option<String>, Stop> {
-        match self.remotes.iter().find(|(known, _)| known == common_dir) {
-            Some((_, remote)) => Ok(remote.clone()),
-            None => Err(Stop::Remotes(vec![common_dir.to_owned()])),
+        match self.evidence.remote(common_dir) {
+            Some(remote) => Ok(remote.clone()),
+            None => Err(Stop::Look(Want::Remotes(vec![common_dir.to_owned()]))),
         }
     }
 
     /// Makes sure that the remotes of all these repositories were read, in one go.
     fn read_remotes<'h>(&self, homes: impl Iterator<Item = &'h Home>) -> Result<(), Stop> {
-        let is_unread = |dir: &&String| !self.remotes.iter().any(|(known, _)| known == *dir);
+        let is_unread = |dir: &&String| self.evidence.remote(dir).is_none();
         let dirs = homes.map(|home| &home.dir);
         let unread: Vec<String> = dirs.filter(is_unread).cloned().collect();
         match unread.is_empty() {
             true => Ok(()),
-            false => Err(Stop::Remotes(unread)),
+            false => Err(Stop::Look(Want::Remotes(unread))),
         }
     }
 

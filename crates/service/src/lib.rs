@@ -26,6 +26,7 @@ mod burial;
 mod caller;
 mod claims;
 mod context;
+mod evidence;
 mod hear;
 mod items;
 mod look;

@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::context::{Ctx, Stop, Surroundings};
+use super::context::{Ctx, Stop};
+use super::evidence::Evidence;
 use crate::answer::Reader;
 use crate::error::Error;
 use tenure_core::back_off;
 use tenure_core::id::SessionId;
 use tenure_core::notice::{Channel, Notice, Pending, counts};
 use tenure_core::policy::Policy;
-use tenure_core::process::{CallerFacts, Observer, Process, Sighting, Survivors};
+use tenure_core::process::{CallerFacts, Observer};
 use tenure_core::session::Session;
 use tenure_core::store::{Lock, Mode, SessionFilter, Store, StoreError, Topic, Tx};
 use tenure_core::time::Now;
@@ -178,11 +179,7 @@ impl<'a> Service<'a> {
         mut case: impl FnMut(&mut Ctx<'_>) -> Result<T, Stop>,
     ) -> Reply<T> {
         let mut mode = mode;
-        let mut seen: Vec<(Process, Sighting)> = Vec::new();
-        let mut left_behind: Vec<(SessionId, Survivors)> = Vec::new();
-        let mut surroundings = None;
-        let mut files = Vec::new();
-        let mut remotes = Vec::new();
+        let mut evidence = Evidence::default();
         let mut locked: BTreeSet<Lock> = BTreeSet::new();
         let mut buried = 0;
         let locks_rows = self.store.locks_rows();
@@ -209,11 +206,7 @@ impl<'a> Service<'a> {
                 world: self.world,
                 observer: &observer,
                 location,
-                seen: &seen,
-                left_behind: &left_behind,
-                surroundings: surroundings.as_ref(),
-                files: &files,
-                remotes: &remotes,
+                evidence: &evidence,
                 notices: Pending::default(),
                 reader: Reader::default(),
                 trees: Vec::new(),
@@ -257,43 +250,10 @@ impl<'a> Service<'a> {
                     Err(StoreError::Conflict) => lost_race(self.world, &mut races),
                     Err(error) => return Err(error.into()),
                 },
-                Err(Stop::Look(processes)) => {
+                Err(Stop::Look(want)) => {
                     drop(tx);
                     looks += 1;
-                    for process in processes {
-                        let sighting = self.world.look(process.pid);
-                        seen.push((process, sighting));
-                    }
-                }
-                Err(Stop::Survivors(wanted)) => {
-                    drop(tx);
-                    looks += 1;
-                    let (sessions, signs): (Vec<_>, Vec<_>) = wanted.into_iter().unzip();
-                    left_behind.extend(sessions.into_iter().zip(self.world.survivors(&signs)));
-                }
-                Err(Stop::Surroundings(pid, dir)) => {
-                    drop(tx);
-                    looks += 1;
-                    surroundings = Some(Surroundings {
-                        chain: pid.map_or_else(Vec::new, |pid| self.world.chain(pid)),
-                        place: self.world.place(&dir),
-                    });
-                }
-                Err(Stop::WhereAre(paths)) => {
-                    drop(tx);
-                    looks += 1;
-                    for path in paths {
-                        let found = self.world.file(&path);
-                        files.push((path, found));
-                    }
-                }
-                Err(Stop::Remotes(homes)) => {
-                    drop(tx);
-                    looks += 1;
-                    for home in homes {
-                        let remote = self.world.remote(&home);
-                        remotes.push((home, remote));
-                    }
+                    evidence.gather(self.world, want);
                 }
                 Err(Stop::Write(stronger)) => mode = stronger,
                 Err(Stop::Lock(wanted)) => {

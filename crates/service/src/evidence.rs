@@ -1,0 +1,103 @@
+//! What was seen of the machine for one use case, apart from what may be written.
+//!
+//! A use case names what it wants to know ([`Want`]) and stops; with its transaction dropped the machine is
+//! looked at, and the use case runs again with what was seen. So nothing outside the store is read while a
+//! lock is held, and what was seen is kept for all runs of one use case and for no other.
+
+use std::borrow::Borrow;
+
+use tenure_core::id::SessionId;
+use tenure_core::process::{Ancestor, Process, Sighting, Signs, Survivors};
+use tenure_core::session::Place;
+use tenure_core::trample::RepoFile;
+use tenure_core::world::World;
+
+/// What must be looked at before a use case can go on.
+#[derive(Debug)]
+pub enum Want {
+    Processes(Vec<Process>),
+    /// What these sessions left behind.
+    Survivors(Vec<(SessionId, Signs)>),
+    /// The processes above this one, and the place that this directory is.
+    Surroundings(Option<u32>, String),
+    /// Where these files are, and what.
+    Files(Vec<String>),
+    /// The remotes of the repositories with these common directories.
+    Remotes(Vec<String>),
+}
+
+/// The processes above one that registers, and the place that it works in.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    pub chain: Vec<Ancestor>,
+    pub place: Place,
+}
+
+/// Everything that was seen so far.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    seen: Vec<(Process, Sighting)>,
+    left_behind: Vec<(SessionId, Survivors)>,
+    surroundings: Option<Surroundings>,
+    files: Vec<(String, Option<RepoFile>)>,
+    remotes: Vec<(String, Option<String>)>,
+}
+
+impl Evidence {
+    /// Looks at what is wanted.
+    pub fn gather(&mut self, world: &dyn World, want: Want) {
+        match want {
+            Want::Processes(processes) => self.seen.extend(processes.into_iter().map(|process| {
+                let sighting = world.look(process.pid);
+                (process, sighting)
+            })),
+            Want::Survivors(wanted) => {
+                let (sessions, signs): (Vec<_>, Vec<_>) = wanted.into_iter().unzip();
+                let found = sessions.into_iter().zip(world.survivors(&signs));
+                self.left_behind.extend(found);
+            }
+            Want::Surroundings(pid, dir) => {
+                self.surroundings = Some(Surroundings {
+                    chain: pid.map_or_else(Vec::new, |pid| world.chain(pid)),
+                    place: world.place(&dir),
+                });
+            }
+            Want::Files(paths) => self.files.extend(paths.into_iter().map(|path| {
+                let found = world.file(&path);
+                (path, found)
+            })),
+            Want::Remotes(homes) => self.remotes.extend(homes.into_iter().map(|home| {
+                let remote = world.remote(&home);
+                (home, remote)
+            })),
+        }
+    }
+
+    /// What was seen of a process. Pids differ where anything does, and are compared at once.
+    pub fn sighting(&self, process: &Process) -> Option<&Sighting> {
+        let is_it = |seen: &Process| seen.pid == process.pid && seen == process;
+        let mut found = self.seen.iter().filter(|(seen, _)| is_it(seen));
+        found.next().map(|(_, sighting)| sighting)
+    }
+
+    pub fn left_behind(&self, session: SessionId) -> Option<&Survivors> {
+        known(&self.left_behind, &session)
+    }
+
+    pub fn surroundings(&self) -> Option<&Surroundings> {
+        self.surroundings.as_ref()
+    }
+
+    pub fn file(&self, path: &str) -> Option<&Option<RepoFile>> {
+        known(&self.files, path)
+    }
+
+    pub fn remote(&self, common_dir: &str) -> Option<&Option<String>> {
+        known(&self.remotes, common_dir)
+    }
+}
+
+fn known<'a, Q: PartialEq + ?Sized, K: Borrow<Q>, V>(all: &'a [(K, V)], key: &Q) -> Option<&'a V> {
+    let mut found = all.iter().filter(|(known, _)| known.borrow() == key);
+    found.next().map(|(_, value)| value)
+}
