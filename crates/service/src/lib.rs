@@ -15,49 +15,36 @@
 //! *Crash*: before the commit nothing happened, after it everything did.
 
 pub mod answer;
-mod beat;
-mod behalf;
 pub mod error;
 pub mod mirror;
 pub mod view;
 
-mod birth;
-mod burial;
 mod caller;
-mod claims;
+mod claim;
 mod context;
 mod evidence;
-mod hear;
-mod items;
-mod look;
-mod meanwhile;
-mod missions;
-mod named;
-mod present;
-mod register;
-mod resume;
-mod sessions;
-mod status;
-mod strangers;
-mod tools;
+mod hook;
+mod list;
+mod log;
+mod mission;
+mod session;
 mod transact;
-mod transcripts;
+mod transcript;
 
 pub use caller::{Caller, Naming, ResolvedBy};
-pub use claims::{
+pub use claim::{
     ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
     ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting, Why,
 };
-pub use hear::{AgentEvent, Brief, Heard};
-pub use look::{Awaited, ListRequest, Listed, Until, Whoami};
-pub use missions::{
+pub use hook::{Advice, AgentEvent, Brief, GuardPolicy, Heard, ToolUse};
+pub use list::Listed;
+pub use mission::{
     Bearings, ChangeRequest, Changed, Here, JoinRequest, Joined, Left, Membership, PointRequest,
     Pointed, Roster, Verified, Whose,
 };
-pub use register::{RegisterRequest, Registered, Subject};
-pub use resume::Resumable;
-pub use sessions::{MetaChange, RenewRequest};
-pub use status::{Glance, Glancer, Status, WARNED_FOR};
-pub use tools::{Advice, GuardPolicy, ToolUse};
+pub use session::{
+    Awaited, Glance, Glancer, ListRequest, MetaChange, RegisterRequest, Registered, RenewRequest,
+    Resumable, Status, Subject, Until, WARNED_FOR, Whoami,
+};
 pub use transact::{Answer, Failure, Reply, Service};
-pub use transcripts::{Derivation, Vouched, VouchedFile};
+pub use transcript::{Derivation, Vouched, VouchedFile};

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::context::{Ctx, Stop};
-use super::evidence::Evidence;
 use crate::answer::Reader;
+use crate::context::{Ctx, Stop};
 use crate::error::Error;
+use crate::evidence::Evidence;
 use tenure_core::back_off;
 use tenure_core::id::SessionId;
 use tenure_core::notice::{Channel, Notice, Pending, counts};

@@ -13,11 +13,11 @@ use super::request::{
 };
 use super::rivals::{Asker, end_holds, end_sessions, locks_of};
 use super::steps::Steps;
-use crate::behalf;
-use crate::birth::{Birth, born};
+use crate::caller::behalf;
 use crate::caller::{self, Caller, Naming, ResolvedBy};
 use crate::context::{Ctx, Stop, Unseen};
 use crate::error::Error;
+use crate::session::birth::{Birth, born};
 use crate::transact::{Reply, Service};
 use crate::view::SessionView;
 use tenure_core::claim::Former;

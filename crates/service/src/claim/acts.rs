@@ -7,7 +7,7 @@ use super::rivals::{end_along, end_gone, gone_rivals, locks_of, way_from};
 use super::request::{
     Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest, check_note,
 };
-use crate::behalf;
+use crate::caller::behalf;
 use crate::caller::{self, Caller, Naming};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;

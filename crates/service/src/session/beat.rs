@@ -1,6 +1,6 @@
 //! What keeps a session's lease open, and what a call outside of a sandbox settles for one inside.
 
-use super::context::{Ctx, Stop};
+use crate::context::{Ctx, Stop};
 use tenure_core::id::SessionId;
 use tenure_core::session::{Activity, Session};
 use tenure_core::store::{Lock, Mode};

@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use super::caller;
-use super::context::{Ctx, Stop};
-use super::transact::{Reply, Service};
+use crate::caller;
+use crate::context::{Ctx, Stop};
 use crate::error::Error;
+use crate::transact::{Reply, Service};
 use crate::view::SessionView;
 use tenure_core::hint::Hint;
 use tenure_core::id::NativeId;

@@ -2,7 +2,7 @@
 
 use super::grant::{holder_of, shown};
 use super::request::GuardRequest;
-use crate::behalf;
+use crate::caller::behalf;
 use crate::caller::{self, Caller};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;

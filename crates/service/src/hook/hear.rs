@@ -10,15 +10,16 @@
 //! *Crash*: an event that was not committed never came; the next one says the same. *Clock jump*: the
 //! heartbeat's age is taken from the wall clock in both directions, the lease from the steady one.
 
-use super::context::{Ctx, Stop};
-use super::evidence::{Surroundings, Want};
-use super::look::{ListRequest, filter_of, list};
-use super::meanwhile::{leave, meanwhile};
-use super::present::{sessions_of, speaking};
-use super::register::{Enrolled, RegisterRequest, Subject, register};
-use super::tools::{Advice, ToolUse, advise};
-use super::transact::{Reply, Service};
-use super::{caller, transcripts};
+use crate::caller;
+use crate::caller::present::{sessions_of, speaking};
+use crate::context::{Ctx, Stop};
+use crate::evidence::{Surroundings, Want};
+use crate::hook::meanwhile::{leave, meanwhile};
+use crate::hook::tools::{Advice, ToolUse, advise};
+use crate::session::look::{ListRequest, filter_of, list};
+use crate::session::register::{Enrolled, RegisterRequest, Subject, register};
+use crate::transact::{Reply, Service};
+use crate::transcript;
 use crate::view::{HeldView, SessionView};
 use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::event::EventKind;
@@ -264,7 +265,7 @@ fn note_transcript(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> 
         return Ok(());
     }
     ctx.write()?;
-    match transcripts::set(ctx, session, native_id, path) {
+    match transcript::set(ctx, session, native_id, path) {
         Err(Stop::Refuse(_)) => Ok(()),
         other => other,
     }

@@ -1,6 +1,6 @@
 //! Sessions by what people call them, and which of them descend from which.
 
-use super::context::{Ctx, Stop};
+use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use tenure_core::hint::Hint;
 use tenure_core::id::{SessionId, SessionToken};

@@ -1,7 +1,7 @@
 //! Who acts, by the rule of [`tenure_core::behalf`], for use cases that give, guard or renew.
 
-use super::caller::{self, Caller, Naming};
-use super::context::{Ctx, Stop};
+use crate::caller::{self, Caller, Naming};
+use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use tenure_core::liveness::Doubt;
 use tenure_core::session::{Session, Standing};

@@ -5,13 +5,17 @@
 //! a session's decides. An agent that is not registered ends the search: what runs inside it must not be
 //! taken for the agent further up.
 
-use super::beat::renew_if_due;
-pub use super::beat::{is_due, renew, renew_doing, resolve_doubts};
-use super::context::{Ctx, Stop};
-pub use super::named::{descends_from, find};
-use super::present::{Met, met};
+pub mod behalf;
+pub mod named;
+pub mod present;
+
 use crate::answer::reader_of;
+pub use crate::caller::named::{descends_from, find};
+use crate::caller::present::{Met, met};
+use crate::context::{Ctx, Stop};
 use crate::error::{Error, NobodyWhy};
+use crate::session::beat::renew_if_due;
+pub use crate::session::beat::{is_due, renew, renew_doing, resolve_doubts};
 use tenure_core::agent;
 use tenure_core::behalf::Relation;
 use tenure_core::id::{AgentName, Life, NativeId, SessionId, SessionToken};

@@ -1,10 +1,10 @@
 //! What happens to a session between its registration and its end.
 
-use super::behalf;
-use super::caller::{self, Naming};
-use super::context::{Ctx, Stop};
-use super::transact::{Reply, Service};
+use crate::caller::behalf;
+use crate::caller::{self, Naming};
+use crate::context::{Ctx, Stop};
 use crate::error::{Error, add_a_reason};
+use crate::transact::{Reply, Service};
 use crate::view::SessionView;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;

@@ -2,23 +2,18 @@
 //! is seen is recorded at once.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
-use super::caller::{self, Caller, Naming};
-use super::claims::shown;
-use super::context::{Ctx, Stop, Unseen};
-use super::sessions::no_such_value;
-use super::transact::{Reply, Service};
+use crate::caller::{self, Caller, Naming};
+use crate::context::{Ctx, Stop, Unseen};
 use crate::error::Error;
-use crate::view::{ClaimView, EventView, NameView, ResolvedView, SessionView};
-use tenure_core::claim::ClaimRecord;
-use tenure_core::event::EventFilter;
-use tenure_core::id::SessionId;
+use crate::list::{Listed, unless_damaged};
+use crate::session::acts::no_such_value;
+use crate::transact::{Reply, Service};
+use crate::view::{ResolvedView, SessionView};
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
 use tenure_core::session::{Doing, MetaKey, Place, Session, State};
-use tenure_core::spelling;
-use tenure_core::store::{ClaimFilter, Mode, SessionFilter, StoreError};
+use tenure_core::store::{Mode, SessionFilter};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListRequest {
@@ -52,28 +47,6 @@ impl ListRequest {
             under: Some(place.dir.clone()),
             ..Self::default()
         }
-    }
-}
-
-/// A list that may be cut, and how much of it is missing.
-#[derive(Debug, Clone)]
-pub struct Listed<T> {
-    pub items: Vec<T>,
-    pub more: usize,
-}
-
-impl<T> Listed<T> {
-    /// Counts what is missing, where the limit was met.
-    fn of(
-        items: Vec<T>,
-        limit: usize,
-        count: impl FnOnce() -> Result<usize, StoreError>,
-    ) -> Result<Self, Stop> {
-        let more = match limit > 0 && items.len() >= limit {
-            true => count()?.saturating_sub(items.len()),
-            false => 0,
-        };
-        Ok(Self { items, more })
     }
 }
 
@@ -214,39 +187,6 @@ impl Service<'_> {
         })
     }
 
-    pub fn claims(
-        &mut self,
-        naming: Option<&Naming>,
-        filter: &ClaimFilter,
-    ) -> Reply<Listed<ClaimView>> {
-        self.transact(Mode::Read, |ctx| {
-            let mut filter = filter.clone();
-            match naming {
-                Some(naming) => filter.session = Some(caller::looking(ctx, naming)?.session.id),
-                None => {
-                    caller::anybody(ctx)?;
-                }
-            }
-            let items = claims(ctx, &filter)?;
-            Listed::of(items, filter.limit, || ctx.tx.count_claims(&filter))
-        })
-    }
-
-    pub fn log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<Listed<EventView>> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
-            let mut filter = filter.clone();
-            if let Some(name) = session {
-                filter.session = Some(caller::find(ctx, name)?.id);
-            }
-            if let Some(key) = &filter.key {
-                filter.key = Some(ctx.held_key(key, None)?);
-            }
-            let items = log(ctx, &filter)?;
-            Listed::of(items, filter.limit, || ctx.tx.count_events(&filter))
-        })
-    }
-
     /// A session's small values; one of them, if it is named.
     pub fn metadata(
         &mut self,
@@ -273,7 +213,7 @@ fn plain(kept: BTreeMap<MetaKey, String>) -> BTreeMap<String, String> {
         .collect()
 }
 
-pub(super) fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop> {
+pub(crate) fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop> {
     let session = &caller.session;
     let liveness = ctx.liveness(session)?;
     let parent = match session.parent {
@@ -298,7 +238,7 @@ pub(super) fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop>
     })
 }
 
-pub(super) fn filter_of(request: &ListRequest) -> SessionFilter {
+pub(crate) fn filter_of(request: &ListRequest) -> SessionFilter {
     SessionFilter {
         closed_too: request.closed_too,
         repo: request.repo.clone(),
@@ -321,7 +261,7 @@ fn listed_rows(
 }
 
 /// A session of a list: its record decides, its view is shown.
-pub(super) struct Row {
+pub(crate) struct Row {
     pub session: Session,
     state: State,
     pub view: SessionView,
@@ -349,7 +289,7 @@ impl Row {
     }
 }
 
-pub(super) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>, Stop> {
+pub(crate) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>, Stop> {
     let filter = filter_of(request);
     let mut sessions = ctx.tx.list_sessions(&filter)?;
     if let Some(dir) = &request.worktree {
@@ -411,103 +351,4 @@ fn add_renamed(
         sessions.truncate(filter.limit);
     }
     Ok(())
-}
-
-pub(super) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimView>, Stop> {
-    let filter = &ClaimFilter {
-        readable_only: true,
-        ..filter.clone()
-    };
-    let records = listed(ctx, filter)?;
-    let mut holders: BTreeMap<SessionId, Session> = BTreeMap::new();
-    for hold in records.iter().filter_map(ClaimRecord::current) {
-        if let Entry::Vacant(place) = holders.entry(hold.session) {
-            // One that cannot be read is named below, with the key that it holds.
-            match ctx.session(hold.session) {
-                Ok(session) => drop(place.insert(session)),
-                Err(Stop::Store(StoreError::Damaged { .. })) => {}
-                Err(other) => return Err(other),
-            }
-        }
-    }
-    let sessions: Vec<Session> = holders.into_values().collect();
-    ctx.look_at_all(&sessions)?;
-    ctx.bury_the_dead_of(&sessions)?;
-    ctx.damage = ctx.tx.take_damage();
-    let mut views = Vec::with_capacity(records.len());
-    for record in &records {
-        let view = shown(ctx, record);
-        views.extend(unless_damaged(ctx, record.key.as_str(), view)?);
-    }
-    Ok(views)
-}
-
-/// One entry of a list; where a row that it needs cannot be read, that is named and the list goes on.
-fn unless_damaged<T>(
-    ctx: &mut Ctx<'_>,
-    name: &str,
-    read: Result<T, Stop>,
-) -> Result<Option<T>, Stop> {
-    match read {
-        Err(Stop::Store(StoreError::Damaged { why, .. })) => {
-            ctx.damage.push(format!("{name}: {why}"));
-            Ok(None)
-        }
-        other => other.map(Some),
-    }
-}
-
-/// The keys of a filter; paths are found under every name of their repository.
-fn listed(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, Stop> {
-    let filter = &ClaimFilter {
-        prefix: filter.prefix.as_deref().map(spelling::beginning),
-        ..filter.clone()
-    };
-    let mut records = ctx.tx.list_claims(filter)?;
-    let mut beside = match &filter.prefix {
-        Some(prefix) => ctx.others_with_prefix(prefix, filter.free_too)?,
-        None => Vec::new(),
-    };
-    if let Some(session) = filter.session {
-        beside.retain(|record| record.current().is_some_and(|hold| hold.session == session));
-    }
-    records.append(&mut beside);
-    records.sort_by(|one, other| one.key.cmp(&other.key));
-    records.dedup_by(|one, other| one.key == other.key);
-    if filter.limit > 0 {
-        records.truncate(filter.limit);
-    }
-    Ok(records)
-}
-
-fn log(ctx: &mut Ctx<'_>, filter: &EventFilter) -> Result<Vec<EventView>, Stop> {
-    let filter = EventFilter {
-        readable_only: true,
-        ..filter.clone()
-    };
-    let events = ctx.tx.events(&filter)?;
-    ctx.damage = ctx.tx.take_damage();
-    let mut names: BTreeMap<SessionId, NameView> = BTreeMap::new();
-    for id in events
-        .iter()
-        .flat_map(|event| [event.session, event.actor])
-        .flatten()
-    {
-        if let Entry::Vacant(place) = names.entry(id) {
-            let session = ctx.session(id);
-            // An event of a session that cannot be read is shown without it.
-            if let Some(session) = unless_damaged(ctx, &id.to_string(), session)? {
-                let (id, handle) = (id.to_string(), session.handle.to_string());
-                place.insert(NameView { id, handle });
-            }
-        }
-    }
-    let name = |id: Option<SessionId>| id.and_then(|id| names.get(&id).cloned());
-    Ok(events
-        .into_iter()
-        .map(|event| {
-            let (session, actor) = (name(event.session), name(event.actor));
-            EventView::new(event, session, actor)
-        })
-        .collect())
 }

@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use super::caller::{self, Caller, Naming};
-use super::context::{Ctx, Stop, Unseen};
-use super::look::{self, ListRequest, list};
-use super::present::speaking;
-use super::transact::{Reply, Service};
+use crate::caller::present::speaking;
+use crate::caller::{self, Caller, Naming};
+use crate::context::{Ctx, Stop, Unseen};
+use crate::session::look::{self, ListRequest, list};
+use crate::transact::{Reply, Service};
 use crate::view::{ClaimView, SessionView, WroteView};
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::process::Process;
@@ -106,7 +106,7 @@ fn status(
             session: Some(caller.session.id),
             ..ClaimFilter::default()
         };
-        own = look::claims(ctx, &filter)?;
+        own = crate::claim::claims(ctx, &filter)?;
         for (key, handle) in lost(ctx, &caller.session)? {
             warnings.push(format!("{key} is lost: {handle} has it now"));
         }

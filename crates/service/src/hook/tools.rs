@@ -5,8 +5,8 @@
 //! `block`; a claim that the user requires stops it in any mode. A write that goes ahead is kept, so
 //! that the next writer can be told. Only those who live count: the dead have no feet.
 
-use super::claims::covering_hold;
-use super::context::{Ctx, Stop};
+use crate::claim::covering_hold;
+use crate::context::{Ctx, Stop};
 use tenure_core::event::EventKind;
 use tenure_core::git_move::{GitMove, git_move};
 use tenure_core::notice::NoticeKind;

@@ -8,6 +8,6 @@ mod find;
 mod request;
 mod work;
 
-pub(super) use find::register;
-pub(super) use request::Enrolled;
+pub(crate) use find::register;
+pub(crate) use request::Enrolled;
 pub use request::{RegisterRequest, Registered, Subject};

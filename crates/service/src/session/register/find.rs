@@ -2,11 +2,11 @@
 
 use super::request::{Candidate, Enrolled, RegisterRequest, Registered, Subject};
 use super::work::Work;
+use crate::caller::present::{Met, met, past_of, sessions_of, unverified};
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, register_script};
-use crate::present::{Met, met, past_of, sessions_of, unverified};
 use crate::transact::{Reply, Service};
-use crate::{caller, transcripts};
+use crate::{caller, transcript};
 use tenure_core::behalf::Relation;
 use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, NativeId, SessionId};
@@ -44,7 +44,7 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Enrolled
     let candidate = find_candidate(ctx, request)?;
     let (view, known) = gather(ctx, request, candidate.process.as_ref())?;
     let agent = agent_of(request, &candidate, known.as_ref())?;
-    transcripts::refuse_subagent(ctx, &agent, request.native_id.as_ref())?;
+    transcript::refuse_subagent(ctx, &agent, request.native_id.as_ref())?;
     check_transcript(ctx, &agent, request)?;
     let spec = agent::spec_of(&agent);
     let arrival = Arrival {
@@ -90,7 +90,7 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Enrolled
         ctx.tx.set_metadata(session.id, key, Some(value))?;
     }
     if let (Some(path), Some(native_id)) = (&request.transcript, &session.native_id) {
-        transcripts::set(ctx, &session, native_id, path)?;
+        transcript::set(ctx, &session, native_id, path)?;
     }
     if relation.is_own() && candidate.process.is_some() {
         ctx.own = Some(session.id);
@@ -294,7 +294,7 @@ fn check_transcript(
         }
         .into());
     };
-    transcripts::refuse_foreign(ctx, agent, native_id, path)
+    transcript::refuse_foreign(ctx, agent, native_id, path)
 }
 
 /// Refuses before anything is written what would exceed a session's room for small values.

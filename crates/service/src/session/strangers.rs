@@ -1,7 +1,7 @@
 //! Agents that run without being anybody's session.
 
-use super::present::sessions_of;
-use super::transact::{Reply, Service};
+use crate::caller::present::sessions_of;
+use crate::transact::{Reply, Service};
 use tenure_core::process::Process;
 use tenure_core::store::Mode;
 

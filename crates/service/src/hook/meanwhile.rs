@@ -4,7 +4,7 @@
 //! commands have had their effect; nothing is asked of a session that never wrote. *Crash*: what was kept
 //! last counts, and a file that was being written is not compared.
 
-use super::context::{Ctx, Stop};
+use crate::context::{Ctx, Stop};
 use tenure_core::meanwhile::{Meanwhile, of_file, of_tree};
 use tenure_core::session::Session;
 use tenure_core::trample::Tree;

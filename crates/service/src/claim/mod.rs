@@ -8,15 +8,18 @@ mod assess;
 mod claim;
 mod grant;
 mod guard;
+mod items;
+mod list;
 mod regrant;
 mod request;
 mod rivals;
 mod steps;
 mod why;
 
-pub(super) use guard::covering_hold;
+pub(crate) use guard::covering_hold;
+pub(crate) use list::claims;
 
-pub use grant::{end_by_lease, shown};
+pub use grant::end_by_lease;
 pub use regrant::regrant;
 pub use request::{
     ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,

@@ -6,8 +6,8 @@
 //!
 //! What the remotes of repositories are now is read from their files, never while a lock is held.
 
-use super::context::{Ctx, Stop};
-use super::evidence::Want;
+use crate::context::{Ctx, Stop};
+use crate::evidence::Want;
 use tenure_core::claim::{ClaimRecord, Hold};
 use tenure_core::id::SessionId;
 use tenure_core::key::Key;

@@ -13,8 +13,8 @@
 
 use std::collections::BTreeSet;
 
-use super::context::{Ctx, Stop};
-use super::transact::{Failure, Service};
+use crate::context::{Ctx, Stop};
+use crate::transact::{Failure, Service};
 use tenure_core::id::SessionId;
 use tenure_core::liveness::Liveness;
 use tenure_core::session::{Closed, ClosedBy, Session};
@@ -77,7 +77,7 @@ impl Ctx<'_> {
 
 impl Service<'_> {
     /// Records the deaths of these sessions, as far as they are still open and dead.
-    pub(super) fn bury(&mut self, dead: &[SessionId]) -> Result<(), Failure> {
+    pub(crate) fn bury(&mut self, dead: &[SessionId]) -> Result<(), Failure> {
         self.transact(Mode::Write, |ctx| {
             let mut open = Vec::new();
             for id in dead.iter().collect::<BTreeSet<_>>() {
@@ -103,7 +103,7 @@ impl Service<'_> {
     }
 
     /// Records every death that can be proved now.
-    pub(super) fn bury_the_dead(&mut self) -> Result<(), Failure> {
+    pub(crate) fn bury_the_dead(&mut self) -> Result<(), Failure> {
         let found = self.transact(Mode::Read, |ctx| {
             let open = ctx.tx.list_sessions(&SessionFilter::default())?;
             ctx.look_at_all(&open)?;

@@ -1,12 +1,12 @@
 //! Carrying out what a registration comes to.
 
 use super::request::{Candidate, RegisterRequest};
-use crate::birth::{Birth, begin_life, born};
 use crate::caller;
-use crate::claims::{end_by_lease, regrant};
+use crate::caller::present::{Met, met, sessions_of};
+use crate::claim::{end_by_lease, regrant};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use crate::present::{Met, met, sessions_of};
+use crate::session::birth::{Birth, begin_life, born};
 use crate::view::HeldView;
 use tenure_core::claim::Means;
 use tenure_core::event::{EventKind, NewEvent};

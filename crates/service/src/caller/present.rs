@@ -1,6 +1,6 @@
 //! Which session a process is, asked of the store; [`tenure_core::present`] decides.
 
-use super::context::{Ctx, Stop};
+use crate::context::{Ctx, Stop};
 use tenure_core::agent::{self, AgentSpec};
 use tenure_core::id::{AgentName, Life, NativeId};
 use tenure_core::present::{Named, Present, those_of, which};

@@ -1,9 +1,9 @@
 //! Which transcript is whose: checked at every write and at every use.
 
-use super::caller::{self, Naming};
-use super::context::{Ctx, Stop};
-use super::transact::{Failure, Reply, Service};
+use crate::caller::{self, Naming};
+use crate::context::{Ctx, Stop};
 use crate::error::Error;
+use crate::transact::{Failure, Reply, Service};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, NativeId, SessionId};

@@ -1,0 +1,17 @@
+//! Sessions: how they begin, go on, are looked at and end.
+
+pub mod acts;
+pub mod beat;
+pub mod birth;
+pub mod burial;
+pub mod look;
+pub mod register;
+pub mod resume;
+pub mod status;
+pub mod strangers;
+
+pub use acts::{MetaChange, RenewRequest};
+pub use look::{Awaited, ListRequest, Until, Whoami};
+pub use register::{RegisterRequest, Registered, Subject};
+pub use resume::Resumable;
+pub use status::{Glance, Glancer, Status, WARNED_FOR};
