@@ -57,8 +57,11 @@ pub fn adoption(opened: &Opened, pid: u32) -> Result<(u32, RegisterRequest), Pro
         let hint = Hint::run("register", args, "to make a session of any process");
         return Err(Problem::new(Class::Invalid, "invalid", message, hint));
     };
-    let dir = fs_err::read_link(format!("/proc/{pid}/cwd"))
-        .map_err(|error| unseen(format!("cannot see where pid {pid} works: {error}")))?;
+    let dir = fs_err::read_link(format!("/proc/{pid}/cwd")).map_err(|error| {
+        let message = format!("cannot see where pid {pid} works: {error}");
+        let hint = Hint::step("run it as a user who may look at that process");
+        Problem::new(Class::CannotTell, "cannot_tell", message, hint)
+    })?;
     let adapter = tenure_agents::adapter(spec.name);
     let entry = adapter.and_then(|adapter| unmanaged::registered(adapter, &chain[0].process));
     let request = RegisterRequest {

@@ -28,7 +28,7 @@ pub fn place_here() -> Place {
 
 /// Where something works: a directory with its repository and branch.
 pub fn place(dir: &Path) -> Result<Place, Problem> {
-    let hint = || Hint::step("give --dir a directory that exists");
+    let hint = || Hint::step("name a directory that exists");
     let whole = fs_err::canonicalize(dir)
         .map_err(|error| Problem::new(Class::NotFound, "not_found", error.to_string(), hint()))?;
     if !whole.is_dir() {

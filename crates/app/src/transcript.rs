@@ -72,9 +72,11 @@ fn settled(
 
 fn derive(derivation: &Derivation) -> Result<String, Problem> {
     let native_id = &derivation.native_id;
+    // Not a command to run: run by another session it would move the conversation there.
     let register = |why| {
-        let args = ["--native-id", "ID", "--transcript", "FILE"];
-        Hint::run("register", args, why)
+        Hint::step(format!(
+            "in that session, register with --native-id {native_id} --transcript FILE {why}"
+        ))
     };
     let nowhere = |message: String| {
         let hint = register("to say where it is");

@@ -106,7 +106,9 @@ fn wait<T>(
         if left.is_zero() {
             opened.service().leave_line(wait.ticket)?;
             let why = wait.why;
-            return Err(Error::TimedOut { waited, why }.into());
+            let mut failed = Unfinished::from(Error::TimedOut { waited, why });
+            failed.problem.reader = wait.reader;
+            return Err(failed);
         }
         let bells = match &heard {
             Some((about, bells)) if *about == wait.about => *bells,

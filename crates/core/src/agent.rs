@@ -15,7 +15,8 @@ pub struct AgentSpec {
     pub executables: &'static [&'static str],
     /// Endings of its script's path, where the script's own name says too little.
     pub scripts: &'static [&'static str],
-    /// Arguments that say that the process was started as a fork of a conversation.
+    /// Arguments that say that the process was started as a fork of a conversation, where the fork's start
+    /// may still name its parent's. A fork that begins under an id of its own needs none.
     pub fork_arguments: &'static [&'static str],
     /// The variable in which it tells its tools the conversation's id.
     pub id_variable: Option<&'static str>,
@@ -142,7 +143,6 @@ pub const AGENTS: &[AgentSpec] = &[
     AgentSpec {
         name: "opencode",
         executables: &["opencode", "opencode.exe"],
-        fork_arguments: &["--fork"],
         ..PLAIN
     },
     AgentSpec {
@@ -152,7 +152,6 @@ pub const AGENTS: &[AgentSpec] = &[
             "/@qwen-code/qwen-code/cli.js",
             "/@qwen-code/qwen-code/cli-entry.js",
         ],
-        fork_arguments: &["--fork-session"],
         id_variable: Some("QWEN_CODE_SESSION_ID"),
         host_arguments: &["--acp", "--experimental-acp"],
         transcripts: Some(Shelf {
@@ -180,6 +179,9 @@ const INTERPRETERS: &[&str] = &[
     "node", "nodejs", "bun", "deno", "python", "ruby", "perl", "sh", "bash", "dash", "zsh",
 ];
 
+/// What the name of an agent's script may end in.
+const SCRIPT_ENDINGS: &[&str] = &[".js", ".mjs", ".cjs"];
+
 /// Programs that read commands from a person.
 const SHELLS: &[&str] = &[
     "bash", "zsh", "fish", "sh", "dash", "ksh", "nu", "tcsh", "csh", "elvish", "xonsh", "pwsh",
@@ -196,7 +198,10 @@ pub fn recognise(looks: &Looks) -> Option<&'static AgentSpec> {
     }
     let script = script_of(looks)?;
     let name = base(script);
-    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let stem = SCRIPT_ENDINGS
+        .iter()
+        .find_map(|ending| name.strip_suffix(ending))
+        .unwrap_or(name);
     AGENTS.iter().find(|spec| {
         spec.executables.contains(&name)
             || spec.executables.contains(&stem)
@@ -398,5 +403,20 @@ mod tests {
             claude,
             &looks("claude", &["claude", "--resume", "x"])
         ));
+        // These begin under an id of their own, which must not be taken for the parent's.
+        for (name, flag) in [("qwen", "--fork-session"), ("opencode", "--fork")] {
+            let spec = spec_of(&AgentName::known(name)).unwrap();
+            let seen = looks(name, &[name, "--resume", "x", flag]);
+            assert!(!started_as_fork(spec, &seen), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_script_in_another_language_is_not_the_agent() {
+        let seen =
+            |program: &str, script: &str| recognise(&looks(program, &[program, script])).is_some();
+        assert!(seen("/usr/bin/node", "/x/qwen.js"));
+        assert!(!seen("/usr/bin/python3", "/x/qwen.py"));
+        assert!(!seen("/bin/bash", "/x/claude.sh"));
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::answer;
 use crate::error::Error;
 use crate::evidence::{Evidence, Want};
-use crate::view::{HeldView, Seen, SessionView, WaitView};
+use crate::session::view::{HeldView, Seen, SessionView, WaitView};
 use tenure_core::claim::{ClaimRecord, EndedBy};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Handle, SessionId};

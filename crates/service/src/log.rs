@@ -3,15 +3,60 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use tenure_core::event::EventFilter;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tenure_core::event::{Event, EventFilter};
 use tenure_core::id::SessionId;
 use tenure_core::store::Mode;
+use tenure_core::time::Timestamp;
 
 use crate::caller;
 use crate::context::{Ctx, Stop};
 use crate::list::{Listed, unless_damaged};
+use crate::session::view::NameView;
 use crate::transact::{Reply, Service};
-use crate::view::{EventView, NameView};
+
+/// One entry of the log.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct EventView {
+    /// Its place, for `--after`.
+    pub cursor: u64,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// What kind of change.
+    pub kind: String,
+    /// The session that changed.
+    pub session: Option<NameView>,
+    /// The session that did it, where that is another.
+    pub actor: Option<NameView>,
+    /// The claim key.
+    pub key: Option<String>,
+    /// The epoch after the change.
+    pub epoch: Option<u64>,
+    /// By what means.
+    pub mechanism: String,
+    pub evidence: String,
+    /// The reason that somebody gave.
+    pub reason: Option<String>,
+}
+
+impl EventView {
+    /// Makes the view of an event with its sessions' names.
+    pub fn new(event: Event, session: Option<NameView>, actor: Option<NameView>) -> Self {
+        Self {
+            cursor: event.cursor.0,
+            at: event.at,
+            kind: event.kind,
+            session,
+            actor,
+            key: event.key,
+            epoch: event.epoch.map(|epoch| epoch.0),
+            mechanism: event.mechanism,
+            evidence: event.evidence,
+            reason: event.reason,
+        }
+    }
+}
 
 impl Service<'_> {
     pub fn log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<Listed<EventView>> {

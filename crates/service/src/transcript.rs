@@ -132,11 +132,10 @@ fn conversation(session: &Session) -> Result<NativeId, Stop> {
                 "{} is in no conversation, so it has no transcript",
                 session.handle
             ),
-            hint: Hint::run(
-                "register",
-                ["--native-id", "ID"],
-                "to say which conversation it is in",
-            ),
+            hint: Hint::step(format!(
+                "in {}, register with --native-id ID to say which conversation it is in",
+                session.handle
+            )),
         }
         .into()
     })

@@ -244,7 +244,10 @@ impl Settings {
                 self.ignore(&origin, "the whole file", why);
                 return Ok(());
             }
-            Err(why) => return Err(malformed(&origin, "the file", &why)),
+            Err(why) => {
+                let message = format!("the settings cannot be used: {why}");
+                return Err(unusable(message));
+            }
         };
         for (key, value) in flat(table) {
             match self.read_value(&key, &value, &origin, project) {
@@ -368,7 +371,7 @@ fn read_table(path: &Path) -> Result<Option<toml::Table>, String> {
     };
     text.parse::<toml::Table>()
         .map(Some)
-        .map_err(|error| error.message().to_owned())
+        .map_err(|error| format!("{} is not valid: {}", path.display(), error.message()))
 }
 
 /// The user's file: `$XDG_CONFIG_HOME/tenure/config.toml`, else `~/.config/tenure/config.toml`.
@@ -384,7 +387,10 @@ fn user_file(env: Env<'_>) -> Option<PathBuf> {
 }
 
 fn malformed(origin: &str, key: &str, why: &str) -> Problem {
-    let message = format!("{key} in {origin} is not valid: {why}");
+    unusable(format!("{key} in {origin} is not valid: {why}"))
+}
+
+fn unusable(message: String) -> Problem {
     let hint = Hint::step("correct it there and run this again");
     Problem::new(Class::Usage, "config", message, hint)
 }

@@ -160,7 +160,7 @@ impl Register {
         let patience = Patience::AtMost(PATIENCE);
         let held = locks.lock(&name, Sharing::Exclusive, patience);
         let held = held.map_err(lock_trouble)?;
-        remove_leftovers(&file).map_err(|error| unusable(&file, &error.to_string()))?;
+        remove_leftovers(&file).map_err(|error| unread(&error))?;
         let mut register = Self::peek(state_dir)?;
         register.held = Some(held);
         Ok(register)
@@ -172,7 +172,7 @@ impl Register {
         let mut register = Self::none(state_dir);
         let read = |name: &str| {
             let file = dir.join(name);
-            read_plain(&file).map_err(|error| unusable(&file, &error.to_string()))
+            read_plain(&file).map_err(|error| unread(&error))
         };
         if let Some(text) = read(FILE)? {
             register.parse(&text)?;
@@ -262,7 +262,7 @@ impl Register {
         };
         saved
             .and_then(|()| remove(&self.dir.join(OLD_FILE)))
-            .map_err(|error| unusable(&file, &error.to_string()))
+            .map_err(|error| unread(&error))
     }
 }
 
@@ -287,10 +287,12 @@ fn lock_trouble(error: LockError) -> Trouble {
 }
 
 fn unusable(file: &Path, why: &str) -> Trouble {
-    let message = format!(
-        "the list of what was installed, {}, cannot be used: {why}",
-        file.display()
-    );
+    unread(&format!("{}: {why}", file.display()))
+}
+
+/// The error names the file.
+fn unread(error: &impl std::fmt::Display) -> Trouble {
+    let message = format!("the list of what was installed cannot be used: {error}");
     let hint =
         Hint::step("repair it, or move it away; then only the agents' usual places are searched");
     Trouble::new(Class::Invalid, "invalid", message, hint)

@@ -7,6 +7,7 @@
 //! that may act on it ([`Reader`]).
 
 mod class;
+mod notice;
 mod problem;
 mod reader;
 
@@ -14,11 +15,10 @@ use serde_json::{Map, Value, json};
 use tenure_core::notice::Pending;
 
 pub use class::Class;
+pub use notice::NoticeView;
 pub use problem::Problem;
 pub use reader::{Reader, reader_of};
 pub use tenure_core::hint::{For, Hint};
-
-use crate::view::NoticeView;
 
 /// The version of every body.
 const VERSION: u32 = 1;

@@ -9,10 +9,10 @@ use super::request::{
 };
 use crate::caller::behalf;
 use crate::caller::{self, Caller, Naming};
+use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
-use crate::view::ClaimView;
 use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means, TakenAlong};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;

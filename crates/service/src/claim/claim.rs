@@ -13,13 +13,12 @@ use super::request::{
 };
 use super::rivals::{Asker, end_holds, end_sessions, locks_of};
 use super::steps::Steps;
-use crate::caller::behalf;
-use crate::caller::{self, Caller, Naming, ResolvedBy};
+use crate::caller::{self, Caller, Naming, ResolvedBy, behalf};
 use crate::context::{Ctx, Stop, Unseen};
 use crate::error::Error;
 use crate::session::birth::{Birth, born};
+use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
-use crate::view::SessionView;
 use tenure_core::claim::Former;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
@@ -364,6 +363,7 @@ fn stand_in_line(
         watch: watch.into_iter().chain(own).collect(),
         at_most,
         why: Box::new(why),
+        reader: ctx.reader,
     })
 }
 

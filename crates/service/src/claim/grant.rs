@@ -3,8 +3,8 @@
 use super::request::{ClaimRequest, Grant};
 use super::steps::Steps;
 use crate::caller::{self, Caller};
+use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop};
-use crate::view::ClaimView;
 use tenure_core::claim::{ClaimRecord, EndedBy, Former, Hold, HoldEnd, Means, TakenFrom};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{RequestId, SessionId};

@@ -11,10 +11,10 @@ use tenure_core::store::{ClaimFilter, Mode, StoreError};
 
 use super::grant::shown;
 use crate::caller::{self, Naming};
+use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop};
 use crate::list::{Listed, unless_damaged};
 use crate::transact::{Reply, Service};
-use crate::view::ClaimView;
 
 impl Service<'_> {
     pub fn claims(

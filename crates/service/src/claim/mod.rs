@@ -14,6 +14,7 @@ mod regrant;
 mod request;
 mod rivals;
 mod steps;
+pub mod view;
 mod why;
 
 pub(crate) use guard::covering_hold;

@@ -3,7 +3,7 @@
 use super::grant::{Terms, grant};
 use super::rivals::{Asker, Rivals, end_gone, locks_of, rivals};
 use crate::context::{Ctx, Stop};
-use crate::view::HeldView;
+use crate::session::view::HeldView;
 use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means};
 use tenure_core::notice::{Notice, NoticeKind};
 use tenure_core::session::Session;

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use crate::answer::Reader;
+use crate::claim::view::ClaimView;
 use crate::error::Error;
-use crate::view::{ClaimView, SessionView};
+use crate::session::view::SessionView;
 use tenure_core::id::{AgentName, Epoch, RequestId, SessionToken, Ticket};
 use tenure_core::key::Key;
 use tenure_core::process::{Ancestor, Process};
@@ -59,6 +61,8 @@ pub struct Wait {
     /// After this long it must look again, whatever happens.
     pub at_most: Option<Duration>,
     pub why: Box<Error>,
+    /// Who reads that it took too long.
+    pub reader: Reader,
 }
 
 /// A command that shall hold a key while it runs.

@@ -2,10 +2,10 @@
 
 use super::grant::shown;
 use crate::caller::{self, Caller};
+use crate::claim::view::{ClaimView, WhyView};
 use crate::context::{Ctx, Stop};
 use crate::error::{take_over, wait_for};
 use crate::transact::{Reply, Service};
-use crate::view::{ClaimView, WhyView};
 use tenure_core::claim::{Ask, ClaimRecord, Verdict, decide};
 use tenure_core::hint::Hint;
 use tenure_core::id::SessionId;

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub use hints::{add_a_reason, register_script, take_over, wait_for};
 
 use crate::answer::Class;
-use crate::view::ClaimView;
+use crate::claim::view::ClaimView;
 use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, Epoch, Malformed, SessionId};
 use tenure_core::key::Key;

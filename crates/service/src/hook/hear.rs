@@ -10,7 +10,6 @@
 //! *Crash*: an event that was not committed never came; the next one says the same. *Clock jump*: the
 //! heartbeat's age is taken from the wall clock in both directions, the lease from the steady one.
 
-use crate::caller;
 use crate::caller::present::{sessions_of, speaking};
 use crate::context::{Ctx, Stop};
 use crate::evidence::{Surroundings, Want};
@@ -18,9 +17,9 @@ use crate::hook::meanwhile::{leave, meanwhile};
 use crate::hook::tools::{Advice, ToolUse, advise};
 use crate::session::look::{ListRequest, filter_of, list};
 use crate::session::register::{Enrolled, RegisterRequest, Subject, register};
+use crate::session::view::{HeldView, SessionView};
 use crate::transact::{Reply, Service};
-use crate::transcript;
-use crate::view::{HeldView, SessionView};
+use crate::{caller, transcript};
 use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, NativeId, SessionId};

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::content::{Context, outer_id, team};
-use crate::view::ParticipantView;
+use crate::mission::view::ParticipantView;
 use tenure_core::hint::Hint;
 use tenure_core::mission::check::Fault;
 use tenure_core::time::Timestamp;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::view::{ParticipantView, SessionView};
+use crate::mission::view::ParticipantView;
+use crate::session::view::SessionView;
 use tenure_core::id::Malformed;
 use tenure_core::time::Timestamp;
 

@@ -9,6 +9,7 @@ mod context;
 mod pick;
 mod request;
 mod roster;
+pub mod view;
 
 pub use context::{Bearings, Membership, Verified};
 pub use request::{

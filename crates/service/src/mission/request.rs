@@ -1,6 +1,6 @@
 //! What is asked about missions, and what comes back.
 
-use crate::view::{ParticipantView, PointerView};
+use crate::mission::view::{ParticipantView, PointerView};
 use tenure_core::mission::change::Change;
 use tenure_core::mission::check::Fault;
 use tenure_core::mission::{MissionId, ParticipantId, Role};

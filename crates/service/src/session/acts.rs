@@ -1,11 +1,10 @@
 //! What happens to a session between its registration and its end.
 
-use crate::caller::behalf;
-use crate::caller::{self, Naming};
+use crate::caller::{self, Naming, behalf};
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, add_a_reason};
+use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
-use crate::view::SessionView;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
 use tenure_core::notice::NoticeKind;

@@ -9,6 +9,7 @@ pub mod register;
 pub mod resume;
 pub mod status;
 pub mod strangers;
+pub mod view;
 
 pub use acts::{MetaChange, RenewRequest};
 pub use look::{Awaited, ListRequest, Until, Whoami};

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use crate::caller::present::speaking;
 use crate::caller::{self, Caller, Naming};
+use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop, Unseen};
 use crate::session::look::{self, ListRequest, list};
+use crate::session::view::{SessionView, WroteView};
 use crate::transact::{Reply, Service};
-use crate::view::{ClaimView, SessionView, WroteView};
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::process::Process;
 use tenure_core::session::{Doing, Session};

@@ -45,7 +45,7 @@ fn a_look_records_a_few_deaths_and_shows_all() {
         let dead = shown
             .items
             .iter()
-            .filter(|session| session.is_over())
+            .filter(|session| session.ended_at.is_some() || session.state == "dead")
             .count();
         assert_eq!(
             dead,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::mirror::compare::disagreements;
-use crate::view::{NameView, ProcessView};
+use crate::session::view::{NameView, ProcessView};
 
 fn session(id: &str) -> SessionView {
     SessionView {

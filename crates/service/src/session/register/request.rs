@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::view::{HeldView, SessionView};
+use crate::session::view::{HeldView, SessionView};
 use tenure_core::id::{AgentName, NativeId, SessionToken};
 use tenure_core::process::{Ancestor, Looks, Process};
 use tenure_core::reason::Reason;

@@ -7,7 +7,7 @@ use crate::claim::{end_by_lease, regrant};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::session::birth::{Birth, begin_life, born};
-use crate::view::HeldView;
+use crate::session::view::HeldView;
 use tenure_core::claim::Means;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;

@@ -1,0 +1,39 @@
+//! A notice as it is shown.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tenure_core::notice::{Notice, NoticeKind};
+use tenure_core::time::Timestamp;
+
+/// Something that the caller is told, at least once.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct NoticeView {
+    /// Its number: one that was told before is the same notice again.
+    pub id: Option<u64>,
+    /// What it is about.
+    pub kind: NoticeKind,
+    /// The sentence.
+    pub message: String,
+    /// The claim key that it is about.
+    pub key: Option<String>,
+    /// The epoch that the key has now.
+    pub epoch: Option<u64>,
+    /// The session that caused it.
+    pub from: Option<String>,
+    /// When it was recorded.
+    pub at: Timestamp,
+}
+
+impl From<&Notice> for NoticeView {
+    fn from(notice: &Notice) -> Self {
+        Self {
+            id: notice.id.map(|id| id.0),
+            kind: notice.kind,
+            message: notice.message.clone(),
+            key: notice.key.clone(),
+            epoch: notice.epoch.map(|epoch| epoch.0),
+            from: notice.from.map(|id| id.to_string()),
+            at: notice.at,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Missions and their participants as they are shown.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tenure_core::mission::check::Fault;
+use tenure_core::mission::pointer::Resolution;
+use tenure_core::time::Timestamp;
+
+use crate::session::view::NameView;
+
+/// A session in a mission.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ParticipantView {
+    pub mission: String,
+    /// Its id in the mission: a ULID.
+    pub participant_id: String,
+    pub session: NameView,
+    /// What it is in the mission.
+    pub role: String,
+    /// What it works on: `wp:<id>`, `step:<id>` or none.
+    pub focus: Option<String>,
+    /// `active` or `inactive`; a session that is gone never drives.
+    pub drive: &'static str,
+    /// `live`, `stalled`, `ended`, `dead` or `unknown`.
+    pub state: &'static str,
+    /// What that state rests on.
+    pub why: String,
+    /// The directory that it works in.
+    pub dir: String,
+    pub joined_at: Timestamp,
+    /// When it was last active, in the mission or otherwise.
+    pub last_activity_at: Timestamp,
+    /// Others that drive the same focus.
+    pub collides_with: Vec<String>,
+    /// Counts the changes of its row.
+    pub revision: u64,
+}
+
+/// A mission in a list.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct MissionView {
+    pub id: String,
+    /// When somebody first joined it.
+    pub created_at: Timestamp,
+    /// How many take part.
+    pub participants: usize,
+    /// How many of them are not gone.
+    pub live: usize,
+    /// How many of those drive something.
+    pub driving: usize,
+    /// When one of them was last active.
+    pub last_activity_at: Option<Timestamp>,
+    /// Whether the caller takes part.
+    pub joined: bool,
+}
+
+/// Which mission is meant, and what decided that.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct PointerView {
+    /// The mission, if one is meant.
+    pub mission: Option<String>,
+    /// `flag`, `session`, `repo`, `user` or `none`.
+    pub by: &'static str,
+    /// What that rests on.
+    pub evidence: String,
+    /// Pointers that are not followed, and why.
+    pub passed_over: Vec<Fault>,
+}
+
+impl From<Resolution> for PointerView {
+    fn from(found: Resolution) -> Self {
+        Self {
+            mission: found.mission.map(|id| id.to_string()),
+            by: found.by,
+            evidence: found.evidence,
+            passed_over: found.passed_over,
+        }
+    }
+}

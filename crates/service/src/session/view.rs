@@ -1,0 +1,293 @@
+//! A session as it is shown.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tenure_core::liveness::Liveness;
+use tenure_core::process::Process;
+use tenure_core::session::{Doing, Session, Standing, State};
+use tenure_core::store::LineageEntry;
+use tenure_core::time::{Now, Remaining, Timestamp};
+
+/// A session.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct SessionView {
+    /// Its id, for ever its own.
+    pub id: String,
+    /// What people call it.
+    pub handle: String,
+    /// What kind of program it is.
+    pub agent: String,
+    /// The conversation that it is in now.
+    pub native_id: Option<String>,
+    /// Every conversation that it had, the oldest first; not in the holder of a claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native_ids: Option<Vec<NativeView>>,
+    /// `live`, `stalled`, `ended`, `dead` or `unknown`.
+    pub state: &'static str,
+    /// What that state rests on.
+    pub why: String,
+    /// `busy`, `waiting` or `idle`, where the agent says so.
+    pub activity: Option<&'static str>,
+    /// Since when it does that.
+    pub activity_since: Option<Timestamp>,
+    /// The session whose live conversation it resumed a second time.
+    pub twin_of: Option<String>,
+    /// The session in whose process tree it was registered.
+    pub parent: Option<String>,
+    /// What people may call its work.
+    pub title: Option<String>,
+    /// The directory that it works in.
+    pub dir: String,
+    /// The repository of that directory.
+    pub repo: Option<String>,
+    /// The branch that is checked out there.
+    pub branch: Option<String>,
+    pub process: ProcessView,
+    /// How the registration was resolved, in the answer to one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registered: Option<&'static str>,
+    /// When it first registered.
+    pub started_at: Timestamp,
+    /// When it was last heard of.
+    pub last_seen_at: Timestamp,
+    /// Until when it counts as living where nobody can tell; none where clocks cannot be compared.
+    pub lease_until: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    /// Why it ended.
+    pub end_reason: Option<String>,
+    /// What it holds; not in the holder of a claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claims: Option<Vec<HeldView>>,
+    /// What it waits for; not in the holder of a claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<Vec<WaitView>>,
+    /// Files that its tools wrote lately, the newest first; in a status only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrote: Option<Vec<WroteView>>,
+}
+
+/// A file that a session wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WroteView {
+    /// The file, by its whole path.
+    pub path: String,
+    /// When last.
+    pub at: Timestamp,
+}
+
+/// A key that a session waits for, or a session that waits for a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WaitView {
+    pub key: String,
+    /// The waiting session's handle; none for a command that becomes a session with the grant.
+    pub session: Option<String>,
+    /// The waiting process.
+    pub pid: u32,
+    pub since: Timestamp,
+}
+
+/// One conversation of a session.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct NativeView {
+    /// The agent's own id of it.
+    pub native_id: String,
+    /// Whether the session owns it, or visits another's.
+    pub owned: bool,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+/// A session's process.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ProcessView {
+    /// The machine.
+    pub host_id: Option<String>,
+    pub boot_id: Option<String>,
+    /// The pid namespace.
+    pub pid_ns: Option<u64>,
+    pub pid: Option<u32>,
+    /// Clock ticks from boot to its start.
+    pub start_ticks: Option<u64>,
+    /// Which life of the session it is.
+    pub life: u32,
+    /// Whether the process was established; without, the session lives by its lease alone.
+    pub verified: bool,
+}
+
+/// A claim that a session holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HeldView {
+    pub key: String,
+    /// The fencing number.
+    pub epoch: u64,
+}
+
+/// How the caller was found.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ResolvedView {
+    /// `flag`, `ancestry`, `namespace` or `variable`.
+    pub by: &'static str,
+    /// What that rests on.
+    pub evidence: String,
+    /// Variables that say otherwise.
+    pub disagreements: Vec<String>,
+    /// The store that answered.
+    pub store: String,
+    /// What TENURE_SESSION must be to name this session in its present life.
+    pub token: Option<String>,
+}
+
+/// A session, and how it is taken up again.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ResumeView {
+    pub session: SessionView,
+    /// Where to run it.
+    pub dir: String,
+    /// The command line, word by word; none where this agent has none.
+    pub argv: Option<Vec<String>>,
+    /// The same for a shell.
+    pub command: Option<String>,
+    /// Why it cannot be resumed, if it cannot.
+    pub problem: Option<String>,
+}
+
+impl ProcessView {
+    fn of(session: &Session) -> Self {
+        let process: Option<&Process> = session.process.as_ref();
+        Self {
+            host_id: process.map(|p| p.host.to_string()),
+            boot_id: process.map(|p| p.boot.id.clone()),
+            pid_ns: process.map(|p| p.pid_ns),
+            pid: process.map(|p| p.pid),
+            start_ticks: process.map(|p| p.start.ticks),
+            life: session.life.0,
+            verified: process.is_some(),
+        }
+    }
+}
+
+/// What a view of a session is made from besides its record.
+#[derive(Debug, Clone)]
+pub struct Seen<'a> {
+    /// Whether its process lives.
+    pub liveness: &'a Liveness,
+    /// How it stands with its lease.
+    pub standing: &'a Standing,
+    /// The state that people are shown.
+    pub state: State,
+    /// What time it is.
+    pub now: &'a Now,
+}
+
+impl SessionView {
+    /// Whether it lives and goes on only when a person answers it.
+    pub fn waits_for_a_person(&self) -> bool {
+        self.state == State::Live.as_str() && self.activity == Some(Doing::Waiting.as_str())
+    }
+
+    /// Makes the view of a session.
+    pub fn new(
+        session: &Session,
+        seen: &Seen<'_>,
+        lineage: &[LineageEntry],
+        claims: Vec<HeldView>,
+        waits_for: Vec<WaitView>,
+    ) -> Self {
+        Self {
+            native_ids: Some(lineage.iter().map(NativeView::from).collect()),
+            claims: Some(claims),
+            waits_for: Some(waits_for),
+            ..Self::brief(session, seen)
+        }
+    }
+
+    /// Makes the view of a session as the holder of a claim.
+    pub fn brief(session: &Session, seen: &Seen<'_>) -> Self {
+        Self {
+            id: session.id.to_string(),
+            handle: session.handle.to_string(),
+            agent: session.agent.to_string(),
+            native_id: session.native_id.as_ref().map(ToString::to_string),
+            native_ids: None,
+            state: seen.state.as_str(),
+            why: state_reason(session, seen),
+            activity: session.activity.map(|a| a.doing.as_str()),
+            activity_since: session.activity.map(|a| a.since),
+            twin_of: session.twin_of.map(|id| id.to_string()),
+            parent: session.parent.map(|token| token.id.to_string()),
+            title: session.title.clone(),
+            dir: session.place.dir.clone(),
+            repo: session.place.repo.clone(),
+            branch: session.place.branch.clone(),
+            process: ProcessView::of(session),
+            registered: None,
+            started_at: session.started_at,
+            last_seen_at: session.seen_at,
+            lease_until: lease_end(session, seen.now),
+            ended_at: session.closed.as_ref().map(|closed| closed.at),
+            end_reason: session.closed.as_ref().map(|closed| closed.why.clone()),
+            claims: None,
+            waits_for: None,
+            wrote: None,
+        }
+    }
+}
+
+/// The lease's end in wall-clock time, for people: as far as now is from the deadline.
+pub fn lease_end(session: &Session, now: &Now) -> Option<Timestamp> {
+    let millis = |span: std::time::Duration| i64::try_from(span.as_millis()).ok();
+    match session.lease.remaining(now) {
+        Remaining::Open(left) => Some(Timestamp(now.wall.0.saturating_add(millis(left)?))),
+        Remaining::Over(past) => Some(Timestamp(now.wall.0.saturating_sub(millis(past)?))),
+        Remaining::CannotTell => None,
+    }
+}
+
+fn state_reason(session: &Session, seen: &Seen<'_>) -> String {
+    use tenure_core::time::Span;
+    if let Some(closed) = &session.closed {
+        return closed.why.clone();
+    }
+    match seen.standing {
+        Standing::Live => {
+            let lives = match &session.process {
+                Some(process) => format!("pid {} lives", process.pid),
+                None => "it is the caller".into(),
+            };
+            match seen.state {
+                State::Stalled => {
+                    let silent = Span(session.seen_at.age_at(seen.now.wall));
+                    format!("in one turn and silent for {silent}; {lives}")
+                }
+                _ => lives,
+            }
+        }
+        Standing::Gone(proof) => proof.to_string(),
+        Standing::Trusted {
+            doubt,
+            left: Some(left),
+        } => format!("{doubt}; lease open for {}", Span(*left)),
+        Standing::Trusted { doubt, left: None } => format!("{doubt}; its lease cannot be compared"),
+        Standing::Suspect { doubt, left } => {
+            format!("{doubt}; lease over, free in {}", Span(*left))
+        }
+        Standing::Expired(doubt) => format!("{doubt}; lease over"),
+    }
+}
+
+impl From<&LineageEntry> for NativeView {
+    fn from(entry: &LineageEntry) -> Self {
+        Self {
+            native_id: entry.native_id.to_string(),
+            owned: entry.owned,
+            at: entry.at,
+        }
+    }
+}
+
+/// A session's id and handle.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct NameView {
+    pub id: String,
+    pub handle: String,
+}
