@@ -6,18 +6,21 @@ use std::time::Duration;
 
 use tenure_core::world::World;
 use tenure_host::kernel_lock::Held;
+use tenure_host::machine::Machine;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::process;
 use tenure_host::watch::{Watch, Woken};
 
 use super::child::{cannot_run, failure, pass_on};
-use crate::location;
 use crate::unfinished::Unfinished;
 
 /// Runs a command with the lock's descriptor, passes signals on, and unlocks when it has ended.
-pub fn under_lock(words: &[OsString], held: Held) -> Result<ExitStatus, Unfinished> {
+pub fn under_lock(
+    machine: &Machine,
+    words: &[OsString],
+    held: Held,
+) -> Result<ExitStatus, Unfinished> {
     let failed = |error: std::io::Error| failure(format!("cannot run the command: {error}"));
-    let machine = location::machine()?;
     let mut watch = Watch::on_nothing();
     watch.catch_signals().map_err(failed)?;
     held.pass_on().map_err(failed)?;

@@ -13,6 +13,7 @@ use tenure_core::time::Span;
 use tenure_host::clock;
 use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
 use tenure_host::lock_table::{self, HolderNote};
+use tenure_host::machine::Machine;
 use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
@@ -70,14 +71,23 @@ const PATIENT_SILENCE: Duration = Duration::from_secs(1);
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let conflict = Exit(args.conflict_exit);
-    let outcome = held_lock(args).and_then(|(locks, name, held)| {
-        lock_table::leave_note(&locks, &name, &note(args, app, &name));
-        match args.hold {
-            true => hold(&name, held),
-            false => run_command(args, app, held),
-        }
+    hold_or_run(args, app).map_err(|trouble| child::conflict_or_failure(trouble, conflict))
+}
+
+/// Whatever needs the state directory is asked before the lock is taken: the directory may be moved while
+/// the lock is held.
+fn hold_or_run(args: &Args, app: &App) -> Outcome {
+    let machine = location::machine()?;
+    let session = app.open().ok().and_then(|mut opened| {
+        let answer = opened.service().peek(&app.naming(None)).ok()?;
+        Some(answer.value)
     });
-    outcome.map_err(|trouble| child::conflict_or_failure(trouble, conflict))
+    let (locks, name, held) = held_lock(args)?;
+    lock_table::leave_note(&locks, &name, &note(args, session, &name));
+    match args.hold {
+        true => hold(&name, held),
+        false => run_command(args, app, &machine, held),
+    }
 }
 
 fn name_of(args: &Args) -> Result<LockName, Trouble> {
@@ -207,11 +217,7 @@ fn lock_trouble(error: LockError) -> Trouble {
     }
 }
 
-fn note(args: &Args, app: &App, name: &LockName) -> HolderNote {
-    let session = app.open().ok().and_then(|mut opened| {
-        let answer = opened.service().peek(&app.naming(None)).ok()?;
-        Some(answer.value)
-    });
+fn note(args: &Args, session: Option<String>, name: &LockName) -> HolderNote {
     HolderNote {
         lock: name.shown().to_owned(),
         session,
@@ -240,9 +246,9 @@ fn hold(name: &LockName, held: Held) -> Outcome {
 }
 
 /// Runs the command with the lock's descriptor, and unlocks when it has ended.
-fn run_command(args: &Args, app: &App, held: Held) -> Outcome {
+fn run_command(args: &Args, app: &App, machine: &Machine, held: Held) -> Outcome {
     let name = held.name().to_owned();
-    let status = under_lock(&args.command, held).map_err(child::unfinished)?;
+    let status = under_lock(machine, &args.command, held).map_err(child::unfinished)?;
     let exit = child::exit_of(status);
     if app.style.json {
         let report =
