@@ -8,7 +8,7 @@ use std::time::Duration;
 /// How many attempts follow at once.
 const AT_ONCE: u32 = 2;
 const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_millis(64);
+const LONGEST: Duration = Duration::from_millis(16);
 
 /// The wait after the `lost`th race, counted from one; `random` is drawn anew for each.
 pub fn after(lost: u32, random: u16) -> Duration {

@@ -317,12 +317,30 @@ fn several(sessions: &[Session]) -> Error {
     }
 }
 
+/// Whether the environment is one that an agent made: behind a sandbox, or in a terminal that an agent drives,
+/// its process is not among those above the caller.
+fn has_agents_environment(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
+    if !ctx.facts.native_variables.is_empty() {
+        return Ok(true);
+    }
+    let Some(word) = &ctx.facts.session_variable else {
+        return Ok(false);
+    };
+    let named = match SessionToken::parse(word) {
+        Ok(token) => ctx.tx.session(token.id)?,
+        Err(_) => None,
+    };
+    Ok(named.is_none_or(|session| session.agent.as_str() != agent::HUMAN))
+}
+
 /// What the kernel and the environment say about the caller; from now on it is known who reads the answer.
 fn natural(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
     let found = walk(ctx)?;
     let (agent, below_agent) = match &found {
         Found::Session(caller) => (Some(&caller.session.agent), false),
-        Found::Nobody(NobodyWhy::NoSession | NobodyWhy::Variable(_)) => (None, false),
+        Found::Nobody(NobodyWhy::NoSession | NobodyWhy::Variable(_)) => {
+            (None, has_agents_environment(ctx)?)
+        }
         Found::Nobody(NobodyWhy::EndedHere { agent, .. }) => (None, agent.as_str() != agent::HUMAN),
         Found::Nobody(NobodyWhy::UnregisteredAgent { .. } | NobodyWhy::BrokenWalk(_))
         | Found::Several { .. }

@@ -96,6 +96,7 @@ fn a_status_line_of_a_host_is_its_conversations() {
 fn suggested(rig: &mut Rig, who: &Who, at_terminal: bool) -> Vec<&'static str> {
     let facts = CallerFacts {
         at_terminal,
+        has_terminal: at_terminal,
         ..who.facts()
     };
     let mut service = Service::new(&mut rig.store, &who.world, &facts, Policy::default());
@@ -117,7 +118,7 @@ fn who_calls_decides_whether_a_takeover_is_suggested() {
         suggested(rig, who, at_terminal).contains(&"takeover")
     };
     let agent = rig.here(&[200]);
-    rig.register(&agent, "n2");
+    let named = rig.register(&agent, "n2").token;
     let person = rig.here(&[300]);
     let request = RegisterRequest {
         agent: Some(AgentName::known("human")),
@@ -128,7 +129,11 @@ fn who_calls_decides_whether_a_takeover_is_suggested() {
     let nobody = rig.here(&[400]);
     rig.world.looks_like(501, "/usr/bin/claude", &["claude"]);
     let below_agent = rig.here(&[500, 501]);
+    // A terminal that an agent drives: its process is not above the caller, its variable is.
+    let mut driven = rig.here(&[600]);
+    driven.token = named;
     for (who, without, with) in [
+        (&driven, false, false),
         (&agent, false, false),
         (&person, true, true),
         (&nobody, false, true),

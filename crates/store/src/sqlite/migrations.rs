@@ -340,7 +340,11 @@ mod tests {
             conn.execute(sql, rusqlite::params![id, pid, started])
                 .unwrap();
         }
+        conn.execute_batch("INSERT INTO natives VALUES ('a', 'n', 'old', 1)")
+            .unwrap();
         migrate(&conn, "s", MIGRATIONS).unwrap();
+        let owner = pairs(&conn, "SELECT native_id, owner FROM natives");
+        assert_eq!(owner, [("n".into(), "new".into())]);
         let kept = "SELECT id, COALESCE(native_id, 'none') FROM sessions ORDER BY id";
         let kept = pairs(&conn, kept);
         let expected = [("new", "n"), ("old", "none"), ("other", "n")];
