@@ -73,7 +73,7 @@ impl Opened {
         }
     }
 
-    /// The directory of the store, whose files change when the store does.
+    /// The state directory of this machine: its locks, what it missed, the hosts that it knows.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

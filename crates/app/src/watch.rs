@@ -1,7 +1,9 @@
 //! Waiting: look, sleep until something happens, look again.
 //!
-//! Nothing is polled while nothing happens: the kernel wakes us when files of the store change, when a
-//! process ends, when a signal comes, or when our reader leaves. There are two ways to sleep.
+//! The store says how to wait for its changes ([`StoreWatch`]). Where they can be watched, nothing is polled
+//! while nothing happens: the kernel wakes us when the store changes, when a process ends, when a signal
+//! comes, or when our reader leaves. Otherwise the store's change counter is asked at the interval that the
+//! store gives. There are two ways to sleep.
 //!
 //! Who waits in line listens to the bells of what it waits for ([`listen`]), which ring right after a
 //! commit that may matter to it: heartbeats and the traffic of strangers wake nobody. It also looks every
@@ -10,6 +12,8 @@
 //! Who shows what is there ([`on_change`]) wakes with every commit. A file changes a moment before the
 //! commit that it belongs to can be seen, so after a change the store's change counter is asked in short
 //! steps until it has moved, or until the change turns out to have been none.
+//!
+//! [`StoreWatch`]: tenure_core::store::StoreWatch
 //!
 //! Interrupted or out of time, a waiter leaves the line; killed, it is taken out by the next that sees it.
 //! A store that is removed or replaced ends every wait: asking it for anything fails.
@@ -142,8 +146,7 @@ fn wait<T>(
 /// From now on the watch wakes only for what may matter to who waits for these; false where the store or
 /// the kernel cannot tell, and every change wakes it.
 pub fn listen(opened: &mut Opened, watch: &mut Watch, about: &[Topic]) -> bool {
-    let bells = opened.service().bells(about);
-    bells.is_some_and(|bells| watch.narrow(opened.dir(), &bells).is_ok())
+    watch.turn_to(&opened.service().watch(Some(about)))
 }
 
 /// What a look at something that is shown came to.
@@ -211,8 +214,8 @@ fn own_place(opened: &Opened) -> Result<Waiting, Problem> {
 }
 
 /// A watch on the store that signals wake up too.
-pub fn watch_signals(opened: &Opened) -> Result<Watch, Problem> {
-    let mut watch = Watch::on(opened.dir());
+pub fn watch_signals(opened: &mut Opened) -> Result<Watch, Problem> {
+    let mut watch = Watch::on(&opened.service().watch(None));
     watch.catch_signals().map_err(|error| broken(&error))?;
     Ok(watch)
 }
@@ -297,5 +300,181 @@ impl Until<'_> {
                 _ => left,
             };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use tenure_core::id::{Epoch, HostId};
+    use tenure_core::key::Key;
+    use tenure_core::process::{Ancestor, CallerFacts, Looks};
+    use tenure_core::registration::Source;
+    use tenure_core::session::{Place, Session};
+    use tenure_core::store::{Mode, Store, StoreError, StoreWatch, Tx};
+    use tenure_core::time::Deadline;
+    use tenure_host::machine::Machine;
+    use tenure_service::{ClaimRequest, Naming, Pick, RegisterRequest, Subject, Turn};
+    use tenure_store::SqliteStore;
+    use tenure_testkit::RecordingStore;
+    use tenure_testkit::conformance::sample;
+
+    use super::*;
+    use crate::settings::Settings;
+
+    /// How often the store is asked for changes before its key becomes free: more often than anybody asks
+    /// who is not told to ask again.
+    const ASKED: usize = 6;
+
+    /// A store of which no file can be watched, and whose key becomes free while it is waited for.
+    struct Remote {
+        store: RecordingStore<SqliteStore>,
+        file: PathBuf,
+        machine: Machine,
+        asked: usize,
+    }
+
+    fn connect(file: &Path, machine: &Machine) -> SqliteStore {
+        let boot = machine.observer().boot.clone();
+        let clock = Box::new(move || tenure_host::clock::now(&boot));
+        SqliteStore::open(file, clock).unwrap()
+    }
+
+    impl Store for Remote {
+        fn begin_until(
+            &mut self,
+            mode: Mode,
+            until: Option<Instant>,
+        ) -> Result<Box<dyn Tx + '_>, StoreError> {
+            self.store.begin_until(mode, until)
+        }
+
+        fn locks_rows(&self) -> bool {
+            self.store.locks_rows()
+        }
+
+        fn changes(&mut self) -> Result<u64, StoreError> {
+            self.asked += 1;
+            if self.asked == ASKED {
+                let mut another = connect(&self.file, &self.machine);
+                sample::write(&mut another, |tx| {
+                    let end = sample::end(tenure_core::claim::EndedBy::Release);
+                    tx.end_hold(&sample::key("wp:a"), Epoch(1), end).unwrap();
+                });
+            }
+            self.store.changes()
+        }
+
+        fn watch(&mut self, about: Option<&[Topic]>) -> StoreWatch {
+            let watch = self.store.watch(about);
+            assert!(matches!(watch, StoreWatch::Poll { .. }), "{watch:?}");
+            watch
+        }
+
+        fn is_shared(&self) -> bool {
+            self.store.is_shared()
+        }
+
+        fn location(&self) -> String {
+            self.store.location()
+        }
+    }
+
+    /// This process as the only one above the caller, in a store where another session holds the key.
+    fn opened(state: &Path, file: &Path) -> Opened {
+        let machine = || Machine::new(HostId::new("host-one")).unwrap();
+        let observer = machine().observer().clone();
+        let mut store = connect(file, &machine());
+        sample::write(&mut store, |tx| {
+            let now = tx.now().unwrap();
+            let holder = Session {
+                process: None,
+                lease: Deadline {
+                    era: now.era,
+                    at: now.steady + 600_000,
+                },
+                ..sample::session(1)
+            };
+            tx.insert_session(&holder).unwrap();
+            let held = sample::hold("wp:a", 1, 1);
+            tx.insert_hold(&held, Epoch::NONE).unwrap();
+        });
+        let own = Ancestor {
+            process: tenure_host::process::identify(std::process::id(), &observer).unwrap(),
+            looks: Looks::default(),
+            leads_terminal: false,
+            forked: false,
+        };
+        Opened {
+            store: Box::new(Remote {
+                store: RecordingStore::new(store),
+                file: file.to_owned(),
+                machine: machine(),
+                asked: 0,
+            }),
+            machine: machine(),
+            facts: CallerFacts {
+                observer,
+                chain: vec![own],
+                chain_broken: None,
+                has_terminal: false,
+                at_terminal: false,
+                session_variable: None,
+                native_variables: Vec::new(),
+                dir: String::new(),
+                repository: None,
+            },
+            settings: Settings::default(),
+            dir: state.to_owned(),
+            repo: None,
+            news: None,
+            mark: None,
+        }
+    }
+
+    #[test]
+    fn a_waiter_is_granted_by_a_store_that_has_no_files_to_watch() {
+        let (state, away) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut opened = opened(state.path(), &away.path().join("tenure.db"));
+        let register = RegisterRequest {
+            subject: Subject::Given(opened.facts.chain.clone()),
+            agent: Some(sample::agent()),
+            native_id: None,
+            transcript: None,
+            source: Source::Start,
+            hosted: false,
+            place: Place::default(),
+            place_named: false,
+            title: None,
+            parent: None,
+            reason: None,
+            metadata: Default::default(),
+        };
+        opened.service().register(&register).unwrap();
+        let request = ClaimRequest {
+            keys: vec![Key::parse("wp:a").unwrap()],
+            pick: Pick::Any,
+            request: None,
+            once: false,
+            reopen: false,
+            note: None,
+            require_quiet: false,
+        };
+        let mut watch = Watch::on(&opened.service().watch(None));
+        // Less than the time after which a waiter looks without being woken.
+        let patience = AT_LEAST_EVERY - Duration::from_secs(1);
+        let granted = wait_for_turn(
+            &mut opened,
+            &mut watch,
+            patience,
+            |service, waiting| service.claim_turn(&Naming::default(), &request, waiting),
+            |turn| match turn {
+                Turn::Granted(grants) => Step::Done(grants),
+                Turn::Wait(wait) => Step::Wait(wait),
+            },
+        );
+        let granted = granted.unwrap_or_else(|failed| panic!("{}", failed.problem.message));
+        assert_eq!(granted.value[0].epoch, 2);
     }
 }

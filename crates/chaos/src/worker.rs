@@ -275,8 +275,7 @@ impl Worker {
         patience: Duration,
     ) -> Result<Option<Vec<Grant>>, Failure> {
         let end = Instant::now() + patience;
-        let dir = self.orders.dir.join(STATE);
-        let mut watch = Watch::on(&dir);
+        let mut watch = Watch::on(&self.service().watch(None));
         let mut heard = None;
         let own = process::identify(std::process::id(), self.machine.observer());
         let mut waiting = Waiting {
@@ -295,8 +294,7 @@ impl Worker {
                 return Ok(None);
             }
             if heard.as_ref() != Some(&wait.about) {
-                let bells = self.service().bells(&wait.about);
-                bells.map(|bells| watch.narrow(&dir, &bells));
+                watch.turn_to(&self.service().watch(Some(&wait.about)));
                 heard = Some(wait.about);
                 continue;
             }

@@ -2,13 +2,13 @@
 //!
 //! One poll on descriptors and no timer of its own, so that waiting costs nothing while nothing happens.
 //! A change of a file is only a hint: it is seen before the commit that it belongs to is visible, and
-//! whoever waits must look for itself. Where the kernel has no inotify, every wait is cut short and
-//! ends as a change.
+//! the waiter must look for itself. Where a store has no files, or the kernel no inotify, every wait is cut
+//! short, and its end says nothing about the store.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,9 +18,11 @@ use rustix::fs::inotify;
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
 
+use tenure_core::store::StoreWatch;
+
 use crate::pidfd::ProcessWatch;
 
-/// How long a wait lasts where changes cannot be watched.
+/// How long a wait lasts where files cannot be watched.
 const WITHOUT_INOTIFY: Duration = Duration::from_millis(25);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub enum Woken {
 #[derive(Debug)]
 pub struct Watch {
     changes: Option<OwnedFd>,
+    /// The longest wait, where changes do not wake it.
+    every: Option<Duration>,
     signals: Option<Signals>,
     with_reader: bool,
 }
@@ -62,30 +66,46 @@ fn listen(watched: &[(&Path, inotify::WatchFlags)]) -> io::Result<OwnedFd> {
 }
 
 impl Watch {
-    /// Watches the files of a directory.
-    pub fn on(dir: &Path) -> Self {
-        let flags = COMINGS_AND_GOINGS | inotify::WatchFlags::MODIFY;
-        Self {
-            changes: listen(&[(dir, flags)]).ok(),
-            signals: None,
-            with_reader: false,
-        }
+    /// Watches a store.
+    pub fn on(store: &StoreWatch) -> Self {
+        let mut watch = Self {
+            every: Some(WITHOUT_INOTIFY),
+            ..Self::on_nothing()
+        };
+        watch.turn_to(store);
+        watch
     }
 
-    /// From now on only these files wake it, and what comes and goes in the directory. On failure it
-    /// watches what it did before.
-    pub fn narrow(&mut self, dir: &Path, files: &[PathBuf]) -> io::Result<()> {
-        let mut watched = vec![(dir, COMINGS_AND_GOINGS)];
-        let each = files.iter().map(PathBuf::as_path);
-        watched.extend(each.map(|file| (file, inotify::WatchFlags::MODIFY)));
-        self.changes = Some(listen(&watched)?);
-        Ok(())
+    /// From now on it watches the store in this way, and tells whether each change that it sees is worth a
+    /// look: commits that matter ring a bell. On failure it watches what it did before.
+    pub fn turn_to(&mut self, store: &StoreWatch) -> bool {
+        let (dir, bells) = match store {
+            StoreWatch::Files { dir, only } => (dir, only.as_deref()),
+            StoreWatch::Poll { every } => {
+                (self.changes, self.every) = (None, Some(*every));
+                return false;
+            }
+        };
+        let of_dir = match bells {
+            Some(_) => COMINGS_AND_GOINGS,
+            None => COMINGS_AND_GOINGS | inotify::WatchFlags::MODIFY,
+        };
+        let bells_too = bells.unwrap_or_default().iter();
+        let watched: Vec<_> = std::iter::once((dir.as_path(), of_dir))
+            .chain(bells_too.map(|bell| (bell.as_path(), inotify::WatchFlags::MODIFY)))
+            .collect();
+        let Ok(fd) = listen(&watched) else {
+            return false;
+        };
+        (self.changes, self.every) = (Some(fd), None);
+        bells.is_some()
     }
 
-    /// Watches no files: only processes and signals.
+    /// Watches no store: only processes and signals.
     pub fn on_nothing() -> Self {
         Self {
-            changes: listen(&[]).ok(),
+            changes: None,
+            every: None,
             signals: None,
             with_reader: false,
         }
@@ -116,11 +136,7 @@ impl Watch {
         if let Some(signal) = self.signal() {
             return Ok(Woken::Signal(signal));
         }
-        let blind = self.changes.is_none();
-        let limit = match at_most {
-            _ if blind => Some(at_most.map_or(WITHOUT_INOTIFY, |most| most.min(WITHOUT_INOTIFY))),
-            other => other,
-        };
+        let limit = at_most.into_iter().chain(self.every).min();
         let mut fds: Vec<BorrowedFd<'_>> = processes.iter().map(AsFd::as_fd).collect();
         let process_count = fds.len();
         fds.extend(self.changes.as_ref().map(AsFd::as_fd));
@@ -136,7 +152,6 @@ impl Watch {
         }
         let timeout = limit.and_then(|limit| Timespec::try_from(limit).ok());
         match poll(&mut polled, timeout.as_ref()) {
-            Ok(0) if blind => return Ok(Woken::Change),
             Ok(0) => return Ok(Woken::Timeout),
             Ok(_) => {}
             Err(Errno::INTR) => return Ok(self.signal().map_or(Woken::Change, Woken::Signal)),

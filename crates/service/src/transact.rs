@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use crate::answer::Reader;
@@ -15,7 +15,7 @@ use tenure_core::notice::{Channel, Notice, Pending, counts};
 use tenure_core::policy::Policy;
 use tenure_core::process::{CallerFacts, Observer};
 use tenure_core::session::Session;
-use tenure_core::store::{Lock, Mode, SessionFilter, Store, StoreError, Topic, Tx};
+use tenure_core::store::{Lock, Mode, SessionFilter, Store, StoreError, StoreWatch, Topic, Tx};
 use tenure_core::time::Now;
 use tenure_core::tree_lock::{TreeChange, TreeLock};
 use tenure_core::world::World;
@@ -144,9 +144,9 @@ impl<'a> Service<'a> {
         Ok(self.store.changes()?)
     }
 
-    /// Files of which one is written to after each change that may matter to who waits for these.
-    pub fn bells(&mut self, about: &[Topic]) -> Option<Vec<PathBuf>> {
-        self.store.bells(about)
+    /// How to wait until somebody else changes something, or something that may matter to who waits for these.
+    pub fn watch(&mut self, about: Option<&[Topic]>) -> StoreWatch {
+        self.store.watch(about)
     }
 
     pub fn location(&self) -> String {

@@ -114,7 +114,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         let answer = opened.service().claim(&naming, &request)?;
         return Ok(shown(args, &answer.value).told(&answer));
     }
-    let mut watch = watch_signals(&opened)?;
+    let mut watch = watch_signals(&mut opened)?;
     let answer = wait_for_turn(
         &mut opened,
         &mut watch,

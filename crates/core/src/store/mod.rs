@@ -23,7 +23,7 @@ mod transcript;
 mod write;
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::id::SessionId;
 use crate::key::Key;
@@ -132,16 +132,29 @@ pub trait Store {
     /// A number that changes whenever somebody else committed since it was last asked for.
     fn changes(&mut self) -> Result<u64, StoreError>;
 
-    /// Files of which one is written to right after each commit that may matter to who waits for these: a
-    /// grant, the end of a hold, a turn, a waiter that left, the end of a session. None where commits
-    /// cannot be told apart: then each is worth a look.
-    fn bells(&mut self, about: &[Topic]) -> Option<Vec<PathBuf>>;
+    /// How to wait for a commit of somebody else's: for any, or for one that may matter to who waits for
+    /// these (a grant, the end of a hold, a turn, a waiter that left, the end of a session).
+    fn watch(&mut self, about: Option<&[Topic]>) -> StoreWatch;
 
     /// Whether several machines use it.
     fn is_shared(&self) -> bool;
 
     /// Where it is, for people: a path, or a URL without its password.
     fn location(&self) -> String;
+}
+
+/// How to wait for a change of a store. Each is a hint only: [`Store::changes`] has the last word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreWatch {
+    /// By its files: those of this directory change a moment before each commit can be seen.
+    Files {
+        dir: PathBuf,
+        /// Of these one is written to right after each commit that may matter. None where every commit
+        /// was asked for, or commits cannot be told apart.
+        only: Option<Vec<PathBuf>>,
+    },
+    /// By asking again and again.
+    Poll { every: Duration },
 }
 
 /// What a waiter waits for.

@@ -112,21 +112,29 @@ mod tests {
     use tenure_core::id::{Epoch, Life, SessionToken};
     use tenure_core::line::NotedTurn;
     use tenure_core::session::{Closed, ClosedBy};
-    use tenure_core::store::{Mode, NewWaiter, Store, Tx};
+    use tenure_core::store::{Mode, NewWaiter, Store, StoreWatch, Tx};
     use tenure_core::time::Timestamp;
     use tenure_testkit::conformance::sample::{EPOCH, clock, hold, id, key, process, session};
 
     use super::super::SqliteStore;
     use super::*;
 
+    /// The bell of a topic.
+    fn bell(store: &mut SqliteStore, topic: Topic) -> PathBuf {
+        match store.watch(Some(&[topic])) {
+            StoreWatch::Files {
+                only: Some(mut bells),
+                ..
+            } if bells.len() == 1 => bells.remove(0),
+            other => panic!("one bell: {other:?}"),
+        }
+    }
+
     /// How often the bell of a topic rang while something was committed.
     fn rings(store: &mut SqliteStore, topic: Topic, act: impl FnOnce(&mut dyn Tx)) -> u64 {
-        let bells = store.bells(&[topic]).unwrap();
-        let [bell] = &bells[..] else {
-            panic!("one bell: {bells:?}")
-        };
+        let bell = bell(store, topic);
         // What it holds is never more than the one byte that ringing writes.
-        fs_err::write(bell, "").unwrap();
+        fs_err::write(&bell, "").unwrap();
         let mut tx = store.begin(Mode::Write).unwrap();
         act(tx.as_mut());
         tx.commit().unwrap();
@@ -210,12 +218,23 @@ mod tests {
     fn nothing_rings_that_is_not_committed() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = SqliteStore::open(&dir.path().join("tenure.db"), clock()).unwrap();
-        let bells = store.bells(&[Topic::Key(key("wp:a"))]).unwrap();
+        let bell = bell(&mut store, Topic::Key(key("wp:a")));
         let mut tx = store.begin(Mode::Write).unwrap();
         tx.insert_session(&session(1)).unwrap();
         tx.insert_hold(&hold("wp:a", 1, 1), Epoch::NONE).unwrap();
         drop(tx);
-        assert_eq!(fs_err::metadata(&bells[0]).unwrap().len(), 0);
+        assert_eq!(fs_err::metadata(bell).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn who_waits_for_every_commit_watches_the_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = SqliteStore::open(&dir.path().join("tenure.db"), clock()).unwrap();
+        let every = StoreWatch::Files {
+            dir: dir.path().canonicalize().unwrap(),
+            only: None,
+        };
+        assert_eq!(store.watch(None), every);
     }
 
     #[test]

@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use rusqlite::Connection;
-use tenure_core::store::{Mode, Store, StoreError, Topic, Tx};
+use tenure_core::store::{Mode, Store, StoreError, StoreWatch, Topic, Tx};
 use tenure_core::time::{Era, Now};
 
 use attached::Attached;
@@ -360,8 +360,17 @@ impl Store for SqliteStore {
             .map_err(|error| connection::classify(&self.location, Some(&self.conn), &error))
     }
 
-    fn bells(&mut self, about: &[Topic]) -> Option<Vec<PathBuf>> {
-        self.files.as_ref()?.bells.hang(about).ok()
+    fn watch(&mut self, about: Option<&[Topic]>) -> StoreWatch {
+        let Some(files) = &self.files else {
+            // In memory there is one connection: nobody else commits.
+            return StoreWatch::Poll {
+                every: Duration::MAX,
+            };
+        };
+        StoreWatch::Files {
+            dir: files.file.parent().unwrap_or(Path::new("/")).to_owned(),
+            only: about.and_then(|about| files.bells.hang(about).ok()),
+        }
     }
 
     fn is_shared(&self) -> bool {

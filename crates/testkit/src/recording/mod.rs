@@ -11,13 +11,12 @@
 mod rows;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tenure_core::claim::{EndedBy, Hold, HoldEnd};
 use tenure_core::id::SessionId;
 use tenure_core::key::Key;
-use tenure_core::store::{Lock, Mode, Store, StoreError, Topic, Tx};
+use tenure_core::store::{Lock, Mode, Store, StoreError, StoreWatch, Topic, Tx};
 use tenure_core::time::{Now, Timestamp};
 
 /// A store that watches how another one is used.
@@ -88,8 +87,10 @@ impl<S: Store> Store for RecordingStore<S> {
         self.store.changes()
     }
 
-    fn bells(&mut self, about: &[Topic]) -> Option<Vec<PathBuf>> {
-        self.store.bells(about)
+    fn watch(&mut self, _: Option<&[Topic]>) -> StoreWatch {
+        // As one does that is on another machine.
+        let every = Duration::from_millis(20);
+        StoreWatch::Poll { every }
     }
 
     fn is_shared(&self) -> bool {
