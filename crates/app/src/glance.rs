@@ -1,6 +1,5 @@
 //! A glance for an agent that draws a line about its own session again and again.
 
-use std::convert::Infallible;
 use std::time::Instant;
 
 use tenure_core::id::AgentName;
@@ -22,9 +21,9 @@ pub fn of_agent(agent: &str, event: &[u8], until: Instant) -> Result<Option<Glan
     };
     let process = match own_process::find(adapter, store.machine(), report.pid) {
         Whose::Agent(found) => Some(found.process),
-        Whose::Program(program) => match program.find(|_| Ok::<_, Infallible>(false)) {
-            Ok(Found::Process(found)) => Some(found.process.clone()),
-            Ok(Found::Unclear(_)) | Err(_) => None,
+        Whose::Program(program) => match program.find(|_| false) {
+            Found::Process(found) => Some(found.process.clone()),
+            Found::Unclear(_) => None,
         },
         Whose::Nobody => None,
         Whose::Another(_) => return Ok(None),

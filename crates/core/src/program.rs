@@ -36,42 +36,37 @@ pub enum Found<'a> {
 
 impl Program {
     /// Finds the program's own process; `is_session` tells whether a process is a session's now.
-    pub fn find<E>(
-        &self,
-        mut is_session: impl FnMut(&Ancestor) -> Result<bool, E>,
-    ) -> Result<Found<'_>, E> {
+    pub fn find(&self, is_session: impl Fn(&Ancestor) -> bool) -> Found<'_> {
         if let Some(pid) = self.pid {
             let named = self.above.iter().find(|above| above.process.pid == pid);
-            return Ok(named.map_or_else(
+            return named.map_or_else(
                 || Found::Unclear(format!("pid {pid} is not a process above this hook")),
                 Found::Process,
-            ));
+            );
         }
         let mut passed_a_shell = false;
         let mut fork: Option<&Ancestor> = None;
         for above in &self.above {
-            if is_session(above)? {
-                return Ok(Found::Process(above));
+            if is_session(above) {
+                return Found::Process(above);
             }
             // A subshell that outlived its shell was given to another process.
             if fork.is_some_and(|fork| fork.looks.exe != above.looks.exe) {
-                return Ok(unclear(above, "is not the shell of the subshell below it"));
+                return unclear(above, "is not the shell of the subshell below it");
             }
             let kind = kind(above);
             fork = (kind == Kind::Fork).then_some(above);
             match kind {
-                Kind::Worker => return Ok(Found::Process(above)),
+                Kind::Worker => return Found::Process(above),
                 Kind::Fork => {}
                 Kind::HookShell if !passed_a_shell => passed_a_shell = true,
                 Kind::HookShell => {
-                    return Ok(unclear(above, "is a second shell around the hook"));
+                    return unclear(above, "is a second shell around the hook");
                 }
-                Kind::Unclear(why) => return Ok(unclear(above, why)),
+                Kind::Unclear(why) => return unclear(above, why),
             }
         }
-        Ok(Found::Unclear(
-            "no process above this hook can be seen".into(),
-        ))
+        Found::Unclear("no process above this hook can be seen".into())
     }
 }
 
@@ -397,10 +392,9 @@ mod tests {
             above: above.to_vec(),
             pid,
         };
-        let is_session = |above: &Ancestor| Ok::<_, ()>(sessions.contains(&above.process.pid));
-        match program.find(is_session) {
-            Ok(Found::Process(above)) => Some(above.process.pid),
-            _ => None,
+        match program.find(|above| sessions.contains(&above.process.pid)) {
+            Found::Process(above) => Some(above.process.pid),
+            Found::Unclear(_) => None,
         }
     }
 

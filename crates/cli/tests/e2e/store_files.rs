@@ -211,6 +211,18 @@ fn one_damaged_session_or_event_does_not_hide_the_others() {
     );
 }
 
+/// Who calls is decided by the nearest session: one further up that cannot be read stands in nobody's way.
+#[test]
+fn a_damaged_session_further_up_does_not_hide_the_nearest() {
+    let (env, [ann]) = crew(["ann"]);
+    let inner = ann.nest("bob");
+    register(&inner, "bob", "");
+    let spoilt = "UPDATE sessions SET hosted = 7 WHERE agent = 'ann'";
+    spoil(&env, spoilt);
+    run(&inner, 0, "claim wp:1");
+    assert_eq!(run(&ann, 8, "claim wp:2")["error"]["kind"], "store_damaged");
+}
+
 /// A reader that does not end is named, and the log is cut off once it did.
 #[test]
 fn a_reader_that_keeps_the_log_is_named() {

@@ -65,8 +65,9 @@ pub trait SessionRows {
         limit: usize,
     ) -> Result<Vec<(SessionId, Handle)>, StoreError>;
 
-    /// Open sessions whose present process has this place, whatever its start.
-    fn sessions_at(&mut self, place: ProcessPlace<'_>) -> Result<Vec<Session>, StoreError>;
+    /// Open sessions whose present process has one of these places, whatever its start; of one place the
+    /// newest first.
+    fn sessions_at_any(&mut self, places: &[ProcessPlace<'_>]) -> Result<Vec<Session>, StoreError>;
 
     /// Sessions, the newest first.
     fn list_sessions(&mut self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError>;
@@ -89,10 +90,10 @@ pub trait SessionRows {
         activity: Option<Activity>,
     ) -> Result<bool, StoreError>;
 
-    /// Processes at this place that are, or were, a life of some session; the newest first.
-    fn lives_at(
+    /// Processes at these places that are, or were, a life of some session; of one place the newest first.
+    fn lives_at_any(
         &mut self,
-        place: ProcessPlace<'_>,
+        places: &[ProcessPlace<'_>],
     ) -> Result<Vec<(SessionToken, Process)>, StoreError>;
 
     /// Records that a life began in a process.

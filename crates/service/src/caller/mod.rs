@@ -11,7 +11,7 @@ pub mod present;
 
 use crate::answer::reader_of;
 pub use crate::caller::named::{descends_from, find};
-use crate::caller::present::{Met, met};
+use crate::caller::present::{Met, nearest};
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, NobodyWhy};
 use crate::session::beat::renew_if_due;
@@ -353,27 +353,25 @@ fn natural(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
 
 fn walk(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
     let facts = ctx.facts;
-    for (height, ancestor) in facts.chain.iter().enumerate() {
-        match met(ctx, ancestor)? {
+    if let Some((height, met)) = nearest(ctx, &facts.chain, |_| true)? {
+        let pid = facts.chain[height].process.pid;
+        let by = |session, evidence| found_by(facts, session, ResolvedBy::Ancestry, evidence);
+        match met {
             Met::Sessions(Present::One(session)) => {
-                let evidence = evidence(height, ancestor.process.pid);
-                return Ok(found_by(facts, *session, ResolvedBy::Ancestry, evidence));
+                return Ok(by(*session, evidence(height, pid)));
             }
             Met::Sessions(Present::Picked(session)) => {
-                let evidence = format!(
-                    "{}, and a variable that picks one of its conversations",
-                    evidence(height, ancestor.process.pid)
-                );
-                return Ok(found_by(facts, *session, ResolvedBy::Ancestry, evidence));
+                let evidence = evidence(height, pid);
+                let picked = "and a variable that picks one of its conversations";
+                return Ok(by(*session, format!("{evidence}, {picked}")));
             }
             Met::Sessions(Present::Several(sessions)) => return Ok(Found::Several { sessions }),
             Met::Past(session, life) => return Ok(was(*session, life)),
             Met::Agent(spec) => {
                 let agent = spec.name.to_owned();
-                let pid = ancestor.process.pid;
                 return Ok(Found::Nobody(NobodyWhy::UnregisteredAgent { agent, pid }));
             }
-            Met::Sessions(Present::Nobody) | Met::Nobody => {}
+            Met::Sessions(Present::Nobody) => {}
         }
     }
     // What stands above the place where the walk ended is not known: it may be an agent, or another

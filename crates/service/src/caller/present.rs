@@ -2,14 +2,32 @@
 
 use crate::context::{Ctx, Stop};
 use tenure_core::agent::{self, AgentSpec};
-use tenure_core::id::{AgentName, Life, NativeId};
+use tenure_core::id::{AgentName, Life, NativeId, SessionToken};
 use tenure_core::present::{Named, Present, those_of, which};
 use tenure_core::process::{Ancestor, Process};
 use tenure_core::session::Session;
+use tenure_core::store::{ProcessPlace, StoreError};
 
 /// The open sessions that a process is now.
 pub fn sessions_of(ctx: &mut Ctx<'_>, process: &Process) -> Result<Vec<Session>, Stop> {
-    Ok(those_of(ctx.tx.sessions_at(process.into())?, process))
+    let here = ctx.tx.sessions_at_any(&[process.into()])?;
+    Ok(those_of(here, process))
+}
+
+/// The open sessions at the places of these processes, asked for at once.
+pub fn open_at<'p>(
+    ctx: &mut Ctx<'_>,
+    processes: impl Iterator<Item = &'p Process>,
+) -> Result<Vec<Session>, Stop> {
+    let places: Vec<_> = processes.map(ProcessPlace::from).collect();
+    Ok(ctx.tx.sessions_at_any(&places)?)
+}
+
+/// Whether a process is one of these open sessions.
+pub fn is_among(open: &[Session], process: &Process) -> bool {
+    let is_it = |recorded: &Process| recorded.same_as(process);
+    let mut recorded = open.iter().filter_map(|session| session.process.as_ref());
+    recorded.any(is_it)
 }
 
 /// The open session of an agent that speaks: by its process, or by its conversation alone where no process
@@ -53,13 +71,20 @@ pub fn unverified(
 /// What a process was before: sessions that ended in it or went on elsewhere, with the life that it was;
 /// the newest first.
 pub fn past_of(ctx: &mut Ctx<'_>, process: &Process) -> Result<Vec<(Session, Life)>, Stop> {
+    let lives = ctx.tx.lives_at_any(&[process.into()])?;
+    past_among(ctx, &lives, process)
+}
+
+fn past_among(
+    ctx: &mut Ctx<'_>,
+    lives: &[(SessionToken, Process)],
+    process: &Process,
+) -> Result<Vec<(Session, Life)>, Stop> {
     let mut past = Vec::new();
-    for (token, recorded) in ctx.tx.lives_at(process.into())? {
-        if recorded.same_as(process) {
-            let session = ctx.session(token.id)?;
-            if session.life != token.life || !session.is_open() {
-                past.push((session, token.life));
-            }
+    for (token, _) in lives.iter().filter(|(_, life)| life.same_as(process)) {
+        let session = ctx.session(token.id)?;
+        if session.life != token.life || !session.is_open() {
+            past.push((session, token.life));
         }
     }
     Ok(past)
@@ -73,20 +98,61 @@ pub enum Met {
     Past(Box<Session>, Life),
     /// An agent that is not registered: what runs inside it is not the agent's further up.
     Agent(&'static AgentSpec),
-    Nobody,
 }
 
-/// Looks at one process above a caller.
-pub fn met(ctx: &mut Ctx<'_>, ancestor: &Ancestor) -> Result<Met, Stop> {
-    let here = sessions_of(ctx, &ancestor.process)?;
+/// The nearest of the processes above a caller that is somebody, how far up it is, and who. One that was
+/// somebody counts where `past_counts`.
+pub fn nearest(
+    ctx: &mut Ctx<'_>,
+    above: &[Ancestor],
+    past_counts: impl Fn(&Ancestor) -> bool,
+) -> Result<Option<(usize, Met)>, Stop> {
+    match nearest_at_once(ctx, above, &past_counts) {
+        Err(Stop::Store(StoreError::Damaged { .. })) if above.len() > 1 => {}
+        found => return found,
+    }
+    // A row that cannot be read matters only where nobody stands before it.
+    for (height, one) in above.iter().enumerate() {
+        let found = nearest_at_once(ctx, std::slice::from_ref(one), &past_counts)?;
+        if let Some((_, met)) = found {
+            return Ok(Some((height, met)));
+        }
+    }
+    Ok(None)
+}
+
+/// The same in two questions to the store, however many processes there are.
+fn nearest_at_once(
+    ctx: &mut Ctx<'_>,
+    above: &[Ancestor],
+    past_counts: &dyn Fn(&Ancestor) -> bool,
+) -> Result<Option<(usize, Met)>, Stop> {
+    let places: Vec<_> = above.iter().map(|one| (&one.process).into()).collect();
+    let open = ctx.tx.sessions_at_any(&places)?;
+    let mut chain = above.iter();
+    let first = chain.position(|one| is_among(&open, &one.process));
+    let before = first.unwrap_or(above.len());
+    let lives = match before {
+        0 => Vec::new(),
+        _ => ctx.tx.lives_at_any(&places[..before])?,
+    };
+    for (height, one) in above[..before].iter().enumerate() {
+        let mut past = past_among(ctx, &lives, &one.process)?;
+        let met = match past.is_empty() {
+            true => agent::recognise(&one.looks).map(Met::Agent),
+            false => {
+                let (session, life) = past.swap_remove(0);
+                past_counts(one).then(|| Met::Past(Box::new(session), life))
+            }
+        };
+        if let Some(met) = met {
+            return Ok(Some((height, met)));
+        }
+    }
+    let Some(height) = first else {
+        return Ok(None);
+    };
+    let here = those_of(open, &above[height].process);
     let here = which(here, Named::Variables(ctx.facts));
-    if here != Present::Nobody {
-        return Ok(Met::Sessions(here));
-    }
-    let mut past = past_of(ctx, &ancestor.process)?;
-    if !past.is_empty() {
-        let (session, life) = past.swap_remove(0);
-        return Ok(Met::Past(Box::new(session), life));
-    }
-    Ok(agent::recognise(&ancestor.looks).map_or(Met::Nobody, Met::Agent))
+    Ok(Some((height, Met::Sessions(here))))
 }

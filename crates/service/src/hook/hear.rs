@@ -10,7 +10,7 @@
 //! *Crash*: an event that was not committed never came; the next one says the same. *Clock jump*: the
 //! heartbeat's age is taken from the wall clock in both directions, the lease from the steady one.
 
-use crate::caller::present::{sessions_of, speaking};
+use crate::caller::present::{is_among, open_at, speaking};
 use crate::context::{Ctx, Stop};
 use crate::evidence::{Surroundings, Want};
 use crate::hook::meanwhile::{leave, meanwhile};
@@ -101,10 +101,11 @@ impl Service<'_> {
 /// An event of a program that has no looks of its own. Without a process only its conversation says which
 /// session it is; one that names neither is nobody's.
 fn hear_program(ctx: &mut Ctx<'_>, program: &Program, event: &AgentEvent) -> Result<Heard, Stop> {
-    let is_session = |above: &Ancestor| -> Result<bool, Stop> {
-        Ok(!sessions_of(ctx, &above.process)?.is_empty())
+    let open = match program.pid {
+        Some(_) => Vec::new(),
+        None => open_at(ctx, program.above.iter().map(|above| &above.process))?,
     };
-    let (process, unclear) = match program.find(is_session)? {
+    let (process, unclear) = match program.find(|above| is_among(&open, &above.process)) {
         Found::Process(found) => (Some(found.clone()), None),
         Found::Unclear(why) => (None, Some(why)),
     };

@@ -1,6 +1,6 @@
 //! Agents that run without being anybody's session.
 
-use crate::caller::present::sessions_of;
+use crate::caller::present::{is_among, open_at};
 use crate::transact::{Reply, Service};
 use tenure_core::process::Process;
 use tenure_core::store::Mode;
@@ -9,11 +9,9 @@ impl Service<'_> {
     /// Which of these processes are no session's present process. Nobody is told anything on the way.
     pub fn strangers(&mut self, processes: &[Process]) -> Reply<Vec<bool>> {
         self.transact(Mode::Read, |ctx| {
-            let mut strange = Vec::with_capacity(processes.len());
-            for process in processes {
-                strange.push(sessions_of(ctx, process)?.is_empty());
-            }
-            Ok(strange)
+            let open = open_at(ctx, processes.iter())?;
+            let strange = processes.iter().map(|process| !is_among(&open, process));
+            Ok(strange.collect())
         })
     }
 }

@@ -54,6 +54,34 @@ fn a_walk_that_did_not_reach_the_top_falls_back_to_no_variable() {
     assert_eq!(call_with(&mut rig, &helper, &helper.facts()), Ok(()));
 }
 
+#[test]
+fn the_store_is_asked_as_often_for_many_processes_as_for_one() {
+    let mut rig = Rig::new();
+    let session = rig.here(&[100]);
+    rig.register(&session, "n1");
+    let mut lookups = |act: &mut dyn FnMut(&mut Rig)| {
+        rig.store.lookups.set(0);
+        act(&mut rig);
+        rig.store.lookups.get()
+    };
+    let mut whoami = |pids: &[u32]| {
+        lookups(&mut |rig| {
+            let who = rig.here(pids);
+            rig.call(&who, |service| service.whoami(&Naming::default()))
+                .unwrap();
+        })
+    };
+    let near = whoami(&[101, 100]);
+    let far = whoami(&[110, 109, 108, 107, 106, 105, 104, 103, 102, 101, 100]);
+    assert_eq!(far, near);
+    let strangers = lookups(&mut |rig| {
+        let processes = [100, 101, 102, 103].map(|pid| rig.world.process(pid));
+        let strange = rig.call(&session, |service| service.strangers(&processes));
+        assert_eq!(strange.unwrap(), [false, true, true, true]);
+    });
+    assert_eq!(strangers, 1);
+}
+
 /// A process that hosts two conversations, with the handles of their sessions.
 fn host(rig: &mut Rig) -> (Who, [String; 2]) {
     let gateway = rig.here(&[100]);

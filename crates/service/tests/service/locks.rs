@@ -66,6 +66,17 @@ fn two(rig: &mut Rig) -> [Who; 2] {
     all
 }
 
+/// The hook's usual event, which must stay cheap.
+#[test]
+fn a_heartbeat_asks_once_who_speaks() {
+    let mut rig = Rig::new();
+    let [ann, _] = two(&mut rig);
+    rig.hears(&ann, "a", Happening::Other);
+    rig.store.lookups.set(0);
+    rig.hears(&ann, "a", Happening::Other);
+    assert_eq!(rig.store.lookups.get(), 1);
+}
+
 #[test]
 fn several_keys_are_locked_in_order_however_they_are_named() {
     let mut rig = Rig::new();

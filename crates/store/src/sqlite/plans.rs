@@ -323,9 +323,10 @@ fn verbs() -> Vec<Verb> {
             );
         }),
         ("who am i", |tx| {
-            let place = process(1003, 3);
-            assert_eq!(tx.sessions_at(ProcessPlace::from(&place)).unwrap().len(), 1);
-            assert_eq!(tx.lives_at(ProcessPlace::from(&place)).unwrap().len(), 1);
+            let processes = [process(1003, 3), process(1004, 4)];
+            let places: Vec<_> = processes.iter().map(ProcessPlace::from).collect();
+            assert_eq!(tx.sessions_at_any(&places).unwrap().len(), 2);
+            assert_eq!(tx.lives_at_any(&places).unwrap().len(), 2);
             assert!(tx.has_notices(id(3)).unwrap());
             assert!(!tx.has_doubts(id(3)).unwrap());
         }),

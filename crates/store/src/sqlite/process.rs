@@ -17,11 +17,11 @@ pub(super) const LIVES_AT: &str = "SELECT session, life, host_id, boot_id, boot_
      WHERE pid = ?1 AND boot_id = ?2 AND pid_ns = ?3 AND host_id = ?4 AND boot_private = ?5 \
      ORDER BY at DESC, session DESC, life DESC";
 
-pub(super) fn lives_at(
+pub(super) fn lives_at_any(
     tx: &SqliteTx<'_>,
-    place: ProcessPlace<'_>,
+    places: &[ProcessPlace<'_>],
 ) -> Result<Vec<(SessionToken, Process)>, StoreError> {
-    tx.all("lives", LIVES_AT, at_place(&place), |cells| {
+    let life = |cells: &mut Cells<'_>| {
         let token = SessionToken {
             id: cells.parsed(SessionId::parse)?,
             life: Life(cells.number()?),
@@ -30,7 +30,8 @@ pub(super) fn lives_at(
             Some(process) => Ok((token, process)),
             None => Err(cells.broken("it has no process")),
         }
-    })
+    };
+    at_each(places, |place| tx.all("lives", LIVES_AT, place, life))
 }
 
 pub(super) fn insert_life(
@@ -60,14 +61,27 @@ pub(super) fn insert_life(
 }
 
 /// What the statements that look for a place are given, in their order.
-pub(super) fn at_place<'a>(place: &ProcessPlace<'a>) -> (u32, &'a str, i64, &'a str, bool) {
-    (
-        place.pid,
-        &place.boot.id,
-        place.pid_ns.cast_signed(),
-        place.host.as_str(),
-        place.boot.private,
-    )
+type Coordinates<'a> = (u32, &'a str, i64, &'a str, bool);
+
+/// What is found at each place, by one prepared statement: a join with a list of places plans worse, and
+/// one place, which a hook asks for, needs no list.
+pub(super) fn at_each<T>(
+    places: &[ProcessPlace<'_>],
+    find: impl Fn(Coordinates<'_>) -> Result<Vec<T>, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    let mut found = Vec::new();
+    for place in places {
+        let ProcessPlace { host, boot, .. } = place;
+        let pid_ns = place.pid_ns.cast_signed();
+        found.extend(find((
+            place.pid,
+            &boot.id,
+            pid_ns,
+            host.as_str(),
+            boot.private,
+        ))?);
+    }
+    Ok(found)
 }
 
 /// Reads host, boot, its privacy, namespace, pid, start and its shift: all of them, or none.

@@ -300,8 +300,8 @@ impl SessionRows for SqliteTx<'_> {
         Ok(found)
     }
 
-    fn sessions_at(&mut self, place: ProcessPlace<'_>) -> Result<Vec<Session>, StoreError> {
-        self.all("sessions", AT_PLACE, process::at_place(&place), read)
+    fn sessions_at_any(&mut self, places: &[ProcessPlace<'_>]) -> Result<Vec<Session>, StoreError> {
+        process::at_each(places, |place| self.all("sessions", AT_PLACE, place, read))
     }
 
     fn list_sessions(&mut self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
@@ -360,11 +360,11 @@ impl SessionRows for SqliteTx<'_> {
         self.rows("sessions", &sql, params_from_iter(values))
     }
 
-    fn lives_at(
+    fn lives_at_any(
         &mut self,
-        place: ProcessPlace<'_>,
+        places: &[ProcessPlace<'_>],
     ) -> Result<Vec<(SessionToken, Process)>, StoreError> {
-        process::lives_at(self, place)
+        process::lives_at_any(self, places)
     }
 
     fn insert_life(

@@ -74,6 +74,7 @@ macro_rules! conformance {
             process::a_closed_session_gives_its_process_free
             process::a_place_is_all_of_its_coordinates
             process::sessions_are_found_by_place_whatever_the_start
+            process::many_places_are_looked_at_together
             process::lives_stay_for_ever_the_newest_first
             process::a_life_is_recorded_once
             process::large_kernel_numbers_read_back

@@ -3,7 +3,7 @@
 use tenure_core::id::{HostId, Life, SessionToken};
 use tenure_core::process::{BootId, Process, StartTicks};
 use tenure_core::session::{ClosedBy, Session};
-use tenure_core::store::{ProcessPlace, Store};
+use tenure_core::store::{ProcessPlace, Store, Tx};
 use tenure_core::time::Timestamp;
 
 use super::sample::*;
@@ -17,8 +17,12 @@ fn in_process(n: u32, process: &Process) -> Session {
 
 fn found_at(store: &mut dyn Store, process: &Process) -> Vec<Session> {
     read(store, |tx| {
-        tx.sessions_at(ProcessPlace::from(process)).unwrap()
+        tx.sessions_at_any(&[ProcessPlace::from(process)]).unwrap()
     })
+}
+
+fn lives_of(tx: &mut dyn Tx, process: &Process) -> Vec<(SessionToken, Process)> {
+    tx.lives_at_any(&[ProcessPlace::from(process)]).unwrap()
 }
 
 pub fn two_open_sessions_never_share_a_process(store: &mut dyn Store) {
@@ -113,10 +117,10 @@ pub fn a_place_is_all_of_its_coordinates(store: &mut dyn Store) {
     assert_eq!(found_at(store, &base), [in_process(1, &base)]);
     read(store, |tx| {
         for (n, other) in (2..).zip(&others) {
-            let lives = tx.lives_at(ProcessPlace::from(other)).unwrap();
+            let lives = lives_of(tx, other);
             assert_eq!(lives, [(token(n), other.clone())]);
         }
-        assert_eq!(tx.lives_at(ProcessPlace::from(&base)).unwrap(), []);
+        assert_eq!(lives_of(tx, &base), []);
     });
 }
 
@@ -127,6 +131,56 @@ pub fn sessions_are_found_by_place_whatever_the_start(store: &mut dyn Store) {
     });
     assert_eq!(found_at(store, &process(7, 5)).len(), 2);
     assert_eq!(found_at(store, &process(9, 100)), []);
+}
+
+pub fn many_places_are_looked_at_together(store: &mut dyn Store) {
+    let at: Vec<Process> = (5..=9).map(|pid| process(pid, 100)).collect();
+    let hosted = |n, process| Session {
+        hosted: true,
+        native_id: Some(native(&format!("ses_{n}"))),
+        ..in_process(n, process)
+    };
+    let over = Session {
+        closed: closed(ClosedBy::End),
+        ..in_process(4, &at[2])
+    };
+    // Two at the first place, one at the second, a closed one at the third, none at the last.
+    let all = [
+        hosted(1, &at[0]),
+        in_process(2, &at[1]),
+        hosted(3, &at[0]),
+        over,
+        in_process(5, &at[3]),
+    ];
+    write(store, |tx| {
+        for (n, session) in (1..).zip(&all) {
+            tx.insert_session(session).unwrap();
+            let process = session.process.as_ref().unwrap();
+            let at = Timestamp(EPOCH + i64::from(n));
+            tx.insert_life(token(n), process, at).unwrap();
+        }
+    });
+    let wanted: Vec<ProcessPlace<'_>> = [0, 1, 2, 4].map(|n| (&at[n]).into()).into();
+    read(store, |tx| {
+        assert_eq!(tx.sessions_at_any(&[]).unwrap(), []);
+        assert_eq!(tx.lives_at_any(&[]).unwrap(), []);
+        let found = tx.sessions_at_any(&wanted).unwrap();
+        let at_first = found
+            .iter()
+            .filter(|one| one.process.as_ref() == Some(&at[0]));
+        let at_first: Vec<_> = at_first.map(|session| session.id).collect();
+        assert_eq!(at_first, [id(3), id(1)], "of one place the newest first");
+        let mut ids: Vec<_> = found.iter().map(|session| session.id).collect();
+        ids.sort();
+        assert_eq!(ids, [id(1), id(2), id(3)]);
+        let lives = tx.lives_at_any(&wanted).unwrap();
+        let at_first = lives.iter().filter(|(_, process)| *process == at[0]);
+        let at_first: Vec<_> = at_first.map(|(token, _)| *token).collect();
+        assert_eq!(at_first, [token(3), token(1)]);
+        let mut lived: Vec<_> = lives.iter().map(|(token, _)| token.id).collect();
+        lived.sort();
+        assert_eq!(lived, [id(1), id(2), id(3), id(4)]);
+    });
 }
 
 pub fn lives_stay_for_ever_the_newest_first(store: &mut dyn Store) {
@@ -146,7 +200,7 @@ pub fn lives_stay_for_ever_the_newest_first(store: &mut dyn Store) {
             .unwrap();
     });
     read(store, |tx| {
-        let lives = tx.lives_at(ProcessPlace::from(&process(7, 0))).unwrap();
+        let lives = lives_of(tx, &process(7, 0));
         assert_eq!(
             lives,
             [(second, process(7, 200)), (token(1), process(7, 100))]
@@ -181,7 +235,7 @@ pub fn large_kernel_numbers_read_back(store: &mut dyn Store) {
     });
     assert_eq!(found_at(store, &odd), [in_process(1, &odd)]);
     read(store, |tx| {
-        let lives = tx.lives_at(ProcessPlace::from(&odd)).unwrap();
+        let lives = lives_of(tx, &odd);
         assert_eq!(lives, [(token(1), odd.clone())]);
     });
 }

@@ -10,7 +10,9 @@
 
 mod rows;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use tenure_core::claim::{EndedBy, Hold, HoldEnd};
@@ -24,6 +26,8 @@ pub struct RecordingStore<S> {
     store: S,
     /// Whether it says that several machines use it.
     pub is_shared: bool,
+    /// How often it was asked who is, or was, at places of processes.
+    pub lookups: Rc<Cell<usize>>,
     /// What somebody else does, and before which transaction from now on.
     meanwhile: Option<(usize, Act<S>)>,
 }
@@ -37,6 +41,7 @@ impl<S: Store> RecordingStore<S> {
         Self {
             is_shared: store.is_shared(),
             store,
+            lookups: Rc::default(),
             meanwhile: None,
         }
     }
@@ -74,6 +79,7 @@ impl<S: Store> Store for RecordingStore<S> {
             mode,
             locked: BTreeSet::new(),
             born: Vec::new(),
+            lookups: Rc::clone(&self.lookups),
             asked_the_time: false,
             story: vec![format!("begin {mode:?}")],
         }))
@@ -109,6 +115,7 @@ struct RecordingTx<'a> {
     locked: BTreeSet<Lock>,
     /// Sessions that it made; nobody else sees them.
     born: Vec<SessionId>,
+    lookups: Rc<Cell<usize>>,
     asked_the_time: bool,
     /// What it locked, asked and wrote, in order.
     story: Vec<String>,

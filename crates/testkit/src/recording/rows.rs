@@ -48,8 +48,9 @@ impl SessionRows for RecordingTx<'_> {
         self.tx.match_sessions(part, limit)
     }
 
-    fn sessions_at(&mut self, place: ProcessPlace<'_>) -> Result<Vec<Session>, StoreError> {
-        self.tx.sessions_at(place)
+    fn sessions_at_any(&mut self, places: &[ProcessPlace<'_>]) -> Result<Vec<Session>, StoreError> {
+        self.lookups.update(|count| count + 1);
+        self.tx.sessions_at_any(places)
     }
 
     fn list_sessions(&mut self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
@@ -78,11 +79,12 @@ impl SessionRows for RecordingTx<'_> {
         self.tx.touch_session(token, seen_at, lease, activity)
     }
 
-    fn lives_at(
+    fn lives_at_any(
         &mut self,
-        place: ProcessPlace<'_>,
+        places: &[ProcessPlace<'_>],
     ) -> Result<Vec<(SessionToken, Process)>, StoreError> {
-        self.tx.lives_at(place)
+        self.lookups.update(|count| count + 1);
+        self.tx.lives_at_any(places)
     }
 
     fn insert_life(

@@ -2,7 +2,7 @@
 
 use super::request::{Candidate, Enrolled, RegisterRequest, Registered, Subject};
 use super::work::Work;
-use crate::caller::present::{Met, met, past_of, sessions_of, unverified};
+use crate::caller::present::{nearest, past_of, sessions_of, unverified};
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, register_script};
 use crate::transact::{Reply, Service};
@@ -119,10 +119,8 @@ fn find_candidate(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Candid
         }
         Subject::Nearest => &ctx.facts.chain,
     };
-    for (height, ancestor) in chain.iter().enumerate() {
-        if !matches!(met(ctx, ancestor)?, Met::Nobody) {
-            return Ok(candidate_at(chain, height, false));
-        }
+    if let Some((height, _)) = nearest(ctx, chain, |_| true)? {
+        return Ok(candidate_at(chain, height, false));
     }
     let shell = chain
         .iter()

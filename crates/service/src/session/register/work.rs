@@ -2,7 +2,7 @@
 
 use super::request::{Candidate, RegisterRequest};
 use crate::caller;
-use crate::caller::present::{Met, met, sessions_of};
+use crate::caller::present::{Met, nearest, sessions_of};
 use crate::claim::{end_by_lease, regrant};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
@@ -398,14 +398,11 @@ pub(super) fn nearest_session(
     ctx: &mut Ctx<'_>,
     above: &[Ancestor],
 ) -> Result<Option<SessionToken>, Stop> {
-    for ancestor in above {
-        match met(ctx, ancestor)? {
-            Met::Sessions(here) => return Ok(here.one().map(|session| session.token())),
-            Met::Agent(_) => return Ok(None),
-            // What ended here does not stand between a process and the session further up, an agent does.
-            Met::Past(..) if agent::recognise(&ancestor.looks).is_some() => return Ok(None),
-            Met::Past(..) | Met::Nobody => {}
-        }
-    }
-    Ok(None)
+    // What ended here does not stand between a process and the session further up, an agent does.
+    let is_agent = |ended: &Ancestor| agent::recognise(&ended.looks).is_some();
+    let one = match nearest(ctx, above, is_agent)? {
+        Some((_, Met::Sessions(here))) => here.one(),
+        Some((_, Met::Agent(_) | Met::Past(..))) | None => None,
+    };
+    Ok(one.map(|session| session.token()))
 }
