@@ -249,7 +249,7 @@ impl Audit {
 }
 
 /// Whether a row ended as the model says; all processes are dead by then, buried or not.
-fn ends_as(end: Option<End>, row: Option<&str>) -> bool {
+pub fn ends_as(end: Option<End>, row: Option<&str>) -> bool {
     match end {
         None | Some(End::Death) => matches!(row, None | Some("death")),
         Some(End::Given) => matches!(row, Some("release" | "handoff")),

@@ -29,7 +29,10 @@ pub fn check(history: &History, audit: Option<&Audit>) -> Vec<Violation> {
 
 /// Whether the calls on some keys have no order that explains all answers.
 pub fn disorder(history: &History, audit: Option<&Audit>, space: &Space) -> Option<Violation> {
-    let model = Model { space, history };
+    let model = Model {
+        space,
+        liveness: history,
+    };
     let nothing = HashMap::new();
     let fits = |state: &State| audit.is_none_or(|audit| audit.fits(space, state));
     let places: Vec<usize> = (0..history.calls.len())

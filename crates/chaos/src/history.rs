@@ -1,7 +1,6 @@
 //! A history: which processes lived when, what each asked and was answered, and which session it was.
 //!
-//! Whether a process lives is known from outside, with bounds: it may be dead from the moment before it
-//! was killed, and is dead for certain once it was reaped. A question without an answer was asked by a
+//! A question without an answer was asked by a
 //! process that was killed: it took effect once, before that process was gone, or never.
 
 use std::collections::{BTreeMap, HashMap};
@@ -82,7 +81,7 @@ pub struct History {
     /// In which processes each session was, in order.
     pub tenancies: BTreeMap<Name, Vec<Tenancy>>,
     /// How often each process asked to be a session.
-    registrations: Vec<usize>,
+    pub(super) registrations: Vec<usize>,
 }
 
 impl History {
@@ -123,37 +122,6 @@ impl History {
         Ok(Self::new(lives, calls))
     }
 
-    /// Whether a process may be dead as far as this call can know.
-    pub fn may_be_dead(&self, life: usize, call: &Call) -> bool {
-        call.until >= self.lives[life].doomed
-    }
-
-    /// Whether a process may be alive as far as this call can know.
-    pub fn may_be_alive(&self, life: usize, call: &Call) -> bool {
-        call.asked <= self.lives[life].gone
-    }
-
-    /// Whether something that a process started may still run as far as this call can know.
-    pub fn may_be_noisy(&self, life: usize, call: &Call) -> bool {
-        let sent = self.lives[life].sent.iter();
-        let mut during = sent.filter(|sent| sent.from <= call.until && call.asked <= sent.until);
-        during.next().is_some()
-    }
-
-    /// Whether something that a process started as this session ran all through a call, and the session
-    /// has not come back in another process.
-    pub fn surely_noisy(&self, session: &str, life: usize, call: &Call) -> bool {
-        let tenancies = self.tenancies.get(session).map_or(&[][..], Vec::as_slice);
-        let last = tenancies.iter().rev().find(|one| one.from <= call.until);
-        let once = tenancies.iter().filter(|one| one.life == life).count() == 1;
-        once && self.registrations.get(life) == Some(&1)
-            && last.is_some_and(|last| last.life == life)
-            && self.lives[life]
-                .sent
-                .iter()
-                .any(|sent| sent.surely_from <= call.asked && call.until <= sent.surely_until)
-    }
-
     /// The processes in which a session may have been open during a call.
     pub fn open_in(&self, session: &str, call: &Call) -> Vec<usize> {
         let tenancies = self.tenancies.get(session).map_or(&[][..], Vec::as_slice);
@@ -164,14 +132,6 @@ impl History {
             .collect();
         found.dedup();
         found
-    }
-
-    /// Whether a session was open all through a call.
-    pub fn surely_open(&self, session: &str, call: &Call) -> bool {
-        let tenancies = self.tenancies.get(session).map_or(&[][..], Vec::as_slice);
-        tenancies
-            .iter()
-            .any(|tenancy| tenancy.surely_from < call.asked && call.until < tenancy.surely_until)
     }
 }
 
@@ -326,26 +286,6 @@ mod tests {
     fn register(native: &str) -> Op {
         Op::Register {
             native: native.into(),
-        }
-    }
-
-    #[test]
-    fn a_killed_process_may_be_dead_from_the_kill_and_is_once_reaped() {
-        let mut story = Story::default();
-        let a = story.life("a");
-        story.killed(a, 50, 60);
-        story.call(a, "S", 1, 2, register("n"), registered("S", "new", &[]));
-        let b = story.life("b");
-        for (asked, until, dead, alive) in [
-            (10, 49, false, true),
-            (40, 50, true, true),
-            (61, 70, true, false),
-        ] {
-            let call = story.call(b, "T", asked, until, Op::Renew, None);
-            let history = story.history();
-            let call = history.calls.iter().find(|c| c.tag == call).unwrap();
-            assert_eq!(history.may_be_dead(0, call), dead);
-            assert_eq!(history.may_be_alive(0, call), alive);
         }
     }
 

@@ -34,11 +34,12 @@ pub mod order;
 pub mod record;
 pub mod rule;
 pub mod run;
-mod say;
+pub mod say;
 pub mod served;
 pub mod shrink;
 mod squat;
 #[cfg(test)]
 mod story;
 pub mod verb;
+mod witness;
 pub mod worker;

@@ -1,13 +1,95 @@
-//! What the product answers, in the words of a history.
+//! Asking the product, and what it answers, in the words of a history.
 
+use tenure_core::id::{Epoch, RequestId};
+use tenure_core::key::Key;
+use tenure_core::notice::Pending;
 use tenure_service::error::Error;
 use tenure_service::view::ClaimView;
-use tenure_service::{Failure, Registered};
+use tenure_service::{
+    ClaimRequest, GuardRequest, HandoffRequest, Naming, Pick, Registered, ReleaseRequest,
+    RenewRequest, Reply, Service, TakeoverRequest,
+};
 
-use super::record::{Answer, Grant, Refusal};
+use super::record::{Answer, Claim, Grant, Op, Refusal};
+
+/// An answer, and the notices that came with it.
+pub type Said = (Answer, Pending);
+
+/// Asks for anything but to be registered. A claim does not wait.
+pub fn ask(service: &mut Service<'_>, naming: &Naming, op: &Op) -> Said {
+    let note = note_of(naming);
+    match op {
+        Op::Register { .. } => unreachable!("a registration says more than this"),
+        Op::End => said(service.end(naming), |_| nothing()),
+        Op::Renew => said(service.renew(naming, &RenewRequest::default()), |_| {
+            nothing()
+        }),
+        Op::Claim(claim) => {
+            let reply = service.claim(naming, &request_of(claim, naming));
+            said(reply, |grants| said_grants(&grants))
+        }
+        Op::Release { key, epoch, done } => {
+            let (key, epoch, done) = (key_of(key), epoch.map(Epoch), *done);
+            let request = ReleaseRequest { key, epoch, done };
+            said(service.release(naming, &request), yes)
+        }
+        Op::Handoff { key, to, epoch } => {
+            let request = HandoffRequest {
+                key: key_of(key),
+                to: to.clone(),
+                epoch: epoch.map(Epoch),
+                note,
+            };
+            said(service.handoff(naming, &request), yes)
+        }
+        Op::Takeover { key, from, epoch } => {
+            let request = TakeoverRequest {
+                key: key_of(key),
+                from: from.clone(),
+                epoch: epoch.map(Epoch),
+                note,
+            };
+            let reply = service.takeover(naming, &request);
+            said(reply, |grant| said_grants(&[grant]))
+        }
+        Op::Guard { key, epoch } => {
+            let (key, epoch) = (key_of(key), epoch.map(Epoch));
+            said(service.guard(naming, &GuardRequest { key, epoch }), yes)
+        }
+    }
+}
+
+pub(super) fn request_of(claim: &Claim, naming: &Naming) -> ClaimRequest {
+    let request = claim.request.as_deref().map(RequestId::parse).transpose();
+    ClaimRequest {
+        keys: claim.keys.iter().map(|key| key_of(key)).collect(),
+        pick: if claim.any { Pick::Any } else { Pick::All },
+        request: request.expect("a driver names requests rightly"),
+        once: claim.once,
+        reopen: claim.reopen,
+        note: note_of(naming),
+        require_quiet: claim.quiet,
+    }
+}
+
+/// The audit finds a call by the note that it left.
+fn note_of(naming: &Naming) -> Option<String> {
+    naming.reason.clone().map(String::from)
+}
+
+fn key_of(key: &str) -> Key {
+    Key::parse(key).expect("a driver names keys rightly")
+}
+
+pub fn said<T>(reply: Reply<T>, say: impl FnOnce(T) -> Answer) -> Said {
+    match reply {
+        Ok(answer) => (say(answer.value), answer.notices),
+        Err(failure) => (refusal(&failure.error), failure.notices),
+    }
+}
 
 /// What came of a registration.
-pub(super) fn said(registered: Registered) -> Answer {
+pub fn registration(registered: Registered) -> Answer {
     let again = registered.regranted.into_iter();
     Answer::Registered {
         life: registered.session.process.life,
@@ -18,17 +100,27 @@ pub(super) fn said(registered: Registered) -> Answer {
 }
 
 /// Yes, and nothing more.
-pub(super) fn nothing<T>(done: Result<T, Failure>) -> Answer {
-    match done {
-        Ok(_) => Answer::Yes {
-            epoch: None,
-            holder: None,
-        },
-        Err(failure) => refusal(&failure.error),
+fn nothing() -> Answer {
+    Answer::Yes {
+        epoch: None,
+        holder: None,
     }
 }
 
-pub(super) fn said_grant(view: &ClaimView) -> Grant {
+fn yes(view: ClaimView) -> Answer {
+    Answer::Yes {
+        epoch: Some(view.epoch),
+        holder: view.holder.map(|holder| holder.id),
+    }
+}
+
+pub(super) fn said_grants(views: &[ClaimView]) -> Answer {
+    Answer::Granted {
+        grants: views.iter().map(said_grant).collect(),
+    }
+}
+
+fn said_grant(view: &ClaimView) -> Grant {
     let former = view.taken_from.as_ref();
     let along = former.into_iter().flat_map(|former| &former.also_ended);
     Grant {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::history::Call;
-use super::model::{Item, Model, Space, State, Step};
+use super::model::{Item, Space, State, Step};
 use super::order::{Outcome, Puzzle, Stuck};
 use super::record::{Answer, Op};
 
@@ -159,9 +159,8 @@ fn is_droppable(call: &Call) -> bool {
 fn is_stuck(puzzle: &Puzzle<'_>, short: &Short) -> bool {
     let mut calls: Vec<&Call> = short.calls.iter().map(|call| puzzle.calls[*call]).collect();
     calls.sort_by_key(|call| call.asked);
-    let model = Model { ..puzzle.model };
     let smaller = Puzzle {
-        model,
+        model: puzzle.model,
         calls,
         start: short.before.clone(),
         log: &HashMap::new(),

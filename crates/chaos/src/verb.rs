@@ -1,19 +1,12 @@
 //! Every verb of claims, asked at random.
 
 use std::error::Error as StdError;
+use std::io;
 use std::time::Duration;
-
-use tenure_core::id::{Epoch, RequestId};
-use tenure_core::key::Key;
-use tenure_service::view::ClaimView;
-use tenure_service::{
-    ClaimRequest, Failure, GuardRequest, HandoffRequest, Naming, Pick, ReleaseRequest,
-    RenewRequest, TakeoverRequest,
-};
 
 use super::keys::SPACES;
 use super::record::{Answer, Claim, Op, Refusal, monotonic};
-use super::say::{nothing, refusal, said_grant};
+use super::say::{ask, refusal, request_of, said_grants};
 use super::worker::{Orders, PEERS, Worker};
 
 type Trouble = Box<dyn StdError>;
@@ -131,36 +124,21 @@ impl Worker {
         if claim.request.is_some() {
             self.asked = Some(claim.clone());
         }
-        let keys: Result<Vec<Key>, _> = claim.keys.iter().map(|key| Key::parse(key)).collect();
-        let mut request = ClaimRequest {
-            keys: keys?,
-            pick: if claim.any { Pick::Any } else { Pick::All },
-            request: claim.request.as_deref().map(RequestId::parse).transpose()?,
-            once: claim.once,
-            reopen: claim.reopen,
-            note: None,
-            require_quiet: claim.quiet,
-        };
         let patience = claim.wait.map(Duration::from_millis);
-        let answer = self.ask(Op::Claim(claim), |worker, naming| {
-            request.note = naming.reason.clone().map(String::from);
-            let granted = match patience {
-                None => worker
-                    .call(|service| service.claim(naming, &request))
-                    .map(Some),
-                Some(patience) => worker.wait_in_line(naming, &request, patience),
-            };
-            match granted {
-                Ok(Some(grants)) => Answer::Granted {
-                    grants: grants.iter().map(said_grant).collect(),
-                },
-                Ok(None) => Answer::Refused(Refusal {
-                    kind: "timed_out".into(),
-                    ..Refusal::default()
-                }),
-                Err(failure) => refusal(&failure.error),
-            }
-        })?;
+        let answer = match patience {
+            None => self.act(Op::Claim(claim))?,
+            Some(patience) => self.ask(Op::Claim(claim.clone()), |worker, naming| {
+                let request = request_of(&claim, naming);
+                match worker.wait_in_line(naming, &request, patience) {
+                    Ok(Some(grants)) => said_grants(&grants),
+                    Ok(None) => Answer::Refused(Refusal {
+                        kind: "timed_out".into(),
+                        ..Refusal::default()
+                    }),
+                    Err(failure) => refusal(&failure.error),
+                }
+            })?,
+        };
         self.remember(&answer);
         Ok(())
     }
@@ -182,24 +160,21 @@ impl Worker {
         }
     }
 
-    fn act(
-        &mut self,
-        op: Op,
-        key: &str,
-        case: impl FnOnce(&mut Self, &Naming) -> Result<ClaimView, Failure>,
-    ) -> Result<bool, Trouble> {
-        let answer = self.ask(op, |worker, naming| match case(worker, naming) {
-            Ok(view) => Answer::Yes {
-                epoch: Some(view.epoch),
-                holder: view.holder.map(|holder| holder.id),
-            },
-            Err(failure) => refusal(&failure.error),
-        })?;
-        let yes = matches!(answer, Answer::Yes { .. });
-        if matches!(&answer, Answer::Refused(why) if why.kind != "already_held") {
-            self.forget(key);
+    fn act(&mut self, op: Op) -> io::Result<Answer> {
+        self.ask(op.clone(), |worker, naming| {
+            ask(&mut worker.service(), naming, &op).0
+        })
+    }
+
+    /// Asks about a key, and forgets it where it is another's or is so afterwards.
+    fn act_on(&mut self, key: &str, op: Op) -> Result<(), Trouble> {
+        let keeps = matches!(op, Op::Guard { .. });
+        match self.act(op)? {
+            Answer::Refused(why) if why.kind == "already_held" => {}
+            Answer::Yes { .. } if keeps => {}
+            _ => self.forget(key),
         }
-        Ok(yes)
+        Ok(())
     }
 
     fn release(&mut self) -> Result<(), Trouble> {
@@ -214,39 +189,21 @@ impl Worker {
         epoch: Option<u64>,
         done: bool,
     ) -> Result<(), Trouble> {
-        let request = ReleaseRequest {
-            key: Key::parse(key)?,
-            epoch: epoch.map(Epoch),
-            done,
-        };
         let op = Op::Release {
             key: key.to_owned(),
             epoch,
             done,
         };
-        let done = self.act(op, key, |worker, naming| {
-            worker.call(|service| service.release(naming, &request))
-        })?;
-        if done {
-            self.forget(key);
-        }
-        Ok(())
+        self.act_on(key, op)
     }
 
     fn guard(&mut self) -> Result<(), Trouble> {
         let (key, epoch) = self.my_key();
-        let request = GuardRequest {
-            key: Key::parse(&key)?,
-            epoch: epoch.map(Epoch),
-        };
         let op = Op::Guard {
             key: key.clone(),
             epoch,
         };
-        self.act(op, &key, |worker, naming| {
-            worker.call(|service| service.guard(naming, &request))
-        })?;
-        Ok(())
+        self.act_on(&key, op)
     }
 
     fn handoff(&mut self) -> Result<(), Trouble> {
@@ -254,25 +211,12 @@ impl Worker {
         let Some(to) = self.peer()? else {
             return Ok(());
         };
-        let mut request = HandoffRequest {
-            key: Key::parse(&key)?,
-            to: to.clone(),
-            epoch: epoch.map(Epoch),
-            note: None,
-        };
         let op = Op::Handoff {
             key: key.clone(),
             to,
             epoch,
         };
-        let handed = self.act(op, &key, |worker, naming| {
-            request.note = naming.reason.clone().map(String::from);
-            worker.call(|service| service.handoff(naming, &request))
-        })?;
-        if handed {
-            self.forget(&key);
-        }
-        Ok(())
+        self.act_on(&key, op)
     }
 
     /// A session that some worker is, or was, perhaps its own.
@@ -298,37 +242,18 @@ impl Worker {
             None
         };
         let epoch = self.dice.percent(10).then(|| self.dice.between(1, 50));
-        let mut request = TakeoverRequest {
-            key: Key::parse(&key)?,
-            from: from.clone(),
-            epoch: epoch.map(Epoch),
-            note: None,
-        };
-        let answer = self.ask(Op::Takeover { key, from, epoch }, |worker, naming| {
-            request.note = naming.reason.clone().map(String::from);
-            match worker.call(|service| service.takeover(naming, &request)) {
-                Ok(view) => Answer::Granted {
-                    grants: vec![said_grant(&view)],
-                },
-                Err(failure) => refusal(&failure.error),
-            }
-        })?;
+        let answer = self.act(Op::Takeover { key, from, epoch })?;
         self.remember(&answer);
         Ok(())
     }
 
     fn renew(&mut self) -> Result<(), Trouble> {
-        self.ask(Op::Renew, |worker, naming| {
-            let request = RenewRequest::default();
-            nothing(worker.call(|service| service.renew(naming, &request)))
-        })?;
+        self.act(Op::Renew)?;
         Ok(())
     }
 
     fn end_and_return(&mut self) -> Result<(), Trouble> {
-        self.ask(Op::End, |worker, naming| {
-            nothing(worker.call(|service| service.end(naming)))
-        })?;
+        self.act(Op::End)?;
         let held: Vec<String> = self.holds.keys().cloned().collect();
         for key in held {
             self.forget(&key);

@@ -33,7 +33,7 @@ use tenure_store::sqlite::SqliteStore;
 
 use super::dice::Dice;
 use super::record::{Answer, Claim, Line, Log, Op, Stay, monotonic};
-use super::say::{refusal, said};
+use super::say::{registration, said};
 
 /// The name of the database in the state directory.
 pub const DATABASE: &str = "tenure.db";
@@ -141,7 +141,7 @@ impl Worker {
         self.log.write(&Line::Leaves { at: monotonic() })
     }
 
-    fn service(&mut self) -> Service<'_> {
+    pub(super) fn service(&mut self) -> Service<'_> {
         let policy = Policy {
             lease: Duration::from_millis(200),
             lock_delay: Duration::from_millis(100),
@@ -200,8 +200,7 @@ impl Worker {
         let native = self.orders.native.clone();
         let request = self.registration()?;
         let answer = self.ask(Op::Register { native }, |worker, _| {
-            let registered = worker.call(|service| service.register(&request));
-            registered.map_or_else(|failure| refusal(&failure.error), said)
+            said(worker.service().register(&request), registration).0
         })?;
         let Answer::Registered {
             session,

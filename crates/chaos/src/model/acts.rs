@@ -1,5 +1,6 @@
 //! Giving back, handing on and taking over.
 
+use super::liveness::Standing;
 use super::state::{End, Hold, Item, State};
 use super::step::{Model, Step, agrees};
 use crate::history::{Call, Name};
@@ -102,7 +103,7 @@ impl Model<'_> {
         match refusal.kind.as_str() {
             "held" => other.is_some_and(|hold| {
                 let named = agrees(&refusal.holder.as_deref(), &&*hold.session);
-                at && named && self.may_be_alive(hold, call)
+                at && named && self.may_be(hold, Standing::HAS, call)
             }),
             "no_such_epoch" => unheard_of && is_free(),
             "done" => item.is_done() && at && !unheard_of,
@@ -136,8 +137,15 @@ impl Model<'_> {
             }
             Answer::Refused(refusal) => {
                 let mine = self.own(state, me, key, epoch).is_some();
+                let may_find = |standings: &[Standing]| {
+                    let mut possible = standings.iter();
+                    possible.any(|standing| self.liveness.may_find(to_whom, *standing, call))
+                };
                 let right = match refusal.kind.as_str() {
-                    "not_live" => mine && !self.history.surely_open(to_whom, call),
+                    "not_live" => mine && may_find(&[Standing::Dead]),
+                    "cannot_tell" => {
+                        mine && may_find(&[Standing::Unknown, Standing::Suspect, Standing::Expired])
+                    }
                     "already_held" => mine && *to_whom == **me,
                     "overlaps" => {
                         mine && self.bars(state, call, Way::given(place, to_whom), refusal)
@@ -156,7 +164,7 @@ impl Model<'_> {
             let item = &state[rival];
             let hold = item
                 .open_to_other(way.to)
-                .filter(|hold| !way.takes(hold) && self.may_be_alive(hold, call));
+                .filter(|hold| !way.takes(hold) && self.may_be(hold, Standing::BARS, call));
             let named = agrees(&said.rival, &self.space.keys[rival]);
             hold.is_some() && named && agrees(&said.epoch, &item.epoch)
         })
@@ -168,7 +176,7 @@ impl Model<'_> {
         let mut after = state.clone();
         for rival in self.space.rivals(way.place) {
             if let Some(hold) = state[rival].open_to_other(way.to) {
-                if !way.takes(hold) && !self.may_be_dead(hold, call) {
+                if !way.takes(hold) && !self.may_be(hold, Standing::YIELDS, call) {
                     return None;
                 }
                 let taken = way.takes(hold);
@@ -203,7 +211,7 @@ impl Model<'_> {
         let Some(cleared) = self.made_way(state, call, Way::given(place, to_whom)) else {
             return Vec::new();
         };
-        let lives = self.history.open_in(to_whom, call);
+        let lives = self.liveness.open_in(to_whom, call);
         let handed = |life: usize| {
             let mut after = cleared.clone();
             after[place].end(End::Given);
@@ -246,7 +254,8 @@ impl Model<'_> {
                     "done" => item.is_done() && at,
                     "already_held" => item.is_of(me) && at,
                     "free" => {
-                        let freed = other.is_none_or(|hold| self.may_be_dead(hold, call));
+                        let ended = |hold| self.liveness.may_have_ended(hold, call);
+                        let freed = other.is_none_or(ended);
                         freed && !item.is_of(me) && !item.is_done()
                     }
                     "held" => at && other.is_some_and(|hold| !meant(hold)),

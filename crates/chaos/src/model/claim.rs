@@ -1,5 +1,6 @@
 //! Claims: one key, the first free of several, or all of them.
 
+use super::liveness::Standing;
 use super::state::{End, Hold, Item, State};
 use super::step::{Model, Step, agrees};
 use crate::history::{Call, Name};
@@ -197,9 +198,14 @@ impl Model<'_> {
     fn is_open(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
         let rival_is_dead = |rival: usize| {
             let open = state[rival].open_to_other(asking.me);
-            open.is_none_or(|hold| self.may_be_dead(hold, asking.call))
+            open.is_none_or(|hold| self.yields(hold, asking))
         };
         self.is_for_granting(state, asking, place) && self.space.rivals(place).all(rival_is_dead)
+    }
+
+    /// Whether a claim may take from this holder.
+    fn yields(&self, hold: &Hold, asking: Asking<'_>) -> bool {
+        self.may_be(hold, Standing::YIELDS, asking.call)
     }
 
     /// The hold that may have left processes behind: another's, that it did not give back.
@@ -211,14 +217,14 @@ impl Model<'_> {
 
     fn may_be_noisy(&self, item: &Item, asking: Asking<'_>) -> bool {
         let left = self.left(item, asking);
-        left.is_some_and(|hold| self.history.may_be_noisy(hold.life, asking.call))
+        left.is_some_and(|hold| self.liveness.may_be_noisy(hold.life, asking.call))
     }
 
     fn is_surely_noisy(&self, item: &Item, asking: Asking<'_>) -> bool {
         let left = self.left(item, asking);
         let by_death = left.filter(|hold| hold.end.is_none_or(|end| end == End::Death));
         by_death.is_some_and(|hold| {
-            self.history
+            self.liveness
                 .surely_noisy(&hold.session, hold.life, asking.call)
         })
     }
@@ -232,7 +238,7 @@ impl Model<'_> {
         match item.open() {
             None => true,
             Some(hold) if hold.session == *asking.me => false,
-            Some(hold) => self.may_be_dead(hold, asking.call),
+            Some(hold) => self.yields(hold, asking),
         }
     }
 
@@ -240,6 +246,7 @@ impl Model<'_> {
     fn may_be_unfree(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
         let kinds = [
             "held",
+            "suspect",
             "done",
             "already_held",
             "lost",
@@ -275,10 +282,14 @@ impl Model<'_> {
                 let refuses = asking.claim.once || asking.claim.any;
                 asking.has(item) == Some(false) && refuses && at(item)
             }
-            "held" => {
+            "held" | "suspect" => {
+                let standings = match refusal.kind.as_str() {
+                    "held" => Standing::HOLDS,
+                    _ => &[Standing::Suspect],
+                };
                 let other = item.open_to_other(asking.me);
-                let alive = |hold: &&Hold| self.may_be_alive(hold, asking.call);
-                !lost && at(item) && other.filter(alive).is_some_and(|hold| by(&hold.session))
+                let stands = |hold: &&Hold| self.may_be(hold, standings, asking.call);
+                !lost && at(item) && other.filter(stands).is_some_and(|hold| by(&hold.session))
             }
             "survivors" => {
                 asking.claim.quiet
@@ -290,7 +301,7 @@ impl Model<'_> {
                     let open = state[rival].open_to_other(asking.me);
                     let named = agrees(&refusal.rival, &self.space.keys[rival]);
                     open.is_some_and(|hold| {
-                        self.may_be_alive(hold, asking.call)
+                        self.may_be(hold, Standing::BARS, asking.call)
                             && named
                             && at(&state[rival])
                             && by(&hold.session)

@@ -1,5 +1,6 @@
 //! Guards: may the caller write to what a key protects?
 
+use super::liveness::Standing;
 use super::state::{End, Item, State};
 use super::step::{Model, Step, agrees};
 use crate::history::{Call, Name};
@@ -65,7 +66,7 @@ impl Model<'_> {
         }
         let alive = |at: &usize| {
             let hold = state[*at].open_to_other(me);
-            hold.is_some_and(|hold| self.may_be_alive(hold, call))
+            hold.is_some_and(|hold| self.may_be(hold, Standing::HAS, call))
         };
         let surely_alive = |at: usize| {
             let hold = state[at].open_to_other(me);

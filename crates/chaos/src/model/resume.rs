@@ -1,5 +1,6 @@
 //! A session ends, and comes back.
 
+use super::liveness::Standing;
 use super::state::{End, Item, State};
 use super::step::{Model, Step};
 use crate::history::{Call, Name};
@@ -99,7 +100,7 @@ impl Model<'_> {
             .as_ref()
             .filter(|hold| hold.session == *me)?;
         let sure = match hold.end {
-            None if !self.may_be_dead(hold, call) || hold.life == call.life => {
+            None if !self.may_be(hold, Standing::YIELDS, call) || hold.life == call.life => {
                 return Some(Again {
                     may: false,
                     must: true,
@@ -113,8 +114,8 @@ impl Model<'_> {
         let mut surely_barred = false;
         for rival in self.space.rivals(place) {
             if let Some(other) = state[rival].open_to_other(me) {
-                barred |= self.may_be_alive(other, call);
-                surely_barred |= !self.may_be_dead(other, call);
+                barred |= self.may_be(other, Standing::BARS, call);
+                surely_barred |= !self.may_be(other, Standing::YIELDS, call);
             }
         }
         Some(Again {

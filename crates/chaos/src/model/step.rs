@@ -1,7 +1,8 @@
 //! What the model is asked, and what it answers.
 
+use super::liveness::{Liveness, Standing};
 use super::state::{Hold, Space, State};
-use crate::history::{Call, History};
+use crate::history::Call;
 
 /// What a call comes to in a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,22 +38,22 @@ impl Step {
     }
 }
 
-/// The model of some keys under a history's facts.
+/// The model of some keys, with what is known of who lives.
 #[derive(Debug, Clone, Copy)]
 pub struct Model<'a> {
     pub space: &'a Space,
-    pub history: &'a History,
+    pub liveness: &'a dyn Liveness,
 }
 
 impl Model<'_> {
-    /// Whether a hold may count as a dead one's for this call.
-    pub(super) fn may_be_dead(&self, hold: &Hold, call: &Call) -> bool {
-        self.history.may_be_dead(hold.life, call)
+    /// Whether the holder may stand in one of these ways for this call.
+    pub(super) fn may_be(&self, hold: &Hold, standings: &[Standing], call: &Call) -> bool {
+        let mut possible = standings.iter();
+        possible.any(|standing| self.liveness.may_be(hold, *standing, call))
     }
 
-    /// Whether a hold may count as a living one's for this call.
-    pub(super) fn may_be_alive(&self, hold: &Hold, call: &Call) -> bool {
-        self.history.may_be_alive(hold.life, call)
+    pub(super) fn may_be_dead(&self, hold: &Hold, call: &Call) -> bool {
+        self.may_be(hold, &[Standing::Dead], call)
     }
 }
 

@@ -17,7 +17,7 @@ fn is_ordered(story: &Story, keys: &[&str]) -> bool {
     let space = Space::new(keys);
     let model = Model {
         space: &space,
-        history: &history,
+        liveness: &history,
     };
     let puzzle = Puzzle {
         model,
