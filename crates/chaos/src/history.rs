@@ -1,7 +1,7 @@
 //! A history: which processes lived when, what each asked and was answered, and which session it was.
 //!
-//! A question without an answer was asked by a
-//! process that was killed: it took effect once, before that process was gone, or never.
+//! A question without an answer was asked by a process that was killed: it took effect once, before that
+//! process was gone, or never.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -122,14 +122,15 @@ impl History {
         Ok(Self::new(lives, calls))
     }
 
+    pub fn tenancies_of(&self, session: &str) -> &[Tenancy] {
+        self.tenancies.get(session).map_or(&[], Vec::as_slice)
+    }
+
     /// The processes in which a session may have been open during a call.
     pub fn open_in(&self, session: &str, call: &Call) -> Vec<usize> {
-        let tenancies = self.tenancies.get(session).map_or(&[][..], Vec::as_slice);
-        let mut found: Vec<usize> = tenancies
-            .iter()
-            .filter(|tenancy| tenancy.from <= call.until && call.asked <= tenancy.until)
-            .map(|tenancy| tenancy.life)
-            .collect();
+        let during = |one: &&Tenancy| one.from <= call.until && call.asked <= one.until;
+        let open = self.tenancies_of(session).iter().filter(during);
+        let mut found: Vec<usize> = open.map(|tenancy| tenancy.life).collect();
         found.dedup();
         found
     }

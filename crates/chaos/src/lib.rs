@@ -5,7 +5,8 @@
 //! as a session. Everybody writes down what it does ([`record`]), which makes a [`history`]. That is then
 //! judged three times, independently: by plain rules over the answers ([`rule`]), by the rows and events
 //! that the store has when it is opened again ([`audit`]), and by a search for an order of all calls that
-//! explains every answer ([`order`]) under a sequential [`model`] of the contract. What cannot be
+//! explains every answer ([`order`]) under a sequential [`model`] of the contract, which `tests/claims_model.rs`
+//! drives against the service in process too. What cannot be
 //! explained is told with as few calls as were found to show it ([`shrink`]).
 //!
 //! *Covered*: one holder at a time; epochs that grow by one and belong to one grant; a living holder, be

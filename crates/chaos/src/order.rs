@@ -176,7 +176,7 @@ impl Puzzle<'_> {
                 call.answer.is_some()
                     && call.asked <= last_chance
                     && !self.model.may_change_later(call)
-                    && self.model.judge(&situation.state, call) == Step::Same
+                    && self.model.step(&situation.state, call) == Step::Same
             };
             let Some(look) = situation.waiting.iter().find(looks).copied() else {
                 return situation;
@@ -219,7 +219,7 @@ impl Puzzle<'_> {
         let mut ways: Vec<(usize, State)> = Vec::new();
         for place in &from.waiting {
             let call = self.calls[*place];
-            let states = match self.step(&from.state, call) {
+            let states = match self.model.step(&from.state, call) {
                 Step::No => continue,
                 Step::Same => vec![from.state.clone()],
                 Step::To(states) => states,
@@ -237,13 +237,6 @@ impl Puzzle<'_> {
         };
         ways.sort_by_key(|(place, _)| std::cmp::Reverse(self.rank(*place, unlogged)));
         Fork { from, ways }
-    }
-
-    fn step(&self, state: &State, call: &Call) -> Step {
-        if call.answer.is_some() {
-            return self.model.judge(state, call);
-        }
-        Step::To(self.model.imagine(state, call))
     }
 
     /// What is tried first: the order of the log. What is not in it and was answered changes nothing: it

@@ -131,14 +131,10 @@ fn replay(puzzle: &Puzzle<'_>, order: &[usize]) -> Option<Vec<State>> {
     for place in order {
         let call = puzzle.calls[*place];
         let state = states.last()?;
-        let next = if call.answer.is_some() {
-            match puzzle.model.judge(state, call) {
-                Step::No => return None,
-                Step::Same => state.clone(),
-                Step::To(next) => next.into_iter().next()?,
-            }
-        } else {
-            puzzle.model.imagine(state, call).into_iter().next()?
+        let next = match puzzle.model.step(state, call) {
+            Step::No => return None,
+            Step::Same => state.clone(),
+            Step::To(next) => next.into_iter().next()?,
         };
         states.push(next);
     }

@@ -126,7 +126,7 @@ impl Worker {
         }
         let patience = claim.wait.map(Duration::from_millis);
         let answer = match patience {
-            None => self.act(Op::Claim(claim))?,
+            None => self.act(&Op::Claim(claim))?,
             Some(patience) => self.ask(Op::Claim(claim.clone()), |worker, naming| {
                 let request = request_of(&claim, naming);
                 match worker.wait_in_line(naming, &request, patience) {
@@ -160,14 +160,14 @@ impl Worker {
         }
     }
 
-    fn act(&mut self, op: Op) -> io::Result<Answer> {
+    fn act(&mut self, op: &Op) -> io::Result<Answer> {
         self.ask(op.clone(), |worker, naming| {
-            ask(&mut worker.service(), naming, &op).0
+            ask(&mut worker.service(), naming, op).0
         })
     }
 
     /// Asks about a key, and forgets it where it is another's or is so afterwards.
-    fn act_on(&mut self, key: &str, op: Op) -> Result<(), Trouble> {
+    fn act_on(&mut self, key: &str, op: &Op) -> Result<(), Trouble> {
         let keeps = matches!(op, Op::Guard { .. });
         match self.act(op)? {
             Answer::Refused(why) if why.kind == "already_held" => {}
@@ -194,7 +194,7 @@ impl Worker {
             epoch,
             done,
         };
-        self.act_on(key, op)
+        self.act_on(key, &op)
     }
 
     fn guard(&mut self) -> Result<(), Trouble> {
@@ -203,7 +203,7 @@ impl Worker {
             key: key.clone(),
             epoch,
         };
-        self.act_on(&key, op)
+        self.act_on(&key, &op)
     }
 
     fn handoff(&mut self) -> Result<(), Trouble> {
@@ -216,7 +216,7 @@ impl Worker {
             to,
             epoch,
         };
-        self.act_on(&key, op)
+        self.act_on(&key, &op)
     }
 
     /// A session that some worker is, or was, perhaps its own.
@@ -242,18 +242,18 @@ impl Worker {
             None
         };
         let epoch = self.dice.percent(10).then(|| self.dice.between(1, 50));
-        let answer = self.act(Op::Takeover { key, from, epoch })?;
+        let answer = self.act(&Op::Takeover { key, from, epoch })?;
         self.remember(&answer);
         Ok(())
     }
 
     fn renew(&mut self) -> Result<(), Trouble> {
-        self.act(Op::Renew)?;
+        self.act(&Op::Renew)?;
         Ok(())
     }
 
     fn end_and_return(&mut self) -> Result<(), Trouble> {
-        self.act(Op::End)?;
+        self.act(&Op::End)?;
         let held: Vec<String> = self.holds.keys().cloned().collect();
         for key in held {
             self.forget(&key);

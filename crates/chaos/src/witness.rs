@@ -7,12 +7,6 @@
 use super::history::{Call, History, Tenancy};
 use super::model::{Hold, Liveness, Standing};
 
-impl History {
-    fn tenancies_of(&self, session: &str) -> &[Tenancy] {
-        self.tenancies.get(session).map_or(&[], Vec::as_slice)
-    }
-}
-
 impl Liveness for History {
     fn may_be(&self, hold: &Hold, standing: Standing, call: &Call) -> bool {
         let life = &self.lives[hold.life];

@@ -247,12 +247,15 @@ impl World {
 
     fn change(&mut self, by: usize, asked: &Asked) {
         let (space, liveness) = (&*self.space, &asked.seen);
-        let mut after = Model { space, liveness }.imagine(&asked.items, &asked.call);
-        assert!(after.len() < 2, "the model is in doubt: {asked:?}");
+        let after = Model { space, liveness }.step(&asked.items, &asked.call);
         if asked.call.op == Op::End {
             self.close(by, End::End);
         }
-        self.items = after.pop().unwrap_or_else(|| asked.items.clone());
+        self.items = match after {
+            Verdict::To(after) if after.len() == 1 => after[0].clone(),
+            Verdict::To(after) => panic!("the model is in doubt: {after:?}"),
+            Verdict::No | Verdict::Same => asked.items.clone(),
+        };
         self.tell(asked);
         if matches!(asked.call.op, Op::Register { .. }) {
             self.tell_resumed(by);
@@ -534,7 +537,7 @@ fn judge(asked: &Asked, answer: Answer, world: &World) {
         (Judge::Nothing, Answer::Registered { regranted, .. }) => !resumes && regranted.is_empty(),
         (Judge::Model, _) => {
             let registers = matches!(call.op, Op::Register { .. });
-            let after = match (Model { space, liveness }).judge(&asked.items, &call) {
+            let after = match (Model { space, liveness }).step(&asked.items, &call) {
                 Verdict::No => Vec::new(),
                 Verdict::Same => vec![asked.items.clone()],
                 Verdict::To(after) => after,

@@ -2,7 +2,7 @@
 
 use super::liveness::Standing;
 use super::state::{End, Hold, Item, State};
-use super::step::{Model, Step, agrees};
+use super::step::{Model, Step, Turn, agrees};
 use crate::history::{Call, Name};
 use crate::record::{Answer, Claim, Grant, Refusal};
 
@@ -33,34 +33,23 @@ impl Asking<'_> {
 }
 
 impl Model<'_> {
-    pub(super) fn claim(
-        &self,
-        state: &State,
-        call: &Call,
-        me: &Name,
-        claim: &Claim,
-        answer: &Answer,
-    ) -> Step {
+    pub(super) fn claim(&self, turn: Turn<'_>, claim: &Claim) -> Step {
+        let Turn { state, call, me } = turn;
         let asking = Asking { call, me, claim };
-        match answer {
-            Answer::Granted { grants } if claim.any => self.first_free(state, asking, grants),
-            Answer::Granted { grants } => self.all_granted(state, asking, grants),
-            Answer::Refused(refusal) if claim.any => {
+        match &call.answer {
+            None => Step::to(self.imagine_claim(state, asking)),
+            Some(Answer::Granted { grants }) if claim.any => self.first_free(state, asking, grants),
+            Some(Answer::Granted { grants }) => self.all_granted(state, asking, grants),
+            Some(Answer::Refused(refusal)) if claim.any => {
                 Step::right_if(self.none_free(state, asking, refusal))
             }
-            Answer::Refused(refusal) => Step::right_if(self.not_all(state, asking, refusal)),
-            Answer::Registered { .. } | Answer::Yes { .. } => Step::No,
+            Some(Answer::Refused(refusal)) => Step::right_if(self.not_all(state, asking, refusal)),
+            Some(Answer::Registered { .. } | Answer::Yes { .. }) => Step::No,
         }
     }
 
-    pub(super) fn imagine_claim(
-        &self,
-        state: &State,
-        call: &Call,
-        me: &Name,
-        claim: &Claim,
-    ) -> Vec<State> {
-        let asking = Asking { call, me, claim };
+    fn imagine_claim(&self, state: &State, asking: Asking<'_>) -> Vec<State> {
+        let claim = asking.claim;
         let here = || claim.keys.iter().filter_map(|key| self.space.place(key));
         if claim.any {
             let mut found = Vec::new();
@@ -244,18 +233,10 @@ impl Model<'_> {
 
     /// Whether a key may count as not free, for whatever reason.
     fn may_be_unfree(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
-        let kinds = [
-            "held",
-            "suspect",
-            "done",
-            "already_held",
-            "lost",
-            "overlaps",
-            "survivors",
-        ];
-        kinds.iter().any(|kind| {
+        let kinds = "held suspect done already_held lost overlaps survivors";
+        kinds.split(' ').any(|kind| {
             let refusal = Refusal {
-                kind: (*kind).to_owned(),
+                kind: kind.to_owned(),
                 ..Refusal::default()
             };
             self.may_be_refused(state, asking, place, &refusal)

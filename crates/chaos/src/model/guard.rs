@@ -2,8 +2,8 @@
 
 use super::liveness::Standing;
 use super::state::{End, Item, State};
-use super::step::{Model, Step, agrees};
-use crate::history::{Call, Name};
+use super::step::{Model, Step, Turn, agrees};
+use crate::history::Name;
 use crate::record::{Answer, Refusal};
 
 /// Whether somebody was robbed of what it asks about.
@@ -18,15 +18,9 @@ enum Robbed {
 }
 
 impl Model<'_> {
-    pub(super) fn guard(
-        &self,
-        state: &State,
-        call: &Call,
-        me: &Name,
-        (key, epoch): (&str, Option<u64>),
-        answer: &Answer,
-    ) -> Step {
-        let Some(place) = self.space.place(key) else {
+    pub(super) fn guard(&self, turn: Turn<'_>, key: &str, epoch: Option<u64>) -> Step {
+        let Turn { state, call, me } = turn;
+        let (Some(place), Some(answer)) = (self.space.place(key), &call.answer) else {
             return Step::No;
         };
         let covers = |at: &usize| {
@@ -41,7 +35,7 @@ impl Model<'_> {
                     Step::right_if(agrees(said, &item.epoch) && agrees(&epoch, &item.epoch))
                 }
                 Answer::Refused(refusal) => {
-                    Step::right_if(self.is_not_mine(item, call, me, epoch, refusal))
+                    Step::right_if(self.is_not_mine(turn, item, epoch, refusal))
                 }
                 _ => Step::No,
             };
@@ -49,20 +43,20 @@ impl Model<'_> {
         let Answer::Refused(refusal) = answer else {
             return Step::No;
         };
-        Step::right_if(self.guard_refuses(state, call, me, (place, epoch), refusal))
+        Step::right_if(self.guard_refuses(turn, place, epoch, refusal))
     }
 
     /// A guard's no, for a caller that has nothing that covers the key.
     fn guard_refuses(
         &self,
-        state: &State,
-        call: &Call,
-        me: &Name,
-        (place, epoch): (usize, Option<u64>),
+        turn: Turn<'_>,
+        place: usize,
+        epoch: Option<u64>,
         refusal: &Refusal,
     ) -> bool {
+        let Turn { state, call, me } = turn;
         if self.space.rivals(place).next().is_none() {
-            return self.is_not_mine(&state[place], call, me, epoch, refusal);
+            return self.is_not_mine(turn, &state[place], epoch, refusal);
         }
         let alive = |at: &usize| {
             let hold = state[*at].open_to_other(me);
@@ -93,7 +87,7 @@ impl Model<'_> {
                     "held" => robbed != Robbed::No,
                     _ => robbed == Robbed::Surely || beside().any(surely_alive),
                 };
-                !barred && self.is_not_mine(&state[place], call, me, epoch, refusal)
+                !barred && self.is_not_mine(turn, &state[place], epoch, refusal)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Which rule judges which call.
 
 use super::state::State;
-use super::step::{Model, Step};
+use super::step::{Model, Step, Turn};
 use crate::history::Call;
 use crate::record::{Answer, Op};
 use crate::rule::is_known;
@@ -37,60 +37,32 @@ impl Model<'_> {
         matches!(call.op, Op::Register { .. } | Op::End)
     }
 
-    /// What an answered call comes to.
-    pub fn judge(&self, state: &State, call: &Call) -> Step {
-        let Some(answer) = &call.answer else {
-            return Step::No;
+    /// What a call comes to; one without an answer may lead to any state that it can change this one to.
+    pub fn step(&self, state: &State, call: &Call) -> Step {
+        let (answered, Some(me)) = (call.answer.is_some(), &call.session) else {
+            return Step::right_if(call.answer.is_some());
         };
-        let Some(me) = &call.session else {
-            return Step::Same;
-        };
-        match (&call.op, answer) {
+        let turn = Turn { state, call, me };
+        let step = match (&call.op, &call.answer) {
             (Op::Renew, _) => Step::Same,
-            (Op::Register { .. }, Answer::Registered { regranted, .. }) => {
-                self.resume(state, call, me, regranted)
+            (Op::Register { .. }, Some(Answer::Registered { regranted, .. })) => {
+                self.resume(turn, regranted)
             }
-            (Op::End, Answer::Yes { .. }) => self.end(state, call, me),
-            (Op::Claim(claim), answer) => self.claim(state, call, me, claim, answer),
-            (Op::Release { key, epoch, done }, answer) => {
-                self.release(state, call, me, (key, *epoch, *done), answer)
+            (Op::Register { .. }, None) => Step::to(self.imagine_resume(turn)),
+            (Op::End, None | Some(Answer::Yes { .. })) => self.end(turn),
+            (Op::Register { .. } | Op::End, Some(_)) => Step::No,
+            (Op::Claim(claim), _) => self.claim(turn, claim),
+            (Op::Release { key, epoch, done }, _) => self.release(turn, key, *epoch, *done),
+            (Op::Handoff { key, to, epoch }, _) => self.handoff(turn, key, *epoch, to),
+            (Op::Takeover { key, from, epoch }, _) => {
+                self.takeover(turn, key, *epoch, from.as_deref())
             }
-            (Op::Handoff { key, to, epoch }, answer) => {
-                self.handoff(state, call, me, (key, *epoch, to), answer)
-            }
-            (Op::Takeover { key, from, epoch }, answer) => {
-                self.takeover(state, call, me, (key, *epoch, from.as_deref()), answer)
-            }
-            (Op::Guard { key, epoch }, answer) => {
-                self.guard(state, call, me, (key, *epoch), answer)
-            }
-            _ => Step::No,
+            (Op::Guard { key, epoch }, _) => self.guard(turn, key, *epoch),
+        };
+        match step {
+            step if answered => step,
+            Step::To(states) => Step::to(states.into_iter().filter(|to| to != state).collect()),
+            Step::No | Step::Same => Step::No,
         }
-    }
-
-    /// The states that a call without an answer may have led to.
-    pub fn imagine(&self, state: &State, call: &Call) -> Vec<State> {
-        let Some(me) = &call.session else {
-            return Vec::new();
-        };
-        let states = match &call.op {
-            Op::Renew | Op::Guard { .. } => Vec::new(),
-            Op::Register { .. } => self.imagine_resume(state, call, me),
-            Op::End => match self.end(state, call, me) {
-                Step::To(states) => states,
-                Step::No | Step::Same => Vec::new(),
-            },
-            Op::Claim(claim) => self.imagine_claim(state, call, me, claim),
-            Op::Release { key, epoch, done } => {
-                self.imagine_release(state, me, (key, *epoch, *done))
-            }
-            Op::Handoff { key, to, epoch } => {
-                self.imagine_handoff(state, call, me, (key, *epoch, to))
-            }
-            Op::Takeover { key, from, epoch } => {
-                self.imagine_takeover(state, call, me, (key, *epoch, from.as_deref()))
-            }
-        };
-        states.into_iter().filter(|after| after != state).collect()
     }
 }

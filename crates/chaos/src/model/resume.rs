@@ -2,8 +2,7 @@
 
 use super::liveness::Standing;
 use super::state::{End, Item, State};
-use super::step::{Model, Step};
-use crate::history::{Call, Name};
+use super::step::{Model, Step, Turn};
 
 /// What a session that comes back can expect of a key.
 struct Again {
@@ -19,7 +18,7 @@ fn fall(item: &mut Item) {
 }
 
 impl Model<'_> {
-    pub(super) fn end(&self, state: &State, call: &Call, me: &Name) -> Step {
+    pub(super) fn end(&self, Turn { state, call, me }: Turn<'_>) -> Step {
         let mut after = state.clone();
         for item in after.iter_mut().filter(|item| item.is_of(me)) {
             if item.open().is_some_and(|hold| hold.life == call.life) {
@@ -30,19 +29,14 @@ impl Model<'_> {
     }
 
     /// A session comes back in this process, and says what it was granted again.
-    pub(super) fn resume(
-        &self,
-        state: &State,
-        call: &Call,
-        me: &Name,
-        regranted: &[(String, u64)],
-    ) -> Step {
+    pub(super) fn resume(&self, turn: Turn<'_>, regranted: &[(String, u64)]) -> Step {
+        let state = turn.state;
         let mut after = state.clone();
         for place in 0..state.len() {
             let said = regranted
                 .iter()
                 .find(|(key, _)| *key == self.space.keys[place]);
-            let Some(claim) = self.claim_of_resumed(state, call, me, place) else {
+            let Some(claim) = self.claim_of_resumed(turn, place) else {
                 if said.is_some() {
                     return Step::No;
                 }
@@ -50,7 +44,7 @@ impl Model<'_> {
             };
             match said {
                 Some((_, epoch)) if claim.may && *epoch == state[place].epoch + 1 => {
-                    self.regrant(&mut after, call, me, place);
+                    self.regrant(&mut after, turn, place);
                 }
                 None if !claim.must => fall(&mut after[place]),
                 _ => return Step::No,
@@ -59,10 +53,10 @@ impl Model<'_> {
         Step::to_or_same(after, state)
     }
 
-    pub(super) fn imagine_resume(&self, state: &State, call: &Call, me: &Name) -> Vec<State> {
-        let mut found = vec![state.clone()];
-        for place in 0..state.len() {
-            let Some(claim) = self.claim_of_resumed(state, call, me, place) else {
+    pub(super) fn imagine_resume(&self, turn: Turn<'_>) -> Vec<State> {
+        let mut found = vec![turn.state.clone()];
+        for place in 0..turn.state.len() {
+            let Some(claim) = self.claim_of_resumed(turn, place) else {
                 continue;
             };
             if claim.must && !claim.may {
@@ -72,11 +66,11 @@ impl Model<'_> {
             for after in &mut found {
                 if claim.may && !claim.must {
                     let mut granted = after.clone();
-                    self.regrant(&mut granted, call, me, place);
+                    self.regrant(&mut granted, turn, place);
                     more.push(granted);
                 }
                 if claim.must {
-                    self.regrant(after, call, me, place);
+                    self.regrant(after, turn, place);
                 } else {
                     fall(&mut after[place]);
                 }
@@ -88,13 +82,8 @@ impl Model<'_> {
 
     /// Whether a session that comes back may, or must, be granted a key again; none where it has no
     /// claim to it.
-    fn claim_of_resumed(
-        &self,
-        state: &State,
-        call: &Call,
-        me: &Name,
-        place: usize,
-    ) -> Option<Again> {
+    fn claim_of_resumed(&self, turn: Turn<'_>, place: usize) -> Option<Again> {
+        let Turn { state, call, me } = turn;
         let hold = state[place]
             .newest
             .as_ref()
@@ -124,7 +113,7 @@ impl Model<'_> {
         })
     }
 
-    fn regrant(&self, after: &mut State, call: &Call, me: &Name, place: usize) {
+    fn regrant(&self, after: &mut State, Turn { call, me, .. }: Turn<'_>, place: usize) {
         for rival in self.space.rivals(place) {
             if after[rival].open_to_other(me).is_some() {
                 after[rival].end(End::Fallen);

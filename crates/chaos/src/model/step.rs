@@ -2,7 +2,8 @@
 
 use super::liveness::{Liveness, Standing};
 use super::state::{Hold, Space, State};
-use crate::history::Call;
+use crate::history::{Call, Name};
+use crate::record::Answer;
 
 /// What a call comes to in a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +35,31 @@ impl Step {
             Step::Same
         } else {
             Step::To(vec![after])
+        }
+    }
+}
+
+/// A call in a state.
+#[derive(Clone, Copy)]
+pub(super) struct Turn<'a> {
+    pub state: &'a State,
+    pub call: &'a Call,
+    pub me: &'a Name,
+}
+
+impl Turn<'_> {
+    /// Whether the caller has a key, with the epoch that it names.
+    pub fn owns(&self, place: usize, epoch: Option<u64>) -> bool {
+        let item = &self.state[place];
+        item.is_of(self.me) && agrees(&epoch, &item.epoch)
+    }
+
+    /// Whether it may have been answered yes, with this epoch.
+    pub fn may_be_yes(&self, epoch: u64) -> bool {
+        match &self.call.answer {
+            None => true,
+            Some(Answer::Yes { epoch: said, .. }) => agrees(said, &epoch),
+            Some(_) => false,
         }
     }
 }

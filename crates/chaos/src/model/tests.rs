@@ -47,6 +47,11 @@ fn from(grant: Grant, session: &str, epoch: u64) -> Grant {
     }
 }
 
+/// The key, taken from a session that had it with the epoch before.
+fn won(epoch: u64, session: &str) -> Option<Answer> {
+    granted(&[from(grant(KEY, epoch), session, epoch - 1)])
+}
+
 fn register(native: &str) -> Op {
     Op::Register {
         native: native.into(),
@@ -74,14 +79,7 @@ fn overlapping_calls_find_their_order() {
 fn two_holders_have_no_order() {
     let (mut story, a, b, _) = three();
     story.call(a, "A", 1, 2, claim(&[KEY]), granted(&[grant(KEY, 1)]));
-    story.call(
-        b,
-        "B",
-        3,
-        4,
-        claim(&[KEY]),
-        granted(&[from(grant(KEY, 2), "A", 1)]),
-    );
+    story.call(b, "B", 3, 4, claim(&[KEY]), won(2, "A"));
     assert!(!is_ordered(&story, &[KEY]), "the living are not robbed");
     story.killed(a, 4, 5);
     assert!(is_ordered(&story, &[KEY]), "the dead do not block");
@@ -111,14 +109,7 @@ fn an_acknowledged_grant_that_is_gone_has_no_order() {
 fn a_stale_yes_has_no_order() {
     let (mut story, a, b, _) = three();
     story.call(a, "A", 1, 2, claim(&[KEY]), granted(&[grant(KEY, 1)]));
-    story.call(
-        b,
-        "B",
-        3,
-        4,
-        takeover(KEY),
-        granted(&[from(grant(KEY, 2), "A", 1)]),
-    );
+    story.call(b, "B", 3, 4, takeover(KEY), won(2, "A"));
     let mut told = story.clone();
     story.call(a, "A", 5, 6, guard(KEY, 1), yes(1));
     assert!(!is_ordered(&story, &[KEY]));
@@ -147,14 +138,7 @@ fn the_unanswered_happened_before_their_process_was_gone_or_never() {
     story.call(a, "A", 1, 10, claim(&[KEY]), None);
     let mut never = story.clone();
     let mut late = story.clone();
-    story.call(
-        b,
-        "B",
-        12,
-        13,
-        claim(&[KEY]),
-        granted(&[from(grant(KEY, 2), "A", 1)]),
-    );
+    story.call(b, "B", 12, 13, claim(&[KEY]), won(2, "A"));
     assert!(is_ordered(&story, &[KEY]));
     never.call(b, "B", 12, 13, claim(&[KEY]), granted(&[grant(KEY, 1)]));
     assert!(is_ordered(&never, &[KEY]));
@@ -172,14 +156,7 @@ fn a_look_that_fits_does_not_shut_out_whoever_came_before_it() {
     story.call(b, "B", 5, 10, takeover(KEY), None);
     // Right before B's takeover, and after it as well: both former holders are dead.
     story.call(c, "C", 12, 13, guard(KEY, 1), refused("free", KEY));
-    story.call(
-        c,
-        "C",
-        14,
-        15,
-        claim(&[KEY]),
-        granted(&[from(grant(KEY, 3), "B", 2)]),
-    );
+    story.call(c, "C", 14, 15, claim(&[KEY]), won(3, "B"));
     assert!(is_ordered(&story, &[KEY]));
 }
 
@@ -205,14 +182,7 @@ fn what_ended_with_a_session_is_granted_again() {
         );
         assert_eq!(is_ordered(&story, &[KEY]), right, "{regranted:?}");
     }
-    story.call(
-        b,
-        "B",
-        7,
-        8,
-        claim(&[KEY]),
-        granted(&[from(grant(KEY, 2), "A", 1)]),
-    );
+    story.call(b, "B", 7, 8, claim(&[KEY]), won(2, "A"));
     let c = story.life("c");
     story.call(c, "", 9, 10, register("n"), registered("A", "resumed", &[]));
     story.call(c, "A", 11, 12, release(KEY), refused("lost", KEY));
@@ -374,16 +344,15 @@ fn who_insists_on_quiet_gets_nothing_while_a_dead_holders_processes_run() {
     story.call(a, "", 1, 2, register("a"), registered("A", "new", &[]));
     story.call(a, "A", 3, 4, claim(&[KEY]), granted(&[grant(KEY, 1)]));
     story.killed(a, 10, 11);
-    let won = || granted(&[from(grant(KEY, 2), "A", 1)]);
     let mut without = story.clone();
     without.call(b, "B", 20, 21, quiet(), refused("survivors", KEY));
     assert!(!is_ordered(&without, &[KEY]), "it left nothing behind");
     story.sent(a, 5, 30);
     for (asked, until, answer, right) in [
-        (20, 21, won(), false),
+        (20, 21, won(2, "A"), false),
         (20, 21, refused("survivors", KEY), true),
-        (29, 31, won(), true),
-        (31, 32, won(), true),
+        (29, 31, won(2, "A"), true),
+        (31, 32, won(2, "A"), true),
         (31, 32, refused("survivors", KEY), false),
     ] {
         let mut told = story.clone();
@@ -391,6 +360,6 @@ fn who_insists_on_quiet_gets_nothing_while_a_dead_holders_processes_run() {
         assert_eq!(is_ordered(&told, &[KEY]), right, "{asked} to {until}");
     }
     let mut plain = story.clone();
-    plain.call(b, "B", 20, 21, claim(&[KEY]), won());
+    plain.call(b, "B", 20, 21, claim(&[KEY]), won(2, "A"));
     assert!(is_ordered(&plain, &[KEY]), "others do not mind");
 }
