@@ -19,7 +19,6 @@ use crate::error::Error;
 use crate::session::birth::{Birth, born};
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
-use tenure_core::claim::Former;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
 use tenure_core::id::{Epoch, SessionId, SessionToken, Ticket};
@@ -438,26 +437,12 @@ fn hand_out(
 }
 
 /// Locks what the grants of these change, and what they were decided by: who lost a key because it was silent
-/// may have spoken since. Deaths are recorded first.
+/// may have spoken since.
 fn lock_taken(ctx: &mut Ctx<'_>, to: SessionId, taken: &[Taken]) -> Result<(), Stop> {
-    let granted = || {
-        taken.iter().filter_map(|one| match one {
-            Taken::Granted(steps) => Some(steps),
-            Taken::Mine { .. } => None,
-        })
-    };
-    let dead: Vec<SessionId> = granted()
-        .filter_map(|steps| match &steps.holder {
-            Some((holder, Former::Gone(_))) => Some(holder.id),
-            _ => None,
-        })
-        .collect();
-    if !dead.is_empty() {
-        return Err(Stop::Bury(dead));
-    }
     ctx.lock_with(|ctx| {
         let mut locks = vec![Lock::Session(to)];
-        for steps in granted() {
+        for one in taken {
+            let Taken::Granted(steps) = one else { continue };
             let key = &steps.record.key;
             locks.append(&mut ctx.space_locks(key, None)?);
             locks.push(Lock::Key(key.clone()));

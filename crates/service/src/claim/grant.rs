@@ -48,7 +48,8 @@ impl<'a> Receiver<'a> {
     }
 }
 
-/// Grants a key after ending what a silent session left open. A dead one left nothing: see the burials.
+/// Grants a key after ending the hold of a session that is gone. A death is recorded afterwards: it ends
+/// what else the dead session held, and by then what overlaps the grant has ended as taken.
 pub(super) fn carry_out(
     ctx: &mut Ctx<'_>,
     receiver: &Receiver<'_>,
@@ -57,12 +58,20 @@ pub(super) fn carry_out(
 ) -> Result<Grant, Stop> {
     let mut record = steps.record.clone();
     if let Some((holder, former)) = &steps.holder {
-        if let (Former::Expired(doubt), Some(hold)) = (former, steps.record.current()) {
-            let why = format!("{doubt}; its lease and the lock-delay are over");
-            end(ctx, hold, EndedBy::Lease)?;
-            log_end(ctx, hold, EndedBy::Lease, &why)?;
-            let why = "its lease was over and nobody could tell whether it lived";
-            tell_loser(ctx, holder, &steps.record, receiver.session, why)?;
+        match (former, steps.record.current()) {
+            (Former::Gone(proof), Some(hold)) => {
+                end(ctx, hold, EndedBy::Death)?;
+                log_end(ctx, hold, EndedBy::Death, &proof.to_string())?;
+                ctx.dead.push(holder.id);
+            }
+            (Former::Expired(doubt), Some(hold)) => {
+                let why = format!("{doubt}; its lease and the lock-delay are over");
+                end(ctx, hold, EndedBy::Lease)?;
+                log_end(ctx, hold, EndedBy::Lease, &why)?;
+                let why = "its lease was over and nobody could tell whether it lived";
+                tell_loser(ctx, holder, &steps.record, receiver.session, why)?;
+            }
+            _ => {}
         }
         record = ctx.tx.lock_claim(&record.key)?;
     }
@@ -70,6 +79,10 @@ pub(super) fn carry_out(
     if let Some(former) = &mut former {
         former.survivors.clone_from(&steps.survivors.found);
         former.survivors_unsure.clone_from(&steps.survivors.doubt);
+        // Its session is still open until its death is recorded.
+        if let Some((_, Former::Gone(proof))) = &steps.holder {
+            former.proof = proof.to_string();
+        }
     }
     let terms = Terms {
         means: Means::Claim,

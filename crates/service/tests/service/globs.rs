@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::words::line::{handle, holder, refused, register, run, session, take, text};
+use crate::words::line::{events, handle, holder, refused, register, run, session, take, text};
 use crate::words::{House, Worker, house};
 
 /// A glob of one repository as a key.
@@ -241,6 +241,41 @@ fn several_overlapping_holds_of_one_dead_session_end_together() {
             assert_eq!(guard(&bob, glob), 0, "{held:?} {glob}");
         }
         run(&bob, 0, "end");
+    }
+}
+
+/// The same where the dead session holds what is asked for besides: only what is not asked for is a rival.
+#[test]
+fn an_overlapping_hold_of_a_dead_holder_ends_as_taken_and_is_not_granted_again() {
+    let path = key("src/db/x");
+    for (held, asked) in [("wp:1".to_owned(), "src/db/**"), (key("src/**"), "src/**")] {
+        let env = house();
+        let (ann, bob) = (env.agent("ann"), session(&env, "bob"));
+        register(&ann, "ann", "--native-id n1");
+        take(&ann, &held);
+        take(&ann, &path);
+        ann.kill9();
+        let mut wanted = vec![held.clone(), key(asked)];
+        wanted.dedup();
+        let all = run(&bob, 0, &format!("claim --all {}", wanted.join(" ")));
+        let former = &all["claims"][0]["taken_from"];
+        assert_eq!(former["by"], "death", "{all}");
+        assert_ne!(text(&former["proof"]), "", "{all}");
+        let how = |key: &str| {
+            let log = events(&bob, key);
+            let freed = log.iter().find(|event| event["kind"] == "claim.freed");
+            text(&freed.expect("it ended")["mechanism"])
+        };
+        assert_eq!((how(&held), how(&path)), ("death".into(), "taken".into()));
+        let died = events(&bob, "");
+        let died = died.iter().filter(|event| event["kind"] == "session.died");
+        assert_eq!(died.count(), 1, "its death is recorded");
+        for one in &wanted {
+            run(&bob, 0, &format!("release {one}"));
+        }
+        let back = register(&env.agent("ann"), "ann", "--native-id n1");
+        assert_eq!(back["session"]["registered"], "resumed");
+        assert_eq!(back["regranted"], json!([]), "{held}");
     }
 }
 
