@@ -52,10 +52,37 @@ fn rows(conn: &Connection, (table, columns): &Shape) -> Vec<Vec<Value>> {
     rows.map(Result::unwrap).collect()
 }
 
+fn version(path: &Path) -> u32 {
+    let plain = Connection::open(path).unwrap();
+    let number = plain.query_row("PRAGMA user_version", [], |row| row.get(0));
+    number.unwrap()
+}
+
+#[test]
+fn every_schema_before_the_newest_has_a_golden_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("new.db");
+    drop(SqliteStore::open(&path, clock()).unwrap());
+    for number in 1..version(&path) {
+        let old = copy_of(&format!("schema-{number}.db"), dir.path());
+        assert_eq!(version(&old), number);
+    }
+}
+
 #[test]
 fn a_store_of_the_first_schema_is_migrated_with_nothing_lost() {
+    is_migrated_with_nothing_lost("schema-1.db");
+}
+
+#[test]
+fn a_store_of_the_second_schema_is_migrated_with_nothing_lost() {
+    is_migrated_with_nothing_lost("schema-2.db");
+}
+
+fn is_migrated_with_nothing_lost(golden: &str) {
     let dir = tempfile::tempdir().unwrap();
-    let path = copy_of("schema-1.db", dir.path());
+    let path = copy_of(golden, dir.path());
+    let old = version(&path);
     let plain = Connection::open(&path).unwrap();
     let shapes = shapes(&plain);
     assert!(shapes.len() >= 20, "{shapes:?}");
@@ -88,9 +115,6 @@ fn a_store_of_the_first_schema_is_migrated_with_nothing_lost() {
         assert_eq!(rows(&plain, shape), before, "{}", shape.0);
     }
     let schema = texts(&plain, "SELECT value FROM meta WHERE name = 'schema'");
-    let version: u32 = plain
-        .query_row("PRAGMA user_version", [], |row| row.get(0))
-        .unwrap();
-    assert!(version >= 2);
-    assert_eq!(schema, [version.to_string()]);
+    assert!(version(&path) > old);
+    assert_eq!(schema, [version(&path).to_string()]);
 }
