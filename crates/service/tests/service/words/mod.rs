@@ -133,3 +133,11 @@ impl Worker {
         verbs::say(&mut rig, &self.house, &who.world, &facts, words)
     }
 }
+
+#[test]
+#[should_panic(expected = "claim does not read [\"--nota\"]")]
+fn a_flag_that_the_verb_does_not_read_is_a_mistake_of_the_test() {
+    let house = house();
+    let ann = line::session(&house, "ann");
+    ann.tenure(&["claim", "wp:1", "--nota", "mine"]);
+}

@@ -1,5 +1,6 @@
 //! What the words mean: one request to the service each.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -80,6 +81,10 @@ struct Line<'a> {
     plain: Vec<&'a str>,
     flags: Vec<(&'a str, &'a str)>,
     words: Vec<&'a str>,
+    /// The flags that the verb asked for.
+    read: RefCell<Vec<String>>,
+    /// Whether a value was refused before the verb asked for all.
+    cut: Cell<bool>,
 }
 
 impl<'a> Line<'a> {
@@ -88,6 +93,8 @@ impl<'a> Line<'a> {
             plain: Vec::new(),
             flags: Vec::new(),
             words: Vec::new(),
+            read: RefCell::new(vec!["--json".into(), "-q".into()]),
+            cut: Cell::new(false),
         };
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
@@ -102,11 +109,27 @@ impl<'a> Line<'a> {
         line
     }
 
+    /// Flags that the verb did not ask for: misspelt, or another verb's.
+    fn unread(&self) -> Vec<&'a str> {
+        let given = self.flags.iter().map(|(name, _)| *name);
+        let given = given.chain(self.plain.iter().copied());
+        let read = self.read.borrow();
+        let unread = given.filter(|flag| !self.cut.get() && !read.iter().any(|one| one == flag));
+        unread.collect()
+    }
+
+    fn bad(&self, value: Malformed) -> Failure {
+        self.cut.set(true);
+        Error::from(value).into()
+    }
+
     fn has(&self, flag: &str) -> bool {
+        self.read.borrow_mut().push(flag.to_owned());
         self.plain.contains(&flag)
     }
 
     fn all(&self, flag: &str) -> Vec<&'a str> {
+        self.read.borrow_mut().push(flag.to_owned());
         let given = self.flags.iter().filter(|(name, _)| *name == flag);
         given.map(|(_, value)| *value).collect()
     }
@@ -124,7 +147,8 @@ impl<'a> Line<'a> {
         flag: &str,
         parse: impl FnOnce(&str) -> Result<T, Malformed>,
     ) -> Result<Option<T>, Failure> {
-        self.flag(flag).map(parse).transpose().map_err(bad)
+        let parsed = self.flag(flag).map(parse).transpose();
+        parsed.map_err(|error| self.bad(error))
     }
 
     fn epoch(&self) -> Option<Epoch> {
@@ -133,7 +157,7 @@ impl<'a> Line<'a> {
     }
 
     fn key(&self) -> Result<Key, Failure> {
-        Key::parse(self.words[1]).map_err(bad)
+        Key::parse(self.words[1]).map_err(|error| self.bad(error))
     }
 
     fn naming(&self) -> Result<Naming, Failure> {
@@ -146,10 +170,6 @@ impl<'a> Line<'a> {
     fn mission(&self) -> Result<Option<MissionId>, Failure> {
         self.parsed("--mission", MissionId::parse)
     }
-}
-
-fn bad(value: Malformed) -> Failure {
-    Error::from(value).into()
 }
 
 /// A caller at its work.
@@ -190,6 +210,8 @@ pub fn say(
             (code, error, failure.notices)
         }
     };
+    let unread = line.unread();
+    assert!(unread.is_empty(), "{} does not read {unread:?}", words[0]);
     let told: Vec<NoticeView> = notices.iter().map(NoticeView::from).collect();
     object["notices"] = json!(told);
     call.service
@@ -285,7 +307,7 @@ impl Call<'_, '_> {
             "end" => parts(service.end(naming), session),
             "tell" => parts(service.tell(line.words[1], line.words[2]), session),
             "meta" => {
-                let key = MetaKey::parse(line.words[2]).map_err(bad)?;
+                let key = MetaKey::parse(line.words[2]).map_err(|error| line.bad(error))?;
                 let change = match line.words[1] {
                     "set" => MetaChange::Set(key, line.words[3].to_owned()),
                     _ => MetaChange::Unset(key),
@@ -357,7 +379,10 @@ impl Call<'_, '_> {
         let mut metadata = BTreeMap::new();
         for pair in line.all("--meta") {
             let (key, value) = pair.split_once('=').expect("KEY=VALUE");
-            metadata.insert(MetaKey::parse(key).map_err(bad)?, value.to_owned());
+            metadata.insert(
+                MetaKey::parse(key).map_err(|error| line.bad(error))?,
+                value.to_owned(),
+            );
         }
         let named = line
             .flag("--pid")
@@ -404,7 +429,7 @@ impl Call<'_, '_> {
             .map(|text| Key::parse(text))
             .collect();
         let request = ClaimRequest {
-            keys: keys.map_err(bad)?,
+            keys: keys.map_err(|error| line.bad(error))?,
             pick: if any { Pick::Any } else { Pick::All },
             request: line.parsed("--request-id", RequestId::parse)?,
             once: line.has("--once"),
@@ -441,8 +466,9 @@ impl Call<'_, '_> {
         match line.words[1] {
             "join" => {
                 let request = JoinRequest {
-                    mission: MissionId::parse(line.words[2]).map_err(bad)?,
-                    role: Role::parse(line.flag("--role").expect("a role")).map_err(bad)?,
+                    mission: MissionId::parse(line.words[2]).map_err(|error| line.bad(error))?,
+                    role: Role::parse(line.flag("--role").expect("a role"))
+                        .map_err(|error| line.bad(error))?,
                     participant: line.parsed("--participant", ParticipantId::parse)?,
                 };
                 parts(service.join_mission(naming, here, &request), |joined| {
@@ -470,7 +496,10 @@ impl Call<'_, '_> {
                         Some("user") => Whose::User,
                         _ => Whose::Session,
                     },
-                    mission: named.map(MissionId::parse).transpose().map_err(bad)?,
+                    mission: named
+                        .map(MissionId::parse)
+                        .transpose()
+                        .map_err(|error| line.bad(error))?,
                 };
                 parts(
                     service.point_to_mission(naming, here, &request),
@@ -492,7 +521,7 @@ impl Call<'_, '_> {
             field => {
                 let request = ChangeRequest {
                     mission: line.mission()?,
-                    change: Change::named(field, line.words[2]).map_err(bad)?,
+                    change: Change::named(field, line.words[2]).map_err(|error| line.bad(error))?,
                     strict: line.has("--strict"),
                 };
                 parts(
