@@ -2,6 +2,7 @@
 
 use crate::context::{Ctx, Stop};
 use tenure_core::id::SessionId;
+use tenure_core::liveness::Liveness;
 use tenure_core::session::{Activity, Session};
 use tenure_core::store::{Lock, Mode};
 
@@ -56,7 +57,8 @@ pub fn renew_doing(
 }
 
 /// A call from outside the sandbox records the deaths that it can prove among the holders that refused
-/// the same session inside it.
+/// the same session inside it. That is done after the call and may fail, so such a doubt stays until the
+/// record shows the death.
 pub fn resolve_doubts(ctx: &mut Ctx<'_>, asker: SessionId) -> Result<(), Stop> {
     if !ctx.tx.has_doubts(asker)? {
         return Ok(());
@@ -64,7 +66,11 @@ pub fn resolve_doubts(ctx: &mut Ctx<'_>, asker: SessionId) -> Result<(), Stop> {
     ctx.write()?;
     for token in ctx.tx.take_doubts(asker)? {
         let holder = ctx.session(token.id)?;
-        if holder.life == token.life {
+        if holder.life == token.life
+            && holder.is_open()
+            && let Liveness::Dead(_) = ctx.liveness(&holder)?
+        {
+            ctx.tx.add_doubt(asker, token)?;
             ctx.bury_in_passing(holder)?;
         }
     }

@@ -18,7 +18,7 @@ mod words;
 
 use std::time::Duration;
 
-use tenure_core::id::{AgentName, NativeId};
+use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::key::Key;
 use tenure_core::notice::{Channel, Notice, NoticeKind};
 use tenure_core::policy::Policy;
@@ -26,6 +26,7 @@ use tenure_core::process::{BootId, CallerFacts, RunState, Sighting};
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
 use tenure_core::session::{MetaKey, Place};
+use tenure_core::store::{Mode, Store};
 use tenure_core::time::{Span, Timestamp};
 use tenure_service::answer::Class;
 use tenure_service::error::Error;
@@ -387,6 +388,36 @@ fn f_i23_from_a_sandbox_nothing_is_taken_until_a_call_outside_proves_the_death()
     let claim = rig.claim(&tool, "wp:1").unwrap();
     assert_eq!(claim.taken_from.unwrap().by, "death");
     assert_eq!(claim.holder.unwrap().native_id.as_deref(), Some("agent"));
+}
+
+/// The call outside answers before the death is recorded; where that fails, the next call does it.
+#[test]
+fn f_i23_a_death_that_could_not_be_recorded_is_recorded_by_the_next_call_outside() {
+    let mut failed = 0;
+    for transaction in 1..10 {
+        let mut rig = Rig::new();
+        let (holder, agent) = (rig.here(&[20]), rig.here(&[30]));
+        rig.register(&holder, "holder");
+        rig.claim(&holder, "wp:1").unwrap();
+        let agents = rig.register(&agent, "agent");
+        let tool = rig.sandboxed(&agents.token.unwrap());
+        assert_eq!(kind(rig.claim(&tool, "wp:1")), "cannot_tell");
+        holder.dies();
+        rig.store.busy_at(transaction);
+        let (facts, policy) = (agent.facts(), Policy::default());
+        let mut service = Service::new(&mut rig.store, &agent.world, &facts, policy);
+        let answered = service.whoami(&Naming::default()).is_ok();
+        let was_busy = !rig.store.take_meanwhile();
+        failed += usize::from(answered && was_busy);
+        let looks = |service: &mut Service<'_>| service.whoami(&Naming::default());
+        rig.call(&agent, looks).unwrap();
+        assert_eq!(kind(rig.claim(&tool, "wp:1")), "granted", "{transaction}");
+        rig.call(&agent, looks).unwrap();
+        let asker = SessionId::parse(&agents.session.id).unwrap();
+        let mut tx = rig.store.begin(Mode::Read).unwrap();
+        assert_eq!(tx.has_doubts(asker), Ok(false), "what is settled is over");
+    }
+    assert!(failed > 0, "no answer came before a death that failed");
 }
 
 #[test]

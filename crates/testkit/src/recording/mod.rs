@@ -28,12 +28,14 @@ pub struct RecordingStore<S> {
     pub is_shared: bool,
     /// How often it was asked who is, or was, at places of processes.
     pub lookups: Rc<Cell<usize>>,
+    /// A key whose holds cannot be read.
+    pub unreadable: Option<Key>,
     /// What somebody else does, and before which transaction from now on.
     meanwhile: Option<(usize, Act<S>)>,
 }
 
-/// What is done to a store.
-type Act<S> = Box<dyn FnOnce(&mut S)>;
+/// What is done to a store; where it fails, so does the transaction that follows.
+type Act<S> = Box<dyn FnOnce(&mut S) -> Result<(), StoreError>>;
 
 impl<S: Store> RecordingStore<S> {
     /// Watches how this one is used.
@@ -42,6 +44,7 @@ impl<S: Store> RecordingStore<S> {
             is_shared: store.is_shared(),
             store,
             lookups: Rc::default(),
+            unreadable: None,
             meanwhile: None,
         }
     }
@@ -53,7 +56,21 @@ impl<S: Store> RecordingStore<S> {
 
     /// Lets somebody else do this right before one of the next transactions; the next one is 1.
     pub fn meanwhile(&mut self, before: usize, act: impl FnOnce(&mut S) + 'static) {
+        let act = |store: &mut S| {
+            act(store);
+            Ok(())
+        };
         self.meanwhile = Some((before, Box::new(act)));
+    }
+
+    /// Answers one of the next transactions as busy; the next one is 1.
+    pub fn busy_at(&mut self, transaction: usize) {
+        let busy = |store: &mut S| {
+            Err(StoreError::Busy {
+                store: store.location(),
+            })
+        };
+        self.meanwhile = Some((transaction, Box::new(busy)));
     }
 
     /// Whether what somebody else was to do is still to be done; it is not done any more.
@@ -70,11 +87,13 @@ impl<S: Store> Store for RecordingStore<S> {
     ) -> Result<Box<dyn Tx + '_>, StoreError> {
         if let Some((before, act)) = self.meanwhile.take() {
             match before {
-                0 | 1 => act(&mut self.store),
+                0 | 1 => act(&mut self.store)?,
                 later => self.meanwhile = Some((later - 1, act)),
             }
         }
         Ok(Box::new(RecordingTx {
+            unreadable: self.unreadable.clone(),
+            store: self.store.location(),
             tx: self.store.begin_until(mode, until)?,
             mode,
             locked: BTreeSet::new(),
@@ -111,6 +130,8 @@ impl<S: Store> Store for RecordingStore<S> {
 /// A transaction that is watched.
 struct RecordingTx<'a> {
     tx: Box<dyn Tx + 'a>,
+    store: String,
+    unreadable: Option<Key>,
     mode: Mode,
     locked: BTreeSet<Lock>,
     /// Sessions that it made; nobody else sees them.
@@ -179,6 +200,18 @@ impl RecordingTx<'_> {
         }
     }
 
+    /// What a session holds, where it can be read.
+    fn held_by(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
+        let held = self.tx.open_holds(session)?;
+        match &self.unreadable {
+            Some(key) if held.iter().any(|hold| hold.key == *key) => Err(StoreError::Damaged {
+                store: self.store.clone(),
+                why: format!("the hold of {key} cannot be read"),
+            }),
+            _ => Ok(held),
+        }
+    }
+
     /// A grant: its key, where it is one of paths the space beside it, and whoever gets it.
     #[track_caller]
     fn grants(&mut self, hold: &Hold) {
@@ -203,7 +236,7 @@ impl RecordingTx<'_> {
     /// The end of all that a session holds: the keys, and the session, so that it gets no more meanwhile.
     #[track_caller]
     fn ends_all(&mut self, session: SessionId) -> Result<(), StoreError> {
-        let held = self.tx.open_holds(session)?.into_iter();
+        let held = self.held_by(session)?.into_iter();
         let keys = held.map(|hold| Lock::Key(hold.key));
         self.needs("end_holds_of", keys.chain([Lock::Session(session)]));
         Ok(())
