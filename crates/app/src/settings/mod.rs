@@ -509,7 +509,7 @@ mod tests {
             ("lease = \"-5m\"", "lease"),
             ("lease = 5", "lease"),
             ("leese = \"5m\"", "leese"),
-            ("x", "the file"),
+            ("x", "the settings"),
         ] {
             let problem = load(user, "", &[]).unwrap_err();
             assert!(
