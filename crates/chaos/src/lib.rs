@@ -6,8 +6,8 @@
 //! judged three times, independently: by plain rules over the answers ([`rule`]), by the rows and events
 //! that the store has when it is opened again ([`audit`]), and by a search for an order of all calls that
 //! explains every answer ([`order`]) under a sequential [`model`] of the contract, which `tests/claims_model.rs`
-//! drives against the service in process too. What cannot be
-//! explained is told with as few calls as were found to show it ([`shrink`]).
+//! drives against the service in process too. What cannot be explained is told with as few calls as were found
+//! to show it ([`shrink`]).
 //!
 //! *Covered*: one holder at a time; epochs that grow by one and belong to one grant; a living holder, be
 //! it stopped for longer than lease and lock-delay, is never robbed but by a takeover; a dead one blocks
