@@ -1,7 +1,7 @@
 //! What a use case works with: the transaction, the time, what was seen, and small steps that several
 //! use cases share.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answer;
 use crate::error::Error;
@@ -123,6 +123,8 @@ pub struct Ctx<'a> {
     pub buried: usize,
     /// Sessions whose deaths are recorded once this is committed.
     pub dead: Vec<SessionId>,
+    /// Deaths that could not be recorded for this use case, because a row could not be read, with which.
+    pub unrecorded: &'a BTreeMap<SessionId, String>,
     pub damage: Vec<String>,
 }
 

@@ -182,6 +182,7 @@ impl<'a> Service<'a> {
         let mut evidence = Evidence::default();
         let mut locked: BTreeSet<Lock> = BTreeSet::new();
         let mut buried = 0;
+        let mut unrecorded = BTreeMap::new();
         let locks_rows = self.store.locks_rows();
         let observer = observer_of(self.world, self.store.is_shared());
         let (mut races, mut looks) = (0, 0);
@@ -213,20 +214,22 @@ impl<'a> Service<'a> {
                 own: None,
                 buried,
                 dead: Vec::new(),
+                unrecorded: &unrecorded,
                 damage: Vec::new(),
             };
             let outcome = case(&mut ctx);
             let notices = std::mem::take(&mut ctx.notices);
             let reader = ctx.reader;
             let trees = std::mem::take(&mut ctx.trees);
-            let damage = std::mem::take(&mut ctx.damage);
+            let mut damage = std::mem::take(&mut ctx.damage);
             let dead = std::mem::take(&mut ctx.dead);
             match outcome {
                 Ok(value) => match tx.commit() {
                     Ok(()) => {
                         self.lock_trees(&trees);
                         self.bury_after(&dead);
-                        let damaged = self.damaged(&damage);
+                        damage.extend(unrecorded.into_values());
+                        let damaged = self.damaged(damage);
                         return Ok(Answer {
                             value,
                             notices,
@@ -266,7 +269,7 @@ impl<'a> Service<'a> {
                     drop(tx);
                     looks += 1;
                     buried += dead.len();
-                    self.bury(&dead)?;
+                    unrecorded.extend(self.bury(&dead)?);
                 }
                 Err(Stop::Store(StoreError::Conflict)) => {
                     drop(tx);
@@ -293,7 +296,9 @@ impl<'a> Service<'a> {
         self.world.give_way();
     }
 
-    fn damaged(&self, rows: &[String]) -> Option<StoreError> {
+    fn damaged(&self, mut rows: Vec<String>) -> Option<StoreError> {
+        rows.sort();
+        rows.dedup();
         (!rows.is_empty()).then(|| StoreError::Damaged {
             store: self.store.location(),
             why: rows.join("; "),

@@ -56,7 +56,8 @@ pub(crate) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<Clai
     let sessions: Vec<Session> = holders.into_values().collect();
     ctx.look_at_all(&sessions)?;
     ctx.bury_the_dead_of(&sessions)?;
-    ctx.damage = ctx.tx.take_damage();
+    let damage = ctx.tx.take_damage();
+    ctx.damage.extend(damage);
     let mut views = Vec::with_capacity(records.len());
     for record in &records {
         let view = shown(ctx, record);

@@ -9,19 +9,26 @@
 //! holds, beside what it locks for itself. Where its answer depends on the record, it stops, the death is
 //! recorded, and it runs again; else the death is recorded after it.
 //!
+//! A dead session of which a row cannot be read stays as it is and keeps no other from being recorded. A list
+//! names it and goes on; who asks for that session alone is refused.
+//!
 //! *Crash*: what was recorded stays; the next look goes on. *Clock jump*: no clock is compared.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::context::{Ctx, Stop};
-use crate::transact::{Failure, Service};
+use crate::error::Error;
+use crate::transact::{Failure, Reply, Service};
 use tenure_core::id::SessionId;
 use tenure_core::liveness::Liveness;
 use tenure_core::session::{Closed, ClosedBy, Session};
-use tenure_core::store::{Mode, SessionFilter};
+use tenure_core::store::{Mode, SessionFilter, StoreError};
 
 /// How many deaths one transaction records.
 pub const MOST_BURIALS: usize = 100;
+
+/// Sessions whose deaths could not be recorded, each with the row that could not be read.
+pub type Unrecorded = BTreeMap<SessionId, String>;
 
 impl Ctx<'_> {
     /// A session, once its death is recorded if it is dead.
@@ -29,12 +36,23 @@ impl Ctx<'_> {
         if session.is_open()
             && let Liveness::Dead(_) = self.liveness(&session)?
         {
-            return Err(Stop::Bury(vec![session.id]));
+            return Err(self.bury_first(session.id));
         }
         Ok(session)
     }
 
-    /// The same for many at once, as far as one transaction records them.
+    /// Has a death recorded first. Where that was tried and a row could not be read, this is the answer.
+    pub fn bury_first(&self, dead: SessionId) -> Stop {
+        match self.unrecorded.get(&dead) {
+            None => Stop::Bury(vec![dead]),
+            Some(why) => Stop::Store(StoreError::Damaged {
+                store: self.location.clone(),
+                why: why.clone(),
+            }),
+        }
+    }
+
+    /// The same for many at once, as far as one transaction records them and they can be read.
     pub fn bury_the_dead_of(&mut self, sessions: &[Session]) -> Result<(), Stop> {
         let mut dead = Vec::new();
         for session in sessions.iter().filter(|session| session.is_open()) {
@@ -43,6 +61,11 @@ impl Ctx<'_> {
             }
         }
         dead.truncate(MOST_BURIALS.saturating_sub(self.buried));
+        self.bury_all_of(dead)
+    }
+
+    fn bury_all_of(&self, mut dead: Vec<SessionId>) -> Result<(), Stop> {
+        dead.retain(|id| !self.unrecorded.contains_key(id));
         match dead.is_empty() {
             true => Ok(()),
             false => Err(Stop::Bury(dead)),
@@ -51,10 +74,8 @@ impl Ctx<'_> {
 
     /// Has the deaths recorded that a look came across so far, for who goes on with what is recorded.
     pub fn bury_those_met(&mut self) -> Result<(), Stop> {
-        match self.dead.is_empty() {
-            true => Ok(()),
-            false => Err(Stop::Bury(std::mem::take(&mut self.dead))),
-        }
+        let met = std::mem::take(&mut self.dead);
+        self.bury_all_of(met)
     }
 
     /// One of many sessions that a look came across, as it is once its death is recorded. That is done after
@@ -76,11 +97,44 @@ impl Ctx<'_> {
 }
 
 impl Service<'_> {
-    /// Records the deaths of these sessions, as far as they are still open and dead.
-    pub(crate) fn bury(&mut self, dead: &[SessionId]) -> Result<(), Failure> {
+    /// Records the deaths of these sessions, as far as they are still open and dead. Those of which a row
+    /// cannot be read stay as they are and are returned, with which row that is.
+    pub(crate) fn bury(&mut self, dead: &[SessionId]) -> Result<Unrecorded, Failure> {
+        let dead: BTreeSet<SessionId> = dead.iter().copied().collect();
+        let dead: Vec<SessionId> = dead.into_iter().collect();
+        let mut unrecorded = Unrecorded::new();
+        for (batch, few) in dead.chunks(MOST_BURIALS).enumerate() {
+            if batch > 0 {
+                self.give_way();
+            }
+            self.bury_few(few, &mut unrecorded)?;
+        }
+        Ok(unrecorded)
+    }
+
+    /// Records a few deaths in one transaction; where one of them cannot be read, in two halves.
+    fn bury_few(&mut self, dead: &[SessionId], unrecorded: &mut Unrecorded) -> Result<(), Failure> {
+        let Err(failure) = self.bury_together(dead) else {
+            return Ok(());
+        };
+        match (&failure.error, dead) {
+            (Error::Store(StoreError::Damaged { why, .. }), [one]) => {
+                unrecorded.insert(*one, why.clone());
+                Ok(())
+            }
+            (Error::Store(StoreError::Damaged { .. }), several) => {
+                let (half, rest) = several.split_at(several.len() / 2);
+                self.bury_few(half, unrecorded)?;
+                self.bury_few(rest, unrecorded)
+            }
+            _ => Err(failure),
+        }
+    }
+
+    fn bury_together(&mut self, dead: &[SessionId]) -> Reply<()> {
         self.transact(Mode::Write, |ctx| {
             let mut open = Vec::new();
-            for id in dead.iter().collect::<BTreeSet<_>>() {
+            for id in dead {
                 open.push(ctx.session(*id)?);
             }
             open.retain(Session::is_open);
@@ -88,22 +142,24 @@ impl Service<'_> {
             ctx.lock_with(|ctx| {
                 let mut locks = Vec::new();
                 for session in &open {
-                    locks.append(&mut ctx.locks_to_close(session.id)?);
+                    let its = ctx.locks_to_close(session.id);
+                    locks.append(&mut named(session, its)?);
                 }
                 Ok(locks)
             })?;
             for session in &open {
                 if let Liveness::Dead(proof) = ctx.liveness(session)? {
-                    ctx.close(session, ClosedBy::Death, &proof.to_string(), None, None)?;
+                    let why = proof.to_string();
+                    let closed = ctx.close(session, ClosedBy::Death, &why, None, None);
+                    named(session, closed)?;
                 }
             }
             Ok(())
-        })?;
-        Ok(())
+        })
     }
 
-    /// Records every death that can be proved now.
-    pub(crate) fn bury_the_dead(&mut self) -> Result<(), Failure> {
+    /// Records every death that can be proved now and that can be read.
+    pub(crate) fn bury_the_dead(&mut self) -> Result<Unrecorded, Failure> {
         let found = self.transact(Mode::Read, |ctx| {
             let open = ctx.tx.list_sessions(&SessionFilter::default())?;
             ctx.look_at_all(&open)?;
@@ -115,12 +171,17 @@ impl Service<'_> {
             }
             Ok(dead)
         })?;
-        for (batch, few) in found.value.chunks(MOST_BURIALS).enumerate() {
-            if batch > 0 {
-                self.give_way();
-            }
-            self.bury(few)?;
-        }
-        Ok(())
+        self.bury(&found.value)
     }
+}
+
+/// Adds to damage whose rows are damaged.
+fn named<T>(session: &Session, read: Result<T, Stop>) -> Result<T, Stop> {
+    read.map_err(|stop| match stop {
+        Stop::Store(StoreError::Damaged { store, why }) => Stop::Store(StoreError::Damaged {
+            store,
+            why: format!("{}: {why}", session.handle),
+        }),
+        other => other,
+    })
 }

@@ -295,7 +295,8 @@ pub(crate) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>,
     if let Some(dir) = &request.worktree {
         add_renamed(ctx, &mut sessions, &filter, dir)?;
     }
-    ctx.damage = ctx.tx.take_damage();
+    let damage = ctx.tx.take_damage();
+    ctx.damage.extend(damage);
     ctx.look_at_all(&sessions)?;
     let mut rows = Vec::with_capacity(sessions.len());
     let mut unseen = Unseen::default();

@@ -38,13 +38,14 @@ impl Service<'_> {
     /// Every session that died within this time, the newest first.
     pub fn all_resumable(&mut self, within: Duration) -> Reply<Vec<Resumable>> {
         // After a reboot nobody has looked yet.
-        self.bury_the_dead()?;
+        let unrecorded = self.bury_the_dead()?;
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let filter = SessionFilter {
                 died_since: Some(ctx.now.wall.minus(within)),
                 ..SessionFilter::default()
             };
+            ctx.damage = unrecorded.values().cloned().collect();
             let mut found = Vec::new();
             for session in ctx.tx.list_sessions(&filter)? {
                 match resumable(ctx, &session) {

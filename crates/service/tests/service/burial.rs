@@ -1,10 +1,13 @@
 //! Many who died at once: one transaction records a few, and nobody waits for the rest.
 
-use tenure_core::event::EventFilter;
-use tenure_core::store::{ClaimFilter, Mode, Store};
-use tenure_service::ListRequest;
+use std::time::Duration;
 
-use crate::{Rig, Who};
+use tenure_core::event::EventFilter;
+use tenure_core::id::NativeId;
+use tenure_core::store::{ClaimFilter, Mode, SessionFilter, Store};
+use tenure_service::{ListRequest, Naming};
+
+use crate::{Rig, TICK, Who, key, kind};
 
 /// How many deaths one transaction records.
 const MOST: usize = 100;
@@ -18,6 +21,7 @@ fn many_dead() -> (Rig, Who) {
         rig.register(&who, &format!("ses_{n}"));
         rig.claim(&who, &format!("wp:{n}")).unwrap();
         who.dies();
+        rig.clock.advance(TICK);
     }
     let alive = rig.here(&[9]);
     rig.register(&alive, "ses_alive");
@@ -79,10 +83,50 @@ fn a_list_of_claims_records_a_few_deaths_and_no_dead_holder_blocks() {
 #[test]
 fn all_that_died_can_be_resumed_in_one_go() {
     let (mut rig, alive) = many_dead();
-    let day = std::time::Duration::from_secs(24 * 3600);
+    let day = Duration::from_secs(24 * 3600);
     let found = rig
         .call(&alive, |service| service.all_resumable(day))
         .unwrap();
     assert_eq!(found.len(), DEAD as usize);
     assert_eq!(recorded(&mut rig), DEAD as usize);
+}
+
+/// One of many died with a hold that cannot be read.
+#[test]
+fn a_dead_session_that_cannot_be_read_is_named_and_the_others_are_recorded() {
+    let (mut rig, alive) = many_dead();
+    rig.store.unreadable = Some(key("wp:240"));
+    let (me, here) = (Naming::default(), ListRequest::default());
+    for look in 1..=3 {
+        let mut named = None;
+        rig.call(&alive, |service| {
+            let answer = service.status(&me, &here)?;
+            named = answer.damaged.as_ref().map(ToString::to_string);
+            Ok(answer)
+        })
+        .unwrap();
+        assert!(named.is_some_and(|why| why.contains("wp:240")));
+        let expected = (look * (MOST - 1)).min(DEAD as usize - 1);
+        assert_eq!(recorded(&mut rig), expected, "look {look}");
+    }
+    let (filter, day) = (ClaimFilter::default(), Duration::from_secs(24 * 3600));
+    let (mut claims, mut resumable) = (None, None);
+    rig.call(&alive, |service| {
+        claims = service.claims(None, &filter)?.damaged;
+        let found = service.all_resumable(day)?;
+        resumable = found.damaged.clone();
+        assert_eq!(found.value.len(), DEAD as usize - 1);
+        Ok(found)
+    })
+    .unwrap();
+    assert!(claims.is_some(), "a list of claims names it");
+    assert!(resumable.is_some(), "so does a list of what can be resumed");
+    let mut tx = rig.store.begin(Mode::Read).unwrap();
+    let open = tx.list_sessions(&SessionFilter::default()).unwrap();
+    drop(tx);
+    let native = NativeId::parse("ses_240").ok();
+    let theirs = open.iter().find(|one| one.native_id == native);
+    let handle = theirs.unwrap().handle.to_string();
+    let shown = rig.call(&alive, |service| service.show(&handle));
+    assert_eq!(kind(shown), "store_damaged", "asked for alone");
 }

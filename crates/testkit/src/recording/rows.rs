@@ -196,7 +196,7 @@ impl ClaimRows for RecordingTx<'_> {
     }
 
     fn open_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
-        self.tx.open_holds(session)
+        self.held_by(session)
     }
 
     fn lost_holds(&mut self, session: SessionId, which: Lost<'_>) -> Result<Vec<Hold>, StoreError> {

@@ -380,7 +380,7 @@ pub(super) fn close_gone(ctx: &mut Ctx<'_>, session: Session) -> Result<Session,
         return Ok(session);
     }
     match ctx.standing(&session)? {
-        Standing::Gone(_) => Err(Stop::Bury(vec![session.id])),
+        Standing::Gone(_) => Err(ctx.bury_first(session.id)),
         Standing::Expired(doubt) => {
             end_by_lease(
                 ctx,
