@@ -111,7 +111,8 @@ fn join(
         }
         .into());
     }
-    ctx.lock([Lock::Mission(mission.to_string())])?;
+    let own = Lock::Session(session.id);
+    ctx.lock([Lock::Mission(mission.to_string()), own])?;
     let is_there = ctx.tx.participant(mission.as_str(), session.id)?.is_some();
     if is_there {
         let mut row = pick::own(ctx, session, here, mission)?;
@@ -188,6 +189,8 @@ fn free_of_the_gone(
         }
         .into());
     }
+    // It may have spoken, or come back, since it was judged.
+    ctx.lock([Lock::Session(other.id)])?;
     ctx.tx.remove_participant(mission.as_str(), other.id)?;
     let evidence = format!(
         "{mission}: {} goes on as {}",
@@ -284,7 +287,8 @@ fn warnings(participant: &ParticipantView, faults: &[Fault]) -> Vec<String> {
 
 fn leave(ctx: &mut Ctx<'_>, caller: &Caller, mission: String) -> Result<Left, Stop> {
     let session = &caller.session;
-    ctx.lock([Lock::Mission(mission.clone())])?;
+    let own = Lock::Session(session.id);
+    ctx.lock([Lock::Mission(mission.clone()), own])?;
     if !ctx.tx.remove_participant(&mission, session.id)? {
         return Err(pick::not_joined(session.handle.as_str(), &mission).into());
     }

@@ -272,8 +272,10 @@ fn missions_keep_the_order() {
         participant: None,
         ..join
     };
-    rig.call(&far, |service| service.join_mission(&me, &here, &third))
+    let fars = rig
+        .call(&far, |service| service.join_mission(&me, &here, &third))
         .unwrap();
+    let fars = fars.participant.participant_id;
     for (who, field, value) in [
         (&far, "focus", "wp:db"),
         (&far, "drive", "active"),
@@ -304,6 +306,15 @@ fn missions_keep_the_order() {
         mission: Some(mission),
     };
     rig.call(&bob, |service| service.point_to_mission(&me, &here, &point))
+        .unwrap();
+    // One whose lease is over is judged again under its lock.
+    let heir = rig.here(&[80]);
+    rig.register(&heir, "heir");
+    let join = JoinRequest {
+        participant: Some(ParticipantId::parse(&fars).unwrap()),
+        ..third
+    };
+    rig.call(&heir, |service| service.join_mission(&me, &here, &join))
         .unwrap();
     rig.call(&bob, |service| service.leave_mission(&me, &here, None))
         .unwrap();

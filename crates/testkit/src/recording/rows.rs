@@ -456,10 +456,9 @@ impl MissionRows for RecordingTx<'_> {
     }
 
     fn insert_participant(&mut self, participant: &Participant) -> Result<(), StoreError> {
-        self.needs(
-            "insert_participant",
-            [Lock::Mission(participant.mission.to_string())],
-        );
+        let mission = Lock::Mission(participant.mission.to_string());
+        let session = Lock::Session(participant.session);
+        self.needs("insert_participant", [mission, session]);
         self.tx.insert_participant(participant)
     }
 
@@ -476,7 +475,8 @@ impl MissionRows for RecordingTx<'_> {
         mission: &str,
         session: SessionId,
     ) -> Result<bool, StoreError> {
-        self.needs("remove_participant", [Lock::Mission(mission.to_owned())]);
+        let locks = [Lock::Mission(mission.to_owned()), Lock::Session(session)];
+        self.needs("remove_participant", locks);
         self.tx.remove_participant(mission, session)
     }
 
