@@ -8,6 +8,10 @@
 //! Who made a list that holds nothing but our element? The text says it: into an empty list of the
 //! user's, the element goes directly behind the bracket; a list that we make has a blank there. So
 //! [`List::is_made_for`] needs no record of its own.
+//!
+//! The editable tree of jsonc-parser was tried for JSON and does not undo itself: it breaks a one-line file
+//! into lines, drops blank lines at brackets, and leaves no sign of who made an empty list. Of two
+//! properties with one name it takes the first, where agents take the last.
 
 use std::ops::Range;
 
