@@ -3,9 +3,9 @@
 //! [`tenure_core::claim::decide`] holds the rule for granting. What is here is the order of things: who asks,
 //! what the key's newest hold says, whether its holder lives, and then one grant or one refusal.
 
+mod acquire;
 mod acts;
 mod assess;
-mod claim;
 mod grant;
 mod guard;
 mod items;
