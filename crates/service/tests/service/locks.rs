@@ -206,7 +206,7 @@ fn events_of_agents_keep_the_order() {
     rig.hears(&ann, "a3", Happening::Fork);
     let writes = AgentEvent {
         tool: Some(ToolUse {
-            writes: vec!["/work/a.rs".into()],
+            writes: vec!["/home/ann/a.rs".into()],
             policy: GuardPolicy::default(),
             ..ToolUse::default()
         }),
