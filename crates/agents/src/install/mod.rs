@@ -2,7 +2,7 @@
 //!
 //! Everything here is text in, text out. One file per kind of settings: a `hooks` object in JSON
 //! ([`hooks_file`]), Codex's sandbox and its trust in hooks ([`sandbox`], [`trust`]), a plugin of our own
-//! for opencode ([`opencode`]) and for Claude Code ([`plugin`]), a script for git ([`git_hook`]). Which of them an
+//! for opencode (`opencode`) and for Claude Code ([`plugin`]), a script for git ([`git_hook`]). Which of them an
 //! agent has is said by [`Settings`], a part of its row.
 
 mod command;
