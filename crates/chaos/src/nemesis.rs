@@ -315,6 +315,11 @@ impl Nemesis {
 
     /// Keeps the store's write lock for a moment, and looks whether the log of events shrank.
     fn keep_lock(&mut self) -> io::Result<()> {
+        // Behind a first opener that is stopped while it recovers the log, SQLite waits 10 s whatever the
+        // timeout says, and only the nemesis continues that opener.
+        if self.slots[0].child.is_some() && self.slots[0].due.is_some() {
+            return Ok(());
+        }
         let database = self.plan.dir.join(STATE).join(DATABASE);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
         let Ok(conn) = Connection::open_with_flags(database, flags) else {
