@@ -1,6 +1,6 @@
 //! How long to wait before another attempt after a lost race.
 //!
-//! The first attempts follow at once: whoever was faster is through. Then the waits double, up to a limit, and
+//! The first attempts follow at once: the faster caller is through. Then the waits double, up to a limit, and
 //! each is drawn at random from its upper half, so that those who lost together do not meet again.
 
 use std::time::Duration;

@@ -25,7 +25,7 @@ impl<'a> Way<'a> {
         Self { place, to, from }
     }
 
-    /// Whether a hold is taken along, whoever lives.
+    /// Whether a hold ends with the one that is taken, even if its holder lives.
     fn takes(&self, hold: &Hold) -> bool {
         self.from.is_some_and(|from| *from == *hold.session)
     }
@@ -197,7 +197,7 @@ impl Model<'_> {
             && grant.also_ended == along
     }
 
-    /// Whether a living session may stand in the way of whoever gets a path by another act than a claim.
+    /// Whether a living session may stand in the way of a session that gets a path by an act other than a claim.
     fn bars(&self, turn: Turn<'_>, way: Way<'_>, said: &Refusal) -> bool {
         self.space.rivals(way.place).any(|rival| {
             let item = &turn.state[rival];

@@ -1,4 +1,4 @@
-//! Liveness, the model's input: how a holder stands for a call, said by whoever drives the model.
+//! Liveness, the model's input: how a holder stands for a call, as the driver of the model says.
 
 use std::fmt::Debug;
 

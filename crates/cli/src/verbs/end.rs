@@ -12,7 +12,7 @@ Examples:
   tenure end
   tenure end --session claude-k7qd --reason 'laptop was stolen'")]
 pub struct Args {
-    /// Why, on record; needed for a session that is not one's own
+    /// Reason, logged (required for a session other than your own)
     #[arg(long, value_name = "TEXT")]
     reason: Option<Reason>,
 }

@@ -33,7 +33,7 @@ enum Act {
         /// Its name
         key: String,
         value: String,
-        /// Why, on record; needed for a session that is not one's own
+        /// Reason, logged (required for a session other than your own)
         #[arg(long, value_name = "TEXT")]
         reason: Option<Reason>,
     },
@@ -41,7 +41,7 @@ enum Act {
     Unset {
         /// Its name
         key: String,
-        /// Why, on record; needed for a session that is not one's own
+        /// Reason, logged (required for a session other than your own)
         #[arg(long, value_name = "TEXT")]
         reason: Option<Reason>,
     },

@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, value_name = "ULID")]
     participant: Option<String>,
 
-    /// Why, on record; needed with --session for one that is not one's own
+    /// Reason, logged (required when --session names another session)
     #[arg(long, value_name = "TEXT")]
     reason: Option<Reason>,
 }

@@ -19,7 +19,7 @@ pub struct Args {
     #[arg(long, value_name = "MISSION", conflicts_with = "named")]
     mission: Option<String>,
 
-    /// Why, on record; needed with --session for one that is not one's own
+    /// Reason, logged (required when --session names another session)
     #[arg(long, value_name = "TEXT")]
     reason: Option<Reason>,
 }

@@ -20,7 +20,7 @@ pub struct More {
     #[arg(long)]
     strict: bool,
 
-    /// Why, on record; needed with --session for one that is not one's own
+    /// Reason, logged (required when --session names another session)
     #[arg(long, value_name = "TEXT")]
     reason: Option<Reason>,
 }

@@ -30,7 +30,7 @@ pub struct Args {
     )]
     wait: Span,
 
-    /// Why, on record; needed for a session that is not one's own
+    /// Reason, logged (required for a session other than your own)
     #[arg(long, value_name = "TEXT")]
     reason: Option<Reason>,
 }

@@ -22,7 +22,7 @@ pub fn refused(agent: &Agent, code: i32, args: &[&str]) -> Value {
     answer.json()["error"].clone()
 }
 
-/// An answer to somebody who is no session.
+/// An answer to a caller outside any session.
 #[track_caller]
 pub fn asked_by_nobody(env: &Env, args: &[&str]) -> Value {
     env.tenure(&[args, &["--json"]].concat()).ok().json()

@@ -16,7 +16,7 @@ pub fn refused(worker: &Worker, code: i32, words: &[&str]) -> Value {
     worker.tenure(words).fails(code).json()["error"].clone()
 }
 
-/// An answer to somebody who is no session.
+/// An answer to a caller outside any session.
 #[track_caller]
 pub fn asked_by_nobody(house: &House, words: &[&str]) -> Value {
     house.tenure(words).ok().json()

@@ -82,7 +82,7 @@ impl House {
         });
     }
 
-    /// An answer to somebody who is no session.
+    /// An answer to a caller outside any session.
     #[track_caller]
     pub fn tenure(&self, words: &[&str]) -> Said {
         self.agent("sh").tenure(words)
