@@ -92,6 +92,7 @@ impl HookStore {
             machine: self.machine,
             facts: self.facts,
             settings: Settings::of_project(root).unwrap_or(self.settings),
+            witnesses: crate::witness::Witnesses,
             dir: self.file.parent()?.to_owned(),
             repo: worktree.as_ref().map(Worktree::repo),
             news: None,

@@ -24,3 +24,4 @@ pub mod transcript;
 pub mod unfinished;
 pub mod unmanaged;
 pub mod watch;
+pub mod witness;

@@ -15,6 +15,7 @@ use tenure_service::{Here, Service};
 use crate::location::{machine_of, open_store, state_dir_of, store_file};
 use crate::place::worktree_here;
 use crate::settings::Settings;
+use crate::witness::Witnesses;
 
 /// An open store and everything that a service needs.
 pub struct Opened {
@@ -22,6 +23,7 @@ pub struct Opened {
     pub(crate) machine: Machine,
     pub(crate) facts: CallerFacts,
     pub(crate) settings: Settings,
+    pub(crate) witnesses: Witnesses,
     pub(crate) dir: PathBuf,
     pub(crate) repo: Option<String>,
     /// What a person should be told of the store.
@@ -48,6 +50,7 @@ pub fn open() -> Result<Opened, Problem> {
         machine,
         facts,
         settings,
+        witnesses: Witnesses,
         dir: state.path().to_owned(),
         repo: worktree.as_ref().map(Worktree::repo),
         news,
@@ -86,6 +89,7 @@ impl Opened {
             &self.facts,
             self.settings.policy,
         )
+        .with_witness(&self.witnesses)
     }
 
     pub fn machine(&self) -> &Machine {

@@ -426,6 +426,7 @@ mod tests {
                 repository: None,
             },
             settings: Settings::default(),
+            witnesses: crate::witness::Witnesses,
             dir: state.to_owned(),
             repo: None,
             news: None,

@@ -2,8 +2,9 @@
 //!
 //! No use case, no SQL, no files, no environment, no clock, no printing. Leaf types first ([`id`], [`time`],
 //! [`process`]), then the rules ([`liveness`], [`registration`], [`claim`]), then the ports: what a backend
-//! ([`store`]) and a machine ([`world`]) must do.
+//! ([`store`]) and a machine ([`world`]) must do, and who else can be asked about a session ([`witness`]).
 
+pub mod activity;
 pub mod agent;
 pub mod agent_event;
 pub mod back_off;
@@ -37,4 +38,5 @@ pub mod trample;
 pub mod transcript;
 pub mod tree_lock;
 pub mod visible;
+pub mod witness;
 pub mod world;

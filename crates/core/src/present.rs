@@ -138,7 +138,9 @@ mod tests {
             hosted,
             life: Life::FIRST,
             process: Some(process(100)),
+            start: None,
             activity: None,
+            attended_at: None,
             started_at: Timestamp(0),
             seen_at: Timestamp(0),
             lease: Deadline { era, at: 0 },
@@ -236,6 +238,8 @@ mod tests {
                 at: Timestamp(0),
                 by: ClosedBy::End,
                 why: "it said so".into(),
+                kind: ClosedBy::End.usual_kind(),
+                dismissed_at: None,
             }),
             ..session('a', false)
         };

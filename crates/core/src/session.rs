@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::activity::Shown;
 use crate::id::{
     AgentName, Handle, Life, Malformed, NativeId, SessionId, SessionToken, stored_enum, text_id,
 };
@@ -33,15 +34,18 @@ pub struct Session {
     pub parent: Option<SessionToken>,
     /// The session whose live conversation it resumed a second time.
     pub twin_of: Option<SessionId>,
-    /// What people may call its work.
-    pub title: Option<String>,
+    pub title: Option<Title>,
     pub place: Place,
     /// Whether it shares its process with other conversations.
     pub hosted: bool,
     pub life: Life,
     /// Its process; none where it could not be established, and then it lives by its lease alone.
     pub process: Option<Process>,
+    /// How that process was started, where its command line could be read.
+    pub start: Option<Start>,
     pub activity: Option<Activity>,
+    /// When a person was last seen with it.
+    pub attended_at: Option<Timestamp>,
     pub started_at: Timestamp,
     pub seen_at: Timestamp,
     /// Until when it counts as living where nobody can prove whether it does.
@@ -49,6 +53,44 @@ pub struct Session {
     pub closed: Option<Closed>,
     /// Counts the changes of this record, for comparing and setting.
     pub revision: u64,
+}
+
+/// What people may call a session's work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Title {
+    pub text: String,
+    pub by: TitleBy,
+}
+
+stored_enum! {
+    /// Who chose a title. A later one is kept over an earlier one of the list.
+    TitleBy, "source of a title" {
+        /// Its first prompt.
+        Prompt = "prompt",
+        /// The agent.
+        Agent = "agent",
+        /// A person, or who registered it.
+        Person = "person",
+    }
+}
+
+impl Title {
+    /// A title that a person chose, or who registered the session.
+    pub fn person(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            by: TitleBy::Person,
+        }
+    }
+}
+
+/// How a process of an agent was started.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Start {
+    /// For one turn that no person sits at.
+    pub headless: bool,
+    /// Arguments that the agent's own resume does not restore, word by word.
+    pub flags: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -66,6 +108,21 @@ pub struct Closed {
     pub by: ClosedBy,
     /// The reason or the proof.
     pub why: String,
+    pub kind: EndKind,
+    /// When a person put it off the list of what can be resumed.
+    pub dismissed_at: Option<Timestamp>,
+}
+
+stored_enum! {
+    /// What an end means for whoever looks later.
+    EndKind, "kind of end" {
+        /// A person ended it, or its only turn was over.
+        Left = "left",
+        /// Its terminal, its process or its machine was taken from it.
+        CutOff = "cut_off",
+        /// Its conversation went to another session.
+        Moved = "moved",
+    }
 }
 
 stored_enum! {
@@ -87,12 +144,23 @@ impl ClosedBy {
             ClosedBy::Moved => "moved into another session",
         }
     }
+
+    /// The kind of an end of which nothing else is known.
+    pub fn usual_kind(self) -> EndKind {
+        match self {
+            ClosedBy::End => EndKind::Left,
+            ClosedBy::Death => EndKind::CutOff,
+            ClosedBy::Moved => EndKind::Moved,
+        }
+    }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Activity {
     pub doing: Doing,
     pub since: Timestamp,
+    /// What it waits for a person to answer, on one line.
+    pub asks: Option<String>,
 }
 
 stored_enum! {
@@ -113,6 +181,11 @@ impl Session {
             id: self.id,
             life: self.life,
         }
+    }
+
+    /// What its events said last.
+    pub fn doing(&self) -> Option<Doing> {
+        self.activity.as_ref().map(|activity| activity.doing)
     }
 
     /// Whether it has neither ended nor been proved dead.
@@ -193,7 +266,13 @@ stored_enum! {
 
 impl State {
     /// Derives the state that people are shown.
-    pub fn of(session: &Session, liveness: &Liveness, stalled_after: Duration, now: &Now) -> Self {
+    pub fn of(
+        session: &Session,
+        liveness: &Liveness,
+        shown: Option<&Shown>,
+        stalled_after: Duration,
+        now: &Now,
+    ) -> Self {
         match (&session.closed, liveness) {
             (
                 Some(Closed {
@@ -206,9 +285,10 @@ impl State {
             (None, Liveness::Dead(_)) => State::Dead,
             (None, Liveness::Unknown(_)) => State::Unknown,
             (None, Liveness::Alive) => {
-                let busy = session.activity.is_some_and(|a| a.doing == Doing::Busy);
-                let silent = session.seen_at.age_at(now.wall) > stalled_after;
-                if busy && silent {
+                let busy = shown.filter(|shown| shown.doing == Doing::Busy);
+                let silent =
+                    |busy: &Shown| session.seen_at.max(busy.since).age_at(now.wall) > stalled_after;
+                if busy.is_some_and(silent) {
                     State::Stalled
                 } else {
                     State::Live
@@ -269,6 +349,7 @@ pub fn check_meta_value(value: &str) -> Result<(), Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::activity::newest;
     use crate::time::Era;
 
     fn at(steady: i64) -> Now {
@@ -334,10 +415,13 @@ mod tests {
             hosted: false,
             life: Life(1),
             process: None,
+            start: None,
             activity: doing.map(|doing| Activity {
                 doing,
                 since: Timestamp(0),
+                asks: None,
             }),
+            attended_at: None,
             started_at: Timestamp(0),
             seen_at: Timestamp(0),
             lease: at(0).after(Duration::ZERO),
@@ -349,15 +433,19 @@ mod tests {
     #[test]
     fn only_a_silent_turn_is_stalled() {
         let after = Duration::from_secs(60);
-        let state =
-            |activity, steady| State::of(&doing(activity), &Liveness::Alive, after, &at(steady));
+        let state_as = |activity, liveness: &Liveness, steady| {
+            let session = doing(activity);
+            let shown = newest(session.activity.as_ref(), None);
+            State::of(&session, liveness, shown.as_ref(), after, &at(steady))
+        };
+        let state = |activity, steady| state_as(activity, &Liveness::Alive, steady);
         assert_eq!(state(Some(Doing::Busy), 60_000), State::Live);
         assert_eq!(state(Some(Doing::Busy), 60_001), State::Stalled);
         for calm in [None, Some(Doing::Idle), Some(Doing::Waiting)] {
             assert_eq!(state(calm, 60_001), State::Live, "{calm:?}");
         }
         let gone = Liveness::Unknown(Doubt::Unverified);
-        let unseen = State::of(&doing(Some(Doing::Busy)), &gone, after, &at(60_001));
+        let unseen = state_as(Some(Doing::Busy), &gone, 60_001);
         assert_eq!(unseen, State::Unknown);
     }
 

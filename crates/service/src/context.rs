@@ -7,6 +7,7 @@ use crate::answer;
 use crate::error::Error;
 use crate::evidence::{Evidence, Want};
 use crate::session::view::{HeldView, Seen, SessionView, WaitView};
+use tenure_core::activity::{Shown, newest};
 use tenure_core::claim::{ClaimRecord, EndedBy};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Handle, SessionId};
@@ -20,6 +21,7 @@ use tenure_core::store::{Lock, Mode, StoreError, Tx};
 use tenure_core::time::Now;
 use tenure_core::trample::RepoFile;
 use tenure_core::tree_lock::TreeChange;
+use tenure_core::witness::Subject;
 use tenure_core::world::World;
 
 use tenure_core::policy::Policy;
@@ -166,6 +168,44 @@ impl Ctx<'_> {
             true => self.write(),
             false => Err(Stop::Lock(missing)),
         }
+    }
+
+    /// Makes sure that agents and terminals were asked about those of these that live, in one go.
+    pub fn ask_about_all(&mut self, sessions: &[Session]) -> Result<(), Stop> {
+        let mut unasked = Vec::new();
+        for session in sessions.iter().filter(|session| session.is_open()) {
+            let Some(process) = session.process.clone() else {
+                continue;
+            };
+            let is_known = self.evidence.testimony(session.id).is_some();
+            if is_known || self.liveness(session)? != Liveness::Alive {
+                continue;
+            }
+            let transcript = match &session.native_id {
+                Some(native_id) => self.tx.transcript_of(session.id, native_id)?,
+                None => None,
+            };
+            unasked.push(Subject {
+                session: session.id,
+                agent: session.agent.clone(),
+                process,
+                native_id: session.native_id.clone(),
+                transcript: transcript.map(|known| known.path),
+            });
+        }
+        match unasked.is_empty() {
+            true => Ok(()),
+            false => Err(Stop::Look(Want::Testimony(unasked))),
+        }
+    }
+
+    /// What a session does, as far as it was asked for.
+    pub fn shown(&self, session: &Session) -> Option<Shown> {
+        let testimony = self.evidence.testimony(session.id);
+        newest(
+            session.activity.as_ref(),
+            testimony.and_then(|testimony| testimony.own.as_ref()),
+        )
     }
 
     pub fn liveness(&self, session: &Session) -> Result<Liveness, Stop> {
@@ -342,6 +382,8 @@ impl Ctx<'_> {
             at: self.now.wall,
             by,
             why: why.to_owned(),
+            kind: by.usual_kind(),
+            dismissed_at: None,
         });
         self.tx.update_session(&closed)?;
         closed.revision += 1;
@@ -462,6 +504,13 @@ impl Ctx<'_> {
         })
     }
 
+    /// The state that people are shown.
+    pub fn state(&self, session: &Session, liveness: &Liveness) -> State {
+        let shown = self.shown(session);
+        let stalled_after = self.policy.stalled_after;
+        State::of(session, liveness, shown.as_ref(), stalled_after, &self.now)
+    }
+
     /// The view of a session, with lineage and claims.
     pub fn view(&mut self, session: &Session) -> Result<SessionView, Stop> {
         let liveness = self.liveness(session)?;
@@ -471,7 +520,8 @@ impl Ctx<'_> {
     /// The view of a session whose liveness is known from elsewhere.
     pub fn view_as(&mut self, session: &Session, liveness: &Liveness) -> Result<SessionView, Stop> {
         let standing = Standing::of(liveness, &session.lease, self.policy.lock_delay, &self.now);
-        let state = State::of(session, liveness, self.policy.stalled_after, &self.now);
+        let shown = self.shown(session);
+        let state = self.state(session, liveness);
         let lineage = self.tx.lineage(session.id)?;
         let held = match session.is_open() {
             true => self.tx.open_holds(session.id)?,
@@ -489,6 +539,8 @@ impl Ctx<'_> {
             liveness,
             standing: &standing,
             state,
+            shown: shown.as_ref(),
+            testimony: self.evidence.testimony(session.id),
             now: &self.now,
         };
         Ok(SessionView::new(
@@ -500,11 +552,14 @@ impl Ctx<'_> {
     pub fn brief(&self, session: &Session) -> Result<(SessionView, Standing), Stop> {
         let liveness = self.liveness(session)?;
         let standing = Standing::of(&liveness, &session.lease, self.policy.lock_delay, &self.now);
-        let state = State::of(session, &liveness, self.policy.stalled_after, &self.now);
+        let shown = self.shown(session);
+        let state = self.state(session, &liveness);
         let seen = Seen {
             liveness: &liveness,
             standing: &standing,
             state,
+            shown: shown.as_ref(),
+            testimony: self.evidence.testimony(session.id),
             now: &self.now,
         };
         Ok((SessionView::brief(session, &seen), standing))

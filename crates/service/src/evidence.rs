@@ -10,6 +10,7 @@ use tenure_core::id::SessionId;
 use tenure_core::process::{Ancestor, Process, Sighting, Signs, Survivors};
 use tenure_core::session::Place;
 use tenure_core::trample::RepoFile;
+use tenure_core::witness::{Subject, Testimony, Witness};
 use tenure_core::world::World;
 
 /// What must be looked at before a use case can go on.
@@ -24,6 +25,8 @@ pub enum Want {
     Files(Vec<String>),
     /// The remotes of the repositories with these common directories.
     Remotes(Vec<String>),
+    /// What agents and terminals say about these.
+    Testimony(Vec<Subject>),
 }
 
 /// The processes above one that registers, and the place that it works in.
@@ -41,11 +44,12 @@ pub struct Evidence {
     surroundings: Option<Surroundings>,
     files: Vec<(String, Option<RepoFile>)>,
     remotes: Vec<(String, Option<String>)>,
+    testimonies: Vec<(SessionId, Testimony)>,
 }
 
 impl Evidence {
     /// Looks at what is wanted.
-    pub fn gather(&mut self, world: &dyn World, want: Want) {
+    pub fn gather(&mut self, world: &dyn World, witness: Option<&dyn Witness>, want: Want) {
         match want {
             Want::Processes(processes) => self.seen.extend(processes.into_iter().map(|process| {
                 let sighting = world.look(process.pid);
@@ -70,6 +74,14 @@ impl Evidence {
                 let remote = world.remote(&home);
                 (home, remote)
             })),
+            Want::Testimony(about) => {
+                let said = witness.map_or_else(Vec::new, |witness| witness.testify(&about));
+                let said = said
+                    .into_iter()
+                    .chain(std::iter::repeat(Testimony::default()));
+                let sessions = about.iter().map(|subject| subject.session);
+                self.testimonies.extend(sessions.zip(said));
+            }
         }
     }
 
@@ -90,6 +102,10 @@ impl Evidence {
 
     pub fn file(&self, path: &str) -> Option<&Option<RepoFile>> {
         known(&self.files, path)
+    }
+
+    pub fn testimony(&self, session: SessionId) -> Option<&Testimony> {
+        known(&self.testimonies, &session)
     }
 
     pub fn remote(&self, common_dir: &str) -> Option<&Option<String>> {

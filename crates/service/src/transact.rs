@@ -18,6 +18,7 @@ use tenure_core::session::Session;
 use tenure_core::store::{Lock, Mode, SessionFilter, Store, StoreError, StoreWatch, Topic, Tx};
 use tenure_core::time::Now;
 use tenure_core::tree_lock::{TreeChange, TreeLock};
+use tenure_core::witness::Witness;
 use tenure_core::world::World;
 
 /// A use case's answer, with what the caller must be told.
@@ -112,6 +113,7 @@ pub struct Service<'a> {
     facts: &'a CallerFacts,
     policy: Policy,
     until: Option<Instant>,
+    witness: Option<&'a dyn Witness>,
 }
 
 impl<'a> Service<'a> {
@@ -127,6 +129,16 @@ impl<'a> Service<'a> {
             facts,
             policy,
             until: None,
+            witness: None,
+        }
+    }
+
+    /// The same with somebody who can be asked what live sessions do and where they are.
+    #[must_use]
+    pub fn with_witness(self, witness: &'a dyn Witness) -> Self {
+        Self {
+            witness: Some(witness),
+            ..self
         }
     }
 
@@ -256,7 +268,7 @@ impl<'a> Service<'a> {
                 Err(Stop::Look(want)) => {
                     drop(tx);
                     looks += 1;
-                    evidence.gather(self.world, want);
+                    evidence.gather(self.world, self.witness, want);
                 }
                 Err(Stop::Write(stronger)) => mode = stronger,
                 Err(Stop::Lock(wanted)) => {

@@ -112,7 +112,7 @@ fn what_others_decide_by_is_locked_before_it_is_written() {
 fn a_heartbeat_needs_no_lock_where_it_is_alone() {
     let touch = |tx: &mut dyn Tx| {
         let seen = Timestamp(1);
-        tx.touch_session(token(1), seen, &lease(9), None)
+        tx.touch_session(token(1), seen, &lease(9), None, None)
             .expect("it is open");
     };
     let said = verdict(&[], touch);

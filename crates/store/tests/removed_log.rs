@@ -247,7 +247,7 @@ fn one_that_grants() {
             grant(&mut store, "wp:1").unwrap();
             n += 1;
             let mut tx = store.begin(Mode::Beat).unwrap();
-            tx.touch_session(token(1), Timestamp(EPOCH + n), &lease(n), None)
+            tx.touch_session(token(1), Timestamp(EPOCH + n), &lease(n), None, None)
                 .unwrap();
             tx.commit().unwrap();
         }

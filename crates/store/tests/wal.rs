@@ -33,7 +33,7 @@ fn write_event(store: &mut dyn Store, n: u32) {
 fn beat(store: &mut dyn Store, n: u32, at: i64) {
     let mut tx = store.begin(Mode::Beat).unwrap();
     assert!(
-        tx.touch_session(token(n), Timestamp(EPOCH + at), &lease(at), None)
+        tx.touch_session(token(n), Timestamp(EPOCH + at), &lease(at), None, None)
             .unwrap()
     );
     tx.commit().unwrap();

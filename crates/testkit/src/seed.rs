@@ -11,7 +11,7 @@ use tenure_core::id::{
 };
 use tenure_core::key::Key;
 use tenure_core::process::{BootId, Process, StartTicks};
-use tenure_core::session::{Closed, ClosedBy, Place, Session};
+use tenure_core::session::{Closed, ClosedBy, Place, Session, Title};
 use tenure_core::store::{Mode, Store, StoreError, Tx};
 use tenure_core::time::{Deadline, Era, Timestamp};
 
@@ -157,6 +157,8 @@ impl Seed {
             at: later(n, 20_000),
             by: ClosedBy::End,
             why: "it said so".into(),
+            kind: ClosedBy::End.usual_kind(),
+            dismissed_at: None,
         };
         Session {
             id: id(n),
@@ -166,7 +168,7 @@ impl Seed {
             fork_of: None,
             parent: None,
             twin_of: None,
-            title: Some(format!("work package {n}")),
+            title: Some(Title::person(format!("work package {n}"))),
             place: Place {
                 dir: format!("/home/dev/src/web{}/.worktrees/w{}", n % 40, n % 8),
                 repo: Some(format!("acme/web{}", n % 40)),
@@ -175,7 +177,9 @@ impl Seed {
             hosted: false,
             life: Life::FIRST,
             process: Some(self.process(n)),
+            start: None,
             activity: None,
+            attended_at: None,
             started_at: started(n),
             seen_at: later(n, 15_000),
             lease: Deadline {

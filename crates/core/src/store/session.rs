@@ -28,6 +28,8 @@ pub struct SessionFilter {
     pub under: Option<String>,
     /// Only those that died, and since then.
     pub died_since: Option<Timestamp>,
+    /// Only those that were cut off since then and that nobody dismissed, the last one first.
+    pub cut_off_since: Option<Timestamp>,
     /// Only children of this session in this life.
     pub parent: Option<SessionToken>,
     /// Leave out rows that cannot be read; [`super::Tx::take_damage`] names them. Only for lists that are shown.
@@ -79,15 +81,16 @@ pub trait SessionRows {
     /// Replaces a session's record if its revision is still the one given, and raises the revision.
     fn update_session(&mut self, session: &Session) -> Result<(), StoreError>;
 
-    /// Records that a session was heard of, and what it does if that is given, if it is still open and in
-    /// this life; tells whether it was. A lease that ends later in the same era stays: no heartbeat shortens
+    /// Records that a session was heard of, and what it does and that a person is with it if that is given, if
+    /// it is still open and in this life; tells whether it was. A lease that ends later in the same era stays: no heartbeat shortens
     /// one, whatever its sender knew. One statement, so that it needs no lock.
     fn touch_session(
         &mut self,
         token: SessionToken,
         seen_at: Timestamp,
         lease: &Deadline,
-        activity: Option<Activity>,
+        activity: Option<&Activity>,
+        attended_at: Option<Timestamp>,
     ) -> Result<bool, StoreError>;
 
     /// Processes at these places that are, or were, a life of some session; of one place the newest first.

@@ -26,7 +26,7 @@ use tenure_core::key::Key;
 use tenure_core::line::{Fitness, NotedTurn, Place, TURN, Waiter, must_pass, place};
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
-use tenure_core::session::{ClosedBy, Session};
+use tenure_core::session::{ClosedBy, Session, Title};
 use tenure_core::store::{Lock, Mode, NewWaiter, Topic};
 use tenure_core::text;
 
@@ -570,7 +570,10 @@ fn child_session(
         fork_of: None,
         parent: caller.map(|caller| caller.session.token()),
         twin_of: None,
-        title: Some(text::clipped(&request.title, text::MAX_TITLE)),
+        title: Some(Title::person(text::clipped(
+            &request.title,
+            text::MAX_TITLE,
+        ))),
         place: request.place.clone(),
         hosted: false,
         process: request.chain.first().map(|own| own.process.clone()),

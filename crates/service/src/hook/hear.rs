@@ -219,7 +219,7 @@ fn use_tool(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<
 }
 
 fn note_activity(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -> Result<(), Stop> {
-    let before = session.activity.map(|activity| activity.doing);
+    let before = session.doing();
     let changed = event.doing.filter(|doing| Some(*doing) != before);
     if changed.is_none() && !caller::is_due(ctx, session) {
         return Ok(());
@@ -228,6 +228,7 @@ fn note_activity(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -
     let activity = changed.map(|doing| Activity {
         doing,
         since: ctx.now.wall,
+        asks: None,
     });
     caller::renew_doing(ctx, session, activity)
 }

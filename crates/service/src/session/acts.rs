@@ -136,7 +136,7 @@ fn renew_session(
     session.lease = session.lease.or_later(ctx.now.after(length));
     ctx.lock([Lock::Session(session.id)])?;
     ctx.tx
-        .touch_session(session.token(), ctx.now.wall, &session.lease, None)?;
+        .touch_session(session.token(), ctx.now.wall, &session.lease, None, None)?;
     if request.length.is_some() {
         ctx.log(&NewEvent {
             actor: caller.actor.filter(|actor| *actor != session.id),

@@ -45,13 +45,18 @@ pub fn renew_doing(
     if ctx.mode == Mode::Write {
         ctx.lock([Lock::Session(session.id)])?;
     }
-    if ctx
-        .tx
-        .touch_session(session.token(), ctx.now.wall, &lease, activity)?
-    {
+    if ctx.tx.touch_session(
+        session.token(),
+        ctx.now.wall,
+        &lease,
+        activity.as_ref(),
+        None,
+    )? {
         session.seen_at = ctx.now.wall;
         session.lease = lease;
-        session.activity = activity.or(session.activity);
+        if activity.is_some() {
+            session.activity = activity;
+        }
     }
     Ok(())
 }

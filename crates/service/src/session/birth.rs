@@ -3,7 +3,7 @@
 use crate::context::{Ctx, Stop};
 use tenure_core::id::{AgentName, Life, NativeId, SessionId, SessionToken};
 use tenure_core::process::Process;
-use tenure_core::session::{Place, Session};
+use tenure_core::session::{Place, Session, Title};
 
 /// What a new session is born with.
 pub struct Birth {
@@ -12,7 +12,7 @@ pub struct Birth {
     pub fork_of: Option<NativeId>,
     pub parent: Option<SessionToken>,
     pub twin_of: Option<SessionId>,
-    pub title: Option<String>,
+    pub title: Option<Title>,
     pub place: Place,
     pub hosted: bool,
     pub process: Option<Process>,
@@ -34,7 +34,9 @@ pub fn born(ctx: &mut Ctx<'_>, birth: Birth) -> Result<Session, Stop> {
         hosted: birth.hosted,
         life: Life::FIRST,
         process: birth.process,
+        start: None,
         activity: None,
+        attended_at: None,
         started_at: ctx.now.wall,
         seen_at: ctx.now.wall,
         lease: ctx.now.after(ctx.policy.lease),

@@ -90,6 +90,8 @@ impl Ctx<'_> {
                 at: self.now.wall,
                 by: ClosedBy::Death,
                 why: proof.to_string(),
+                kind: ClosedBy::Death.usual_kind(),
+                dismissed_at: None,
             });
         }
         Ok(session)

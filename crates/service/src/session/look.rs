@@ -121,6 +121,7 @@ impl Service<'_> {
             caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
             let session = ctx.bury_if_dead(session)?;
+            ctx.ask_about_all(std::slice::from_ref(&session))?;
             let caller = Caller {
                 evidence: format!("named {name}"),
                 session,
@@ -166,7 +167,8 @@ impl Service<'_> {
             caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
             let session = ctx.bury_if_dead(session)?;
-            let rests = session.activity.is_some_and(|now| now.doing != Doing::Busy);
+            ctx.ask_about_all(std::slice::from_ref(&session))?;
+            let rests = (ctx.shown(&session)).is_some_and(|now| now.doing != Doing::Busy);
             Ok(Awaited {
                 is_so: !session.is_open() || (until == Until::Rests && rests),
                 session: ctx.view(&session)?,
@@ -264,6 +266,7 @@ fn listed_rows(
 pub(crate) struct Row {
     pub session: Session,
     state: State,
+    doing: Option<Doing>,
     pub view: SessionView,
 }
 
@@ -271,7 +274,8 @@ impl Row {
     fn new(ctx: &mut Ctx<'_>, session: Session) -> Result<Self, Stop> {
         let liveness = ctx.liveness(&session)?;
         Ok(Self {
-            state: State::of(&session, &liveness, ctx.policy.stalled_after, &ctx.now),
+            state: ctx.state(&session, &liveness),
+            doing: ctx.shown(&session).map(|shown| shown.doing),
             view: ctx.view_as(&session, &liveness)?,
             session,
         })
@@ -284,8 +288,7 @@ impl Row {
 
     /// Whether it lives and goes on only when a person answers it.
     pub fn waits_for_a_person(&self) -> bool {
-        let doing = self.session.activity.map(|activity| activity.doing);
-        self.state == State::Live && doing == Some(Doing::Waiting)
+        self.state == State::Live && self.doing == Some(Doing::Waiting)
     }
 }
 
@@ -298,6 +301,7 @@ pub(crate) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>,
     let damage = ctx.tx.take_damage();
     ctx.damage.extend(damage);
     ctx.look_at_all(&sessions)?;
+    ctx.ask_about_all(&sessions)?;
     let mut rows = Vec::with_capacity(sessions.len());
     let mut unseen = Unseen::default();
     for session in sessions {

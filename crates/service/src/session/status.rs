@@ -234,9 +234,7 @@ fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {
         ..SessionFilter::default()
     })?;
     // Only those that say that they wait are looked at: a line that is drawn often must cost little.
-    let waits = |other: &Session| {
-        other.id != session.id && other.activity.is_some_and(|a| a.doing == Doing::Waiting)
-    };
+    let waits = |other: &Session| other.id != session.id && other.doing() == Some(Doing::Waiting);
     let asking: Vec<Session> = neighbours.into_iter().filter(waits).collect();
     ctx.look_at_all(&asking)?;
     let mut waiting = Vec::new();

@@ -2,11 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tenure_core::activity::Shown;
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
 use tenure_core::session::{Doing, Session, Standing, State};
 use tenure_core::store::LineageEntry;
 use tenure_core::time::{Now, Remaining, Timestamp};
+use tenure_core::witness::Testimony;
 
 /// A session.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -30,6 +32,10 @@ pub struct SessionView {
     pub activity: Option<&'static str>,
     /// Since when it does that.
     pub activity_since: Option<Timestamp>,
+    /// Who says so, and when.
+    pub activity_by: Option<ActivityBy>,
+    /// What it waits for a person to answer, on one line.
+    pub asks: Option<String>,
     /// The session whose live conversation it resumed a second time.
     pub twin_of: Option<String>,
     /// The session in whose process tree it was registered.
@@ -42,6 +48,8 @@ pub struct SessionView {
     pub repo: Option<String>,
     /// The branch that is checked out there.
     pub branch: Option<String>,
+    /// Where its window is, as far as that was asked: a tmux pane, a terminal, `no window`.
+    pub place: Option<String>,
     pub process: ProcessView,
     /// How the registration was resolved, in the answer to one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,6 +63,8 @@ pub struct SessionView {
     pub ended_at: Option<Timestamp>,
     /// Why it ended.
     pub end_reason: Option<String>,
+    /// `left` (a person ended it, or its only turn was over), `cut_off` or `moved`.
+    pub end_kind: Option<&'static str>,
     /// What it holds; not in the holder of a claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claims: Option<Vec<HeldView>>,
@@ -64,6 +74,16 @@ pub struct SessionView {
     /// Files that its tools wrote lately, the newest first; in a status only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrote: Option<Vec<WroteView>>,
+}
+
+/// Who says what a session does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ActivityBy {
+    /// `events`, or what the agent's own file is called.
+    pub source: &'static str,
+    pub at: Timestamp,
+    /// Whether nothing else could have happened since without a word.
+    pub certain: bool,
 }
 
 /// A file that a session wrote.
@@ -175,6 +195,10 @@ pub struct Seen<'a> {
     pub standing: &'a Standing,
     /// The state that people are shown.
     pub state: State,
+    /// What it does.
+    pub shown: Option<&'a Shown>,
+    /// What agents and terminals say, where they were asked.
+    pub testimony: Option<&'a Testimony>,
     /// What time it is.
     pub now: &'a Now,
 }
@@ -211,14 +235,23 @@ impl SessionView {
             native_ids: None,
             state: seen.state.as_str(),
             why: state_reason(session, seen),
-            activity: session.activity.map(|a| a.doing.as_str()),
-            activity_since: session.activity.map(|a| a.since),
+            activity: seen.shown.map(|shown| shown.doing.as_str()),
+            activity_since: seen.shown.map(|shown| shown.since),
+            activity_by: seen.shown.map(|shown| ActivityBy {
+                source: shown.source,
+                at: shown.since,
+                certain: shown.certain,
+            }),
+            asks: seen.shown.and_then(|shown| shown.asks.clone()),
             twin_of: session.twin_of.map(|id| id.to_string()),
             parent: session.parent.map(|token| token.id.to_string()),
-            title: session.title.clone(),
+            title: session.title.as_ref().map(|title| title.text.clone()),
             dir: session.place.dir.clone(),
             repo: session.place.repo.clone(),
             branch: session.place.branch.clone(),
+            place: (seen.testimony)
+                .and_then(|testimony| testimony.place.as_ref())
+                .map(ToString::to_string),
             process: ProcessView::of(session),
             registered: None,
             started_at: session.started_at,
@@ -226,6 +259,7 @@ impl SessionView {
             lease_until: lease_end(session, seen.now),
             ended_at: session.closed.as_ref().map(|closed| closed.at),
             end_reason: session.closed.as_ref().map(|closed| closed.why.clone()),
+            end_kind: session.closed.as_ref().map(|closed| closed.kind.as_str()),
             claims: None,
             waits_for: None,
             wrote: None,

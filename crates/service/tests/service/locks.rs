@@ -343,7 +343,7 @@ fn a_holder_that_speaks_between_two_attempts_keeps_its_key() {
         rig.store.meanwhile(before, move |store| {
             let mut tx = store.begin(Mode::Beat).unwrap();
             assert!(
-                tx.touch_session(token, now.wall, &now.after(LEASE), None)
+                tx.touch_session(token, now.wall, &now.after(LEASE), None, None)
                     .unwrap()
             );
             tx.commit().unwrap();

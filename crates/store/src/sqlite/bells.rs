@@ -173,7 +173,7 @@ mod tests {
         for topic in [wanted(), me()] {
             let beat = rings(&mut store, topic, |tx| {
                 let lease = session(1).lease;
-                let touched = tx.touch_session(token, Timestamp(EPOCH + 1), &lease, None);
+                let touched = tx.touch_session(token, Timestamp(EPOCH + 1), &lease, None, None);
                 assert!(touched.unwrap());
             });
             assert_eq!(beat, 0, "a heartbeat");
@@ -209,6 +209,8 @@ mod tests {
             at: Timestamp(EPOCH),
             by: ClosedBy::End,
             why: "x".into(),
+            kind: ClosedBy::End.usual_kind(),
+            dismissed_at: None,
         });
         let over = rings(&mut store, me(), |tx| tx.update_session(&closed).unwrap());
         assert_eq!(over, 1, "the end of a session");

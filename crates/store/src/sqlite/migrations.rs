@@ -49,6 +49,13 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         min_writer: 2,
         needs: "0.1.0",
     },
+    // Who does not know them would leave an end without its kind, or a new life with the old one's.
+    Migration {
+        number: 4,
+        sql: include_str!("schema/0004.sql"),
+        min_writer: 4,
+        needs: "0.1.0",
+    },
 ];
 
 /// What a store's schema lets us do.

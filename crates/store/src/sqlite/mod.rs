@@ -397,6 +397,7 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use tenure_core::session::Title;
     use tenure_core::store::SessionRows;
     use tenure_core::time::Timestamp;
     use tenure_testkit::conformance::sample::{EPOCH, clock, event, id, session};
@@ -437,10 +438,10 @@ mod tests {
             let mut tx = store.begin(Mode::Write).unwrap();
             let mut one = session(n);
             tx.insert_session(&one).unwrap();
-            one.title = Some(format!("work {n}"));
+            one.title = Some(Title::person(format!("work {n}")));
             tx.update_session(&one).unwrap();
             let (token, lease) = (one.token(), one.lease);
-            let touched = tx.touch_session(token, Timestamp(EPOCH), &lease, None);
+            let touched = tx.touch_session(token, Timestamp(EPOCH), &lease, None, None);
             assert!(touched.unwrap());
             assert!(tx.session(id(n)).unwrap().is_some());
             assert_eq!(tx.open_holds(id(n)).unwrap(), []);

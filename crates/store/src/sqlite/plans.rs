@@ -318,7 +318,7 @@ fn verbs() -> Vec<Verb> {
     vec![
         ("beat", |tx| {
             assert!(
-                tx.touch_session(token(3), Timestamp(1), &lease(1), None)
+                tx.touch_session(token(3), Timestamp(1), &lease(1), None, None)
                     .unwrap()
             );
         }),

@@ -94,6 +94,16 @@ impl<'a> Cells<'a> {
         }
     }
 
+    /// The same, or nothing.
+    pub(super) fn maybe_flag(&mut self) -> Result<Option<bool>, StoreError> {
+        match self.maybe_number::<i64>()? {
+            None => Ok(None),
+            Some(0) => Ok(Some(false)),
+            Some(1) => Ok(Some(true)),
+            Some(other) => Err(self.bad(&format!("{other}, where there must be 0 or 1"))),
+        }
+    }
+
     /// A moment of the wall clock.
     pub(super) fn time(&mut self) -> Result<Timestamp, StoreError> {
         self.number().map(Timestamp)

@@ -8,9 +8,11 @@
 
 use rusqlite::types::Value;
 use rusqlite::{ToSql, params, params_from_iter};
-use tenure_core::id::{AgentName, Handle, Life, NativeId, SessionId, SessionToken};
+use tenure_core::id::{AgentName, Handle, Life, Malformed, NativeId, SessionId, SessionToken};
 use tenure_core::process::Process;
-use tenure_core::session::{Activity, Closed, ClosedBy, Doing, Place, Session};
+use tenure_core::session::{
+    Activity, Closed, ClosedBy, Doing, EndKind, Place, Session, Start, Title, TitleBy,
+};
 use tenure_core::store::{ProcessPlace, SessionFilter, SessionRows, StoreError};
 use tenure_core::time::{Deadline, Era, Timestamp};
 
@@ -24,7 +26,8 @@ macro_rules! select {
             "SELECT id, handle, agent, native_id, fork_of, parent_id, parent_life, twin_of, title, \
              dir, repo, branch, hosted, life, host_id, boot_id, boot_private, pid_ns, pid, \
              start_ticks, start_shifted, activity, activity_since, started_at, seen_at, lease_era, \
-             lease_era_private, lease_at, closed_at, closed_by, closed_why, revision \
+             lease_era_private, lease_at, closed_at, closed_by, closed_why, revision, end_kind, \
+             dismissed_at, title_by, headless, flags, asks, attended_at \
              FROM sessions "
             $(, $rest)?
         )
@@ -41,20 +44,24 @@ pub(super) const AT_PLACE: &str = select!(
 const INSERT: &str = "INSERT INTO sessions (id, handle, code, agent, native_id, fork_of, parent_id, \
      parent_life, twin_of, title, dir, repo, branch, hosted, life, host_id, boot_id, boot_private, \
      pid_ns, pid, start_ticks, start_shifted, activity, activity_since, started_at, seen_at, \
-     lease_era, lease_era_private, lease_at, closed_at, closed_by, closed_why, revision) \
+     lease_era, lease_era_private, lease_at, closed_at, closed_by, closed_why, revision, end_kind, dismissed_at, \
+     title_by, headless, flags, asks, attended_at) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, \
-     ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)";
+     ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, \
+     ?35, ?36, ?37, ?38, ?39, ?40)";
 
 /// Replaces a row whose indexed values stay as they are, so that no index is written.
 pub(super) const UPDATE_SAME_INDEX: &str = "UPDATE sessions INDEXED BY sessions_id SET agent = ?4, \
      fork_of = ?6, twin_of = ?9, title = ?10, branch = ?13, life = ?15, start_shifted = ?22, \
      activity = ?23, activity_since = ?24, seen_at = ?26, lease_era = ?27, \
      lease_era_private = ?28, lease_at = ?29, closed_by = ?31, closed_why = ?32, \
+     title_by = ?36, headless = ?37, flags = ?38, asks = ?39, attended_at = ?40, \
      revision = revision + 1 \
      WHERE id = ?1 AND revision = ?33 AND handle = ?2 AND code = ?3 AND native_id IS ?5 AND parent_id IS ?7 \
      AND parent_life IS ?8 AND dir = ?11 AND repo IS ?12 AND hosted = ?14 AND host_id IS ?16 \
      AND boot_id IS ?17 AND boot_private IS ?18 AND pid_ns IS ?19 AND pid IS ?20 \
-     AND start_ticks IS ?21 AND started_at = ?25 AND closed_at IS ?30";
+     AND start_ticks IS ?21 AND started_at = ?25 AND closed_at IS ?30 AND end_kind IS ?34 \
+     AND dismissed_at IS ?35";
 
 pub(super) const UPDATE: &str = "UPDATE sessions SET handle = ?2, code = ?3, agent = ?4, \
      native_id = ?5, fork_of = ?6, parent_id = ?7, parent_life = ?8, twin_of = ?9, title = ?10, \
@@ -62,12 +69,14 @@ pub(super) const UPDATE: &str = "UPDATE sessions SET handle = ?2, code = ?3, age
      boot_private = ?18, pid_ns = ?19, pid = ?20, start_ticks = ?21, start_shifted = ?22, \
      activity = ?23, activity_since = ?24, started_at = ?25, seen_at = ?26, lease_era = ?27, \
      lease_era_private = ?28, lease_at = ?29, closed_at = ?30, closed_by = ?31, closed_why = ?32, \
-     revision = revision + 1 WHERE id = ?1 AND revision = ?33";
+     end_kind = ?34, dismissed_at = ?35, title_by = ?36, headless = ?37, flags = ?38, asks = ?39, \
+     attended_at = ?40, revision = revision + 1 WHERE id = ?1 AND revision = ?33";
 
 pub(super) const TOUCH: &str = "UPDATE sessions SET seen_at = ?3, lease_era = ?4, \
      lease_era_private = ?5, lease_at = CASE WHEN lease_era = ?4 AND lease_era_private = ?5 \
      THEN max(lease_at, ?6) ELSE ?6 END, activity = COALESCE(?7, activity), \
-     activity_since = COALESCE(?8, activity_since) WHERE id = ?1 AND life = ?2 AND closed_at IS NULL";
+     activity_since = COALESCE(?8, activity_since), asks = CASE WHEN ?7 IS NULL THEN asks ELSE ?9 END, \
+     attended_at = COALESCE(?10, attended_at) WHERE id = ?1 AND life = ?2 AND closed_at IS NULL";
 
 /// Sessions whose handle, code or id begins with a text, open ones first.
 pub(super) const MATCH_PREFIX: &str = "SELECT id, handle FROM sessions \
@@ -118,6 +127,7 @@ pub(super) fn list_statement(filter: &SessionFilter) -> (String, Vec<Value>) {
     let mut values: Vec<Value> = Vec::new();
     sql.push_str(match filter {
         filter if filter.died_since.is_some() => "INDEXED BY sessions_died",
+        filter if filter.cut_off_since.is_some() => "INDEXED BY sessions_cut_off",
         filter if filter.parent.is_some() => "INDEXED BY sessions_parent",
         filter if filter.closed_too => "INDEXED BY sessions_newest",
         filter if filter.repo.is_some() => "INDEXED BY sessions_open_repo",
@@ -125,13 +135,17 @@ pub(super) fn list_statement(filter: &SessionFilter) -> (String, Vec<Value>) {
         _ => "INDEXED BY sessions_open_newest",
     });
     sql.push_str(" WHERE TRUE");
-    match filter.died_since {
-        Some(since) => {
-            sql.push_str(" AND closed_by = 'death' AND closed_at >= ?");
-            values.push(since.0.into());
-        }
-        None if !filter.closed_too => sql.push_str(" AND closed_at IS NULL"),
-        None => {}
+    if let Some(since) = filter.died_since {
+        sql.push_str(" AND closed_by = 'death' AND closed_at >= ?");
+        values.push(since.0.into());
+    }
+    if let Some(since) = filter.cut_off_since {
+        sql.push_str(" AND end_kind = 'cut_off' AND dismissed_at IS NULL AND closed_at >= ?");
+        values.push(since.0.into());
+    }
+    let is_of_closed = filter.died_since.or(filter.cut_off_since).is_some();
+    if !is_of_closed && !filter.closed_too {
+        sql.push_str(" AND closed_at IS NULL");
     }
     if let Some(repo) = &filter.repo {
         sql.push_str(" AND repo = ?");
@@ -153,7 +167,10 @@ pub(super) fn list_statement(filter: &SessionFilter) -> (String, Vec<Value>) {
         values.push(parent.id.to_string().into());
         values.push(i64::from(parent.life.0).into());
     }
-    sql.push_str(" ORDER BY started_at DESC, id DESC LIMIT ?");
+    sql.push_str(match filter.cut_off_since {
+        Some(_) => " ORDER BY closed_at DESC, id DESC LIMIT ?",
+        None => " ORDER BY started_at DESC, id DESC LIMIT ?",
+    });
     values.push(limit_or_all(filter.limit).into());
     (sql, values)
 }
@@ -176,7 +193,7 @@ fn with_cells<T>(
         session.parent.map(|parent| parent.id.to_string()),
         session.parent.map(|parent| parent.life.0),
         session.twin_of.map(|twin| twin.to_string()),
-        session.title,
+        session.title.as_ref().map(|title| title.text.as_str()),
         session.place.dir,
         session.place.repo,
         session.place.branch,
@@ -189,8 +206,8 @@ fn with_cells<T>(
         process.map(|p| p.pid),
         process.map(|p| p.start.ticks.cast_signed()),
         process.map(|p| p.start.shifted),
-        session.activity.map(|activity| activity.doing.as_str()),
-        session.activity.map(|activity| activity.since.0),
+        session.doing().map(Doing::as_str),
+        session.activity.as_ref().map(|activity| activity.since.0),
         session.started_at.0,
         session.seen_at.0,
         session.lease.era.id,
@@ -200,11 +217,27 @@ fn with_cells<T>(
         session.closed.as_ref().map(|closed| closed.by.as_str()),
         session.closed.as_ref().map(|closed| closed.why.as_str()),
         tx.count("revision", session.revision)?,
+        session.closed.as_ref().map(|closed| closed.kind.as_str()),
+        session
+            .closed
+            .as_ref()
+            .and_then(|closed| closed.dismissed_at.map(|at| at.0)),
+        session.title.as_ref().map(|title| title.by.as_str()),
+        session.start.as_ref().map(|start| start.headless),
+        session
+            .start
+            .as_ref()
+            .map(|start| words_as_text(&start.flags)),
+        session
+            .activity
+            .as_ref()
+            .and_then(|activity| activity.asks.as_deref()),
+        session.attended_at.map(|at| at.0),
     ])
 }
 
 fn read(cells: &mut Cells<'_>) -> Result<Session, StoreError> {
-    Ok(Session {
+    let mut session = Session {
         id: cells.parsed(SessionId::parse)?,
         handle: cells.parsed(Handle::parse)?,
         agent: cells.parsed(AgentName::parse)?,
@@ -212,7 +245,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Session, StoreError> {
         fork_of: cells.maybe_parsed(NativeId::parse)?,
         parent: read_parent(cells)?,
         twin_of: cells.maybe_parsed(SessionId::parse)?,
-        title: cells.maybe_text()?,
+        title: cells.maybe_text()?.map(Title::person),
         place: Place {
             dir: cells.text()?,
             repo: cells.maybe_text()?,
@@ -221,7 +254,9 @@ fn read(cells: &mut Cells<'_>) -> Result<Session, StoreError> {
         hosted: cells.flag()?,
         life: Life(cells.number()?),
         process: process::read(cells)?,
+        start: None,
         activity: read_activity(cells)?,
+        attended_at: None,
         started_at: cells.time()?,
         seen_at: cells.time()?,
         lease: Deadline {
@@ -233,7 +268,45 @@ fn read(cells: &mut Cells<'_>) -> Result<Session, StoreError> {
         },
         closed: read_closed(cells)?,
         revision: cells.number()?,
-    })
+    };
+    read_added(cells, &mut session)?;
+    Ok(session)
+}
+
+/// What later schemas added to a row, in the order in which they did.
+fn read_added(cells: &mut Cells<'_>, session: &mut Session) -> Result<(), StoreError> {
+    let kind = cells.maybe_parsed(EndKind::parse)?;
+    let dismissed_at = cells.maybe_time()?;
+    if let Some(closed) = &mut session.closed {
+        closed.kind = kind.unwrap_or(closed.kind);
+        closed.dismissed_at = dismissed_at;
+    }
+    let title_by = cells.maybe_parsed(TitleBy::parse)?;
+    if let (Some(title), Some(by)) = (&mut session.title, title_by) {
+        title.by = by;
+    }
+    let headless = cells.maybe_flag()?;
+    let flags = cells.maybe_parsed(text_as_words)?;
+    session.start = headless.map(|headless| Start {
+        headless,
+        flags: flags.unwrap_or_default(),
+    });
+    let asks = cells.maybe_text()?;
+    if let Some(activity) = &mut session.activity {
+        activity.asks = asks;
+    }
+    session.attended_at = cells.maybe_time()?;
+    Ok(())
+}
+
+/// Words are kept as a JSON array.
+fn words_as_text(words: &[String]) -> String {
+    serde_json::Value::from(words).to_string()
+}
+
+fn text_as_words(text: &str) -> Result<Vec<String>, Malformed> {
+    let words = serde_json::from_str(text);
+    words.map_err(|error| Malformed::new("list of words", text, error.to_string()))
 }
 
 fn read_parent(cells: &mut Cells<'_>) -> Result<Option<SessionToken>, StoreError> {
@@ -251,7 +324,11 @@ fn read_activity(cells: &mut Cells<'_>) -> Result<Option<Activity>, StoreError> 
     let since = cells.maybe_time()?;
     match (doing, since) {
         (None, None) => Ok(None),
-        (Some(doing), Some(since)) => Ok(Some(Activity { doing, since })),
+        (Some(doing), Some(since)) => Ok(Some(Activity {
+            doing,
+            since,
+            asks: None,
+        })),
         _ => Err(cells.broken("its activity is incomplete")),
     }
 }
@@ -262,7 +339,13 @@ fn read_closed(cells: &mut Cells<'_>) -> Result<Option<Closed>, StoreError> {
     let why = cells.maybe_text()?;
     match (at, by, why) {
         (None, None, None) => Ok(None),
-        (Some(at), Some(by), Some(why)) => Ok(Some(Closed { at, by, why })),
+        (Some(at), Some(by), Some(why)) => Ok(Some(Closed {
+            at,
+            by,
+            why,
+            kind: by.usual_kind(),
+            dismissed_at: None,
+        })),
         _ => Err(cells.broken("its end is incomplete")),
     }
 }
@@ -333,7 +416,8 @@ impl SessionRows for SqliteTx<'_> {
         token: SessionToken,
         seen_at: Timestamp,
         lease: &Deadline,
-        activity: Option<Activity>,
+        activity: Option<&Activity>,
+        attended_at: Option<Timestamp>,
     ) -> Result<bool, StoreError> {
         let changed = self.run(
             TOUCH,
@@ -346,6 +430,8 @@ impl SessionRows for SqliteTx<'_> {
                 lease.at,
                 activity.map(|activity| activity.doing.as_str()),
                 activity.map(|activity| activity.since.0),
+                activity.and_then(|activity| activity.asks.as_deref()),
+                attended_at.map(|at| at.0),
             ],
         )?;
         Ok(changed == 1)

@@ -59,6 +59,8 @@ macro_rules! conformance {
             session::a_touch_needs_the_open_session_and_its_life
             session::a_touch_never_shortens_a_lease
             session::a_touch_leaves_the_revision_alone
+            session::a_touch_keeps_what_it_does_not_name
+            session::those_that_were_cut_off_are_listed_until_they_are_dismissed
             session::the_newest_are_listed_first
             session::closed_ones_are_listed_on_request
             session::listing_by_directory_takes_it_and_what_is_below

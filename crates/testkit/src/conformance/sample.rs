@@ -109,7 +109,9 @@ pub fn session(n: u32) -> Session {
         hosted: false,
         life: Life::FIRST,
         process: Some(process(1000 + n, u64::from(n))),
+        start: None,
         activity: None,
+        attended_at: None,
         started_at: Timestamp(EPOCH + i64::from(n)),
         seen_at: Timestamp(EPOCH + i64::from(n)),
         lease: lease(60_000),
@@ -129,6 +131,8 @@ pub fn closed(by: ClosedBy) -> Option<Closed> {
         at: Timestamp(EPOCH + 500),
         by,
         why: "it was time".into(),
+        kind: by.usual_kind(),
+        dismissed_at: None,
     })
 }
 

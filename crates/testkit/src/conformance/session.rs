@@ -1,7 +1,9 @@
 //! Sessions.
 
 use tenure_core::id::{Handle, Life, SessionToken};
-use tenure_core::session::{Activity, ClosedBy, Doing, Place, Session};
+use tenure_core::session::{
+    Activity, Closed, ClosedBy, Doing, EndKind, Place, Session, Start, Title, TitleBy,
+};
 use tenure_core::store::{SessionFilter, Store};
 use tenure_core::time::{Deadline, Era, Timestamp};
 
@@ -17,7 +19,10 @@ fn full(n: u32) -> Session {
             life: Life(4),
         }),
         twin_of: Some(id(91)),
-        title: Some("fix \"the\" thing; DROP TABLE – ü".into()),
+        title: Some(Title {
+            text: "fix \"the\" thing; DROP TABLE – ü".into(),
+            by: TitleBy::Prompt,
+        }),
         place: Place {
             dir: "/work/a b/ü".into(),
             repo: Some("acme/web".into()),
@@ -25,9 +30,15 @@ fn full(n: u32) -> Session {
         },
         hosted: true,
         life: Life(7),
+        start: Some(Start {
+            headless: true,
+            flags: vec!["--model".into(), "a \"b\"".into()],
+        }),
+        attended_at: Some(Timestamp(EPOCH + 4)),
         activity: Some(Activity {
             doing: Doing::Waiting,
             since: Timestamp(EPOCH + 3),
+            asks: Some("permission for rm -rf build".into()),
         }),
         lease: Deadline {
             era: Era {
@@ -93,13 +104,13 @@ pub fn a_taken_id_or_handle_is_a_conflict(store: &mut dyn Store) {
 pub fn an_update_compares_the_revision_and_raises_it(store: &mut dyn Store) {
     with_sessions(store, [1]);
     let renamed = Session {
-        title: Some("one".into()),
+        title: Some(Title::person("one")),
         ..session(1)
     };
     write(store, |tx| tx.update_session(&renamed).unwrap());
     read(store, |tx| {
         let stored = tx.session(id(1)).unwrap().unwrap();
-        assert_eq!((stored.revision, stored.title.as_deref()), (1, Some("one")));
+        assert_eq!((stored.revision, stored.title), (1, renamed.title.clone()));
     });
     conflict(store, |tx| tx.update_session(&renamed));
     let ahead = Session {
@@ -149,7 +160,7 @@ pub fn a_touch_needs_the_open_session_and_its_life(store: &mut dyn Store) {
     });
     write(store, |tx| {
         let mut touch = |token| {
-            tx.touch_session(token, Timestamp(EPOCH + 50), &lease(60_099), None)
+            tx.touch_session(token, Timestamp(EPOCH + 50), &lease(60_099), None, None)
                 .unwrap()
         };
         let next = SessionToken {
@@ -187,7 +198,7 @@ pub fn a_touch_never_shortens_a_lease(store: &mut dyn Store) {
     ] {
         write(store, |tx| {
             assert!(
-                tx.touch_session(token(1), Timestamp(EPOCH + 50), &given, None)
+                tx.touch_session(token(1), Timestamp(EPOCH + 50), &given, None, None)
                     .unwrap()
             );
             assert_eq!(tx.session(id(1)).unwrap().unwrap().lease, kept);
@@ -198,11 +209,73 @@ pub fn a_touch_never_shortens_a_lease(store: &mut dyn Store) {
 pub fn a_touch_leaves_the_revision_alone(store: &mut dyn Store) {
     with_sessions(store, [1]);
     write(store, |tx| {
-        tx.touch_session(token(1), Timestamp(EPOCH + 50), &lease(60_099), None)
+        tx.touch_session(token(1), Timestamp(EPOCH + 50), &lease(60_099), None, None)
             .unwrap();
         assert_eq!(tx.session(id(1)).unwrap().unwrap().revision, 0);
         tx.update_session(&session(1)).unwrap();
     });
+}
+
+pub fn a_touch_keeps_what_it_does_not_name(store: &mut dyn Store) {
+    with_sessions(store, [1]);
+    let waits = Activity {
+        doing: Doing::Waiting,
+        since: Timestamp(EPOCH + 51),
+        asks: Some("permission for make".into()),
+    };
+    let busy = Activity {
+        doing: Doing::Busy,
+        since: Timestamp(EPOCH + 53),
+        asks: None,
+    };
+    let there = Some(Timestamp(EPOCH + 52));
+    let mut touch = |activity: Option<&Activity>, attended_at| {
+        write(store, |tx| {
+            let at = Timestamp(EPOCH + 50);
+            let touched = tx.touch_session(token(1), at, &lease(60_099), activity, attended_at);
+            assert!(touched.unwrap());
+            let now = tx.session(id(1)).unwrap().unwrap();
+            (now.activity, now.attended_at)
+        })
+    };
+    assert_eq!(touch(Some(&waits), None), (Some(waits.clone()), None));
+    assert_eq!(touch(None, there), (Some(waits), there));
+    assert_eq!(touch(Some(&busy), None), (Some(busy), there));
+}
+
+pub fn those_that_were_cut_off_are_listed_until_they_are_dismissed(store: &mut dyn Store) {
+    let ended = |n: u32, at: i64, kind, dismissed_at| Session {
+        closed: Some(Closed {
+            at: Timestamp(EPOCH + at),
+            by: ClosedBy::End,
+            why: "it was time".into(),
+            kind,
+            dismissed_at,
+        }),
+        ..session(n)
+    };
+    let sessions = [
+        session(1),
+        ended(2, 900, EndKind::CutOff, None),
+        ended(3, 901, EndKind::Left, None),
+        ended(4, 950, EndKind::CutOff, None),
+        ended(5, 960, EndKind::CutOff, Some(Timestamp(EPOCH + 970))),
+        ended(6, 100, EndKind::CutOff, None),
+    ];
+    write(store, |tx| {
+        for session in &sessions {
+            tx.insert_session(session).unwrap();
+        }
+    });
+    let lately = SessionFilter {
+        cut_off_since: Some(Timestamp(EPOCH + 500)),
+        ..SessionFilter::default()
+    };
+    assert_eq!(ids(&listed(store, &lately)), [id(4), id(2)]);
+    let mut dismissed = sessions[3].clone();
+    dismissed.closed.as_mut().unwrap().dismissed_at = Some(Timestamp(EPOCH + 999));
+    write(store, |tx| tx.update_session(&dismissed).unwrap());
+    assert_eq!(ids(&listed(store, &lately)), [id(2)]);
 }
 
 fn listed(store: &mut dyn Store, filter: &SessionFilter) -> Vec<Session> {

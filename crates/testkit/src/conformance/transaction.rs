@@ -74,7 +74,7 @@ pub fn a_beat_commits_too(store: &mut dyn Store) {
     with_sessions(store, [1]);
     let mut tx = store.begin(Mode::Beat).unwrap();
     assert!(
-        tx.touch_session(token(1), Timestamp(EPOCH + 9), &lease(60_009), None)
+        tx.touch_session(token(1), Timestamp(EPOCH + 9), &lease(60_009), None, None)
             .unwrap()
     );
     tx.commit().unwrap();

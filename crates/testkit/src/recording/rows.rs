@@ -73,10 +73,12 @@ impl SessionRows for RecordingTx<'_> {
         token: SessionToken,
         seen_at: Timestamp,
         lease: &Deadline,
-        activity: Option<Activity>,
+        activity: Option<&Activity>,
+        attended_at: Option<Timestamp>,
     ) -> Result<bool, StoreError> {
         self.touches(token.id);
-        self.tx.touch_session(token, seen_at, lease, activity)
+        self.tx
+            .touch_session(token, seen_at, lease, activity, attended_at)
     }
 
     fn lives_at_any(

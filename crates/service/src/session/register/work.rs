@@ -15,7 +15,7 @@ use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken};
 use tenure_core::notice::NoticeKind;
 use tenure_core::process::Ancestor;
 use tenure_core::registration::{NativeMove, Plan};
-use tenure_core::session::{ClosedBy, Session, Standing};
+use tenure_core::session::{ClosedBy, Session, Standing, Title};
 use tenure_core::store::Lock;
 use tenure_core::{agent, text};
 
@@ -87,7 +87,7 @@ impl Work<'_> {
             fork_of,
             parent: self.parent(ctx)?,
             twin_of,
-            title: self.request.title.clone(),
+            title: self.request.title.clone().map(Title::person),
             place: self.request.place.clone(),
             hosted: self.hosted,
             process: self.candidate.process.clone(),
@@ -212,7 +212,7 @@ impl Work<'_> {
     fn merged(&self, session: &Session) -> Session {
         let mut merged = session.clone();
         if self.request.title.is_some() {
-            merged.title.clone_from(&self.request.title);
+            merged.title = self.request.title.clone().map(Title::person);
         }
         if self.request.place_named || merged.place.dir.is_empty() {
             merged.place = self.request.place.clone();
@@ -275,6 +275,8 @@ impl Work<'_> {
             at: ctx.now.wall,
             by: ClosedBy::Moved,
             why: why.clone(),
+            kind: ClosedBy::Moved.usual_kind(),
+            dismissed_at: None,
         });
         ctx.tx.update_session(&moved)?;
         ctx.log(&NewEvent {

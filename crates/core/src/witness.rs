@@ -1,0 +1,82 @@
+//! What agents and terminals themselves say about live processes: asked when somebody looks, never by a hook.
+//!
+//! An agent's events are kept in its session's row. Some of what people want to know is in no event: that a
+//! person cancelled a turn, which pane it runs in, whether anybody is at that pane. Such words are evidence
+//! with an age, never stored, and they decide nothing but what is shown.
+
+use crate::id::{AgentName, NativeId, SessionId};
+use crate::process::Process;
+use crate::session::Doing;
+use crate::time::Timestamp;
+
+/// A live session about which is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    pub session: SessionId,
+    pub agent: AgentName,
+    pub process: Process,
+    pub native_id: Option<NativeId>,
+    /// The file that the agent keeps the conversation in, where it is known.
+    pub transcript: Option<String>,
+}
+
+/// What was found out about one of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Testimony {
+    /// What the agent's own files say that it does.
+    pub own: Option<OwnWord>,
+    pub place: Option<TerminalPlace>,
+    /// When a person was last at its pane.
+    pub attended_at: Option<Timestamp>,
+}
+
+/// What an agent's own files say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnWord {
+    pub doing: Option<Doing>,
+    /// What it waits for a person to answer, on one line.
+    pub asks: Option<String>,
+    /// What the agent calls its work.
+    pub title: Option<String>,
+    /// Since when it does that.
+    pub at: Timestamp,
+    /// Which file says so, as people are told it: `its own registry`.
+    pub source: &'static str,
+}
+
+/// Where a session's window is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TerminalPlace {
+    /// A pane of tmux.
+    Tmux {
+        /// The server's socket.
+        socket: String,
+        /// The pane's own id, such as `%3`.
+        pane: String,
+        /// What people call it: `session:window.pane`.
+        name: String,
+    },
+    /// A terminal by its device.
+    Terminal(String),
+    /// It had one, which was closed.
+    Gone,
+    /// It runs without one.
+    NoWindow,
+}
+
+/// Who can be asked.
+pub trait Witness {
+    /// One answer for each, in order.
+    fn testify(&self, about: &[Subject]) -> Vec<Testimony>;
+}
+
+impl std::fmt::Display for TerminalPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TerminalPlace::Tmux { name, .. } => f.write_str(name),
+            TerminalPlace::Terminal(device) => f.write_str(device),
+            TerminalPlace::Gone => f.write_str("its terminal is gone"),
+            TerminalPlace::NoWindow => f.write_str("no window"),
+        }
+    }
+}
