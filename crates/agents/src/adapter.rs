@@ -79,6 +79,24 @@ pub struct Registry {
     pub conversation: &'static str,
     /// Whether a file's text names exactly this process.
     pub names: fn(&str, &Process) -> bool,
+    /// What else a file tells; older versions of an agent leave some of it out.
+    pub says: Says,
+}
+
+/// The fields of a registry's file that tell what a session does.
+#[derive(Debug, Clone, Copy)]
+pub struct Says {
+    pub status: &'static str,
+    /// What its words mean; any other says nothing.
+    pub states: &'static [(&'static str, Doing)],
+    /// Fields with the time of the last change, in milliseconds of the wall clock; the first that is there counts.
+    pub since: &'static [&'static str],
+    /// What it waits for.
+    pub asks: &'static str,
+    pub title: &'static str,
+    /// Who made the title, and who of them means something by it.
+    pub title_source: &'static str,
+    pub titles: &'static [&'static str],
 }
 
 /// One turn of a conversation.

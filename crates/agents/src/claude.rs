@@ -9,9 +9,9 @@ use serde_json::Value;
 use tenure_core::process::Process;
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, Registry, Unknown};
+use crate::adapter::{Adapter, Registry, Says, Unknown};
 use crate::event::{
-    BUSY, Event, File, FreshFile, Heard, IDLE, Means, SAME, WAITING, event, unasked,
+    Attends, BUSY, Event, File, FreshFile, Heard, IDLE, Means, SAME, WAITING, event, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
@@ -23,7 +23,13 @@ const OWN_DIR: &str = "CLAUDE_CONFIG_DIR";
 const EVENTS: &[Event] = &[
     event("SessionStart", 5, Means::Start, IDLE, &[Heard, FreshFile]),
     event("SessionEnd", 5, Means::End, SAME, &[File]),
-    event("UserPromptSubmit", 5, Means::Other, BUSY, &[Heard, File]),
+    event(
+        "UserPromptSubmit",
+        5,
+        Means::Other,
+        BUSY,
+        &[Heard, File, Attends],
+    ),
     event("PreToolUse", 5, Means::BeforeTool, BUSY, &[Heard]),
     event("PostToolUse", 5, Means::AfterTool, BUSY, &[Heard]),
     event("PostToolUseFailure", 5, Means::Other, BUSY, &[]),
@@ -47,6 +53,8 @@ pub(crate) const ROW: Adapter = Adapter {
         ("idle_prompt", Doing::Idle),
         ("permission_prompt", Doing::Waiting),
         ("elicitation_dialog", Doing::Waiting),
+        ("elicitation_url_dialog", Doing::Waiting),
+        ("agent_needs_input", Doing::Waiting),
     ],
     tools: Tools {
         writers: &[
@@ -67,6 +75,19 @@ pub(crate) const ROW: Adapter = Adapter {
         folder: "sessions",
         conversation: "sessionId",
         names,
+        says: Says {
+            status: "status",
+            states: &[
+                ("busy", Doing::Busy),
+                ("waiting", Doing::Waiting),
+                ("idle", Doing::Idle),
+            ],
+            since: &["statusUpdatedAt", "updatedAt"],
+            asks: "waitingFor",
+            title: "name",
+            title_source: "nameSource",
+            titles: &["user", "auto", "peer"],
+        },
     }),
     env_file_variable: Some("CLAUDE_ENV_FILE"),
     is_any_program: false,

@@ -9,7 +9,7 @@
 use std::ffi::OsString;
 
 use crate::adapter::{Adapter, Turn, Unknown};
-use crate::event::{BUSY, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked};
+use crate::event::{Attends, BUSY, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked};
 use crate::hooks;
 use crate::install::{Format, HooksFormat, Settings};
 use crate::report::{Report, Tools};
@@ -18,7 +18,13 @@ use crate::report::{Report, Tools};
 const EVENTS: &[Event] = &[
     event("SessionStart", 5, Means::Start, IDLE, &[Heard, File]),
     event("SessionEnd", 3, Means::End, SAME, &[File]),
-    event("UserPromptSubmit", 5, Means::Other, BUSY, &[Heard, File]),
+    event(
+        "UserPromptSubmit",
+        5,
+        Means::Other,
+        BUSY,
+        &[Heard, File, Attends],
+    ),
     event("PreToolUse", 5, Means::BeforeTool, BUSY, &[Heard]),
     event("PostToolUse", 5, Means::AfterTool, BUSY, &[Heard]),
     event("PermissionRequest", 5, Means::Other, WAITING, &[]),
@@ -27,7 +33,7 @@ const EVENTS: &[Event] = &[
     event("SubagentStart", 5, Means::SubagentStart, SAME, &[]),
     event("SubagentStop", 5, Means::SubagentStop, SAME, &[]),
     event("Stop", 5, Means::Other, IDLE, &[File]),
-    event("Interrupt", 3, Means::Other, IDLE, &[]),
+    event("Interrupt", 3, Means::Other, IDLE, &[Attends]),
     unasked("PreModelRequest", Means::Other, BUSY, &[]),
 ];
 

@@ -37,9 +37,11 @@ pub enum Note {
     File,
     /// The same, unless the conversation was resumed.
     FreshFile,
+    /// A person does it.
+    Attends,
 }
 
-pub(crate) use Note::{File, FreshFile, Heard};
+pub(crate) use Note::{Attends, File, FreshFile, Heard};
 
 pub(crate) const IDLE: Option<Doing> = Some(Doing::Idle);
 pub(crate) const BUSY: Option<Doing> = Some(Doing::Busy);

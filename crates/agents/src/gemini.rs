@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 use tenure_core::session::Doing;
 
 use crate::adapter::{Adapter, Unknown};
-use crate::event::{BUSY, Event, File, FreshFile, Heard, IDLE, Means, SAME, event, unasked};
+use crate::event::{
+    Attends, BUSY, Event, File, FreshFile, Heard, IDLE, Means, SAME, event, unasked,
+};
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
 use crate::report::{Answer, Tools};
@@ -23,7 +25,7 @@ const EVENTS: &[Event] = &[
         &[Heard, FreshFile],
     ),
     event("SessionEnd", 5000, Means::End, SAME, &[File]),
-    event("BeforeAgent", 5000, Means::Other, BUSY, &[Heard]),
+    event("BeforeAgent", 5000, Means::Other, BUSY, &[Heard, Attends]),
     event("AfterAgent", 5000, Means::Other, IDLE, &[File]),
     event("BeforeTool", 5000, Means::BeforeTool, BUSY, &[]),
     event("AfterTool", 5000, Means::AfterTool, BUSY, &[Heard]),

@@ -2,11 +2,11 @@
 //!
 //! In: `event` (`start`, `fork`, `busy`, `waiting`, `idle`, `beat` or `end`) and, as far as there are such,
 //! `agent` (a name for the program), `pid` (its process, which must be above the hook), `session_id` (its id of the conversation), `cwd`, `subagent_id`,
-//! `reason` (of an end), `transcript_path`, `writes` (a file about to be written). Out, all optional:
+//! `reason` (of an end), `asks` (what it waits for), `transcript_path`, `writes` (a file about to be written). Out, all optional:
 //! `context` (for the model), `message` (for the person), `block` (why not to write), `env` (variables
 //! for its tools). Without `pid` the program is what `tenure_core::program` is certain of.
 
-use tenure_core::agent_event::{Happening, Subagent};
+use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::id::AgentName;
 use tenure_core::session::Doing;
 
@@ -22,6 +22,7 @@ const FIELDS: &[&str] = &[
     "cwd",
     "subagent_id",
     "reason",
+    "asks",
     "transcript_path",
     "writes",
 ];
@@ -75,6 +76,10 @@ fn read(_: &Adapter, event: &[u8]) -> Report {
         "waiting" => Some(Doing::Waiting),
         _ => None,
     };
+    if report.doing == Some(Doing::Waiting) {
+        report.asks = payload.text("asks").map(Asked::Exactly);
+    }
+    report.attended = matches!(report.name.as_str(), "start" | "fork");
     report.transcript = payload.path("transcript_path");
     report.tool = payload.text("writes").map(|file| Tool {
         name: "write".into(),

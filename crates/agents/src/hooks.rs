@@ -4,10 +4,11 @@
 //! the session's own id and an `agent_id`.
 
 use serde_json::{Value, json};
-use tenure_core::agent_event::{Happening, Subagent};
+use tenure_core::agent_event::{Asked, Happening, Subagent};
+use tenure_core::session::Doing;
 
 use crate::adapter::Adapter;
-use crate::event::{Event, File, FreshFile, Heard, Means, SAME};
+use crate::event::{Attends, Event, File, FreshFile, Heard, Means, SAME};
 use crate::payload::Payload;
 use crate::report::{Answer, Report, Tool};
 
@@ -28,6 +29,19 @@ const FIELDS: &[&str] = &[
     "tool_input.command",
     "tool_input.input",
     "notification_type",
+    "message",
+    "details.command",
+    "details.filePath",
+    "prompt",
+];
+
+/// Tools that ask a person by being used, and what they ask for.
+const ASKING_TOOLS: &[(&str, &str)] = &[
+    ("AskUserQuestion", "an answer to its question"),
+    ("ask_user", "an answer to its question"),
+    ("question", "an answer to its question"),
+    ("ExitPlanMode", "approval of its plan"),
+    ("exit_plan_mode", "approval of its plan"),
 ];
 
 /// Reads an event.
@@ -70,6 +84,12 @@ pub(crate) fn fill(row: &Adapter, report: &mut Report, payload: &mut Payload) {
         let known = row.notifications.iter().find(|(name, _)| *name == kind);
         report.doing = known.map(|(_, doing)| *doing);
     }
+    report.asks = asked(row, report, payload);
+    // Some agents submit an empty prompt by themselves after each round of tools.
+    report.attended = match event.means {
+        Means::Start => report.doing.is_some(),
+        _ => event.is(Attends) && !payload.is_blank("prompt"),
+    };
     if event.is(File) || (event.is(FreshFile) && source != "resume") {
         report.transcript = payload.path("transcript_path");
     }
@@ -92,6 +112,48 @@ fn happening(event: &Event, source: &str, payload: &mut Payload) -> Happening {
         Means::SubagentStop => Happening::SubagentStop,
         Means::BeforeTool | Means::AfterTool | Means::Other => Happening::Other,
     }
+}
+
+/// What a session waits for.
+fn asked(row: &Adapter, report: &Report, payload: &mut Payload) -> Option<Asked> {
+    if report.doing != Some(Doing::Waiting) {
+        return None;
+    }
+    match report.name.as_str() {
+        "Notification" => {
+            if let Some(command) = payload.text("details.command") {
+                return Some(Asked::Exactly(format!("permission for `{command}`")));
+            }
+            if let Some(file) = payload.text("details.filePath") {
+                return Some(Asked::Exactly(format!("permission to write {file}")));
+            }
+            payload.text("message").map(Asked::Roughly)
+        }
+        "Elicitation" => payload.text("message").map(Asked::Exactly),
+        _ => permission(row, payload).map(Asked::Exactly),
+    }
+}
+
+/// The tool's use that a person must allow.
+fn permission(row: &Adapter, payload: &mut Payload) -> Option<String> {
+    let tool = payload.words("tool_name")?;
+    if let Some((_, asks)) = ASKING_TOOLS.iter().find(|(name, _)| *name == tool) {
+        return Some((*asks).to_owned());
+    }
+    let command = (tool == row.tools.shell).then(|| payload.text("tool_input.command"));
+    if let Some(command) = command.flatten() {
+        return Some(format!("permission for `{command}`"));
+    }
+    let files = [
+        "tool_input.file_path",
+        "tool_input.filePath",
+        "tool_input.notebook_path",
+    ];
+    let file = files.iter().find_map(|field| payload.text(field));
+    Some(match file {
+        Some(file) => format!("permission for {tool} of {file}"),
+        None => format!("permission for {tool}"),
+    })
 }
 
 fn tool(row: &Adapter, event: &Event, payload: &mut Payload) -> Option<Tool> {

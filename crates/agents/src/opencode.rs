@@ -11,17 +11,18 @@ use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::id::NativeId;
 
 use crate::adapter::{Adapter, Turn, Unknown};
-use crate::event::{BUSY, Event, Heard, IDLE, Means, WAITING, unasked};
+use crate::event::{Attends, BUSY, Event, Heard, IDLE, Means, WAITING, unasked};
 use crate::hooks;
 use crate::install::{Format, Settings, opencode};
 use crate::report::{Report, Tools, own_answer};
 
 const EVENTS: &[Event] = &[
     unasked("SessionStart", Means::Start, IDLE, &[Heard]),
-    unasked("UserPromptSubmit", Means::Other, BUSY, &[Heard]),
+    unasked("UserPromptSubmit", Means::Other, BUSY, &[Heard, Attends]),
     unasked("PreToolUse", Means::BeforeTool, BUSY, &[]),
     unasked("PostToolUse", Means::AfterTool, BUSY, &[Heard]),
     unasked("PermissionRequest", Means::Other, WAITING, &[]),
+    unasked("PermissionReply", Means::Other, BUSY, &[]),
     unasked("Stop", Means::Other, IDLE, &[]),
 ];
 

@@ -82,6 +82,11 @@ impl Payload {
         }
     }
 
+    /// Whether the field is a text without anything in it.
+    pub fn is_blank(&self, name: &str) -> bool {
+        matches!(self.fields.get(name), Some(Field::Text(text)) if text.trim().is_empty())
+    }
+
     /// A process id, written as a number or as the text of one.
     pub fn pid(&mut self, name: &str) -> Option<u32> {
         let pid = match self.fields.get(name)? {

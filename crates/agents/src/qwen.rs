@@ -8,7 +8,7 @@
 use tenure_core::session::Doing;
 
 use crate::adapter::{Adapter, Unknown};
-use crate::event::{BUSY, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked};
+use crate::event::{Attends, BUSY, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked};
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
 use crate::report::Tools;
@@ -17,7 +17,13 @@ use crate::report::Tools;
 const EVENTS: &[Event] = &[
     event("SessionStart", 5000, Means::Start, IDLE, &[Heard, File]),
     event("SessionEnd", 5000, Means::End, SAME, &[File]),
-    event("UserPromptSubmit", 5000, Means::Other, BUSY, &[Heard, File]),
+    event(
+        "UserPromptSubmit",
+        5000,
+        Means::Other,
+        BUSY,
+        &[Heard, File, Attends],
+    ),
     event("PreToolUse", 5000, Means::BeforeTool, BUSY, &[]),
     event("PostToolUse", 5000, Means::AfterTool, BUSY, &[Heard]),
     event("PostToolUseFailure", 5000, Means::Other, BUSY, &[]),

@@ -1,7 +1,7 @@
 //! An agent's event in our words, and what we say back in its words.
 
 use serde_json::{Value, json};
-use tenure_core::agent_event::{Happening, Subagent};
+use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::session::Doing;
 
@@ -23,6 +23,10 @@ pub struct Report {
     pub subagent: Option<Subagent>,
     /// What the session does now, where the event tells.
     pub doing: Option<Doing>,
+    /// What it waits for a person to answer, where it does.
+    pub asks: Option<Asked>,
+    /// Whether it shows that a person is there.
+    pub attended: bool,
     pub dir: Option<String>,
     /// The file that it keeps the conversation in, where this event can be trusted to name it.
     pub transcript: Option<String>,
@@ -123,6 +127,8 @@ impl Report {
             native_id,
             subagent: None,
             doing: None,
+            asks: None,
+            attended: false,
             dir,
             transcript: None,
             tool: None,

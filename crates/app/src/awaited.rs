@@ -1,8 +1,10 @@
 //! Waiting until a session ends, or rests.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tenure_core::notice::Pending;
+use tenure_core::process::Process;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::error::Error;
 use tenure_service::view::SessionView;
@@ -11,9 +13,12 @@ use tenure_service::{Answer, Until};
 use crate::open::Opened;
 use crate::unfinished::{By, Unfinished};
 use crate::watch::{Ended, Next, on_change};
+use crate::witness::registry;
 
 /// How often a session that nobody can see is asked for.
 const UNSEEN_EVERY: Duration = Duration::from_secs(1);
+/// How often a session is looked at whose agent says in a file of its own what it does, beside that file's changes.
+const TOLD_BY_FILE_EVERY: Duration = Duration::from_secs(5);
 /// How often a session is asked for whatever happens.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 
@@ -41,13 +46,27 @@ pub fn session(
         if left.is_zero() {
             return Err(timed_out(&found.session, began.elapsed()));
         }
-        let most = match found.process {
-            Some(_) => AT_LEAST_EVERY,
-            None => UNSEEN_EVERY,
+        let Some(process) = found.process else {
+            return Ok(Next::Again {
+                processes: Vec::new(),
+                limit: left.min(UNSEEN_EVERY),
+            });
         };
-        Ok(Next::Again {
-            processes: found.process.into_iter().collect(),
-            limit: left.min(most),
+        // A person who cancels a turn causes no event, so the store does not change.
+        let told = match until {
+            Until::Rests => own_files(&found.session, &process),
+            Until::Ends => None,
+        };
+        Ok(match told {
+            Some(dir) => Next::AgainBeside {
+                processes: vec![process],
+                dirs: vec![dir],
+                limit: left.min(TOLD_BY_FILE_EVERY),
+            },
+            None => Next::Again {
+                processes: vec![process],
+                limit: left.min(AT_LEAST_EVERY),
+            },
         })
     });
     let mut failed = match ended {
@@ -72,6 +91,11 @@ pub fn session(
         failed.problem.notices = told;
     }
     Err(failed)
+}
+
+/// Where the agent says what it does.
+fn own_files(session: &SessionView, process: &Process) -> Option<PathBuf> {
+    registry::folder_of(&session.agent, process)
 }
 
 fn timed_out(session: &SessionView, waited: Duration) -> Problem {

@@ -19,7 +19,7 @@ use tenure_core::world::World;
 use tenure_host::machine::Machine;
 use tenure_host::{process, read};
 
-use crate::unmanaged;
+use crate::witness::registry;
 use tenure_host::env::var as env;
 
 pub enum Whose {
@@ -78,7 +78,7 @@ impl<'a> Signs<'a> {
             agent::recognise(&ancestor.looks).is_some_and(|spec| spec.name == self.adapter.name);
         by_looks
             || self.pid == Some(ancestor.process.pid)
-            || unmanaged::registered(self.adapter, &ancestor.process).is_some()
+            || registry::entry_here(self.adapter, &ancestor.process).is_some()
     }
 }
 

@@ -1,22 +1,17 @@
 //! Agents that run without hooks: found in the process table and in the agents' own registries.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
-use tenure_agents::Adapter;
-use tenure_core::id::NativeId;
 use tenure_core::process::Process;
 use tenure_core::world::World;
+use tenure_host::git;
 use tenure_host::running::{self, Running};
-use tenure_host::{git, read};
 use tenure_service::ListRequest;
 use tenure_service::answer::Problem;
 
 use crate::open::Opened;
-use tenure_host::env::var as env;
-
-/// No entry of a registry is longer.
-const LONGEST: u64 = 1 << 20;
+pub use crate::witness::registry::entry_of as registered;
 
 /// An agent that runs without being a session.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
@@ -27,7 +22,7 @@ pub struct Unmanaged {
     pub dir: Option<String>,
     /// The conversation that it is in, where the agent itself says so.
     pub native_id: Option<String>,
-    /// `busy` or `idle`, where the agent itself says so.
+    /// `busy`, `waiting` or `idle`, where the agent itself says so.
     pub activity: Option<String>,
 }
 
@@ -73,7 +68,10 @@ fn describe(running: &Running) -> Unmanaged {
     let known = tenure_agents::adapter(running.agent)
         .and_then(|adapter| registered(adapter, &running.process.process));
     let (native_id, activity) = match known {
-        Some(entry) => (entry.native_id, entry.status),
+        Some(entry) => (
+            entry.native_id,
+            entry.doing.map(|doing| doing.as_str().to_owned()),
+        ),
         None => (None, None),
     };
     Unmanaged {
@@ -83,34 +81,4 @@ fn describe(running: &Running) -> Unmanaged {
         native_id: native_id.map(|id| id.to_string()),
         activity,
     }
-}
-
-/// What the agent's own registry says of a process.
-pub struct Entry {
-    /// The conversation.
-    pub native_id: Option<NativeId>,
-    /// What it does.
-    pub status: Option<String>,
-}
-
-/// Reads the agent's own registry.
-pub fn registered(adapter: &Adapter, process: &Process) -> Option<Entry> {
-    let registry = adapter.registry?;
-    let own = match env(registry.variable).filter(|dir| !dir.is_empty()) {
-        Some(dir) => PathBuf::from(dir),
-        None => PathBuf::from(env("HOME")?).join(registry.home),
-    };
-    let file = own
-        .join(registry.folder)
-        .join(format!("{}.json", process.pid));
-    let text = read::text(&file, LONGEST).ok()?;
-    if !(registry.names)(&text, process) {
-        return None;
-    }
-    let entry: serde_json::Value = serde_json::from_str(&text).ok()?;
-    let text = |name: &str| entry[name].as_str().map(str::to_owned);
-    Some(Entry {
-        native_id: text(registry.conversation).and_then(|id| NativeId::parse(&id).ok()),
-        status: text("status").filter(|status| status == "busy" || status == "idle"),
-    })
 }

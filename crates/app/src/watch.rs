@@ -18,6 +18,7 @@
 //! Interrupted or out of time, a waiter leaves the line; killed, it is taken out by the next that sees it.
 //! A store that is removed or replaced ends every wait: asking it for anything fails.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tenure_core::notice::Pending;
@@ -43,6 +44,8 @@ const STEPS: (Duration, Duration) = (Duration::from_millis(4), Duration::from_mi
 const MOST_WATCHED: usize = 256;
 /// How soon something is looked at again that changed before it could be watched.
 const AGAIN: Duration = Duration::from_millis(5);
+/// How often something is looked at again whose own files cannot be watched.
+const UNWATCHED_EVERY: Duration = Duration::from_secs(1);
 /// How often a waiter looks again whatever happens, in case a change went by unseen.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 
@@ -160,6 +163,14 @@ pub enum Next<T> {
         /// Or after this long.
         limit: Duration,
     },
+    /// The same for what shows in files of its own as well.
+    AgainBeside {
+        processes: Vec<Process>,
+        /// Or when a file in one of these directories changes.
+        dirs: Vec<PathBuf>,
+        /// Or after this long, where they can be watched; at least once a second where they cannot.
+        limit: Duration,
+    },
 }
 
 /// How watching something ended.
@@ -179,11 +190,25 @@ pub fn on_change<T, E: From<Problem>>(
 ) -> Result<Ended<T>, E> {
     let mut watch = watch_signals(opened)?;
     watch.end_with_reader();
+    let mut is_first = true;
     loop {
         let seen = Some(opened.service().changes().map_err(Problem::from)?);
         let (processes, limit) = match look(opened)? {
             Next::Done(done) => return Ok(Ended::Done(done)),
             Next::Again { processes, limit } => (processes, limit),
+            Next::AgainBeside {
+                processes,
+                dirs,
+                limit,
+            } => match watch.turn_beside(&dirs) {
+                true if is_first => {
+                    // What changed before it was watched is found by another look.
+                    is_first = false;
+                    continue;
+                }
+                true => (processes, limit),
+                false => (processes, limit.min(UNWATCHED_EVERY)),
+            },
         };
         tenure_host::pause::for_a_while(rest);
         let mut until = Until {
@@ -252,7 +277,7 @@ impl Until<'_> {
         match self.seen {
             None => match self.sleep(&watched, longest)? {
                 Woken::Signal(signal) => Ok(Some(signal)),
-                Woken::Change | Woken::Exit | Woken::Timeout => Ok(None),
+                Woken::Change | Woken::Beside | Woken::Exit | Woken::Timeout => Ok(None),
             },
             Some(seen) => self.commit_is_seen(opened, &watched, seen, longest),
         }
@@ -279,7 +304,7 @@ impl Until<'_> {
             let now = tenure_host::clock::instant();
             match self.sleep(watched, limit)? {
                 Woken::Signal(signal) => return Ok(Some(signal)),
-                Woken::Exit => return Ok(None),
+                Woken::Exit | Woken::Beside => return Ok(None),
                 Woken::Change => {
                     settled_by = Some(tenure_host::clock::instant() + SETTLING);
                     step = Duration::from_millis(1);

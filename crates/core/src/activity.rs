@@ -1,11 +1,38 @@
 //! What a session is shown to do: the newest of what its events and its own agent's files say.
 //!
 //! Hooks are not sent for everything: a turn that a person cancels, a prompt that is answered with no. Where the
-//! agent keeps a file that says so, that file is asked when somebody looks, and the newer of the two counts.
+//! agent keeps a file that says so, that file is asked when somebody looks, and the newer of the two counts. Where
+//! no file says it either, a state that may have ended without an event is shown as uncertain once it is old.
+//!
+//! *Clock jump*: both times are the wall clock of one machine, and decide only what is shown. A file from the
+//! future counts as the newer word: an agent writes its file at every change, so it still says the present state.
+
+use std::time::Duration;
 
 use crate::session::{Activity, Doing};
 use crate::time::Timestamp;
 use crate::witness::OwnWord;
+
+/// How long an agent may be silent before a state that can end without an event is in doubt.
+pub const DOUBTED_AFTER: Duration = Duration::from_secs(60);
+
+/// How far apart an event and the agent's file may tell of one and the same prompt.
+const SAME_PROMPT: Duration = Duration::from_secs(5);
+
+/// What events are called where people are told the source.
+pub const EVENTS: &str = "events";
+
+/// Everything that is known about what a session does.
+#[derive(Debug, Clone, Copy)]
+pub struct Words<'a> {
+    pub events: Option<&'a Activity>,
+    /// When it was last heard of.
+    pub seen_at: Timestamp,
+    pub own: Option<&'a OwnWord>,
+    /// What this agent can stop to do without sending an event.
+    pub silent_ends: &'a [Doing],
+    pub now: Timestamp,
+}
 
 /// What a session does, and who says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,33 +47,72 @@ pub struct Shown {
     pub certain: bool,
 }
 
-/// The newer of what events and the agent's own files say. At the same time the file, which is written later.
-pub fn newest(events: Option<&Activity>, own: Option<&OwnWord>) -> Option<Shown> {
-    let told = events.map(|activity| Shown {
-        doing: activity.doing,
-        since: activity.since,
-        asks: activity.asks.clone(),
-        source: "events",
-        certain: true,
-    });
-    let said = own.and_then(|word| {
-        word.doing.map(|doing| Shown {
+impl Words<'_> {
+    /// The newer of what events and the agent's own files say. At the same time the file, which is written later.
+    pub fn newest(&self) -> Option<Shown> {
+        let said = self.own.and_then(|word| self.said(word));
+        let told = self.events.map(|activity| Shown {
+            doing: activity.doing,
+            since: activity.since,
+            asks: activity.asks.clone(),
+            source: EVENTS,
+            // A file that tells what the agent does would have told of the end as well.
+            certain: said.is_some() || !self.may_be_over(activity),
+        });
+        match (told, said) {
+            (Some(told), Some(said)) if told.since > said.since => Some(told),
+            (told, said) => said.or(told),
+        }
+    }
+
+    fn said(&self, word: &OwnWord) -> Option<Shown> {
+        let doing = word.doing?;
+        // Files name the kind of the prompt, events the command: of one prompt the event says more.
+        let apart = |at: Timestamp| at.age_at(word.at).max(word.at.age_at(at));
+        let same = self.events.filter(|activity| {
+            activity.doing == Doing::Waiting && apart(activity.since) <= SAME_PROMPT
+        });
+        let told = same.and_then(|activity| activity.asks.clone());
+        Some(Shown {
             doing,
             since: word.at,
-            asks: word.asks.clone(),
+            asks: told
+                .or_else(|| word.asks.clone())
+                .filter(|_| doing == Doing::Waiting),
             source: word.source,
             certain: true,
         })
-    });
-    match (told, said) {
-        (Some(told), Some(said)) if told.since > said.since => Some(told),
-        (told, said) => said.or(told),
     }
+
+    /// Whether the state that events told last may have ended without one.
+    fn may_be_over(&self, activity: &Activity) -> bool {
+        let heard = self.seen_at.max(activity.since);
+        self.silent_ends.contains(&activity.doing) && heard.age_at(self.now) > DOUBTED_AFTER
+    }
+}
+
+/// Whether a turn ended since a person was last with the session.
+///
+/// An end of a turn has an event. Where only the agent's file says that it rests, a person cancelled the turn, and
+/// was there. A session that no person was ever seen with did not finish anything for one.
+pub fn is_finished(
+    shown: Option<&Shown>,
+    events: Option<&Activity>,
+    attended_at: Option<Timestamp>,
+) -> bool {
+    let rests = shown.is_some_and(|shown| shown.doing == Doing::Idle);
+    let ended = events.filter(|activity| activity.doing == Doing::Idle);
+    let (Some(ended), Some(attended_at)) = (ended, attended_at) else {
+        return false;
+    };
+    rests && ended.since > attended_at
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const REGISTRY: &str = "its own registry";
 
     fn told(doing: Doing, at: i64) -> Activity {
         Activity {
@@ -62,7 +128,17 @@ mod tests {
             asks: None,
             title: None,
             at: Timestamp(at),
-            source: "its own registry",
+            source: REGISTRY,
+        }
+    }
+
+    fn words<'a>(events: Option<&'a Activity>, own: Option<&'a OwnWord>) -> Words<'a> {
+        Words {
+            events,
+            seen_at: Timestamp(0),
+            own,
+            silent_ends: &[],
+            now: Timestamp(0),
         }
     }
 
@@ -70,7 +146,7 @@ mod tests {
     fn the_newer_word_counts() {
         let doing = |events: i64, own: i64| {
             let (events, own) = (told(Doing::Busy, events), said(Doing::Idle, own));
-            newest(Some(&events), Some(&own)).unwrap().doing
+            words(Some(&events), Some(&own)).newest().unwrap().doing
         };
         assert_eq!(doing(2, 1), Doing::Busy);
         assert_eq!(doing(1, 2), Doing::Idle);
@@ -79,13 +155,99 @@ mod tests {
 
     #[test]
     fn one_word_alone_counts() {
-        let only = newest(Some(&told(Doing::Busy, 1)), None).unwrap();
-        assert_eq!((only.doing, only.source), (Doing::Busy, "events"));
-        let only = newest(None, Some(&said(Doing::Waiting, 1))).unwrap();
-        assert_eq!(
-            (only.doing, only.source),
-            (Doing::Waiting, "its own registry")
+        let busy = told(Doing::Busy, 1);
+        let only = words(Some(&busy), None).newest().unwrap();
+        assert_eq!((only.doing, only.source), (Doing::Busy, EVENTS));
+        let waits = said(Doing::Waiting, 1);
+        let only = words(None, Some(&waits)).newest().unwrap();
+        assert_eq!((only.doing, only.source), (Doing::Waiting, REGISTRY));
+        assert_eq!(words(None, None).newest(), None);
+    }
+
+    #[test]
+    fn a_file_without_a_status_leaves_the_events() {
+        let (busy, mute) = (told(Doing::Busy, 1), said(Doing::Idle, 9));
+        let mute = OwnWord {
+            doing: None,
+            ..mute
+        };
+        let seen = words(Some(&busy), Some(&mute)).newest().unwrap();
+        assert_eq!((seen.doing, seen.source), (Doing::Busy, EVENTS));
+    }
+
+    #[test]
+    fn an_old_file_of_the_same_state_makes_the_state_no_older() {
+        let (events, own) = (told(Doing::Busy, 50), said(Doing::Busy, 10));
+        let seen = words(Some(&events), Some(&own)).newest().unwrap();
+        assert_eq!((seen.since, seen.source), (Timestamp(50), EVENTS));
+    }
+
+    #[test]
+    fn of_one_prompt_the_event_says_what_is_asked() {
+        let asks = |at: i64, own_at: i64, doing: Doing| {
+            let events = Activity {
+                asks: Some("permission for `rm -rf build`".into()),
+                ..told(Doing::Waiting, at)
+            };
+            let own = OwnWord {
+                asks: Some("permission prompt".into()),
+                ..said(doing, own_at)
+            };
+            words(Some(&events), Some(&own)).newest().unwrap().asks
+        };
+        let event = Some("permission for `rm -rf build`".to_owned());
+        assert_eq!(asks(1_000, 1_200, Doing::Waiting), event);
+        assert_eq!(asks(1_200, 1_000, Doing::Waiting), event);
+        let later = asks(1_000, 60_000, Doing::Waiting);
+        assert_eq!(later.as_deref(), Some("permission prompt"));
+        assert_eq!(asks(1_000, 1_200, Doing::Idle), None);
+    }
+
+    #[test]
+    fn a_state_that_can_end_without_a_word_is_in_doubt_when_it_is_old() {
+        let waits = told(Doing::Waiting, 0);
+        let certain = |silent: &[Doing], seen_at: i64, now: i64, own: Option<&OwnWord>| {
+            let all = Words {
+                seen_at: Timestamp(seen_at),
+                silent_ends: silent,
+                now: Timestamp(now),
+                ..words(Some(&waits), own)
+            };
+            all.newest().unwrap().certain
+        };
+        let silent = &[Doing::Waiting];
+        assert!(certain(silent, 0, 60_000, None));
+        assert!(!certain(silent, 0, 60_001, None));
+        assert!(certain(silent, 30_000, 90_000, None), "it was heard of");
+        assert!(
+            certain(&[Doing::Busy], 0, 60_001, None),
+            "this end has an event"
         );
-        assert_eq!(newest(None, None), None);
+        let older = said(Doing::Busy, -5);
+        assert!(
+            certain(silent, 0, 60_001, Some(&older)),
+            "its file would have told"
+        );
+    }
+
+    #[test]
+    fn a_turn_is_finished_until_a_person_was_there() {
+        let idle = told(Doing::Idle, 100);
+        let finished = |events: &Activity, own: Option<&OwnWord>, attended: Option<i64>| {
+            let shown = words(Some(events), own).newest();
+            is_finished(shown.as_ref(), Some(events), attended.map(Timestamp))
+        };
+        assert!(finished(&idle, None, Some(50)));
+        assert!(!finished(&idle, None, Some(100)));
+        assert!(!finished(&idle, None, None), "nobody was ever there");
+        assert!(!finished(&told(Doing::Busy, 100), None, Some(50)));
+        let rests = said(Doing::Idle, 110);
+        assert!(finished(&idle, Some(&rests), Some(50)));
+        let cancelled = told(Doing::Busy, 60);
+        assert!(
+            !finished(&cancelled, Some(&rests), Some(50)),
+            "who cancelled it was there"
+        );
+        assert!(!is_finished(None, None, Some(Timestamp(1))));
     }
 }

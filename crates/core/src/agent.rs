@@ -6,6 +6,7 @@
 
 use crate::id::AgentName;
 use crate::process::Looks;
+use crate::session::Doing;
 
 /// Core's half of one agent's row.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub struct AgentSpec {
     pub transcripts: Option<Shelf>,
     /// How ids and files of its subagents differ from those of sessions.
     pub subagents: Option<Mark>,
+    /// What it can stop to do without sending an event.
+    pub silent_ends: &'static [Doing],
 }
 
 /// Where an agent keeps its transcripts, and what it calls them.
@@ -80,6 +83,7 @@ const PLAIN: AgentSpec = AgentSpec {
     helpers: &[],
     transcripts: None,
     subagents: None,
+    silent_ends: &[],
 };
 
 /// The agent that a person's shell is.
@@ -102,6 +106,8 @@ pub const AGENTS: &[AgentSpec] = &[
             unborn: Some("DIR/ID"),
         }),
         subagents: Some(Mark::Begins("agent-")),
+        // Esc, a prompt that is answered with no, and the end of /compact; its registry tells.
+        silent_ends: &[Doing::Busy, Doing::Waiting],
         ..PLAIN
     },
     AgentSpec {
@@ -120,6 +126,8 @@ pub const AGENTS: &[AgentSpec] = &[
             name: "rollout-TIME-ID",
             unborn: None,
         }),
+        // An interrupted turn has an event, an answered prompt has none until its tool is done.
+        silent_ends: &[Doing::Waiting],
         ..PLAIN
     },
     AgentSpec {
@@ -138,6 +146,8 @@ pub const AGENTS: &[AgentSpec] = &[
             name: "session-TIME-ID8",
             unborn: None,
         }),
+        // "Request cancelled." sends nothing.
+        silent_ends: &[Doing::Busy, Doing::Waiting],
         ..PLAIN
     },
     AgentSpec {
@@ -162,6 +172,7 @@ pub const AGENTS: &[AgentSpec] = &[
             name: "ID",
             unborn: Some("DIR/chats/ID"),
         }),
+        silent_ends: &[Doing::Busy, Doing::Waiting],
         ..PLAIN
     },
     AgentSpec {

@@ -1,5 +1,7 @@
 //! What an event of an agent means, whatever the agent calls it.
 
+use crate::text;
+
 /// What an event means for the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happening {
@@ -24,4 +26,63 @@ pub struct Subagent {
     /// The agent's id for it.
     pub id: String,
     pub kind: Option<String>,
+}
+
+/// What a session asks a person for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// The command, the file or the question itself.
+    Exactly(String),
+    /// Only that it asks, in words for people: it does not replace the question itself.
+    Roughly(String),
+}
+
+/// The longest of what a session asks for that is kept, in characters.
+const LONGEST_ASKED: usize = 120;
+
+impl Asked {
+    /// The words on one line, fit to be shown.
+    pub fn line(&self) -> String {
+        let (Asked::Exactly(words) | Asked::Roughly(words)) = self;
+        text::clipped(&text::line(words.trim()), LONGEST_ASKED)
+    }
+
+    /// What it asks for now, where it asked for `before` and goes on waiting.
+    pub fn after(&self, before: Option<&str>) -> String {
+        match (self, before) {
+            (Asked::Roughly(_), Some(before)) => before.to_owned(),
+            _ => self.line(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_is_one_short_line() {
+        let asked = Asked::Exactly(format!("permission for `a\nb\u{202e}{}`", "x".repeat(500)));
+        let line = asked.line();
+        assert!(
+            line.starts_with("permission for `a\\nb\\u{202e}xx"),
+            "{line}"
+        );
+        assert_eq!(line.chars().count(), 120);
+    }
+
+    #[test]
+    fn a_rough_word_does_not_replace_the_question() {
+        let rough = Asked::Roughly("Claude needs your permission".into());
+        assert_eq!(
+            rough.after(Some("permission for `ls`")),
+            "permission for `ls`"
+        );
+        assert_eq!(rough.after(None), "Claude needs your permission");
+        let exact = Asked::Exactly("permission for `rm`".into());
+        assert_eq!(
+            exact.after(Some("permission for `ls`")),
+            "permission for `rm`"
+        );
+    }
 }

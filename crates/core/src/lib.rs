@@ -22,6 +22,7 @@ pub mod meanwhile;
 pub mod mirror_failure;
 pub mod mission;
 pub mod notice;
+pub mod order;
 pub mod policy;
 pub mod present;
 pub mod process;

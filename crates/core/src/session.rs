@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::activity::Shown;
 use crate::id::{
     AgentName, Handle, Life, Malformed, NativeId, SessionId, SessionToken, stored_enum, text_id,
 };
@@ -265,11 +264,11 @@ stored_enum! {
 }
 
 impl State {
-    /// Derives the state that people are shown.
+    /// Derives the state that people are shown; `busy_since` where it is certainly in a turn.
     pub fn of(
         session: &Session,
         liveness: &Liveness,
-        shown: Option<&Shown>,
+        busy_since: Option<Timestamp>,
         stalled_after: Duration,
         now: &Now,
     ) -> Self {
@@ -285,10 +284,9 @@ impl State {
             (None, Liveness::Dead(_)) => State::Dead,
             (None, Liveness::Unknown(_)) => State::Unknown,
             (None, Liveness::Alive) => {
-                let busy = shown.filter(|shown| shown.doing == Doing::Busy);
                 let silent =
-                    |busy: &Shown| session.seen_at.max(busy.since).age_at(now.wall) > stalled_after;
-                if busy.is_some_and(silent) {
+                    |since: Timestamp| session.seen_at.max(since).age_at(now.wall) > stalled_after;
+                if busy_since.is_some_and(silent) {
                     State::Stalled
                 } else {
                     State::Live
@@ -349,7 +347,6 @@ pub fn check_meta_value(value: &str) -> Result<(), Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activity::newest;
     use crate::time::Era;
 
     fn at(steady: i64) -> Now {
@@ -435,8 +432,10 @@ mod tests {
         let after = Duration::from_secs(60);
         let state_as = |activity, liveness: &Liveness, steady| {
             let session = doing(activity);
-            let shown = newest(session.activity.as_ref(), None);
-            State::of(&session, liveness, shown.as_ref(), after, &at(steady))
+            let busy = session.activity.as_ref();
+            let busy = busy.filter(|activity| activity.doing == Doing::Busy);
+            let since = busy.map(|activity| activity.since);
+            State::of(&session, liveness, since, after, &at(steady))
         };
         let state = |activity, steady| state_as(activity, &Liveness::Alive, steady);
         assert_eq!(state(Some(Doing::Busy), 60_000), State::Live);

@@ -1,8 +1,11 @@
-//! What this process was started with.
+//! What this process was started with, and others.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+
+use crate::read;
 
 /// A variable of the environment.
 pub fn var(name: &str) -> Option<OsString> {
@@ -12,4 +15,43 @@ pub fn var(name: &str) -> Option<OsString> {
 /// The file that this process runs.
 pub fn program() -> io::Result<PathBuf> {
     std::env::current_exe()
+}
+
+/// The longest environment of another process that is read.
+const LONGEST: u64 = 4 << 20;
+
+/// The environment that another process was started with.
+#[derive(Debug)]
+pub struct Environment(Vec<u8>);
+
+impl Environment {
+    /// None where the process is gone, is somebody else's, or shows nothing.
+    pub fn of(pid: u32) -> Option<Self> {
+        let path = PathBuf::from(format!("/proc/{pid}/environ"));
+        let bytes = read::start(&path, LONGEST).ok()?;
+        (!bytes.is_empty()).then_some(Self(bytes))
+    }
+
+    /// A variable that is not empty.
+    pub fn var(&self, name: &str) -> Option<OsString> {
+        let mut entries = self.0.split(|byte| *byte == 0);
+        let value = entries.find_map(|entry| {
+            let rest = entry.strip_prefix(name.as_bytes())?;
+            rest.strip_prefix(b"=")
+        })?;
+        (!value.is_empty()).then(|| OsStr::from_bytes(value).to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_is_found_by_its_whole_name() {
+        let all = Environment(b"HOMES=/x\0HOME=/home/ann\0EMPTY=\0".to_vec());
+        assert_eq!(all.var("HOME"), Some(OsString::from("/home/ann")));
+        assert_eq!(all.var("EMPTY"), None);
+        assert_eq!(all.var("OME"), None);
+    }
 }

@@ -8,7 +8,7 @@
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -29,6 +29,8 @@ const WITHOUT_INOTIFY: Duration = Duration::from_millis(25);
 pub enum Woken {
     /// Files changed: the store may have.
     Change,
+    /// Something else that is watched changed.
+    Beside,
     Exit,
     /// This signal came.
     Signal(i32),
@@ -38,6 +40,8 @@ pub enum Woken {
 #[derive(Debug)]
 pub struct Watch {
     changes: Option<OwnedFd>,
+    /// What else is watched: these directories.
+    beside: Option<(Vec<PathBuf>, OwnedFd)>,
     /// The longest wait, where changes do not wake it.
     every: Option<Duration>,
     signals: Option<Signals>,
@@ -105,10 +109,25 @@ impl Watch {
     pub fn on_nothing() -> Self {
         Self {
             changes: None,
+            beside: None,
             every: None,
             signals: None,
             with_reader: false,
         }
+    }
+
+    /// From now on it wakes also when a file in one of these directories changes; tells whether it does.
+    pub fn turn_beside(&mut self, dirs: &[PathBuf]) -> bool {
+        if self.beside.as_ref().is_some_and(|(known, _)| known == dirs) {
+            return true;
+        }
+        let flags = COMINGS_AND_GOINGS | inotify::WatchFlags::MODIFY;
+        let watched: Vec<_> = dirs.iter().map(|dir| (dir.as_path(), flags)).collect();
+        self.beside = match watched.is_empty() {
+            true => None,
+            false => listen(&watched).ok().map(|fd| (dirs.to_vec(), fd)),
+        };
+        self.beside.is_some()
     }
 
     /// From now on the signals that end a program only wake it up.
@@ -139,6 +158,7 @@ impl Watch {
         let limit = at_most.into_iter().chain(self.every).min();
         let mut fds: Vec<BorrowedFd<'_>> = processes.iter().map(AsFd::as_fd).collect();
         let process_count = fds.len();
+        fds.extend(self.beside.as_ref().map(|(_, fd)| fd.as_fd()));
         fds.extend(self.changes.as_ref().map(AsFd::as_fd));
         fds.extend(self.signals.as_ref().map(|signals| signals.wake.as_fd()));
         let mut polled: Vec<PollFd<'_>> = fds
@@ -167,7 +187,15 @@ impl Watch {
         if ready[..process_count].contains(&true) {
             return Ok(Woken::Exit);
         }
-        self.drain();
+        if let Some((_, fd)) = &self.beside
+            && ready[process_count]
+        {
+            drain(fd);
+            return Ok(Woken::Beside);
+        }
+        if let Some(fd) = &self.changes {
+            drain(fd);
+        }
         Ok(Woken::Change)
     }
 
@@ -187,12 +215,10 @@ impl Watch {
         }
         found.map(|(signal, _)| *signal)
     }
+}
 
-    /// What happened is one event, however many files it touched.
-    fn drain(&self) {
-        let mut bytes = [0; 4096];
-        if let Some(fd) = &self.changes {
-            while rustix::io::read(fd, &mut bytes).is_ok_and(|count| count > 0) {}
-        }
-    }
+/// What happened is one event, however many files it touched.
+fn drain(fd: &OwnedFd) {
+    let mut bytes = [0; 4096];
+    while rustix::io::read(fd, &mut bytes).is_ok_and(|count| count > 0) {}
 }

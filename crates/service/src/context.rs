@@ -7,7 +7,8 @@ use crate::answer;
 use crate::error::Error;
 use crate::evidence::{Evidence, Want};
 use crate::session::view::{HeldView, Seen, SessionView, WaitView};
-use tenure_core::activity::{Shown, newest};
+use tenure_core::activity::{self, Shown, Words};
+use tenure_core::agent;
 use tenure_core::claim::{ClaimRecord, EndedBy};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Handle, SessionId};
@@ -16,9 +17,9 @@ use tenure_core::line::{Fitness, Waiter};
 use tenure_core::liveness::{self, Liveness};
 use tenure_core::notice::{MOST_AT_ONCE, Notice, NoticeKind, Pending, Reader};
 use tenure_core::process::{CallerFacts, Observer, Process, RunState, Sighting, Signs, Survivors};
-use tenure_core::session::{Session, Standing, State};
+use tenure_core::session::{Doing, Session, Standing, State};
 use tenure_core::store::{Lock, Mode, StoreError, Tx};
-use tenure_core::time::Now;
+use tenure_core::time::{Now, Timestamp};
 use tenure_core::trample::RepoFile;
 use tenure_core::tree_lock::TreeChange;
 use tenure_core::witness::Subject;
@@ -202,10 +203,22 @@ impl Ctx<'_> {
     /// What a session does, as far as it was asked for.
     pub fn shown(&self, session: &Session) -> Option<Shown> {
         let testimony = self.evidence.testimony(session.id);
-        newest(
-            session.activity.as_ref(),
-            testimony.and_then(|testimony| testimony.own.as_ref()),
-        )
+        let words = Words {
+            events: session.activity.as_ref(),
+            seen_at: session.seen_at,
+            own: testimony.and_then(|testimony| testimony.own.as_ref()),
+            silent_ends: agent::spec_of(&session.agent).map_or(&[], |spec| spec.silent_ends),
+            now: self.now.wall,
+        };
+        words.newest()
+    }
+
+    /// Whether a turn of it ended since a person was last there.
+    pub fn is_finished(&self, session: &Session, shown: Option<&Shown>) -> bool {
+        let testimony = self.evidence.testimony(session.id);
+        let at_pane = testimony.and_then(|testimony| testimony.attended_at);
+        let attended_at: Option<Timestamp> = session.attended_at.max(at_pane);
+        activity::is_finished(shown, session.activity.as_ref(), attended_at)
     }
 
     pub fn liveness(&self, session: &Session) -> Result<Liveness, Stop> {
@@ -507,8 +520,10 @@ impl Ctx<'_> {
     /// The state that people are shown.
     pub fn state(&self, session: &Session, liveness: &Liveness) -> State {
         let shown = self.shown(session);
+        let busy = shown.filter(|shown| shown.doing == Doing::Busy && shown.certain);
+        let busy_since = busy.map(|shown| shown.since);
         let stalled_after = self.policy.stalled_after;
-        State::of(session, liveness, shown.as_ref(), stalled_after, &self.now)
+        State::of(session, liveness, busy_since, stalled_after, &self.now)
     }
 
     /// The view of a session, with lineage and claims.
@@ -540,6 +555,7 @@ impl Ctx<'_> {
             standing: &standing,
             state,
             shown: shown.as_ref(),
+            finished: self.is_finished(session, shown.as_ref()),
             testimony: self.evidence.testimony(session.id),
             now: &self.now,
         };
@@ -559,6 +575,7 @@ impl Ctx<'_> {
             standing: &standing,
             state,
             shown: shown.as_ref(),
+            finished: self.is_finished(session, shown.as_ref()),
             testimony: self.evidence.testimony(session.id),
             now: &self.now,
         };

@@ -105,6 +105,14 @@ export const Tenure = async ({ client, directory }) => {
 
   const context = (answer) => (typeof answer.context === "string" && answer.context ? [answer.context] : [])
 
+  // What a permission is asked for: the command of a shell, the file of any other tool.
+  const wanted = (asked) => {
+    const about = [asked.metadata?.command, asked.metadata?.filepath, asked.patterns?.[0], asked.pattern]
+    const first = about.flat().find((one) => typeof one === "string" && one)
+    if (!first) return {}
+    return (asked.permission ?? asked.type) === "bash" ? { command: first } : { filePath: first }
+  }
+
   // What opencode knows of a session, if it says so in time.
   const look = async (id) => {
     let timer
@@ -139,7 +147,14 @@ export const Tenure = async ({ client, directory }) => {
     "session.error": ({ sessionID }) => tell(sessionID, "Notification"),
     "session.deleted": ({ info }) => sessions.delete(info.id),
     "permission.asked": (asked) =>
-      tell(asked.sessionID, "PermissionRequest", { tool_name: asked.permission ?? asked.type ?? null }),
+      tell(asked.sessionID, "PermissionRequest", {
+        tool_name: asked.permission ?? asked.type ?? null,
+        tool_input: wanted(asked),
+      }),
+    "permission.replied": ({ sessionID }) => tell(sessionID, "PermissionReply"),
+    "question.asked": ({ sessionID }) => tell(sessionID, "PermissionRequest", { tool_name: "question" }),
+    "question.replied": ({ sessionID }) => tell(sessionID, "PermissionReply"),
+    "question.rejected": ({ sessionID }) => tell(sessionID, "PermissionReply"),
   }
   events["permission.updated"] = events["permission.asked"]
 

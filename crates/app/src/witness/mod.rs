@@ -3,7 +3,7 @@
 //! Everything here is read when somebody looks, is bounded in size and time, and may be missing: a file that is
 //! not there, or not understood, says nothing. Nothing is stored.
 
-mod registry;
+pub mod registry;
 mod terminal;
 
 use tenure_core::witness::{Subject, Testimony, Witness};

@@ -39,6 +39,7 @@ mod nowhere;
 mod on_behalf;
 mod one_row;
 mod output;
+mod own_word;
 mod paths;
 mod people;
 mod project_settings;

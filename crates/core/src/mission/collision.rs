@@ -1,7 +1,10 @@
 //! Two that drive one thing.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::name::{Drive, Focus};
-use super::record::Participant;
+use super::record::{Participant, StoredParticipant};
+use crate::id::SessionId;
 
 /// A participant, and whether its session is gone: proved dead, ended, or expired with nobody able to tell.
 #[derive(Debug, Clone, Copy)]
@@ -27,10 +30,28 @@ impl<'a> Seen<'a> {
     }
 }
 
+/// Those of these rows' sessions that drive what another of them drives. A row that cannot be read drives nothing.
+pub fn colliding(
+    rows: &[StoredParticipant],
+    is_gone: impl Fn(SessionId) -> bool,
+) -> BTreeSet<SessionId> {
+    let mut drivers: BTreeMap<(&str, &str), BTreeSet<SessionId>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| !is_gone(row.session)) {
+        let focus = row.focus.as_deref().unwrap_or("none");
+        let drives = Drive::parse(&row.drive) == Ok(Drive::Active)
+            && matches!(Focus::parse(focus), Ok(Some(_)));
+        if drives {
+            let of_focus = drivers.entry((&row.mission, focus)).or_default();
+            of_focus.insert(row.session);
+        }
+    }
+    let several = drivers.into_values().filter(|all| all.len() > 1);
+    several.flatten().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::SessionId;
     use crate::mission::{MissionId, ParticipantId, Role};
     use crate::time::Timestamp;
 
@@ -46,6 +67,22 @@ mod tests {
             focus: focus.and_then(|text| Focus::parse(text).expect("a focus")),
             revision: 0,
         }
+    }
+
+    #[test]
+    fn of_many_those_collide_that_drive_one_focus() {
+        let rows = [
+            participant(1, Some("wp:1"), Drive::Active).stored(),
+            participant(2, Some("wp:1"), Drive::Active).stored(),
+            participant(3, Some("wp:1"), Drive::Inactive).stored(),
+            participant(4, Some("wp:2"), Drive::Active).stored(),
+            participant(5, None, Drive::Active).stored(),
+            participant(6, None, Drive::Active).stored(),
+        ];
+        let id = |n: u8| SessionId::mint(0, [n; 10]);
+        let found = colliding(&rows, |_| false);
+        assert_eq!(found, BTreeSet::from([id(1), id(2)]));
+        assert_eq!(colliding(&rows, |one| one == id(2)), BTreeSet::new());
     }
 
     #[test]

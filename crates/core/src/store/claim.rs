@@ -72,6 +72,13 @@ pub trait ClaimRows {
     /// not granted the key again, in order of their keys. What was given back costs nothing here.
     fn lost_holds(&mut self, session: SessionId, which: Lost<'_>) -> Result<Vec<Hold>, StoreError>;
 
+    /// Those of [`ClaimRows::lost_holds`] of all these sessions that ended at this time or later, in one look.
+    fn lost_holds_of(
+        &mut self,
+        sessions: &[SessionId],
+        since: Timestamp,
+    ) -> Result<Vec<Hold>, StoreError>;
+
     /// When a session was granted something last.
     fn last_grant(&mut self, session: SessionId) -> Result<Option<Timestamp>, StoreError>;
 

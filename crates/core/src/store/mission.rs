@@ -30,6 +30,12 @@ pub trait MissionRows {
     /// The rows of one session in all missions, in order of the missions.
     fn participations(&mut self, session: SessionId) -> Result<Vec<StoredParticipant>, StoreError>;
 
+    /// The rows of all these sessions in all missions, in one look.
+    fn participations_of(
+        &mut self,
+        sessions: &[SessionId],
+    ) -> Result<Vec<StoredParticipant>, StoreError>;
+
     /// Every row of every mission, those of missions that are not stored among them.
     fn all_participants(&mut self) -> Result<Vec<StoredParticipant>, StoreError>;
 

@@ -14,6 +14,13 @@ pub trait WriteRows {
     fn writes_of(&mut self, session: SessionId, limit: usize)
     -> Result<Vec<FileWrite>, StoreError>;
 
+    /// The files that these sessions wrote at this time or later, in one look.
+    fn writes_since(
+        &mut self,
+        sessions: &[SessionId],
+        since: Timestamp,
+    ) -> Result<Vec<FileWrite>, StoreError>;
+
     /// Keeps that a session writes a file; an earlier time of the same file is replaced.
     fn note_write(&mut self, write: &FileWrite) -> Result<(), StoreError>;
 

@@ -20,7 +20,7 @@ use crate::session::register::{Enrolled, RegisterRequest, Subject, register};
 use crate::session::view::{HeldView, SessionView};
 use crate::transact::{Reply, Service};
 use crate::{caller, transcript};
-use tenure_core::agent_event::{Happening, Subagent};
+use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::meanwhile::Meanwhile;
@@ -46,6 +46,10 @@ pub struct AgentEvent {
     pub subagent: Option<Subagent>,
     /// What the session does now.
     pub doing: Option<Doing>,
+    /// What it waits for a person to answer.
+    pub asks: Option<Asked>,
+    /// Whether it shows that a person is there.
+    pub attended: bool,
     pub dir: String,
     /// The file that it keeps the conversation in.
     pub transcript: Option<String>,
@@ -219,18 +223,33 @@ fn use_tool(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<
 }
 
 fn note_activity(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -> Result<(), Stop> {
-    let before = session.doing();
-    let changed = event.doing.filter(|doing| Some(*doing) != before);
-    if changed.is_none() && !caller::is_due(ctx, session) {
+    let activity = activity_after(ctx, session, event);
+    if activity.is_none() && !event.attended && !caller::is_due(ctx, session) {
         return Ok(());
     }
     ctx.write_beat()?;
-    let activity = changed.map(|doing| Activity {
-        doing,
-        since: ctx.now.wall,
-        asks: None,
-    });
-    caller::renew_doing(ctx, session, activity)
+    let attended_at = event.attended.then_some(ctx.now.wall);
+    caller::renew_doing(ctx, session, activity, attended_at)
+}
+
+/// What the session does after an event, where that is not what is known already.
+fn activity_after(ctx: &Ctx<'_>, session: &Session, event: &AgentEvent) -> Option<Activity> {
+    let doing = event.doing?;
+    let before = session.activity.as_ref();
+    let same = before.filter(|before| before.doing == doing);
+    let asked_before = same.and_then(|before| before.asks.as_deref());
+    let asks = event.asks.as_ref().map(|asks| asks.after(asked_before));
+    match same {
+        // A person who prompts starts another turn, whatever became of the one before.
+        Some(_) if event.attended => {}
+        Some(before) if asks.is_none() || asks == before.asks => return None,
+        Some(_) | None => {}
+    }
+    let since = match same {
+        Some(before) if !event.attended => before.since,
+        _ => ctx.now.wall,
+    };
+    Some(Activity { doing, since, asks })
 }
 
 /// A subagent's beginning and end are kept in the log: it shares its session's identity.

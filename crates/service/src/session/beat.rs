@@ -5,6 +5,7 @@ use tenure_core::id::SessionId;
 use tenure_core::liveness::Liveness;
 use tenure_core::session::{Activity, Session};
 use tenure_core::store::{Lock, Mode};
+use tenure_core::time::Timestamp;
 
 /// Renews the lease when the last heartbeat is old enough, never shortening it.
 pub fn renew_if_due(ctx: &mut Ctx<'_>, session: &mut Session) -> Result<(), Stop> {
@@ -28,14 +29,15 @@ pub fn is_due(ctx: &Ctx<'_>, session: &Session) -> bool {
 }
 
 pub fn renew(ctx: &mut Ctx<'_>, session: &mut Session) -> Result<(), Stop> {
-    renew_doing(ctx, session, None)
+    renew_doing(ctx, session, None, None)
 }
 
-/// Renews the lease now, and records what the session does if that is given.
+/// Renews the lease now, and records what the session does and that a person is there if that is given.
 pub fn renew_doing(
     ctx: &mut Ctx<'_>,
     session: &mut Session,
     activity: Option<Activity>,
+    attended_at: Option<Timestamp>,
 ) -> Result<(), Stop> {
     let lease = session
         .lease
@@ -50,13 +52,14 @@ pub fn renew_doing(
         ctx.now.wall,
         &lease,
         activity.as_ref(),
-        None,
+        attended_at,
     )? {
         session.seen_at = ctx.now.wall;
         session.lease = lease;
         if activity.is_some() {
             session.activity = activity;
         }
+        session.attended_at = attended_at.or(session.attended_at);
     }
     Ok(())
 }

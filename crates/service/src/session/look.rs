@@ -3,14 +3,18 @@
 
 use std::collections::BTreeMap;
 
+use crate::answer::Reader;
 use crate::caller::{self, Caller, Naming};
 use crate::context::{Ctx, Stop, Unseen};
 use crate::error::Error;
 use crate::list::{Listed, unless_damaged};
 use crate::session::acts::no_such_value;
+use crate::session::troubles::{self, Troubles};
 use crate::session::view::{ResolvedView, SessionView};
 use crate::transact::{Reply, Service};
+use tenure_core::activity::Shown;
 use tenure_core::liveness::Liveness;
+use tenure_core::order::{Facts, Rank, rank};
 use tenure_core::process::Process;
 use tenure_core::session::{Doing, MetaKey, Place, Session, State};
 use tenure_core::store::{Mode, SessionFilter};
@@ -87,12 +91,21 @@ impl Service<'_> {
         })
     }
 
-    /// Sessions: those that wait for a person first, then the newest first.
+    /// Sessions, those that need a person first.
     pub fn list(&mut self, request: &ListRequest) -> Reply<Listed<SessionView>> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let rows = list(ctx, request)?;
+            let rows = ordered(ctx, rows)?;
             listed_rows(ctx, request, rows)
+        })
+    }
+
+    /// Records that a person is with a session now: it waits to be seen no longer. An end stays as it is.
+    pub fn attend(&mut self, name: &str) -> Reply<()> {
+        self.transact(Mode::Read, |ctx| {
+            let session = caller::find(ctx, name)?;
+            attend(ctx, &session)
         })
     }
 
@@ -112,12 +125,15 @@ impl Service<'_> {
             caller::anybody(ctx)?;
             let mut rows = list(ctx, request)?;
             rows.retain(|row| !row.is_over() && Some(&row.view.handle) != me.as_ref());
+            let rows = ordered(ctx, rows)?;
             listed_rows(ctx, request, rows)
         })
     }
 
+    /// All about one session. A person who reads it has seen it.
     pub fn show(&mut self, name: &str) -> Reply<Whoami> {
-        self.transact(Mode::Read, |ctx| {
+        let mut read_by_person = None;
+        let shown = self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
             let session = ctx.bury_if_dead(session)?;
@@ -132,8 +148,16 @@ impl Service<'_> {
                 actor: None,
                 reason: None,
             };
+            let is_person = matches!(ctx.reader, Reader::Person | Reader::Newcomer);
+            let is_news = is_person && caller.session.is_open();
+            read_by_person = is_news.then(|| caller.session.id.to_string());
             whoami(ctx, &caller)
-        })
+        })?;
+        if let Some(id) = read_by_person {
+            // Nobody is refused a look because it could not be noted.
+            drop(self.attend(&id));
+        }
+        Ok(shown)
     }
 
     /// Whether a session lives: yes, no, or an error where nobody can tell.
@@ -251,12 +275,38 @@ pub(crate) fn filter_of(request: &ListRequest) -> SessionFilter {
     }
 }
 
+fn attend(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
+    if !session.is_open() || session.attended_at >= Some(ctx.now.wall) {
+        return Ok(());
+    }
+    ctx.write_beat()?;
+    // Not a heartbeat: who looks at a session does not speak for it.
+    let now = Some(ctx.now.wall);
+    let (seen_at, lease) = (session.seen_at, &session.lease);
+    ctx.tx
+        .touch_session(session.token(), seen_at, lease, None, now)?;
+    Ok(())
+}
+
+/// Rows in the order in which they are shown, each with its rank.
+pub(crate) fn ordered(ctx: &mut Ctx<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>, Stop> {
+    let seen: Vec<(&Session, bool)> = rows
+        .iter()
+        .map(|row| (&row.session, row.is_over()))
+        .collect();
+    let troubles = troubles::of(ctx, &seen)?;
+    rows.sort_by_cached_key(|row| row.rank(&troubles));
+    for row in &mut rows {
+        row.view.rank = Some(row.rank(&troubles).0.as_str());
+    }
+    Ok(rows)
+}
+
 fn listed_rows(
     ctx: &mut Ctx<'_>,
     request: &ListRequest,
-    mut rows: Vec<Row>,
+    rows: Vec<Row>,
 ) -> Result<Listed<SessionView>, Stop> {
-    rows.sort_by_key(|row| !row.waits_for_a_person());
     let filter = filter_of(request);
     let views = rows.into_iter().map(|row| row.view).collect();
     Listed::of(views, filter.limit, || ctx.tx.count_sessions(&filter))
@@ -266,7 +316,7 @@ fn listed_rows(
 pub(crate) struct Row {
     pub session: Session,
     state: State,
-    doing: Option<Doing>,
+    shown: Option<Shown>,
     pub view: SessionView,
 }
 
@@ -275,7 +325,7 @@ impl Row {
         let liveness = ctx.liveness(&session)?;
         Ok(Self {
             state: ctx.state(&session, &liveness),
-            doing: ctx.shown(&session).map(|shown| shown.doing),
+            shown: ctx.shown(&session),
             view: ctx.view_as(&session, &liveness)?,
             session,
         })
@@ -288,7 +338,23 @@ impl Row {
 
     /// Whether it lives and goes on only when a person answers it.
     pub fn waits_for_a_person(&self) -> bool {
-        self.state == State::Live && self.doing == Some(Doing::Waiting)
+        self.view.waits_for_a_person()
+    }
+
+    fn rank(&self, troubles: &Troubles) -> (Rank, i64) {
+        let shown = self.shown.as_ref();
+        let closed = self.session.closed.as_ref();
+        rank(&Facts {
+            state: self.state,
+            doing: shown.map(|shown| shown.doing),
+            since: shown.map(|shown| shown.since),
+            finished: self.view.finished,
+            died_with_work: troubles.died_with_work.contains(&self.session.id),
+            lost_claim: troubles.lost_claim.contains(&self.session.id),
+            collides: troubles.collides.contains(&self.session.id),
+            started_at: self.session.started_at,
+            ended_at: closed.map(|closed| closed.at),
+        })
     }
 }
 

@@ -9,6 +9,7 @@ pub mod register;
 pub mod resume;
 pub mod status;
 pub mod strangers;
+pub(crate) mod troubles;
 pub mod view;
 
 pub use acts::{MetaChange, RenewRequest};

@@ -10,7 +10,7 @@ use crate::caller::present::speaking;
 use crate::caller::{self, Caller, Naming};
 use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop, Unseen};
-use crate::session::look::{self, ListRequest, list};
+use crate::session::look::{self, ListRequest, list, ordered};
 use crate::session::view::{SessionView, WroteView};
 use crate::transact::{Reply, Service};
 use tenure_core::id::{AgentName, NativeId, SessionId};
@@ -135,7 +135,7 @@ fn status(
     for other in &mut others {
         other.view.wrote = Some(wrote(ctx, other.session.id)?);
     }
-    others.sort_by_key(|other| !other.waits_for_a_person());
+    let others = ordered(ctx, others)?;
     let waiting = others.iter().filter(|other| other.waits_for_a_person());
     Ok(Status {
         waiting: waiting

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tenure_core::activity::Shown;
+use tenure_core::activity::{self, Shown};
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
 use tenure_core::session::{Doing, Session, Standing, State};
@@ -36,6 +36,12 @@ pub struct SessionView {
     pub activity_by: Option<ActivityBy>,
     /// What it waits for a person to answer, on one line.
     pub asks: Option<String>,
+    /// Whether a turn of it ended since a person was last there.
+    pub finished: bool,
+    /// Why it stands where it does in a list: `waiting`, `died_with_work`, `lost_claim`, `collides`, `stalled`,
+    /// `finished`, `busy`, `idle` or `ended`; in lists only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<&'static str>,
     /// The session whose live conversation it resumed a second time.
     pub twin_of: Option<String>,
     /// The session in whose process tree it was registered.
@@ -197,6 +203,8 @@ pub struct Seen<'a> {
     pub state: State,
     /// What it does.
     pub shown: Option<&'a Shown>,
+    /// Whether a turn ended since a person was last there.
+    pub finished: bool,
     /// What agents and terminals say, where they were asked.
     pub testimony: Option<&'a Testimony>,
     /// What time it is.
@@ -243,6 +251,8 @@ impl SessionView {
                 certain: shown.certain,
             }),
             asks: seen.shown.and_then(|shown| shown.asks.clone()),
+            finished: seen.finished && seen.state == State::Live,
+            rank: None,
             twin_of: session.twin_of.map(|id| id.to_string()),
             parent: session.parent.map(|token| token.id.to_string()),
             title: session.title.as_ref().map(|title| title.text.clone()),
@@ -288,6 +298,10 @@ fn state_reason(session: &Session, seen: &Seen<'_>) -> String {
                 Some(process) => format!("pid {} lives", process.pid),
                 None => "it is the caller".into(),
             };
+            let lives = match seen.shown {
+                Some(shown) => format!("{lives}; {}", evidence(shown, seen.now)),
+                None => lives,
+            };
             match seen.state {
                 State::Stalled => {
                     let silent = Span(session.seen_at.age_at(seen.now.wall));
@@ -306,6 +320,23 @@ fn state_reason(session: &Session, seen: &Seen<'_>) -> String {
             format!("{doubt}; lease over, free in {}", Span(*left))
         }
         Standing::Expired(doubt) => format!("{doubt}; lease over"),
+    }
+}
+
+/// Who says what a session does, and how old that is.
+fn evidence(shown: &Shown, now: &Now) -> String {
+    use tenure_core::time::Span;
+    let source = match shown.source {
+        activity::EVENTS => "its events",
+        own => own,
+    };
+    let age = Span(shown.since.age_at(now.wall));
+    let doing = shown.doing.as_str();
+    match shown.certain {
+        true => format!("{doing} by {source}, {age} ago"),
+        false => {
+            format!("{doing} by {source}, {age} ago, and this agent does not tell when that ends")
+        }
     }
 }
 

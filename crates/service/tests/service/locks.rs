@@ -41,6 +41,8 @@ fn event(who: &Who, native: &str, what: Happening) -> AgentEvent {
         what,
         subagent: None,
         doing: Some(Doing::Busy),
+        asks: None,
+        attended: false,
         dir: "/work".into(),
         transcript: Some(format!("/t/{native}.jsonl")),
         tool: None,

@@ -18,7 +18,7 @@ use tenure_core::time::Timestamp;
 use super::handle::{SqliteTx, limit_or_all};
 use super::moved;
 use super::row::Cells;
-use super::session::after_prefix;
+use super::session::{after_prefix, id_list};
 
 macro_rules! hold_columns {
     () => {
@@ -91,6 +91,14 @@ macro_rules! select_lost {
 
 pub(super) const LOST_SINCE: &str = select_lost!("holds_lost_at", "h.ended_at >= ?2");
 pub(super) const LOST_BELOW: &str = select_lost!("holds_lost_key", "h.key >= ?2 AND h.key < ?3");
+pub(super) const LOST_OF: &str = concat!(
+    "SELECT ",
+    hold_columns!(),
+    " FROM json_each(?1) CROSS JOIN holds h INDEXED BY holds_lost_at ON h.session = json_each.value \
+     WHERE h.ended_by IN ('death', 'lease', 'taken') AND h.ended_at >= ?2 \
+     AND h.epoch = (SELECT max(n.epoch) FROM holds n INDEXED BY holds_session \
+     WHERE n.session = h.session AND n.key = h.key) ORDER BY h.session, h.key"
+);
 pub(super) const LAST_GRANT: &str = "SELECT granted_at FROM holds INDEXED BY holds_granted WHERE session = ?1 \
      ORDER BY granted_at DESC LIMIT 1";
 pub(super) const ALL_NEWEST_OF: &str = select_holds!(
@@ -317,6 +325,15 @@ impl ClaimRows for SqliteTx<'_> {
                 self.all("holds", LOST_BELOW, range, read_hold)
             }
         }
+    }
+
+    fn lost_holds_of(
+        &mut self,
+        sessions: &[SessionId],
+        since: Timestamp,
+    ) -> Result<Vec<Hold>, StoreError> {
+        let row = params![id_list(sessions), since.0];
+        self.all("holds", LOST_OF, row, read_hold)
     }
 
     fn last_grant(&mut self, session: SessionId) -> Result<Option<Timestamp>, StoreError> {

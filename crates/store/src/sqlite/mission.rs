@@ -12,6 +12,7 @@ use tenure_core::time::Timestamp;
 
 use super::handle::SqliteTx;
 use super::row::Cells;
+use super::session::id_list;
 
 macro_rules! select {
     ($rest:literal) => {
@@ -28,6 +29,10 @@ pub(super) const OF_MISSION: &str =
     select!("WHERE mission = ?1 ORDER BY joined_at, participant, session");
 pub(super) const OF_SESSION: &str =
     select!("INDEXED BY participants_session WHERE session = ?1 ORDER BY mission");
+pub(super) const OF_SESSIONS: &str = select!(
+    "INDEXED BY participants_session \
+     WHERE session IN (SELECT value FROM json_each(?1)) ORDER BY session, mission"
+);
 const EVERY: &str = select!("ORDER BY mission, joined_at, participant, session");
 pub(super) const BY_ID: &str = "SELECT id, created_at FROM missions WHERE id = ?1";
 pub(super) const UPDATE: &str = "UPDATE participants SET participant = ?3, role = ?4, active_at = ?5, \
@@ -103,6 +108,13 @@ impl MissionRows for SqliteTx<'_> {
 
     fn participations(&mut self, session: SessionId) -> Result<Vec<StoredParticipant>, StoreError> {
         self.all("participants", OF_SESSION, [session.to_string()], read)
+    }
+
+    fn participations_of(
+        &mut self,
+        sessions: &[SessionId],
+    ) -> Result<Vec<StoredParticipant>, StoreError> {
+        self.all("participants", OF_SESSIONS, [id_list(sessions)], read)
     }
 
     fn all_participants(&mut self) -> Result<Vec<StoredParticipant>, StoreError> {

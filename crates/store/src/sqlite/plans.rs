@@ -17,7 +17,7 @@ use tenure_core::time::Timestamp;
 use tenure_testkit::conformance::sample::*;
 
 use super::{
-    SqliteStore, claim, doubt, event, metadata, mission, native, notice, process, session,
+    SqliteStore, claim, doubt, event, metadata, mission, native, notice, process, session, write,
 };
 
 /// What SQLite says that it will do, one line per step.
@@ -110,6 +110,13 @@ fn single_key_statements_use_their_indexes() {
                 "holds_session (session=? AND key=?)",
             ],
         ),
+        (
+            claim::LOST_OF,
+            &[
+                "holds_lost_at (session=? AND ended_at>?)",
+                "holds_session (session=? AND key=?)",
+            ],
+        ),
         (claim::LAST_GRANT, &["holds_granted (session=?)"]),
         (notice::ANY, &["notices_waiting (recipient=?)"]),
         (notice::WAITING, &["notices_waiting (recipient=?)"]),
@@ -121,6 +128,8 @@ fn single_key_statements_use_their_indexes() {
         (mission::ONE, &["PRIMARY KEY (mission=? AND session=?)"]),
         (mission::OF_MISSION, &["PRIMARY KEY (mission=?)"]),
         (mission::OF_SESSION, &["participants_session (session=?)"]),
+        (mission::OF_SESSIONS, &["participants_session (session=?)"]),
+        (write::SINCE, &["writes_session (session=? AND at>?)"]),
         (mission::UPDATE, &["PRIMARY KEY (mission=? AND session=?)"]),
         (mission::BY_ID, &["PRIMARY KEY (id=?)"]),
         (mission::POINTER, &["PRIMARY KEY (scope=? AND name=?)"]),

@@ -119,6 +119,12 @@ pub(super) fn after_prefix(prefix: &str) -> String {
     format!("{prefix}\u{10FFFF}")
 }
 
+/// Ids as one parameter, for statements that take any number of them.
+pub(super) fn id_list(sessions: &[SessionId]) -> String {
+    let ids: Vec<String> = sessions.iter().map(|id| format!("\"{id}\"")).collect();
+    format!("[{}]", ids.join(","))
+}
+
 /// The statement for a filter, with its parameters.
 ///
 /// Indexes are named because SQLite cannot know how few are open, or in one directory.

@@ -11,12 +11,17 @@ use tenure_core::trample::{FileStamp, FileWrite, Tree};
 
 use super::handle::{SqliteTx, limit_or_all};
 use super::row::Cells;
+use super::session::id_list;
 
 pub(super) const WRITERS: &str =
     "SELECT path, session, at, size, modified FROM writes WHERE path = ?1";
 
 pub(super) const OF: &str = "SELECT path, session, at, size, modified FROM writes \
      WHERE session = ?1 ORDER BY at DESC, path LIMIT ?2";
+
+pub(super) const SINCE: &str = "SELECT path, session, at, size, modified FROM json_each(?1) \
+     CROSS JOIN writes INDEXED BY writes_session ON session = json_each.value WHERE at >= ?2 \
+     ORDER BY path, session";
 
 pub(super) const TREE: &str = "SELECT root, head, branch, at FROM trees WHERE session = ?1";
 
@@ -49,6 +54,15 @@ impl WriteRows for SqliteTx<'_> {
     ) -> Result<Vec<FileWrite>, StoreError> {
         let row = params![session.to_string(), limit_or_all(limit)];
         self.all("writes", OF, row, read)
+    }
+
+    fn writes_since(
+        &mut self,
+        sessions: &[SessionId],
+        since: Timestamp,
+    ) -> Result<Vec<FileWrite>, StoreError> {
+        let row = params![id_list(sessions), since.0];
+        self.all("writes", SINCE, row, read)
     }
 
     fn note_write(&mut self, write: &FileWrite) -> Result<(), StoreError> {

@@ -205,6 +205,14 @@ impl ClaimRows for RecordingTx<'_> {
         self.tx.lost_holds(session, which)
     }
 
+    fn lost_holds_of(
+        &mut self,
+        sessions: &[SessionId],
+        since: Timestamp,
+    ) -> Result<Vec<Hold>, StoreError> {
+        self.tx.lost_holds_of(sessions, since)
+    }
+
     fn last_grant(&mut self, session: SessionId) -> Result<Option<Timestamp>, StoreError> {
         self.tx.last_grant(session)
     }
@@ -377,6 +385,14 @@ impl WriteRows for RecordingTx<'_> {
         self.tx.writes_of(session, limit)
     }
 
+    fn writes_since(
+        &mut self,
+        sessions: &[SessionId],
+        since: Timestamp,
+    ) -> Result<Vec<FileWrite>, StoreError> {
+        self.tx.writes_since(sessions, since)
+    }
+
     fn note_write(&mut self, write: &FileWrite) -> Result<(), StoreError> {
         self.beats("note_write");
         self.tx.note_write(write)
@@ -451,6 +467,13 @@ impl MissionRows for RecordingTx<'_> {
 
     fn participations(&mut self, session: SessionId) -> Result<Vec<StoredParticipant>, StoreError> {
         self.tx.participations(session)
+    }
+
+    fn participations_of(
+        &mut self,
+        sessions: &[SessionId],
+    ) -> Result<Vec<StoredParticipant>, StoreError> {
+        self.tx.participations_of(sessions)
     }
 
     fn all_participants(&mut self) -> Result<Vec<StoredParticipant>, StoreError> {

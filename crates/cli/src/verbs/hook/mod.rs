@@ -49,7 +49,7 @@ Examples:
   echo \"{\\\"event\\\":\\\"start\\\",\\\"pid\\\":$$}\" | tenure hook generic    from a shell
 
 For any program (generic): event is start, fork, busy, waiting, idle, beat or end; agent, pid, session_id, cwd,
-subagent_id, reason, transcript_path and writes are optional. The answer has context, message, block, env.
+subagent_id, reason, asks, transcript_path and writes are optional. The answer has context, message, block, env.
 
 pid is the process that works; it must be above the hook. Without it the session is the nearest of: a process
 that is a session already; a program that started the hook itself, or through one sh -c that only calls the
@@ -361,6 +361,8 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
         what: report.what.clone(),
         subagent: report.subagent.clone(),
         doing: report.doing,
+        asks: report.asks.clone(),
+        attended: report.attended,
         dir,
         transcript: transcript.map(one_spelling),
         tool: None,

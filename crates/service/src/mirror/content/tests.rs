@@ -15,6 +15,8 @@ fn session(id: &str) -> SessionView {
         activity_since: None,
         activity_by: None,
         asks: None,
+        finished: false,
+        rank: None,
         place: None,
         end_kind: None,
         wrote: None,

@@ -1,0 +1,189 @@
+//! What an agent's own files say that no event does: a turn that was cancelled, a prompt that was answered with no.
+
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use tenure_testkit::{Agent, Cmd, Env, poll};
+
+use crate::env;
+use crate::support::hook::event;
+use crate::support::line::{SOON, handle, run, text};
+
+fn starts(env: &Env) -> Agent {
+    let claude = env.agent("claude");
+    event(
+        &claude,
+        "SessionStart",
+        &json!({"source": "startup", "cwd": env.work()}),
+    );
+    claude
+}
+
+fn millis() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let millis = since.expect("it is after 1970").as_millis();
+    u64::try_from(millis).expect("it is before the end of time")
+}
+
+/// Writes the agent's registry as Claude Code does, below this directory of its own.
+fn registers(own: &Path, agent: &Agent, more: &Value) {
+    let start = agent.stat().expect("it lives").start;
+    let mut entry = json!({"pid": agent.pid(), "procStart": start.to_string(), "version": "2.1.325",
+        "sessionId": format!("c-{}", agent.pid()), "statusUpdatedAt": millis()});
+    let parts = more.as_object().expect("an object").clone();
+    entry.as_object_mut().expect("an object").extend(parts);
+    let folder = own.join("sessions");
+    fs::create_dir_all(&folder).expect("a private home");
+    let file = folder.join(format!("{}.json", agent.pid()));
+    fs::write(file, entry.to_string()).expect("a private home");
+}
+
+fn says(env: &Env, agent: &Agent, status: &str) {
+    registers(
+        &env.home().join(".claude"),
+        agent,
+        &json!({"status": status}),
+    );
+}
+
+#[track_caller]
+fn seen(env: &Env, agent: &Agent) -> Value {
+    let answer = env.tenure(&["ps", "--json"]).ok().json();
+    let all = answer["sessions"].as_array().expect("a list").iter();
+    let mut found = all.filter(|one| one["process"]["pid"] == agent.pid());
+    found.next().expect("it is listed").clone()
+}
+
+#[test]
+fn what_no_hook_tells_the_agents_own_registry_does() {
+    let env = env();
+    let claude = starts(&env);
+    event(&claude, "UserPromptSubmit", &json!({"prompt": "hello"}));
+    assert_eq!(seen(&env, &claude)["activity_by"]["source"], "events");
+    says(&env, &claude, "busy");
+    assert_eq!(seen(&env, &claude)["activity"], "busy");
+    // Esc.
+    says(&env, &claude, "idle");
+    let idle = seen(&env, &claude);
+    assert_eq!(
+        (&idle["activity"], &idle["finished"]),
+        (&json!("idle"), &json!(false))
+    );
+    assert_eq!(idle["activity_by"]["source"], "its own registry");
+    assert_eq!(idle["activity_by"]["certain"], true);
+    let verbose = env.tenure(&["ps", "-v"]).ok().stdout;
+    assert!(verbose.contains("idle by its own registry, "), "{verbose}");
+    // A prompt for permission, which is answered with no.
+    event(&claude, "UserPromptSubmit", &json!({"prompt": "again"}));
+    let bash = json!({"tool_name": "Bash", "tool_input": {"command": "rm -rf build"}});
+    event(&claude, "PermissionRequest", &bash);
+    registers(
+        &env.home().join(".claude"),
+        &claude,
+        &json!({"status": "waiting", "waitingFor": "dialog open"}),
+    );
+    let waits = seen(&env, &claude);
+    assert_eq!(waits["activity"], "waiting");
+    assert_eq!(waits["asks"], "permission for `rm -rf build`");
+    says(&env, &claude, "idle");
+    let idle = seen(&env, &claude);
+    assert_eq!(
+        (&idle["activity"], &idle["asks"]),
+        (&json!("idle"), &Value::Null)
+    );
+    // What the session itself is shown is the same.
+    let own = run(&claude, 0, &format!("show {}", handle(&claude)));
+    assert_eq!(own["session"]["activity"], "idle");
+}
+
+#[test]
+fn a_registry_counts_only_for_the_process_that_it_names() {
+    let env = env();
+    let claude = starts(&env);
+    event(&claude, "UserPromptSubmit", &json!({"prompt": "hello"}));
+    let own = env.home().join(".claude");
+    let start = claude.stat().expect("it lives").start;
+    for wrong in [
+        json!({"status": "idle", "procStart": (start + 1).to_string()}),
+        json!({"status": "idle", "pid": claude.pid() + 1}),
+        json!({"status": "dreaming"}),
+        json!({}),
+        json!({"status": "idle", "statusUpdatedAt": 1}),
+        json!({"status": "idle", "statusUpdatedAt": null}),
+    ] {
+        registers(&own, &claude, &wrong);
+        let seen = seen(&env, &claude);
+        assert_eq!(seen["activity"], "busy", "{wrong}");
+        assert_eq!(seen["activity_by"]["source"], "events", "{wrong}");
+    }
+    let file = own.join(format!("sessions/{}.json", claude.pid()));
+    fs::write(&file, "{\"pid\":").expect("a private home");
+    assert_eq!(seen(&env, &claude)["activity"], "busy");
+}
+
+#[test]
+fn an_agent_with_another_home_than_the_callers_is_asked_there() {
+    let mut env = env();
+    let own = env.dir().join("elsewhere");
+    env.set("CLAUDE_CONFIG_DIR", own.to_string_lossy());
+    let claude = starts(&env);
+    env.set("CLAUDE_CONFIG_DIR", "");
+    event(&claude, "UserPromptSubmit", &json!({"prompt": "hello"}));
+    registers(&own, &claude, &json!({"status": "idle"}));
+    assert_eq!(seen(&env, &claude)["activity"], "idle");
+}
+
+#[test]
+fn who_waits_for_a_turn_to_end_notices_that_it_was_cancelled() {
+    let env = env();
+    let (claude, person) = (starts(&env), env.agent("person"));
+    event(&claude, "UserPromptSubmit", &json!({"prompt": "hello"}));
+    says(&env, &claude, "busy");
+    let handle = handle(&claude);
+    let line = format!("exec tenure wait {handle} --for idle --timeout 20s --json");
+    let waits = person.start(Cmd::shell(&line));
+    let folder = env.home().join(".claude/sessions");
+    poll(SOON, "it watches the registry", || {
+        let dir = fs::read_dir(format!("/proc/{}/fdinfo", waits.pid)).ok();
+        let marks = dir.into_iter().flatten().filter_map(|entry| {
+            let info = fs::read_to_string(entry.ok()?.path()).ok()?;
+            Some(
+                info.lines()
+                    .filter(|line| line.starts_with("inotify"))
+                    .count(),
+            )
+        });
+        (marks.filter(|count| *count > 0).count() > 1 && folder.is_dir()).then_some(())
+    });
+    says(&env, &claude, "idle");
+    let answer = waits.wait().ok().json();
+    assert_eq!(answer["session"]["activity"], "idle");
+    assert_eq!(text(&answer["session"]["handle"]), handle);
+}
+
+#[test]
+fn a_finished_turn_is_told_from_an_idle_prompt_until_a_person_looked() {
+    let env = env();
+    let claude = starts(&env);
+    assert_eq!(seen(&env, &claude)["finished"], false);
+    event(&claude, "UserPromptSubmit", &json!({"prompt": "hello"}));
+    event(&claude, "Stop", &json!({}));
+    let done = seen(&env, &claude);
+    assert_eq!(
+        (&done["finished"], &done["rank"]),
+        (&json!(true), &json!("finished"))
+    );
+    // Another agent that looks is no person.
+    let (other, handle) = (starts(&env), handle(&claude));
+    run(&other, 0, &format!("show {handle}"));
+    assert_eq!(seen(&env, &claude)["finished"], true);
+    let shell = env.shell_at_terminal();
+    shell.tenure(&["show", &handle]).ok();
+    let seen = seen(&env, &claude);
+    assert_eq!(
+        (&seen["finished"], &seen["rank"]),
+        (&json!(false), &json!("idle"))
+    );
+}

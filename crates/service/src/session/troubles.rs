@@ -1,0 +1,99 @@
+//! What is wrong with which of many sessions: lost claims, collisions, deaths that took work along.
+//!
+//! One look at the store for all of them and each kind of trouble, so that a list of hundreds stays one pass.
+//! Collisions are found among the sessions of the list.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::context::{Ctx, Stop};
+use tenure_core::claim::{EndedBy, Hold};
+use tenure_core::id::SessionId;
+use tenure_core::mission::collision;
+use tenure_core::order::{DEATH_IS_NEWS_FOR, died_with_work};
+use tenure_core::session::Session;
+use tenure_core::trample::LATELY;
+
+/// Sessions by what is wrong with them.
+#[derive(Debug, Default)]
+pub struct Troubles {
+    pub died_with_work: BTreeSet<SessionId>,
+    /// Another has what it lost.
+    pub lost_claim: BTreeSet<SessionId>,
+    /// It shares a focus, a file or a conversation with another that lives.
+    pub collides: BTreeSet<SessionId>,
+}
+
+/// The troubles of these sessions, each with whether it is over.
+pub(crate) fn of(ctx: &mut Ctx<'_>, sessions: &[(&Session, bool)]) -> Result<Troubles, Stop> {
+    let mut found = Troubles::default();
+    if sessions.is_empty() {
+        return Ok(found);
+    }
+    let known: BTreeMap<SessionId, &Session> =
+        sessions.iter().map(|(one, _)| (one.id, *one)).collect();
+    let all: Vec<SessionId> = known.keys().copied().collect();
+    let since = ctx.now.wall.minus(DEATH_IS_NEWS_FOR);
+    for hold in ctx.tx.lost_holds_of(&all, since)? {
+        let Some(session) = known.get(&hold.session) else {
+            continue;
+        };
+        match &session.closed {
+            Some(closed) => {
+                let held = held_at_death(session, &hold);
+                if died_with_work(closed, held, ctx.now.wall) {
+                    found.died_with_work.insert(session.id);
+                }
+            }
+            None if another_has(ctx, &hold)? => {
+                found.lost_claim.insert(session.id);
+            }
+            None => {}
+        }
+    }
+    let open: Vec<&Session> = sessions
+        .iter()
+        .filter(|(_, is_over)| !is_over)
+        .map(|(one, _)| *one)
+        .collect();
+    found.collides = collisions(ctx, &open)?;
+    Ok(found)
+}
+
+fn held_at_death(session: &Session, hold: &Hold) -> bool {
+    let by = hold.ended.map(|end| end.by);
+    by == Some(EndedBy::Death) && hold.life == session.life
+}
+
+fn another_has(ctx: &mut Ctx<'_>, hold: &Hold) -> Result<bool, Stop> {
+    let record = ctx.tx.claim(&hold.key)?;
+    let lost = record.filter(|record| record.was_lost(hold));
+    Ok(lost.is_some_and(|record| record.current().is_some()))
+}
+
+/// Those that share something with another of them.
+fn collisions(ctx: &mut Ctx<'_>, open: &[&Session]) -> Result<BTreeSet<SessionId>, Stop> {
+    let ids: Vec<SessionId> = open.iter().map(|one| one.id).collect();
+    let rows = ctx.tx.participations_of(&ids)?;
+    let mut found = collision::colliding(&rows, |_| false);
+    let lately = ctx.now.wall.minus(LATELY);
+    let writes = ctx.tx.writes_since(&ids, lately)?;
+    found.extend(shared(
+        writes.iter().map(|write| (&write.path, write.session)),
+    ));
+    let conversations = open.iter().filter_map(|one| {
+        let native_id = one.native_id.as_ref()?;
+        Some(((&one.agent, native_id), one.id))
+    });
+    found.extend(shared(conversations));
+    Ok(found)
+}
+
+/// Those that have something which another has, too.
+fn shared<T: Ord>(owned: impl Iterator<Item = (T, SessionId)>) -> BTreeSet<SessionId> {
+    let mut owners: BTreeMap<T, BTreeSet<SessionId>> = BTreeMap::new();
+    for (thing, owner) in owned {
+        owners.entry(thing).or_default().insert(owner);
+    }
+    let several = owners.into_values().filter(|all| all.len() > 1);
+    several.flatten().collect()
+}

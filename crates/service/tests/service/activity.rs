@@ -1,0 +1,427 @@
+//! What a session is shown to do, what it asks, and in which order many are shown.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tenure_core::agent_event::{Asked, Happening};
+use tenure_core::id::{AgentName, NativeId, SessionId};
+use tenure_core::process::CallerFacts;
+use tenure_core::session::Doing;
+use tenure_core::store::{Mode, Store};
+use tenure_core::time::Timestamp;
+use tenure_core::trample::FileWrite;
+use tenure_core::witness::{OwnWord, Subject, Testimony, Witness};
+use tenure_service::view::SessionView;
+use tenure_service::{
+    AgentEvent, Awaited, ListRequest, Naming, Reply, Service, TakeoverRequest, Until,
+};
+
+use crate::{Policy, Reason, Rig, Who, key};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What agents and terminals say, by the process that is asked about.
+#[derive(Default)]
+struct Told(RefCell<BTreeMap<u32, Testimony>>);
+
+impl Witness for Told {
+    fn testify(&self, about: &[Subject]) -> Vec<Testimony> {
+        let told = self.0.borrow();
+        let of = |subject: &Subject| told.get(&subject.process.pid).cloned();
+        about
+            .iter()
+            .map(|one| of(one).unwrap_or_default())
+            .collect()
+    }
+}
+
+struct Stage {
+    rig: Rig,
+    told: Told,
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self {
+            rig: Rig::new(),
+            told: Told::default(),
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.rig.clock.now().wall
+    }
+
+    fn pass(&self, span: Duration) {
+        self.rig.clock.advance(span);
+    }
+
+    /// A session of this agent, which starts.
+    fn starts(&mut self, agent: &str, pid: u32) -> Who {
+        let who = self.rig.here(&[pid]);
+        self.hears(&who, agent, |event| {
+            event.what = Happening::Start;
+            event.doing = Some(Doing::Idle);
+            event.attended = true;
+        });
+        self.pass(Duration::from_millis(5));
+        who
+    }
+
+    fn hears(&mut self, who: &Who, agent: &str, shape: impl FnOnce(&mut AgentEvent)) {
+        let mut event = AgentEvent {
+            agent: Some(AgentName::known(agent)),
+            process: who.facts().chain.into_iter().next(),
+            program: None,
+            native_id: NativeId::parse(&format!("n-{}", who.pids[0])).ok(),
+            what: Happening::Other,
+            subagent: None,
+            doing: None,
+            asks: None,
+            attended: false,
+            dir: "/work".into(),
+            transcript: None,
+            tool: None,
+            reaches_model: false,
+            speaks: false,
+            wants_brief: false,
+        };
+        shape(&mut event);
+        self.rig.call(who, |service| service.hear(&event)).unwrap();
+    }
+
+    fn does(&mut self, who: &Who, agent: &str, doing: Doing) {
+        self.hears(who, agent, |event| event.doing = Some(doing));
+    }
+
+    fn prompts(&mut self, who: &Who) {
+        self.hears(who, "claude", |event| {
+            event.doing = Some(Doing::Busy);
+            event.attended = true;
+        });
+        self.pass(Duration::from_millis(5));
+    }
+
+    fn asks(&mut self, who: &Who, asked: Asked) {
+        self.hears(who, "claude", |event| {
+            event.doing = Some(Doing::Waiting);
+            event.asks = Some(asked);
+        });
+    }
+
+    /// From now on the agent's own registry says this of a process.
+    fn registry(&self, who: &Who, doing: Doing) {
+        let own = OwnWord {
+            doing: Some(doing),
+            asks: None,
+            title: None,
+            at: self.now(),
+            source: "its own registry",
+        };
+        let mut told = self.told.0.borrow_mut();
+        told.entry(who.pids[0]).or_default().own = Some(own);
+    }
+
+    fn writes(&mut self, who: &Who, path: &str) {
+        let at = self.now();
+        let id = self.one(who).id;
+        let mut tx = self.rig.store.begin(Mode::Beat).unwrap();
+        tx.note_write(&FileWrite {
+            path: path.into(),
+            session: SessionId::parse(&id).unwrap(),
+            at,
+            stamp: None,
+        })
+        .unwrap();
+        tx.commit().unwrap();
+    }
+
+    fn ask<T>(&mut self, facts: &CallerFacts, act: impl FnOnce(&mut Service<'_>) -> Reply<T>) -> T {
+        let service = Service::new(
+            &mut self.rig.store,
+            &self.rig.world,
+            facts,
+            Policy::default(),
+        );
+        let mut service = service.with_witness(&self.told);
+        act(&mut service)
+            .map_err(|failure| failure.error)
+            .unwrap()
+            .value
+    }
+
+    fn nobody(&self) -> CallerFacts {
+        self.rig.world.facts(&[9_000])
+    }
+
+    fn all(&mut self) -> Vec<SessionView> {
+        let request = ListRequest {
+            closed_too: true,
+            ..ListRequest::default()
+        };
+        let facts = self.nobody();
+        self.ask(&facts, |service| service.list(&request)).items
+    }
+
+    fn one(&mut self, who: &Who) -> SessionView {
+        let pid = Some(who.pids[0]);
+        let mut all = self.all().into_iter();
+        all.find(|one| one.process.pid == pid).unwrap()
+    }
+
+    fn awaited(&mut self, who: &Who) -> Awaited {
+        let handle = self.one(who).handle;
+        let facts = self.nobody();
+        self.ask(&facts, |service| service.awaited(&handle, Until::Rests))
+    }
+}
+
+#[test]
+fn a_cancelled_turn_is_over_although_no_event_says_so() {
+    let mut stage = Stage::new();
+    let claude = stage.starts("claude", 20);
+    stage.prompts(&claude);
+    stage.registry(&claude, Doing::Busy);
+    assert_eq!(stage.one(&claude).activity, Some("busy"));
+    assert!(!stage.awaited(&claude).is_so);
+    stage.pass(MINUTE);
+    stage.registry(&claude, Doing::Idle);
+    let seen = stage.one(&claude);
+    assert_eq!((seen.state, seen.activity), ("live", Some("idle")));
+    assert!(!seen.finished, "who cancelled it was there");
+    let by = seen.activity_by.unwrap();
+    assert_eq!((by.source, by.certain), ("its own registry", true));
+    assert_eq!(by.at, stage.now());
+    assert!(seen.why.contains("its own registry"), "{}", seen.why);
+    assert!(stage.awaited(&claude).is_so);
+    stage.pass(MINUTE * 60);
+    assert_eq!(
+        stage.one(&claude).state,
+        "live",
+        "an old turn does not stall"
+    );
+    // The next prompt is newer than what the registry said last.
+    stage.prompts(&claude);
+    assert_eq!(stage.one(&claude).activity, Some("busy"));
+}
+
+#[test]
+fn f_v07_a_long_tool_call_is_never_shown_idle() {
+    let mut stage = Stage::new();
+    let claude = stage.starts("claude", 20);
+    stage.prompts(&claude);
+    stage.does(&claude, "claude", Doing::Busy);
+    stage.registry(&claude, Doing::Busy);
+    for minutes in 1..=14 {
+        stage.pass(MINUTE);
+        let seen = stage.one(&claude);
+        assert_eq!(
+            (seen.state, seen.activity),
+            ("live", Some("busy")),
+            "{minutes}"
+        );
+        assert!(seen.activity_by.unwrap().certain);
+    }
+    stage.pass(MINUTE * 2);
+    let seen = stage.one(&claude);
+    assert_eq!((seen.state, seen.activity), ("stalled", Some("busy")));
+}
+
+#[test]
+fn an_agent_that_does_not_tell_when_a_prompt_is_over_is_doubted() {
+    let mut stage = Stage::new();
+    let gemini = stage.starts("gemini", 20);
+    let other = stage.starts("worker", 30);
+    for (who, name) in [(&gemini, "gemini"), (&other, "worker")] {
+        stage.does(who, name, Doing::Waiting);
+    }
+    let certain = |stage: &mut Stage, who: &Who| stage.one(who).activity_by.unwrap().certain;
+    stage.pass(MINUTE);
+    assert!(certain(&mut stage, &gemini));
+    stage.pass(MINUTE);
+    assert!(!certain(&mut stage, &gemini));
+    assert!(certain(&mut stage, &other), "its row does not say so");
+    let why = stage.one(&gemini).why;
+    assert!(why.contains("does not tell when that ends"), "{why}");
+    stage.does(&gemini, "gemini", Doing::Busy);
+    assert!(certain(&mut stage, &gemini));
+    stage.pass(MINUTE * 60);
+    let seen = stage.one(&gemini);
+    assert_eq!(seen.state, "live", "what may be over does not stall");
+    assert!(!seen.activity_by.unwrap().certain);
+}
+
+#[test]
+fn what_is_asked_is_kept_and_replaced_by_the_next_question() {
+    let mut stage = Stage::new();
+    let claude = stage.starts("claude", 20);
+    stage.prompts(&claude);
+    let asks = |stage: &mut Stage| stage.one(&claude).asks;
+    let exactly = |text: &str| Asked::Exactly(format!("permission for `{text}`"));
+    stage.asks(&claude, exactly("rm -rf build"));
+    assert_eq!(
+        asks(&mut stage).as_deref(),
+        Some("permission for `rm -rf build`")
+    );
+    let since = stage.one(&claude).activity_since;
+    stage.pass(MINUTE);
+    stage.asks(
+        &claude,
+        Asked::Roughly("Claude needs your permission".into()),
+    );
+    assert_eq!(
+        asks(&mut stage).as_deref(),
+        Some("permission for `rm -rf build`")
+    );
+    stage.asks(&claude, exactly("ls"));
+    assert_eq!(asks(&mut stage).as_deref(), Some("permission for `ls`"));
+    assert_eq!(
+        stage.one(&claude).activity_since,
+        since,
+        "it waits since then"
+    );
+    stage.does(&claude, "claude", Doing::Busy);
+    assert_eq!(asks(&mut stage), None);
+    stage.asks(&claude, Asked::Roughly("Claude needs you".into()));
+    assert_eq!(asks(&mut stage).as_deref(), Some("Claude needs you"));
+}
+
+#[test]
+fn a_finished_turn_is_news_until_a_person_was_there() {
+    let mut stage = Stage::new();
+    let claude = stage.starts("claude", 20);
+    let finished = |stage: &mut Stage| stage.one(&claude).finished;
+    assert!(!finished(&mut stage), "nothing was asked of it");
+    let turn = |stage: &mut Stage| {
+        stage.prompts(&claude);
+        assert!(!stage.one(&claude).finished);
+        stage.pass(MINUTE);
+        stage.does(&claude, "claude", Doing::Idle);
+        stage.pass(MINUTE);
+        assert!(stage.one(&claude).finished);
+    };
+    let handle = stage.one(&claude).handle;
+    turn(&mut stage);
+    // A program that looks is no person.
+    let program = stage.nobody();
+    stage.ask(&program, |service| service.show(&handle));
+    assert!(finished(&mut stage));
+    let person = CallerFacts {
+        at_terminal: true,
+        has_terminal: true,
+        ..stage.nobody()
+    };
+    let shown = stage.ask(&person, |service| service.show(&handle));
+    assert!(shown.session.finished, "it was so when it was looked at");
+    assert!(!finished(&mut stage));
+    turn(&mut stage);
+    let before = stage.one(&claude);
+    stage.ask(&program, |service| service.attend(&handle));
+    let after = stage.one(&claude);
+    assert!(!after.finished);
+    assert_eq!(after.last_seen_at, before.last_seen_at, "it did not speak");
+    assert_eq!(after.lease_until, before.lease_until);
+    turn(&mut stage);
+    let here = stage.now();
+    let mut told = stage.told.0.borrow_mut();
+    told.entry(20).or_default().attended_at = Some(here);
+    drop(told);
+    assert!(!finished(&mut stage));
+}
+
+#[test]
+fn a_session_that_resumes_is_not_finished() {
+    let mut stage = Stage::new();
+    let claude = stage.starts("claude", 20);
+    stage.prompts(&claude);
+    stage.pass(MINUTE);
+    claude.dies();
+    stage.all();
+    let again = stage.rig.here(&[30]);
+    stage.hears(&again, "claude", |event| {
+        event.what = Happening::Start;
+        event.native_id = NativeId::parse("n-20").ok();
+        event.doing = Some(Doing::Idle);
+        event.attended = true;
+    });
+    stage.pass(MINUTE);
+    let seen = stage.one(&again);
+    assert_eq!((seen.activity, seen.finished), (Some("idle"), false));
+}
+
+#[test]
+fn f_v11_those_that_need_a_person_come_first() {
+    let mut stage = Stage::new();
+    let names = 20..=31;
+    let [
+        idle,
+        busy,
+        newer_busy,
+        finished,
+        stalled,
+        one_file,
+        same_file,
+        loser,
+        taker,
+        dead,
+        waits,
+        waits_longer,
+    ]: [Who; 12] = names
+        .map(|pid| stage.starts("claude", pid))
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap_or_else(|_| panic!("twelve of them"));
+    stage.prompts(&stalled);
+    stage.pass(MINUTE * 20);
+    for who in [&busy, &newer_busy, &finished, &waits, &waits_longer] {
+        stage.prompts(who);
+    }
+    stage.does(&finished, "claude", Doing::Idle);
+    for who in [&waits_longer, &waits] {
+        stage.does(who, "claude", Doing::Waiting);
+        stage.pass(Duration::from_millis(5));
+    }
+    for who in [&one_file, &same_file] {
+        stage.writes(who, "/work/a.rs");
+    }
+    for (who, text) in [(&loser, "wp:1"), (&dead, "wp:2")] {
+        stage.rig.claim(who, text).unwrap();
+    }
+    let takes = TakeoverRequest {
+        key: key("wp:1"),
+        from: None,
+        epoch: None,
+        note: None,
+    };
+    let naming = Naming {
+        session: None,
+        reason: Reason::parse("it hangs").ok(),
+    };
+    stage
+        .rig
+        .call(&taker, |service| service.takeover(&naming, &takes))
+        .unwrap();
+    dead.dies();
+    let shown: Vec<(u32, Option<&str>)> = stage
+        .all()
+        .iter()
+        .map(|one| (one.process.pid.unwrap(), one.rank))
+        .collect();
+    let expected = [
+        (&waits_longer, "waiting"),
+        (&waits, "waiting"),
+        (&dead, "died_with_work"),
+        (&loser, "lost_claim"),
+        (&same_file, "collides"),
+        (&one_file, "collides"),
+        (&stalled, "stalled"),
+        (&finished, "finished"),
+        (&newer_busy, "busy"),
+        (&busy, "busy"),
+        (&taker, "idle"),
+        (&idle, "idle"),
+    ];
+    let expected = expected.map(|(who, rank)| (who.pids[0], Some(rank)));
+    assert_eq!(shown, expected);
+}
