@@ -30,6 +30,8 @@ pub struct Adapter {
     pub pid_variable: Option<&'static str>,
     /// Where it keeps a file for each of its live processes.
     pub registry: Option<Registry>,
+    /// What its transcript says when a person cancels a turn, where it does.
+    pub cancelled: Option<Cancelled>,
     /// The variable that names a file whose lines become its tools' environment.
     pub env_file_variable: Option<&'static str>,
     /// Whether any process may speak for this agent, because it has no looks of its own.
@@ -97,6 +99,15 @@ pub struct Says {
     /// Who made the title, and who of them means something by it.
     pub title_source: &'static str,
     pub titles: &'static [&'static str],
+}
+
+/// A record of a transcript, which has a record in JSON on each line.
+#[derive(Debug, Clone, Copy)]
+pub struct Cancelled {
+    /// Its fields and what they say.
+    pub says: &'static [(&'static str, &'static str)],
+    /// The field with its time, in RFC 3339.
+    pub at: &'static str,
 }
 
 /// One turn of a conversation.

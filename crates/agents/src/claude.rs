@@ -89,6 +89,7 @@ pub(crate) const ROW: Adapter = Adapter {
             titles: &["user", "auto", "peer"],
         },
     }),
+    cancelled: None,
     env_file_variable: Some("CLAUDE_ENV_FILE"),
     is_any_program: false,
     has_status_line: true,

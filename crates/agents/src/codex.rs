@@ -50,6 +50,7 @@ pub(crate) const ROW: Adapter = Adapter {
     reads_before_tool: true,
     pid_variable: None,
     registry: None,
+    cancelled: None,
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,

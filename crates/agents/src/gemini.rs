@@ -1,13 +1,14 @@
 //! Gemini CLI (seen with 0.61.0).
 //!
 //! It starts itself once more; the child is the agent, and the nearest ancestor of a hook. On resume the
-//! start names a transcript that is not the one in use. It sets CLAUDE_PROJECT_DIR for its hooks, so that
+//! start names a transcript that is not the one in use. A turn that is cancelled while a tool runs or is asked for
+//! has no event of its end, but a record in the transcript. An allowed tool sends nothing until it is done. It sets CLAUDE_PROJECT_DIR for its hooks, so that
 //! variable says nothing.
 
 use serde_json::{Map, Value, json};
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, Unknown};
+use crate::adapter::{Adapter, Cancelled, Unknown};
 use crate::event::{
     Attends, BUSY, Event, File, FreshFile, Heard, IDLE, Means, SAME, event, unasked,
 };
@@ -53,6 +54,10 @@ pub(crate) const ROW: Adapter = Adapter {
     reads_before_tool: false,
     pid_variable: None,
     registry: None,
+    cancelled: Some(Cancelled {
+        says: &[("type", "info"), ("content", "Request cancelled.")],
+        at: "timestamp",
+    }),
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,

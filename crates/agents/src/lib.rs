@@ -21,7 +21,7 @@ mod payload;
 mod qwen;
 mod report;
 
-pub use adapter::{Adapter, Registry, Says, Turn};
+pub use adapter::{Adapter, Cancelled, Registry, Says, Turn};
 pub use event::{Event, Means, Note};
 pub use report::{Answer, Report, Tool};
 

@@ -13,7 +13,7 @@ use tenure_service::{Answer, Until};
 use crate::open::Opened;
 use crate::unfinished::{By, Unfinished};
 use crate::watch::{Ended, Next, on_change};
-use crate::witness::registry;
+use crate::witness::{chat, registry};
 
 /// How often a session that nobody can see is asked for.
 const UNSEEN_EVERY: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ pub fn session(
         };
         // A person who cancels a turn causes no event, so the store does not change.
         let told = match until {
-            Until::Rests => own_files(&found.session, &process),
+            Until::Rests => own_files(&found.session, &process, found.transcript.as_deref()),
             Until::Ends => None,
         };
         Ok(match told {
@@ -94,8 +94,13 @@ pub fn session(
 }
 
 /// Where the agent says what it does.
-fn own_files(session: &SessionView, process: &Process) -> Option<PathBuf> {
+fn own_files(
+    session: &SessionView,
+    process: &Process,
+    transcript: Option<&str>,
+) -> Option<PathBuf> {
     registry::folder_of(&session.agent, process)
+        .or_else(|| chat::folder_of(&session.agent, transcript))
 }
 
 fn timed_out(session: &SessionView, waited: Duration) -> Problem {

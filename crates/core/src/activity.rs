@@ -16,6 +16,9 @@ use crate::witness::OwnWord;
 /// How long an agent may be silent before a state that can end without an event is in doubt.
 pub const DOUBTED_AFTER: Duration = Duration::from_secs(60);
 
+/// For how long after a turn was cancelled its last tool may still send an event.
+const AFTERMATH: Duration = Duration::from_secs(2);
+
 /// How far apart an event and the agent's file may tell of one and the same prompt.
 const SAME_PROMPT: Duration = Duration::from_secs(5);
 
@@ -29,6 +32,8 @@ pub struct Words<'a> {
     /// When it was last heard of.
     pub seen_at: Timestamp,
     pub own: Option<&'a OwnWord>,
+    /// When a person was last seen with it.
+    pub attended_at: Option<Timestamp>,
     /// What this agent can stop to do without sending an event.
     pub silent_ends: &'a [Doing],
     pub now: Timestamp,
@@ -56,13 +61,22 @@ impl Words<'_> {
             since: activity.since,
             asks: activity.asks.clone(),
             source: EVENTS,
-            // A file that tells what the agent does would have told of the end as well.
-            certain: said.is_some() || !self.may_be_over(activity),
+            certain: !self.may_be_over(activity),
         });
         match (told, said) {
-            (Some(told), Some(said)) if told.since > said.since => Some(told),
+            (Some(told), Some(said)) if told.since > said.since && !self.echoes(&told, &said) => {
+                Some(told)
+            }
             (told, said) => said.or(told),
         }
+    }
+
+    /// Whether an event is only the end of what was cancelled: a tool that was stopped reports that it is done.
+    fn echoes(&self, told: &Shown, said: &Shown) -> bool {
+        let prompted = self.attended_at == Some(told.since);
+        (told.doing, said.doing) == (Doing::Busy, Doing::Idle)
+            && said.since.age_at(told.since) <= AFTERMATH
+            && !prompted
     }
 
     fn said(&self, word: &OwnWord) -> Option<Shown> {
@@ -87,7 +101,9 @@ impl Words<'_> {
     /// Whether the state that events told last may have ended without one.
     fn may_be_over(&self, activity: &Activity) -> bool {
         let heard = self.seen_at.max(activity.since);
-        self.silent_ends.contains(&activity.doing) && heard.age_at(self.now) > DOUBTED_AFTER
+        let told = (self.own).is_some_and(|word| word.tells.contains(&activity.doing));
+        let silent = self.silent_ends.contains(&activity.doing) && !told;
+        silent && heard.age_at(self.now) > DOUBTED_AFTER
     }
 }
 
@@ -129,6 +145,7 @@ mod tests {
             title: None,
             at: Timestamp(at),
             source: REGISTRY,
+            tells: &[Doing::Busy, Doing::Waiting, Doing::Idle],
         }
     }
 
@@ -137,6 +154,7 @@ mod tests {
             events,
             seen_at: Timestamp(0),
             own,
+            attended_at: None,
             silent_ends: &[],
             now: Timestamp(0),
         }
@@ -145,12 +163,28 @@ mod tests {
     #[test]
     fn the_newer_word_counts() {
         let doing = |events: i64, own: i64| {
-            let (events, own) = (told(Doing::Busy, events), said(Doing::Idle, own));
+            let (events, own) = (told(Doing::Waiting, events), said(Doing::Idle, own));
             words(Some(&events), Some(&own)).newest().unwrap().doing
         };
-        assert_eq!(doing(2, 1), Doing::Busy);
+        assert_eq!(doing(2, 1), Doing::Waiting);
         assert_eq!(doing(1, 2), Doing::Idle);
         assert_eq!(doing(1, 1), Doing::Idle);
+    }
+
+    #[test]
+    fn a_tool_that_was_stopped_does_not_begin_a_turn() {
+        let own = said(Doing::Idle, 10_000);
+        let doing = |at: i64, attended: Option<i64>| {
+            let events = told(Doing::Busy, at);
+            let all = Words {
+                attended_at: attended.map(Timestamp),
+                ..words(Some(&events), Some(&own))
+            };
+            all.newest().unwrap().doing
+        };
+        assert_eq!(doing(10_300, None), Doing::Idle);
+        assert_eq!(doing(10_300, Some(10_300)), Doing::Busy, "a prompt does");
+        assert_eq!(doing(12_001, None), Doing::Busy);
     }
 
     #[test]
@@ -228,6 +262,11 @@ mod tests {
             certain(silent, 0, 60_001, Some(&older)),
             "its file would have told"
         );
+        let half = OwnWord {
+            tells: &[Doing::Busy],
+            ..older
+        };
+        assert!(!certain(silent, 0, 60_001, Some(&half)));
     }
 
     #[test]

@@ -146,7 +146,7 @@ pub const AGENTS: &[AgentSpec] = &[
             name: "session-TIME-ID8",
             unborn: None,
         }),
-        // "Request cancelled." sends nothing.
+        // A tool that is cancelled, and a prompt that is answered; its transcript tells of the first.
         silent_ends: &[Doing::Busy, Doing::Waiting],
         ..PLAIN
     },

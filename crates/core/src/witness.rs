@@ -42,6 +42,8 @@ pub struct OwnWord {
     pub at: Timestamp,
     /// Which file says so, as people are told it: `its own registry`.
     pub source: &'static str,
+    /// What cannot end without a word of this file.
+    pub tells: &'static [Doing],
 }
 
 /// Where a session's window is.

@@ -4,7 +4,7 @@
 //! is opened without waiting, is read only if it is a plain one, and only so far. Links are followed:
 //! people link their settings from elsewhere.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use fs_err::File;
@@ -37,6 +37,15 @@ fn open_found(path: &Path) -> io::Result<(File, u64)> {
 pub fn start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let (mut file, length) = open_found(path)?;
     filled(&mut file, length, most)
+}
+
+/// The last bytes of a plain file.
+pub fn tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let (mut file, length) = open_found(path)?;
+    file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Reads a file of this length, which files of the kernel do not know: they say 0.
@@ -88,6 +97,8 @@ mod tests {
         assert!(is_absent(&text(&path.join("b"), 9).unwrap_err()));
         assert_eq!(text(&path, 4).unwrap(), "text");
         assert_eq!(start(&path, 2).unwrap(), b"te");
+        assert_eq!(tail(&path, 2).unwrap(), b"xt");
+        assert_eq!(tail(&path, 9).unwrap(), b"text");
         let error = text(&path, 3).unwrap_err().to_string();
         assert!(error.contains("longer than 3 bytes"), "{error}");
         let link = dir.path().join("link");

@@ -207,6 +207,7 @@ impl Ctx<'_> {
             events: session.activity.as_ref(),
             seen_at: session.seen_at,
             own: testimony.and_then(|testimony| testimony.own.as_ref()),
+            attended_at: session.attended_at,
             silent_ends: agent::spec_of(&session.agent).map_or(&[], |spec| spec.silent_ends),
             now: self.now.wall,
         };

@@ -3,6 +3,7 @@
 //! Everything here is read when somebody looks, is bounded in size and time, and may be missing: a file that is
 //! not there, or not understood, says nothing. Nothing is stored.
 
+pub mod chat;
 pub mod registry;
 mod terminal;
 
@@ -18,7 +19,7 @@ impl Witness for Witnesses {
         let testimony = about.iter().map(|subject| {
             let (place, attended_at) = places.next().unwrap_or_default();
             Testimony {
-                own: registry::own_word(subject),
+                own: registry::own_word(subject).or_else(|| chat::own_word(subject)),
                 place,
                 attended_at,
             }

@@ -43,6 +43,11 @@ pub(super) fn own_word(subject: &Subject) -> Option<OwnWord> {
     let adapter = tenure_agents::adapter(subject.agent.as_str())?;
     let entry = entry_of(adapter, &subject.process)?;
     Some(OwnWord {
+        // A version that does not say what it does may well not say what it did.
+        tells: match entry.doing {
+            Some(_) => &[Doing::Busy, Doing::Waiting, Doing::Idle],
+            None => &[],
+        },
         doing: entry.doing,
         asks: entry.asks,
         title: entry.title,

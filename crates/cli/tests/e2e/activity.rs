@@ -85,7 +85,8 @@ fn whoever_waits_for_a_person_stands_first_and_out() {
     event(&first, "UserPromptSubmit", &json!({"prompt": "go on"}));
     let [a, b, c] = [&first, &second, &third].map(handle);
     let order = |env: &Env| -> Vec<String> { listed(env).into_iter().map(|one| one.0).collect() };
-    assert_eq!(order(&env), [c.clone(), b.clone(), a.clone()]);
+    // Those at work before the one that rests, the newest first.
+    assert_eq!(order(&env), [c.clone(), a.clone(), b.clone()]);
     asks(&first);
     assert_eq!(order(&env), [a.clone(), c, b]);
     let table = env.tenure(&["ps"]).ok().stdout;

@@ -80,6 +80,8 @@ pub struct Awaited {
     pub is_so: bool,
     /// The process whose end is worth a look.
     pub process: Option<Process>,
+    /// The file that the agent keeps the conversation in, where it is known.
+    pub transcript: Option<String>,
 }
 
 impl Service<'_> {
@@ -193,7 +195,12 @@ impl Service<'_> {
             let session = ctx.bury_if_dead(session)?;
             ctx.ask_about_all(std::slice::from_ref(&session))?;
             let rests = (ctx.shown(&session)).is_some_and(|now| now.doing != Doing::Busy);
+            let transcript = match &session.native_id {
+                Some(native_id) => ctx.tx.transcript_of(session.id, native_id)?,
+                None => None,
+            };
             Ok(Awaited {
+                transcript: transcript.map(|known| known.path),
                 is_so: !session.is_open() || (until == Until::Rests && rests),
                 session: ctx.view(&session)?,
                 process: session.process,

@@ -58,7 +58,7 @@ impl Stage {
     }
 
     /// A session of this agent, which starts.
-    fn starts(&mut self, agent: &str, pid: u32) -> Who {
+    fn starts(&mut self, agent: &'static str, pid: u32) -> Who {
         let who = self.rig.here(&[pid]);
         self.hears(&who, agent, |event| {
             event.what = Happening::Start;
@@ -69,7 +69,7 @@ impl Stage {
         who
     }
 
-    fn hears(&mut self, who: &Who, agent: &str, shape: impl FnOnce(&mut AgentEvent)) {
+    fn hears(&mut self, who: &Who, agent: &'static str, shape: impl FnOnce(&mut AgentEvent)) {
         let mut event = AgentEvent {
             agent: Some(AgentName::known(agent)),
             process: who.facts().chain.into_iter().next(),
@@ -91,7 +91,7 @@ impl Stage {
         self.rig.call(who, |service| service.hear(&event)).unwrap();
     }
 
-    fn does(&mut self, who: &Who, agent: &str, doing: Doing) {
+    fn does(&mut self, who: &Who, agent: &'static str, doing: Doing) {
         self.hears(who, agent, |event| event.doing = Some(doing));
     }
 
@@ -118,6 +118,7 @@ impl Stage {
             title: None,
             at: self.now(),
             source: "its own registry",
+            tells: &[Doing::Busy, Doing::Waiting, Doing::Idle],
         };
         let mut told = self.told.0.borrow_mut();
         told.entry(who.pids[0]).or_default().own = Some(own);

@@ -19,9 +19,9 @@ pub(super) const WRITERS: &str =
 pub(super) const OF: &str = "SELECT path, session, at, size, modified FROM writes \
      WHERE session = ?1 ORDER BY at DESC, path LIMIT ?2";
 
-pub(super) const SINCE: &str = "SELECT path, session, at, size, modified FROM json_each(?1) \
-     CROSS JOIN writes INDEXED BY writes_session ON session = json_each.value WHERE at >= ?2 \
-     ORDER BY path, session";
+pub(super) const SINCE: &str = "SELECT w.path, w.session, w.at, w.size, w.modified FROM json_each(?1) \
+     CROSS JOIN writes w INDEXED BY writes_session ON w.session = json_each.value WHERE w.at >= ?2 \
+     ORDER BY w.path, w.session";
 
 pub(super) const TREE: &str = "SELECT root, head, branch, at FROM trees WHERE session = ?1";
 

@@ -4,6 +4,7 @@ use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means, TakenAlong, TakenFro
 use tenure_core::id::{Epoch, Life, RequestId};
 use tenure_core::repository::Home;
 use tenure_core::store::{ClaimFilter, Store};
+use tenure_core::time::Timestamp;
 
 use super::sample::*;
 
@@ -251,6 +252,33 @@ pub fn holds_of_a_session_are_in_order_of_the_keys(store: &mut dyn Store) {
         };
         assert_eq!(newest, [hold("wp:a", 1, 1), hold("wp:b", 1, 1), last]);
         assert_eq!(tx.open_holds(id(2)).unwrap(), [hold("wp:c", 3, 2)]);
+    });
+}
+
+pub fn what_several_sessions_lost_is_found_in_one_look(store: &mut dyn Store) {
+    with_sessions(store, [1, 2, 3]);
+    write(store, |tx| {
+        let ends = |tx: &mut dyn tenure_core::store::Tx, name, epoch, n, by| {
+            grant(tx, &hold(name, epoch, n));
+            tx.end_hold(&key(name), Epoch(epoch), end(by)).unwrap();
+        };
+        ends(tx, "wp:b", 1, 1, EndedBy::Taken);
+        ends(tx, "wp:a", 1, 1, EndedBy::Death);
+        ends(tx, "wp:c", 1, 2, EndedBy::Lease);
+        ends(tx, "wp:d", 1, 3, EndedBy::Taken);
+        ends(tx, "wp:e", 1, 1, EndedBy::Release);
+        // Granted again.
+        ends(tx, "wp:f", 1, 2, EndedBy::Death);
+        grant(tx, &hold("wp:f", 2, 2));
+    });
+    read(store, |tx| {
+        let since = end(EndedBy::Taken).at;
+        let all = tx.lost_holds_of(&[id(1), id(2)], since).unwrap();
+        let names: Vec<_> = all.iter().map(|hold| hold.key.as_str()).collect();
+        assert_eq!(names, ["wp:a", "wp:b", "wp:c"]);
+        let later = Timestamp(since.0 + 1);
+        assert_eq!(tx.lost_holds_of(&[id(1), id(2)], later).unwrap(), []);
+        assert_eq!(tx.lost_holds_of(&[], since).unwrap(), []);
     });
 }
 

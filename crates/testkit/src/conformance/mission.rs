@@ -92,6 +92,23 @@ pub fn a_participant_reads_back_with_every_field(store: &mut dyn Store) {
     });
 }
 
+pub fn rows_of_several_sessions_are_found_in_one_look(store: &mut dyn Store) {
+    with_sessions(store, [1, 2, 3]);
+    let rows = [("m", 1), ("n", 1), ("m", 2), ("m", 3)].map(|(name, n)| participant(name, n));
+    joined(store, &rows);
+    read(store, |tx| {
+        let found = tx.participations_of(&[id(1), id(2)]).unwrap();
+        assert_eq!(
+            found,
+            rows[..3]
+                .iter()
+                .map(Participant::stored)
+                .collect::<Vec<_>>()
+        );
+        assert_eq!(tx.participations_of(&[]).unwrap(), []);
+    });
+}
+
 pub fn a_participant_is_changed_by_comparing_its_revision(store: &mut dyn Store) {
     with_sessions(store, [1]);
     let before = participant("m", 1);

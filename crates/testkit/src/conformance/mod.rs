@@ -95,6 +95,7 @@ macro_rules! conformance {
             claim::large_epochs_keep_their_order
             claim::the_newest_hold_of_a_session_is_its_own
             claim::holds_of_a_session_are_in_order_of_the_keys
+            claim::what_several_sessions_lost_is_found_in_one_look
             claim::listing_shows_what_is_held
             claim::listing_shows_what_is_free_on_request
             claim::the_homes_of_open_holds_are_listed_each_once
@@ -121,10 +122,12 @@ macro_rules! conformance {
             mission::a_participant_reads_back_with_every_field
             mission::a_participant_is_changed_by_comparing_its_revision
             mission::a_session_and_a_participant_id_are_in_a_mission_once
+            mission::rows_of_several_sessions_are_found_in_one_look
             mission::pointers_are_set_moved_and_forgotten
             mission::a_mirrors_failure_is_kept_until_it_is_cleared
             write::a_later_write_of_a_file_replaces_the_time
             write::what_a_session_wrote_is_listed_the_newest_first
+            write::what_several_sessions_wrote_lately_is_found_in_one_look
             write::what_is_old_is_forgotten_of_that_session_alone
             write::a_stamp_stays_until_the_next_write
             write::a_worktree_is_kept_as_it_was_last

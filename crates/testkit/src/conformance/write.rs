@@ -119,3 +119,25 @@ pub fn a_worktree_is_kept_as_it_was_last(store: &mut dyn Store) {
         });
     }
 }
+
+pub fn what_several_sessions_wrote_lately_is_found_in_one_look(store: &mut dyn Store) {
+    with_sessions(store, [1, 2, 3]);
+    write(store, |tx| {
+        for (n, path, at) in [
+            (1, "/w/a", 5),
+            (2, "/w/a", 6),
+            (2, "/w/old", 4),
+            (3, "/w/b", 9),
+        ] {
+            tx.note_write(&wrote(n, path, at)).unwrap();
+        }
+    });
+    read(store, |tx| {
+        let since = Timestamp(EPOCH + 5);
+        assert_eq!(
+            tx.writes_since(&[id(1), id(2)], since).unwrap(),
+            [wrote(1, "/w/a", 5), wrote(2, "/w/a", 6)]
+        );
+        assert_eq!(tx.writes_since(&[], since).unwrap(), []);
+    });
+}
