@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
+use tenure_core::time::Timestamp;
 use tenure_testkit::{Agent, Cmd, Env, poll};
 
 use crate::env;
@@ -161,6 +162,49 @@ fn who_waits_for_a_turn_to_end_notices_that_it_was_cancelled() {
     let answer = waits.wait().ok().json();
     assert_eq!(answer["session"]["activity"], "idle");
     assert_eq!(text(&answer["session"]["handle"]), handle);
+}
+
+/// Its chat as Gemini CLI writes it when a person says no.
+#[test]
+fn a_cancelled_turn_of_gemini_is_told_by_its_transcript() {
+    let env = env();
+    let gemini = env.agent("gemini");
+    let folder = env.home().join(".gemini/tmp/web/chats");
+    fs::create_dir_all(&folder).expect("a private home");
+    let chat = folder.join("session-2026-11-15T23-31-1b0b42a9.jsonl");
+    fs::write(&chat, "{\"sessionId\":\"1b0b42a9-f710\"}\n").expect("a private home");
+    let tell = |name: &str, more: Value| {
+        let mut event = json!({"hook_event_name": name, "session_id": "1b0b42a9-f710",
+            "transcript_path": chat, "cwd": env.work()});
+        let parts = more.as_object().expect("an object").clone();
+        event.as_object_mut().expect("an object").extend(parts);
+        let said = gemini.tenure_stdin(&["hook", "gemini"], &event.to_string());
+        assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{said}");
+    };
+    tell("SessionStart", json!({"source": "startup"}));
+    tell("BeforeAgent", json!({"prompt": "clean up"}));
+    tell(
+        "Notification",
+        json!({"notification_type": "ToolPermission", "message": "Tool Shell requires execution",
+            "details": {"type": "exec", "command": "rm -rf build"}}),
+    );
+    let waits = seen(&env, &gemini);
+    assert_eq!(waits["activity"], "waiting");
+    assert_eq!(waits["asks"], "permission for `rm -rf build`");
+    let at = Timestamp(i64::try_from(millis()).expect("it is soon"));
+    let cancelled = json!({"id": "1", "timestamp": at.to_string(), "type": "info",
+        "content": "Request cancelled."});
+    let text = fs::read_to_string(&chat).expect("it was written");
+    let after = format!("{text}{cancelled}\n{{\"$set\":{{\"messages\":[]}}}}\n");
+    fs::write(&chat, after).expect("a private home");
+    let idle = seen(&env, &gemini);
+    assert_eq!(
+        (&idle["activity"], &idle["asks"]),
+        (&json!("idle"), &Value::Null)
+    );
+    assert_eq!(idle["activity_by"]["source"], "its transcript");
+    tell("BeforeAgent", json!({"prompt": "again"}));
+    assert_eq!(seen(&env, &gemini)["activity"], "busy");
 }
 
 #[test]

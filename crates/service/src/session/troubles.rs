@@ -50,6 +50,13 @@ pub(crate) fn of(ctx: &mut Ctx<'_>, sessions: &[(&Session, bool)]) -> Result<Tro
             None => {}
         }
     }
+    for (session, is_over) in sessions {
+        // Its death was found by this very look, and is recorded after it.
+        let just_died = session.closed.is_none() || ctx.dead.contains(&session.id);
+        if *is_over && just_died && !ctx.tx.open_holds(session.id)?.is_empty() {
+            found.died_with_work.insert(session.id);
+        }
+    }
     let open: Vec<&Session> = sessions
         .iter()
         .filter(|(_, is_over)| !is_over)

@@ -375,6 +375,8 @@ fn f_v11_those_that_need_a_person_come_first() {
         .unwrap_or_else(|_| panic!("twelve of them"));
     stage.prompts(&stalled);
     stage.pass(MINUTE * 20);
+    stage.registry(&stalled, Doing::Busy);
+    stage.pass(MINUTE * 20);
     for who in [&busy, &newer_busy, &finished, &waits, &waits_longer] {
         stage.prompts(who);
     }
@@ -425,4 +427,15 @@ fn f_v11_those_that_need_a_person_come_first() {
     ];
     let expected = expected.map(|(who, rank)| (who.pids[0], Some(rank)));
     assert_eq!(shown, expected);
+    // The same once the death is on record, and after a look.
+    let order = |stage: &mut Stage| -> Vec<u32> {
+        let all = stage.all();
+        all.iter().filter_map(|one| one.process.pid).collect()
+    };
+    let before = order(&mut stage);
+    assert_eq!(before, expected.map(|(pid, _)| pid));
+    let handle = stage.one(&busy).handle;
+    let program = stage.nobody();
+    stage.ask(&program, |service| service.show(&handle));
+    assert_eq!(order(&mut stage), before);
 }
