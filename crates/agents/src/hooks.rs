@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tenure_core::agent_event::{Happening, Subagent};
 
 use crate::adapter::Adapter;
-use crate::event::{Event, File, FreshFile, Heard, Means, SAME};
+use crate::event::{BUSY, Event, File, FreshFile, Heard, Means, SAME};
 use crate::payload::Payload;
 use crate::report::{Answer, Report, Tool};
 
@@ -28,6 +28,8 @@ const FIELDS: &[&str] = &[
     "tool_input.command",
     "tool_input.input",
     "notification_type",
+    "prompt",
+    "title",
 ];
 
 /// Reads an event.
@@ -73,6 +75,11 @@ pub(crate) fn fill(row: &Adapter, report: &mut Report, payload: &mut Payload) {
     if event.is(File) || (event.is(FreshFile) && source != "resume") {
         report.transcript = payload.path("transcript_path");
     }
+    // Gemini repeats the prompt when the turn is over.
+    if report.doing == BUSY {
+        report.prompt = payload.beginning("prompt");
+    }
+    report.title = payload.beginning("title");
     report.reaches_model = event.is(Heard);
 }
 

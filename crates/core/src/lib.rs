@@ -34,6 +34,7 @@ pub mod spelling;
 pub mod store;
 pub mod text;
 pub mod time;
+pub mod title;
 pub mod trample;
 pub mod transcript;
 pub mod tree_lock;

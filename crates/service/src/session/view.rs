@@ -5,9 +5,10 @@ use serde::Serialize;
 use tenure_core::activity::Shown;
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
-use tenure_core::session::{Doing, Session, Standing, State};
+use tenure_core::session::{Doing, Session, Standing, State, TitleBy};
 use tenure_core::store::LineageEntry;
 use tenure_core::time::{Now, Remaining, Timestamp};
+use tenure_core::title;
 use tenure_core::witness::Testimony;
 
 /// A session.
@@ -42,6 +43,8 @@ pub struct SessionView {
     pub parent: Option<String>,
     /// What people may call its work.
     pub title: Option<String>,
+    /// Who chose that: `person`, `agent`, or `prompt` for its first prompt.
+    pub title_by: Option<&'static str>,
     /// The directory that it works in.
     pub dir: String,
     /// The repository of that directory.
@@ -227,6 +230,11 @@ impl SessionView {
 
     /// Makes the view of a session as the holder of a claim.
     pub fn brief(session: &Session, seen: &Seen<'_>) -> Self {
+        let own = seen
+            .testimony
+            .and_then(|testimony| testimony.own.as_ref()?.title.as_deref())
+            .and_then(|text| title::titled(text, TitleBy::Agent));
+        let title = title::shown(session.title.as_ref(), own.as_ref());
         Self {
             id: session.id.to_string(),
             handle: session.handle.to_string(),
@@ -245,7 +253,8 @@ impl SessionView {
             asks: seen.shown.and_then(|shown| shown.asks.clone()),
             twin_of: session.twin_of.map(|id| id.to_string()),
             parent: session.parent.map(|token| token.id.to_string()),
-            title: session.title.as_ref().map(|title| title.text.clone()),
+            title: title.map(|title| title.text.clone()),
+            title_by: title.map(|title| title.by.as_str()),
             dir: session.place.dir.clone(),
             repo: session.place.repo.clone(),
             branch: session.place.branch.clone(),
