@@ -292,6 +292,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
         "adopt" => &stranger.to_string(),
         "statusline" => "claude",
         "show" | "alive" => bob,
+        "rename" => &format!("{bob} Login --reason test"),
         "wait" => gone,
         "claim" | "release" => "wp:new",
         "guard" | "why" => "wp:own",

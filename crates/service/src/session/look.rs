@@ -1,7 +1,7 @@
 //! Looking: lists, one session, the log. Nothing is changed but what a look proves: a death that
 //! is seen is recorded at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::caller::{self, Caller, Naming};
 use crate::context::{Ctx, Stop, Unseen};
@@ -10,6 +10,7 @@ use crate::list::{Listed, unless_damaged};
 use crate::session::acts::no_such_value;
 use crate::session::view::{ResolvedView, SessionView};
 use crate::transact::{Reply, Service};
+use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
 use tenure_core::session::{Doing, MetaKey, Place, Session, State};
@@ -281,6 +282,11 @@ impl Row {
         })
     }
 
+    fn conversation(&self) -> Option<(AgentName, NativeId)> {
+        let native_id = self.session.native_id.clone()?;
+        Some((self.session.agent.clone(), native_id))
+    }
+
     /// Whether it ended or died, recorded or not.
     pub fn is_over(&self) -> bool {
         !self.session.is_open() || self.state == State::Dead
@@ -313,7 +319,34 @@ pub(crate) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>,
         }
     }
     unseen.look()?;
+    mark_twins(ctx, &mut rows)?;
     Ok(rows)
+}
+
+/// Names to each other the sessions that are open in one conversation.
+fn mark_twins(ctx: &mut Ctx<'_>, rows: &mut [Row]) -> Result<(), Stop> {
+    let listed: HashSet<SessionId> = rows.iter().map(|row| row.session.id).collect();
+    let mut open: HashMap<(AgentName, NativeId), Vec<String>> = HashMap::new();
+    for row in rows.iter().filter(|row| !row.is_over()) {
+        if let Some(conversation) = row.conversation() {
+            let handle = row.session.handle.to_string();
+            open.entry(conversation).or_default().push(handle);
+        }
+    }
+    for row in rows.iter_mut().filter(|row| !row.is_over()) {
+        let beside = row.conversation().and_then(|own| open.get(&own));
+        let own = row.session.handle.as_str();
+        let beside = beside.into_iter().flatten();
+        row.view.twins = beside.filter(|other| *other != own).cloned().collect();
+        if let Some(id) = row.session.twin_of.filter(|id| !listed.contains(id)) {
+            let other = ctx.session(id)?;
+            let is_in_it = other.is_open() && other.native_id == row.session.native_id;
+            if is_in_it && !ctx.standing(&other)?.is_gone() {
+                row.view.twins.push(other.handle.to_string());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Adds the sessions of a repository that know it by another name than the filter does: by its directory or

@@ -1,6 +1,7 @@
 //! Sessions: how they begin, go on, are looked at and end.
 
 pub mod acts;
+pub mod attend;
 pub mod beat;
 pub mod birth;
 pub mod burial;
@@ -12,6 +13,7 @@ pub mod strangers;
 pub mod view;
 
 pub use acts::{MetaChange, RenewRequest};
+pub use attend::Window;
 pub use look::{Awaited, ListRequest, Until, Whoami};
 pub use register::{RegisterRequest, Registered, Subject};
 pub use resume::Resumable;

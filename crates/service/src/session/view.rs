@@ -39,6 +39,9 @@ pub struct SessionView {
     pub asks: Option<String>,
     /// The session whose live conversation it resumed a second time.
     pub twin_of: Option<String>,
+    /// Others that are open in the same conversation, by their handles; in lists only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub twins: Vec<String>,
     /// The session in whose process tree it was registered.
     pub parent: Option<String>,
     /// What people may call its work.
@@ -252,6 +255,7 @@ impl SessionView {
             }),
             asks: seen.shown.and_then(|shown| shown.asks.clone()),
             twin_of: session.twin_of.map(|id| id.to_string()),
+            twins: Vec::new(),
             parent: session.parent.map(|token| token.id.to_string()),
             title: title.map(|title| title.text.clone()),
             title_by: title.map(|title| title.by.as_str()),

@@ -21,6 +21,8 @@ fn session(id: &str) -> SessionView {
         twin_of: None,
         parent: None,
         title: None,
+        title_by: None,
+        twins: Vec::new(),
         dir: "/srv/web".into(),
         repo: None,
         branch: None,
