@@ -396,3 +396,83 @@ pub fn events(events: &[EventView]) -> Lines {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use unicode_width::UnicodeWidthStr;
+
+    use super::*;
+
+    fn sample() -> Vec<Vec<Cell>> {
+        let rows = [
+            [
+                "claude-k7qd",
+                "waiting: permission for rm -rf build, 3m",
+                "Login fails on Safari after the update of the session cookie",
+                "acme/web (fix/login-on-safari)",
+                "main:1.0",
+                "2h",
+                "issue:acme/web#42",
+            ],
+            [
+                "gemini-p4wz",
+                "busy?, twin of gemini-x2mn",
+                "日本語のドキュメントを書く",
+                "acme/docs (main)",
+                "pts/12",
+                "4m",
+                "issue:acme/docs#7, path:acme/docs:src/** and 3 more",
+            ],
+            [
+                "codex-m3xa",
+                "dead: pid 812 has exited",
+                "-",
+                "/srv/tools",
+                "-",
+                "1d",
+                "-",
+            ],
+        ];
+        let row = |cells: [&str; 7]| cells.map(Cell::plain).to_vec();
+        rows.map(row).to_vec()
+    }
+
+    fn heads(room: Option<usize>) -> String {
+        let text = fitted(COLUMNS, &sample(), room);
+        let head = text.as_str().lines().next().unwrap().to_owned();
+        head.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn columns_drop_out_by_rank() {
+        let whole = "HANDLE STATE TITLE WHERE PLACE AGE HOLDS";
+        assert_eq!(heads(None), whole);
+        assert_eq!(heads(Some(200)), whole);
+        assert_eq!(heads(Some(120)), whole);
+        assert_eq!(heads(Some(88)), "HANDLE STATE TITLE WHERE PLACE HOLDS");
+        assert_eq!(heads(Some(80)), "HANDLE STATE TITLE WHERE HOLDS");
+        assert_eq!(heads(Some(66)), "HANDLE STATE TITLE WHERE");
+        assert_eq!(heads(Some(60)), "HANDLE STATE TITLE");
+        assert_eq!(heads(Some(40)), "HANDLE STATE");
+    }
+
+    #[test]
+    fn nothing_wraps_at_any_width() {
+        for room in 20..=240 {
+            let text = fitted(COLUMNS, &sample(), Some(room));
+            assert_eq!(text.as_str().lines().count(), 4);
+            for line in text.as_str().lines() {
+                assert!(line.width() <= room, "{room}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn tables_look_like_this() {
+        let at = |room| fitted(COLUMNS, &sample(), Some(room)).as_str().to_owned();
+        insta::assert_snapshot!(at(60), @"");
+        insta::assert_snapshot!(at(80), @"");
+        insta::assert_snapshot!(at(120), @"");
+        insta::assert_snapshot!(at(200), @"");
+    }
+}

@@ -88,11 +88,10 @@ fn look(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
             .for_each(|branch| text.line(&branch.session.handle));
     }
     let all = if args.all { " -a" } else { "" };
-    render::rest(
-        &mut text,
-        answer.value.more,
-        &format!("tenure ps{all} --limit 0"),
-    );
+    if !app.style.quiet {
+        let rest = format!("tenure ps{all} --limit 0");
+        render::rest(&mut text, answer.value.more, &rest);
+    }
     if args.tree {
         let order = branches.iter().map(|branch| branch.session.clone());
         answer.value.items = order.collect();

@@ -54,6 +54,7 @@ mod standing;
 mod store_files;
 mod support;
 mod survivors;
+mod titles;
 mod trampling;
 mod transcript_append;
 mod transcripts;
@@ -63,6 +64,7 @@ mod uninstall_killed;
 mod unwritten;
 mod waiting;
 mod watching;
+mod windows;
 
 use std::path::Path;
 

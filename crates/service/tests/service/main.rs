@@ -14,6 +14,7 @@ mod paths;
 mod registering;
 mod resume;
 mod several;
+mod titles;
 mod words;
 
 use std::time::Duration;
