@@ -62,13 +62,17 @@ pub struct Screen {
 impl Screen {
     /// Takes a terminal, and its keyboard where that is ours to take.
     pub fn enter(output: impl AsFd, keyboard: impl AsFd) -> io::Result<Self> {
-        let output = output.as_fd().try_clone_to_owned()?;
+        let keyboard = is_in_front(&keyboard).then_some(keyboard);
+        Self::take(&output, keyboard.as_ref())
+    }
+
+    fn take(output: &impl AsFd, keyboard: Option<&impl AsFd>) -> io::Result<Self> {
         let mut screen = Self {
-            output,
+            output: output.as_fd().try_clone_to_owned()?,
             keyboard: None,
         };
         screen.write(ENTER)?;
-        if is_in_front(&keyboard) {
+        if let Some(keyboard) = keyboard {
             let own = keyboard.as_fd().try_clone_to_owned()?;
             let before = tcgetattr(&own)?;
             tcsetattr(&own, OptionalActions::Now, &watching(&before))?;
@@ -138,4 +142,68 @@ fn watching(before: &Termios) -> Termios {
     modes.special_codes[SpecialCodeIndex::VTIME] = 0;
     modes.special_codes[SpecialCodeIndex::VSUSP] = 0;
     modes
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    use super::*;
+
+    /// Both ends of a new terminal.
+    fn terminal() -> (File, File) {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+        let master = openpt(flags).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let path = ptsname(&master, Vec::new()).unwrap();
+        let noctty = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
+        let slave = rustix::fs::open(&path, noctty, rustix::fs::Mode::empty()).unwrap();
+        (master.into(), slave.into())
+    }
+
+    /// What is set of a keyboard.
+    fn set(keyboard: &File) -> String {
+        format!("{:?}", tcgetattr(keyboard).unwrap())
+    }
+
+    #[test]
+    fn f_v10_a_panic_gives_the_terminal_back() {
+        let (mut master, slave) = terminal();
+        let before = set(&slave);
+        let ended = std::panic::catch_unwind(|| {
+            let _screen = Screen::take(&slave, Some(&slave)).unwrap();
+            assert_ne!(set(&slave), before);
+            panic!("while something is watched");
+        });
+        assert!(ended.is_err());
+        assert_eq!(set(&slave), before);
+        let mut shown = vec![0; ENTER.len() + LEAVE.len()];
+        master.read_exact(&mut shown).unwrap();
+        assert_eq!(String::from_utf8(shown).unwrap(), format!("{ENTER}{LEAVE}"));
+    }
+
+    #[test]
+    fn keys_are_neither_shown_nor_held_back_and_only_one_ends() {
+        let (mut master, slave) = terminal();
+        let _screen = Screen::take(&slave, Some(&slave)).unwrap();
+        let now = tcgetattr(&slave).unwrap();
+        assert!(
+            !now.local_modes
+                .intersects(LocalModes::ICANON | LocalModes::ECHO)
+        );
+        assert!(
+            now.local_modes.contains(LocalModes::ISIG),
+            "Ctrl-C is a signal"
+        );
+        master.write_all(b"abq").unwrap();
+        assert!(pressed(&mut &slave, b'q'));
+        assert!(!pressed(&mut io::empty(), b'q'), "no more keys");
+    }
+
+    #[test]
+    fn a_keyboard_of_another_process_group_is_left_alone() {
+        let (_master, slave) = terminal();
+        assert!(!is_in_front(&slave));
+    }
 }

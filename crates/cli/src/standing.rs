@@ -23,10 +23,9 @@ pub fn word(session: &SessionView) -> &'static str {
         .unwrap_or(session.state)
 }
 
-/// The same with what a person must know about it.
-pub fn words(session: &SessionView, now: Timestamp, verbose: bool) -> String {
-    let word = word(session);
-    let mut said = word.to_owned();
+/// The same with what a person must know: whether it is sure, who else is in its conversation, what it asks.
+pub fn doing(session: &SessionView, now: Timestamp) -> String {
+    let mut said = word(session).to_owned();
     let is_activity = session.state == "live" && session.activity.is_some();
     if is_activity && session.activity_by.as_ref().is_some_and(|by| !by.certain) {
         said.push('?');
@@ -34,23 +33,29 @@ pub fn words(session: &SessionView, now: Timestamp, verbose: bool) -> String {
     if session.place.as_deref() == Some(NO_WINDOW) {
         said.push_str(", no window");
     }
-    for twin in &session.twins {
+    for twin in session.twins.iter().flatten() {
         let _infallible = write!(said, ", twin of {twin}");
     }
     if session.waits_for_a_person() {
-        let since = session.activity_since.map(|since| age(since, now));
         match &session.asks {
             Some(asks) => said.push_str(&format!(": {}", text::line(asks))),
             None => said.push_str(" for you"),
         }
-        if let Some(since) = since {
-            let _infallible = write!(said, ", {since}");
+        if let Some(since) = session.activity_since {
+            let _infallible = write!(said, ", {}", age(since, now));
         }
-    } else if session.state != "live" {
-        let _infallible = write!(said, ": {}", session.why);
     }
+    said
+}
+
+/// The same with the reason of any state but `live`, and with all evidence if that is wanted.
+pub fn words(session: &SessionView, now: Timestamp, verbose: bool) -> String {
+    let mut said = doing(session, now);
     if verbose {
         said.push_str(&evidence(session, now));
+    }
+    if verbose || session.state != "live" {
+        let _infallible = write!(said, ": {}", session.why);
     }
     said
 }
@@ -64,18 +69,11 @@ pub fn window(session: &SessionView) -> Option<&str> {
     place.filter(|place| session.state == "live" && *place != NO_WINDOW)
 }
 
-/// Who says so and how long ago, and what its life rests on.
+/// Who says what it does, and how long ago.
 fn evidence(session: &SessionView, now: Timestamp) -> String {
-    let mut said = String::new();
-    if let Some(by) = session
-        .activity_by
-        .as_ref()
-        .filter(|_| session.state == "live")
-    {
-        let _infallible = write!(said, " (by {}, {} ago)", by.source, age(by.at, now));
+    let by = session.activity_by.as_ref();
+    match by.filter(|_| session.state == "live") {
+        Some(by) => format!(" (by {}, {} ago)", by.source, age(by.at, now)),
+        None => String::new(),
     }
-    if session.state == "live" {
-        let _infallible = write!(said, ": {}", session.why);
-    }
-    said
 }

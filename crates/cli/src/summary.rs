@@ -7,7 +7,7 @@ use tenure_service::{Glance, Status};
 use crate::lines::Lines;
 use crate::output::{paint, paint_for_agent};
 use crate::render::{holds, whereabouts};
-use crate::standing::{window, words};
+use crate::standing::{doing, window};
 
 /// How many of each are named before the rest is counted. With a line for the caller, one for those that
 /// wait and one for each rest, these make twenty.
@@ -78,7 +78,7 @@ fn titled(session: &SessionView) -> String {
 }
 
 fn other(session: &SessionView) -> String {
-    let doing = words(session, tenure_host::clock::wall(), false);
+    let doing = doing(session, tenure_host::clock::wall());
     let title = titled(session);
     let held = holds(session, false);
     let place = whereabouts(session);

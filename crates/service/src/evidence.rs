@@ -45,9 +45,23 @@ pub struct Evidence {
     files: Vec<(String, Option<RepoFile>)>,
     remotes: Vec<(String, Option<String>)>,
     testimonies: Vec<(SessionId, Testimony)>,
+    has_witness: bool,
 }
 
 impl Evidence {
+    /// None yet; and whether agents and terminals can be asked at all, which hooks never do.
+    pub fn none(witness: Option<&dyn Witness>) -> Self {
+        Self {
+            has_witness: witness.is_some(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether agents and terminals can be asked.
+    pub fn has_witness(&self) -> bool {
+        self.has_witness
+    }
+
     /// Looks at what is wanted.
     pub fn gather(&mut self, world: &dyn World, witness: Option<&dyn Witness>, want: Want) {
         match want {

@@ -191,7 +191,7 @@ impl<'a> Service<'a> {
         mut case: impl FnMut(&mut Ctx<'_>) -> Result<T, Stop>,
     ) -> Reply<T> {
         let mut mode = mode;
-        let mut evidence = Evidence::default();
+        let mut evidence = Evidence::none(self.witness);
         let mut locked: BTreeSet<Lock> = BTreeSet::new();
         let mut buried = 0;
         let mut unrecorded = BTreeMap::new();

@@ -118,7 +118,7 @@ fn goto_selects_the_pane_where_somebody_looks_at_its_session() {
         &format!("TMUX= tmux -S {} attach -t main", tmux.socket),
     );
     poll(SOON, "it is attached", || {
-        (tmux.run(&["list-clients"]) != "").then_some(())
+        (!tmux.run(&["list-clients"]).is_empty()).then_some(())
     });
     let said = env.tenure(&["goto", &name, "--json"]).ok();
     assert_eq!(said.json()["session"]["place"], "main:1.0");

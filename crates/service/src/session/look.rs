@@ -337,14 +337,15 @@ fn mark_twins(ctx: &mut Ctx<'_>, rows: &mut [Row]) -> Result<(), Stop> {
         let beside = row.conversation().and_then(|own| open.get(&own));
         let own = row.session.handle.as_str();
         let beside = beside.into_iter().flatten();
-        row.view.twins = beside.filter(|other| *other != own).cloned().collect();
+        let mut twins: Vec<String> = beside.filter(|other| *other != own).cloned().collect();
         if let Some(id) = row.session.twin_of.filter(|id| !listed.contains(id)) {
             let other = ctx.session(id)?;
             let is_in_it = other.is_open() && other.native_id == row.session.native_id;
             if is_in_it && !ctx.standing(&other)?.is_gone() {
-                row.view.twins.push(other.handle.to_string());
+                twins.push(other.handle.to_string());
             }
         }
+        row.view.twins = Some(twins);
     }
     Ok(())
 }

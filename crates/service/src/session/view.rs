@@ -40,8 +40,8 @@ pub struct SessionView {
     /// The session whose live conversation it resumed a second time.
     pub twin_of: Option<String>,
     /// Others that are open in the same conversation, by their handles; in lists only.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub twins: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub twins: Option<Vec<String>>,
     /// The session in whose process tree it was registered.
     pub parent: Option<String>,
     /// What people may call its work.
@@ -255,7 +255,7 @@ impl SessionView {
             }),
             asks: seen.shown.and_then(|shown| shown.asks.clone()),
             twin_of: session.twin_of.map(|id| id.to_string()),
-            twins: Vec::new(),
+            twins: None,
             parent: session.parent.map(|token| token.id.to_string()),
             title: title.map(|title| title.text.clone()),
             title_by: title.map(|title| title.by.as_str()),

@@ -242,7 +242,7 @@ fn twins_are_named_on_both_sides() {
             .unwrap()
             .items
             .into_iter()
-            .map(|one| (one.handle, one.twins))
+            .map(|one| (one.handle, one.twins.unwrap_or_default()))
             .collect();
         all.sort();
         all

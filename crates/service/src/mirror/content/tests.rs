@@ -22,7 +22,7 @@ fn session(id: &str) -> SessionView {
         parent: None,
         title: None,
         title_by: None,
-        twins: Vec::new(),
+        twins: None,
         dir: "/srv/web".into(),
         repo: None,
         branch: None,
