@@ -86,11 +86,8 @@ pub fn counts(answer: &Map<String, Value>) -> String {
     let does = |word: &'static str| {
         count(&|one: &Value| one["state"] == "live" && one["activity"] == word)
     };
-    let holds = |one: &Value| {
-        one["claims"]
-            .as_array()
-            .is_some_and(|held| !held.is_empty())
-    };
+    let has = |keys: &Value| keys.as_array().is_some_and(|keys| !keys.is_empty());
+    let holds = |one: &Value| has(&one["claims"]) || has(&one["resume"]["held"]);
     let dead = count(&|one: &Value| one["state"] == "dead" && holds(one));
     let time = now().to_string();
     format!(
@@ -470,9 +467,29 @@ mod tests {
     #[test]
     fn tables_look_like_this() {
         let at = |room| fitted(COLUMNS, &sample(), Some(room)).as_str().to_owned();
-        insta::assert_snapshot!(at(60), @"");
-        insta::assert_snapshot!(at(80), @"");
-        insta::assert_snapshot!(at(120), @"");
-        insta::assert_snapshot!(at(200), @"");
+        insta::assert_snapshot!(at(60), @r"
+        HANDLE       STATE                    TITLE
+        claude-k7qd  waiting: permission fo…  Login fails on Safari…
+        gemini-p4wz  busy?, twin of gemini-…  日本語のドキュメント…
+        codex-m3xa   dead: pid 812 has exit…  -
+        ");
+        insta::assert_snapshot!(at(80), @r"
+        HANDLE       STATE               TITLE              WHERE            HOLDS
+        claude-k7qd  waiting: permissi…  Login fails on S…  acme/web (fix/…  issue:acme…
+        gemini-p4wz  busy?, twin of ge…  日本語のドキュメ…  acme/docs (mai…  issue:acme…
+        codex-m3xa   dead: pid 812 has…  -                  /srv/tools       -
+        ");
+        insta::assert_snapshot!(at(120), @r"
+        HANDLE       STATE                     TITLE                     WHERE                  PLACE     AGE  HOLDS
+        claude-k7qd  waiting: permission for…  Login fails on Safari a…  acme/web (fix/login-…  main:1.0  2h   issue:acme/web#42
+        gemini-p4wz  busy?, twin of gemini-x…  日本語のドキュメントを…   acme/docs (main)       pts/12    4m   issue:acme/docs#…
+        codex-m3xa   dead: pid 812 has exited  -                         /srv/tools             -         1d   -
+        ");
+        insta::assert_snapshot!(at(200), @r"
+        HANDLE       STATE                                     TITLE                                                WHERE                           PLACE     AGE  HOLDS
+        claude-k7qd  waiting: permission for rm -rf build, 3m  Login fails on Safari after the update of the sess…  acme/web (fix/login-on-safari)  main:1.0  2h   issue:acme/web#42
+        gemini-p4wz  busy?, twin of gemini-x2mn                日本語のドキュメントを書く                           acme/docs (main)                pts/12    4m   issue:acme/docs#7, path:acme/docs:src/** and…
+        codex-m3xa   dead: pid 812 has exited                  -                                                    /srv/tools                      -         1d   -
+        ");
     }
 }

@@ -57,7 +57,7 @@ table::verbs! { enum Verb {
         Who(who) changes never, answers "sessions";
         Whoami(whoami) changes never, answers "session";
         Show(show) changes never, answers "session";
-        Goto(goto) changes never, answers "session";
+        Goto(goto) changes always, answers "session";
         Alive(alive) changes never, answers "alive";
         Wait(wait) changes never, answers "session";
         Log(log) changes never, answers "events", shown 7;

@@ -6,6 +6,9 @@ use tenure_testkit::{Agent, Cmd, Env, Output, poll};
 
 use super::line::SOON;
 
+/// Shown by a shell that takes a line.
+const PROMPT: &str = "ready> ";
+
 pub struct Tmux {
     program: String,
     pub socket: String,
@@ -17,6 +20,7 @@ pub fn with_tmux() -> Env {
     let mut env = super::env();
     env.set("TENURE_TMUX", program());
     env.set("TERM", "screen-256color");
+    env.set("PS1", PROMPT);
     env
 }
 
@@ -41,6 +45,7 @@ impl Tmux {
             &["-f", "/dev/null", "new-session", "-d", "-s", "main"],
             &[&size[..], &["sh"]].concat(),
         );
+        tmux.shows("main:0", PROMPT.trim_end());
         tmux
     }
 
@@ -65,7 +70,9 @@ impl Tmux {
 
     /// A new window with a shell, by its pane's id.
     pub fn window(&self) -> String {
-        self.run(&["new-window", "-d", "-P", "-F", "#{pane_id}", "sh"])
+        let pane = self.run(&["new-window", "-d", "-P", "-F", "#{pane_id}", "sh"]);
+        self.shows(&pane, PROMPT.trim_end());
+        pane
     }
 
     /// Types a line into a pane.
