@@ -2,7 +2,8 @@
 //!
 //! In: `event` (`start`, `fork`, `busy`, `waiting`, `idle`, `beat` or `end`) and, as far as there are such,
 //! `agent` (a name for the program), `pid` (its process, which must be above the hook), `session_id` (its id of the conversation), `cwd`, `subagent_id`,
-//! `reason` (of an end), `asks` (what it waits for), `transcript_path`, `writes` (a file about to be written). Out, all optional:
+//! `reason` (of an end), `asks` (what it waits for), `transcript_path`, `writes` (a file about to be written), `prompt` (what a
+//! person asked), `title` (of the work). Out, all optional:
 //! `context` (for the model), `message` (for the person), `block` (why not to write), `env` (variables
 //! for its tools). Without `pid` the program is what `tenure_core::program` is certain of.
 
@@ -25,6 +26,8 @@ const FIELDS: &[&str] = &[
     "asks",
     "transcript_path",
     "writes",
+    "prompt",
+    "title",
 ];
 
 pub(crate) const ROW: Adapter = Adapter {
@@ -88,6 +91,8 @@ fn read(_: &Adapter, event: &[u8]) -> Report {
         writes: vec![file],
         command: None,
     });
+    report.prompt = payload.beginning("prompt");
+    report.title = payload.beginning("title");
     report.reaches_model = true;
     report.finish(payload)
 }

@@ -8,7 +8,7 @@ use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::session::Doing;
 
 use crate::adapter::Adapter;
-use crate::event::{Attends, Event, File, FreshFile, Heard, Means, SAME};
+use crate::event::{Attends, BUSY, Event, File, FreshFile, Heard, Means, SAME};
 use crate::payload::Payload;
 use crate::report::{Answer, Report, Tool};
 
@@ -33,6 +33,7 @@ const FIELDS: &[&str] = &[
     "details.command",
     "details.filePath",
     "prompt",
+    "title",
 ];
 
 /// Tools that ask a person by being used, and what they ask for.
@@ -93,6 +94,11 @@ pub(crate) fn fill(row: &Adapter, report: &mut Report, payload: &mut Payload) {
     if event.is(File) || (event.is(FreshFile) && source != "resume") {
         report.transcript = payload.path("transcript_path");
     }
+    // Gemini repeats the prompt when the turn is over.
+    if report.doing == BUSY {
+        report.prompt = payload.beginning("prompt");
+    }
+    report.title = payload.beginning("title");
     report.reaches_model = event.is(Heard);
 }
 
@@ -193,4 +199,54 @@ pub(crate) fn said(
         said.insert("systemMessage".into(), json!(message));
     }
     (!said.is_empty()).then_some(Value::Object(said))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::report::Report;
+
+    fn read(agent: &str, name: &str, more: &Value) -> Report {
+        let mut event = json!({"hook_event_name": name, "session_id": "c-1", "cwd": "/w"});
+        let parts = more.as_object().unwrap().clone();
+        event.as_object_mut().unwrap().extend(parts);
+        let row = crate::adapter(agent).unwrap();
+        row.read(event.to_string().as_bytes())
+    }
+
+    #[test]
+    fn a_prompt_is_read_where_a_turn_begins() {
+        let asked = json!({"prompt": "Fix it"});
+        for (agent, name) in [
+            ("claude", "UserPromptSubmit"),
+            ("codex", "UserPromptSubmit"),
+            ("qwen", "UserPromptSubmit"),
+            ("opencode", "UserPromptSubmit"),
+            ("gemini", "BeforeAgent"),
+        ] {
+            let report = read(agent, name, &asked);
+            assert_eq!(report.prompt.as_deref(), Some("Fix it"), "{agent}");
+            assert_eq!(report.title, None);
+        }
+        let over = read("gemini", "AfterAgent", &asked);
+        assert_eq!(over.prompt, None, "it only repeats it");
+        let below = json!({"prompt": "Find it", "agent_id": "a1"});
+        assert_eq!(read("claude", "UserPromptSubmit", &below).prompt, None);
+    }
+
+    #[test]
+    fn a_huge_prompt_is_kept_only_in_part() {
+        let huge = json!({"prompt": "é".repeat(1_000_000)});
+        let report = read("claude", "UserPromptSubmit", &huge);
+        assert_eq!(report.prompt.unwrap().chars().count(), 1_000);
+    }
+
+    #[test]
+    fn opencode_says_what_it_calls_the_work() {
+        let named = json!({"title": "Login repair"});
+        let report = read("opencode", "SessionUpdated", &named);
+        assert_eq!(report.title.as_deref(), Some("Login repair"));
+        assert_eq!(report.doing, None, "a name is no activity");
+    }
 }

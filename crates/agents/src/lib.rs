@@ -17,6 +17,7 @@ mod generic;
 mod hooks;
 pub mod install;
 mod opencode;
+pub mod own_title;
 mod payload;
 mod qwen;
 mod report;

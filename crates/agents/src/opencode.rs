@@ -11,7 +11,7 @@ use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::id::NativeId;
 
 use crate::adapter::{Adapter, Turn, Unknown};
-use crate::event::{Attends, BUSY, Event, Heard, IDLE, Means, WAITING, unasked};
+use crate::event::{Attends, BUSY, Event, Heard, IDLE, Means, SAME, WAITING, unasked};
 use crate::hooks;
 use crate::install::{Format, Settings, opencode};
 use crate::report::{Report, Tools, own_answer};
@@ -23,6 +23,7 @@ const EVENTS: &[Event] = &[
     unasked("PostToolUse", Means::AfterTool, BUSY, &[Heard]),
     unasked("PermissionRequest", Means::Other, WAITING, &[]),
     unasked("PermissionReply", Means::Other, BUSY, &[]),
+    unasked("SessionUpdated", Means::Other, SAME, &[]),
     unasked("Stop", Means::Other, IDLE, &[]),
 ];
 

@@ -12,6 +12,8 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 
 /// How many characters of a text are kept for people.
 const LONGEST_WORDS: usize = 200;
+/// How many characters of a long text are kept, of which a title is made.
+const LONGEST_BEGINNING: usize = 1_000;
 /// How long a path may be, as the kernel has it.
 const LONGEST_PATH: usize = 4096;
 
@@ -108,6 +110,15 @@ impl Payload {
         let text = self.text(name)?;
         let plain = text.chars().filter(|c| !c.is_control());
         Some(plain.take(LONGEST_WORDS).collect()).filter(|words: &String| !words.is_empty())
+    }
+
+    /// The beginning of a text that may be long, as it was sent.
+    pub fn beginning(&mut self, name: &str) -> Option<String> {
+        let mut text = self.text(name)?;
+        if let Some((end, _)) = text.char_indices().nth(LONGEST_BEGINNING) {
+            text.truncate(end);
+        }
+        Some(text)
     }
 
     /// A path that the kernel would take and a person can read.

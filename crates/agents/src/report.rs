@@ -32,6 +32,10 @@ pub struct Report {
     pub transcript: Option<String>,
     /// The tool that is about to be used, or was.
     pub tool: Option<Tool>,
+    /// The beginning of what a person asked it to do.
+    pub prompt: Option<String>,
+    /// What the agent calls the work.
+    pub title: Option<String>,
     /// Whether the model reads what is answered to this event.
     pub reaches_model: bool,
     /// What was wrong with the payload.
@@ -132,6 +136,8 @@ impl Report {
             dir,
             transcript: None,
             tool: None,
+            prompt: None,
+            title: None,
             reaches_model: false,
             problems: Vec::new(),
         }

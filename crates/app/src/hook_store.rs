@@ -80,6 +80,14 @@ impl HookStore {
         self.settings.brief
     }
 
+    /// Whether what names a session's work may be kept. The project may forbid it, which is read for this only.
+    pub fn keeps_titles(&mut self, dir: &str) -> bool {
+        if self.settings.titles {
+            self.read_project(dir);
+        }
+        self.settings.titles
+    }
+
     /// The same with everything that a verb has, where there are mirrors to keep up to date.
     pub fn with_mirrors(self, dir: &str) -> Option<Opened> {
         if self.settings.mirrors.is_empty() {

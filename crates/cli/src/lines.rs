@@ -44,6 +44,19 @@ impl Lines {
         }
     }
 
+    /// At most this many lines; the last one counts those that do not fit.
+    #[must_use]
+    pub fn at_most(self, most: usize) -> Self {
+        let all = self.0.lines().count();
+        if all <= most || most == 0 {
+            return self;
+        }
+        let kept = self.0.lines().take(most - 1);
+        let mut text: String = kept.flat_map(|line| [line, "\n"]).collect();
+        text.push_str(&format!("… {} more\n", all - (most - 1)));
+        Self(text)
+    }
+
     /// Whether there is nothing to show.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -74,6 +87,14 @@ impl From<String> for Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let lines = || Lines::own("a\nb\nc\n");
+        assert_eq!(lines().at_most(3).as_str(), "a\nb\nc");
+        assert_eq!(lines().at_most(2).as_str(), "a\n… 2 more");
+        assert_eq!(lines().at_most(1).as_str(), "… 3 more");
+    }
 
     #[test]
     fn a_line_stays_one_line() {

@@ -8,6 +8,7 @@ mod app;
 mod child;
 mod cli;
 mod colour;
+mod columns;
 mod command;
 mod exit;
 #[cfg(test)]
@@ -16,7 +17,9 @@ mod hooks_setup;
 mod lines;
 mod output;
 mod render;
+mod screen;
 mod sink;
+mod standing;
 mod summary;
 mod tree;
 mod unexpected;

@@ -16,6 +16,7 @@ use tenure_service::Answer;
 use tenure_service::answer::{Class, Hint, Problem, body};
 
 pub use crate::colour::{CLEAR, colours, paint, paint_for_agent};
+pub use crate::columns::{Cell, table};
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::sink::{self, Unwritten, Written};
@@ -31,6 +32,8 @@ pub struct Shown {
     pub exit: Option<Exit>,
     /// What is missing in it, because it could not be read.
     pub damaged: Option<StoreError>,
+    /// It is shown with --quiet as well: it is what that asks for.
+    pub is_terse: bool,
     /// Nothing is to be shown: stdout belongs to a command that we ran.
     pub silent: bool,
 }
@@ -254,7 +257,8 @@ impl Style {
             return Showed::new(exit, written, channel);
         }
         let channel = self.tell(&shown.notices);
-        let written = match self.quiet || shown.text.is_empty() {
+        let is_hushed = self.quiet && !shown.is_terse;
+        let written = match is_hushed || shown.text.is_empty() {
             true => Ok(()),
             false => sink::out(shown.text.as_str()),
         };
@@ -345,62 +349,4 @@ pub fn ago(at: Timestamp, now: Timestamp) -> String {
         return "just now".into();
     }
     format!("{} ago", Span(age))
-}
-
-/// Lines up columns; the last one is not padded.
-pub fn table(head: &[&str], rows: &[Vec<Cell>]) -> Lines {
-    let widths: Vec<usize> = (0..head.len())
-        .map(|column| {
-            let cells = rows
-                .iter()
-                .filter_map(|row| row.get(column))
-                .map(|cell| cell.text.chars().count());
-            cells.chain([head[column].len()]).max().unwrap_or(0)
-        })
-        .collect();
-    let mut out = Lines::default();
-    let titles: Vec<Cell> = head.iter().map(|title| Cell::plain(*title)).collect();
-    for row in std::iter::once(&titles).chain(rows) {
-        let mut text = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            text.push_str(&cell.painted());
-            if column + 1 < row.len() {
-                let missing = widths[column].saturating_sub(cell.text.chars().count());
-                text.push_str(&" ".repeat(missing + 2));
-            }
-        }
-        out.line(text.trim_end());
-    }
-    out
-}
-
-/// A cell of a table, perhaps coloured.
-#[derive(Debug, Clone)]
-pub struct Cell {
-    text: String,
-    state: Option<&'static str>,
-}
-
-impl Cell {
-    pub fn plain(text: impl Into<String>) -> Self {
-        Self {
-            text: text::line(&text.into()).into_owned(),
-            state: None,
-        }
-    }
-
-    /// A cell in the colour of a state.
-    pub fn state(text: impl Into<String>, state: &'static str) -> Self {
-        Self {
-            text: text::line(&text.into()).into_owned(),
-            state: Some(state),
-        }
-    }
-
-    fn painted(&self) -> String {
-        match self.state {
-            Some(state) => paint(&self.text, state),
-            None => self.text.clone(),
-        }
-    }
 }

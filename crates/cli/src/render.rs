@@ -2,14 +2,18 @@
 
 use std::fmt::Write as _;
 
+use serde_json::{Map, Value};
 use tenure_app::unmanaged::Unmanaged;
 use tenure_core::text;
-use tenure_core::time::{Span, Timestamp};
+use tenure_core::time::Timestamp;
 use tenure_service::view::{ClaimView, EventView, SessionView};
 use tenure_service::{Membership, Whoami, Why};
 
+use crate::columns::{Cell, Column, fitted, table};
 use crate::lines::Lines;
-use crate::output::{Cell, ago, command_line, paint, table};
+use crate::output::{ago, command_line, paint};
+use crate::screen;
+use crate::standing::{age, word, words};
 use crate::tree::Branch;
 
 fn now() -> Timestamp {
@@ -29,19 +33,42 @@ pub fn flat(sessions: &[SessionView]) -> Vec<Branch<'_>> {
     sessions.iter().map(top).collect()
 }
 
+/// On a narrow terminal AGE goes first, then PLACE, HOLDS, WHERE and TITLE.
+const COLUMNS: &[Column] = &[
+    column("HANDLE", 24, 0),
+    column("STATE", 16, 0),
+    column("TITLE", 16, 1),
+    column("WHERE", 14, 2),
+    column("PLACE", 8, 4),
+    column("AGE", 4, 5),
+    column("HOLDS", 10, 3),
+];
+
+const fn column(head: &'static str, least: usize, rank: u8) -> Column {
+    Column { head, least, rank }
+}
+
 /// Sessions, and agents that run without being one.
 pub fn people(sessions: &[Branch<'_>], unmanaged: &[Unmanaged], verbose: bool) -> Lines {
+    people_within(sessions, unmanaged, verbose, screen::columns())
+}
+
+fn people_within(
+    sessions: &[Branch<'_>],
+    unmanaged: &[Unmanaged],
+    verbose: bool,
+    room: Option<usize>,
+) -> Lines {
     if sessions.is_empty() && unmanaged.is_empty() {
         return "no sessions; an agent or a shell becomes one with: tenure register".into();
     }
     let now = now();
     let mut rows: Vec<Vec<Cell>> = sessions
         .iter()
-        .map(|branch| session_row(branch, sessions, now, verbose))
+        .map(|branch| session_row(branch, now, verbose))
         .collect();
     rows.extend(unmanaged.iter().map(unmanaged_row));
-    let heads = ["SESSION", "AGENT", "WHERE", "STATE", "AGE", "HOLDS"];
-    let mut text = table(&heads, &rows);
+    let mut text = fitted(COLUMNS, &rows, room);
     if let Some(first) = unmanaged.first() {
         text.line(format!("unmanaged: no hooks told tenure of it; tenure adopt {} makes it a session, tenure install all later ones",
             first.pid));
@@ -49,69 +76,62 @@ pub fn people(sessions: &[Branch<'_>], unmanaged: &[Unmanaged], verbose: bool) -
     text
 }
 
+/// What time it is and how many sessions need what, above a table that is drawn again and again.
+pub fn counts(answer: &Map<String, Value>) -> String {
+    let sessions = answer.get("sessions").and_then(Value::as_array);
+    let count = |fits: &dyn Fn(&Value) -> bool| {
+        let all = sessions.into_iter().flatten();
+        all.filter(|one| fits(one)).count()
+    };
+    let does = |word: &'static str| {
+        count(&|one: &Value| one["state"] == "live" && one["activity"] == word)
+    };
+    let has = |keys: &Value| keys.as_array().is_some_and(|keys| !keys.is_empty());
+    let holds = |one: &Value| has(&one["claims"]) || has(&one["resume"]["held"]);
+    let dead = count(&|one: &Value| one["state"] == "dead" && holds(one));
+    let time = now().to_string();
+    format!(
+        "{} UTC  {} waiting, {dead} dead with work, {} busy, {} idle  (q ends)",
+        time.get(11..19).unwrap_or_default(),
+        does("waiting"),
+        does("busy"),
+        does("idle"),
+    )
+}
+
 fn unmanaged_row(agent: &Unmanaged) -> Vec<Cell> {
     let dash = || Cell::plain("-");
     let state = match &agent.activity {
-        Some(doing) => format!("unmanaged, {doing}"),
-        None => "unmanaged".to_owned(),
+        Some(doing) => format!("unmanaged {}, {doing}", agent.agent),
+        None => format!("unmanaged {}", agent.agent),
     };
     vec![
         Cell::plain(format!("pid {}", agent.pid)),
-        Cell::plain(agent.agent),
-        Cell::plain(agent.dir.as_deref().unwrap_or("-")),
         Cell::state(state, "unknown"),
+        dash(),
+        Cell::plain(agent.dir.as_deref().unwrap_or("-")),
+        dash(),
         dash(),
         dash(),
     ]
 }
 
-fn session_row(
-    branch: &Branch<'_>,
-    all: &[Branch<'_>],
-    now: Timestamp,
-    verbose: bool,
-) -> Vec<Cell> {
+fn session_row(branch: &Branch<'_>, now: Timestamp, verbose: bool) -> Vec<Cell> {
     let session = branch.session;
-    let shows_reason = verbose || !matches!(session.state, "live");
-    let word = session
-        .activity
-        .filter(|_| session.state == "live")
-        .unwrap_or(session.state);
-    let since = session
-        .activity_since
-        .filter(|_| session.waits_for_a_person());
-    let mut state = word.to_owned();
-    if let Some(since) = since {
-        let _infallible = write!(state, " for you, {}", age(since, now));
-    }
-    if shows_reason {
-        let _infallible = write!(state, ": {}", session.why);
-    }
-    if let Some(twin) = &session.twin_of {
-        let named = all.iter().find(|other| other.session.id == *twin);
-        let named = named.map_or("another session", |other| other.session.handle.as_str());
-        let _infallible = write!(state, ", twin of {named}");
-    }
     let below = match branch.depth {
         0 => String::new(),
         depth => format!("{}└ ", "  ".repeat(depth - 1)),
     };
+    let or_dash = |text: &Option<String>| Cell::plain(text.as_deref().unwrap_or("-"));
     vec![
         Cell::plain(format!("{below}{}", session.handle)),
-        Cell::plain(session.agent.clone()),
+        Cell::state(words(session, now, verbose), word(session)),
+        or_dash(&session.title),
         Cell::plain(whereabouts(session)),
-        Cell::state(state, word),
+        or_dash(&session.place),
         Cell::plain(age(session.started_at, now)),
         Cell::plain(holds(session, verbose)),
     ]
-}
-
-/// How old something is, in a column.
-fn age(at: Timestamp, now: Timestamp) -> String {
-    match at.age_at(now) {
-        young if young.as_secs() == 0 => "now".into(),
-        age => Span(age).to_string(),
-    }
 }
 
 /// `acme/web (main)`, or the directory where there is no repository.
@@ -176,8 +196,14 @@ pub fn session(who: &Whoami, evidence: bool) -> Lines {
     if let Some(title) = &session.title {
         row("title", title);
     }
+    if session.activity.is_some() && session.state == "live" {
+        row("doing", &words(session, now, true));
+    }
     row("where", &whereabouts(session));
     row("dir", &session.dir);
+    if let Some(place) = &session.place {
+        row("place", place);
+    }
     if let Some(native_id) = &session.native_id {
         row("conversation", native_id);
     }
@@ -366,4 +392,104 @@ pub fn events(events: &[EventView]) -> Lines {
         text.line(line);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use unicode_width::UnicodeWidthStr;
+
+    use super::*;
+
+    fn sample() -> Vec<Vec<Cell>> {
+        let rows = [
+            [
+                "claude-k7qd",
+                "waiting: permission for rm -rf build, 3m",
+                "Login fails on Safari after the update of the session cookie",
+                "acme/web (fix/login-on-safari)",
+                "main:1.0",
+                "2h",
+                "issue:acme/web#42",
+            ],
+            [
+                "gemini-p4wz",
+                "busy?, twin of gemini-x2mn",
+                "日本語のドキュメントを書く",
+                "acme/docs (main)",
+                "pts/12",
+                "4m",
+                "issue:acme/docs#7, path:acme/docs:src/** and 3 more",
+            ],
+            [
+                "codex-m3xa",
+                "dead: pid 812 has exited",
+                "-",
+                "/srv/tools",
+                "-",
+                "1d",
+                "-",
+            ],
+        ];
+        let row = |cells: [&str; 7]| cells.map(Cell::plain).to_vec();
+        rows.map(row).to_vec()
+    }
+
+    fn heads(room: Option<usize>) -> String {
+        let text = fitted(COLUMNS, &sample(), room);
+        let head = text.as_str().lines().next().unwrap().to_owned();
+        head.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn columns_drop_out_by_rank() {
+        let whole = "HANDLE STATE TITLE WHERE PLACE AGE HOLDS";
+        assert_eq!(heads(None), whole);
+        assert_eq!(heads(Some(200)), whole);
+        assert_eq!(heads(Some(120)), whole);
+        assert_eq!(heads(Some(88)), "HANDLE STATE TITLE WHERE PLACE HOLDS");
+        assert_eq!(heads(Some(80)), "HANDLE STATE TITLE WHERE HOLDS");
+        assert_eq!(heads(Some(66)), "HANDLE STATE TITLE WHERE");
+        assert_eq!(heads(Some(60)), "HANDLE STATE TITLE");
+        assert_eq!(heads(Some(40)), "HANDLE STATE");
+    }
+
+    #[test]
+    fn nothing_wraps_at_any_width() {
+        for room in 20..=240 {
+            let text = fitted(COLUMNS, &sample(), Some(room));
+            assert_eq!(text.as_str().lines().count(), 4);
+            for line in text.as_str().lines() {
+                assert!(line.width() <= room, "{room}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn tables_look_like_this() {
+        let at = |room| fitted(COLUMNS, &sample(), Some(room)).as_str().to_owned();
+        insta::assert_snapshot!(at(60), @r"
+        HANDLE       STATE                    TITLE
+        claude-k7qd  waiting: permission fo…  Login fails on Safari…
+        gemini-p4wz  busy?, twin of gemini-…  日本語のドキュメント…
+        codex-m3xa   dead: pid 812 has exit…  -
+        ");
+        insta::assert_snapshot!(at(80), @r"
+        HANDLE       STATE               TITLE              WHERE            HOLDS
+        claude-k7qd  waiting: permissi…  Login fails on S…  acme/web (fix/…  issue:acme…
+        gemini-p4wz  busy?, twin of ge…  日本語のドキュメ…  acme/docs (mai…  issue:acme…
+        codex-m3xa   dead: pid 812 has…  -                  /srv/tools       -
+        ");
+        insta::assert_snapshot!(at(120), @r"
+        HANDLE       STATE                     TITLE                     WHERE                  PLACE     AGE  HOLDS
+        claude-k7qd  waiting: permission for…  Login fails on Safari a…  acme/web (fix/login-…  main:1.0  2h   issue:acme/web#42
+        gemini-p4wz  busy?, twin of gemini-x…  日本語のドキュメントを…   acme/docs (main)       pts/12    4m   issue:acme/docs#…
+        codex-m3xa   dead: pid 812 has exited  -                         /srv/tools             -         1d   -
+        ");
+        insta::assert_snapshot!(at(200), @r"
+        HANDLE       STATE                                     TITLE                                                WHERE                           PLACE     AGE  HOLDS
+        claude-k7qd  waiting: permission for rm -rf build, 3m  Login fails on Safari after the update of the sess…  acme/web (fix/login-on-safari)  main:1.0  2h   issue:acme/web#42
+        gemini-p4wz  busy?, twin of gemini-x2mn                日本語のドキュメントを書く                           acme/docs (main)                pts/12    4m   issue:acme/docs#7, path:acme/docs:src/** and…
+        codex-m3xa   dead: pid 812 has exited                  -                                                    /srv/tools                      -         1d   -
+        ");
+    }
 }

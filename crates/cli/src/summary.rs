@@ -1,11 +1,13 @@
 //! Where a session stands: for people on at most twenty lines, beside a conversation on one.
 
+use tenure_core::text;
 use tenure_service::view::SessionView;
 use tenure_service::{Glance, Status};
 
 use crate::lines::Lines;
 use crate::output::{paint, paint_for_agent};
 use crate::render::{holds, whereabouts};
+use crate::standing::{doing, window};
 
 /// How many of each are named before the rest is counted. With a line for the caller, one for those that
 /// wait and one for each rest, these make twenty.
@@ -21,7 +23,12 @@ pub fn status(status: &Status) -> Lines {
     let mut text = Lines::default();
     match (&status.me, &status.nobody) {
         (Some(me), _) => {
-            text.line(format!("you are {} in {}", me.handle, whereabouts(me)));
+            let title = titled(me);
+            text.line(format!(
+                "you are {}{title} in {}",
+                me.handle,
+                whereabouts(me)
+            ));
         }
         (None, why) => {
             text.line(why.as_deref().unwrap_or("no session here"));
@@ -64,11 +71,15 @@ fn list<T>(text: &mut Lines, all: &[T], most: usize, more: &str, line: impl Fn(&
     }
 }
 
+/// ` "Fix the login"`, where the work has a name.
+fn titled(session: &SessionView) -> String {
+    let title = session.title.as_deref();
+    title.map_or(String::new(), |title| format!(" {}", text::quoted(title)))
+}
+
 fn other(session: &SessionView) -> String {
-    let doing = session
-        .activity
-        .filter(|_| session.state == "live")
-        .unwrap_or(session.state);
+    let doing = doing(session, tenure_host::clock::wall());
+    let title = titled(session);
     let held = holds(session, false);
     let place = whereabouts(session);
     let wrote = session.wrote.as_deref().unwrap_or_default();
@@ -82,8 +93,9 @@ fn other(session: &SessionView) -> String {
         true => String::new(),
         false => format!(", wrote {}", some(&files)),
     };
+    let window = window(session).map_or(String::new(), |window| format!(", at {window}"));
     format!(
-        "{} is {doing} in {place}, holds {held}{files}",
+        "{}{title} is {doing} in {place}{window}, holds {held}{files}",
         session.handle
     )
 }

@@ -35,6 +35,7 @@ pub mod spelling;
 pub mod store;
 pub mod text;
 pub mod time;
+pub mod title;
 pub mod trample;
 pub mod transcript;
 pub mod tree_lock;

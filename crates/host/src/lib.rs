@@ -33,6 +33,7 @@ pub mod process;
 mod random;
 pub mod read;
 pub mod running;
+pub mod seat;
 pub mod settings_file;
 mod shared_fs;
 pub mod shelf;

@@ -20,6 +20,8 @@ pub struct Stat {
     /// The process session that it belongs to.
     pub session: u32,
     pub has_terminal: bool,
+    /// Its controlling terminal by the device's number; 0 where it has none.
+    pub terminal: u64,
     /// Whether it was forked and has executed nothing since.
     pub forked: bool,
     pub threads: u32,
@@ -62,6 +64,7 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat> {
     let field = |number: usize| fields.get(number - 3).copied();
     // The field after the last one that is used proves that that one is whole.
     field(23)?;
+    let terminal = field(7)?.parse::<i32>().ok()?;
     Some(Stat {
         comm: String::from_utf8_lossy(comm).into_owned(),
         state: match field(3)? {
@@ -71,7 +74,9 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat> {
         },
         parent: field(4)?.parse().ok()?,
         session: field(6)?.parse().ok()?,
-        has_terminal: field(7)?.parse::<i64>().ok()? != 0,
+        has_terminal: terminal != 0,
+        // Written as a signed number of 32 bits.
+        terminal: u64::from(terminal.cast_unsigned()),
         forked: field(9)?.parse::<u64>().ok()? & FORKED != 0,
         threads: field(20)?.parse().ok()?,
         start: field(22)?.parse().ok()?,
@@ -97,6 +102,7 @@ mod tests {
             parent: 41,
             session: 43,
             has_terminal: true,
+            terminal: 34816,
             forked: false,
             threads: 7,
             start: 123_456,

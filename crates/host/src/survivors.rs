@@ -161,7 +161,8 @@ impl Suspect {
     }
 }
 
-fn environment(pid: u32) -> std::io::Result<Vec<u8>> {
+/// The variables of a process, as it was started.
+pub(crate) fn environment(pid: u32) -> std::io::Result<Vec<u8>> {
     let path = format!("/proc/{pid}/environ");
     for _ in 0..READS {
         #[expect(

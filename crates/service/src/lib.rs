@@ -44,7 +44,7 @@ pub use mission::{
 };
 pub use session::{
     Awaited, Glance, Glancer, ListRequest, MetaChange, RegisterRequest, Registered, RenewRequest,
-    Resumable, Status, Subject, Until, WARNED_FOR, Whoami,
+    Resumable, Status, Subject, Until, WARNED_FOR, Whoami, Window,
 };
 pub use transact::{Answer, Failure, Reply, Service};
 pub use transcript::{Derivation, Vouched, VouchedFile};

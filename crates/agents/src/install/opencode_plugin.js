@@ -72,11 +72,11 @@ export const Tenure = async ({ client, directory }) => {
   if (globalThis[FIRST] !== import.meta.url) return {}
 
   // Of each session: its parent, the variables for its shell, text that waits for what the model reads next,
-  // the end of its last call, so that events arrive in order, and its start.
+  // the end of its last call, so that events arrive in order, its start, and what opencode calls its work.
   const sessions = new Map()
   const known = (id) => {
     if (!sessions.has(id)) {
-      sessions.set(id, { parent: null, env: {}, waiting: [], last: Promise.resolve(), start: null })
+      sessions.set(id, { parent: null, env: {}, waiting: [], last: Promise.resolve(), start: null, title: null })
     }
     return sessions.get(id)
   }
@@ -141,8 +141,24 @@ export const Tenure = async ({ client, directory }) => {
     return session.start
   }
 
+  // opencode says often that a session changed. Until its work has a name it is called after the time.
+  const rename = (info) => {
+    const session = known(info.id)
+    const named = typeof info.title === "string" && info.title && !/^(New|Child) session - /.test(info.title)
+    if (info.parentID || !named || session.title === info.title) return
+    session.title = info.title
+    return tell(info.id, "SessionUpdated", { title: info.title })
+  }
+
+  // What the person typed.
+  const typed = (parts) => {
+    const texts = parts.filter((part) => part?.type === "text" && !part.synthetic)
+    return texts.map((part) => part.text).join(" ").slice(0, 1000)
+  }
+
   const events = {
     "session.created": ({ info }) => start(info.id, info),
+    "session.updated": ({ info }) => rename(info),
     "session.idle": ({ sessionID }) => tell(sessionID, "Stop"),
     "session.error": ({ sessionID }) => tell(sessionID, "Notification"),
     "session.deleted": ({ info }) => sessions.delete(info.id),
@@ -169,7 +185,7 @@ export const Tenure = async ({ client, directory }) => {
       try {
         const session = known(input.sessionID)
         await start(input.sessionID)
-        const answer = await tell(input.sessionID, "UserPromptSubmit")
+        const answer = await tell(input.sessionID, "UserPromptSubmit", { prompt: typed(output.parts) })
         const texts = [...session.waiting.splice(0), ...context(answer)]
         const last = output.parts.at(-1)
         if (!texts.length || !last) return

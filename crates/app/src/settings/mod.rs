@@ -97,6 +97,20 @@ const KNOWN: &[Known] = &[
         about: "whether agents that run without hooks are shown",
     },
     Known {
+        key: "privacy.titles",
+        default: "true",
+        project: true,
+        value: Value::Switch(|all| &mut all.titles),
+        about: "whether a session is named after its first prompt; false keeps prompts out of the store",
+    },
+    Known {
+        key: "goto.command",
+        default: "",
+        project: false,
+        value: Value::Text(|all| &mut all.goto_command),
+        about: "what focuses a window outside of tmux: words, with {handle} {pid} {tty} {pane}",
+    },
+    Known {
         key: "guard.mode",
         default: "",
         project: false,
@@ -158,6 +172,10 @@ pub struct Settings {
     pub brief: bool,
     /// Whether agents that run without hooks are shown.
     pub unmanaged: bool,
+    /// Whether titles are made of prompts, and kept.
+    pub titles: bool,
+    /// What focuses a window that tmux does not know.
+    pub goto_command: Option<String>,
     /// What is done about a tool that conflicts with another session, if that was set.
     pub guard_mode: Option<Mode>,
     /// What a claim must look like for a file to be written at all.
@@ -270,7 +288,11 @@ impl Settings {
         match known {
             Some(known) if !project || known.project => {
                 let text = known.value.text(value);
-                self.set(known, text.ok_or_else(|| known.value.expected())?, origin)
+                let text = text.ok_or_else(|| known.value.expected())?;
+                if project && known.key == "privacy.titles" && text != "false" {
+                    return Err("a project's file may only set it to false".to_owned());
+                }
+                self.set(known, text, origin)
             }
             None if key == "mirror" && !project => {
                 self.mirrors.extend(setting::parse(value, origin)?);
@@ -442,8 +464,8 @@ mod tests {
     #[test]
     fn a_setting_is_read_from_the_variable_of_its_name() {
         let variables: Vec<String> = KNOWN.iter().map(Known::variable).collect();
-        let names = "STORE LEASE LOCK_DELAY STALLED_AFTER AGENT_BRIEF PS_UNMANAGED GUARD_MODE \
-                     GUARD_REQUIRE_CLAIM GUARD_ON_ERROR MISSIONS_ROLES";
+        let names = "STORE LEASE LOCK_DELAY STALLED_AFTER AGENT_BRIEF PS_UNMANAGED PRIVACY_TITLES GOTO_COMMAND \
+                     GUARD_MODE GUARD_REQUIRE_CLAIM GUARD_ON_ERROR MISSIONS_ROLES";
         let names = names
             .split_whitespace()
             .map(|name| format!("TENURE_{name}"));
@@ -479,6 +501,26 @@ mod tests {
                 "{bad}"
             );
         }
+    }
+
+    #[test]
+    fn a_project_may_keep_prompts_out_of_the_store_but_not_let_them_in() {
+        let titles = |user: &str, project: &str| load(user, project, &[]).unwrap().titles;
+        let (on, off) = ("[privacy]\ntitles = true", "[privacy]\ntitles = false");
+        assert!(titles("", ""));
+        assert!(!titles(off, ""));
+        assert!(!titles("", off));
+        assert!(!titles(off, on));
+        let ignored = load("", on, &[]).unwrap().ignored;
+        assert_eq!(ignored[0].why, "a project's file may only set it to false");
+    }
+
+    #[test]
+    fn f_h16_a_projects_file_runs_no_command() {
+        let project = "[goto]\ncommand = \"evil {pid}\"";
+        assert_eq!(load("", project, &[]).unwrap().goto_command, None);
+        let user = load(project, "", &[]).unwrap();
+        assert_eq!(user.goto_command.as_deref(), Some("evil {pid}"));
     }
 
     #[test]

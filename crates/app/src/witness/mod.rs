@@ -6,8 +6,10 @@
 pub mod chat;
 pub mod registry;
 mod terminal;
+mod titles;
 
-use tenure_core::witness::{Subject, Testimony, Witness};
+use tenure_core::time::Timestamp;
+use tenure_core::witness::{OwnWord, Subject, Testimony, Witness};
 
 /// The agents and terminals of this machine.
 #[derive(Debug, Default)]
@@ -19,11 +21,34 @@ impl Witness for Witnesses {
         let testimony = about.iter().map(|subject| {
             let (place, attended_at) = places.next().unwrap_or_default();
             Testimony {
-                own: registry::own_word(subject).or_else(|| chat::own_word(subject)),
+                own: with_title(
+                    registry::own_word(subject).or_else(|| chat::own_word(subject)),
+                    titles::own_title(subject),
+                ),
                 place,
                 attended_at,
             }
         });
         testimony.collect()
+    }
+}
+
+/// What the agent's files say together: what it does, and what it calls its work.
+fn with_title(word: Option<OwnWord>, title: Option<String>) -> Option<OwnWord> {
+    match (word, title) {
+        (Some(word), title) => Some(OwnWord {
+            title: word.title.or(title),
+            ..word
+        }),
+        // It says nothing about what it does, at no time.
+        (None, Some(title)) => Some(OwnWord {
+            doing: None,
+            asks: None,
+            title: Some(title),
+            at: Timestamp(0),
+            source: "its transcript",
+            tells: &[],
+        }),
+        (None, None) => None,
     }
 }

@@ -6,23 +6,28 @@ use tenure_app::open::Opened;
 use tenure_app::unmanaged;
 use tenure_app::watch::{Ended, Next, on_change};
 use tenure_service::ListRequest;
+use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
 use crate::child::exit_of_watching;
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output::{CLEAR, Outcome, Shown, Trouble, put};
+use crate::screen::{self, Screen};
 use crate::{render, tree};
 
-/// Show sessions: who is alive, where, since when, and what each holds
+/// Show sessions: which are live, what each works on, where it is, and what it holds
 ///
-/// Whoever waits for a person comes first. Agents that run without hooks are shown as unmanaged; tenure
-/// adopt PID makes a session of one.
+/// Sessions that wait for a person come first. On a terminal the table fits its width: columns are left out and
+/// cells cut; --json has everything. With --quiet only the handles are printed. Agents that run without hooks are
+/// shown as unmanaged; tenure adopt PID makes a session of one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure ps
   tenure ps --tree             children below their parents
-  tenure ps --watch            again whenever something changes
+  tenure ps --watch            again whenever something changes; q ends it
+  tenure ps -q                 the handles, one per line
   tenure ps -a --limit 20      also those that ended
   tenure ps --json | jq '.sessions[] | select(.state == \"live\") | .handle'")]
 pub struct Args {
@@ -49,6 +54,8 @@ const MOST_SHOWN: usize = 200;
 const AT_MOST_EVERY: Duration = Duration::from_millis(100);
 /// How often it is looked again whatever happens: ages grow, turns stall, and agents without hooks start.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
+/// The same on a terminal, whose size may change too.
+const REDRAWN_EVERY: Duration = Duration::from_secs(2);
 /// How many processes are watched at once.
 const MOST_WATCHED: usize = 256;
 
@@ -74,34 +81,52 @@ fn look(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
         false => render::flat(sessions),
     };
     let mut text = render::people(&branches, &unmanaged, app.verbose);
+    if app.style.quiet {
+        text = Lines::default();
+        branches
+            .iter()
+            .for_each(|branch| text.line(&branch.session.handle));
+    }
     let all = if args.all { " -a" } else { "" };
-    render::rest(
-        &mut text,
-        answer.value.more,
-        &format!("tenure ps{all} --limit 0"),
-    );
+    if !app.style.quiet {
+        let rest = format!("tenure ps{all} --limit 0");
+        render::rest(&mut text, answer.value.more, &rest);
+    }
     if args.tree {
         let order = branches.iter().map(|branch| branch.session.clone());
         answer.value.items = order.collect();
     }
-    Ok(Shown::new("sessions", &answer.value.items, text)
+    let shown = Shown::new("sessions", &answer.value.items, text)
         .with("more", &answer.value.more)
         .with("unmanaged", &unmanaged)
-        .told(&answer))
+        .told(&answer);
+    Ok(Shown {
+        is_terse: true,
+        ..shown
+    })
 }
 
-/// Shows it, and again after each change, until a signal comes or nobody reads it any more.
+/// Shows it, and again after each change, until a signal comes, `q` is pressed or nobody reads it any more.
 fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
-    let on_terminal = std::io::stdout().is_terminal();
+    let redraws = std::io::stdout().is_terminal() && !app.style.json;
     let mut before = None;
+    let mut screen: Option<Screen> = None;
     let ended = on_change::<Exit, Trouble>(opened, AT_MOST_EVERY, |opened| {
-        let shown = look(args, app, opened)?;
+        // Signals are caught by now: whatever ends the watch gives the terminal back.
+        if redraws && screen.is_none() {
+            screen = Some(enter()?);
+        }
+        let mut shown = look(args, app, opened)?;
         let now = (lasting(&shown.json), shown.notices.clone());
-        let redraws = on_terminal && !app.style.json;
+        if redraws {
+            let rows = screen::rows().unwrap_or(usize::MAX);
+            let mut text = Lines::from(render::counts(&shown.json));
+            text.extend(&shown.text);
+            // The line after the last one, and the one that clears the screen.
+            shown.text = text.at_most(rows.saturating_sub(2));
+            put(CLEAR)?;
+        }
         if redraws || before.as_ref() != Some(&now) {
-            if redraws {
-                put(CLEAR)?;
-            }
             let exit = app.show(&shown);
             if exit != Exit::DONE {
                 return Ok(Next::Done(exit));
@@ -110,13 +135,30 @@ fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
         before = Some(now);
         Ok(Next::Again {
             processes: opened.service().open_processes(MOST_WATCHED)?.value,
-            limit: AT_LEAST_EVERY,
+            limit: if redraws {
+                REDRAWN_EVERY
+            } else {
+                AT_LEAST_EVERY
+            },
         })
     })?;
+    drop(screen);
     Ok(Shown::silent(match ended {
         Ended::Done(exit) => exit,
         Ended::Signal(_) => exit_of_watching(&ended),
     }))
+}
+
+fn enter() -> Result<Screen, Trouble> {
+    let entered = Screen::enter(std::io::stdout(), std::io::stdin()).and_then(|screen| {
+        screen.end_with_q()?;
+        Ok(screen)
+    });
+    entered.map_err(|error| {
+        let message = format!("the terminal cannot be used: {error}");
+        let hint = Hint::run("ps", ["--watch", "--json"], "to watch without a screen");
+        Trouble::new(Class::Internal, "internal", message, hint)
+    })
 }
 
 /// What is left of an answer without what time alone changes.

@@ -55,6 +55,7 @@ mod standing;
 mod store_files;
 mod support;
 mod survivors;
+mod titles;
 mod trampling;
 mod transcript_append;
 mod transcripts;
@@ -64,6 +65,7 @@ mod uninstall_killed;
 mod unwritten;
 mod waiting;
 mod watching;
+mod windows;
 
 use std::path::Path;
 

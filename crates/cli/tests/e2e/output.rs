@@ -49,21 +49,21 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     assert_snapshot!(bob.tenure(&["ps"]), @r"
     exit code: 0
     --- stdout
-    SESSION  AGENT  WHERE  STATE  AGE  HOLDS
-    cron-XXXX  cron  acme/web (main)  unknown: its process was never established; lease open for [span]  [span]  -
-    eve-XXXX  eve  acme/web (main)  dead: pid [pid] is gone  [span]  -
-    bob-XXXX  bob  acme/web (main)  live  [span]  -
-    ann-XXXX  ann  acme/web (main)  live  [span]  issue:acme/web#42
+    HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
+    cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
+    eve-XXXX  dead: pid [pid] is gone  -  acme/web (main)  -  [span]  -
+    bob-XXXX  live  -  acme/web (main)  -  [span]  -
+    ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
     --- stderr
     ");
     assert_snapshot!(bob.tenure(&["ps", "-a"]), @r"
     exit code: 0
     --- stdout
-    SESSION  AGENT  WHERE  STATE  AGE  HOLDS
-    cron-XXXX  cron  acme/web (main)  unknown: its process was never established; lease open for [span]  [span]  -
-    eve-XXXX  eve  acme/web (main)  dead: pid [pid] is gone  [span]  -
-    bob-XXXX  bob  acme/web (main)  live  [span]  -
-    ann-XXXX  ann  acme/web (main)  live  [span]  issue:acme/web#42
+    HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
+    cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
+    eve-XXXX  dead: pid [pid] is gone  -  acme/web (main)  -  [span]  -
+    bob-XXXX  live  -  acme/web (main)  -  [span]  -
+    ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
     --- stderr
     ");
     assert_snapshot!(ann.tenure(&["whoami"]), @r"
@@ -116,21 +116,21 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     let repo = env.dir().join("repo");
     run(&bob, 0, "takeover issue:acme/web#42 --reason stuck");
     take(&ann, "wp:1");
-    assert_snapshot!(bob.tenure_in(&repo, &["status"]), @r"
+    assert_snapshot!(bob.tenure_in(&repo, &["status"]), @r#"
     exit code: 0
     --- stdout
     you are bob-XXXX in acme/web (main)
     you hold issue:acme/web#42 (epoch 2)
     cron-XXXX is unknown in acme/web (main), holds -
-    ann-XXXX is live in acme/web (main), holds wp:1
+    ann-XXXX "login" is live in acme/web (main), holds wp:1
     --- stderr
-    ");
+    "#);
     assert_snapshot!(bob.tenure_in(&repo, &["who"]), @r"
     exit code: 0
     --- stdout
-    SESSION  AGENT  WHERE  STATE  AGE  HOLDS
-    cron-XXXX  cron  acme/web (main)  unknown: its process was never established; lease open for [span]  [span]  -
-    ann-XXXX  ann  acme/web (main)  live  [span]  wp:1
+    HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
+    cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
+    ann-XXXX  live  login  acme/web (main)  -  [span]  wp:1
     --- stderr
     ");
     assert_snapshot!(env.tenure(&["status"]), @r"
@@ -277,6 +277,8 @@ fn settings_are_shown_with_where_they_came_from() {
     stalled_after  15m  default  silence in one turn after which a session is shown as stalled
     agent.brief  true  default  whether a model is told at its start who it is and who else works here
     ps.unmanaged  false  TENURE_PS_UNMANAGED  whether agents that run without hooks are shown
+    privacy.titles  true  default  whether a session is named after its first prompt; false keeps prompts out of the store
+    goto.command  default  what focuses a window outside of tmux: words, with {handle} {pid} {tty} {pane}
     guard.mode  default  what is done about a tool under another session's feet; by default as installed
     guard.require_claim  default  what a claim must look like for a file to be written at all, such as issue:*
     guard.on_error  open  default  whether a write waits where nobody can tell whether it may go ahead
@@ -291,7 +293,8 @@ fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
         "resume" => "--all --print",
         "adopt" => &stranger.to_string(),
         "statusline" => "claude",
-        "show" | "alive" => bob,
+        "show" | "alive" | "goto" => bob,
+        "rename" => &format!("{bob} Login --reason test"),
         "wait" => gone,
         "claim" | "release" => "wp:new",
         "guard" | "why" => "wp:own",
@@ -340,10 +343,15 @@ fn every_verb_answers_with_exactly_one_json_object() {
         }
         words.push("--json");
         let output = caller.tenure(&words);
-        // An agent of no known kind has no transcript.
+        let expected = match verb.as_str() {
+            // An agent of no known kind has no transcript.
+            "transcript" => 4,
+            // This one has no window.
+            "goto" => 1,
+            _ => 0,
+        };
         assert_eq!(
-            output.code,
-            if verb == "transcript" { 4 } else { 0 },
+            output.code, expected,
             "give {verb} a call that succeeds in valid_call of crates/cli/tests/e2e/output.rs\n{output}"
         );
         let json = one_object(&output);

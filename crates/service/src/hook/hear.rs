@@ -27,8 +27,9 @@ use tenure_core::meanwhile::Meanwhile;
 use tenure_core::process::Ancestor;
 use tenure_core::program::{Found, Program};
 use tenure_core::registration::Source;
-use tenure_core::session::{Activity, ClosedBy, Doing, Session};
-use tenure_core::store::Mode;
+use tenure_core::session::{Activity, ClosedBy, Doing, Session, TitleBy};
+use tenure_core::store::{Lock, Mode};
+use tenure_core::title;
 
 /// How many others a brief names at most.
 const MOST_OTHERS: usize = 50;
@@ -55,6 +56,10 @@ pub struct AgentEvent {
     pub transcript: Option<String>,
     /// The tool that is about to run, or ran.
     pub tool: Option<ToolUse>,
+    /// What a person asked it to do; none where that is not to be kept.
+    pub prompt: Option<String>,
+    /// What the agent calls the work.
+    pub title: Option<String>,
     /// Whether the model reads the answer: only then is it told anything.
     pub reaches_model: bool,
     /// Whether the answers to this agent's events speak to the model at all.
@@ -202,6 +207,7 @@ fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<H
     tell(ctx, &session, event)?;
     caller::resolve_doubts(ctx, session.id)?;
     let advice = use_tool(ctx, &session, event)?;
+    note_title(ctx, &mut session, event)?;
     note_activity(ctx, &mut session, event)?;
     Ok(Heard {
         advice,
@@ -250,6 +256,25 @@ fn activity_after(ctx: &Ctx<'_>, session: &Session, event: &AgentEvent) -> Optio
         _ => ctx.now.wall,
     };
     Some(Activity { doing, since, asks })
+}
+
+/// Keeps what the work is called, where that is new: at the first prompt, and when the agent names it.
+fn note_title(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -> Result<(), Stop> {
+    if event.subagent.is_some() {
+        return Ok(());
+    }
+    let named = event.title.as_deref();
+    let named = named.and_then(|text| title::titled(text, TitleBy::Agent));
+    let title = named.or_else(|| event.prompt.as_deref().and_then(title::of_prompt));
+    let present = session.title.as_ref();
+    let Some(title) = title.filter(|title| title::replaces(title, present)) else {
+        return Ok(());
+    };
+    ctx.lock([Lock::Session(session.id)])?;
+    session.title = Some(title);
+    ctx.tx.update_session(session)?;
+    session.revision += 1;
+    Ok(())
 }
 
 /// A subagent's beginning and end are kept in the log: it shares its session's identity.
@@ -311,6 +336,7 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
     }
     note_subagent(ctx, &session, event)?;
     note_transcript(ctx, &session, event)?;
+    note_title(ctx, &mut session, event)?;
     note_activity(ctx, &mut session, event)?;
     tell(ctx, &session, event)?;
     caller::resolve_doubts(ctx, session.id)?;

@@ -1,7 +1,7 @@
 //! Looking: lists, one session, the log. Nothing is changed but what a look proves: a death that
 //! is seen is recorded at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::answer::Reader;
 use crate::caller::{self, Caller, Naming};
@@ -13,6 +13,7 @@ use crate::session::troubles::{self, Troubles};
 use crate::session::view::{ResolvedView, SessionView};
 use crate::transact::{Reply, Service};
 use tenure_core::activity::Shown;
+use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::liveness::Liveness;
 use tenure_core::order::{Facts, Rank, rank};
 use tenure_core::process::Process;
@@ -100,14 +101,6 @@ impl Service<'_> {
             let rows = list(ctx, request)?;
             let rows = ordered(ctx, rows)?;
             listed_rows(ctx, request, rows)
-        })
-    }
-
-    /// Records that a person is with a session now: it waits to be seen no longer. An end stays as it is.
-    pub fn attend(&mut self, name: &str) -> Reply<()> {
-        self.transact(Mode::Read, |ctx| {
-            let session = caller::find(ctx, name)?;
-            attend(ctx, &session)
         })
     }
 
@@ -282,19 +275,6 @@ pub(crate) fn filter_of(request: &ListRequest) -> SessionFilter {
     }
 }
 
-fn attend(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
-    if !session.is_open() || session.attended_at >= Some(ctx.now.wall) {
-        return Ok(());
-    }
-    ctx.write_beat()?;
-    // Not a heartbeat: who looks at a session does not speak for it.
-    let now = Some(ctx.now.wall);
-    let (seen_at, lease) = (session.seen_at, &session.lease);
-    ctx.tx
-        .touch_session(session.token(), seen_at, lease, None, now)?;
-    Ok(())
-}
-
 /// Rows in the order in which they are shown, each with its rank.
 pub(crate) fn ordered(ctx: &mut Ctx<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>, Stop> {
     let seen: Vec<(&Session, bool)> = rows
@@ -336,6 +316,11 @@ impl Row {
             view: ctx.view_as(&session, &liveness)?,
             session,
         })
+    }
+
+    fn conversation(&self) -> Option<(AgentName, NativeId)> {
+        let native_id = self.session.native_id.clone()?;
+        Some((self.session.agent.clone(), native_id))
     }
 
     /// Whether it ended or died, recorded or not.
@@ -386,7 +371,35 @@ pub(crate) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>,
         }
     }
     unseen.look()?;
+    mark_twins(ctx, &mut rows)?;
     Ok(rows)
+}
+
+/// Names to each other the sessions that are open in one conversation.
+fn mark_twins(ctx: &mut Ctx<'_>, rows: &mut [Row]) -> Result<(), Stop> {
+    let listed: HashSet<SessionId> = rows.iter().map(|row| row.session.id).collect();
+    let mut open: HashMap<(AgentName, NativeId), Vec<String>> = HashMap::new();
+    for row in rows.iter().filter(|row| !row.is_over()) {
+        if let Some(conversation) = row.conversation() {
+            let handle = row.session.handle.to_string();
+            open.entry(conversation).or_default().push(handle);
+        }
+    }
+    for row in rows.iter_mut().filter(|row| !row.is_over()) {
+        let beside = row.conversation().and_then(|own| open.get(&own));
+        let own = row.session.handle.as_str();
+        let beside = beside.into_iter().flatten();
+        let mut twins: Vec<String> = beside.filter(|other| *other != own).cloned().collect();
+        if let Some(id) = row.session.twin_of.filter(|id| !listed.contains(id)) {
+            let other = ctx.session(id)?;
+            let is_in_it = other.is_open() && other.native_id == row.session.native_id;
+            if is_in_it && !ctx.standing(&other)?.is_gone() {
+                twins.push(other.handle.to_string());
+            }
+        }
+        row.view.twins = Some(twins);
+    }
+    Ok(())
 }
 
 /// Adds the sessions of a repository that know it by another name than the filter does: by its directory or

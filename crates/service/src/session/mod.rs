@@ -1,6 +1,7 @@
 //! Sessions: how they begin, go on, are looked at and end.
 
 pub mod acts;
+pub mod attend;
 pub mod beat;
 pub mod birth;
 pub mod burial;
@@ -13,6 +14,7 @@ pub(crate) mod troubles;
 pub mod view;
 
 pub use acts::{MetaChange, RenewRequest};
+pub use attend::Window;
 pub use look::{Awaited, ListRequest, Until, Whoami};
 pub use register::{RegisterRequest, Registered, Subject};
 pub use resume::Resumable;

@@ -5,9 +5,10 @@ use serde::Serialize;
 use tenure_core::activity::{self, Shown};
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
-use tenure_core::session::{Doing, Session, Standing, State};
+use tenure_core::session::{Doing, Session, Standing, State, TitleBy};
 use tenure_core::store::LineageEntry;
 use tenure_core::time::{Now, Remaining, Timestamp};
+use tenure_core::title;
 use tenure_core::witness::Testimony;
 
 /// A session.
@@ -44,10 +45,15 @@ pub struct SessionView {
     pub rank: Option<&'static str>,
     /// The session whose live conversation it resumed a second time.
     pub twin_of: Option<String>,
+    /// Others that are open in the same conversation, by their handles; in lists only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub twins: Option<Vec<String>>,
     /// The session in whose process tree it was registered.
     pub parent: Option<String>,
     /// What people may call its work.
     pub title: Option<String>,
+    /// Who chose that: `person`, `agent`, or `prompt` for its first prompt.
+    pub title_by: Option<&'static str>,
     /// The directory that it works in.
     pub dir: String,
     /// The repository of that directory.
@@ -235,6 +241,11 @@ impl SessionView {
 
     /// Makes the view of a session as the holder of a claim.
     pub fn brief(session: &Session, seen: &Seen<'_>) -> Self {
+        let own = seen
+            .testimony
+            .and_then(|testimony| testimony.own.as_ref()?.title.as_deref())
+            .and_then(|text| title::titled(text, TitleBy::Agent));
+        let title = title::shown(session.title.as_ref(), own.as_ref());
         Self {
             id: session.id.to_string(),
             handle: session.handle.to_string(),
@@ -254,8 +265,10 @@ impl SessionView {
             finished: seen.finished && seen.state == State::Live,
             rank: None,
             twin_of: session.twin_of.map(|id| id.to_string()),
+            twins: None,
             parent: session.parent.map(|token| token.id.to_string()),
-            title: session.title.as_ref().map(|title| title.text.clone()),
+            title: title.map(|title| title.text.clone()),
+            title_by: title.map(|title| title.by.as_str()),
             dir: session.place.dir.clone(),
             repo: session.place.repo.clone(),
             branch: session.place.branch.clone(),

@@ -46,6 +46,8 @@ fn event(who: &Who, native: &str, what: Happening) -> AgentEvent {
         dir: "/work".into(),
         transcript: Some(format!("/t/{native}.jsonl")),
         tool: None,
+        prompt: None,
+        title: None,
         reaches_model: true,
         speaks: true,
         wants_brief: true,

@@ -15,6 +15,7 @@ mod paths;
 mod registering;
 mod resume;
 mod several;
+mod titles;
 mod words;
 
 use std::time::Duration;

@@ -49,7 +49,8 @@ Examples:
   echo \"{\\\"event\\\":\\\"start\\\",\\\"pid\\\":$$}\" | tenure hook generic    from a shell
 
 For any program (generic): event is start, fork, busy, waiting, idle, beat or end; agent, pid, session_id, cwd,
-subagent_id, reason, asks, transcript_path and writes are optional. The answer has context, message, block, env.
+subagent_id, reason, asks, transcript_path, writes, prompt and title are optional. The answer has context,
+message, block, env.
 
 pid is the process that works; it must be above the hook. Without it the session is the nearest of: a process
 that is a session already; a program that started the hook itself, or through one sh -c that only calls the
@@ -313,8 +314,12 @@ fn hear(
     if starts {
         store.read_project(&event.dir);
     }
+    let names_work = report.prompt.is_some() || report.title.is_some();
+    let keeps = names_work && store.keeps_titles(&event.dir);
     let event = AgentEvent {
         wants_brief: speaks && starts && store.wants_brief(),
+        prompt: report.prompt.clone().filter(|_| keeps),
+        title: report.title.clone().filter(|_| keeps),
         ..event
     };
     let outcome = store
@@ -366,6 +371,8 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
         dir,
         transcript: transcript.map(one_spelling),
         tool: None,
+        prompt: None,
+        title: None,
         reaches_model: false,
         speaks: false,
         wants_brief: false,

@@ -15,6 +15,7 @@ pub mod namespace;
 pub mod output;
 pub mod person;
 pub mod skip;
+pub mod tmux;
 pub mod transcript;
 pub mod waiter;
 

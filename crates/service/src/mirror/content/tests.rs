@@ -23,6 +23,8 @@ fn session(id: &str) -> SessionView {
         twin_of: None,
         parent: None,
         title: None,
+        title_by: None,
+        twins: None,
         dir: "/srv/web".into(),
         repo: None,
         branch: None,

@@ -17,7 +17,7 @@ use tenure_core::process::Ancestor;
 use tenure_core::registration::{NativeMove, Plan};
 use tenure_core::session::{ClosedBy, Session, Standing, Title};
 use tenure_core::store::Lock;
-use tenure_core::{agent, text};
+use tenure_core::{agent, text, title};
 
 pub(super) struct Work<'a> {
     pub(super) request: &'a RegisterRequest,
@@ -233,6 +233,9 @@ impl Work<'_> {
         self.renew(ctx, &mut session)?;
         let mut changed = self.merged(&session);
         changed.native_id.clone_from(&self.request.native_id);
+        if session.native_id.is_some() && self.request.title.is_none() {
+            changed.title = title::after_rotation(changed.title);
+        }
         ctx.tx.update_session(&changed)?;
         changed.revision += 1;
         let evidence = self.evidence(changed.native_id.as_ref());

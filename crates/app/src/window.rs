@@ -1,0 +1,126 @@
+//! Going to a session's window: by tmux, or by the command that the user set.
+
+use std::process::{Command, Stdio};
+
+use tenure_core::text;
+use tenure_core::witness::TerminalPlace;
+use tenure_service::Window;
+use tenure_service::answer::{Class, Hint, Problem};
+
+use crate::open::Opened;
+use crate::tmux;
+
+/// Puts a session's window before the person, or says where it is and what opens it.
+pub fn focus(opened: &Opened, window: &Window) -> Result<(), Problem> {
+    let shown = match &window.place {
+        Some(TerminalPlace::Tmux { socket, pane, name }) => show_pane(socket, pane, name),
+        Some(TerminalPlace::Terminal(device)) => Err(Unshown {
+            why: format!("it runs at {device}, outside of tmux"),
+            way: Hint::step(
+                "set goto.command in your config to the command that focuses a window of your terminal",
+            ),
+        }),
+        Some(TerminalPlace::Gone) => Err(Unshown {
+            why: "its terminal is closed".to_owned(),
+            way: Hint::run("show", [&window.session.handle], "for details"),
+        }),
+        Some(TerminalPlace::NoWindow) => Err(Unshown {
+            why: "it runs without a window".to_owned(),
+            way: Hint::run("show", [&window.session.handle], "for details"),
+        }),
+        None => Err(Unshown {
+            why: "tenure cannot tell where its window is".to_owned(),
+            way: Hint::run("show", [&window.session.handle], "for details"),
+        }),
+    };
+    let Err(unshown) = shown else {
+        return Ok(());
+    };
+    match &opened.settings.goto_command {
+        Some(command) => run(command, window),
+        None => {
+            let message = format!("{} cannot be shown: {}", window.session.handle, unshown.why);
+            Err(Problem::new(
+                Class::Refused,
+                "not_shown",
+                message,
+                unshown.way,
+            ))
+        }
+    }
+}
+
+/// Why a window cannot be shown, and what the person can do.
+struct Unshown {
+    why: String,
+    way: Hint,
+}
+
+fn show_pane(socket: &str, pane: &str, name: &str) -> Result<(), Unshown> {
+    let attach = || {
+        let words = ["-S", socket, "attach", "-t", pane].map(text::shell);
+        Hint::step(format!("run `tmux {}` to open it here", words.join(" ")))
+    };
+    let is_inside = tmux::own_socket().is_some_and(|own| tmux::is_same(&own, socket));
+    let server = tmux::Server::look(socket);
+    let is_seen = server
+        .as_ref()
+        .and_then(|server| server.pane(pane))
+        .is_some_and(|found| found.is_attached);
+    if !is_inside && !is_seen {
+        return Err(Unshown {
+            why: format!("it runs in tmux at {name}, which no terminal shows"),
+            way: attach(),
+        });
+    }
+    tmux::show(socket, pane, is_inside).map_err(|why| Unshown {
+        why: format!("it runs in tmux at {name}: {why}"),
+        way: attach(),
+    })
+}
+
+/// Runs the user's command; no shell reads its words.
+fn run(command: &str, window: &Window) -> Result<(), Problem> {
+    let words = filled(command, window);
+    let refused = |why: String| {
+        let message = format!("goto.command failed: {why}");
+        let hint = Hint::verb("config", "to see the setting");
+        Problem::new(Class::Refused, "not_shown", message, hint)
+    };
+    let Some((program, arguments)) = words.split_first() else {
+        return Err(refused("it is empty".to_owned()));
+    };
+    let ended = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status();
+    match ended {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(refused(format!("{}: {status}", text::name(program)))),
+        Err(error) => Err(refused(format!("{}: {error}", text::name(program)))),
+    }
+}
+
+fn filled(command: &str, window: &Window) -> Vec<String> {
+    let (pane, terminal) = match &window.place {
+        Some(TerminalPlace::Tmux { pane, .. }) => (pane.clone(), String::new()),
+        Some(TerminalPlace::Terminal(device)) => (String::new(), format!("/dev/{device}")),
+        Some(TerminalPlace::Gone | TerminalPlace::NoWindow) | None => Default::default(),
+    };
+    let pid = window.session.process.pid;
+    let pid = pid.map_or(String::new(), |pid| pid.to_string());
+    let values = [
+        ("{handle}", window.session.handle.clone()),
+        ("{pid}", pid),
+        ("{tty}", terminal),
+        ("{pane}", pane),
+    ];
+    let fill = |word: &str| {
+        let word = word.to_owned();
+        values
+            .iter()
+            .fold(word, |word, (name, value)| word.replace(name, value))
+    };
+    command.split_whitespace().map(fill).collect()
+}

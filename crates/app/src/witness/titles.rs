@@ -1,0 +1,31 @@
+//! What an agent's own files call a session's work.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+use tenure_agents::own_title;
+use tenure_core::witness::Subject;
+use tenure_host::read;
+
+/// How much of a transcript's end is read: agents repeat titles there, and read no more themselves.
+const TAIL: u64 = 64 * 1024;
+
+/// What the transcript says.
+pub(super) fn own_title(subject: &Subject) -> Option<String> {
+    let agent = subject.agent.as_str();
+    let (path, conversation) = (subject.transcript.as_ref()?, subject.native_id.as_ref()?);
+    match own_title::is_in_transcripts(agent) {
+        true => own_title::in_transcript(agent, conversation, &tail(Path::new(path))?),
+        false => None,
+    }
+}
+
+fn tail(path: &Path) -> Option<Vec<u8>> {
+    let mut file = read::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))
+        .ok()?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}

@@ -1,0 +1,79 @@
+//! How a session stands, in the words that people read: what it does, what it asks, who else is in its
+//! conversation, and on what evidence.
+
+use std::fmt::Write as _;
+
+use tenure_core::text;
+use tenure_core::time::{Span, Timestamp};
+use tenure_service::view::SessionView;
+
+/// How old something is, in a column.
+pub fn age(at: Timestamp, now: Timestamp) -> String {
+    match at.age_at(now) {
+        young if young.as_secs() == 0 => "now".into(),
+        age => Span(age).to_string(),
+    }
+}
+
+/// The word that says most: what a live session does, the state of any other.
+pub fn word(session: &SessionView) -> &'static str {
+    session
+        .activity
+        .filter(|_| session.state == "live")
+        .unwrap_or(session.state)
+}
+
+/// The same with what a person must know: whether it is sure, who else is in its conversation, what it asks.
+pub fn doing(session: &SessionView, now: Timestamp) -> String {
+    let mut said = word(session).to_owned();
+    let is_activity = session.state == "live" && session.activity.is_some();
+    if is_activity && session.activity_by.as_ref().is_some_and(|by| !by.certain) {
+        said.push('?');
+    }
+    if session.place.as_deref() == Some(NO_WINDOW) {
+        said.push_str(", no window");
+    }
+    for twin in session.twins.iter().flatten() {
+        let _infallible = write!(said, ", twin of {twin}");
+    }
+    if session.waits_for_a_person() {
+        match &session.asks {
+            Some(asks) => said.push_str(&format!(": {}", text::line(asks))),
+            None => said.push_str(" for you"),
+        }
+        if let Some(since) = session.activity_since {
+            let _infallible = write!(said, ", {}", age(since, now));
+        }
+    }
+    said
+}
+
+/// The same with the reason of any state but `live`, and with all evidence if that is wanted.
+pub fn words(session: &SessionView, now: Timestamp, verbose: bool) -> String {
+    let mut said = doing(session, now);
+    if verbose {
+        said.push_str(&evidence(session, now));
+    }
+    if verbose || session.state != "live" {
+        let _infallible = write!(said, ": {}", session.why);
+    }
+    said
+}
+
+/// What the witness calls a session that runs without a window.
+const NO_WINDOW: &str = "no window";
+
+/// Where a person finds the window of a live session.
+pub fn window(session: &SessionView) -> Option<&str> {
+    let place = session.place.as_deref();
+    place.filter(|place| session.state == "live" && *place != NO_WINDOW)
+}
+
+/// Who says what it does, and how long ago.
+fn evidence(session: &SessionView, now: Timestamp) -> String {
+    let by = session.activity_by.as_ref();
+    match by.filter(|_| session.state == "live") {
+        Some(by) => format!(" (by {}, {} ago)", by.source, age(by.at, now)),
+        None => String::new(),
+    }
+}

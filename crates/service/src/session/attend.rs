@@ -1,0 +1,130 @@
+//! A person and a session: where its window is, that a person went there, and what the person calls its work.
+
+use crate::answer::Reader;
+use crate::caller::{self, Naming};
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use crate::session::view::SessionView;
+use crate::transact::{Reply, Service};
+use tenure_core::agent::HUMAN;
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::{Malformed, SessionId};
+use tenure_core::session::{Session, Title, TitleBy};
+use tenure_core::store::{Lock, Mode};
+use tenure_core::text::{check_length, quoted};
+use tenure_core::title;
+use tenure_core::witness::TerminalPlace;
+
+/// A session that can be gone to.
+#[derive(Debug, Clone)]
+pub struct Window {
+    pub session: SessionView,
+    /// Where its window is, as far as that can be told.
+    pub place: Option<TerminalPlace>,
+}
+
+impl Service<'_> {
+    /// Where a session's window is, if it has not ended.
+    pub fn window(&mut self, name: &str) -> Reply<Window> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let session = caller::find(ctx, name)?;
+            let session = ctx.bury_if_dead(session)?;
+            if !session.is_open() {
+                return Err(caller::not_live(&session).into());
+            }
+            ctx.ask_about_all(std::slice::from_ref(&session))?;
+            let testimony = ctx.evidence.testimony(session.id);
+            Ok(Window {
+                place: testimony.and_then(|testimony| testimony.place.clone()),
+                session: ctx.view(&session)?,
+            })
+        })
+    }
+
+    /// Records that a person is with a session now: it waits to be seen no longer. An end stays as it is, and
+    /// an agent that looks at another is not a person.
+    pub fn attend(&mut self, name: &str) -> Reply<()> {
+        self.transact(Mode::Read, |ctx| {
+            let by = caller::anybody(ctx)?;
+            let session = caller::find(ctx, name)?;
+            let is_agent = by.is_some_and(|caller| caller.session.agent.as_str() != HUMAN);
+            match is_agent {
+                true => Ok(()),
+                false => attend(ctx, &session),
+            }
+        })
+    }
+
+    /// Gives the session that is named a title, or takes it away where the text is empty. A person needs no
+    /// reason for that.
+    pub fn rename(&mut self, naming: &Naming, text: &str) -> Reply<SessionView> {
+        let title = chosen(text).map_err(Error::from)?;
+        self.transact(Mode::Write, |ctx| {
+            let by = caller::anybody(ctx)?.map(|caller| caller.session.id);
+            let (session, actor, reason) = match (ctx.reader, &naming.session) {
+                (Reader::Person | Reader::Newcomer, Some(name)) => {
+                    let reason = naming.reason.clone().map(String::from);
+                    (caller::find(ctx, name)?, by, reason)
+                }
+                _ => {
+                    let caller = caller::acting_or_closed(ctx, naming)?;
+                    let reason = caller.reason_text();
+                    (caller.session, caller.actor, reason)
+                }
+            };
+            set_title(ctx, session, title.clone(), actor, reason)
+        })
+    }
+}
+
+fn attend(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
+    if !session.is_open() || session.attended_at >= Some(ctx.now.wall) {
+        return Ok(());
+    }
+    ctx.write_beat()?;
+    // Not a heartbeat: who looks at a session does not speak for it.
+    let now = Some(ctx.now.wall);
+    let (seen_at, lease) = (session.seen_at, &session.lease);
+    ctx.tx
+        .touch_session(session.token(), seen_at, lease, None, now)?;
+    Ok(())
+}
+
+fn set_title(
+    ctx: &mut Ctx<'_>,
+    session: Session,
+    title: Option<Title>,
+    actor: Option<SessionId>,
+    reason: Option<String>,
+) -> Result<SessionView, Stop> {
+    if session.title == title {
+        return ctx.view(&session);
+    }
+    let evidence = match &title {
+        Some(title) => format!("title {}", quoted(&title.text)),
+        None => "title removed".to_owned(),
+    };
+    ctx.lock([Lock::Session(session.id)])?;
+    let renamed = Session { title, ..session };
+    ctx.tx.update_session(&renamed)?;
+    ctx.log(&NewEvent {
+        actor: actor.filter(|actor| *actor != renamed.id),
+        reason,
+        ..ctx.event(EventKind::Changed, Some(renamed.id), "rename", evidence)
+    })?;
+    let renamed = ctx.session(renamed.id)?;
+    ctx.view(&renamed)
+}
+
+fn chosen(text: &str) -> Result<Option<Title>, Malformed> {
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    check_length("title", text, title::LONGEST)?;
+    let title = title::titled(text, TitleBy::Person);
+    match title {
+        Some(title) => Ok(Some(title)),
+        None => Err(Malformed::new("title", text, "nothing of it can be seen")),
+    }
+}
