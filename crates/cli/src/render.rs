@@ -87,6 +87,13 @@ fn session_row(
     if shows_reason {
         let _infallible = write!(state, ": {}", session.why);
     }
+    if let Some(left) = &session.resume {
+        let _infallible = match (&left.command, &left.problem) {
+            (Some(command), _) => write!(state, ": {command}"),
+            (None, Some(problem)) => write!(state, "; {problem}"),
+            (None, None) => Ok(()),
+        };
+    }
     if let Some(twin) = &session.twin_of {
         let named = all.iter().find(|other| other.session.id == *twin);
         let named = named.map_or("another session", |other| other.session.handle.as_str());
@@ -145,9 +152,12 @@ pub fn holds(session: &SessionView, verbose: bool) -> String {
 }
 
 fn held(session: &SessionView, verbose: bool) -> String {
+    // Of one that was cut off, what it would be granted again.
+    let left = session.resume.as_ref().map(|left| &left.held);
     let keys: Vec<&str> = session
         .claims
         .iter()
+        .chain(left)
         .flatten()
         .map(|held| held.key.as_str())
         .collect();

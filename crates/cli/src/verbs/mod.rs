@@ -12,6 +12,7 @@ mod claims;
 mod completions;
 mod config;
 mod demo;
+mod dismiss;
 mod end;
 mod guard;
 mod handoff;
@@ -75,6 +76,7 @@ table::verbs! { enum Verb {
         Register(register) changes always, answers "session";
         Adopt(adopt) changes always, answers "session";
         Resume(resume) changes never, answers "resume", shown 8;
+        Dismiss(dismiss) changes always, answers "sessions";
         End(end) changes always, answers "session";
         Tell(tell) changes always, answers "session";
         Meta(meta) changes meta::Args::changes, answers "session|meta";

@@ -292,7 +292,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
         "adopt" => &stranger.to_string(),
         "statusline" => "claude",
         "show" | "alive" => bob,
-        "wait" => gone,
+        "wait" | "dismiss" => gone,
         "claim" | "release" => "wp:new",
         "guard" | "why" => "wp:own",
         "handoff" => &format!("wp:given --to {bob}"),

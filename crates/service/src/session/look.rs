@@ -87,15 +87,6 @@ impl Service<'_> {
         })
     }
 
-    /// Sessions: those that wait for a person first, then the newest first.
-    pub fn list(&mut self, request: &ListRequest) -> Reply<Listed<SessionView>> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
-            let rows = list(ctx, request)?;
-            listed_rows(ctx, request, rows)
-        })
-    }
-
     /// Who else is open there.
     pub fn who(&mut self, naming: &Naming, request: &ListRequest) -> Reply<Listed<SessionView>> {
         let dir = request.worktree.as_ref().or(request.under.as_ref());
@@ -112,7 +103,8 @@ impl Service<'_> {
             caller::anybody(ctx)?;
             let mut rows = list(ctx, request)?;
             rows.retain(|row| !row.is_over() && Some(&row.view.handle) != me.as_ref());
-            listed_rows(ctx, request, rows)
+            let found = rows.len();
+            listed_rows(ctx, request, rows, found)
         })
     }
 
@@ -251,15 +243,28 @@ pub(crate) fn filter_of(request: &ListRequest) -> SessionFilter {
     }
 }
 
-fn listed_rows(
+/// The rows in their order, of which the request's own filter found so many.
+pub(crate) fn listed_rows(
     ctx: &mut Ctx<'_>,
     request: &ListRequest,
     mut rows: Vec<Row>,
+    found: usize,
 ) -> Result<Listed<SessionView>, Stop> {
-    rows.sort_by_key(|row| !row.waits_for_a_person());
+    rows.sort_by_key(Row::rank);
     let filter = filter_of(request);
-    let views = rows.into_iter().map(|row| row.view).collect();
-    Listed::of(views, filter.limit, || ctx.tx.count_sessions(&filter))
+    let limit = filter.limit;
+    let mut more = match limit > 0 && found >= limit {
+        true => ctx.tx.count_sessions(&filter)?.saturating_sub(found),
+        false => 0,
+    };
+    if limit > 0 && rows.len() > limit {
+        more += rows.len() - limit;
+        rows.truncate(limit);
+    }
+    Ok(Listed {
+        items: rows.into_iter().map(|row| row.view).collect(),
+        more,
+    })
 }
 
 /// A session of a list: its record decides, its view is shown.
@@ -271,7 +276,21 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    fn new(ctx: &mut Ctx<'_>, session: Session) -> Result<Self, Stop> {
+    /// Its place in a list; among equals the order stays.
+    fn rank(&self) -> usize {
+        match () {
+            () if self.waits_for_a_person() => 0,
+            () if self.is_cut_off() => 1,
+            () => 2,
+        }
+    }
+
+    /// Whether it was cut off lately, with something left to take up.
+    pub fn is_cut_off(&self) -> bool {
+        self.view.resume.is_some()
+    }
+
+    pub fn new(ctx: &mut Ctx<'_>, session: Session) -> Result<Self, Stop> {
         let liveness = ctx.liveness(&session)?;
         Ok(Self {
             state: ctx.state(&session, &liveness),
@@ -318,7 +337,7 @@ pub(crate) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>,
 
 /// Adds the sessions of a repository that know it by another name than the filter does: by its directory or
 /// its present remote, and whoever is in the same worktree.
-fn add_renamed(
+pub(crate) fn add_renamed(
     ctx: &mut Ctx<'_>,
     sessions: &mut Vec<Session>,
     filter: &SessionFilter,
