@@ -173,7 +173,9 @@ impl Ctx<'_> {
     /// Makes sure that agents and terminals were asked about those of these that live, in one go.
     pub fn ask_about_all(&mut self, sessions: &[Session]) -> Result<(), Stop> {
         let mut unasked = Vec::new();
-        for session in sessions.iter().filter(|session| session.is_open()) {
+        // One that begins in this run has another id in the next: an answer about it would never be found.
+        let is_asked = |session: &&Session| session.is_open() && !self.born.contains(&session.id);
+        for session in sessions.iter().filter(is_asked) {
             let Some(process) = session.process.clone() else {
                 continue;
             };
