@@ -117,12 +117,15 @@ pub struct Turn<'a> {
     pub resume: Option<&'a NativeId>,
     /// What to ask; without it the agent is started for a person.
     pub prompt: Option<&'a str>,
+    /// Flags of an earlier process of it, to be repeated.
+    pub flags: &'a [String],
 }
 
 impl Turn<'_> {
-    /// The program, the resumed conversation behind `flag`, then the prompt between these words.
+    /// The program with its flags, the resumed conversation behind `flag`, then the prompt between these words.
     pub(crate) fn line(&self, program: &str, flag: &str, prompt: [&[&str]; 2]) -> Vec<OsString> {
         let mut line = vec![program];
+        line.extend(self.flags.iter().map(String::as_str));
         line.extend(self.resume.iter().flat_map(|id| [flag, id.as_str()]));
         if let Some(text) = self.prompt {
             line.extend(prompt[0].iter().chain([&text]).chain(prompt[1]));

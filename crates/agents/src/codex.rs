@@ -96,13 +96,15 @@ fn read(row: &Adapter, event: &[u8]) -> Report {
 
 fn command(turn: &Turn<'_>) -> Option<Vec<OsString>> {
     let id = turn.resume.map(|id| id.as_str());
-    let words = match (turn.prompt, id) {
-        (None, None) => vec![],
-        (None, Some(id)) => vec!["resume", id],
-        (Some(prompt), None) => vec!["exec", "--json", prompt],
-        (Some(prompt), Some(id)) => vec!["exec", "resume", "--json", id, prompt],
+    let (verbs, words) = match (turn.prompt, id) {
+        (None, None) => (&[][..], vec![]),
+        (None, Some(id)) => (&["resume"][..], vec![id]),
+        (Some(prompt), None) => (&["exec"][..], vec!["--json", prompt]),
+        (Some(prompt), Some(id)) => (&["exec", "resume"][..], vec!["--json", id, prompt]),
     };
-    let line = ["codex"].into_iter().chain(words);
+    let flags = turn.flags.iter().map(String::as_str);
+    let line = ["codex"].iter().chain(verbs).copied();
+    let line = line.chain(flags).chain(words);
     Some(line.map(OsString::from).collect())
 }
 

@@ -21,6 +21,7 @@ pub struct Event {
 pub enum Means {
     Start,
     End,
+    Leaves,
     SubagentStart,
     SubagentStop,
     BeforeTool,

@@ -114,6 +114,7 @@ fn happening(event: &Event, source: &str, payload: &mut Payload) -> Happening {
                 reason,
             }
         }
+        Means::Leaves => Happening::Leaves,
         Means::SubagentStart => Happening::SubagentStart,
         Means::SubagentStop => Happening::SubagentStop,
         Means::BeforeTool | Means::AfterTool | Means::Other => Happening::Other,

@@ -2,7 +2,8 @@
 //!
 //! It has no hooks but a plugin of ours, which sends its events in the shape of the others and reads our
 //! own small answer. A conversation that belongs to a subagent names its parent's. What is said at a start
-//! waits in the plugin for the first prompt. What is said before a tool waits for the tool's answer, which
+//! waits in the plugin for the first prompt. Its plugins are put away when it exits, and when it reads its settings
+//! again, so that ends nothing: it says that the process is about to leave, should it go now. What is said before a tool waits for the tool's answer, which
 //! never comes if the tool fails, so what is told once is not told there.
 
 use std::ffi::OsString;
@@ -25,6 +26,7 @@ const EVENTS: &[Event] = &[
     unasked("PermissionReply", Means::Other, BUSY, &[]),
     unasked("SessionUpdated", Means::Other, SAME, &[]),
     unasked("Stop", Means::Other, IDLE, &[]),
+    unasked("SessionEnd", Means::Leaves, SAME, &[]),
 ];
 
 pub(crate) const ROW: Adapter = Adapter {
@@ -95,6 +97,7 @@ fn command(turn: &Turn<'_>) -> Option<Vec<OsString>> {
     if turn.prompt.is_some() {
         line.extend(["run", "--format", "json"]);
     }
+    line.extend(turn.flags.iter().map(String::as_str));
     line.extend(turn.resume.iter().flat_map(|id| ["--session", id.as_str()]));
     line.extend(turn.prompt);
     Some(line.into_iter().map(OsString::from).collect())

@@ -61,6 +61,21 @@ fn an_agent_has_both_halves_or_says_why_not() {
     }
 }
 
+/// Core says which agents can be resumed, the other half with which command.
+#[test]
+fn both_halves_agree_on_who_can_be_resumed() {
+    let id = NativeId::parse("7f3c").expect("it is an id");
+    let resume = Turn {
+        resume: Some(&id),
+        prompt: None,
+        flags: &[],
+    };
+    for spec in AGENTS {
+        let line = adapter(spec.name).and_then(|row| row.command(&resume));
+        assert_eq!(spec.resumes, line.is_some(), "{}", spec.name);
+    }
+}
+
 #[test]
 fn an_agents_settings_are_its_own() {
     let mut files = Vec::new();
@@ -93,6 +108,7 @@ fn a_row_has_the_events_that_a_session_needs() {
     let resume = Turn {
         resume: Some(&id),
         prompt: None,
+        flags: &[],
     };
     for row in ADAPTERS.iter().filter(|row| !row.is_any_program) {
         let name = row.name;
@@ -134,6 +150,7 @@ fn what_was_captured_means_what_the_row_says() {
         let means = match report.what {
             Happening::Start | Happening::Fork => Means::Start,
             Happening::End { .. } => Means::End,
+            Happening::Leaves => Means::Leaves,
             Happening::SubagentStart => Means::SubagentStart,
             Happening::SubagentStop => Means::SubagentStop,
             Happening::Other => match report.tool.as_ref().map(|tool| tool.before) {

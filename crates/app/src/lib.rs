@@ -19,6 +19,7 @@ pub mod outage;
 pub mod own_process;
 pub mod place;
 pub mod settings;
+pub mod starting;
 pub mod supervise;
 pub mod tmux;
 pub mod transcript;

@@ -165,9 +165,12 @@ pub fn holds(session: &SessionView, verbose: bool) -> String {
 }
 
 fn held(session: &SessionView, verbose: bool) -> String {
+    // Of one that was cut off, what it would be granted again.
+    let left = session.resume.as_ref().map(|left| &left.held);
     let keys: Vec<&str> = session
         .claims
         .iter()
+        .chain(left)
         .flatten()
         .map(|held| held.key.as_str())
         .collect();

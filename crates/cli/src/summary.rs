@@ -11,9 +11,10 @@ use crate::standing::{doing, window};
 
 /// How many of each are named before the rest is counted. With a line for the caller, one for those that
 /// wait and one for each rest, these make twenty.
-const CLAIMS: usize = 4;
-const OTHERS: usize = 6;
-const WARNINGS: usize = 5;
+const CLAIMS: usize = 3;
+const CUT_OFF: usize = 2;
+const OTHERS: usize = 5;
+const WARNINGS: usize = 4;
 /// How many names fit on a line.
 const NAMES: usize = 3;
 /// How many of each fit on an agent's own line.
@@ -47,6 +48,15 @@ pub fn status(status: &Status) -> Lines {
             "{} a person: {names}",
             paint("waiting for", "waiting")
         ));
+    }
+    for one in status.cut_off.iter().take(CUT_OFF) {
+        text.line(cut_off(one));
+    }
+    let rest = status.cut_off.len().saturating_sub(CUT_OFF);
+    match (rest, status.cut_off_elsewhere) {
+        (0, 0) => {}
+        (0, elsewhere) => text.line(format!("{elsewhere} cut off elsewhere: tenure ps")),
+        (rest, elsewhere) => text.line(format!("and {} more: tenure ps", rest + elsewhere)),
     }
     list(&mut text, &status.others, OTHERS, "tenure who", other);
     if status.others.is_empty() {
@@ -100,6 +110,32 @@ fn other(session: &SessionView) -> String {
     )
 }
 
+/// A session that was cut off, and what to do about it.
+fn cut_off(session: &SessionView) -> String {
+    let left = session.resume.as_ref();
+    let way = match left.and_then(|left| left.command.as_deref()) {
+        Some(command) => command.to_owned(),
+        None => {
+            let problem = left.and_then(|left| left.problem.as_deref());
+            let problem = problem.unwrap_or("nothing can be resumed");
+            format!("{problem}; tenure dismiss {}", session.handle)
+        }
+    };
+    let held: Vec<String> = left.map_or_else(Vec::new, |left| {
+        left.held.iter().map(|held| held.key.clone()).collect()
+    });
+    let held = match held.is_empty() {
+        true => String::new(),
+        false => format!(", held {}", some(&held)),
+    };
+    let word = paint("cut off", "dead");
+    format!(
+        "{} was {word} in {}{held}: {way}",
+        session.handle,
+        whereabouts(session)
+    )
+}
+
 fn some(names: &[String]) -> String {
     let shown = names[..names.len().min(NAMES)].join(", ");
     match names.len() {
@@ -131,6 +167,13 @@ pub fn glance(glance: &Glance) -> String {
     if !glance.waiting.is_empty() {
         let text = format!("waiting for you: {}", few(&glance.waiting));
         parts.push(paint_for_agent(&text, "waiting"));
+    }
+    if !glance.cut_off.is_empty() {
+        let text = match glance.cut_off.as_slice() {
+            [one] => format!("cut off: tenure resume {one}"),
+            several => format!("{} cut off: tenure resume", several.len()),
+        };
+        parts.push(warn(text));
     }
     parts.join(" | ")
 }

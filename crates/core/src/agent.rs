@@ -6,7 +6,8 @@
 
 use crate::id::AgentName;
 use crate::process::Looks;
-use crate::session::Doing;
+use crate::session::{Doing, Start};
+use crate::start::{self, CommandLine};
 
 /// Core's half of one agent's row.
 #[derive(Debug)]
@@ -33,6 +34,14 @@ pub struct AgentSpec {
     pub subagents: Option<Mark>,
     /// What it can stop to do without sending an event.
     pub silent_ends: &'static [Doing],
+    /// How its command line is read.
+    pub command_line: CommandLine,
+    /// Whether it has a command that takes a conversation up again.
+    pub resumes: bool,
+    /// Reasons of an end that it gives for a hang-up and a signal as well.
+    pub unclear_ends: &'static [&'static str],
+    /// Whether it says that it is about to leave, instead of that it ended.
+    pub announces: bool,
 }
 
 /// Where an agent keeps its transcripts, and what it calls them.
@@ -84,6 +93,10 @@ const PLAIN: AgentSpec = AgentSpec {
     transcripts: None,
     subagents: None,
     silent_ends: &[],
+    command_line: start::PLAIN,
+    resumes: false,
+    unclear_ends: &[],
+    announces: false,
 };
 
 /// The agent that a person's shell is.
@@ -108,6 +121,9 @@ pub const AGENTS: &[AgentSpec] = &[
         subagents: Some(Mark::Begins("agent-")),
         // Esc, a prompt that is answered with no, and the end of /compact; its registry tells.
         silent_ends: &[Doing::Busy, Doing::Waiting],
+        command_line: start::CLAUDE,
+        resumes: true,
+        unclear_ends: &["other"],
         ..PLAIN
     },
     AgentSpec {
@@ -128,6 +144,9 @@ pub const AGENTS: &[AgentSpec] = &[
         }),
         // An interrupted turn has an event, an answered prompt has none until its tool is done.
         silent_ends: &[Doing::Waiting],
+        command_line: start::CODEX,
+        resumes: true,
+        unclear_ends: &["other"],
         ..PLAIN
     },
     AgentSpec {
@@ -148,11 +167,16 @@ pub const AGENTS: &[AgentSpec] = &[
         }),
         // A tool that is cancelled, and a prompt that is answered; its transcript tells of the first.
         silent_ends: &[Doing::Busy, Doing::Waiting],
+        command_line: start::GEMINI,
+        resumes: true,
         ..PLAIN
     },
     AgentSpec {
         name: "opencode",
         executables: &["opencode", "opencode.exe"],
+        command_line: start::OPENCODE,
+        resumes: true,
+        announces: true,
         ..PLAIN
     },
     AgentSpec {
@@ -173,6 +197,8 @@ pub const AGENTS: &[AgentSpec] = &[
             unborn: Some("DIR/chats/ID"),
         }),
         silent_ends: &[Doing::Busy, Doing::Waiting],
+        command_line: start::QWEN,
+        resumes: true,
         ..PLAIN
     },
     AgentSpec {
@@ -258,6 +284,17 @@ pub fn started_as_fork(spec: &AgentSpec, looks: &Looks) -> bool {
         .any(|argument| spec.fork_arguments.contains(&argument.as_str()))
 }
 
+/// How a process of this agent was started; none where it does not look like one.
+pub fn started(name: &AgentName, looks: &Looks) -> Option<Start> {
+    let spec = recognise(looks).filter(|spec| spec.name == name.as_str())?;
+    let first = match is_interpreter(base(&looks.exe)) {
+        true => script_at(looks)? + 1,
+        false => 1,
+    };
+    let arguments = looks.argv.get(first..).unwrap_or_default();
+    Some(start::read(&spec.command_line, arguments))
+}
+
 /// Whether the process is a shell that a person may sit at.
 pub fn is_shell(looks: &Looks) -> bool {
     is_shell_name(base(&looks.exe))
@@ -301,16 +338,20 @@ fn is_interpreter(program: &str) -> bool {
 
 /// The first argument that is not a flag. Flags of interpreters that take a value as a word of its own
 /// (`-c`, `-e`) mean that there is no script.
-fn script_of(looks: &Looks) -> Option<&str> {
-    for argument in looks.argv.iter().skip(1) {
+fn script_at(looks: &Looks) -> Option<usize> {
+    for (at, argument) in looks.argv.iter().enumerate().skip(1) {
         match argument.as_str() {
             "-c" | "-e" | "-m" | "-p" | "--eval" | "--print" => return None,
             "run" => {}
             flag if flag.starts_with('-') => {}
-            script => return Some(script),
+            _ => return Some(at),
         }
     }
     None
+}
+
+fn script_of(looks: &Looks) -> Option<&str> {
+    script_at(looks).map(|at| looks.argv[at].as_str())
 }
 
 #[cfg(test)]
@@ -420,6 +461,31 @@ mod tests {
             let seen = looks(name, &[name, "--resume", "x", flag]);
             assert!(!started_as_fork(spec, &seen), "{name}");
         }
+    }
+
+    #[test]
+    fn what_starts_an_agent_is_read_behind_its_interpreter() {
+        let start = |name: &'static str, exe: &str, argv: &[&str]| {
+            started(&AgentName::known(name), &looks(exe, argv))
+        };
+        let script = "/x/@google/gemini-cli/bundle/gemini.js";
+        let node = [
+            "node",
+            "--max-old-space-size=4096",
+            script,
+            "-p",
+            "hi",
+            "-y",
+        ];
+        let found = start("gemini", "/usr/bin/node", &node).unwrap();
+        assert!(found.headless);
+        assert_eq!(found.flags, ["-y"]);
+        let found = start("claude", "/opt/claude", &["claude", "--model", "opus"]).unwrap();
+        assert!(!found.headless);
+        assert_eq!(found.flags, ["--model", "opus"]);
+        // What registered as an agent and is another program was started in no way that we know.
+        assert_eq!(start("claude", "/usr/bin/vim", &["vim", "-p"]), None);
+        assert_eq!(start("claude", "/opt/codex", &["codex", "exec"]), None);
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub enum Happening {
     Fork,
     SubagentStart,
     SubagentStop,
+    /// The worker is about to leave; should it go on, nothing was said.
+    Leaves,
     End {
         /// Whether the worker ends with it.
         ends_worker: bool,

@@ -15,6 +15,10 @@ stored_enum! {
         Resumed = "session.resumed",
         /// A session ended by its own act.
         Ended = "session.ended",
+        /// A session said that it was about to leave.
+        Leaving = "session.leaving",
+        /// A person took a session that was cut off from the list of what can be resumed.
+        Dismissed = "session.dismissed",
         /// A session's process was proved dead.
         Died = "session.died",
         /// A dead session's conversation and claims went to another.

@@ -255,9 +255,9 @@ stored_enum! {
         Live = "live",
         /// It lives, is in one turn, and has been silent for long.
         Stalled = "stalled",
-        /// It said that it was done.
+        /// It said that it was done, or its only turn was over.
         Ended = "ended",
-        /// It is proved dead.
+        /// It is proved dead, and did not leave.
         Dead = "dead",
         Unknown = "unknown",
     }
@@ -276,6 +276,7 @@ impl State {
             (
                 Some(Closed {
                     by: ClosedBy::Death,
+                    kind: EndKind::CutOff | EndKind::Moved,
                     ..
                 }),
                 _,

@@ -42,6 +42,7 @@ mod stat;
 pub mod state_dir;
 pub mod survivors;
 mod system;
+pub mod terminal;
 #[cfg(target_os = "linux")]
 mod timens;
 mod tree_lock;

@@ -70,6 +70,10 @@ impl World for Machine {
         git::file(Path::new(path))
     }
 
+    fn is_there(&self, path: &str) -> bool {
+        Path::new(path).try_exists().unwrap_or(true)
+    }
+
     fn remote(&self, common_dir: &str) -> Option<String> {
         git::remote(Path::new(common_dir))
     }

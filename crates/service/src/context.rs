@@ -17,7 +17,7 @@ use tenure_core::line::{Fitness, Waiter};
 use tenure_core::liveness::{self, Liveness};
 use tenure_core::notice::{MOST_AT_ONCE, Notice, NoticeKind, Pending, Reader};
 use tenure_core::process::{CallerFacts, Observer, Process, RunState, Sighting, Signs, Survivors};
-use tenure_core::session::{Doing, Session, Standing, State};
+use tenure_core::session::{Closed, ClosedBy, Doing, EndKind, Session, Standing, State};
 use tenure_core::store::{Lock, Mode, StoreError, Tx};
 use tenure_core::time::{Now, Timestamp};
 use tenure_core::trample::RepoFile;
@@ -205,6 +205,22 @@ impl Ctx<'_> {
         }
     }
 
+    /// Makes sure that it is known of all of these whether they exist, in one go.
+    pub fn look_at_paths(&self, paths: &[String]) -> Result<(), Stop> {
+        let is_new = |path: &&String| self.evidence.is_there(path).is_none();
+        let unseen: Vec<String> = paths.iter().filter(is_new).cloned().collect();
+        match unseen.is_empty() {
+            true => Ok(()),
+            false => Err(Stop::Look(Want::Paths(unseen))),
+        }
+    }
+
+    /// Whether a file or directory exists.
+    pub fn is_there(&self, path: &str) -> Result<bool, Stop> {
+        let unseen = || Stop::Look(Want::Paths(vec![path.to_owned()]));
+        self.evidence.is_there(path).ok_or_else(unseen)
+    }
+
     /// What a session does, as far as it was asked for.
     pub fn shown(&self, session: &Session) -> Option<Shown> {
         let testimony = self.evidence.testimony(session.id);
@@ -384,14 +400,30 @@ impl Ctx<'_> {
     pub fn close(
         &mut self,
         session: &Session,
-        by: tenure_core::session::ClosedBy,
+        by: ClosedBy,
         why: &str,
         actor: Option<SessionId>,
         reason: Option<String>,
     ) -> Result<Session, Stop> {
-        use tenure_core::session::{Closed, ClosedBy};
+        let kind = match by {
+            ClosedBy::Death => self.death_kind(session)?,
+            ClosedBy::End | ClosedBy::Moved => by.usual_kind(),
+        };
+        self.close_as(session, by, kind, why, actor, reason)
+    }
+
+    /// The same for an end whose kind is known.
+    pub fn close_as(
+        &mut self,
+        session: &Session,
+        by: ClosedBy,
+        kind: EndKind,
+        why: &str,
+        actor: Option<SessionId>,
+        reason: Option<String>,
+    ) -> Result<Session, Stop> {
         self.lock_with(|ctx| ctx.locks_to_close(session.id))?;
-        let (kind, ends) = match by {
+        let (what, ends) = match by {
             ClosedBy::End => (EventKind::Ended, EndedBy::End),
             ClosedBy::Death => (EventKind::Died, EndedBy::Death),
             ClosedBy::Moved => (EventKind::Moved, EndedBy::End),
@@ -401,7 +433,7 @@ impl Ctx<'_> {
             at: self.now.wall,
             by,
             why: why.to_owned(),
-            kind: by.usual_kind(),
+            kind,
             dismissed_at: None,
         });
         self.tx.update_session(&closed)?;
@@ -409,7 +441,7 @@ impl Ctx<'_> {
         self.log(&NewEvent {
             actor: actor.filter(|id| *id != session.id),
             reason,
-            ..self.event(kind, Some(session.id), by.as_str(), why.to_owned())
+            ..self.event(what, Some(session.id), by.as_str(), why.to_owned())
         })?;
         self.end_open_holds(session.id, ends, why)?;
         self.move_tree(session, false);

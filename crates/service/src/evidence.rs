@@ -27,6 +27,8 @@ pub enum Want {
     Remotes(Vec<String>),
     /// What agents and terminals say about these.
     Testimony(Vec<Subject>),
+    /// Whether these files and directories exist.
+    Paths(Vec<String>),
 }
 
 /// The processes above one that registers, and the place that it works in.
@@ -46,6 +48,7 @@ pub struct Evidence {
     remotes: Vec<(String, Option<String>)>,
     testimonies: Vec<(SessionId, Testimony)>,
     has_witness: bool,
+    paths: Vec<(String, bool)>,
 }
 
 impl Evidence {
@@ -96,6 +99,10 @@ impl Evidence {
                 let sessions = about.iter().map(|subject| subject.session);
                 self.testimonies.extend(sessions.zip(said));
             }
+            Want::Paths(paths) => self.paths.extend(paths.into_iter().map(|path| {
+                let is_there = world.is_there(&path);
+                (path, is_there)
+            })),
         }
     }
 
@@ -116,6 +123,10 @@ impl Evidence {
 
     pub fn file(&self, path: &str) -> Option<&Option<RepoFile>> {
         known(&self.files, path)
+    }
+
+    pub fn is_there(&self, path: &str) -> Option<bool> {
+        known(&self.paths, path).copied()
     }
 
     pub fn testimony(&self, session: SessionId) -> Option<&Testimony> {

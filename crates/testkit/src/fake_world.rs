@@ -182,6 +182,11 @@ impl World for FakeWorld {
         None
     }
 
+    /// Every path leads somewhere.
+    fn is_there(&self, _path: &str) -> bool {
+        true
+    }
+
     /// No directory is a repository.
     fn remote(&self, _common_dir: &str) -> Option<String> {
         None

@@ -9,6 +9,7 @@ import { accessSync, constants } from "node:fs"
 const PROGRAM = "PROGRAM"
 const ARGUMENTS = ["ARGUMENTS"]
 const MOST_MS = 2000
+const MOST_MS_AT_EXIT = 1000
 const MOST_CHARS = 1024 * 1024
 
 const isThere = () => {
@@ -81,9 +82,13 @@ export const Tenure = async ({ client, directory }) => {
     return sessions.get(id)
   }
 
+  // The conversation that a person, or the caller, was in last.
+  let current = null
+
   const tell = (id, name, more = {}) => {
     if (typeof id !== "string") return Promise.resolve({})
     const session = known(id)
+    if (!session.parent) current = id
     const event = {
       hook_event_name: name,
       session_id: id,
@@ -175,6 +180,22 @@ export const Tenure = async ({ client, directory }) => {
   events["permission.updated"] = events["permission.asked"]
 
   return {
+    // At an exit, and when opencode reads its settings again: it ends nothing, and says that the process is about to
+    // leave, should it go now. What was not sent yet goes first.
+    dispose: async () => {
+      let timer
+      const late = new Promise((resolve) => {
+        timer = setTimeout(resolve, MOST_MS_AT_EXIT)
+      })
+      try {
+        const said = Promise.all([...sessions.values()].map((session) => session.last))
+        await Promise.race([said.then(() => tell(current, "SessionEnd", { reason: "exit" })), late])
+      } catch {
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+
     event: async ({ event }) => {
       try {
         await events[event?.type]?.(event.properties ?? {})

@@ -12,6 +12,7 @@ mod claims;
 mod completions;
 mod config;
 mod demo;
+mod dismiss;
 mod end;
 mod goto;
 mod guard;
@@ -78,6 +79,7 @@ table::verbs! { enum Verb {
         Register(register) changes always, answers "session";
         Adopt(adopt) changes always, answers "session";
         Resume(resume) changes never, answers "resume", shown 8;
+        Dismiss(dismiss) changes always, answers "sessions";
         End(end) changes always, answers "session";
         Tell(tell) changes always, answers "session";
         Rename(rename) changes always, answers "session";

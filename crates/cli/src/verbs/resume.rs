@@ -1,12 +1,16 @@
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use tenure_agents::Turn;
+use tenure_app::location;
+use tenure_app::open::Opened;
+use tenure_app::starting::{self, Starting};
 use tenure_core::text;
 use tenure_core::time::Span;
 use tenure_host::env::var as env;
+use tenure_host::kernel_lock::{Held, LockError, LockName, Patience, Sharing};
 use tenure_service::Resumable;
 use tenure_service::answer::{Class, Hint};
 use tenure_service::view::ResumeView;
@@ -14,29 +18,40 @@ use tenure_service::view::ResumeView;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{Cell, Outcome, Shown, Trouble, ago, table};
+use crate::render::whereabouts;
 
 /// Start an agent again on what it was doing: its own resume command, in its directory
 ///
-/// Refused while the conversation lives. --all is for after a crash or a reboot: every session that died
-/// lately, each in a window of its own where this is a tmux; --print shows the commands instead.
+/// Alone it lists what was cut off within a day: by a crash, a reboot, a signal or a closed window. Whoever left is
+/// not listed, but can be resumed by name. The flags that the session was started with are repeated where the agent does
+/// not restore them itself. A conversation that is open somewhere is not started again. --all starts all of
+/// them, each in a window of its own when run inside tmux; --print shows the commands instead.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  tenure resume                      what was cut off within a day
   tenure resume claude-k7qd
-  tenure resume --all --print        what died within a day, as commands
-  tenure resume --all --since 3d")]
+  tenure resume --all                everything, in tmux windows
+  tenure resume --print --since 3d   the commands
+
+tenure dismiss SESSION takes one off the list.")]
 pub struct Args {
     /// Which session: its handle, its id, or any unique part of either
-    #[arg(value_name = "SESSION", required_unless_present = "all")]
+    #[arg(value_name = "SESSION")]
     name: Option<String>,
 
-    /// Every session that died lately
+    /// Start every session that was cut off lately
     #[arg(long, conflicts_with = "name")]
     all: bool,
 
     /// How long ago counts as lately
-    #[arg(long, value_name = "SPAN", default_value = "1d", requires = "all")]
+    #[arg(
+        long,
+        value_name = "SPAN",
+        default_value = "1d",
+        conflicts_with = "name"
+    )]
     since: String,
 
     /// Print the commands and run nothing
@@ -44,40 +59,90 @@ pub struct Args {
     print: bool,
 }
 
+/// The lock under which several are started: of two that do, the second one sees what the first one started.
+const LOCK: &str = "tenure-resume-all";
+/// How long it is waited for another one that starts several.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a window may take to start its program.
+const WINDOW: Duration = Duration::from_secs(2);
+
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut opened = app.open()?;
     if let Some(name) = &args.name {
-        let answer = opened.service().resumable(name)?;
-        let view = view(&answer.value);
-        let told = |mut trouble: Trouble| {
-            trouble.problem.notices = answer.notices.clone();
-            trouble
-        };
-        ready(&view).map_err(told)?;
-        if args.print {
-            let text = line(&view).unwrap_or_default();
-            return Ok(Shown::new("resume", &[&view], text).told(&answer));
-        }
-        // What runs next is the agent: nothing can be said after that.
-        let channel = app.style.tell(&answer.notices);
-        app.delivered(&answer.notices, channel);
-        return start(&view);
+        return run_one(args, app, &mut opened, name);
     }
     let Span(within) = args
         .since
         .parse::<Span>()
         .map_err(tenure_service::error::Error::from)?;
+    let starts = args.all && !args.print;
+    let _turn = starts.then(turn).transpose()?;
     let answer = opened.service().all_resumable(within)?;
-    let views: Vec<ResumeView> = answer.value.iter().map(view).collect();
+    let mut views: Vec<ResumeView> = answer.value.iter().map(view).collect();
+    if args.all {
+        let starting = starting::all(&mut opened)?;
+        views.retain(|view| in_conversation(&starting, view).is_none());
+    }
     let mut text = Lines::default();
     if views.is_empty() {
-        text.line(format!("nothing died within {}", Span(within)));
+        text.line(format!("nothing was cut off within {}", Span(within)));
+    } else if args.all || args.print {
+        views.iter().filter_map(line).for_each(|one| text.line(one));
+    } else {
+        text = listed(&views);
     }
-    views.iter().filter_map(line).for_each(|one| text.line(one));
-    if !args.print && !views.is_empty() {
+    if starts && !views.is_empty() {
         start_all(&views)?;
     }
     Ok(Shown::new("resume", &views, text).told(&answer))
+}
+
+fn run_one(args: &Args, app: &App, opened: &mut Opened, name: &str) -> Outcome {
+    let answer = opened.service().resumable(name)?;
+    let view = view(&answer.value);
+    let told = |mut trouble: Trouble| {
+        trouble.problem.notices = answer.notices.clone();
+        trouble
+    };
+    ready(&view).map_err(told)?;
+    if let Some(pid) = in_conversation(&starting::all(opened)?, &view) {
+        let handle = view.session.handle.clone();
+        let lives = tenure_service::error::Error::Lives { handle, pid };
+        return Err(told(lives.into()));
+    }
+    if args.print {
+        let text = line(&view).unwrap_or_default();
+        return Ok(Shown::new("resume", &[&view], text).told(&answer));
+    }
+    // What runs next is the agent: nothing can be said after that.
+    let channel = app.style.tell(&answer.notices);
+    app.delivered(&answer.notices, channel);
+    start(&view)
+}
+
+/// The process that was started on a session's conversation and did not register yet.
+fn in_conversation(starting: &[Starting], view: &ResumeView) -> Option<u32> {
+    let native_id = view.session.native_id.as_deref()?;
+    let is_it = |one: &&Starting| {
+        one.agent == view.session.agent
+            && one.dir.as_deref() == Some(view.dir.as_str())
+            && one.words.iter().any(|word| word == native_id)
+    };
+    starting.iter().find(is_it).map(|one| one.pid)
+}
+
+fn turn() -> Result<Held, Trouble> {
+    let locks = location::locks()?;
+    let name = LockName::plain(LOCK).map_err(busy)?;
+    let patience = Patience::AtMost(PATIENCE);
+    locks
+        .lock(&name, Sharing::Exclusive, patience)
+        .map_err(busy)
+}
+
+fn busy(error: LockError) -> Trouble {
+    let message = format!("another tenure resume --all is still at work: {error}");
+    Trouble::new(Class::TimedOut, "timed_out", message, print_all())
 }
 
 fn view(found: &Resumable) -> ResumeView {
@@ -85,24 +150,9 @@ fn view(found: &Resumable) -> ResumeView {
     let turn = Turn {
         resume: Some(&found.native_id),
         prompt: None,
+        flags: &found.flags,
     };
     let argv = tenure_agents::adapter(&session.agent).and_then(|adapter| adapter.command(&turn));
-    let gone = |path: &String| !Path::new(path).exists();
-    let problem = match (&argv, &found.transcript) {
-        (None, _) => Some(format!(
-            "tenure knows no command that resumes {}",
-            session.agent
-        )),
-        (_, Some(path)) if gone(path) => Some(format!(
-            "its transcript {path} is not there",
-            path = text::name(path)
-        )),
-        _ if gone(&session.dir) => Some(format!(
-            "its directory {} is gone",
-            text::name(&session.dir)
-        )),
-        _ => None,
-    };
     let argv = argv.map(|words| {
         let text = |word: &OsString| word.to_string_lossy().into_owned();
         words.iter().map(text).collect::<Vec<String>>()
@@ -116,8 +166,42 @@ fn view(found: &Resumable) -> ResumeView {
         session,
         argv,
         command,
-        problem,
+        held: found.held.clone(),
+        problem: found.problem.clone(),
     }
+}
+
+/// What can be resumed, for people.
+fn listed(views: &[ResumeView]) -> Lines {
+    let now = tenure_host::clock::wall();
+    let dash = || "-".to_owned();
+    let row = |view: &ResumeView| {
+        let session = &view.session;
+        let when = session.ended_at.map_or_else(dash, |at| ago(at, now));
+        let how = session.end_reason.as_deref().unwrap_or_default();
+        let held: Vec<&str> = view.held.iter().map(|held| held.key.as_str()).collect();
+        let command = match &view.problem {
+            Some(problem) => format!("cannot be resumed: {problem}"),
+            None => view.command.clone().unwrap_or_default(),
+        };
+        vec![
+            Cell::plain(session.handle.clone()),
+            Cell::plain(session.title.clone().unwrap_or_else(dash)),
+            Cell::plain(whereabouts(session)),
+            Cell::plain(format!("{when}: {how}")),
+            Cell::plain(if held.is_empty() {
+                dash()
+            } else {
+                held.join(", ")
+            }),
+            Cell::plain(command),
+        ]
+    };
+    let rows: Vec<Vec<Cell>> = views.iter().map(row).collect();
+    let heads = ["SESSION", "TITLE", "WHERE", "CUT OFF", "HELD", "COMMAND"];
+    let mut text = table(&heads, &rows);
+    text.line("tenure resume SESSION starts one, tenure resume --all each in a tmux window, tenure dismiss SESSION takes one off this list");
+    text
 }
 
 fn line(view: &ResumeView) -> Option<String> {
@@ -166,7 +250,7 @@ fn print_all() -> Hint {
 
 fn start_all(views: &[ResumeView]) -> Result<(), Trouble> {
     if env("TMUX").is_none_or(|value| value.is_empty()) {
-        let message = "several agents need a terminal each, and this is no tmux";
+        let message = "several agents need a terminal each, and this is not tmux";
         let one = Hint::run("resume", ["SESSION"], "to start one here");
         return Err(Trouble::new(Class::Usage, "usage", message, print_all()).or(one));
     }
@@ -176,6 +260,9 @@ fn start_all(views: &[ResumeView]) -> Result<(), Trouble> {
             .args([
                 "new-window",
                 "-d",
+                "-P",
+                "-F",
+                "#{pane_pid}",
                 "-n",
                 &view.session.handle,
                 "-c",
@@ -183,8 +270,9 @@ fn start_all(views: &[ResumeView]) -> Result<(), Trouble> {
                 "--",
             ])
             .args(argv)
-            .status();
-        if !done.is_ok_and(|status| status.success()) {
+            .stderr(Stdio::inherit())
+            .output();
+        let Some(done) = done.ok().filter(|done| done.status.success()) else {
             let message = format!("tmux opened no window for {}", view.session.handle);
             return Err(Trouble::new(
                 Class::Internal,
@@ -192,6 +280,10 @@ fn start_all(views: &[ResumeView]) -> Result<(), Trouble> {
                 message,
                 print_all(),
             ));
+        };
+        let pid = std::str::from_utf8(&done.stdout).ok();
+        if let Some(pid) = pid.and_then(|text| text.trim().parse().ok()) {
+            starting::await_program(pid, WINDOW);
         }
     }
     Ok(())

@@ -8,6 +8,7 @@ mod claims;
 mod commands;
 mod demo;
 mod durability;
+mod ends;
 mod every_agent;
 mod file_limits;
 mod following;

@@ -295,7 +295,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
         "statusline" => "claude",
         "show" | "alive" | "goto" => bob,
         "rename" => &format!("{bob} Login --reason test"),
-        "wait" => gone,
+        "wait" | "dismiss" => gone,
         "claim" | "release" => "wp:new",
         "guard" | "why" => "wp:own",
         "handoff" => &format!("wp:given --to {bob}"),

@@ -51,7 +51,7 @@ fn a_living_conversation_is_not_resumed() {
     }
     assert_eq!(handles(&env, &[]), Vec::<String>::new());
     let said = env.tenure(&["resume", "--all", "--print"]).ok();
-    assert_eq!(said.stdout.trim_end(), "nothing died within 1d");
+    assert_eq!(said.stdout.trim_end(), "nothing was cut off within 1d");
 }
 
 #[test]

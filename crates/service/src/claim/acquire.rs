@@ -577,6 +577,7 @@ fn child_session(
         place: request.place.clone(),
         hosted: false,
         process: request.chain.first().map(|own| own.process.clone()),
+        start: None,
     };
     let session = born(ctx, birth)?;
     ctx.log(&NewEvent {

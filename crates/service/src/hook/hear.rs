@@ -21,6 +21,7 @@ use crate::session::view::{HeldView, SessionView};
 use crate::transact::{Reply, Service};
 use crate::{caller, transcript};
 use tenure_core::agent_event::{Asked, Happening, Subagent};
+use tenure_core::end::{self, Ending};
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::meanwhile::Meanwhile;
@@ -51,6 +52,8 @@ pub struct AgentEvent {
     pub asks: Option<Asked>,
     /// Whether it shows that a person is there.
     pub attended: bool,
+    /// Whether the terminal that the agent runs in is gone; looked at for an end only.
+    pub hung_up: bool,
     pub dir: String,
     /// The file that it keeps the conversation in.
     pub transcript: Option<String>,
@@ -153,7 +156,11 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
         ctx.own = Some(session.id);
     }
     let heard = match (&event.what, here) {
-        (Happening::End { .. }, None) => return Ok(Heard::default()),
+        (Happening::End { .. } | Happening::Leaves, None) => return Ok(Heard::default()),
+        (Happening::Leaves, Some(session)) => {
+            leaves(ctx, &session, event)?;
+            return Ok(of(&session));
+        }
         (
             Happening::End {
                 ends_worker,
@@ -168,7 +175,12 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
                     "" => "the agent ended".to_owned(),
                     reason => format!("the agent ended: {reason}"),
                 };
-                ctx.close(&session, ClosedBy::End, &why, None, None)?;
+                let ending = Ending::Said {
+                    reason,
+                    hung_up: event.hung_up,
+                };
+                let kind = end::kind(&session, event.doing.or(session.doing()), ending);
+                ctx.close_as(&session, ClosedBy::End, kind, &why, None, None)?;
             }
             return Ok(Heard {
                 changed: *ends_worker,
@@ -179,6 +191,23 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
         _ => enrol(ctx, event)?,
     };
     Ok(heard)
+}
+
+/// A session is about to leave. It still lives, and nothing of it is free before its process is gone.
+fn leaves(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
+    if event.hung_up || event.subagent.is_some() {
+        return Ok(());
+    }
+    ctx.write()?;
+    let mut session = session.clone();
+    let activity = event.doing.map(|doing| Activity {
+        doing,
+        since: ctx.now.wall,
+        asks: None,
+    });
+    caller::renew_doing(ctx, &mut session, activity, None)?;
+    let evidence = "the agent is about to exit".to_owned();
+    ctx.log(&ctx.event(EventKind::Leaving, Some(session.id), "hook", evidence))
 }
 
 fn of(session: &Session) -> Heard {

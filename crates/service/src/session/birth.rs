@@ -3,7 +3,7 @@
 use crate::context::{Ctx, Stop};
 use tenure_core::id::{AgentName, Life, NativeId, SessionId, SessionToken};
 use tenure_core::process::Process;
-use tenure_core::session::{Place, Session, Title};
+use tenure_core::session::{Place, Session, Start, Title};
 
 /// What a new session is born with.
 pub struct Birth {
@@ -16,6 +16,7 @@ pub struct Birth {
     pub place: Place,
     pub hosted: bool,
     pub process: Option<Process>,
+    pub start: Option<Start>,
 }
 
 /// Makes a session in its first life.
@@ -34,7 +35,7 @@ pub fn born(ctx: &mut Ctx<'_>, birth: Birth) -> Result<Session, Stop> {
         hosted: birth.hosted,
         life: Life::FIRST,
         process: birth.process,
-        start: None,
+        start: birth.start,
         activity: None,
         attended_at: None,
         started_at: ctx.now.wall,

@@ -19,13 +19,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Failure, Reply, Service};
+use tenure_core::agent::spec_of;
+use tenure_core::end::{self, Ending};
+use tenure_core::event::{Event, EventFilter, EventKind};
 use tenure_core::id::SessionId;
 use tenure_core::liveness::Liveness;
-use tenure_core::session::{Closed, ClosedBy, Session};
+use tenure_core::session::{Closed, ClosedBy, EndKind, Session};
 use tenure_core::store::{Mode, SessionFilter, StoreError};
 
 /// How many deaths one transaction records.
 pub const MOST_BURIALS: usize = 100;
+/// How many events are looked through for the last word of a session.
+const MOST_SINCE: usize = 20;
 
 /// Sessions whose deaths could not be recorded, each with the row that could not be read.
 pub type Unrecorded = BTreeMap<SessionId, String>;
@@ -90,11 +95,33 @@ impl Ctx<'_> {
                 at: self.now.wall,
                 by: ClosedBy::Death,
                 why: proof.to_string(),
-                kind: ClosedBy::Death.usual_kind(),
+                kind: self.death_kind(&session)?,
                 dismissed_at: None,
             });
         }
         Ok(session)
+    }
+
+    /// Whether a session whose process is gone had left, or was cut off.
+    pub fn death_kind(&mut self, session: &Session) -> Result<EndKind, Stop> {
+        let announces = spec_of(&session.agent).is_some_and(|spec| spec.announces);
+        let announced = announces && self.was_leaving(session)?;
+        let ending = Ending::Died { announced };
+        Ok(end::kind(session, session.doing(), ending))
+    }
+
+    /// Whether the last that was heard of a session is that it was about to leave.
+    fn was_leaving(&mut self, session: &Session) -> Result<bool, Stop> {
+        let lately = self.tx.events(&EventFilter {
+            session: Some(session.id),
+            since: Some(session.seen_at),
+            limit: MOST_SINCE,
+            ..EventFilter::default()
+        })?;
+        let says_so = |event: &Event| {
+            event.kind == EventKind::Leaving.as_str() && event.session == Some(session.id)
+        };
+        Ok(lately.iter().any(says_so))
     }
 }
 

@@ -94,16 +94,6 @@ impl Service<'_> {
         })
     }
 
-    /// Sessions, those that need a person first.
-    pub fn list(&mut self, request: &ListRequest) -> Reply<Listed<SessionView>> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
-            let rows = list(ctx, request)?;
-            let rows = ordered(ctx, rows)?;
-            listed_rows(ctx, request, rows)
-        })
-    }
-
     /// Who else is open there.
     pub fn who(&mut self, naming: &Naming, request: &ListRequest) -> Reply<Listed<SessionView>> {
         let dir = request.worktree.as_ref().or(request.under.as_ref());
@@ -120,8 +110,9 @@ impl Service<'_> {
             caller::anybody(ctx)?;
             let mut rows = list(ctx, request)?;
             rows.retain(|row| !row.is_over() && Some(&row.view.handle) != me.as_ref());
+            let found = rows.len();
             let rows = ordered(ctx, rows)?;
-            listed_rows(ctx, request, rows)
+            listed_rows(ctx, request, rows, found)
         })
     }
 
@@ -289,14 +280,27 @@ pub(crate) fn ordered(ctx: &mut Ctx<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>,
     Ok(rows)
 }
 
-fn listed_rows(
+/// The rows in their order, of which the request's own filter found so many.
+pub(crate) fn listed_rows(
     ctx: &mut Ctx<'_>,
     request: &ListRequest,
-    rows: Vec<Row>,
+    mut rows: Vec<Row>,
+    found: usize,
 ) -> Result<Listed<SessionView>, Stop> {
     let filter = filter_of(request);
-    let views = rows.into_iter().map(|row| row.view).collect();
-    Listed::of(views, filter.limit, || ctx.tx.count_sessions(&filter))
+    let limit = filter.limit;
+    let mut more = match limit > 0 && found >= limit {
+        true => ctx.tx.count_sessions(&filter)?.saturating_sub(found),
+        false => 0,
+    };
+    if limit > 0 && rows.len() > limit {
+        more += rows.len() - limit;
+        rows.truncate(limit);
+    }
+    Ok(Listed {
+        items: rows.into_iter().map(|row| row.view).collect(),
+        more,
+    })
 }
 
 /// A session of a list: its record decides, its view is shown.
@@ -308,7 +312,12 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    fn new(ctx: &mut Ctx<'_>, session: Session) -> Result<Self, Stop> {
+    /// Whether it was cut off lately, with something left to take up.
+    pub fn is_cut_off(&self) -> bool {
+        self.view.resume.is_some()
+    }
+
+    pub fn new(ctx: &mut Ctx<'_>, session: Session) -> Result<Self, Stop> {
         let liveness = ctx.liveness(&session)?;
         Ok(Self {
             state: ctx.state(&session, &liveness),
@@ -341,7 +350,7 @@ impl Row {
             doing: shown.map(|shown| shown.doing),
             since: shown.map(|shown| shown.since),
             finished: self.view.finished,
-            died_with_work: troubles.died_with_work.contains(&self.session.id),
+            died_with_work: self.is_cut_off() || troubles.died_with_work.contains(&self.session.id),
             lost_claim: troubles.lost_claim.contains(&self.session.id),
             collides: troubles.collides.contains(&self.session.id),
             started_at: self.session.started_at,
@@ -404,7 +413,7 @@ fn mark_twins(ctx: &mut Ctx<'_>, rows: &mut [Row]) -> Result<(), Stop> {
 
 /// Adds the sessions of a repository that know it by another name than the filter does: by its directory or
 /// its present remote, and whoever is in the same worktree.
-fn add_renamed(
+pub(crate) fn add_renamed(
     ctx: &mut Ctx<'_>,
     sessions: &mut Vec<Session>,
     filter: &SessionFilter,

@@ -5,6 +5,8 @@ pub mod attend;
 pub mod beat;
 pub mod birth;
 pub mod burial;
+pub mod cut_off;
+pub mod dismiss;
 pub mod look;
 pub mod register;
 pub mod resume;

@@ -1,28 +1,34 @@
 //! What can be taken up again: sessions that are gone and whose conversation nobody is in.
 //!
 //! Naming one that lives is refused: two processes in one conversation mix what they write. All of them
-//! are those that *died*, lately, with a conversation to go on with; whoever said goodbye is not woken, and
-//! a conversation in which two died is named once.
+//! are those that were *cut off*, lately, with a conversation to go on with, and that nobody dismissed. One that left
+//! is not started again, and a conversation in which two were cut off is named once.
 
 use std::time::Duration;
 
 use crate::caller;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use crate::session::view::SessionView;
+use crate::session::view::{CutOffView, HeldView, SessionView};
 use crate::transact::{Reply, Service};
+use tenure_core::agent::spec_of;
 use tenure_core::hint::Hint;
 use tenure_core::id::NativeId;
 use tenure_core::session::{ClosedBy, Session, Standing};
 use tenure_core::store::{Mode, SessionFilter};
+use tenure_core::text;
 
 /// A session that can be taken up again.
 #[derive(Debug, Clone)]
 pub struct Resumable {
     pub session: SessionView,
     pub native_id: NativeId,
-    /// The file that the conversation is in, where it is known.
-    pub transcript: Option<String>,
+    /// Flags of its last process that the agent does not restore.
+    pub flags: Vec<String>,
+    /// What it held and would be granted again.
+    pub held: Vec<HeldView>,
+    /// Why it cannot be resumed, if it cannot.
+    pub problem: Option<String>,
 }
 
 impl Service<'_> {
@@ -35,19 +41,25 @@ impl Service<'_> {
         })
     }
 
-    /// Every session that died within this time, the newest first.
+    /// Every session that was cut off within this time and not dismissed, the last one first.
     pub fn all_resumable(&mut self, within: Duration) -> Reply<Vec<Resumable>> {
         // After a reboot nobody has looked yet.
         let unrecorded = self.bury_the_dead()?;
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let filter = SessionFilter {
-                died_since: Some(ctx.now.wall.minus(within)),
+                cut_off_since: Some(ctx.now.wall.minus(within)),
                 ..SessionFilter::default()
             };
             ctx.damage = unrecorded.values().cloned().collect();
+            let sessions = ctx.tx.list_sessions(&filter)?;
+            let mut paths = Vec::new();
+            for session in &sessions {
+                paths.extend(files_of(ctx, session)?);
+            }
+            ctx.look_at_paths(&paths)?;
             let mut found = Vec::new();
-            for session in ctx.tx.list_sessions(&filter)? {
+            for session in sessions {
                 match resumable(ctx, &session) {
                     Ok(one) => add(&mut found, one),
                     Err(Stop::Refuse(_)) => {}
@@ -72,6 +84,26 @@ fn add(found: &mut Vec<Resumable>, one: Resumable) {
 }
 
 fn resumable(ctx: &mut Ctx<'_>, session: &Session) -> Result<Resumable, Stop> {
+    let found = conversation(ctx, session)?;
+    let start = session.start.as_ref();
+    Ok(Resumable {
+        session: ctx.view(session)?,
+        native_id: found.native_id,
+        flags: start.map_or_else(Vec::new, |start| start.flags.clone()),
+        held: held(ctx, session)?,
+        problem: found.problem,
+    })
+}
+
+/// A conversation that nobody is in.
+pub(crate) struct Conversation {
+    native_id: NativeId,
+    /// Why it cannot be taken up, if it cannot.
+    pub(crate) problem: Option<String>,
+}
+
+/// The conversation of a session, if it has one and nobody is in it.
+pub(crate) fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conversation, Stop> {
     let handle = session.handle.to_string();
     let Some(native_id) = session.native_id.clone() else {
         return Err(Error::NotFound {
@@ -101,11 +133,32 @@ fn resumable(ctx: &mut Ctx<'_>, session: &Session) -> Result<Resumable, Stop> {
             refuse_living(ctx, &other)?;
         }
     }
-    let transcript = ctx.tx.transcript_of(session.id, &native_id)?;
-    Ok(Resumable {
-        session: ctx.view(session)?,
-        transcript: transcript.map(|known| known.path),
-        native_id,
+    let problem = match spec_of(&session.agent).is_some_and(|spec| spec.resumes) {
+        false => Some(format!(
+            "tenure knows no command that resumes {}",
+            session.agent
+        )),
+        true => missing(ctx, session)?,
+    };
+    Ok(Conversation { native_id, problem })
+}
+
+/// What is not there any more that a session needs to go on.
+fn missing(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<String>, Stop> {
+    let files = files_of(ctx, session)?;
+    ctx.look_at_paths(&files)?;
+    let [dir, transcripts @ ..] = files.as_slice() else {
+        return Ok(None);
+    };
+    for file in transcripts {
+        if !ctx.is_there(file)? {
+            let file = text::name(file);
+            return Ok(Some(format!("its transcript {file} is not there")));
+        }
+    }
+    Ok(match ctx.is_there(dir)? {
+        true => None,
+        false => Some(format!("its directory {} is gone", text::name(dir))),
     })
 }
 
@@ -126,4 +179,55 @@ fn refuse_living(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
         }
         Standing::Gone(_) | Standing::Expired(_) => Ok(()),
     }
+}
+
+/// What must still be there for a session to be taken up again.
+pub(crate) fn files_of(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<String>, Stop> {
+    let mut files = vec![session.place.dir.clone()];
+    if let Some(native_id) = &session.native_id {
+        let transcript = ctx.tx.transcript_of(session.id, native_id)?;
+        files.extend(transcript.map(|known| known.path));
+    }
+    Ok(files)
+}
+
+/// What is left of a session that was cut off; nothing where there is nothing to take up and nothing that it held.
+pub(crate) fn remains(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    is_named: bool,
+) -> Result<Option<CutOffView>, Stop> {
+    let problem = match conversation(ctx, session) {
+        Ok(found) => found.problem,
+        Err(Stop::Refuse(error)) => Some(error.to_string()),
+        Err(other) => return Err(other),
+    };
+    let held = held(ctx, session)?;
+    if held.is_empty() && (problem.is_some() || is_named) {
+        return Ok(None);
+    }
+    let command = format!("tenure resume {}", session.handle);
+    Ok(Some(CutOffView {
+        command: problem.is_none().then_some(command),
+        problem,
+        held,
+    }))
+}
+
+/// What a session held in its last life and would be granted again.
+fn held(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<HeldView>, Stop> {
+    let mut held = Vec::new();
+    for hold in ctx.tx.newest_holds(session.id)? {
+        if hold.life != session.life {
+            continue;
+        }
+        let record = ctx.claim_record(&hold.key)?;
+        if hold.ended.is_none() || record.is_regrantable(&hold) {
+            held.push(HeldView {
+                key: hold.key.to_string(),
+                epoch: hold.epoch.0,
+            });
+        }
+    }
+    Ok(held)
 }

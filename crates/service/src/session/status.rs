@@ -10,6 +10,7 @@ use crate::caller::present::speaking;
 use crate::caller::{self, Caller, Naming};
 use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop, Unseen};
+use crate::session::cut_off::cut_off_here;
 use crate::session::look::{self, ListRequest, list, ordered};
 use crate::session::view::{SessionView, WroteView};
 use crate::transact::{Reply, Service};
@@ -39,6 +40,10 @@ pub struct Status {
     pub others: Vec<SessionView>,
     /// Those of them that wait for a person, by their handles.
     pub waiting: Vec<String>,
+    /// Those that were cut off here within a day, the last one first, with how each is taken up again.
+    pub cut_off: Vec<SessionView>,
+    /// How many more were cut off elsewhere.
+    pub cut_off_elsewhere: usize,
     pub warnings: Vec<String>,
 }
 
@@ -62,6 +67,8 @@ pub struct Glance {
     pub twins: Vec<String>,
     /// Others in the same repository or directory that wait for a person.
     pub waiting: Vec<String>,
+    /// Others there that were cut off within a day.
+    pub cut_off: Vec<String>,
 }
 
 impl Service<'_> {
@@ -131,6 +138,8 @@ fn status(
     let mut others = list(ctx, here)?;
     // After the look: whoever just turned out to be dead counts.
     warnings.extend(left_running(ctx, here)?);
+    let cut_off = cut_off_here(ctx, here)?;
+    let everywhere = cut_off_here(ctx, &ListRequest::default())?;
     others.retain(|other| Some(other.session.id) != mine && !other.is_over());
     for other in &mut others {
         other.view.wrote = Some(wrote(ctx, other.session.id)?);
@@ -145,6 +154,8 @@ fn status(
         nobody,
         claims: own,
         others: others.into_iter().map(|other| other.view).collect(),
+        cut_off_elsewhere: everywhere.len().saturating_sub(cut_off.len()),
+        cut_off: cut_off.into_iter().map(|row| row.view).collect(),
         warnings,
     })
 }
@@ -244,6 +255,14 @@ fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {
         }
     }
     let holds = ctx.tx.open_holds(session.id)?;
+    let cut_off = cut_off_here(
+        ctx,
+        &ListRequest {
+            repo: place.repo.clone(),
+            under: place.repo.is_none().then(|| place.dir.clone()),
+            ..ListRequest::default()
+        },
+    )?;
     Ok(Glance {
         handle: session.handle.to_string(),
         repo: session.place.repo.clone(),
@@ -251,5 +270,9 @@ fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {
         lost: lost(ctx, session)?,
         twins: twins(ctx, session)?,
         waiting,
+        cut_off: cut_off
+            .iter()
+            .map(|row| row.session.handle.to_string())
+            .collect(),
     })
 }

@@ -77,6 +77,9 @@ pub struct SessionView {
     pub end_reason: Option<String>,
     /// `left` (a person ended it, or its only turn was over), `cut_off` or `moved`.
     pub end_kind: Option<&'static str>,
+    /// How it is taken up again; only in lists, where it was cut off within a day and nobody dismissed that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<CutOffView>,
     /// What it holds; not in the holder of a claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claims: Option<Vec<HeldView>>,
@@ -154,6 +157,17 @@ pub struct HeldView {
     pub epoch: u64,
 }
 
+/// What is left of a session that was cut off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CutOffView {
+    /// The command that takes it up again; none where nothing can.
+    pub command: Option<String>,
+    /// Why it cannot be taken up again, if it cannot.
+    pub problem: Option<String>,
+    /// What it held and would be granted again.
+    pub held: Vec<HeldView>,
+}
+
 /// How the caller was found.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ResolvedView {
@@ -179,6 +193,8 @@ pub struct ResumeView {
     pub argv: Option<Vec<String>>,
     /// The same for a shell.
     pub command: Option<String>,
+    /// What it held and would be granted again.
+    pub held: Vec<HeldView>,
     /// Why it cannot be resumed, if it cannot.
     pub problem: Option<String>,
 }
@@ -283,6 +299,7 @@ impl SessionView {
             ended_at: session.closed.as_ref().map(|closed| closed.at),
             end_reason: session.closed.as_ref().map(|closed| closed.why.clone()),
             end_kind: session.closed.as_ref().map(|closed| closed.kind.as_str()),
+            resume: None,
             claims: None,
             waits_for: None,
             wrote: None,

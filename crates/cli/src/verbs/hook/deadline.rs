@@ -96,7 +96,7 @@ impl Deadline {
     /// Keeps the event, and when its own waits must be over.
     pub fn heard(&self, report: Report) -> (&Report, Instant) {
         let allowed = match report.what {
-            Happening::End { .. } => END,
+            Happening::End { .. } | Happening::Leaves => END,
             _ => ANY,
         };
         // Before the limits: who is late then is reported with its event.

@@ -26,7 +26,7 @@ use tenure_core::notice::{Channel, Notice, Pending};
 use tenure_core::process::Ancestor;
 use tenure_core::trample::Mode;
 use tenure_host::kernel_lock::one_spelling;
-use tenure_host::{cwd, event_input};
+use tenure_host::{cwd, event_input, terminal};
 use tenure_service::answer::{Hint, Problem};
 use tenure_service::{AgentEvent, GuardPolicy, Heard, ToolUse};
 
@@ -358,6 +358,11 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
         false => AgentName::parse(adapter.name).ok(),
     };
     let transcript = report.transcript.as_deref();
+    let ends = matches!(report.what, Happening::End { .. } | Happening::Leaves);
+    let hung_up = ends
+        && process
+            .as_ref()
+            .is_some_and(|found| terminal::is_gone(found.process.pid));
     AgentEvent {
         agent,
         process,
@@ -368,6 +373,7 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
         doing: report.doing,
         asks: report.asks.clone(),
         attended: report.attended,
+        hung_up,
         dir,
         transcript: transcript.map(one_spelling),
         tool: None,

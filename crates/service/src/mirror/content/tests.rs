@@ -4,6 +4,7 @@ use crate::session::view::{NameView, ProcessView};
 
 fn session(id: &str) -> SessionView {
     SessionView {
+        resume: None,
         id: id.into(),
         handle: "claude-k7qd".into(),
         agent: "claude".into(),

@@ -15,7 +15,7 @@ use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken};
 use tenure_core::notice::NoticeKind;
 use tenure_core::process::Ancestor;
 use tenure_core::registration::{NativeMove, Plan};
-use tenure_core::session::{ClosedBy, Session, Standing, Title};
+use tenure_core::session::{ClosedBy, Session, Standing, Start, Title};
 use tenure_core::store::Lock;
 use tenure_core::{agent, text, title};
 
@@ -91,6 +91,7 @@ impl Work<'_> {
             place: self.request.place.clone(),
             hosted: self.hosted,
             process: self.candidate.process.clone(),
+            start: self.start(),
         };
         let session = born(ctx, birth)?;
         let id = session.id;
@@ -209,8 +210,16 @@ impl Work<'_> {
         Ok(changed)
     }
 
+    /// How the process was started that registers.
+    fn start(&self) -> Option<Start> {
+        agent::started(&self.agent, &self.candidate.looks)
+    }
+
     fn merged(&self, session: &Session) -> Session {
         let mut merged = session.clone();
+        if merged.start.is_none() {
+            merged.start = self.start();
+        }
         if self.request.title.is_some() {
             merged.title = self.request.title.clone().map(Title::person);
         }
@@ -298,6 +307,7 @@ impl Work<'_> {
         session.process.clone_from(&self.candidate.process);
         session.hosted = self.hosted;
         session.parent = self.parent(ctx)?;
+        session.start = self.start();
         session.closed = None;
         session.activity = None;
         session.seen_at = ctx.now.wall;

@@ -1,0 +1,55 @@
+use tenure_core::time::Span;
+use tenure_service::answer::{Class, Hint};
+
+use crate::app::App;
+use crate::lines::Lines;
+use crate::output::{Outcome, Shown, Trouble};
+
+/// Take sessions that were cut off from the list of what can be resumed
+///
+/// They stay in the log and can still be resumed by name.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure dismiss claude-k7qd
+  tenure dismiss --all               everything that was cut off within a day
+  tenure dismiss --all --since 7d")]
+pub struct Args {
+    /// Which session: its handle, its id, or any unique part of either
+    #[arg(value_name = "SESSION", required_unless_present = "all")]
+    name: Option<String>,
+
+    /// Every session that was cut off lately
+    #[arg(long, conflicts_with = "name")]
+    all: bool,
+
+    /// How long ago counts as lately
+    #[arg(long, value_name = "SPAN", default_value = "1d", requires = "all")]
+    since: Span,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let mut opened = app.open()?;
+    if let Some(name) = &args.name {
+        let answer = opened.service().dismiss(name)?;
+        let text = format!("{} is dismissed", answer.value.handle);
+        return Ok(Shown::new("sessions", &[&answer.value], text).told(&answer));
+    }
+    let Span(within) = args.since;
+    let answer = opened.service().dismiss_all(within)?;
+    if answer.value.is_empty() {
+        let message = format!(
+            "there is nothing to dismiss: nothing was cut off within {}",
+            Span(within)
+        );
+        let hint = Hint::run("ps", ["-a"], "to see sessions that ended");
+        let mut trouble = Trouble::new(Class::Refused, "nothing_to_dismiss", message, hint);
+        trouble.problem.notices = answer.notices.clone();
+        return Err(trouble);
+    }
+    let mut text = Lines::default();
+    for session in &answer.value {
+        text.line(format!("{} is dismissed", session.handle));
+    }
+    Ok(Shown::new("sessions", &answer.value, text).told(&answer))
+}

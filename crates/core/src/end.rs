@@ -1,0 +1,150 @@
+//! What an end means for who looks later: whether somebody left, or was cut off.
+//!
+//! A person leaves by the agent's own way out, and a turn that nobody sits at leaves when it is over. Everything
+//! else cuts off: a hang-up, a signal, a crash, a reboot. Agents say too little to tell the two apart in every case, so
+//! doubt counts as cut off: that is shown and can be dismissed, what is taken for left is not looked at again.
+
+use crate::agent::spec_of;
+use crate::session::{Doing, EndKind, Session};
+
+/// How a session came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending<'a> {
+    /// It was asked to end through tenure.
+    Asked,
+    /// The agent reported its end.
+    Said {
+        reason: &'a str,
+        /// Whether the terminal that it ran in is gone.
+        hung_up: bool,
+    },
+    /// Its process is gone.
+    Died {
+        /// Whether the agent had said that it would leave, and did nothing since.
+        announced: bool,
+    },
+}
+
+/// The kind of an end.
+pub fn kind(session: &Session, doing: Option<Doing>, ending: Ending<'_>) -> EndKind {
+    let is_headless = session.start.as_ref().is_some_and(|start| start.headless);
+    let left = match ending {
+        Ending::Asked => true,
+        _ if is_headless => doing == Some(Doing::Idle),
+        Ending::Said { hung_up: true, .. } => false,
+        Ending::Said { reason, .. } => {
+            let spec = spec_of(&session.agent);
+            spec.is_none_or(|spec| !spec.unclear_ends.contains(&reason))
+        }
+        Ending::Died { announced } => announced,
+    };
+    match left {
+        true => EndKind::Left,
+        false => EndKind::CutOff,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{AgentName, Handle, Life, SessionId};
+    use crate::session::{Place, Start};
+    use crate::time::{Deadline, Era, Timestamp};
+
+    fn session(agent: &'static str, headless: bool) -> Session {
+        Session {
+            id: SessionId::mint(0, [7; 10]),
+            handle: Handle::parse("claude-k7qd").unwrap(),
+            agent: AgentName::known(agent),
+            native_id: None,
+            fork_of: None,
+            parent: None,
+            twin_of: None,
+            title: None,
+            place: Place::default(),
+            hosted: false,
+            life: Life(1),
+            process: None,
+            start: Some(Start {
+                headless,
+                flags: Vec::new(),
+            }),
+            activity: None,
+            attended_at: None,
+            started_at: Timestamp(0),
+            seen_at: Timestamp(0),
+            lease: Deadline {
+                era: Era {
+                    id: "b".into(),
+                    private: false,
+                },
+                at: 0,
+            },
+            closed: None,
+            revision: 0,
+        }
+    }
+
+    const DIED: Ending<'_> = Ending::Died { announced: false };
+
+    fn said(reason: &str) -> Ending<'_> {
+        Ending::Said {
+            reason,
+            hung_up: false,
+        }
+    }
+
+    fn of_person(agent: &'static str, doing: Doing, ending: Ending<'_>) -> EndKind {
+        kind(&session(agent, false), Some(doing), ending)
+    }
+
+    #[test]
+    fn a_person_leaves_by_the_agent_s_own_way_out() {
+        for (agent, reason, expected) in [
+            ("claude", "prompt_input_exit", EndKind::Left),
+            ("claude", "logout", EndKind::Left),
+            ("claude", "other", EndKind::CutOff),
+            ("codex", "other", EndKind::CutOff),
+            ("gemini", "exit", EndKind::Left),
+            ("qwen", "prompt_input_exit", EndKind::Left),
+            ("nightly", "", EndKind::Left),
+        ] {
+            for doing in [Doing::Idle, Doing::Busy, Doing::Waiting] {
+                let kind = of_person(agent, doing, said(reason));
+                assert_eq!(kind, expected, "{agent} {reason} {doing:?}");
+            }
+        }
+        let asked = of_person("claude", Doing::Busy, Ending::Asked);
+        assert_eq!(asked, EndKind::Left);
+    }
+
+    #[test]
+    fn whose_terminal_is_gone_did_not_leave_whatever_the_agent_says() {
+        let ending = Ending::Said {
+            reason: "exit",
+            hung_up: true,
+        };
+        assert_eq!(of_person("gemini", Doing::Idle, ending), EndKind::CutOff);
+    }
+
+    #[test]
+    fn a_turn_without_a_person_leaves_when_it_is_over() {
+        for ending in [said("other"), said("exit"), DIED] {
+            let of = |doing| kind(&session("claude", true), doing, ending);
+            assert_eq!(of(Some(Doing::Idle)), EndKind::Left, "{ending:?}");
+            for doing in [None, Some(Doing::Busy), Some(Doing::Waiting)] {
+                assert_eq!(of(doing), EndKind::CutOff, "{ending:?} {doing:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_process_that_vanished_was_cut_off_unless_it_said_goodbye() {
+        let announced = Ending::Died { announced: true };
+        assert_eq!(of_person("opencode", Doing::Idle, DIED), EndKind::CutOff);
+        assert_eq!(of_person("opencode", Doing::Idle, announced), EndKind::Left);
+        let mut unread = session("claude", false);
+        unread.start = None;
+        assert_eq!(kind(&unread, Some(Doing::Idle), DIED), EndKind::CutOff);
+    }
+}

@@ -1,0 +1,118 @@
+//! What was cut off and is still worth a look: shown in lists for a day, until somebody resumes or dismisses it.
+//!
+//! Most ends leave nothing behind. Shown is one whose conversation can be taken up again, and one that still held
+//! something when it was cut off that nobody took since. A script that died with neither is noise.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::caller;
+use crate::context::{Ctx, Stop};
+use crate::list::Listed;
+use crate::session::look::{ListRequest, Row, add_renamed, filter_of, list, listed_rows, ordered};
+use crate::session::resume::{files_of, remains};
+use crate::session::view::SessionView;
+use crate::transact::{Reply, Service};
+use tenure_core::id::SessionId;
+use tenure_core::session::{Closed, EndKind, Session};
+use tenure_core::store::{Mode, SessionFilter};
+
+/// For how long it is shown.
+pub const SHOWN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Service<'_> {
+    /// Sessions, those that need a person first.
+    pub fn list(&mut self, request: &ListRequest) -> Reply<Listed<SessionView>> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let mut rows = list(ctx, request)?;
+            let found = rows.len();
+            add_cut_off(ctx, request, &mut rows)?;
+            let rows = ordered(ctx, rows)?;
+            listed_rows(ctx, request, rows, found)
+        })
+    }
+}
+
+/// Adds to the open sessions of a list those that were cut off lately, and takes out who left or left nothing.
+/// Where those that ended are listed anyway, they are only marked.
+fn add_cut_off(ctx: &mut Ctx<'_>, request: &ListRequest, rows: &mut Vec<Row>) -> Result<(), Stop> {
+    if !request.closed_too {
+        let known: BTreeSet<SessionId> = rows.iter().map(|row| row.session.id).collect();
+        for session in recorded(ctx, request)? {
+            if !known.contains(&session.id) {
+                rows.push(Row::new(ctx, session)?);
+            }
+        }
+    }
+    mark(ctx, rows)?;
+    if !request.closed_too {
+        rows.retain(|row| !row.is_over() || row.is_cut_off());
+    }
+    Ok(())
+}
+
+/// Sessions that were cut off lately in a place, the last one first.
+pub(crate) fn cut_off_here(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>, Stop> {
+    let mut rows = Vec::new();
+    for session in recorded(ctx, request)? {
+        rows.push(Row::new(ctx, session)?);
+    }
+    mark(ctx, &mut rows)?;
+    rows.retain(Row::is_cut_off);
+    Ok(rows)
+}
+
+fn recorded(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Session>, Stop> {
+    let filter = SessionFilter {
+        cut_off_since: Some(ctx.now.wall.minus(SHOWN_FOR)),
+        ..filter_of(request)
+    };
+    let mut sessions = ctx.tx.list_sessions(&filter)?;
+    if let Some(dir) = &request.worktree {
+        add_renamed(ctx, &mut sessions, &filter, dir)?;
+    }
+    let damage = ctx.tx.take_damage();
+    ctx.damage.extend(damage);
+    sessions.sort_by_key(|session| std::cmp::Reverse(session.closed.as_ref().map(|end| end.at)));
+    Ok(sessions)
+}
+
+/// Says of those that were cut off lately what is left of them.
+fn mark(ctx: &mut Ctx<'_>, rows: &mut [Row]) -> Result<(), Stop> {
+    let mut lately = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        if row.is_over() && was_cut_off_lately(ctx, &row.session)? {
+            lately.push(at);
+        }
+    }
+    let mut paths = Vec::new();
+    for at in &lately {
+        paths.extend(files_of(ctx, &rows[*at].session)?);
+    }
+    ctx.look_at_paths(&paths)?;
+    for at in lately {
+        let is_twin = |other: &Row| {
+            other.view.resume.is_some()
+                && other.session.agent == rows[at].session.agent
+                && other.session.native_id == rows[at].session.native_id
+        };
+        let named = rows[at].session.twin_of.is_some() && rows.iter().any(is_twin);
+        rows[at].view.resume = remains(ctx, &rows[at].session, named)?;
+    }
+    Ok(())
+}
+
+fn was_cut_off_lately(ctx: &mut Ctx<'_>, session: &Session) -> Result<bool, Stop> {
+    let Some(Closed {
+        at,
+        kind,
+        dismissed_at,
+        ..
+    }) = &session.closed
+    else {
+        return Ok(ctx.death_kind(session)? == EndKind::CutOff);
+    };
+    let is_new = at.age_at(ctx.now.wall) < SHOWN_FOR;
+    Ok(*kind == EndKind::CutOff && dismissed_at.is_none() && is_new)
+}
