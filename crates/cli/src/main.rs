@@ -10,6 +10,7 @@ mod cli;
 mod colour;
 mod command;
 mod exit;
+mod first_steps;
 #[cfg(test)]
 mod hint_tests;
 mod hooks_setup;

@@ -32,7 +32,7 @@ pub fn flat(sessions: &[SessionView]) -> Vec<Branch<'_>> {
 /// Sessions, and agents that run without being one.
 pub fn people(sessions: &[Branch<'_>], unmanaged: &[Unmanaged], verbose: bool) -> Lines {
     if sessions.is_empty() && unmanaged.is_empty() {
-        return "no sessions; an agent or a shell becomes one with: tenure register".into();
+        return "no sessions".into();
     }
     let now = now();
     let mut rows: Vec<Vec<Cell>> = sessions

@@ -12,6 +12,8 @@ use crate::render::{holds, whereabouts};
 const CLAIMS: usize = 4;
 const OTHERS: usize = 6;
 const WARNINGS: usize = 5;
+/// What the service says of a caller that is simply outside.
+const OUTSIDE: &str = "not running inside a tenure session";
 /// How many names fit on a line.
 const NAMES: usize = 3;
 /// How many of each fit on an agent's own line.
@@ -24,7 +26,11 @@ pub fn status(status: &Status) -> Lines {
             text.line(format!("you are {} in {}", me.handle, whereabouts(me)));
         }
         (None, why) => {
-            text.line(why.as_deref().unwrap_or("no session here"));
+            text.line(nobody(why.as_deref()));
+            text.line(
+                "run `tenure register` to make this shell or agent a session; \
+                 `tenure install` registers agents automatically",
+            );
         }
     }
     list(
@@ -53,6 +59,15 @@ pub fn status(status: &Status) -> Lines {
         |warning| format!("warning: {warning}"),
     );
     text
+}
+
+/// That the caller is in no session, with the reason where it is a special one.
+fn nobody(why: Option<&str>) -> String {
+    let why = why.unwrap_or(OUTSIDE);
+    match why.strip_prefix(OUTSIDE) {
+        Some(rest) => format!("no session here{rest}"),
+        None => format!("no session here: {why}"),
+    }
 }
 
 fn list<T>(text: &mut Lines, all: &[T], most: usize, more: &str, line: impl Fn(&T) -> String) {

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::child::exit_of_watching;
 use crate::exit::Exit;
 use crate::output::{CLEAR, Outcome, Shown, Trouble, put};
-use crate::{render, tree};
+use crate::{first_steps, render, tree};
 
 /// Show sessions: who is alive, where, since when, and what each holds
 ///
@@ -73,7 +73,11 @@ fn look(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
         true => tree::arranged(sessions),
         false => render::flat(sessions),
     };
-    let mut text = render::people(&branches, &unmanaged, app.verbose);
+    let is_empty = branches.is_empty() && unmanaged.is_empty();
+    let mut text = match is_empty && !app.style.json {
+        true => first_steps::without_sessions(),
+        false => render::people(&branches, &unmanaged, app.verbose),
+    };
     let all = if args.all { " -a" } else { "" };
     render::rest(
         &mut text,

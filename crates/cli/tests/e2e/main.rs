@@ -10,6 +10,7 @@ mod demo;
 mod durability;
 mod every_agent;
 mod file_limits;
+mod first_use;
 mod following;
 mod foreign_text;
 mod git_guard;

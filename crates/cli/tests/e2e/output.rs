@@ -136,7 +136,8 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     assert_snapshot!(env.tenure(&["status"]), @r"
     exit code: 0
     --- stdout
-    not running inside a tenure session
+    no session here
+    run `tenure register` to make this shell or agent a session; `tenure install` registers agents automatically
     nobody else works here
     --- stderr
     ");
