@@ -375,13 +375,21 @@ fn every_shell_completes_every_verb_and_every_verb_has_a_page() {
     let verbs = verbs(&env);
     for shell in ["bash", "zsh", "fish"] {
         let script = env.tenure(&["completions", shell]).ok().stdout;
+        let asks = format!("tenure __complete {shell} -- ");
+        assert!(
+            script.contains(&asks),
+            "{shell} does not ask tenure\n{script}"
+        );
+        let line = ["", "tenure "][usize::from(shell == "bash")];
+        let offered = env.tenure(&["__complete", shell, "--", line]).ok().stdout;
+        let offered: Vec<&str> = offered.split(['\n', '\t']).collect();
         let missing: Vec<_> = verbs
             .iter()
-            .filter(|verb| !script.contains(verb.as_str()))
+            .filter(|verb| !offered.contains(&verb.as_str()))
             .collect();
         assert!(missing.is_empty(), "{shell} does not complete {missing:?}");
         assert!(
-            !script.contains("__demo-worker"),
+            !offered.contains(&"__demo-worker"),
             "{shell} completes what nobody should type"
         );
     }
