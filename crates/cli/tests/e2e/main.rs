@@ -30,6 +30,7 @@ mod lists;
 mod liveness;
 mod lock_command;
 mod locks;
+mod manual;
 mod meanwhile;
 mod mirror_links;
 mod mirrors;
