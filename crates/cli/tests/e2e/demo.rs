@@ -222,7 +222,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       install      Make coding agents tell tenure what they do, by hooks in their settings
       uninstall    Take tenure's hooks out of the settings of coding agents again
       config       Show every setting and where it came from
-      schema       Print the shapes of the JSON answers
+      schema       Print the JSON Schema of every answer, error and event
       completions  Print a shell's completion script
       man          Print a manual page, or write all of them
       demo         Play the story of tenure with real processes in a scratch directory

@@ -51,6 +51,7 @@ mod registering;
 mod replaced;
 mod repositories;
 mod resume;
+mod schema;
 mod several;
 mod sight;
 mod spellings;
