@@ -16,6 +16,8 @@ mod hint_tests;
 mod hooks_setup;
 mod lines;
 mod output;
+#[cfg(test)]
+mod readme_tests;
 mod render;
 mod sink;
 mod summary;

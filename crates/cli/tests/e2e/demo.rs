@@ -10,10 +10,10 @@ use crate::env;
 use crate::support::output::{one_object, verbs};
 
 const CHAPTERS: [&str; 5] = [
-    "three agents want one item at the same moment",
-    "the winner is killed with -9; the next one asks once",
-    "the new holder is stopped for longer than every timer",
-    "a takeover, with a reason, on record",
+    "three agents claim one item at the same moment",
+    "the winner is killed with kill -9; the next claim succeeds at once",
+    "the new holder is stopped for longer than every timeout, but it is alive",
+    "a takeover, with a reason that is logged",
     "a holder of two items is killed; another takes one; then it resumes",
 ];
 
@@ -155,7 +155,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       lock      Run a command while holding a lock: one at a time among all users of this state
                 directory
       install   Make coding agents tell tenure what they do, by hooks in their settings
-      demo      Play the story of tenure with real processes in a scratch directory
+      demo      Show tenure at work, with real processes in a scratch directory
 
     Options:
       -h, --help     Print help
@@ -225,7 +225,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       schema       Print the JSON Schema of every answer, error and event
       completions  Print a shell's completion script
       man          Print a manual page, or write all of them
-      demo         Play the story of tenure with real processes in a scratch directory
+      demo         Show tenure at work, with real processes in a scratch directory
       help         Explain a verb, list all of them, or list the exit codes
 
     tenure help VERB explains one; tenure help exit-codes lists the exit codes

@@ -45,6 +45,7 @@ mod output;
 mod own_word;
 mod paths;
 mod people;
+mod picture;
 mod project_settings;
 mod races;
 mod registering;
