@@ -104,6 +104,8 @@ impl HookStore {
             dir: self.file.parent()?.to_owned(),
             repo: worktree.as_ref().map(Worktree::repo),
             news: None,
+            made: None,
+            absent: None,
             mark: None,
         })
     }

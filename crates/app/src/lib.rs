@@ -9,6 +9,7 @@
 
 pub mod attention;
 pub mod awaited;
+pub mod completion;
 pub mod glance;
 pub mod hook_store;
 pub mod location;

@@ -18,6 +18,8 @@ use tenure_host::env::var as env;
 
 /// The name of the database in the state directory.
 const DATABASE: &str = "tenure.db";
+/// The name of the directory of locks in it.
+const LOCKS: &str = "locks";
 
 /// The file of the store that the settings name.
 pub fn store_file(settings: &Settings) -> Result<PathBuf, Problem> {
@@ -68,10 +70,43 @@ pub fn open_store(
     Ok((Box::new(store), news))
 }
 
+/// Whether a store was never made, or was removed whole.
+pub fn is_absent(file: &Path) -> bool {
+    SqliteStore::is_absent(file)
+}
+
+/// An empty store for a caller that reads where there is none: nothing is made.
+pub fn empty_store(file: &Path, observer: &Observer) -> Result<Box<dyn Store>, Problem> {
+    let boot = observer.boot.clone();
+    let store = SqliteStore::standing_for(file, Box::new(move || clock::now(&boot)))?;
+    Ok(Box::new(store))
+}
+
+fn dir_of(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new("/"))
+}
+
 /// The directory of a store's file, made if there is none.
 pub fn state_dir_of(file: &Path) -> Result<StateDir, Problem> {
-    let dir = file.parent().unwrap_or(Path::new("/"));
-    StateDir::open(dir).map_err(state_problem)
+    StateDir::open(dir_of(file)).map_err(state_problem)
+}
+
+/// The same for a caller that only reads: nothing is made.
+pub fn peeked_state_dir_of(file: &Path) -> Result<StateDir, Problem> {
+    StateDir::peek(dir_of(file)).map_err(state_problem)
+}
+
+/// Makes the state directory where there is none; its path, if it was missing.
+pub fn make_state_dir() -> Result<Option<PathBuf>, Problem> {
+    make_dir_of(&settings_and_store()?.1).map(|(_, made)| made)
+}
+
+/// The directory of a store's file, and its path if it was missing.
+pub fn make_dir_of(file: &Path) -> Result<(StateDir, Option<PathBuf>), Problem> {
+    let was_there = dir_of(file).exists();
+    let state = state_dir_of(file)?;
+    let made = (!was_there).then(|| state.path().to_owned());
+    Ok((state, made))
 }
 
 /// Where the state directory is, whether or not it can be used.
@@ -111,8 +146,20 @@ pub fn machine() -> Result<Machine, Problem> {
 
 /// The locks of the state directory.
 pub fn locks() -> Result<LockDir, Problem> {
-    let state = state_dir_of(&settings_and_store()?.1)?;
-    LockDir::open(&state.path().join("locks")).map_err(|error| {
+    lock_dir(&state_dir_of(&settings_and_store()?.1)?)
+}
+
+/// The same for a caller that only reads; none where nothing was ever locked.
+pub fn locks_if_any() -> Result<Option<LockDir>, Problem> {
+    let state = peeked_state_dir_of(&settings_and_store()?.1)?;
+    match state.path().join(LOCKS).exists() {
+        true => lock_dir(&state).map(Some),
+        false => Ok(None),
+    }
+}
+
+fn lock_dir(state: &StateDir) -> Result<LockDir, Problem> {
+    LockDir::open(&state.path().join(LOCKS)).map_err(|error| {
         let hint = Hint::run("config", [""; 0], "to see where state is kept");
         Problem::new(Class::Store, "store_unavailable", error.to_string(), hint)
     })

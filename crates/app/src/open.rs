@@ -12,7 +12,9 @@ use tenure_host::{caller, cwd};
 use tenure_service::answer::Problem;
 use tenure_service::{Here, Service};
 
-use crate::location::{machine_of, open_store, state_dir_of, store_file};
+use crate::location::{
+    empty_store, is_absent, machine_of, make_dir_of, open_store, peeked_state_dir_of, store_file,
+};
 use crate::place::worktree_here;
 use crate::settings::Settings;
 use crate::witness::Witnesses;
@@ -28,18 +30,38 @@ pub struct Opened {
     pub(crate) repo: Option<String>,
     /// What a person should be told of the store.
     pub news: Option<String>,
+    /// The state directory, where it was missing until now.
+    pub made: Option<PathBuf>,
+    /// The store's file, where there is none and an empty store stands for it.
+    pub(crate) absent: Option<PathBuf>,
     /// Where the log stood when it was opened, where there are mirrors to keep up to date.
     pub mark: Option<Cursor>,
 }
 
+/// What a store is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To read: a store that is not there is an empty one, and nothing is made.
+    Read,
+    /// To write: a store that is not there is made.
+    Write,
+}
+
 /// Opens the store that the settings name, for who runs in this directory.
-pub fn open() -> Result<Opened, Problem> {
+pub fn open(purpose: Purpose) -> Result<Opened, Problem> {
     let worktree = worktree_here();
     let settings = Settings::of_project(worktree.as_ref().map(|found| found.root.as_path()))?;
     let file = store_file(&settings)?;
-    let state = state_dir_of(&file)?;
+    let is_absent = purpose == Purpose::Read && is_absent(&file);
+    let (state, made) = match is_absent {
+        true => (peeked_state_dir_of(&file)?, None),
+        false => make_dir_of(&file)?,
+    };
     let machine = machine_of(&state)?;
-    let (store, news) = open_store(&file, machine.observer(), None)?;
+    let (store, news) = match is_absent {
+        true => (empty_store(&file, machine.observer())?, None),
+        false => open_store(&file, machine.observer(), None)?,
+    };
     let facts = caller::facts(
         machine.observer().clone(),
         cwd::name().to_string_lossy().into_owned(),
@@ -54,9 +76,12 @@ pub fn open() -> Result<Opened, Problem> {
         dir: state.path().to_owned(),
         repo: worktree.as_ref().map(Worktree::repo),
         news,
+        made,
+        absent: is_absent.then_some(file),
         mark: None,
     };
-    if let Some(found) = &worktree {
+    // An empty store knows of nobody, so it says nothing about whose locks are there.
+    if let Some(found) = worktree.as_ref().filter(|_| !is_absent) {
         let root = found.root.to_string_lossy();
         opened.service().mend_tree_locks(&root);
     }
@@ -67,6 +92,15 @@ pub fn open() -> Result<Opened, Problem> {
 }
 
 impl Opened {
+    /// Opens the store that was made since an empty one was opened in its place; whether there is one now.
+    pub(crate) fn appeared(&mut self) -> Result<bool, Problem> {
+        if self.absent.as_deref().is_none_or(is_absent) {
+            return Ok(false);
+        }
+        *self = open(Purpose::Read)?;
+        Ok(true)
+    }
+
     /// Where the caller stands, for missions.
     pub fn here(&self) -> Here {
         Here {

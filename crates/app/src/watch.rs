@@ -46,6 +46,8 @@ const MOST_WATCHED: usize = 256;
 const AGAIN: Duration = Duration::from_millis(5);
 /// How often something is looked at again whose own files cannot be watched.
 const UNWATCHED_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked whether a store was made that was not there: no file of it can be watched.
+const APPEARS_WITHIN: Duration = Duration::from_millis(500);
 /// How often a waiter looks again whatever happens, in case a change went by unseen.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 
@@ -192,6 +194,9 @@ pub fn on_change<T, E: From<Problem>>(
     watch.end_with_reader();
     let mut is_first = true;
     loop {
+        if opened.appeared()? {
+            watch.turn_to(&opened.service().watch(None));
+        }
         let seen = Some(opened.service().changes().map_err(Problem::from)?);
         let (processes, limit) = match look(opened)? {
             Next::Done(done) => return Ok(Ended::Done(done)),
@@ -211,6 +216,10 @@ pub fn on_change<T, E: From<Problem>>(
             },
         };
         tenure_host::pause::for_a_while(rest);
+        let limit = match opened.absent.is_some() {
+            true => limit.min(APPEARS_WITHIN),
+            false => limit,
+        };
         let mut until = Until {
             watch: &mut watch,
             processes: &processes,
@@ -455,6 +464,8 @@ mod tests {
             dir: state.to_owned(),
             repo: None,
             news: None,
+            made: None,
+            absent: None,
             mark: None,
         }
     }

@@ -1,9 +1,10 @@
 //! What was typed before the verb, and how a verb reaches the store and shows what it says.
 
 use std::cell::Cell;
+use std::path::Path;
 
 use tenure_app::mirror;
-use tenure_app::open::Opened;
+use tenure_app::open::{Opened, Purpose};
 use tenure_app::place::complete_keys;
 use tenure_core::id::Cursor;
 use tenure_core::key::Key;
@@ -35,9 +36,14 @@ impl App {
         (self.grammar)()
     }
 
-    /// Opens the store that the settings name.
+    /// Opens the store that the settings name; a verb that changes nothing makes none.
     pub fn open(&self) -> Result<Opened, Trouble> {
-        let mut opened = tenure_app::open::open()?;
+        let purpose = match self.changes {
+            true => Purpose::Write,
+            false => Purpose::Read,
+        };
+        let mut opened = tenure_app::open::open(purpose)?;
+        self.mention_made(opened.made.take().as_deref());
         if let Some(news) = opened.news.take() {
             warn(format!("warning: {news}"));
         }
@@ -45,6 +51,22 @@ impl App {
             self.mirrored.set(opened.mark);
         }
         Ok(opened)
+    }
+
+    /// Makes the state directory where there is none, for a verb that keeps other things in it.
+    pub fn make_state_dir(&self) -> Result<(), Trouble> {
+        let made = tenure_app::location::make_state_dir()?;
+        self.mention_made(made.as_deref());
+        Ok(())
+    }
+
+    fn mention_made(&self, dir: Option<&Path>) {
+        if let Some(dir) = dir.filter(|_| !self.style.json && !self.style.quiet) {
+            warn(format!(
+                "note: created the state directory {}",
+                dir.display()
+            ));
+        }
     }
 
     /// Brings the mirrors of every session up to date that something happened to since the store was opened.

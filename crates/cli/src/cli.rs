@@ -108,10 +108,10 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
 fn run_internal(arguments: Vec<OsString>) -> Exit {
     let style = Style {
         json: false,
-        quiet: true,
+        quiet: false,
     };
     match Internal::try_parse_from(arguments) {
-        Ok(verb) => match verbs::run_internal(&verb) {
+        Ok(verb) => match verbs::run_internal(&verb, Cli::command) {
             Ok(shown) => style.show(&shown).end(false),
             Err(trouble) => style.show_trouble(&trouble).end(false),
         },

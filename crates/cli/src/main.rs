@@ -11,11 +11,14 @@ mod colour;
 mod columns;
 mod command;
 mod exit;
+mod first_steps;
 #[cfg(test)]
 mod hint_tests;
 mod hooks_setup;
 mod lines;
 mod output;
+#[cfg(test)]
+mod readme_tests;
 mod render;
 mod screen;
 mod sink;

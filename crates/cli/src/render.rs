@@ -60,7 +60,7 @@ fn people_within(
     room: Option<usize>,
 ) -> Lines {
     if sessions.is_empty() && unmanaged.is_empty() {
-        return "no sessions; an agent or a shell becomes one with: tenure register".into();
+        return "no sessions".into();
     }
     let now = now();
     let mut rows: Vec<Vec<Cell>> = sessions

@@ -15,6 +15,8 @@ const CLAIMS: usize = 3;
 const CUT_OFF: usize = 2;
 const OTHERS: usize = 5;
 const WARNINGS: usize = 4;
+/// What the service says of a caller that is simply outside.
+const OUTSIDE: &str = "not running inside a tenure session";
 /// How many names fit on a line.
 const NAMES: usize = 3;
 /// How many of each fit on an agent's own line.
@@ -32,7 +34,11 @@ pub fn status(status: &Status) -> Lines {
             ));
         }
         (None, why) => {
-            text.line(why.as_deref().unwrap_or("no session here"));
+            text.line(nobody(why.as_deref()));
+            text.line(
+                "run `tenure register` to make this shell or agent a session; \
+                 `tenure install` registers agents automatically",
+            );
         }
     }
     list(
@@ -70,6 +76,15 @@ pub fn status(status: &Status) -> Lines {
         |warning| format!("warning: {warning}"),
     );
     text
+}
+
+/// That the caller is in no session, with the reason where it is a special one.
+fn nobody(why: Option<&str>) -> String {
+    let why = why.unwrap_or(OUTSIDE);
+    match why.strip_prefix(OUTSIDE) {
+        Some(rest) => format!("no session here{rest}"),
+        None => format!("no session here: {why}"),
+    }
 }
 
 fn list<T>(text: &mut Lines, all: &[T], most: usize, more: &str, line: impl Fn(&T) -> String) {

@@ -21,6 +21,9 @@ use crate::{boot, path_error, random};
 /// Stands for the machine's id where it has none.
 const NO_MACHINE: &str = "unknown";
 
+/// Stands for the host where no id is kept yet.
+const NO_HOST: &str = "unknown-none";
+
 /// An id is shorter; a file that is longer was not written by us.
 const LIMIT: u64 = 256;
 
@@ -41,6 +44,16 @@ pub(crate) fn read_or_create(dir: &Path) -> Result<HostId, HostIdError> {
         None => create(&path, machine.as_deref())?,
     };
     Ok(compose(&kept, machine.as_deref()))
+}
+
+/// The id that is kept in a state directory; where there is none, one that is never kept.
+pub(crate) fn peek(dir: &Path) -> Result<HostId, HostIdError> {
+    let kept = read(&dir.join("host-id"))?;
+    let machine = boot::machine_id();
+    Ok(compose(
+        kept.as_deref().unwrap_or(NO_HOST),
+        machine.as_deref(),
+    ))
 }
 
 /// The machine's id as it is now, with the random part that was kept.

@@ -153,6 +153,22 @@ impl StateDir {
         let host = host_id::read_or_create(&path)?;
         Ok(StateDir { path, host })
     }
+
+    /// The same for a caller that only reads: makes nothing, and refuses what [`StateDir::open`] refuses.
+    ///
+    /// Where no host id is kept yet, it gets one that no record can have.
+    pub fn peek(path: &Path) -> Result<StateDir, StateDirError> {
+        let path = absolute_path(path)?;
+        if is_there(&path)? {
+            let dir = open_dir(&path)?;
+            check_owner(&path, &dir.metadata()?)?;
+            refuse_shared(&path, &dir)?;
+        } else {
+            refuse_shared_above(&path)?;
+        }
+        let host = host_id::peek(&path)?;
+        Ok(StateDir { path, host })
+    }
 }
 
 /// Opens what is a directory itself, not by a link.
@@ -211,10 +227,7 @@ fn is_there(path: &Path) -> Result<bool, StateDirError> {
 
 /// Makes the directory and those above it; not where it would be refused afterwards.
 fn make(path: &Path) -> Result<(), StateDirError> {
-    let above = path.ancestors().skip(1).find(|dir| dir.exists());
-    if let Some(above) = above {
-        refuse_shared(path, &open_path(above)?)?;
-    }
+    refuse_shared_above(path)?;
     if let Some(parent) = path.parent() {
         make_dirs(parent)?;
     }
@@ -223,6 +236,14 @@ fn make(path: &Path) -> Result<(), StateDirError> {
     }
     sync_dir(path)?;
     Ok(())
+}
+
+/// Refuses a directory that does not exist yet where it would be on a shared file system.
+fn refuse_shared_above(path: &Path) -> Result<(), StateDirError> {
+    match path.ancestors().skip(1).find(|dir| dir.exists()) {
+        Some(above) => refuse_shared(path, &open_path(above)?),
+        None => Ok(()),
+    }
 }
 
 /// Opens a directory that is only asked what file system it is on, even if it may not be read.
@@ -357,6 +378,43 @@ mod tests {
         assert_eq!(mode_of(&path.join("host-id")), 0o600);
         assert_eq!(StateDir::open(&path).unwrap().host(), first.host());
         assert_eq!(first.path(), path);
+    }
+
+    #[test]
+    fn a_reader_makes_no_directory_and_gets_the_host_id_that_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/tenure");
+        let peeked = StateDir::peek(&path).unwrap();
+        assert!(!dir.path().join("a").exists());
+        let opened = StateDir::open(&path).unwrap();
+        assert_ne!(peeked.host(), opened.host());
+        assert_eq!(StateDir::peek(&path).unwrap().host(), opened.host());
+        fs_err::remove_file(path.join("host-id")).unwrap();
+        StateDir::peek(&path).unwrap();
+        assert!(!path.join("host-id").exists());
+    }
+
+    #[test]
+    fn a_reader_refuses_what_a_writer_refuses() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        fs_err::write(&file, "").unwrap();
+        symlink("nowhere", &link).unwrap();
+        assert!(matches!(
+            StateDir::peek(&file),
+            Err(StateDirError::NotADirectory { .. })
+        ));
+        assert!(matches!(
+            StateDir::peek(&link),
+            Err(StateDirError::Link { .. })
+        ));
+        let open = dir.path().join("open");
+        fs_err::create_dir(&open).unwrap();
+        fs_err::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(
+            StateDir::peek(&open),
+            Err(StateDirError::WritableByOthers { .. })
+        ));
     }
 
     #[test]

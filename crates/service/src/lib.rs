@@ -27,6 +27,7 @@ mod hook;
 mod list;
 mod log;
 mod mission;
+mod names;
 mod session;
 mod transact;
 mod transcript;
@@ -42,6 +43,7 @@ pub use mission::{
     Bearings, ChangeRequest, Changed, Here, JoinRequest, Joined, Left, Membership, PointRequest,
     Pointed, Roster, Verified, Whose,
 };
+pub use names::{Name, Nameable};
 pub use session::{
     Awaited, Glance, Glancer, ListRequest, MetaChange, RegisterRequest, Registered, RenewRequest,
     Resumable, Status, Subject, Until, WARNED_FOR, Whoami, Window,

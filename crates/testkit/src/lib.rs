@@ -22,6 +22,7 @@ mod home;
 mod job;
 mod mock;
 mod output;
+pub mod picture;
 pub mod pinned;
 mod place;
 mod poll;

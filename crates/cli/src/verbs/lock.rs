@@ -77,6 +77,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 /// Whatever needs the state directory is asked before the lock is taken: the directory may be moved while
 /// the lock is held.
 fn hold_or_run(args: &Args, app: &App) -> Outcome {
+    app.make_state_dir()?;
     let machine = location::machine()?;
     let session = app.open().ok().and_then(|mut opened| {
         let answer = opened.service().peek(&app.naming(None)).ok()?;

@@ -18,11 +18,14 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, _: &App) -> Outcome {
-    let locks = tenure_app::location::locks()?;
-    let mut states = lock_table::states(&locks).map_err(|error| {
-        let message = format!("cannot list the locks: {error}");
-        Trouble::new(Class::Store, "store_unavailable", message, where_state_is())
-    })?;
+    let locks = tenure_app::location::locks_if_any()?;
+    let states = locks.as_ref().map(lock_table::states).transpose();
+    let mut states = states
+        .map_err(|error| {
+            let message = format!("cannot list the locks: {error}");
+            Trouble::new(Class::Store, "store_unavailable", message, where_state_is())
+        })?
+        .unwrap_or_default();
     states.retain(|state| state.held || !args.held);
     let rows: Vec<Vec<Cell>> = states.iter().map(row).collect();
     let text = match rows.is_empty() {

@@ -27,10 +27,15 @@ impl Args {
 #[derive(Debug, clap::Subcommand)]
 enum Act {
     /// Show one value, or all
-    Get { key: Option<String> },
+    Get {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        key: Option<String>,
+    },
     /// Keep a value
     Set {
         /// Its name
+        #[arg(value_name = "NAME")]
         key: String,
         value: String,
         /// Reason, logged (required for a session other than your own)
@@ -40,6 +45,7 @@ enum Act {
     /// Forget a value
     Unset {
         /// Its name
+        #[arg(value_name = "NAME")]
         key: String,
         /// Reason, logged (required for a session other than your own)
         #[arg(long, value_name = "TEXT")]

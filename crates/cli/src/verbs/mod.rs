@@ -107,13 +107,16 @@ table::verbs! { enum Verb {
 pub enum Internal {
     #[command(name = "__demo-worker")]
     DemoWorker(demo::WorkerArgs),
+    #[command(name = "__complete")]
+    Complete(completions::AskArgs),
     #[command(name = "__exec")]
     Exec(command::ExecArgs),
 }
 
 /// Runs what tenure started itself as.
-pub fn run_internal(verb: &Internal) -> Outcome {
+pub fn run_internal(verb: &Internal, grammar: fn() -> clap::Command) -> Outcome {
     match verb {
+        Internal::Complete(args) => completions::ask(args, grammar()),
         Internal::DemoWorker(args) => demo::run_worker(args),
         Internal::Exec(args) => command::exec(args),
     }

@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{CLEAR, Outcome, Shown, Trouble, put};
 use crate::screen::{self, Screen};
-use crate::{render, tree};
+use crate::{first_steps, render, tree};
 
 /// Show sessions: which are live, what each works on, where it is, and what it holds
 ///
@@ -80,7 +80,11 @@ fn look(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
         true => tree::arranged(sessions),
         false => render::flat(sessions),
     };
-    let mut text = render::people(&branches, &unmanaged, app.verbose);
+    let is_empty = branches.is_empty() && unmanaged.is_empty();
+    let mut text = match is_empty && !app.style.json {
+        true => first_steps::without_sessions(),
+        false => render::people(&branches, &unmanaged, app.verbose),
+    };
     if app.style.quiet {
         text = Lines::default();
         branches

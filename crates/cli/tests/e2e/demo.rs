@@ -10,10 +10,10 @@ use crate::env;
 use crate::support::output::{one_object, verbs};
 
 const CHAPTERS: [&str; 5] = [
-    "three agents want one item at the same moment",
-    "the winner is killed with -9; the next one asks once",
-    "the new holder is stopped for longer than every timer",
-    "a takeover, with a reason, on record",
+    "three agents claim one item at the same moment",
+    "the winner is killed with kill -9; the next claim succeeds at once",
+    "the new holder is stopped for longer than every timeout, but it is alive",
+    "a takeover, with a reason that is logged",
     "a holder of two items is killed; another takes one; then it resumes",
 ];
 
@@ -155,7 +155,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       lock      Run a command while holding a lock: one at a time among all users of this state
                 directory
       install   Make coding agents tell tenure what they do, by hooks in their settings
-      demo      Play the story of tenure with real processes in a scratch directory
+      demo      Show tenure at work, with real processes in a scratch directory
 
     Options:
       -h, --help     Print help
@@ -222,10 +222,10 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       install      Make coding agents tell tenure what they do, by hooks in their settings
       uninstall    Take tenure's hooks out of the settings of coding agents again
       config       Show every setting and where it came from
-      schema       Print the shapes of the JSON answers
+      schema       Print the JSON Schema of every answer, error and event
       completions  Print a shell's completion script
       man          Print a manual page, or write all of them
-      demo         Play the story of tenure with real processes in a scratch directory
+      demo         Show tenure at work, with real processes in a scratch directory
       help         Explain a verb, list all of them, or list the exit codes
 
     tenure help VERB explains one; tenure help exit-codes lists the exit codes
@@ -375,13 +375,21 @@ fn every_shell_completes_every_verb_and_every_verb_has_a_page() {
     let verbs = verbs(&env);
     for shell in ["bash", "zsh", "fish"] {
         let script = env.tenure(&["completions", shell]).ok().stdout;
+        let asks = format!("tenure __complete {shell} -- ");
+        assert!(
+            script.contains(&asks),
+            "{shell} does not ask tenure\n{script}"
+        );
+        let line = ["", "tenure "][usize::from(shell == "bash")];
+        let offered = env.tenure(&["__complete", shell, "--", line]).ok().stdout;
+        let offered: Vec<&str> = offered.split(['\n', '\t']).collect();
         let missing: Vec<_> = verbs
             .iter()
-            .filter(|verb| !script.contains(verb.as_str()))
+            .filter(|verb| !offered.contains(&verb.as_str()))
             .collect();
         assert!(missing.is_empty(), "{shell} does not complete {missing:?}");
         assert!(
-            !script.contains("__demo-worker"),
+            !offered.contains(&"__demo-worker"),
             "{shell} completes what nobody should type"
         );
     }
@@ -396,5 +404,5 @@ fn every_shell_completes_every_verb_and_every_verb_has_a_page() {
         let written = std::fs::read_to_string(pages.join(format!("tenure-{verb}.1"))).unwrap();
         assert_eq!(written.trim_end(), page.trim_end(), "{verb}");
     }
-    assert_eq!(std::fs::read_dir(&pages).unwrap().count(), verbs.len() + 1);
+    assert!(std::fs::read_dir(&pages).unwrap().count() > verbs.len());
 }

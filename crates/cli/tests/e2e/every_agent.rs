@@ -56,7 +56,7 @@ fn every_agent_is_in_the_help_and_the_completions() {
         &["install", "--help"][..],
         &["uninstall", "--help"],
         &["hook", "--help"],
-        &["completions", "bash"],
+        &["__complete", "fish", "--", "install", ""],
     ] {
         let shown = env.tenure(words).ok();
         for row in rows() {

@@ -9,6 +9,7 @@ use tenure_testkit::{Agent, Cmd, Env, poll, scratch_git};
 use crate::env;
 use crate::support::line::{SOON, crew, events, handle, register, run, session, take, text};
 use crate::support::output::{one_object, settings, verbs};
+use crate::support::shape;
 
 /// Three in one repository (one of them dead), and one of which nobody can tell.
 struct Scene {
@@ -136,7 +137,8 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     assert_snapshot!(env.tenure(&["status"]), @r"
     exit code: 0
     --- stdout
-    not running inside a tenure session
+    no session here
+    run `tenure register` to make this shell or agent a session; `tenure install` registers agents automatically
     nobody else works here
     --- stderr
     ");
@@ -370,6 +372,7 @@ fn says_its_part(schema: &Value, verb: &str, answer: &Value) {
          {named:?}, and its shape in schema.rs",
         parts(answer)
     );
+    shape::assert_fits(schema, &format!("{verb}.answer"), answer);
 }
 
 /// The names of an object's parts.
@@ -415,7 +418,7 @@ fn the_schema_says_what_answers_have() {
     answers.push(("session", &registered["session"], "registered"));
     answers.push(("claim", &granted["claim"], "already_held taken_from"));
     for (name, answer, promised) in answers {
-        let known = parts(&schema[name]["properties"]);
+        let known = parts(&schema["$defs"][name]["properties"]);
         assert!(
             parts(answer).is_subset(&known),
             "{name} has more than the schema: {answer}"
@@ -423,7 +426,10 @@ fn the_schema_says_what_answers_have() {
         for part in promised.split_whitespace() {
             assert!(parts(answer).contains(part), "{name}.{part}: {answer}");
         }
-        for part in schema[name]["required"].as_array().expect("a list") {
+        for part in schema["$defs"][name]["required"]
+            .as_array()
+            .expect("a list")
+        {
             assert!(
                 parts(answer).contains(&text(part)),
                 "{name}.{part}: {answer}"

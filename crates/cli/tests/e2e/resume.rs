@@ -242,7 +242,7 @@ fn the_schema_says_what_these_answers_have() {
         ("resume", &resumed["resume"][0]),
         ("unmanaged", &listed["unmanaged"][0]),
     ] {
-        let known: Vec<&String> = schema[name]["properties"]
+        let known: Vec<&String> = schema["$defs"][name]["properties"]
             .as_object()
             .expect(name)
             .keys()

@@ -29,7 +29,7 @@ const MOST_DEAD: usize = 20;
 /// How many files of a session are named.
 const MOST_FILES: usize = 8;
 
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
 pub struct Status {
     /// The caller, if it is a session.
     pub me: Option<SessionView>,

@@ -259,9 +259,21 @@ impl SqliteStore {
         self.limit.map(|limit| limit.until)
     }
 
+    /// Whether there is no store at a path: no database, and no log that one left behind.
+    pub fn is_absent(path: &Path) -> bool {
+        let found = fs_err::symlink_metadata(path);
+        found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+            && log::Log::of(path).bytes() == 0
+    }
+
     /// Makes a store that is gone when it is dropped, for tests.
     pub fn in_memory(clock: Box<dyn Fn() -> Now>) -> Result<Self, StoreError> {
-        let location = ":memory:".to_owned();
+        Self::standing_for(Path::new(":memory:"), clock)
+    }
+
+    /// An empty store in memory, for a caller that reads where there is no store at `path` yet.
+    pub fn standing_for(path: &Path, clock: Box<dyn Fn() -> Now>) -> Result<Self, StoreError> {
+        let location = path.display().to_string();
         let conn = connection::open_in_memory(&location)?;
         connection::configure(&conn, &location)?;
         migrations::build(&conn, &location, MIGRATIONS)?;

@@ -14,7 +14,7 @@ use self::worker::{Call, Worker, wrong};
 use crate::app::App;
 use crate::output::{Outcome, Shown, Trouble, put};
 
-/// Play the story of tenure with real processes in a scratch directory
+/// Show tenure at work, with real processes in a scratch directory
 ///
 /// Takes a few seconds and leaves nothing behind.
 #[derive(Debug, clap::Args)]
@@ -139,7 +139,7 @@ fn check(holds: bool, what: &str, answer: &Value) -> Result<(), Trouble> {
 }
 
 fn race(story: &mut Story, workers: &mut [Worker]) -> Result<usize, Trouble> {
-    story.chapter("three agents want one item at the same moment");
+    story.chapter("three agents claim one item at the same moment");
     for worker in workers.iter_mut() {
         worker.send(&["claim", ITEM])?;
     }
@@ -166,7 +166,7 @@ fn race(story: &mut Story, workers: &mut [Worker]) -> Result<usize, Trouble> {
 }
 
 fn crash(story: &mut Story, dead: &mut Worker, heir: &mut Worker) -> Result<(), Trouble> {
-    story.chapter("the winner is killed with -9; the next one asks once");
+    story.chapter("the winner is killed with kill -9; the next claim succeeds at once");
     dead.kill()?;
     let call = heir.call(&["claim", ITEM])?;
     let claim = &expect(&call, 0, "claiming from the dead")?["claim"];
@@ -181,7 +181,7 @@ fn crash(story: &mut Story, dead: &mut Worker, heir: &mut Worker) -> Result<(), 
 }
 
 fn silence(story: &mut Story, holder: &Worker, other: &mut Worker) -> Result<(), Trouble> {
-    story.chapter("the new holder is stopped for longer than every timer");
+    story.chapter("the new holder is stopped for longer than every timeout, but it is alive");
     holder.stop()?;
     pause::for_a_while(LONG);
     let call = other.call(&["claim", ITEM])?;
@@ -201,7 +201,7 @@ fn silence(story: &mut Story, holder: &Worker, other: &mut Worker) -> Result<(),
 }
 
 fn takeover(story: &mut Story, loser: &mut Worker, taker: &mut Worker) -> Result<(), Trouble> {
-    story.chapter("a takeover, with a reason, on record");
+    story.chapter("a takeover, with a reason that is logged");
     let call = taker.call(&["takeover", ITEM, "--reason", "it is stuck"])?;
     let claim = &expect(&call, 0, "the takeover")?["claim"];
     check(claim["epoch"] == 3, "the epoch", claim)?;
@@ -212,7 +212,7 @@ fn takeover(story: &mut Story, loser: &mut Worker, taker: &mut Worker) -> Result
     let notices = answer["notices"].as_array().map_or(0, Vec::len);
     check(notices == 1, "the notice", answer)?;
     story.tell(format!(
-        "{} wakes up and wants to write: refused, exit 5",
+        "{} goes on and asks before it writes: refused, exit 5",
         loser.name
     ));
     story.tell(format!(

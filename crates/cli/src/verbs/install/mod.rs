@@ -67,13 +67,16 @@ impl Args {
     }
 }
 
-pub fn run(args: &Args, _: &App) -> Outcome {
+pub fn run(args: &Args, app: &App) -> Outcome {
     let wanted = Wanted {
         program: own_path()?,
         mode: args.mode.as_deref().and_then(Mode::parse),
         state_dir: state_dir()?,
     };
     let looks_only = args.check || args.dry_run;
+    if !looks_only {
+        app.make_state_dir()?;
+    }
     let mut register = match looks_only {
         true => Register::peek(&wanted.state_dir)?,
         false => Register::open(&wanted.state_dir)?,

@@ -15,6 +15,7 @@ use crate::output::{Outcome, Shown, Trouble};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The session
+    #[arg(value_name = "SESSION")]
     name: String,
 
     /// Wait until the disk has it

@@ -10,6 +10,7 @@ use crate::output::{Outcome, Shown};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The session
+    #[arg(value_name = "SESSION")]
     name: String,
 }
 

@@ -1,0 +1,97 @@
+//! What to do next where there are no sessions yet.
+
+use crate::hooks_setup::place::{Place, Scope};
+use crate::hooks_setup::plan::{Plan, State, Wanted};
+use crate::hooks_setup::register::{GIT, Register};
+use crate::hooks_setup::state_dir;
+use crate::lines::Lines;
+
+/// The agents of this machine.
+#[derive(Default)]
+struct Found {
+    /// Those that are here.
+    here: Vec<String>,
+    /// Those that have our hooks.
+    hooked: Vec<String>,
+}
+
+/// An empty list of sessions, and the next step.
+pub fn without_sessions() -> Lines {
+    let mut text = Lines::from("no sessions");
+    text.line(next(&found()));
+    text
+}
+
+fn next(found: &Found) -> String {
+    if !found.hooked.is_empty() {
+        let agents = found.hooked.join(" or ");
+        return format!("next: start {agents}; hooks are installed, so it will appear here");
+    }
+    match found.here.is_empty() {
+        true => "next: run `tenure register` to make this shell a session; \
+                 with a coding agent on this machine, run `tenure install`"
+            .to_owned(),
+        false => format!(
+            "next: run `tenure install` to register {} automatically, then start one",
+            found.here.join(", ")
+        ),
+    }
+}
+
+/// What cannot be read counts as not installed: `install` says what is wrong with it.
+fn found() -> Found {
+    let mut found = Found::default();
+    let Ok(state_dir) = state_dir() else {
+        return found;
+    };
+    let wanted = Wanted {
+        program: "tenure".to_owned(),
+        mode: None,
+        state_dir,
+    };
+    for place in Place::all(&Scope::User, |_| true).unwrap_or_default() {
+        let (agent, is_here) = (place.agent.to_owned(), place.found);
+        let state = Plan::install(place, &wanted).map(|plan| plan.state);
+        if matches!(state, Ok(State::Installed | State::Outdated)) {
+            found.hooked.push(agent.clone());
+        }
+        if is_here {
+            found.here.push(agent);
+        }
+    }
+    let register = Register::peek(&wanted.state_dir);
+    let edits = register.iter().flat_map(Register::edits);
+    for edit in edits.filter(|edit| edit.agent != GIT) {
+        if !found.hooked.contains(&edit.agent) {
+            found.hooked.push(edit.agent.clone());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(all: &[&str]) -> Vec<String> {
+        all.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_next_step_depends_on_what_is_here() {
+        let nothing = next(&Found::default());
+        assert!(nothing.contains("`tenure register`"), "{nothing}");
+        let here = next(&Found {
+            here: names(&["claude", "codex"]),
+            hooked: Vec::new(),
+        });
+        assert!(here.contains("`tenure install`"), "{here}");
+        assert!(here.contains("claude, codex"), "{here}");
+        let hooked = next(&Found {
+            here: names(&["claude"]),
+            hooked: names(&["claude"]),
+        });
+        assert!(hooked.contains("start claude"), "{hooked}");
+        assert!(!hooked.contains("tenure install"), "{hooked}");
+    }
+}

@@ -1,0 +1,142 @@
+//! `schema`: everything that `--json` prints, as one JSON Schema (draft 2020-12).
+//!
+//! What the service answers with is described by the types themselves; what the command line adds is
+//! described in [`parts`]. A test checks real answers of every verb against it, in both directions: nothing is
+//! missing that it requires, and nothing is there that it does not name.
+
+mod parts;
+
+use std::collections::BTreeMap;
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+use tenure_app::unmanaged::Unmanaged;
+use tenure_core::hint::Hint;
+use tenure_core::mission::check::Fault;
+use tenure_core::transcript::LineProblem;
+use tenure_service::Status;
+use tenure_service::view::{
+    ClaimView, EventView, HeldView, MissionView, NoticeView, ParticipantView, PointerView,
+    ResolvedView, ResumeView, SessionView, WhyView,
+};
+
+use super::JOBS;
+use crate::app::App;
+use crate::exit::Exit;
+use crate::lines::Lines;
+use crate::output::{Outcome, Shown};
+
+/// Print the JSON Schema of every answer, error and event
+///
+/// A whole answer fits #/$defs/answer, a failure #/$defs/failure, a line of a stream #/$defs/streamed; that of
+/// one verb fits #/$defs/VERB.answer.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure schema > tenure.schema.json
+  tenure schema | jq '.\"$defs\".session.properties | keys'")]
+pub struct Args {}
+
+pub fn run(_: &Args, _: &App) -> Outcome {
+    let schema = schema();
+    let text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    Ok(Shown::new("schema", &schema, Lines::own(&text)))
+}
+
+fn schema() -> Value {
+    let mut defs = described();
+    for (name, shape) in parts::shapes() {
+        defs.insert(name.to_owned(), shape);
+    }
+    for (verb, named) in answers() {
+        defs.insert(format!("{verb}.answer"), answer_of(named));
+    }
+    let codes: Vec<Value> = Exit::TABLE
+        .iter()
+        .map(|(Exit(code), meaning)| json!({"code": code, "meaning": meaning}))
+        .collect();
+    let whole = ["answer", "failure", "streamed"].map(parts::reference);
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": concat!("tenure ", env!("CARGO_PKG_VERSION"), " --json"),
+        "anyOf": whole,
+        "$defs": defs,
+        "answers": answers(),
+        "exit_codes": codes,
+    })
+}
+
+/// The parts that each verb's answer has one of.
+fn answers() -> BTreeMap<&'static str, &'static str> {
+    let verbs = JOBS.iter().flat_map(|(_, verbs)| verbs.iter()).copied();
+    verbs.filter(|(_, part)| !part.is_empty()).collect()
+}
+
+fn answer_of(named: &str) -> Value {
+    let one: Vec<Value> = named
+        .split('|')
+        .map(|part| json!({"required": [part]}))
+        .collect();
+    json!({"allOf": [parts::reference("answer")], "anyOf": one})
+}
+
+/// What the types of the service say about themselves.
+fn described() -> Map<String, Value> {
+    let mut generator = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator();
+    generator.subschema_for::<SessionView>();
+    generator.subschema_for::<ClaimView>();
+    generator.subschema_for::<HeldView>();
+    generator.subschema_for::<EventView>();
+    generator.subschema_for::<NoticeView>();
+    generator.subschema_for::<ResolvedView>();
+    generator.subschema_for::<Hint>();
+    generator.subschema_for::<WhyView>();
+    generator.subschema_for::<Unmanaged>();
+    generator.subschema_for::<ResumeView>();
+    generator.subschema_for::<ParticipantView>();
+    generator.subschema_for::<MissionView>();
+    generator.subschema_for::<PointerView>();
+    generator.subschema_for::<Fault>();
+    generator.subschema_for::<LineProblem>();
+    generator.subschema_for::<Status>();
+    let found = generator.take_definitions(true);
+    found
+        .into_iter()
+        .map(|(name, mut shape)| {
+            rename_references(&mut shape);
+            (known_as(&name), shape)
+        })
+        .collect()
+}
+
+/// `SessionView` is known as `session`, `LineProblem` as `line_problem`.
+fn known_as(name: &str) -> String {
+    let mut known = String::new();
+    for letter in name.strip_suffix("View").unwrap_or(name).chars() {
+        if letter.is_uppercase() && !known.is_empty() {
+            known.push('_');
+        }
+        known.extend(letter.to_lowercase());
+    }
+    known
+}
+
+fn rename_references(shape: &mut Value) {
+    match shape {
+        Value::Object(object) => {
+            for (key, value) in object.iter_mut() {
+                let name = value
+                    .as_str()
+                    .and_then(|text| text.strip_prefix("#/$defs/"));
+                match name.filter(|_| key == "$ref").map(known_as) {
+                    Some(name) => *value = Value::from(format!("#/$defs/{name}")),
+                    None => rename_references(value),
+                }
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(rename_references),
+        _ => {}
+    }
+}

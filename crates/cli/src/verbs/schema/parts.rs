@@ -1,0 +1,382 @@
+//! The shapes of what the command line adds to the service's answers: the envelope, and parts of its own.
+
+use serde_json::{Map, Value, json};
+
+/// A shape that is described elsewhere in the schema.
+pub fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/$defs/{name}")})
+}
+
+fn list(of: &Value) -> Value {
+    json!({"type": "array", "items": of})
+}
+
+fn listed(name: &str) -> Value {
+    list(&reference(name))
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+fn number() -> Value {
+    json!({"type": "integer", "minimum": 0})
+}
+
+fn yes_or_no() -> Value {
+    json!({"type": "boolean"})
+}
+
+fn text_or_null() -> Value {
+    json!({"type": ["string", "null"]})
+}
+
+fn texts() -> Value {
+    list(&text())
+}
+
+fn or_null(name: &str) -> Value {
+    json!({"anyOf": [reference(name), {"type": "null"}]})
+}
+
+/// An object of these parts; those whose names end in `?` may be missing.
+fn object(about: &str, parts: &[(&str, Value)]) -> Value {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for (name, shape) in parts {
+        let plain = name.strip_suffix('?');
+        properties.insert(plain.unwrap_or(name).to_owned(), shape.clone());
+        if plain.is_none() {
+            required.push(*name);
+        }
+    }
+    json!({"description": about, "type": "object", "properties": properties, "required": required})
+}
+
+/// All of them, by name.
+pub fn shapes() -> Vec<(&'static str, Value)> {
+    let mut all = vec![
+        ("answer", answer()),
+        ("failure", failure()),
+        ("error", error()),
+        ("streamed", streamed()),
+    ];
+    all.extend(of_setup());
+    all.extend(of_work());
+    all
+}
+
+fn version() -> Value {
+    json!({"const": 1})
+}
+
+/// What every answer has, and every part that one may have.
+fn answer() -> Value {
+    let mut parts = vec![
+        ("v", version()),
+        ("notices", listed("notice")),
+        ("more_notices?", number()),
+        ("error?", reference("error")),
+    ];
+    parts.extend(of_sessions());
+    parts.extend(of_claims());
+    parts.extend(of_missions());
+    parts.extend(of_machine());
+    let about = "A success: the version of the shape, the parts of this verb's answer, and what the caller is \
+                 told. With damaged rows it has an error, too.";
+    object(about, &parts)
+}
+
+fn of_sessions() -> Vec<(&'static str, Value)> {
+    vec![
+        ("session?", reference("session")),
+        ("sessions?", listed("session")),
+        ("unmanaged?", listed("unmanaged")),
+        ("more?", number()),
+        ("status?", reference("status")),
+        ("alive?", yes_or_no()),
+        ("resolved?", reference("resolved")),
+        ("resume?", listed("resume")),
+        ("token?", text_or_null()),
+        ("regranted?", listed("held")),
+        ("taken?", texts()),
+        (
+            "meta?",
+            json!({"type": "object", "additionalProperties": text()}),
+        ),
+        ("verified?", reference("verified")),
+        ("statusline?", text()),
+        ("events?", listed("event")),
+        ("cursor?", number()),
+        ("transcript?", reference("transcript")),
+    ]
+}
+
+fn of_claims() -> Vec<(&'static str, Value)> {
+    vec![
+        ("claim?", reference("claim")),
+        ("claims?", listed("claim")),
+        ("lost?", texts()),
+        ("why?", reference("why")),
+        ("command?", reference("command")),
+        ("lock?", reference("lock")),
+        ("locks?", listed("lock_state")),
+    ]
+}
+
+fn of_missions() -> Vec<(&'static str, Value)> {
+    vec![
+        ("participant?", or_null("participant")),
+        ("participants?", listed("participant")),
+        ("joined?", json!({"enum": ["new", "same"]})),
+        ("left?", reference("left")),
+        ("use?", reference("use")),
+        ("pointer?", or_null("pointer")),
+        ("mission?", reference("mission")),
+        ("missions?", listed("mission")),
+        ("check?", reference("check")),
+        ("faults?", listed("fault")),
+        ("warnings?", texts()),
+    ]
+}
+
+fn of_machine() -> Vec<(&'static str, Value)> {
+    let failed = object(
+        "What was not undone.",
+        &[("message", text()), ("file", text_or_null())],
+    );
+    let verb = object(
+        "A verb.",
+        &[("job", text()), ("verb", text()), ("about", text())],
+    );
+    vec![
+        ("agents?", listed("agent")),
+        ("dry_run?", yes_or_no()),
+        ("unlocked?", texts()),
+        ("failed?", list(&failed)),
+        ("config?", listed("setting")),
+        ("mirrors?", listed("mirror")),
+        ("ignored?", listed("ignored")),
+        ("schema?", json!({"type": "object"})),
+        ("completions?", text()),
+        ("man?", json!({"anyOf": [text(), texts()]})),
+        ("demo?", texts()),
+        ("help?", json!({"anyOf": [text(), list(&verb)]})),
+        ("version?", text()),
+        ("exit_codes?", listed("exit_code")),
+    ]
+}
+
+fn failure() -> Value {
+    let about = "A refusal or a failure; the exit code is of its kind.";
+    object(
+        about,
+        &[
+            ("v", version()),
+            ("error", reference("error")),
+            ("notices", listed("notice")),
+            ("more_notices?", number()),
+        ],
+    )
+}
+
+/// Beside these three, an error has what a program needs to go on; what that is depends on its kind.
+fn error() -> Value {
+    let known = object(
+        "Why it was not done.",
+        &[
+            ("kind", text()),
+            ("message", text()),
+            ("hints", listed("hint")),
+            ("key?", text_or_null()),
+            ("epoch?", json!({"type": ["integer", "null"]})),
+            ("holder?", or_null("session")),
+            ("since?", text_or_null()),
+            ("note?", text_or_null()),
+            ("lease_until?", text_or_null()),
+            ("store?", text()),
+        ],
+    );
+    let mut open = known;
+    open["additionalProperties"] = Value::Bool(true);
+    open
+}
+
+fn streamed() -> Value {
+    let about =
+        "A line of `log -f --json`. `ps --watch` and `mission status --watch` print answers.";
+    object(about, &[("v", version()), ("event", reference("event"))])
+}
+
+fn of_setup() -> Vec<(&'static str, Value)> {
+    let file = object(
+        "A file that changed, or would.",
+        &[
+            ("file", text()),
+            ("change", text()),
+            ("backup", text_or_null()),
+        ],
+    );
+    vec![
+        (
+            "agent",
+            object(
+                "Hooks of an agent in one place.",
+                &[
+                    ("agent", text()),
+                    ("state", text()),
+                    ("found?", yes_or_no()),
+                    ("scope", json!({"enum": ["user", "project", "plugin"]})),
+                    ("file", text()),
+                    ("mode", text_or_null()),
+                    ("trust?", text_or_null()),
+                    ("changed", yes_or_no()),
+                    (
+                        "files",
+                        json!({"type": "array", "items": {"anyOf": [file, text()]}}),
+                    ),
+                    ("notes", texts()),
+                    ("diff?", text()),
+                ],
+            ),
+        ),
+        (
+            "setting",
+            object(
+                "A setting.",
+                &[
+                    ("key", text()),
+                    ("value", text()),
+                    ("origin", text()),
+                    ("about", text()),
+                ],
+            ),
+        ),
+        (
+            "mirror",
+            object(
+                "A file that is kept up to date.",
+                &[
+                    ("path", text_or_null()),
+                    ("format", text()),
+                    ("end", json!({"enum": ["remove", "mark"]})),
+                    ("agent", text_or_null()),
+                    ("origin", text()),
+                ],
+            ),
+        ),
+        (
+            "ignored",
+            object(
+                "A line of a project's settings that does not count.",
+                &[("file", text()), ("key", text()), ("why", text())],
+            ),
+        ),
+        (
+            "exit_code",
+            object("An exit code.", &[("code", number()), ("meaning", text())]),
+        ),
+    ]
+}
+
+fn of_work() -> Vec<(&'static str, Value)> {
+    let holder = object(
+        "What the holder says of itself.",
+        &[
+            ("lock", text()),
+            ("session", text_or_null()),
+            ("pid", number()),
+            ("command", text()),
+            ("since", reference("timestamp")),
+            ("shared", yes_or_no()),
+        ],
+    );
+    vec![
+        (
+            "lock",
+            object(
+                "A lock that was taken.",
+                &[("name", text()), ("held?", yes_or_no()), ("pid?", number())],
+            ),
+        ),
+        (
+            "lock_state",
+            object(
+                "A lock.",
+                &[
+                    ("name", text()),
+                    ("held", yes_or_no()),
+                    ("pids", list(&number())),
+                    ("waiting", number()),
+                    ("holder", json!({"anyOf": [holder, {"type": "null"}]})),
+                ],
+            ),
+        ),
+        (
+            "command",
+            object(
+                "A command that was run.",
+                &[
+                    ("exit", number()),
+                    ("session?", text()),
+                    ("claims?", listed("held")),
+                    ("lost?", yes_or_no()),
+                ],
+            ),
+        ),
+        (
+            "transcript",
+            object(
+                "A session's transcript.",
+                &[
+                    ("path", text()),
+                    ("session", text()),
+                    ("native_id?", text_or_null()),
+                    ("exists?", yes_or_no()),
+                    ("quarantined?", text_or_null()),
+                    ("lines?", number()),
+                    ("problems?", listed("line_problem")),
+                    ("more?", number()),
+                    ("offset?", number()),
+                    ("bytes?", number()),
+                ],
+            ),
+        ),
+        (
+            "verified",
+            object(
+                "A context that agrees.",
+                &[
+                    ("session", text()),
+                    ("id", text()),
+                    ("faults", listed("fault")),
+                ],
+            ),
+        ),
+        (
+            "check",
+            object(
+                "What was checked.",
+                &[("checked", number()), ("faults", listed("fault"))],
+            ),
+        ),
+        (
+            "left",
+            object(
+                "A mission that was left.",
+                &[("mission", text()), ("pointer_cleared", yes_or_no())],
+            ),
+        ),
+        (
+            "use",
+            object(
+                "A pointer that was set or cleared.",
+                &[
+                    ("for", json!({"enum": ["session", "repo", "user"]})),
+                    ("name", text()),
+                    ("mission", text_or_null()),
+                    ("before", text_or_null()),
+                ],
+            ),
+        ),
+    ]
+}
