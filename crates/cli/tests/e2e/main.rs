@@ -53,6 +53,7 @@ mod several;
 mod sight;
 mod spellings;
 mod standing;
+mod status_line;
 mod store_files;
 mod support;
 mod survivors;
