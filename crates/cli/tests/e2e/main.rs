@@ -33,6 +33,7 @@ mod mirror_links;
 mod mirrors;
 mod mission_rows;
 mod missions;
+mod mistyped;
 mod moved;
 mod notices;
 mod nowhere;
