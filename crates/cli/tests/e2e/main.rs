@@ -28,6 +28,7 @@ mod lists;
 mod liveness;
 mod lock_command;
 mod locks;
+mod log_of_session;
 mod meanwhile;
 mod mirror_links;
 mod mirrors;
