@@ -112,6 +112,7 @@ pub(crate) const ROW: Adapter = Adapter {
             comments: false,
             byte_order_mark: true,
             named: false,
+            status_line: true,
         }),
         off: Some(OffSwitch {
             path: &["disableAllHooks"],

@@ -70,6 +70,7 @@ pub(crate) const ROW: Adapter = Adapter {
             comments: false,
             byte_order_mark: false,
             named: false,
+            status_line: false,
         }),
         off: None,
         sandbox: Some("config.toml"),

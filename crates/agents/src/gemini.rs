@@ -80,6 +80,7 @@ pub(crate) const ROW: Adapter = Adapter {
             comments: true,
             byte_order_mark: false,
             named: true,
+            status_line: false,
         }),
         off: Some(OffSwitch {
             path: &["hooksConfig", "enabled"],

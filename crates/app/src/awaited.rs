@@ -104,9 +104,10 @@ fn own_files(
 }
 
 fn timed_out(session: &SessionView, waited: Duration) -> Problem {
+    let doing = session.activity.unwrap_or(session.state);
     let why = Box::new(Error::NotLive {
         handle: session.handle.clone(),
-        state: format!("is still {}: {}", session.state, session.why),
+        state: format!("is still {doing}: {}", session.why),
     });
     Error::TimedOut { waited, why }.into()
 }

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::output::Trouble;
 
 /// Our own failures, where the exit code is the command's.
-pub const OWN_FAILURE: Exit = Exit(125);
+pub const OWN_FAILURE: Exit = Exit::OWN_FAILURE;
 
 /// A signal as an exit code, as shells have it.
 pub fn signal_exit(signal: i32) -> Exit {

@@ -10,7 +10,8 @@ use crate::app::App;
 use crate::exit::Exit;
 use crate::output::{Shown, Style, Trouble, colours, put};
 use crate::sink::mention;
-use crate::verbs::{self, Internal, Verb};
+use crate::usage::{self, Grammar};
+use crate::verbs::{self, Internal, JOBS, Verb};
 
 /// Shows which coding agents are really alive and what each is working on, and keeps two off the same thing
 #[derive(Debug, Parser)]
@@ -66,7 +67,7 @@ pub fn style_before_parsing(arguments: &[OsString]) -> Style {
 }
 
 /// Parses, runs one verb, shows its answer.
-pub fn run(arguments: Vec<OsString>) -> Exit {
+pub fn run(arguments: &[OsString]) -> Exit {
     let is_internal = arguments
         .get(1)
         .and_then(|word| word.to_str())
@@ -74,16 +75,16 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
     if is_internal {
         return run_internal(arguments);
     }
-    if let Some(rest) = verbs::hook::typed(&arguments) {
+    if let Some(rest) = verbs::hook::typed(arguments) {
         return verbs::hook::run_typed(&rest);
     }
-    let style = style_before_parsing(&arguments);
+    let style = style_before_parsing(arguments);
     let parsed = Cli::command()
         .try_get_matches_from(arguments)
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return show_parse_error(&error, style),
+        Err(error) => return show_parse_error(&error, arguments, style),
     };
     let style = Style {
         json: cli.json,
@@ -105,7 +106,7 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
     }
 }
 
-fn run_internal(arguments: Vec<OsString>) -> Exit {
+fn run_internal(arguments: &[OsString]) -> Exit {
     let style = Style {
         json: false,
         quiet: false,
@@ -115,12 +116,12 @@ fn run_internal(arguments: Vec<OsString>) -> Exit {
             Ok(shown) => style.show(&shown).end(false),
             Err(trouble) => style.show_trouble(&trouble).end(false),
         },
-        Err(error) => show_parse_error(&error, style),
+        Err(error) => show_parse_error(&error, arguments, style),
     }
 }
 
 /// Help and version are answers; everything else is an error of usage.
-fn show_parse_error(error: &clap::Error, style: Style) -> Exit {
+fn show_parse_error(error: &clap::Error, arguments: &[OsString], style: Style) -> Exit {
     use clap::error::ErrorKind;
     let json = style.json;
     let text = error.to_string();
@@ -150,10 +151,15 @@ fn show_parse_error(error: &clap::Error, style: Style) -> Exit {
         }
         let hint = Hint::verb("ps", "to see who is alive");
         let trouble =
-            Trouble::new(Class::Usage, "usage", "no verb was given", hint).or(every_verb());
+            Trouble::new(Class::Usage, "usage", "no verb was given", hint).or(usage::every_verb());
         return style.show_trouble(&trouble).end(false);
     }
-    style.show_trouble(&usage_trouble(&text)).end(false)
+    let grammar = Grammar {
+        command: Cli::command,
+        jobs: JOBS,
+    };
+    let trouble = grammar.trouble(error, arguments);
+    style.show_trouble(&trouble).end(false)
 }
 
 /// Whether a command can be typed as it stands.
@@ -161,35 +167,4 @@ fn show_parse_error(error: &clap::Error, style: Style) -> Exit {
 pub fn can_be_typed(words: &[&str]) -> Result<(), clap::Error> {
     let typed = std::iter::once("tenure").chain(words.iter().copied());
     Cli::try_parse_from(typed).map(drop)
-}
-
-fn every_verb() -> Hint {
-    Hint::run("help", ["--all"], "to see every verb")
-}
-
-/// What clap says, in our words' form: what is wrong, and the command that helps.
-fn usage_trouble(text: &str) -> Trouble {
-    let told = text.trim_start_matches("error: ");
-    let end = told
-        .find("\n\nUsage:")
-        .or_else(|| told.find("\n\nFor more information"));
-    let message = told[..end.unwrap_or(told.len())].trim_end();
-    let usage = told
-        .lines()
-        .find_map(|line| line.strip_prefix("Usage: tenure "));
-    let verb = usage
-        .and_then(|usage| usage.split_whitespace().next())
-        .filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
-    let hint = match verb {
-        Some(verb) => Hint::run("help", [verb], "to see how it is used"),
-        None => every_verb(),
-    };
-    let one_line: Vec<&str> = message
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    // One word per concept: what clap calls a subcommand is a verb.
-    let message = one_line.join(" ").replace("subcommand", "verb");
-    Trouble::new(Class::Usage, "usage", message, hint)
 }

@@ -25,6 +25,8 @@ impl Exit {
     pub const STORE: Exit = Exit(8);
     /// Cannot tell: liveness is unknown.
     pub const CANNOT_TELL: Exit = Exit(9);
+    /// Our own failure, where any other code is that of a command that we ran.
+    pub const OWN_FAILURE: Exit = Exit(125);
     /// A command that was to be run is there and cannot be.
     pub const COMMAND_NOT_EXECUTABLE: Exit = Exit(126);
     /// A command that was to be run is not there.
@@ -56,6 +58,18 @@ impl Exit {
             "cannot tell (an answer was asked for, and liveness is unknown)",
         ),
         (Exit::INTERNAL, "unexpected failure, panics included"),
+        (
+            Exit::OWN_FAILURE,
+            "running a command (lock, claim -- CMD): it was not run or lost its claim; other codes are its own",
+        ),
+        (
+            Exit::COMMAND_NOT_EXECUTABLE,
+            "running a command: it is not executable",
+        ),
+        (
+            Exit::COMMAND_NOT_FOUND,
+            "running a command: it was not found",
+        ),
     ];
 
     /// The code of a class of errors.

@@ -48,6 +48,7 @@ fn found() -> Found {
         program: "tenure".to_owned(),
         mode: None,
         state_dir,
+        status_line: false,
     };
     for place in Place::all(&Scope::User, |_| true).unwrap_or_default() {
         let (agent, is_here) = (place.agent.to_owned(), place.found);

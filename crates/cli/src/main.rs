@@ -26,6 +26,7 @@ mod standing;
 mod summary;
 mod tree;
 mod unexpected;
+mod usage;
 mod verbs;
 
 use std::ffi::OsString;
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
     #[expect(clippy::disallowed_methods, reason = "they are passed on from here")]
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let style = cli::style_before_parsing(&arguments);
-    let code = std::panic::catch_unwind(|| cli::run(arguments.clone()));
+    let code = std::panic::catch_unwind(|| cli::run(&arguments));
     let Exit(code) =
         code.unwrap_or_else(|payload| unexpected::show(payload.as_ref(), style, &arguments));
     ExitCode::from(code)

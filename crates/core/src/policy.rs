@@ -11,6 +11,8 @@ pub struct Policy {
     pub lock_delay: Duration,
     /// After how much silence in one turn a session is shown as stalled.
     pub stalled_after: Duration,
+    /// For how long another session is told that a file was written.
+    pub recent_writes: Duration,
 }
 
 impl Default for Policy {
@@ -19,6 +21,7 @@ impl Default for Policy {
             lease: Duration::from_secs(10 * 60),
             lock_delay: Duration::from_secs(15),
             stalled_after: Duration::from_secs(15 * 60),
+            recent_writes: Duration::from_secs(60 * 60),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::id::SessionId;
 use crate::repository::Repository;
+use crate::session::Doing;
 use crate::text;
 use crate::time::{Span, Timestamp};
 
@@ -58,8 +59,8 @@ pub struct RepoFile {
     pub stamp: Option<FileStamp>,
 }
 
-/// For how long a write counts as lately.
-pub const LATELY: Duration = Duration::from_secs(60 * 60);
+/// How long the person is not told the same thing again.
+pub const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// What is done about a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,6 +84,24 @@ impl Mode {
     }
 }
 
+/// What lets a session write a file that another wrote lately.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// Nothing: its own claim reserves the file.
+    Reserved,
+    /// A claim of this key.
+    Claim(String),
+    /// No claim can reserve the file, and why: only the end of the other session helps.
+    Wait(&'static str),
+}
+
+/// A live session in the way of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Neighbour {
+    pub handle: String,
+    pub doing: Option<Doing>,
+}
+
 /// Something that is dangerous about a tool's use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
@@ -93,21 +112,25 @@ pub enum Finding {
         dir: String,
         /// How long ago it wrote.
         ago: Duration,
-        /// Whether this session's own claim reserves the file.
-        reserved: bool,
+        doing: Option<Doing>,
+        way: Way,
     },
     /// Another live session reserved the path.
     Reserved {
         path: String,
         key: String,
         handle: String,
+        /// The key to wait for: of this file alone, where there can be one.
+        own_key: String,
     },
     /// A command changes files under other live sessions.
     TreeMoved {
         /// The command, such as `git stash`.
         command: String,
         root: String,
-        handles: Vec<String>,
+        others: Vec<Neighbour>,
+        /// Where a worktree of its own could be.
+        own_tree: String,
     },
     /// The user wants writes under a claim only, and there is none.
     Unclaimed {
@@ -116,48 +139,147 @@ pub enum Finding {
     },
 }
 
+/// How long a command that waits for another session waits at most.
+const WAIT: &str = "10m";
+
 impl Finding {
-    /// The sentence for the model: what is the matter, with whom, and the way out.
-    pub fn sentence(&self) -> String {
+    /// What the model is told: what is the matter, with whom, and what helps. Each command that is named for a
+    /// block lets the same tool call pass once it succeeded.
+    pub fn sentence(&self, blocked: bool) -> String {
         match self {
             Finding::SecondWriter {
                 path,
                 handle,
                 dir,
                 ago,
-                reserved: _,
+                doing,
+                way,
+            } => {
+                let (path, dir) = (text::name(path), text::name(dir));
+                let ago = Span(*ago);
+                let now = and_now(*doing, "a person");
+                let helps = second_writer_helps(handle, way, blocked);
+                format!("{handle} (in {dir}) wrote {path} {ago} ago{now}. {helps}")
+            }
+            Finding::Reserved {
+                path,
+                key,
+                handle,
+                own_key,
             } => format!(
-                "{handle} (in {}) wrote {} {} ago and is still at work. Ask it with \
-                 `tenure tell {handle} \"…\"`, or reserve the file with `tenure claim path:…`; read it \
-                 again before you write it.",
-                text::name(dir),
-                text::name(path),
-                Span(*ago)
-            ),
-            Finding::Reserved { path, key, handle } => format!(
-                "{} is reserved by {handle} ({}). Work elsewhere or ask it: \
-                 `tenure tell {handle} \"…\"`; `tenure why {}` says more.",
+                "{} is reserved by {handle} ({}). Work elsewhere, or run `tenure claim {} --wait {WAIT}` to \
+                 reserve it once {handle} releases it. To ask: `tenure tell {handle} \"…\"`; `tenure why {}` \
+                 says more.",
                 text::name(path),
                 text::name(key),
+                text::shell(own_key),
                 text::shell(key)
             ),
             Finding::TreeMoved {
                 command,
                 root,
-                handles,
+                others,
+                own_tree,
             } => format!(
-                "`{command}` changes files under {}, at work in the same worktree {}. Use a worktree of \
-                 your own (`git worktree add`) or ask first: `tenure tell {} \"…\"`.",
-                some_of(handles),
+                "`{command}` changes files under {}, in the same worktree {}. Use a worktree of your own: \
+                 `git worktree add {}`{}. To ask: `tenure tell {} \"…\"`.",
+                named(others),
                 text::name(root),
-                handles.first().map_or("SESSION", String::as_str)
+                text::shell(own_tree),
+                wait_for(others),
+                others
+                    .first()
+                    .map_or("SESSION", |other| other.handle.as_str())
             ),
             Finding::Unclaimed { pattern } => format!(
-                "files are written under a claim only here, and this session holds none that fits {}. \
-                 Take one first: `tenure claim KEY`.",
+                "Files are written only under a claim here, and this session holds none that fits {}. Claim \
+                 the item that you work on first: {}.",
+                text::name(pattern),
+                claim_that_fits(pattern)
+            ),
+        }
+    }
+
+    /// The same in a few words for the person who sits there; `near` is where the session works.
+    pub fn headline(&self, near: &str) -> String {
+        let short = |path: &str| {
+            let below = path
+                .strip_prefix(near)
+                .and_then(|rest| rest.strip_prefix('/'));
+            text::name(below.unwrap_or(path)).into_owned()
+        };
+        match self {
+            Finding::SecondWriter {
+                path,
+                handle,
+                ago,
+                doing,
+                ..
+            } => format!(
+                "{handle} wrote {} {} ago{}",
+                short(path),
+                Span(*ago),
+                and_now(*doing, "you")
+            ),
+            Finding::Reserved {
+                path, key, handle, ..
+            } => format!(
+                "{} is reserved by {handle} ({})",
+                short(path),
+                text::name(key)
+            ),
+            Finding::TreeMoved {
+                command, others, ..
+            } => {
+                let others = named(others);
+                format!("`{command}` changes files under {others}, in the same worktree")
+            }
+            Finding::Unclaimed { pattern } => format!(
+                "files are written only under a claim that fits {}, and this session holds none",
                 text::name(pattern)
             ),
         }
+    }
+
+    /// The same for the log. It begins with what it is about, by which a repetition is known.
+    pub fn evidence(&self) -> String {
+        let about = self.about();
+        let what = match self {
+            Finding::SecondWriter {
+                handle, dir, ago, ..
+            } => format!(
+                "{handle} (in {}) wrote it {} ago",
+                text::name(dir),
+                Span(*ago)
+            ),
+            Finding::Reserved { key, handle, .. } => {
+                format!("reserved by {handle} ({})", text::name(key))
+            }
+            Finding::TreeMoved {
+                command, others, ..
+            } => {
+                let others = named(others);
+                format!("`{command}` changes files under {others}")
+            }
+            Finding::Unclaimed { .. } => "this session holds no claim that fits".to_owned(),
+        };
+        format!("{about}: {what}")
+    }
+
+    /// Whether an entry of the log is about the same thing.
+    pub fn is_in(&self, mechanism: &str, evidence: &str) -> bool {
+        let about = self.about();
+        let rest = evidence.strip_prefix(about.as_str());
+        self.mechanism() == mechanism && rest.is_some_and(|rest| rest.starts_with(": "))
+    }
+
+    fn about(&self) -> String {
+        let about = match self {
+            Finding::SecondWriter { path, .. } | Finding::Reserved { path, .. } => path,
+            Finding::TreeMoved { root, .. } => root,
+            Finding::Unclaimed { pattern } => pattern,
+        };
+        text::name(about).into_owned()
     }
 
     /// Whether it stops the tool in this mode. A required claim was asked for in so many words; whoever
@@ -165,7 +287,9 @@ impl Finding {
     pub fn blocks(&self, mode: Mode) -> bool {
         match self {
             Finding::Unclaimed { .. } => true,
-            Finding::SecondWriter { reserved: true, .. } => false,
+            Finding::SecondWriter {
+                way: Way::Reserved, ..
+            } => false,
             _ => mode == Mode::Block,
         }
     }
@@ -181,19 +305,97 @@ impl Finding {
     }
 }
 
-/// The first few of many names, and how many more there are.
-fn some_of(handles: &[String]) -> String {
-    const NAMED: usize = 4;
-    let named = handles[..handles.len().min(NAMED)].join(", ");
-    match handles.len().saturating_sub(NAMED) {
-        0 => named,
-        more => format!("{named} and {more} more"),
+/// What the other session does now; only a busy one is at work.
+fn and_now(doing: Option<Doing>, person: &str) -> String {
+    match doing {
+        Some(Doing::Busy) => " and is still at work".to_owned(),
+        Some(Doing::Idle) => " and is idle now".to_owned(),
+        Some(Doing::Waiting) => format!(" and is waiting for {person}"),
+        None => String::new(),
     }
 }
 
-/// Whether another's write is news for a session that last wrote the file then.
-pub fn is_news(theirs: Timestamp, own: Option<Timestamp>, now: Timestamp) -> bool {
-    theirs.age_at(now) < LATELY && own.is_none_or(|own| own < theirs)
+fn second_writer_helps(handle: &str, way: &Way, blocked: bool) -> String {
+    let ask = format!("`tenure tell {handle} \"…\"`");
+    match (way, blocked) {
+        (Way::Reserved, _) => {
+            format!("Your claim reserves it: read it again before you write it. To ask: {ask}.")
+        }
+        (Way::Claim(key), true) => format!(
+            "To write it, run `tenure claim {}` first, then read it again. To ask: {ask}.",
+            text::shell(key)
+        ),
+        (Way::Claim(key), false) => format!(
+            "Read it again before you write it. Run `tenure claim {}` to reserve it. To ask: {ask}.",
+            text::shell(key)
+        ),
+        (Way::Wait(why), true) => format!(
+            "No claim can reserve it ({why}). Write another file, or run \
+             `tenure wait {handle} --timeout {WAIT}` to wait until {handle} ends. To ask: {ask}."
+        ),
+        (Way::Wait(_), false) => {
+            format!("Read it again before you write it. To ask: {ask}.")
+        }
+    }
+}
+
+/// How many sessions are named before the rest is counted.
+const NAMED: usize = 4;
+
+/// The first few of many sessions with what each does, and how many more there are.
+fn named(others: &[Neighbour]) -> String {
+    let one = |other: &Neighbour| match other.doing {
+        Some(doing) => format!("{} ({})", other.handle, doing.as_str()),
+        None => other.handle.clone(),
+    };
+    let first: Vec<String> = others.iter().take(NAMED).map(one).collect();
+    let first = first.join(", ");
+    match others.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
+/// The command that waits for the end of all of them, where they are few.
+fn wait_for(others: &[Neighbour]) -> String {
+    if others.is_empty() || others.len() > NAMED {
+        return String::new();
+    }
+    let wait = |other: &Neighbour| format!("tenure wait {} --timeout {WAIT}", other.handle);
+    let waits: Vec<String> = others.iter().map(wait).collect();
+    let until = match others.len() {
+        1 => "it ends",
+        _ => "they end",
+    };
+    format!(", or run `{}` to wait until {until}", waits.join(" && "))
+}
+
+/// A command that claims an item whose key fits a pattern.
+fn claim_that_fits(pattern: &str) -> String {
+    if !pattern.contains('*') {
+        return format!("`tenure claim {}`", text::shell(pattern));
+    }
+    let example = match pattern.contains(':') {
+        true => pattern.replace('*', "NAME"),
+        false => format!("wp:{}", pattern.replace('*', "NAME")),
+    };
+    let fits = fits(pattern, &example);
+    let example = if fits { example.as_str() } else { "KEY" };
+    format!(
+        "`tenure claim {}`, with the item in place of {}",
+        text::shell(example),
+        if fits { "NAME" } else { "KEY" }
+    )
+}
+
+/// Whether another's write is news for a session that last wrote the file then; an older one than `recent` is not.
+pub fn is_news(
+    theirs: Timestamp,
+    own: Option<Timestamp>,
+    now: Timestamp,
+    recent: Duration,
+) -> bool {
+    theirs.age_at(now) < recent && own.is_none_or(|own| own < theirs)
 }
 
 /// Whether a claim's key fits what the user requires: `*` stands for any text.
@@ -241,24 +443,91 @@ mod tests {
     #[test]
     fn another_write_is_news_until_one_has_written_oneself() {
         let at = |minutes: i64| Timestamp(minutes * 60_000);
-        assert!(is_news(at(5), None, at(10)));
-        assert!(is_news(at(5), Some(at(4)), at(10)));
-        assert!(!is_news(at(5), Some(at(6)), at(10)));
-        assert!(!is_news(at(5), None, at(66)));
+        let hour = Duration::from_secs(3600);
+        assert!(is_news(at(5), None, at(10), hour));
+        assert!(is_news(at(5), Some(at(4)), at(10), hour));
+        assert!(!is_news(at(5), Some(at(6)), at(10), hour));
+        assert!(!is_news(at(5), None, at(66), hour));
+        assert!(is_news(at(5), None, at(66), hour * 2));
+        assert!(!is_news(at(5), None, at(10), hour / 20));
     }
 
     #[test]
     fn only_what_was_asked_for_is_blocked() {
-        let reserved = Finding::Reserved {
-            path: "/f".into(),
-            key: "path:r:**".into(),
-            handle: "h".into(),
-        };
+        let reserved = reserved();
         assert!(!reserved.blocks(Mode::Observe) && !reserved.blocks(Mode::Warn));
         assert!(reserved.blocks(Mode::Block));
-        let unclaimed = Finding::Unclaimed {
-            pattern: "issue:*".into(),
-        };
-        assert!(unclaimed.blocks(Mode::Warn));
+        assert!(unclaimed("issue:*").blocks(Mode::Warn));
+        assert!(!written(None, Way::Reserved).blocks(Mode::Block));
+        assert!(written(None, Way::Wait("x")).blocks(Mode::Block));
+    }
+
+    fn reserved() -> Finding {
+        Finding::Reserved {
+            path: "/w/f".into(),
+            key: "path:r:**".into(),
+            handle: "claude-k7qd".into(),
+            own_key: "path:r:f".into(),
+        }
+    }
+
+    fn unclaimed(pattern: &str) -> Finding {
+        Finding::Unclaimed {
+            pattern: pattern.into(),
+        }
+    }
+
+    fn written(doing: Option<Doing>, way: Way) -> Finding {
+        Finding::SecondWriter {
+            path: "/w/src/db.rs".into(),
+            handle: "claude-k7qd".into(),
+            dir: "/w".into(),
+            ago: Duration::from_secs(180),
+            doing,
+            way,
+        }
+    }
+
+    #[test]
+    fn only_a_busy_session_is_still_at_work() {
+        for (doing, model, person) in [
+            (Some(Doing::Busy), "and is still at work.", " at work"),
+            (Some(Doing::Idle), "and is idle now.", "is idle now"),
+            (Some(Doing::Waiting), "for a person.", "waiting for you"),
+            (None, "wrote /w/src/db.rs 3m ago.", "3m ago"),
+        ] {
+            let found = written(doing, Way::Reserved);
+            assert!(found.sentence(false).contains(model), "{found:?}");
+            let said = found.headline("/w");
+            assert!(
+                said.starts_with("claude-k7qd wrote src/db.rs"),
+                "{doing:?}: {said}"
+            );
+            assert!(said.ends_with(person), "{doing:?}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_required_claim_is_named_by_a_command_that_fits() {
+        for (pattern, command) in [
+            ("issue:*", "tenure claim issue:NAME`, with"),
+            ("issue:acme/*#4*", "tenure claim issue:acme/NAME#4NAME`,"),
+            ("wp:041", "tenure claim wp:041`."),
+            ("*", "tenure claim wp:NAME`,"),
+            ("is*", "tenure claim KEY`, with"),
+        ] {
+            let said = unclaimed(pattern).sentence(true);
+            assert!(said.contains(command), "{pattern}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_repetition_is_known_by_what_it_is_about() {
+        let first = written(Some(Doing::Busy), Way::Wait("x"));
+        let later = written(Some(Doing::Idle), Way::Claim("path:r:x".into()));
+        assert!(later.is_in(first.mechanism(), &first.evidence()));
+        assert!(!later.is_in("reserved", &first.evidence()));
+        assert!(!reserved().is_in("reserved", "/w/f2: reserved by x"));
+        assert!(reserved().is_in("reserved", &reserved().evidence()));
     }
 }

@@ -184,7 +184,9 @@ impl Ctx<'_> {
                 continue;
             };
             let is_known = self.evidence.testimony(session.id).is_some();
-            if is_known || self.liveness(session)? != Liveness::Alive {
+            // A session that begins in this run has another id in the next, so asking about it would never end.
+            let is_new = self.born.contains(&session.id);
+            if is_known || is_new || self.liveness(session)? != Liveness::Alive {
                 continue;
             }
             let transcript = match &session.native_id {

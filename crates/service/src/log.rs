@@ -59,6 +59,11 @@ impl EventView {
 }
 
 impl Service<'_> {
+    /// The session whose log is meant by a name.
+    pub fn log_session(&mut self, name: &str) -> Reply<SessionId> {
+        self.transact(Mode::Read, |ctx| Ok(caller::find(ctx, name)?.id))
+    }
+
     pub fn log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<Listed<EventView>> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;

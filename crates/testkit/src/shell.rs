@@ -70,6 +70,11 @@ impl Shell {
         self.terminal.shown()
     }
 
+    /// Types to the command that runs.
+    pub fn press(&self, keys: &str) {
+        self.terminal.write(keys);
+    }
+
     /// Types a call of tenure and waits for it.
     #[track_caller]
     #[must_use = "what a command answered is there to be checked"]

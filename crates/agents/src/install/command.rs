@@ -75,7 +75,7 @@ pub(super) fn quoted(word: &str) -> String {
 }
 
 /// The words of a command line as a shell splits them; none if a quote stays open.
-fn words(command: &str) -> Option<Vec<String>> {
+pub(super) fn words(command: &str) -> Option<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;
     let mut chars = command.chars().peekable();

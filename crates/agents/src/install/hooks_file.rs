@@ -54,6 +54,8 @@ pub struct HooksFormat {
     pub byte_order_mark: bool,
     /// Whether an entry carries a name that the agent shows instead of the command.
     pub named: bool,
+    /// Whether the file may name a command that draws a line at the agent's prompt.
+    pub status_line: bool,
 }
 
 /// One entry of ours in a file.
@@ -102,8 +104,12 @@ impl HooksFormat {
 
     /// The text without our entries, as it was before them.
     pub fn uninstall(&self, text: &str) -> Result<Edited, Refusal> {
-        let (mark, mut body) = self.split_mark(text);
+        let (mark, body) = self.split_mark(text);
         // The last first: the first that came in is the last that goes.
+        let mut body = self.without_status_line(&body)?;
+        if body.trim().is_empty() && !text.trim().is_empty() {
+            return Ok(Edited::Nothing);
+        }
         while let Some(last) = self.entries_in(&body)?.pop() {
             body = self.without(&body, &last)?;
             if body.trim().is_empty() {
@@ -147,7 +153,7 @@ impl HooksFormat {
             .collect()
     }
 
-    fn split_mark(&self, text: &str) -> (&'static str, String) {
+    pub(super) fn split_mark(&self, text: &str) -> (&'static str, String) {
         match text.strip_prefix('\u{feff}') {
             Some(rest) if self.byte_order_mark => ("\u{feff}", rest.to_owned()),
             _ => ("", text.to_owned()),
@@ -187,7 +193,7 @@ impl HooksFormat {
             || !self.asked().any(|(name, _)| name == entry.event)
     }
 
-    fn parse<'a>(&self, text: &'a str) -> Result<Option<Value<'a>>, Refusal> {
+    pub(super) fn parse<'a>(&self, text: &'a str) -> Result<Option<Value<'a>>, Refusal> {
         if !self.comments && !text.trim().is_empty() {
             serde_json::from_str::<serde_json::Value>(text).map_err(|error| Refusal {
                 line: error.line(),
@@ -294,27 +300,11 @@ impl HooksFormat {
         }
         let group = json!({"hooks": [hook]});
         let Some(value) = self.parse(text)? else {
-            let layout = Layout::Lines {
-                indent: String::new(),
-            };
-            let whole = rendered(&json!({"hooks": {event: [group]}}), &layout, "  ", "\n");
-            let above = text.trim();
-            let gap = if above.is_empty() { "" } else { "\n" };
-            return Ok(format!("{above}{gap}{whole}\n"));
+            return Ok(whole_file(text, &json!({"hooks": {event: [group]}})));
         };
         let root = object(text, &value, "the file")?;
-        let unit = indent_unit(text, root);
         let add = |list: &List, name: Option<&str>, value: &serde_json::Value| {
-            let layout = match list.items.is_empty() && is_one_line(text) {
-                true => Layout::OneLine,
-                false => list.layout(text),
-            };
-            let value = rendered(value, &layout, &unit, line_end(text));
-            let item = match name {
-                Some(name) => format!("{}: {value}", json!(name)),
-                None => value,
-            };
-            list.insert(text, &item, Comments::Slashes)
+            added(text, root, list, name, value)
         };
         let Some((_, hooks)) = property(root, "hooks") else {
             return Ok(add(
@@ -370,6 +360,37 @@ impl HooksFormat {
     }
 }
 
+/// A file with this value alone, behind what stands there already.
+pub(super) fn whole_file(text: &str, value: &serde_json::Value) -> String {
+    let layout = Layout::Lines {
+        indent: String::new(),
+    };
+    let whole = rendered(value, &layout, "  ", "\n");
+    let above = text.trim();
+    let gap = if above.is_empty() { "" } else { "\n" };
+    format!("{above}{gap}{whole}\n")
+}
+
+/// The text with one more element in a list, laid out as its neighbours are.
+pub(super) fn added(
+    text: &str,
+    root: &Object<'_>,
+    list: &List,
+    name: Option<&str>,
+    value: &serde_json::Value,
+) -> String {
+    let layout = match list.items.is_empty() && is_one_line(text) {
+        true => Layout::OneLine,
+        false => list.layout(text),
+    };
+    let value = rendered(value, &layout, &indent_unit(text, root), line_end(text));
+    let item = match name {
+        Some(name) => format!("{}: {value}", json!(name)),
+        None => value,
+    };
+    list.insert(text, &item, Comments::Slashes)
+}
+
 /// serde_json repeats the place in its sentence.
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
@@ -384,18 +405,25 @@ fn uncapitalised(what: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-fn range(node: &impl Ranged) -> Range<usize> {
+pub(super) fn range(node: &impl Ranged) -> Range<usize> {
     node.start()..node.end()
 }
 
-fn object<'a, 'b>(text: &str, value: &'b Value<'a>, name: &str) -> Result<&'b Object<'a>, Refusal> {
+pub(super) fn object<'a, 'b>(
+    text: &str,
+    value: &'b Value<'a>,
+    name: &str,
+) -> Result<&'b Object<'a>, Refusal> {
     value
         .as_object()
         .ok_or_else(|| Refusal::at(text, value.start(), format!("{name} is no object")))
 }
 
 /// The property of this name that counts: the last.
-fn property<'a, 'b>(object: &'b Object<'a>, name: &str) -> Option<(usize, &'b ObjectProp<'a>)> {
+pub(super) fn property<'a, 'b>(
+    object: &'b Object<'a>,
+    name: &str,
+) -> Option<(usize, &'b ObjectProp<'a>)> {
     let mut named = object.properties.iter().enumerate();
     named.rfind(|(_, property)| property.name.as_str() == name)
 }
@@ -408,7 +436,7 @@ fn hooks_of<'a, 'b>(group: &'b Value<'a>) -> Vec<&'b Value<'a>> {
     hooks.map_or_else(Vec::new, |hooks| hooks.elements.iter().collect())
 }
 
-fn list_of_object(object: &Object<'_>) -> List {
+pub(super) fn list_of_object(object: &Object<'_>) -> List {
     List {
         open: object.start() + 1,
         close: object.end() - 1,

@@ -1,7 +1,7 @@
 //! Which settings make each agent call us, and how they come in and go out again.
 //!
 //! Everything here is text in, text out. One file per kind of settings: a `hooks` object in JSON
-//! ([`hooks_file`]), Codex's sandbox and its trust in hooks ([`sandbox`], [`trust`]), a plugin of our own
+//! ([`hooks_file`]) with the line at the agent's prompt (`status_line`), Codex's sandbox and its trust in hooks ([`sandbox`], [`trust`]), a plugin of our own
 //! for opencode (`opencode`) and for Claude Code ([`plugin`]), a script for git ([`git_hook`]). Which of them an
 //! agent has is said by [`Settings`], a part of its row.
 
@@ -12,10 +12,12 @@ pub(crate) mod opencode;
 pub mod plugin;
 pub mod sandbox;
 mod splice;
+mod status_line;
 pub mod trust;
 
 pub use command::{HookLine, MODES, word_of};
 pub use hooks_file::{Edited, Entry, HooksFormat, Refusal};
+pub use status_line::StatusLine;
 
 /// The settings that make an agent call us.
 #[derive(Debug)]

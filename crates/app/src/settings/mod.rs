@@ -132,6 +132,13 @@ const KNOWN: &[Known] = &[
         about: "whether a write waits where nobody can tell whether it may go ahead",
     },
     Known {
+        key: "guard.recent_writes",
+        default: "1h",
+        project: false,
+        value: Value::Span(|all| &mut all.policy.recent_writes),
+        about: "how long another session is warned about a file after it was written",
+    },
+    Known {
         key: "missions.roles",
         default: "",
         project: true,
@@ -465,13 +472,24 @@ mod tests {
     fn a_setting_is_read_from_the_variable_of_its_name() {
         let variables: Vec<String> = KNOWN.iter().map(Known::variable).collect();
         let names = "STORE LEASE LOCK_DELAY STALLED_AFTER AGENT_BRIEF PS_UNMANAGED PRIVACY_TITLES GOTO_COMMAND \
-                     GUARD_MODE GUARD_REQUIRE_CLAIM GUARD_ON_ERROR MISSIONS_ROLES";
+                     GUARD_MODE GUARD_REQUIRE_CLAIM GUARD_ON_ERROR GUARD_RECENT_WRITES MISSIONS_ROLES";
         let names = names
             .split_whitespace()
             .map(|name| format!("TENURE_{name}"));
         assert_eq!(variables, names.collect::<Vec<String>>());
         let read = load("", "", &[("TENURE_GUARD_MODE", "block")]).unwrap();
         assert_eq!(read.guard_mode, Some(Mode::Block));
+    }
+
+    #[test]
+    fn how_long_a_write_counts_is_the_users_to_set() {
+        let minutes = |config: &Settings| config.policy.recent_writes.as_secs() / 60;
+        assert_eq!(minutes(&load("", "", &[]).unwrap()), 60);
+        let user = "[guard]\nrecent_writes = \"20m\"";
+        assert_eq!(minutes(&load(user, "", &[]).unwrap()), 20);
+        // A project could silence the guard with it.
+        let config = load("", user, &[]).unwrap();
+        assert_eq!((minutes(&config), config.ignored.len()), (60, 1));
     }
 
     #[test]

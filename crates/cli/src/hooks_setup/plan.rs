@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use similar::TextDiff;
 use tenure_agents::install::trust::{Trust, advice, trust};
-use tenure_agents::install::{Format, HookLine, Refusal, Script, sandbox, word_of};
+use tenure_agents::install::{
+    Format, HookLine, HooksFormat, Refusal, Script, StatusLine, sandbox, word_of,
+};
 use tenure_core::trample::Mode;
 use tenure_host::settings_file::{SettingsError, SettingsFile};
 use tenure_service::answer::{Class, Hint};
@@ -113,6 +115,8 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// What an agent that reviews hooks thinks of ours, before.
     pub trust: Option<Trust>,
+    /// Whose status line there will be, for an agent that draws one.
+    pub status_line: Option<StatusLine>,
     /// What the user should know.
     pub notes: Vec<String>,
 }
@@ -126,6 +130,8 @@ pub struct Wanted {
     pub mode: Option<Mode>,
     /// The directory that sandboxes must let us write to.
     pub state_dir: String,
+    /// Whether a status line is added where there is none; ours is kept up to date anyway.
+    pub status_line: bool,
 }
 
 impl Wanted {
@@ -143,7 +149,7 @@ impl Plan {
         let path = place.file();
         let file = read(&path)?;
         let text = file.text().unwrap_or_default().to_owned();
-        let (there, after) = match &place.settings.format {
+        let (there, after, status_line) = match &place.settings.format {
             Format::Hooks(format) => {
                 let entries = format.entries(&text).map_err(|e| refused(&path, &e))?;
                 let there = entries.first().map(|entry| entry.line.mode);
@@ -151,11 +157,12 @@ impl Plan {
                 let after = format
                     .install(&text, &line)
                     .map_err(|e| refused(&path, &e))?;
-                (there, after)
+                let (after, status_line) = with_status_line(format, &path, after, wanted)?;
+                (there, after, status_line)
             }
             Format::Script(script) => {
                 let there = ours(script, &file, place.agent)?.map(|line| line.mode);
-                (there, (script.text)(&wanted.line(there)))
+                (there, (script.text)(&wanted.line(there)), None)
             }
         };
         let mode = wanted.line(there).mode;
@@ -169,6 +176,7 @@ impl Plan {
                 after: Some(after),
             }],
             trust: None,
+            status_line,
             notes: switched_off(&place, &path, &text),
             place,
         };
@@ -249,6 +257,7 @@ impl Plan {
             "file": self.place.file(),
             "mode": self.mode.map(word_of),
             "trust": self.trust.map(Trust::word),
+            "status_line": self.status_line.map(StatusLine::word),
             "changed": !self.changes.is_empty(),
             "files": files,
             "notes": self.notes,
@@ -268,6 +277,43 @@ impl Plan {
         };
         self.changes.iter().map(line).collect()
     }
+}
+
+/// The text with our status line, where that is wanted or there already.
+fn with_status_line(
+    format: &HooksFormat,
+    path: &Path,
+    text: String,
+    wanted: &Wanted,
+) -> Result<(String, Option<StatusLine>), Trouble> {
+    let whose = format.status_line(&text).map_err(|e| refused(path, &e))?;
+    let adds = match whose {
+        Some(StatusLine::Ours) => true,
+        Some(StatusLine::Nobodys) => wanted.status_line,
+        Some(StatusLine::Another) if wanted.status_line => {
+            return Err(own_status_line(format.agent, path));
+        }
+        Some(StatusLine::Another) | None => false,
+    };
+    if !adds {
+        return Ok((text, whose));
+    }
+    let with = format.install_status_line(&text, &wanted.program);
+    let with = with.map_err(|e| refused(path, &e))?;
+    Ok((with, Some(StatusLine::Ours)))
+}
+
+fn own_status_line(agent: &str, path: &Path) -> Trouble {
+    let message = format!(
+        "{} has a status line of its own; nothing was changed",
+        path.display()
+    );
+    let hint = Hint::run(
+        "statusline",
+        [agent],
+        "inside that status line's command, with the same stdin, to show both",
+    );
+    Trouble::new(Class::Invalid, "invalid", message, hint)
 }
 
 /// What the agent itself does not do with our hooks.

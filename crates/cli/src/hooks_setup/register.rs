@@ -241,11 +241,27 @@ impl Register {
         }
     }
 
-    /// Strikes out edits that were undone.
+    /// An edit with all that is listed of it by now.
+    pub fn latest(&self, edit: &Edit) -> Edit {
+        let mut latest = edit.clone();
+        if let Some(known) = self.edits.iter().find(|known| known.is(edit)) {
+            latest.join(known);
+        }
+        latest
+    }
+
+    /// Strikes out edits that were undone. A directory of ours that another edit is in goes with that one.
     pub fn strike(&mut self, undone: &[Edit]) -> Result<(), Trouble> {
         let count = self.edits.len();
         self.edits
             .retain(|edit| !undone.iter().any(|other| other.is(edit)));
+        let left = undone.iter().flat_map(|edit| &edit.dirs);
+        for dir in left.filter(|dir| dir.is_dir()) {
+            let inside = |edit: &&mut Edit| edit.file.starts_with(dir) && !edit.dirs.contains(dir);
+            for edit in self.edits.iter_mut().filter(inside) {
+                edit.dirs.push(dir.clone());
+            }
+        }
         match self.edits.len() == count {
             true => Ok(()),
             false => self.save(),

@@ -131,6 +131,7 @@ impl Plan {
             mode: None,
             changes,
             trust: None,
+            status_line: None,
             notes: Vec::new(),
         })
     }

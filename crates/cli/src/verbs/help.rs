@@ -1,13 +1,14 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use tenure_service::answer::{Class, Hint};
+use tenure_service::answer::Class;
 
 use super::JOBS;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Shown, Trouble};
+use crate::usage::{self, Grammar};
 
 /// Explain a verb, list all of them, or list the exit codes
 #[derive(Debug, clap::Args)]
@@ -35,13 +36,27 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         Some("exit-codes") => Ok(exit_codes()),
         Some(verb) => {
             if root.find_subcommand(verb).is_none() {
-                let message = format!("there is no verb {verb:?}");
-                let hint = Hint::run("help", ["--all"], "to see every verb");
-                return Err(Trouble::new(Class::NotFound, "not_found", message, hint));
+                return Err(no_such_verb(app, verb));
             }
             Ok(explained(app, &[verb]))
         }
     }
+}
+
+fn no_such_verb(app: &App, verb: &str) -> Trouble {
+    let message = format!("there is no verb {verb:?}");
+    let grammar = Grammar {
+        command: app.grammar,
+        jobs: JOBS,
+    };
+    let (message, hint) = match grammar.nearest_verb(verb) {
+        Some(near) => (
+            format!("{message}; did you mean {near}?"),
+            usage::help_of(near),
+        ),
+        None => (message, usage::every_verb()),
+    };
+    Trouble::new(Class::NotFound, "not_found", message, hint)
 }
 
 /// What `--help` says after these words, so that both ways of asking get one answer.

@@ -5,8 +5,9 @@ use tenure_app::open::Opened;
 use tenure_app::watch::{Next, on_change};
 use tenure_core::event::EventFilter;
 use tenure_core::id::Cursor;
+use tenure_core::key::Key;
 use tenure_core::time::{Span, Timestamp};
-use tenure_service::answer::{Class, Hint};
+use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::EventView;
 
 use crate::app::App;
@@ -20,12 +21,13 @@ use crate::render;
 Examples:
   tenure log
   tenure log issue:acme/web#42
+  tenure log claude-k7qd
   tenure log --since 2h -f
-  tenure log --session claude-k7qd --json | jq '.events[].kind'")]
+  tenure log claude-k7qd --json | jq '.events[].kind'")]
 pub struct Args {
-    /// Only what happened to this item
-    #[arg(value_name = "KEY")]
-    key: Option<String>,
+    /// Only what happened to this item, or to this session: its handle, its id, or any unique part of either
+    #[arg(value_name = "KEY|SESSION")]
+    of: Option<String>,
 
     /// Go on showing what happens, until interrupted
     #[arg(long, short)]
@@ -52,9 +54,10 @@ const REST: Duration = Duration::from_millis(100);
 const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 
 pub fn run(args: &Args, app: &App) -> Outcome {
+    let (key, session) = subject(args, app)?;
     let mut opened = app.open()?;
     let mut filter = EventFilter {
-        key: args.key.as_deref().map(|key| app.key(key)).transpose()?,
+        key,
         session: None,
         after: args.after.map(Cursor),
         since: args.since.as_deref().map(since).transpose()?,
@@ -64,10 +67,16 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         },
         ..EventFilter::default()
     };
+    let missed = |problem: Problem| not_found(problem, args);
     if args.follow {
+        // Once: a part of a name that fits one session now may fit two later.
+        let found = session.map(|name| opened.service().log_session(name));
+        let found = found.transpose().map_err(Problem::from);
+        filter.session = found.map_err(missed)?.map(|answer| answer.value);
         return follow(&mut opened, &mut filter, app);
     }
-    let answer = opened.service().log(&filter, app.session.as_deref())?;
+    let answer = opened.service().log(&filter, session);
+    let answer = answer.map_err(Problem::from).map_err(missed)?;
     let events = &answer.value.items;
     let mut text = render::events(events);
     let which = if args.after.is_some() {
@@ -86,6 +95,41 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         .told(&answer))
 }
 
+/// What was named: an item, or a session. A key has a scheme or is a number with its mark, and no session's name
+/// looks like that.
+fn subject<'a>(args: &'a Args, app: &'a App) -> Result<(Option<Key>, Option<&'a str>), Trouble> {
+    let flag = app.session.as_deref();
+    let Some(word) = args.of.as_deref() else {
+        return Ok((None, flag));
+    };
+    if word.contains([':', '#', '!']) {
+        return Ok((Some(app.key(word)?), flag));
+    }
+    match flag {
+        None => Ok((None, Some(word))),
+        Some(flag) => {
+            let message = format!("two sessions were named, {word:?} and --session {flag:?}");
+            let hint = Hint::run("log", [word], "to see what happened to that one");
+            Err(Trouble::new(Class::Usage, "usage", message, hint))
+        }
+    }
+}
+
+/// A word that was not called a session may have been meant as a key.
+fn not_found(mut problem: Problem, args: &Args) -> Trouble {
+    if let Some(word) = args
+        .of
+        .as_deref()
+        .filter(|_| problem.kind == "no_such_session")
+    {
+        problem.message = format!(
+            "there is no session {word:?}, and it is not a key: a key has a scheme, such as wp:{word}"
+        );
+        problem.lines.clear();
+    }
+    problem.into()
+}
+
 /// A span before now, or a moment.
 fn since(text: &str) -> Result<Timestamp, Trouble> {
     if let Ok(Span(span)) = text.parse::<Span>() {
@@ -100,7 +144,11 @@ fn since(text: &str) -> Result<Timestamp, Trouble> {
             Class::Usage,
             "usage",
             message,
-            Hint::step("for example --since 2h or --since 2026-11-15T08:00:00Z"),
+            Hint::run(
+                "log",
+                ["--since", "2h"],
+                "for example; a moment is written 2026-11-15T08:00:00Z",
+            ),
         )
     })
 }
@@ -113,7 +161,7 @@ fn last_cursor(events: &[EventView], filter: &EventFilter) -> Cursor {
 /// Shows what happened and then what happens; ends with a signal, or when nobody reads it any more.
 fn follow(opened: &mut Opened, filter: &mut EventFilter, app: &App) -> Outcome {
     let ended = on_change::<(), Trouble>(opened, REST, |opened| {
-        let answer = opened.service().log(filter, app.session.as_deref())?;
+        let answer = opened.service().log(filter, None)?;
         let events = &answer.value.items;
         if !show_each(events, app)? {
             return Ok(Next::Done(()));

@@ -20,7 +20,7 @@ use crate::output::{Outcome, Shown, Trouble};
 ///
 /// In the usual places and in every place that tenure install changed, projects and other configuration
 /// directories included; --user or --project restricts it to those settings. Only what tenure put there
-/// goes; everything else stays byte for byte as it is.
+/// goes, the status line and empty directories too; everything else stays byte for byte as it is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -158,10 +158,15 @@ fn undo(
     let mut tidied = Vec::new();
     if !dry_run {
         plan.apply()?;
-        for edit in &group.edits {
+        let edits: Vec<Edit> = group
+            .edits
+            .iter()
+            .map(|edit| register.latest(edit))
+            .collect();
+        for edit in &edits {
             tidied.extend(tidy(edit)?);
         }
-        register.strike(&group.edits)?;
+        register.strike(&edits)?;
     }
     tally.plans.push(plan);
     tally.tidied.push(tidied);
@@ -177,8 +182,9 @@ fn undo_git(
     let git = GitHooks::of(edit);
     let done = git.uninstall(dry_run)?;
     if !dry_run {
-        tidy(edit)?;
-        register.strike(std::slice::from_ref(edit))?;
+        let edit = register.latest(edit);
+        tidy(&edit)?;
+        register.strike(std::slice::from_ref(&edit))?;
     }
     match &mut tally.git {
         Some((_, all)) => all.join(done),

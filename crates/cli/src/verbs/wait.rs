@@ -1,6 +1,7 @@
 use tenure_app::awaited;
-use tenure_core::time::Span;
+use tenure_core::time::{Span, Timestamp};
 use tenure_service::Until;
+use tenure_service::view::SessionView;
 
 use crate::app::App;
 use crate::child::unfinished;
@@ -43,6 +44,57 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut opened = app.open()?;
     let answer = awaited::session(&mut opened, &args.name, until, timeout).map_err(unfinished)?;
     let session = &answer.value;
-    let text = format!("{} is {}: {}", session.handle, session.state, session.why);
-    Ok(Shown::new("session", session, text).told(&answer))
+    let saw = Saw::of(session);
+    Ok(Shown::new("session", session, saw.text(session))
+        .with("saw", &saw)
+        .told(&answer))
+}
+
+/// What ended the wait.
+#[derive(Debug, serde::Serialize)]
+struct Saw {
+    /// `idle`, `waiting`, `ended` or `dead`.
+    state: &'static str,
+    since: Option<Timestamp>,
+    /// What it waits for, where it says so.
+    asks: Option<String>,
+    /// Why it ended.
+    why: Option<String>,
+}
+
+impl Saw {
+    fn of(session: &SessionView) -> Self {
+        match session.ended_at {
+            Some(at) => Self {
+                state: session.state,
+                since: Some(at),
+                asks: None,
+                why: Some(session.why.clone()),
+            },
+            None => Self {
+                state: session.activity.unwrap_or(session.state),
+                since: session.activity_since,
+                asks: session.asks.clone(),
+                why: None,
+            },
+        }
+    }
+
+    fn text(&self, session: &SessionView) -> String {
+        let handle = &session.handle;
+        if let Some(why) = &self.why {
+            let what = match self.state {
+                "ended" => "ended".to_owned(),
+                state => format!("is {state}"),
+            };
+            return format!("{handle} {what}: {why}");
+        }
+        let since = self.since.map(|at| at.age_at(tenure_host::clock::wall()));
+        let since = since.map_or(String::new(), |age| format!(" (since {})", Span(age)));
+        match (self.state, &self.asks) {
+            ("waiting", Some(asks)) => format!("{handle} is waiting for you{since}: {asks}"),
+            ("waiting", None) => format!("{handle} is waiting for you{since}"),
+            (state, _) => format!("{handle} is {state}{since}"),
+        }
+    }
 }

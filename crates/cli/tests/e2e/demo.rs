@@ -331,6 +331,9 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       8  store unavailable, damaged or too new
       9  cannot tell (an answer was asked for, and liveness is unknown)
      70  unexpected failure, panics included
+    125  running a command (lock, claim -- CMD): it was not run or lost its claim; other codes are its own
+    126  running a command: it is not executable
+    127  running a command: it was not found
     --- stderr
     ");
     assert_eq!(env.tenure(&["help"]), env.tenure(&["--help"]));

@@ -284,6 +284,7 @@ fn settings_are_shown_with_where_they_came_from() {
     guard.mode  default  what is done about a tool under another session's feet; by default as installed
     guard.require_claim  default  what a claim must look like for a file to be written at all, such as issue:*
     guard.on_error  open  default  whether a write waits where nobody can tell whether it may go ahead
+    guard.recent_writes  1h  default  how long another session is warned about a file after it was written
     missions.roles  default  the roles that a participant may have; any, where none is listed
     --- stderr
     ");
@@ -436,7 +437,7 @@ fn the_schema_says_what_answers_have() {
             );
         }
     }
-    assert_eq!(schema["exit_codes"].as_array().map(Vec::len), Some(11));
+    assert_eq!(schema["exit_codes"].as_array().map(Vec::len), Some(14));
 }
 
 /// The commands that `why` names.

@@ -311,7 +311,7 @@ fn gemini_is_denied_before_a_tool_and_told_after_it() {
     assert_eq!(answer["decision"], "deny");
     let why = answer["reason"].as_str().expect("a reason");
     assert!(why.contains(&a.handle()), "{why}");
-    // Before a tool it reads no context: that comes with the tool's result.
+    // Before a tool it reads no context: that comes with the tool's result. The person was told of the block.
     assert_eq!(b.event(&[], "BeforeTool", tool.clone()), Value::Null);
     let answer = b.event(&[], "AfterTool", tool);
     let said = told(&answer).unwrap_or_else(|| panic!("{answer}"));

@@ -51,6 +51,7 @@ mod codex;
 mod gemini;
 mod harness;
 mod opencode;
+mod person;
 mod qwen;
 mod registering;
 mod side_by_side;

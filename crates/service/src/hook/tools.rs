@@ -5,16 +5,27 @@
 //! `block`; a claim that the user requires stops it in any mode. A write that goes ahead is kept, so
 //! that the next writer can be told. Only those who live count: the dead have no feet.
 
+use std::time::Duration;
+
 use crate::claim::covering_hold;
 use crate::context::{Ctx, Stop};
-use tenure_core::event::EventKind;
+use tenure_core::event::{EventFilter, EventKind};
 use tenure_core::git_move::{GitMove, git_move};
+use tenure_core::glob;
+use tenure_core::key::Key;
 use tenure_core::notice::NoticeKind;
 use tenure_core::repository::Space;
-use tenure_core::session::{Session, Standing};
-use tenure_core::spelling;
+use tenure_core::session::{Doing, Session, Standing};
 use tenure_core::store::{ClaimFilter, SessionFilter};
-use tenure_core::trample::{FileWrite, Finding, LATELY, Mode, Tree, fits, is_news};
+use tenure_core::trample::{
+    FileWrite, Finding, Mode, Neighbour, RepoFile, TOLD_AGAIN_AFTER, Tree, Way, fits, is_news,
+};
+use tenure_core::{spelling, text};
+
+/// How long writes are kept: what is older helps nobody at a resume either.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How many entries of the log are searched for what the person was told already.
+const MOST_MET: usize = 500;
 
 /// What the user wants of tools that write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -41,6 +52,8 @@ pub struct ToolUse {
 pub struct Advice {
     /// What the model is told.
     pub warnings: Vec<String>,
+    /// What the person is told: each thing once an hour, although the model is told every time.
+    pub headlines: Vec<String>,
     /// Why the tool must not run.
     pub block: Option<String>,
 }
@@ -78,11 +91,14 @@ pub fn advise(
     if let Some(moves) = tool.command.as_deref().and_then(git_move) {
         findings.extend(tree_moved(ctx, session, &moves, dir)?);
     }
-    let blocked = findings
-        .iter()
-        .any(|finding| finding.blocks(tool.policy.mode));
+    let mode = tool.policy.mode;
+    let blocked = findings.iter().any(|finding| finding.blocks(mode));
+    let mut advice = advice(&findings, mode);
     if !findings.is_empty() {
         ctx.write()?;
+        if mode != Mode::Observe {
+            advice.headlines = headlines(ctx, session, &findings)?;
+        }
     }
     for finding in &findings {
         let kind = EventKind::Trampled;
@@ -90,13 +106,12 @@ pub fn advise(
             kind,
             Some(session.id),
             finding.mechanism(),
-            finding.sentence(),
+            finding.evidence(),
         ))?;
     }
     if !blocked {
         keep(ctx, session, tool)?;
     }
-    let mut advice = advice(&findings, tool.policy.mode);
     if !tool.answer_is_read {
         for warning in std::mem::take(&mut advice.warnings) {
             ctx.notify(session.id, NoticeKind::Warned, warning, None, None)?;
@@ -106,18 +121,65 @@ pub fn advise(
 }
 
 fn advice(findings: &[Finding], mode: Mode) -> Advice {
+    let told: Vec<&Finding> = said(findings).collect();
     let (stops, warns): (Vec<&Finding>, Vec<&Finding>) =
-        findings.iter().partition(|finding| finding.blocks(mode));
-    let sentences = |found: &[&Finding]| -> Vec<String> {
-        found.iter().map(|finding| finding.sentence()).collect()
+        told.iter().partition(|finding| finding.blocks(mode));
+    let sentences = |found: &[&Finding], blocked: bool| -> Vec<String> {
+        found
+            .iter()
+            .map(|finding| finding.sentence(blocked))
+            .collect()
     };
     Advice {
         warnings: match mode {
             Mode::Observe => Vec::new(),
-            Mode::Warn | Mode::Block => sentences(&warns),
+            Mode::Warn | Mode::Block => sentences(&warns, false),
         },
-        block: (!stops.is_empty()).then(|| sentences(&stops).join(" ")),
+        headlines: Vec::new(),
+        block: (!stops.is_empty()).then(|| sentences(&stops, true).join(" ")),
     }
+}
+
+/// Those that are said. Who reserved a file goes before who wrote it: the claim that a second writer is told
+/// to take would be refused.
+fn said(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+    let is_reserved = |file: &String| {
+        let reserved = |finding: &Finding| match finding {
+            Finding::Reserved { path, .. } => path == file,
+            _ => false,
+        };
+        findings.iter().any(reserved)
+    };
+    findings.iter().filter(move |finding| match finding {
+        Finding::SecondWriter { path, .. } => !is_reserved(path),
+        _ => true,
+    })
+}
+
+/// What the person is told, without what the log says that this session met within the hour.
+fn headlines(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    findings: &[Finding],
+) -> Result<Vec<String>, Stop> {
+    let met = ctx.tx.events(&EventFilter {
+        session: Some(session.id),
+        since: Some(ctx.now.wall.minus(TOLD_AGAIN_AFTER)),
+        readable_only: true,
+        limit: MOST_MET,
+        ..EventFilter::default()
+    })?;
+    let is_news = |finding: &&Finding| {
+        !met.iter().any(|event| {
+            event.kind == EventKind::Trampled.as_str()
+                && event.session == Some(session.id)
+                && finding.is_in(&event.mechanism, &event.evidence)
+        })
+    };
+    let news = said(findings).filter(is_news);
+    Ok(news
+        .map(|finding| finding.headline(&session.place.dir))
+        .collect())
 }
 
 /// Keeps that the session writes these files now, and what its worktree is.
@@ -136,8 +198,7 @@ fn keep(ctx: &mut Ctx<'_>, session: &Session, tool: &ToolUse) -> Result<(), Stop
             stamp: None,
         })?;
     }
-    // What is older than a few days helps nobody at a resume either.
-    let old = at.minus(LATELY * 24 * 7);
+    let old = at.minus(KEPT.max(ctx.policy.recent_writes));
     ctx.tx.forget_writes(session.id, old)?;
     if let Some(file) = file {
         let tree = Tree {
@@ -172,22 +233,60 @@ fn second_writer(
     let own = own.map(|write| write.at);
     let mut news: Vec<&FileWrite> = writers
         .iter()
-        .filter(|write| write.session != session.id && is_news(write.at, own, ctx.now.wall))
+        .filter(|write| {
+            write.session != session.id
+                && is_news(write.at, own, ctx.now.wall, ctx.policy.recent_writes)
+        })
         .collect();
     news.sort_by_key(|write| std::cmp::Reverse(write.at));
     for write in news {
         let other = ctx.session(write.session)?;
         if lives(ctx, &other)? {
+            let way = match reserved {
+                true => Way::Reserved,
+                false => way(ctx, path)?,
+            };
             return Ok(Some(Finding::SecondWriter {
                 path: path.to_owned(),
                 handle: other.handle.to_string(),
+                doing: doing(&other),
                 dir: other.place.dir,
                 ago: write.at.age_at(ctx.now.wall),
-                reserved,
+                way,
             }));
         }
     }
     Ok(None)
+}
+
+/// What a session says that it does.
+fn doing(session: &Session) -> Option<Doing> {
+    session.activity.as_ref().map(|activity| activity.doing)
+}
+
+/// What lets a session write a file that another wrote.
+fn way(ctx: &mut Ctx<'_>, path: &str) -> Result<Way, Stop> {
+    let Some(file) = ctx.file(path)? else {
+        return Ok(Way::Wait("it is outside any repository"));
+    };
+    let Some(key) = key_of(&file) else {
+        return Ok(Way::Wait("its name cannot be a key"));
+    };
+    let is_done = ctx.tx.claim(&key)?.is_some_and(|record| record.is_done());
+    Ok(match is_done {
+        true => Way::Wait("its claim was released as done"),
+        false => Way::Claim(key.to_string()),
+    })
+}
+
+/// The key that reserves this file alone; none where its name cannot be one.
+fn key_of(file: &RepoFile) -> Option<Key> {
+    let relative = text::nfc(&file.relative);
+    // A colon ends the repository's name.
+    let glob = glob::literal(&relative).replace(':', "?");
+    let key = Key::parse(&format!("path:{}:{glob}", file.repository.name())).ok()?;
+    let (_, glob) = key.path()?;
+    glob.matches(&relative).then_some(key)
 }
 
 /// Whose claim contains a file.
@@ -215,7 +314,7 @@ fn claimed(ctx: &mut Ctx<'_>, session: &Session, path: &str) -> Result<Claimed, 
     };
     let space = Space::of(file.repository.name(), Some(&file.repository));
     // Keys are in NFC, and so are their globs; a file may be named otherwise.
-    let relative = tenure_core::text::nfc(&file.relative);
+    let relative = text::nfc(&file.relative);
     let mut records = ctx.held_paths(&space)?;
     records.retain(|record| {
         let glob = record.key.path();
@@ -235,10 +334,12 @@ fn claimed(ctx: &mut Ctx<'_>, session: &Session, path: &str) -> Result<Claimed, 
         }
         let holder = ctx.session(hold.session)?;
         if lives(ctx, &holder)? {
+            let own_key = key_of(&file).unwrap_or_else(|| record.key.clone());
             answer = Claimed::ByAnother(Finding::Reserved {
                 path: path.to_owned(),
                 key: record.key.to_string(),
                 handle: holder.handle.to_string(),
+                own_key: own_key.to_string(),
             });
         }
     }
@@ -271,19 +372,23 @@ fn tree_moved(
     dirs.sort_unstable();
     dirs.dedup();
     ctx.look_at_files(&dirs)?;
-    let mut handles = Vec::new();
+    let mut neighbours = Vec::new();
     for other in others {
         let same_tree = ctx
             .file(&other.place.dir)?
             .is_some_and(|there| there.root == here.root);
         if same_tree && lives(ctx, &other)? {
-            handles.push(other.handle.to_string());
+            neighbours.push(Neighbour {
+                handle: other.handle.to_string(),
+                doing: doing(&other),
+            });
         }
     }
-    Ok((!handles.is_empty()).then(|| Finding::TreeMoved {
+    Ok((!neighbours.is_empty()).then(|| Finding::TreeMoved {
         command: moves.command.clone(),
+        own_tree: format!("{}-{}", here.root, session.handle),
         root: here.root,
-        handles,
+        others: neighbours,
     }))
 }
 

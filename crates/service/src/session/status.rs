@@ -20,7 +20,6 @@ use tenure_core::session::{Doing, Session};
 use tenure_core::store::{ClaimFilter, Lost, Mode, SessionFilter};
 use tenure_core::text;
 use tenure_core::time::Timestamp;
-use tenure_core::trample::LATELY;
 
 /// How long ago something may have happened that is still worth a warning.
 pub const WARNED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -163,7 +162,7 @@ fn status(
 /// The files that a session wrote lately, the newest first.
 fn wrote(ctx: &mut Ctx<'_>, session: SessionId) -> Result<Vec<WroteView>, Stop> {
     let writes = ctx.tx.writes_of(session, MOST_FILES)?;
-    let lately = |at: Timestamp| at.age_at(ctx.now.wall) < LATELY;
+    let lately = |at: Timestamp| at.age_at(ctx.now.wall) < ctx.policy.recent_writes;
     Ok(writes
         .into_iter()
         .filter(|write| lately(write.at))

@@ -1,11 +1,12 @@
-//! What a model is told: who it is when it starts, and what happened to it since.
+//! What a model is told: who it is when it starts, and what happened to it since. And what the person beside it
+//! is told: one line about what the model is warned of.
 //!
 //! Plain and short: at most fifteen lines at a start, a line for each notice, and never more than
 //! [`MOST_BYTES`] in one answer; what does not fit is counted and comes with the next. Text from outside
 //! stays inside its line, quoted where it could be taken for more than a name.
 
 use tenure_core::meanwhile::{Fate, Meanwhile};
-use tenure_core::notice::{Notice, Pending};
+use tenure_core::notice::{Notice, NoticeKind, Pending};
 use tenure_core::text;
 use tenure_service::view::{HeldView, SessionView};
 use tenure_service::{Advice, Brief};
@@ -23,6 +24,8 @@ const LONGEST_NOTICE: usize = 4608;
 /// How much of an answer the brief and the warnings may take, so that a notice always fits.
 const MOST_OF_BRIEF: usize = 3 * 1024;
 const MOST_OF_WARNINGS: usize = 2 * 1024;
+/// How long the line for the person may be.
+const LONGEST_HEADLINE: usize = 240;
 /// What the line takes that counts the rest.
 const COUNT_LINE: usize = 64;
 
@@ -73,6 +76,27 @@ pub fn context(brief: Option<&Brief>, notices: &Pending, advice: &Advice) -> Tol
         text: (!page.lines.is_empty()).then(|| page.lines.join("\n")),
         notices: told,
     }
+}
+
+/// What the person is told: the first of what the model is warned of with this answer, and how much more there is.
+/// What others tell or hand to the session is for the model alone.
+pub fn message(told: &[Notice], advice: &Advice) -> Option<String> {
+    let is_warning = |notice: &&Notice| matches!(notice.kind, NoticeKind::Lost | NoticeKind::Twin);
+    let warnings = told.iter().filter(is_warning);
+    let mut all = warnings
+        .map(|notice| notice.message.as_str())
+        .chain(advice.headlines.iter().map(String::as_str));
+    let first = all.next()?;
+    let blocked = match advice.block.is_some() && !advice.headlines.is_empty() {
+        true => "tenure blocked this",
+        false => "tenure",
+    };
+    let line = format!("{blocked}: {}", text::line(first));
+    let line = clipped(line, LONGEST_HEADLINE);
+    Some(match all.count() {
+        0 => line,
+        more => format!("{line} (and {more} more: tenure status)"),
+    })
 }
 
 /// Lines that fit into so many bytes.

@@ -92,7 +92,7 @@ pub fn run_typed(arguments: &[OsString]) -> Exit {
         Ok(parsed) => parsed,
         Err(what) => {
             say(&format!("error: {what}"));
-            let hint = Hint::run("help", ["hook"], "to see how it is used");
+            let hint = Hint::run("hook", ["--help"], "to see how it is used");
             say(&format!("hint: {}", command_line(&hint)));
             return Exit::HOOK_USAGE;
         }
@@ -182,6 +182,7 @@ fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline) {
             if answer.block.is_none() {
                 delivers = told.notices;
             }
+            answer.message = brief::message(&delivers, &heard.advice);
             if let Some(token) = &heard.token {
                 if let Err(error) = own_process::export(adapter, token) {
                     say(&format!("tenure: TENURE_SESSION is not passed on: {error}"));
@@ -413,7 +414,8 @@ fn waits_where_unclear(report: &Report) -> bool {
 
 fn block(why: &str) -> String {
     format!(
-        "tenure cannot tell whether this file may be written ({why}), and guard.on_error is closed"
+        "tenure cannot check this write ({why}), and guard.on_error is closed. Writes are allowed again as \
+         soon as tenure can write to its store: run `tenure renew`, and write again once it succeeds."
     )
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tenure_agents::install::word_of;
+use tenure_agents::install::{StatusLine, word_of};
 use tenure_host::read;
 
 use crate::exit::Exit;
@@ -99,6 +99,8 @@ fn row(plan: &Plan) -> Row {
     json["changed"] = Value::from(false);
     json["files"] = Value::Array(Vec::new());
     let mut notes = Vec::new();
+    let status_line = plan.status_line.filter(|_| is_there);
+    notes.extend(status_line.map(|whose| status_line_note(place.agent, whose)));
     match is_there {
         true => notes.extend(
             plan.notes
@@ -121,6 +123,18 @@ fn row(plan: &Plan) -> Row {
         json,
         notes,
         is_well: matches!(plan.state, State::Installed | State::NotFound),
+    }
+}
+
+fn status_line_note(agent: &str, whose: StatusLine) -> String {
+    match whose {
+        StatusLine::Ours => format!("{agent}: the status line is installed"),
+        StatusLine::Another => format!(
+            "{agent}: the status line is not tenure's; it can call `tenure statusline {agent}` to show both"
+        ),
+        StatusLine::Nobodys => format!(
+            "{agent}: the status line is not installed; `tenure install {agent} --statusline` adds it"
+        ),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod check;
 mod plugin_dir;
+mod status_line;
 
 use std::path::PathBuf;
 
@@ -32,6 +33,7 @@ Examples:
   tenure install                        for every agent that is found here
   tenure install --dry-run              show what would change, and change nothing
   tenure install claude --mode block    also refuse writes that collide
+  tenure install claude --statusline    also show tenure's line at Claude Code's prompt
   tenure install gemini --project .     in the settings of this project
   tenure install git                    refuse to commit or push here once a claim was lost
   tenure install --check                list every place; exit 1 unless all are installed
@@ -52,12 +54,16 @@ pub struct Args {
     #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(MODES.map(word_of)), hide_possible_values = true)]
     mode: Option<String>,
 
+    /// Also show tenure's status line at the agent's prompt (claude); asked for on a terminal
+    #[arg(long)]
+    statusline: bool,
+
     /// Say for each agent whether it is installed, and change nothing
-    #[arg(long, conflicts_with_all = ["dry_run", "mode"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "mode", "statusline"])]
     check: bool,
 
     /// Write a Claude Code plugin to this directory, and leave settings alone
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["check", "user", "project"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["check", "user", "project", "statusline"])]
     plugin: Option<PathBuf>,
 }
 
@@ -72,6 +78,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         program: own_path()?,
         mode: args.mode.as_deref().and_then(Mode::parse),
         state_dir: state_dir()?,
+        // Before the register is locked: a person may take their time.
+        status_line: status_line::is_wanted(args, app)?,
     };
     let looks_only = args.check || args.dry_run;
     if !looks_only {

@@ -1,0 +1,56 @@
+//! Whether tenure's status line is wanted: by the flag, or because a person at the terminal says so.
+
+use std::io::{BufRead, IsTerminal};
+
+use super::Args;
+use crate::app::App;
+use crate::hooks_setup::place::Place;
+use crate::hooks_setup::plan::read;
+use crate::output::Trouble;
+use crate::sink::mention;
+use tenure_agents::install::StatusLine;
+
+pub fn is_wanted(args: &Args, app: &App) -> Result<bool, Trouble> {
+    if args.statusline {
+        return Ok(true);
+    }
+    let shows = !app.style.json && !app.style.quiet;
+    if !shows || !args.changes() || args.plugin.is_some() || !is_at_terminal() {
+        return Ok(false);
+    }
+    let scope = args.whose.scope()?;
+    let is_meant = |name: &str| args.agents.is_empty() || args.agents.iter().any(|one| one == name);
+    let places = Place::all(&scope, is_meant)?;
+    let found = |place: &&Place| place.found || !args.agents.is_empty();
+    let bare: Vec<&Place> = places
+        .iter()
+        .filter(found)
+        .filter(|place| has_none(place))
+        .collect();
+    Ok(bare.first().is_some_and(|place| asked(place.agent)))
+}
+
+fn is_at_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Whether the agent draws a line and nobody set one. What is wrong with the file is said when it is edited.
+fn has_none(place: &Place) -> bool {
+    let Some(format) = place.settings.hooks() else {
+        return false;
+    };
+    let text = read(&place.file()).map(|file| file.text().unwrap_or_default().to_owned());
+    let whose = text.map(|text| format.status_line(&text));
+    matches!(whose, Ok(Ok(Some(StatusLine::Nobodys))))
+}
+
+/// Anything but a yes is a no.
+fn asked(agent: &str) -> bool {
+    mention(&format!(
+        "Show tenure's status line (session, claims, warnings) at the prompt of {agent}? [y/N]"
+    ));
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    let answer = line.trim().to_ascii_lowercase();
+    read.is_ok() && matches!(answer.as_str(), "y" | "yes")
+}

@@ -1,0 +1,145 @@
+//! The log of one session, and what a wait for one saw.
+
+use serde_json::{Value, json};
+use tenure_testkit::{Cmd, poll};
+
+use crate::env;
+use crate::support::answer::{PATIENCE, asked_by_nobody, text};
+use crate::support::hooked::Hooked;
+use crate::support::line::{crew, handle, run, session, take};
+
+fn kinds(answer: &Value) -> Vec<&str> {
+    let all = answer["events"].as_array().expect("a list");
+    all.iter().filter_map(|one| one["kind"].as_str()).collect()
+}
+
+#[test]
+fn a_session_is_named_by_handle_id_or_a_part_of_either() {
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
+    take(&ann, "wp:1");
+    take(&bob, "wp:2");
+    let me = run(&ann, 0, "whoami");
+    let (id, name) = (text(&me, "/session/id"), text(&me, "/session/handle"));
+    let by_flag = asked_by_nobody(&env, &["log", "--session", name]);
+    assert!(kinds(&by_flag).contains(&"claim.granted"), "{by_flag}");
+    for word in [id, name, "ann", &name[2..]] {
+        let answer = asked_by_nobody(&env, &["log", word]);
+        assert_eq!(answer["events"], by_flag["events"], "{word}");
+    }
+    let people = env.tenure(&["log", "ann"]).ok();
+    assert!(
+        people.stdout.contains("wp:1") && !people.stdout.contains("wp:2"),
+        "{people}"
+    );
+    // After a place in the log, and of an item.
+    let first = by_flag["events"][0]["cursor"].to_string();
+    let rest = asked_by_nobody(&env, &["log", "ann", "--after", &first]);
+    assert_eq!(kinds(&rest), kinds(&by_flag)[1..]);
+    let item = asked_by_nobody(&env, &["log", "wp:2"]);
+    assert_eq!(kinds(&item), ["claim.granted"]);
+    let none = asked_by_nobody(&env, &["log", "wp:2", "--session", "ann"]);
+    assert_eq!(kinds(&none), [""; 0]);
+}
+
+#[test]
+fn a_word_that_names_no_session_or_several_is_refused() {
+    let (env, [ann, other]) = crew(["ann", "ann"]);
+    let said = env.tenure(&["log", "ann"]).fails(6);
+    for one in [handle(&ann), handle(&other)] {
+        assert!(said.stderr.contains(&one), "{said}");
+    }
+    for flags in [&["log", "zed"][..], &["log", "zed", "-f"]] {
+        let said = env.tenure(flags).fails(4);
+        for part in ["no session \"zed\"", "not a key", "wp:zed"] {
+            assert!(said.stderr.contains(part), "{said}");
+        }
+    }
+    let named = handle(&ann);
+    let said = env.tenure(&["log", &named, "--session", "ann"]).fails(2);
+    assert!(said.stderr.contains("two sessions were named"), "{said}");
+    let _said = env.tenure(&["log", "#"]).fails(2);
+}
+
+#[test]
+fn who_follows_a_session_keeps_it_when_its_name_fits_another_too() {
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
+    let follower = bob.start(Cmd::new("tenure").args(["log", "ann", "-f", "--json"]));
+    let sees = |what: &str| {
+        poll(PATIENCE, what, || {
+            assert!(
+                follower.is_alive(),
+                "{}{}",
+                follower.stdout(),
+                follower.stderr()
+            );
+            follower.stdout().contains(what).then_some(())
+        });
+    };
+    sees("session.registered");
+    let second = session(&env, "ann");
+    take(&second, "wp:other");
+    take(&bob, "wp:bobs");
+    take(&ann, "wp:anns");
+    sees("wp:anns");
+    assert!(
+        !follower.stdout().contains("wp:other"),
+        "{}",
+        follower.stdout()
+    );
+    assert!(
+        !follower.stdout().contains("wp:bobs"),
+        "{}",
+        follower.stdout()
+    );
+    follower.kill9();
+}
+
+#[test]
+fn a_wait_says_what_it_saw() {
+    let env = env();
+    let a = Hooked::start(&env, "claude", "a1", &env.work());
+    let name = a.handle();
+    let wait = |flags: &[&str]| {
+        let line = [&["wait", name.as_str(), "--for", "idle"], flags].concat();
+        env.tenure(&line).ok()
+    };
+    a.event(&[], "Stop", json!({}));
+    let said = wait(&[]).stdout;
+    assert!(
+        said.starts_with(&format!("{name} is idle (since ")),
+        "{said}"
+    );
+    let json = wait(&["--json"]).json();
+    assert_eq!(json["saw"]["state"], "idle", "{json}");
+    assert_eq!(json["saw"]["since"], json["session"]["activity_since"]);
+
+    a.event(&[], "PermissionRequest", json!({"tool_name": "Bash"}));
+    let said = wait(&[]).stdout;
+    assert!(
+        said.starts_with(&format!("{name} is waiting for you")),
+        "{said}"
+    );
+    assert_eq!(wait(&["--json"]).json()["saw"]["state"], "waiting");
+
+    a.event(&[], "UserPromptSubmit", json!({}));
+    let late = env
+        .tenure(&["wait", &name, "--for", "idle", "--timeout", "10ms"])
+        .fails(7);
+    assert!(late.stderr.contains("busy"), "{late}");
+
+    a.event(&[], "SessionEnd", json!({"reason": "logout"}));
+    let said = wait(&[]).stdout;
+    assert!(
+        said.starts_with(&format!("{name} ended: ")) && said.contains("logout"),
+        "{said}"
+    );
+    let json = wait(&["--json"]).json();
+    assert_eq!(json["saw"]["state"], "ended", "{json}");
+    assert_eq!(json["saw"]["since"], json["session"]["ended_at"]);
+
+    let dead = session(&env, "bob");
+    let name = handle(&dead);
+    dead.kill9();
+    let said = env.tenure(&["wait", &name]).ok().stdout;
+    assert!(said.starts_with(&format!("{name} is dead: ")), "{said}");
+}

@@ -1,0 +1,212 @@
+//! What a model is warned of, the person at its screen sees too: in one line, once.
+
+use serde_json::{Value, json};
+
+use crate::env;
+use crate::support::answer::ask;
+use crate::support::hooked::{Hooked, denied, pair, repository, told};
+
+const BLOCK: &[&str] = &["--mode", "block"];
+const OBSERVE: &[&str] = &["--mode", "observe"];
+
+/// What the person is shown by an agent with hooks in the shape of Claude Code's.
+fn shown(answer: &Value) -> Option<&str> {
+    answer["systemMessage"].as_str()
+}
+
+#[test]
+fn each_agent_shows_its_person_what_its_model_is_warned_of() {
+    for (agent, before, tool, field, input) in [
+        (
+            "claude",
+            "PreToolUse",
+            "Write",
+            "systemMessage",
+            "file_path",
+        ),
+        (
+            "codex",
+            "PreToolUse",
+            "apply_patch",
+            "systemMessage",
+            "command",
+        ),
+        (
+            "gemini",
+            "BeforeTool",
+            "write_file",
+            "systemMessage",
+            "file_path",
+        ),
+        (
+            "qwen",
+            "PreToolUse",
+            "write_file",
+            "systemMessage",
+            "file_path",
+        ),
+        ("opencode", "PreToolUse", "write", "message", "filePath"),
+    ] {
+        let env = env();
+        let repo = repository(&env, "web");
+        let a = Hooked::start(&env, "claude", "a1", &repo);
+        let b = Hooked::start(&env, agent, "b1", &repo);
+        let file = repo.join("src/db.rs");
+        a.write(&[], &file);
+        let named = match agent {
+            "codex" => json!(format!(
+                "*** Begin Patch\n*** Update File: {}\n@@\n-x\n+y\n*** End Patch\n",
+                file.display()
+            )),
+            _ => json!(file),
+        };
+        let tool = json!({"tool_name": tool, "tool_input": {input: named}});
+        let blocked = b.event(BLOCK, before, tool.clone());
+        let said = blocked[field]
+            .as_str()
+            .unwrap_or_else(|| panic!("{agent}: {blocked}"));
+        let start = format!("tenure blocked this: {} wrote src/db.rs ", a.handle());
+        assert!(said.starts_with(&start), "{agent}: {said}");
+        assert!(!said.contains('\n') && said.len() < 200, "{agent}: {said}");
+        // The model is told again; the person knows.
+        let again = b.event(&[], before, tool);
+        assert_eq!(again[field], Value::Null, "{agent}: {again}");
+    }
+}
+
+#[test]
+fn any_program_gets_a_message_for_its_person() {
+    let env = env();
+    let repo = repository(&env, "web");
+    let a = Hooked::start(&env, "claude", "a1", &repo);
+    a.write(&[], &repo.join("f"));
+    let program = env.agent("nightly");
+    let event = json!({"event": "busy", "agent": "nightly", "cwd": repo, "writes": "f"});
+    let said = program
+        .tenure_stdin(&["hook", "generic"], &event.to_string())
+        .ok()
+        .json();
+    let message = said["message"].as_str().unwrap_or_else(|| panic!("{said}"));
+    assert!(
+        message.starts_with(&format!("tenure: {} wrote f ", a.handle())),
+        "{said}"
+    );
+    assert!(said["context"].as_str().is_some(), "{said}");
+}
+
+#[test]
+fn the_person_is_told_once_for_each_session_and_file() {
+    let env = env();
+    let (repo, a, b) = pair(&env);
+    let c = Hooked::start(&env, "claude", "c1", &repo);
+    ask(&a.agent, &["claim", "path:acme/web:src/**"]);
+    let [one, two] = ["src/one", "src/two"].map(|name| repo.join(name));
+    let first = b.write(&[], &one);
+    let message = shown(&first).unwrap_or_else(|| panic!("{first}"));
+    let expected = format!(
+        "tenure: src/one is reserved by {} (path:acme/web:src/**)",
+        a.handle()
+    );
+    assert_eq!(message, expected);
+    // The model is told every time.
+    let again = b.write(&[], &one);
+    assert_eq!(
+        (shown(&again), told(&again).is_some()),
+        (None, true),
+        "{again}"
+    );
+    assert!(shown(&b.write(&[], &two)).is_some(), "another file");
+    assert!(shown(&c.write(&[], &one)).is_some(), "another session");
+
+    let moved = b.run(&[], "git stash");
+    let message = shown(&moved).unwrap_or_else(|| panic!("{moved}"));
+    assert!(
+        message.starts_with("tenure: `git stash` changes files under "),
+        "{message}"
+    );
+    let again = b.run(&[], "git checkout main");
+    assert_eq!(
+        (shown(&again), told(&again).is_some()),
+        (None, true),
+        "{again}"
+    );
+}
+
+#[test]
+fn several_warnings_are_one_line() {
+    let env = env();
+    let (repo, a, b) = pair(&env);
+    for name in ["one", "two", "three"] {
+        a.write(&[], &repo.join(name));
+    }
+    let patch = "*** Begin Patch\n*** Update File: one\n*** Update File: two\n*** Update File: three\n*** End Patch";
+    let codex = Hooked::start(&env, "codex", "d1", &repo);
+    let tool = json!({"tool_name": "apply_patch", "tool_input": {"command": patch}});
+    let answer = codex.event(&[], "PreToolUse", tool);
+    let message = shown(&answer).unwrap_or_else(|| panic!("{answer}"));
+    assert!(
+        message.ends_with("(and 2 more: tenure status)"),
+        "{message}"
+    );
+    drop(b);
+}
+
+#[test]
+fn a_lost_claim_and_a_twin_are_shown_once() {
+    let env = env();
+    let (_repo, a, b) = pair(&env);
+    ask(&a.agent, &["claim", "wp:1"]);
+    ask(&b.agent, &["takeover", "wp:1", "--reason", "it is stuck"]);
+    let prompt = |one: &Hooked| one.event(&[], "UserPromptSubmit", json!({}));
+    let lost = prompt(&a);
+    let message = shown(&lost).unwrap_or_else(|| panic!("{lost}"));
+    assert!(
+        message.starts_with("tenure: ") && message.contains("wp:1"),
+        "{message}"
+    );
+    assert_eq!(prompt(&a), Value::Null, "once");
+
+    let twin = Hooked::start(&env, "claude", "a1", &a.dir);
+    let message = prompt(&a);
+    let message = shown(&message).unwrap_or_else(|| panic!("{message}"));
+    assert!(message.contains(&twin.handle()), "{message}");
+    assert_eq!(prompt(&a), Value::Null, "once");
+    // What another tells the model is no warning.
+    ask(&b.agent, &["tell", &a.handle(), "hello"]);
+    let said = prompt(&a);
+    assert_eq!(
+        (shown(&said), told(&said).is_some()),
+        (None, true),
+        "{said}"
+    );
+}
+
+#[test]
+fn whoever_observes_shows_nothing_to_the_person() {
+    let env = env();
+    let (repo, a, b) = pair(&env);
+    ask(&a.agent, &["claim", "path:acme/web:src/**"]);
+    a.write(OBSERVE, &repo.join("f"));
+    assert_eq!(b.write(OBSERVE, &repo.join("f")), Value::Null);
+    assert_eq!(b.write(OBSERVE, &repo.join("src/f")), Value::Null);
+    assert_eq!(b.run(OBSERVE, "git stash"), Value::Null);
+    ask(&b.agent, &["claim", "wp:1"]);
+    ask(&a.agent, &["takeover", "wp:1", "--reason", "it is stuck"]);
+    assert_eq!(b.event(OBSERVE, "UserPromptSubmit", json!({})), Value::Null);
+}
+
+#[test]
+fn a_claim_that_is_required_is_shown_to_the_person_but_not_where_all_is_only_observed() {
+    let mut env = env();
+    env.set("TENURE_GUARD_REQUIRE_CLAIM", "issue:*");
+    let repo = repository(&env, "web");
+    let a = Hooked::start(&env, "claude", "a1", &repo);
+    let silent = a.write(OBSERVE, &repo.join("f"));
+    assert_eq!((shown(&silent), denied(&silent).is_some()), (None, true));
+    let b = Hooked::start(&env, "claude", "b1", &repo);
+    let said = b.write(&[], &repo.join("f"));
+    assert!(
+        shown(&said).is_some_and(|said| said.contains("issue:*")),
+        "{said}"
+    );
+}
