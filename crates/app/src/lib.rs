@@ -9,8 +9,11 @@
 
 pub mod attention;
 pub mod awaited;
+pub mod background;
 pub mod glance;
 pub mod hook_store;
+pub mod hooked;
+pub mod kill;
 pub mod location;
 pub mod mirror;
 pub mod named;

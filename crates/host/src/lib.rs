@@ -43,6 +43,7 @@ pub mod state_dir;
 pub mod survivors;
 mod system;
 #[cfg(target_os = "linux")]
+pub mod terminal_gone;
 mod timens;
 mod tree_lock;
 pub mod watch;

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use tenure_agents::Turn;
+use tenure_app::background::{self, Kept, typed};
+use tenure_app::open::Opened;
 use tenure_core::text;
 use tenure_core::time::Span;
 use tenure_host::env::var as env;
@@ -47,7 +49,10 @@ pub struct Args {
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut opened = app.open()?;
     if let Some(name) = &args.name {
-        let answer = opened.service().resumable(name)?;
+        let answer = match opened.service().resumable(name) {
+            Ok(answer) => answer,
+            Err(failure) => return Err(with_attach(failure.into(), &mut opened, name)),
+        };
         let view = view(&answer.value);
         let told = |mut trouble: Trouble| {
             trouble.problem.notices = answer.notices.clone();
@@ -88,7 +93,9 @@ fn view(found: &Resumable) -> ResumeView {
     };
     let argv = tenure_agents::adapter(&session.agent).and_then(|adapter| adapter.command(&turn));
     let gone = |path: &String| !Path::new(path).exists();
+    let kept = background::kept(&session.agent, &found.native_id);
     let problem = match (&argv, &found.transcript) {
+        _ if kept.is_some() => kept.as_ref().map(keeps),
         (None, _) => Some(format!(
             "tenure knows no command that resumes {}",
             session.agent
@@ -117,6 +124,31 @@ fn view(found: &Resumable) -> ResumeView {
         argv,
         command,
         problem,
+        attach: kept.map(|kept| typed(&kept.attach)),
+    }
+}
+
+/// What is said of a conversation that a service of its agent's keeps.
+fn keeps(kept: &Kept) -> String {
+    format!(
+        "{} has it and starts it again by itself; run `{}` to open it",
+        kept.service,
+        typed(&kept.attach)
+    )
+}
+
+/// Adds how a living session is opened that a service of its agent's runs.
+fn with_attach(trouble: Trouble, opened: &mut Opened, name: &str) -> Trouble {
+    if trouble.problem.kind != "live" {
+        return trouble;
+    }
+    let shown = opened.service().show(name).ok();
+    match shown.and_then(|shown| background::kept_session(&shown.value.session)) {
+        Some(kept) => {
+            let attach = typed(&kept.attach);
+            trouble.or(Hint::step(format!("run `{attach}` to open it")))
+        }
+        None => trouble,
     }
 }
 
@@ -135,6 +167,10 @@ fn ready(view: &ResumeView) -> Result<&[String], Trouble> {
         (problem, _) => {
             let why = problem.clone().unwrap_or_default();
             let message = format!("{} cannot be resumed: {why}", view.session.handle);
+            if let Some(attach) = &view.attach {
+                let hint = Hint::step(format!("run `{attach}` to open it"));
+                return Err(Trouble::new(Class::Held, "live", message, hint));
+            }
             let hint = Hint::run("show", [&view.session.handle], "for details");
             Err(Trouble::new(Class::NotFound, "not_found", message, hint))
         }
