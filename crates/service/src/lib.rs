@@ -43,8 +43,8 @@ pub use mission::{
     Pointed, Roster, Verified, Whose,
 };
 pub use session::{
-    Awaited, Glance, Glancer, ListRequest, MetaChange, RegisterRequest, Registered, RenewRequest,
-    Resumable, Status, Subject, Until, WARNED_FOR, Whoami, Window,
+    Awaited, Glance, Glancer, Killable, ListRequest, MetaChange, RegisterRequest, Registered,
+    RenewRequest, Resumable, Status, Subject, Until, WARNED_FOR, Whoami, Window,
 };
 pub use transact::{Answer, Failure, Reply, Service};
 pub use transcript::{Derivation, Vouched, VouchedFile};

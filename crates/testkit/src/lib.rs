@@ -48,3 +48,4 @@ pub use poll::poll;
 pub use recording::RecordingStore;
 pub use rustix::process::Signal;
 pub use shell::Shell;
+pub use terminal::pair as terminal_pair;

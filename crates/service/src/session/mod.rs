@@ -5,6 +5,7 @@ pub mod attend;
 pub mod beat;
 pub mod birth;
 pub mod burial;
+pub mod kill;
 pub mod look;
 pub mod register;
 pub mod resume;
@@ -15,6 +16,7 @@ pub mod view;
 
 pub use acts::{MetaChange, RenewRequest};
 pub use attend::Window;
+pub use kill::Killable;
 pub use look::{Awaited, ListRequest, Until, Whoami};
 pub use register::{RegisterRequest, Registered, Subject};
 pub use resume::Resumable;
