@@ -8,6 +8,7 @@ use tenure_core::id::NativeId;
 use tenure_core::process::Process;
 use tenure_core::session::Doing;
 
+use crate::background::Background;
 use crate::event::Event;
 use crate::install::Settings;
 use crate::report::{Answer, Report, Tools};
@@ -32,6 +33,10 @@ pub struct Adapter {
     pub registry: Option<Registry>,
     /// What its transcript says when a person cancels a turn, where it does.
     pub cancelled: Option<Cancelled>,
+    /// How it keeps sessions running without a window, where it does.
+    pub background: Option<Background>,
+    /// When its hooks first run.
+    pub first_word: FirstWord,
     /// The variable that names a file whose lines become its tools' environment.
     pub env_file_variable: Option<&'static str>,
     /// Whether any process may speak for this agent, because it has no looks of its own.
@@ -66,6 +71,15 @@ impl Adapter {
         let unknown = self.unknown.as_ref();
         unknown.is_some_and(|unknown| unknown.code == code && says(unknown))
     }
+}
+
+/// When an agent's hooks first run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstWord {
+    /// When it starts.
+    Start,
+    /// At the first prompt: until then nothing tells of it.
+    Prompt,
 }
 
 /// A folder with a file for each live process.

@@ -9,7 +9,8 @@ use serde_json::Value;
 use tenure_core::process::Process;
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, Registry, Says, Unknown};
+use crate::adapter::{Adapter, FirstWord, Registry, Says, Unknown};
+use crate::claude_background::BACKGROUND;
 use crate::event::{
     Attends, BUSY, Event, File, FreshFile, Heard, IDLE, Means, SAME, WAITING, event, unasked,
 };
@@ -90,6 +91,8 @@ pub(crate) const ROW: Adapter = Adapter {
         },
     }),
     cancelled: None,
+    background: Some(BACKGROUND),
+    first_word: FirstWord::Start,
     env_file_variable: Some("CLAUDE_ENV_FILE"),
     is_any_program: false,
     has_status_line: true,

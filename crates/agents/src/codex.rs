@@ -8,7 +8,7 @@
 
 use std::ffi::OsString;
 
-use crate::adapter::{Adapter, Turn, Unknown};
+use crate::adapter::{Adapter, FirstWord, Turn, Unknown};
 use crate::event::{Attends, BUSY, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked};
 use crate::hooks;
 use crate::install::{Format, HooksFormat, Settings};
@@ -51,6 +51,8 @@ pub(crate) const ROW: Adapter = Adapter {
     pid_variable: None,
     registry: None,
     cancelled: None,
+    background: None,
+    first_word: FirstWord::Prompt,
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,

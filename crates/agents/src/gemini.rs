@@ -8,7 +8,7 @@
 use serde_json::{Map, Value, json};
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, Cancelled, Unknown};
+use crate::adapter::{Adapter, Cancelled, FirstWord, Unknown};
 use crate::event::{
     Attends, BUSY, Event, File, FreshFile, Heard, IDLE, Means, SAME, event, unasked,
 };
@@ -58,6 +58,8 @@ pub(crate) const ROW: Adapter = Adapter {
         says: &[("type", "info"), ("content", "Request cancelled.")],
         at: "timestamp",
     }),
+    background: None,
+    first_word: FirstWord::Start,
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,

@@ -11,7 +11,7 @@ use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::id::AgentName;
 use tenure_core::session::Doing;
 
-use crate::adapter::Adapter;
+use crate::adapter::{Adapter, FirstWord};
 use crate::payload::Payload;
 use crate::report::{Report, Tool, Tools, own_answer};
 
@@ -44,6 +44,8 @@ pub(crate) const ROW: Adapter = Adapter {
     pid_variable: None,
     registry: None,
     cancelled: None,
+    background: None,
+    first_word: FirstWord::Start,
     env_file_variable: None,
     is_any_program: true,
     has_status_line: false,

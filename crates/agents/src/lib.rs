@@ -9,7 +9,9 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod adapter;
+mod background;
 mod claude;
+mod claude_background;
 mod codex;
 mod event;
 mod gemini;
@@ -22,7 +24,8 @@ mod payload;
 mod qwen;
 mod report;
 
-pub use adapter::{Adapter, Cancelled, Registry, Says, Turn};
+pub use adapter::{Adapter, Cancelled, FirstWord, Registry, Says, Turn};
+pub use background::{Background, Job};
 pub use event::{Event, Means, Note};
 pub use report::{Answer, Report, Tool};
 

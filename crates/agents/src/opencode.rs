@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::id::NativeId;
 
-use crate::adapter::{Adapter, Turn, Unknown};
+use crate::adapter::{Adapter, FirstWord, Turn, Unknown};
 use crate::event::{Attends, BUSY, Event, Heard, IDLE, Means, SAME, WAITING, unasked};
 use crate::hooks;
 use crate::install::{Format, Settings, opencode};
@@ -46,6 +46,8 @@ pub(crate) const ROW: Adapter = Adapter {
     pid_variable: None,
     registry: None,
     cancelled: None,
+    background: None,
+    first_word: FirstWord::Prompt,
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,

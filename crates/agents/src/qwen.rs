@@ -7,7 +7,7 @@
 
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, Unknown};
+use crate::adapter::{Adapter, FirstWord, Unknown};
 use crate::event::{Attends, BUSY, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked};
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
@@ -61,6 +61,8 @@ pub(crate) const ROW: Adapter = Adapter {
     pid_variable: None,
     registry: None,
     cancelled: None,
+    background: None,
+    first_word: FirstWord::Start,
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,

@@ -16,6 +16,10 @@ const ONE_HALF: &[(&str, &str)] = &[
         "openclaw",
         "it has no hooks of ours: a plugin of its user's registers its sessions",
     ),
+    (
+        "copilot",
+        "it has no hooks of ours: it is known so that Claude's hooks, which it runs, are not taken for Claude's",
+    ),
     ("generic", "any program: it has no looks"),
 ];
 

@@ -26,7 +26,7 @@ pub fn of_agent(agent: &str, event: &[u8], until: Instant) -> Result<Option<Glan
             Found::Unclear(_) => None,
         },
         Whose::Nobody => None,
-        Whose::Another(_) => return Ok(None),
+        Whose::Another => return Ok(None),
     };
     let who = Glancer {
         agent: AgentName::parse(adapter.name).ok(),

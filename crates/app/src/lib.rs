@@ -9,9 +9,12 @@
 
 pub mod attention;
 pub mod awaited;
+pub mod background;
 pub mod completion;
 pub mod glance;
 pub mod hook_store;
+pub mod hooked;
+pub mod kill;
 pub mod location;
 pub mod mirror;
 pub mod named;

@@ -29,8 +29,8 @@ pub enum Whose {
     Program(Program),
     /// Nobody can be found; the session lives by its lease alone.
     Nobody,
-    /// Another agent ran the hook.
-    Another(String),
+    /// Another agent ran the hook: agents run each other's, so what the hook's argument says decides nothing.
+    Another,
 }
 
 /// Finds the agent's own process.
@@ -43,22 +43,25 @@ pub fn find(adapter: &Adapter, machine: &Machine, named: Option<u32>) -> Whose {
         });
     }
     let signs = Signs::of(adapter);
-    let mut another = None;
+    let mut is_another = false;
     let nearest = process::nearest(machine.observer(), |ancestor| {
         if signs.fit(ancestor) {
             return true;
         }
-        another = agent::recognise(&ancestor.looks).map(|spec| spec.name);
-        another.is_some()
+        is_another = agent::recognise(&ancestor.looks).is_some();
+        is_another
     });
-    match (nearest, another) {
-        (Some(found), Some(name)) => Whose::Another(format!(
-            "hook {} was run by {name} (pid {})",
-            adapter.name, found.process.pid
-        )),
-        (Some(found), None) => Whose::Agent(Box::new(found)),
-        (None, _) => Whose::Nobody,
+    match nearest {
+        Some(_) if is_another => Whose::Another,
+        Some(found) => Whose::Agent(Box::new(found)),
+        None => Whose::Nobody,
     }
+}
+
+/// Whether this process of the agent was started to wait for work, whatever it does now.
+pub fn is_spare(adapter: &Adapter, process: &Ancestor) -> bool {
+    let spec = agent::recognise(&process.looks);
+    spec.is_some_and(|spec| spec.name == adapter.name && agent::is_spare(spec, &process.looks))
 }
 
 struct Signs<'a> {

@@ -3,13 +3,17 @@
 use std::path::Path;
 
 use serde::Serialize;
-use tenure_core::process::Process;
+use tenure_agents::FirstWord;
+use tenure_core::agent;
+use tenure_core::process::{Ancestor, Process};
 use tenure_core::world::World;
 use tenure_host::git;
 use tenure_host::running::{self, Running};
 use tenure_service::ListRequest;
 use tenure_service::answer::Problem;
 
+use crate::background;
+use crate::hooked::Hooks;
 use crate::open::Opened;
 pub use crate::witness::registry::entry_of as registered;
 
@@ -24,6 +28,14 @@ pub struct Unmanaged {
     pub native_id: Option<String>,
     /// `busy`, `waiting` or `idle`, where the agent itself says so.
     pub activity: Option<String>,
+    /// How its settings stand to tenure's hooks.
+    pub hooks: Hooks,
+    /// Whether those run at its first prompt only, so that nothing is wrong before that.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub speaks_later: bool,
+    /// Why it is not a session.
+    pub why: String,
 }
 
 /// All of them, unless nobody wants to see them.
@@ -54,7 +66,8 @@ fn works_there(agent: &Unmanaged, asked: &ListRequest) -> bool {
 
 /// All of them, the lowest pid first.
 fn find(opened: &mut Opened) -> Result<Vec<Unmanaged>, Problem> {
-    let found = running::agents(opened.machine().observer());
+    let mut found = running::agents(opened.machine().observer());
+    found.retain(|running| !waits_for_work(running.agent, &running.process));
     let processes: Vec<Process> = found
         .iter()
         .map(|running| running.process.process.clone())
@@ -64,9 +77,23 @@ fn find(opened: &mut Opened) -> Result<Vec<Unmanaged>, Problem> {
     Ok(strangers.map(|(running, _)| describe(running)).collect())
 }
 
+/// Whether a process was only started in advance and nobody has given it work. Its arguments are the same
+/// before and after, so the agent's own registry decides.
+pub fn waits_for_work(agent: &str, process: &Ancestor) -> bool {
+    let spec = agent::AGENTS.iter().find(|spec| spec.name == agent);
+    if !spec.is_some_and(|spec| agent::is_spare(spec, &process.looks)) {
+        return false;
+    }
+    let job = tenure_agents::adapter(agent)
+        .and_then(|adapter| background::job(adapter, &process.process));
+    job.is_none_or(|job| job.waits_for_work)
+}
+
 fn describe(running: &Running) -> Unmanaged {
-    let known = tenure_agents::adapter(running.agent)
-        .and_then(|adapter| registered(adapter, &running.process.process));
+    let adapter = tenure_agents::adapter(running.agent);
+    let known = adapter.and_then(|adapter| registered(adapter, &running.process.process));
+    let hooks = Hooks::of(adapter, running.dir.as_deref());
+    let first_word = adapter.map(|adapter| adapter.first_word);
     let (native_id, activity) = match known {
         Some(entry) => (
             entry.native_id,
@@ -80,5 +107,8 @@ fn describe(running: &Running) -> Unmanaged {
         dir: running.dir.clone(),
         native_id: native_id.map(|id| id.to_string()),
         activity,
+        hooks,
+        speaks_later: first_word == Some(FirstWord::Prompt),
+        why: hooks.why(running.agent, first_word),
     }
 }

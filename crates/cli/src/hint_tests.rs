@@ -212,6 +212,9 @@ fn errors() -> Vec<Error> {
             handle: handle(),
             what: "renew its lease",
         },
+        Error::OnlyPerson {
+            what: "kill a session's process",
+        },
         Error::NotLive {
             handle: handle(),
             state: "has ended".into(),

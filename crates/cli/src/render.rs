@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
+use tenure_app::hooked::Hooks;
 use tenure_app::unmanaged::Unmanaged;
 use tenure_core::text;
 use tenure_core::time::Timestamp;
@@ -69,9 +70,18 @@ fn people_within(
         .collect();
     rows.extend(unmanaged.iter().map(unmanaged_row));
     let mut text = fitted(COLUMNS, &rows, room);
-    if let Some(first) = unmanaged.first() {
-        text.line(format!("unmanaged: no hooks told tenure of it; tenure adopt {} makes it a session, tenure install all later ones",
-            first.pid));
+    let mut said: Vec<(&str, &str)> = Vec::new();
+    for agent in unmanaged {
+        let same = (agent.agent, agent.why.as_str());
+        if said.contains(&same) {
+            continue;
+        }
+        said.push(same);
+        let (name, why, pid) = (agent.agent, &agent.why, agent.pid);
+        text.line(match agent.hooks {
+            Hooks::Installed if agent.speaks_later => format!("{name} (pid {pid}): {why}"),
+            _ => format!("{name} (pid {pid}): {why}; tenure adopt {pid} makes it a session"),
+        });
     }
     text
 }
@@ -101,10 +111,15 @@ pub fn counts(answer: &Map<String, Value>) -> String {
 
 fn unmanaged_row(agent: &Unmanaged) -> Vec<Cell> {
     let dash = || Cell::plain("-");
-    let state = match &agent.activity {
-        Some(doing) => format!("unmanaged {}, {doing}", agent.agent),
-        None => format!("unmanaged {}", agent.agent),
+    let mut state = format!("unmanaged {}", agent.agent);
+    let why = match agent.hooks {
+        Hooks::Installed if agent.speaks_later => Some("no prompt yet"),
+        Hooks::Untrusted => Some("hooks not trusted"),
+        _ => None,
     };
+    for word in agent.activity.as_deref().into_iter().chain(why) {
+        let _infallible = write!(state, ", {word}");
+    }
     vec![
         Cell::plain(format!("pid {}", agent.pid)),
         Cell::state(state, "unknown"),

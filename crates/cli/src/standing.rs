@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
+use tenure_core::witness::TerminalPlace;
 use tenure_service::view::SessionView;
 
 /// How old something is, in a column.
@@ -30,8 +31,8 @@ pub fn doing(session: &SessionView, now: Timestamp) -> String {
     if is_activity && session.activity_by.as_ref().is_some_and(|by| !by.certain) {
         said.push('?');
     }
-    if session.place.as_deref() == Some(NO_WINDOW) {
-        said.push_str(", no window");
+    if let Some(lacking) = session.place.as_deref().filter(|place| is_none(place)) {
+        let _infallible = write!(said, ", {lacking}");
     }
     for twin in session.twins.iter().flatten() {
         let _infallible = write!(said, ", twin of {twin}");
@@ -60,13 +61,16 @@ pub fn words(session: &SessionView, now: Timestamp, verbose: bool) -> String {
     said
 }
 
-/// What the witness calls a session that runs without a window.
-const NO_WINDOW: &str = "no window";
+/// Whether the witness means that there is no window, or none any more.
+fn is_none(place: &str) -> bool {
+    let lacking = [TerminalPlace::NoWindow, TerminalPlace::Gone];
+    lacking.iter().any(|none| none.to_string() == place)
+}
 
 /// Where a person finds the window of a live session.
 pub fn window(session: &SessionView) -> Option<&str> {
     let place = session.place.as_deref();
-    place.filter(|place| session.state == "live" && *place != NO_WINDOW)
+    place.filter(|place| session.state == "live" && !is_none(place))
 }
 
 /// Who says what it does, and how long ago.

@@ -28,6 +28,12 @@ pub struct AgentSpec {
     pub host_arguments: &'static [&'static str],
     /// Words by which its executable was started as something else: a sandbox, a watchdog.
     pub helpers: &'static [&'static str],
+    /// Verbs, as the first argument, by which its executable is something else than an agent at work: a
+    /// viewer of another process's session, a service, a command that ends by itself.
+    pub other_verbs: &'static [&'static str],
+    /// Words by which it was started to wait for work. Such a process is the agent once it is given some, and
+    /// its arguments stay the same: only its own registry tells.
+    pub spares: &'static [&'static str],
     /// Which file it keeps a conversation in; none where it keeps no files.
     pub transcripts: Option<Shelf>,
     /// How ids and files of its subagents differ from those of sessions.
@@ -90,6 +96,8 @@ const PLAIN: AgentSpec = AgentSpec {
     hosts: false,
     host_arguments: &[],
     helpers: &[],
+    other_verbs: &[],
+    spares: &[],
     transcripts: None,
     subagents: None,
     silent_ends: &[],
@@ -110,6 +118,31 @@ pub const AGENTS: &[AgentSpec] = &[
         scripts: &["/@anthropic-ai/claude-code/cli.js"],
         fork_arguments: &["--fork-session"],
         id_variable: Some("CLAUDE_CODE_SESSION_ID"),
+        helpers: &["--bg-pty-host"],
+        other_verbs: &[
+            "agents",
+            "attach",
+            "auth",
+            "auto-mode",
+            "daemon",
+            "doctor",
+            "gateway",
+            "import",
+            "install",
+            "kill",
+            "logs",
+            "mcp",
+            "plugin",
+            "plugins",
+            "purge",
+            "respawn",
+            "rm",
+            "setup-token",
+            "stop",
+            "update",
+            "upgrade",
+        ],
+        spares: &["--bg-spare"],
         transcripts: Some(Shelf {
             variable: Some("CLAUDE_CONFIG_DIR"),
             home: ".claude",
@@ -209,6 +242,18 @@ pub const AGENTS: &[AgentSpec] = &[
         subagents: Some(Mark::Contains(":subagent:")),
         ..PLAIN
     },
+    // Without hooks of ours: it is known because it runs the hooks of a project that are Claude Code's.
+    AgentSpec {
+        name: "copilot",
+        executables: &["copilot"],
+        scripts: &[
+            "/@github/copilot/index.js",
+            "/@github/copilot/npm-loader.js",
+        ],
+        id_variable: Some("COPILOT_AGENT_SESSION_ID"),
+        host_arguments: &["--acp"],
+        ..PLAIN
+    },
 ];
 
 /// Programs whose script counts as the executable.
@@ -231,7 +276,7 @@ pub fn recognise(looks: &Looks) -> Option<&'static AgentSpec> {
         return AGENTS
             .iter()
             .find(|spec| spec.executables.contains(&program))
-            .filter(|spec| !is_helper(spec, looks));
+            .filter(|spec| !is_helper(spec, looks) && !has_other_verb(spec, looks));
     }
     let script = script_of(looks)?;
     let name = base(script);
@@ -264,6 +309,18 @@ fn is_helper(spec: &AgentSpec, looks: &Looks) -> bool {
     words
         .map(|word| base(word))
         .any(|word| spec.helpers.contains(&word))
+}
+
+/// Its first argument says that it is not an agent at work. Behind a flag the same word is a prompt.
+fn has_other_verb(spec: &AgentSpec, looks: &Looks) -> bool {
+    let verb = looks.argv.get(1);
+    verb.is_some_and(|verb| spec.other_verbs.contains(&verb.as_str()))
+}
+
+/// Whether a process of this agent was started to wait for work, and may wait still.
+pub fn is_spare(spec: &AgentSpec, looks: &Looks) -> bool {
+    let word = looks.argv.get(1);
+    word.is_some_and(|word| spec.spares.contains(&word.as_str()))
 }
 
 /// Whether a process of this agent speaks for several conversations. A verb stands among the first words, a
@@ -418,6 +475,48 @@ mod tests {
         let sandbox = ["codex-linux-sandbox", "--command-cwd", "/w", "--", "sh"];
         assert_eq!(name_of(exe, &sandbox), None);
         assert_eq!(name_of(exe, &["codex", "pid-update-loop"]), None);
+    }
+
+    /// As Claude Code 2.1.325 runs them for `claude --bg`, `claude attach` and `claude agents`.
+    #[test]
+    fn of_claudes_background_service_only_the_sessions_are_agents() {
+        let exe = "/usr/lib/node_modules/@anthropic-ai/claude-code/bin/claude.exe";
+        let host = ["claude bg-pty-host", "--bg-pty-host", "/t/p.sock", "200"];
+        assert_eq!(name_of(exe, &host), None);
+        assert_eq!(name_of(exe, &[exe, "daemon", "run", "--origin"]), None);
+        assert_eq!(name_of(exe, &["claude", "attach", "e76ac0d2"]), None);
+        assert_eq!(name_of(exe, &["claude", "agents"]), None);
+        for session in [
+            &[exe, "--session-id", "e76ac0d2-dbb9-456a-86d4-c254d00a468b"][..],
+            &[exe, "--resume", "/h/e76ac0d2-dbb9.jsonl"],
+            &["claude", "-p", "agents"],
+            &["claude"],
+        ] {
+            assert_eq!(name_of(exe, session), Some("claude"), "{session:?}");
+        }
+    }
+
+    #[test]
+    fn a_spare_may_have_become_a_session() {
+        let exe = "/opt/claude-code/bin/claude.exe";
+        let spare = looks(exe, &["claude bg-spare", "--bg-spare", "/t/c.sock"]);
+        let claude = recognise(&spare).unwrap();
+        assert_eq!(claude.name, "claude");
+        assert!(is_spare(claude, &spare));
+        assert!(!is_spare(claude, &looks(exe, &["claude", "hello"])));
+    }
+
+    #[test]
+    fn copilot_is_known_by_its_executable_and_its_loader() {
+        let exe = "/usr/lib/node_modules/@github/copilot-linux-x64/copilot";
+        assert_eq!(name_of(exe, &[exe, "-p", "hello"]), Some("copilot"));
+        for script in [
+            "/usr/lib/node_modules/.bin/copilot",
+            "/x/@github/copilot/index.js",
+        ] {
+            let seen = name_of("/usr/bin/node", &["node", script, "-p"]);
+            assert_eq!(seen, Some("copilot"), "{script}");
+        }
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub mod survivors;
 mod system;
 pub mod terminal;
 #[cfg(target_os = "linux")]
+pub mod terminal_gone;
 mod timens;
 mod tree_lock;
 pub mod watch;

@@ -1,4 +1,4 @@
-//! Watching one recorded process until it exits, without polling.
+//! Watching one recorded process until it exits, without polling; and ending it.
 //!
 //! A watch is of the recorded process and of no other: after the descriptor is open, the start is read
 //! again, and a pid that was reused in between is not watched. A watch says only that the process exited;
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::Signal;
 use tenure_core::process::{Process, Sighting};
 
 use crate::{boot, process, system};
@@ -88,6 +89,11 @@ impl ProcessWatch {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Sends it a signal, and never another process: the descriptor is of this one alone.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        system::signal_pidfd(self.fd.as_fd(), signal)
     }
 }
 

@@ -45,8 +45,8 @@ pub use mission::{
 };
 pub use names::{Name, Nameable};
 pub use session::{
-    Awaited, Glance, Glancer, ListRequest, MetaChange, RegisterRequest, Registered, RenewRequest,
-    Resumable, Status, Subject, Until, WARNED_FOR, Whoami, Window,
+    Awaited, Glance, Glancer, Killable, ListRequest, MetaChange, RegisterRequest, Registered,
+    RenewRequest, Resumable, Status, Subject, Until, WARNED_FOR, Whoami, Window,
 };
 pub use transact::{Answer, Failure, Reply, Service};
 pub use transcript::{Derivation, Vouched, VouchedFile};

@@ -49,4 +49,4 @@ pub use poll::poll;
 pub use recording::RecordingStore;
 pub use rustix::process::Signal;
 pub use shell::Shell;
-pub use terminal::Terminal;
+pub use terminal::{Terminal, pair as terminal_pair};

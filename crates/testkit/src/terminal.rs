@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,14 +21,20 @@ pub struct Terminal {
     shown: Arc<Mutex<Vec<u8>>>,
 }
 
+/// A new terminal, which is nobody's controlling terminal yet: the end whose closing takes it away, and its path.
+pub fn pair() -> (OwnedFd, PathBuf) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = openpt(flags).expect("there are pseudo-terminals");
+    grantpt(&master).expect("the terminal can be granted");
+    unlockpt(&master).expect("the terminal can be unlocked");
+    let name = ptsname(&master, Vec::new()).expect("the terminal has a name");
+    (master, PathBuf::from(OsStr::from_bytes(name.as_bytes())))
+}
+
 impl Terminal {
     /// A new one, which is nobody's controlling terminal yet.
     pub fn open() -> Terminal {
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let master = openpt(flags).expect("there are pseudo-terminals");
-        grantpt(&master).expect("the terminal can be granted");
-        unlockpt(&master).expect("the terminal can be unlocked");
-        let name = ptsname(&master, Vec::new()).expect("the terminal has a name");
+        let (master, path) = pair();
         let master = File::from(master);
         let shown = Arc::new(Mutex::new(Vec::new()));
         let mut screen = master.try_clone().expect("a descriptor can be duplicated");
@@ -43,7 +50,7 @@ impl Terminal {
         });
         Terminal {
             master,
-            path: PathBuf::from(OsStr::from_bytes(name.as_bytes())),
+            path,
             shown,
         }
     }

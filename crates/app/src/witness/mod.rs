@@ -7,6 +7,7 @@ pub mod chat;
 pub mod registry;
 mod terminal;
 mod titles;
+mod windowless;
 
 use tenure_core::time::Timestamp;
 use tenure_core::witness::{OwnWord, Subject, Testimony, Witness};
@@ -25,7 +26,7 @@ impl Witness for Witnesses {
                     registry::own_word(subject).or_else(|| chat::own_word(subject)),
                     titles::own_title(subject),
                 ),
-                place,
+                place: windowless::place(subject).or(place),
                 attended_at,
             }
         });

@@ -101,12 +101,27 @@ fn own_dir(
     }
 }
 
-fn read_entry(registry: &Registry, folder: &Path, process: &Process) -> Option<Entry> {
+/// The text of the entry that names this very process.
+pub(crate) fn text_of(adapter: &Adapter, process: &Process) -> Option<String> {
+    let registry = adapter.registry?;
+    read_text(&registry, &folder(&registry, process)?, process)
+}
+
+/// A file in the agent's own directory, in the caller's home.
+pub(crate) fn own_file(adapter: &Adapter, name: &str) -> Option<String> {
+    let registry = adapter.registry?;
+    let var = |name: &str| env::var(name).filter(|value| !value.is_empty());
+    read::text(&own_dir(&registry, var)?.join(name), LONGEST).ok()
+}
+
+fn read_text(registry: &Registry, folder: &Path, process: &Process) -> Option<String> {
     let file = folder.join(format!("{}.json", process.pid));
     let text = read::text(&file, LONGEST).ok()?;
-    if !(registry.names)(&text, process) {
-        return None;
-    }
+    (registry.names)(&text, process).then_some(text)
+}
+
+fn read_entry(registry: &Registry, folder: &Path, process: &Process) -> Option<Entry> {
+    let text = read_text(registry, folder, process)?;
     let fields: Value = serde_json::from_str(&text).ok()?;
     let id = fields[registry.conversation].as_str();
     let says = &registry.says;

@@ -1,25 +1,93 @@
+use serde_json::json;
+use tenure_app::background::{self, typed};
+use tenure_app::kill;
+use tenure_app::open::Opened;
 use tenure_core::reason::Reason;
+use tenure_core::time::Span;
+use tenure_service::answer::{Class, Hint};
+use tenure_service::{Answer, Killable, Naming};
 
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::lines::Lines;
+use crate::output::{Outcome, Shown, Trouble};
 
 /// End a session: everything that it holds is free
 ///
-/// Without --session: the session that this command runs in.
+/// Without SESSION: the session that this command runs in. --kill also ends its process, which goes on otherwise: for
+/// an agent that nobody can reach any more because its terminal is gone. Its conversation can be resumed then.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure end
-  tenure end --session claude-k7qd --reason 'laptop was stolen'")]
+  tenure end claude-k7qd --reason 'laptop was stolen'
+  tenure end gemini-m3xa --kill --reason 'its window was closed'")]
 pub struct Args {
-    /// Reason, logged (required for a session other than your own)
+    /// Which session: its handle, its id, or any unique part of either
+    #[arg(value_name = "SESSION")]
+    name: Option<String>,
+
+    /// Also end its process: SIGTERM, then SIGKILL
+    #[arg(long, requires = "reason")]
+    kill: bool,
+
+    /// How long its process may take to end by itself before it is killed
+    #[arg(long, value_name = "SPAN", default_value = "5s", requires = "kill")]
+    grace: Span,
+
+    /// Reason, logged (required for a session other than your own, and with --kill)
     #[arg(long, value_name = "TEXT")]
     reason: Option<Reason>,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
+    let mut naming = app.naming(args.reason.as_ref());
+    if args.name.is_some() {
+        naming.session.clone_from(&args.name);
+    }
     let mut opened = app.open()?;
-    let answer = opened.service().end(&app.naming(args.reason.as_ref()))?;
+    if args.kill {
+        return end_and_kill(args, &naming, &mut opened);
+    }
+    let answer = opened.service().end(&naming)?;
     let session = &answer.value;
-    Ok(Shown::new("session", session, format!("{} ended", session.handle)).told(&answer))
+    let mut text = Lines::from(format!("{} ended", session.handle));
+    if let Some(kept) = background::kept_session(session) {
+        let stop = typed(&kept.stop);
+        text.line(format!("its process goes on: run `{stop}` to end that"));
+    }
+    Ok(Shown::new("session", session, text).told(&answer))
+}
+
+fn end_and_kill(args: &Args, naming: &Naming, opened: &mut Opened) -> Outcome {
+    let found: Answer<Killable> = opened.service().killable(naming)?;
+    let found = &found.value;
+    refuse_kept(found)?;
+    let Span(grace) = args.grace;
+    let pid = found.process.pid;
+    let ended_by = kill::end(&found.process, grace)?;
+    let how = match ended_by.signal() {
+        Some(signal) => format!("pid {pid} was ended with SIG{signal}"),
+        None => format!("pid {pid} had ended by itself"),
+    };
+    let answer = opened.service().end_killed(naming, found, &how)?;
+    let session = &answer.value;
+    let text = format!("{} ended: {how}", session.handle);
+    let killed = json!({"pid": pid, "signal": ended_by.signal()});
+    Ok(Shown::new("session", session, text)
+        .with("killed", &killed)
+        .told(&answer))
+}
+
+/// What a service of its agent's runs is ended by the agent's own command: killed, it would be started again.
+fn refuse_kept(found: &Killable) -> Result<(), Trouble> {
+    let session = &found.session;
+    let Some(kept) = background::running(&session.agent, &found.process) else {
+        return Ok(());
+    };
+    let message = format!(
+        "{} starts {} again when it is killed",
+        kept.service, session.handle
+    );
+    let hint = Hint::step(format!("run `{}` to end it", typed(&kept.stop)));
+    Err(Trouble::new(Class::Refused, "kept", message, hint))
 }

@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tenure_agents::Turn;
+use tenure_app::background::{self, Kept, typed};
 use tenure_app::location;
 use tenure_app::open::Opened;
 use tenure_app::starting::{self, Starting};
@@ -98,7 +99,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 }
 
 fn run_one(args: &Args, app: &App, opened: &mut Opened, name: &str) -> Outcome {
-    let answer = opened.service().resumable(name)?;
+    let answer = match opened.service().resumable(name) {
+        Ok(answer) => answer,
+        Err(failure) => return Err(with_attach(failure.into(), opened, name)),
+    };
     let view = view(&answer.value);
     let told = |mut trouble: Trouble| {
         trouble.problem.notices = answer.notices.clone();
@@ -153,6 +157,7 @@ fn view(found: &Resumable) -> ResumeView {
         flags: &found.flags,
     };
     let argv = tenure_agents::adapter(&session.agent).and_then(|adapter| adapter.command(&turn));
+    let kept = background::kept(&session.agent, &found.native_id);
     let argv = argv.map(|words| {
         let text = |word: &OsString| word.to_string_lossy().into_owned();
         words.iter().map(text).collect::<Vec<String>>()
@@ -167,7 +172,32 @@ fn view(found: &Resumable) -> ResumeView {
         argv,
         command,
         held: found.held.clone(),
-        problem: found.problem.clone(),
+        problem: kept.as_ref().map(keeps).or_else(|| found.problem.clone()),
+        attach: kept.map(|kept| typed(&kept.attach)),
+    }
+}
+
+/// What is said of a conversation that a service of its agent's keeps.
+fn keeps(kept: &Kept) -> String {
+    format!(
+        "{} has it and starts it again by itself; run `{}` to open it",
+        kept.service,
+        typed(&kept.attach)
+    )
+}
+
+/// Adds how a living session is opened that a service of its agent's runs.
+fn with_attach(trouble: Trouble, opened: &mut Opened, name: &str) -> Trouble {
+    if trouble.problem.kind != "live" {
+        return trouble;
+    }
+    let shown = opened.service().show(name).ok();
+    match shown.and_then(|shown| background::kept_session(&shown.value.session)) {
+        Some(kept) => {
+            let attach = typed(&kept.attach);
+            trouble.or(Hint::step(format!("run `{attach}` to open it")))
+        }
+        None => trouble,
     }
 }
 
@@ -219,6 +249,10 @@ fn ready(view: &ResumeView) -> Result<&[String], Trouble> {
         (problem, _) => {
             let why = problem.clone().unwrap_or_default();
             let message = format!("{} cannot be resumed: {why}", view.session.handle);
+            if let Some(attach) = &view.attach {
+                let hint = Hint::step(format!("run `{attach}` to open it"));
+                return Err(Trouble::new(Class::Held, "live", message, hint));
+            }
             let hint = Hint::run("show", [&view.session.handle], "for details");
             Err(Trouble::new(Class::NotFound, "not_found", message, hint))
         }

@@ -47,8 +47,10 @@ macro_rules! with_hooks {
 
 mod channels;
 mod claude;
+mod claude_background;
 mod codex;
 mod gemini;
+mod gemini_window;
 mod harness;
 mod opencode;
 mod person;

@@ -39,7 +39,7 @@ use std::sync::OnceLock;
 
 use rustix::fs::{AtFlags, CWD, PROC_SUPER_MAGIC, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags};
+use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::time::{ClockId, clock_gettime};
 use tenure_core::process::{BootId, Looks, StartTicks};
 
@@ -339,6 +339,11 @@ fn split_argv(cmdline: &[u8]) -> Vec<String> {
 /// A descriptor of the process that has this pid now.
 pub(crate) fn open_pidfd(pid: u32) -> Option<OwnedFd> {
     open_pidfd_of(raw(pid)?).ok()
+}
+
+/// Sends a signal to the process that the descriptor is of.
+pub(crate) fn signal_pidfd(pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
+    Ok(rustix::process::pidfd_send_signal(pidfd, signal)?)
 }
 
 /// The kernel's number for the kind of file system that a directory is on.

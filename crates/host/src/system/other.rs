@@ -7,6 +7,7 @@
 use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 use tenure_core::process::{BootId, Looks};
 
@@ -80,6 +81,11 @@ pub(crate) fn looks(_pid: u32, comm: Option<&str>) -> Looks {
 /// No process can be watched.
 pub(crate) fn open_pidfd(_pid: u32) -> Option<OwnedFd> {
     None
+}
+
+/// Nor can it be sent a signal.
+pub(crate) fn signal_pidfd(_pidfd: BorrowedFd<'_>, _signal: Signal) -> io::Result<()> {
+    Err(unsupported())
 }
 
 /// The kind of a file system is not known.

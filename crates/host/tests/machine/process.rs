@@ -181,6 +181,18 @@ fn a_watch_wakes_when_its_process_is_killed() {
 }
 
 #[test]
+fn a_watch_sends_signals_to_its_process() {
+    let mut child = Owned::start("sleep", &["1000"]);
+    let recorded = identify(child.pid(), &observer()).unwrap();
+    let watch = ProcessWatch::open(&recorded).unwrap();
+    watch.signal(Signal::TERM).unwrap();
+    assert!(watch.wait(Duration::from_secs(10)).unwrap());
+    child.end();
+    // Its number may be another's now; the descriptor still means the one that is gone.
+    assert!(watch.signal(Signal::TERM).is_err());
+}
+
+#[test]
 fn a_process_of_another_user_is_not_recorded() {
     if !rustix::process::geteuid().is_root() {
         let refused = identify(1, &observer());

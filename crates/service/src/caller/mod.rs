@@ -333,11 +333,30 @@ fn has_agents_environment(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
     Ok(named.is_none_or(|session| session.agent.as_str() != agent::HUMAN))
 }
 
+/// Whether an agent calls: its session, or something that runs, or may run, inside one that is not registered.
+pub fn is_agents(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
+    let found = walk(ctx)?;
+    let (agent, below_agent) = agent_of(ctx, &found)?;
+    Ok(below_agent || agent.is_some_and(|agent| agent.as_str() != agent::HUMAN))
+}
+
 /// What the kernel and the environment say about the caller; from now on it is known who reads the answer.
 fn natural(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
     let found = walk(ctx)?;
-    let (agent, below_agent) = match &found {
-        Found::Session(caller) => (Some(&caller.session.agent), false),
+    let (agent, below_agent) = agent_of(ctx, &found)?;
+    let at_terminal = ctx.facts.at_terminal;
+    ctx.reader = reader_of(
+        agent.as_ref().map(AgentName::as_str),
+        below_agent,
+        at_terminal,
+    );
+    Ok(found)
+}
+
+/// The agent whose session calls, and whether the caller is, or may be, inside one that is not registered.
+fn agent_of(ctx: &mut Ctx<'_>, found: &Found) -> Result<(Option<AgentName>, bool), Stop> {
+    Ok(match found {
+        Found::Session(caller) => (Some(caller.session.agent.clone()), false),
         Found::Nobody(NobodyWhy::NoSession | NobodyWhy::Variable(_)) => {
             (None, has_agents_environment(ctx)?)
         }
@@ -345,10 +364,7 @@ fn natural(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
         Found::Nobody(NobodyWhy::UnregisteredAgent { .. } | NobodyWhy::BrokenWalk(_))
         | Found::Several { .. }
         | Found::Refused(_) => (None, true),
-    };
-    let at_terminal = ctx.facts.at_terminal;
-    ctx.reader = reader_of(agent.map(AgentName::as_str), below_agent, at_terminal);
-    Ok(found)
+    })
 }
 
 fn walk(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {

@@ -31,6 +31,7 @@ impl Error {
                 Hint::step(format!("run it inside {handle}, without --session")),
                 Hint::run("tell", [handle, "MESSAGE"], "to ask it to"),
             ],
+            Error::OnlyPerson { .. } => vec![Hint::step("ask the person that you work for")],
             Error::NotLive { handle, .. } => vec![Hint::run("show", [handle], "for details")],
             Error::Lives { handle, .. } => vec![
                 Hint::run("show", [handle], "to see where it is"),

@@ -102,6 +102,12 @@ pub enum Error {
         /// What it alone can do, as a verb.
         what: &'static str,
     },
+    /// An agent asked for what only a person may do.
+    #[error("only a person can {what}; agents cannot")]
+    OnlyPerson {
+        /// What, as a verb.
+        what: &'static str,
+    },
     /// A session that is not open cannot do this.
     #[error("{handle} {state}")]
     NotLive {
@@ -292,6 +298,7 @@ impl Error {
             | Error::LostBefore { .. }
             | Error::NoSuchEpoch { .. } => Class::Lost,
             Error::NotLive { .. }
+            | Error::OnlyPerson { .. }
             | Error::Done { .. }
             | Error::AlreadyHeld { .. }
             | Error::Free { .. } => Class::Refused,
@@ -320,6 +327,7 @@ impl Error {
             Error::Superseded { .. } => "superseded",
             Error::ReasonNeeded { .. } => "reason_needed",
             Error::OnlyItself { .. } => "only_itself",
+            Error::OnlyPerson { .. } => "only_person",
             Error::NotLive { .. } => "not_live",
             Error::CannotTell { .. } => "cannot_tell",
             Error::Held { .. } => "held",

@@ -67,7 +67,7 @@ pub struct AgentEvent {
     pub reaches_model: bool,
     /// Whether the answers to this agent's events speak to the model at all.
     pub speaks: bool,
-    /// Whether a start is answered with a brief.
+    /// Whether the session's first event is answered with a brief.
     pub wants_brief: bool,
 }
 
@@ -370,8 +370,7 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
     tell(ctx, &session, event)?;
     caller::resolve_doubts(ctx, session.id)?;
     let advice = use_tool(ctx, &session, event)?;
-    let starts = matches!(event.what, Happening::Start | Happening::Fork);
-    let brief = if starts && event.wants_brief {
+    let brief = if event.wants_brief {
         Some(brief(ctx, &session, &done)?)
     } else {
         None

@@ -7,6 +7,7 @@ pub mod birth;
 pub mod burial;
 pub mod cut_off;
 pub mod dismiss;
+pub mod kill;
 pub mod look;
 pub mod register;
 pub mod resume;
@@ -17,6 +18,7 @@ pub mod view;
 
 pub use acts::{MetaChange, RenewRequest};
 pub use attend::Window;
+pub use kill::Killable;
 pub use look::{Awaited, ListRequest, Until, Whoami};
 pub use register::{RegisterRequest, Registered, Subject};
 pub use resume::Resumable;

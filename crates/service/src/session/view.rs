@@ -197,6 +197,8 @@ pub struct ResumeView {
     pub held: Vec<HeldView>,
     /// Why it cannot be resumed, if it cannot.
     pub problem: Option<String>,
+    /// The agent's own command that opens it, where a service of the agent's keeps it running.
+    pub attach: Option<String>,
 }
 
 impl ProcessView {

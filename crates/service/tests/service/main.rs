@@ -8,6 +8,7 @@ mod burial;
 mod claims;
 mod globs;
 mod identity;
+mod kill;
 mod locks;
 mod looking;
 mod missions;

@@ -19,11 +19,12 @@ use tenure_agents::{Adapter, Answer, Report};
 use tenure_app::hook_store::HookStore;
 use tenure_app::own_process::{self, Whose};
 use tenure_app::settings::Settings;
-use tenure_app::{mirror as mirrors, outage};
+use tenure_app::{mirror as mirrors, outage, unmanaged};
 use tenure_core::agent_event::Happening;
 use tenure_core::id::AgentName;
 use tenure_core::notice::{Channel, Notice, Pending};
 use tenure_core::process::Ancestor;
+use tenure_core::session::Doing;
 use tenure_core::trample::Mode;
 use tenure_host::kernel_lock::one_spelling;
 use tenure_host::{cwd, event_input, terminal};
@@ -195,7 +196,8 @@ fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline) {
             say(&format!("tenure: {}", problem.message));
             answer = missed(adapter, mode, report, process.as_ref(), &problem);
         }
-        Err(Missed::NotOurs(why)) => say(&format!("tenure: {why}; nothing was recorded")),
+        // Not a word, on stderr either: some agents show that to their user at every event.
+        Err(Missed::NotOurs) => {}
     }
     let said = adapter.answer(&report.name, &answer);
     time.answer();
@@ -258,7 +260,9 @@ fn say_unclear(adapter: &Adapter, heard: &Heard) {
 /// Why an event was not taken note of.
 enum Missed {
     Problem(Box<Problem>, Option<Ancestor>),
-    NotOurs(String),
+    /// It is not an event of a session of this agent: another agent ran the hook, or a process that was only
+    /// started in advance.
+    NotOurs,
 }
 
 impl From<Problem> for Missed {
@@ -294,8 +298,16 @@ fn hear(
             None
         }
         Whose::Nobody => None,
-        Whose::Another(why) => return Err(Missed::NotOurs(why)),
+        Whose::Another => return Err(Missed::NotOurs),
     };
+    let spare = process
+        .as_ref()
+        .filter(|found| own_process::is_spare(adapter, found));
+    let was_spare = spare.is_some();
+    let waits = |found: &Ancestor| unmanaged::waits_for_work(adapter.name, found);
+    if report.what == Happening::Start && spare.is_some_and(waits) {
+        return Err(Missed::NotOurs);
+    }
     if let Some(found) = &process {
         time.found(found);
     }
@@ -311,7 +323,9 @@ fn hear(
         tool: tool_of(adapter, report, policy),
         ..event_of(adapter, report, process.clone())
     };
-    let starts = matches!(event.what, Happening::Start | Happening::Fork);
+    // The start of one that was started in advance was not its own: its first prompt is.
+    let prompts = event.doing == Some(Doing::Busy) && report.tool.is_none();
+    let starts = matches!(event.what, Happening::Start | Happening::Fork) || (was_spare && prompts);
     if starts {
         store.read_project(&event.dir);
     }

@@ -1,0 +1,72 @@
+//! Sessions that an agent's own service keeps running without a window.
+//!
+//! tenure never fights such a service: what it keeps is opened and ended by the agent's own commands, and is not
+//! resumed by anybody else, because the service starts it again. Everything is read when it is asked for; a file
+//! that is missing or not understood says nothing.
+
+use std::ffi::OsString;
+
+use tenure_agents::{Adapter, Background, Job};
+use tenure_core::id::NativeId;
+use tenure_core::process::Process;
+use tenure_core::text;
+use tenure_service::view::SessionView;
+
+use crate::witness::registry;
+
+/// A session that such a service keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// What people call the service.
+    pub service: &'static str,
+    /// The agent's own command that opens it in a terminal.
+    pub attach: Vec<OsString>,
+    /// The agent's own command that ends it and keeps its conversation.
+    pub stop: Vec<OsString>,
+}
+
+impl Kept {
+    fn of(background: &Background, job: &str) -> Self {
+        Self {
+            service: background.service,
+            attach: background.attach(job),
+            stop: background.stop(job),
+        }
+    }
+}
+
+/// The job that a live process is, if a service of its agent runs it.
+pub fn job(adapter: &Adapter, process: &Process) -> Option<Job> {
+    let background = adapter.background.as_ref()?;
+    background.job(&registry::text_of(adapter, process)?)
+}
+
+/// How a live process is opened and ended, if a service of its agent runs it.
+pub fn running(agent: &str, process: &Process) -> Option<Kept> {
+    let adapter = tenure_agents::adapter(agent)?;
+    let job = job(adapter, process)?;
+    Some(Kept::of(adapter.background.as_ref()?, &job.name))
+}
+
+/// How a conversation is opened and ended that a service of its agent keeps, whether or not it runs just now.
+pub fn kept(agent: &str, conversation: &NativeId) -> Option<Kept> {
+    let adapter = tenure_agents::adapter(agent)?;
+    let background = adapter.background.as_ref()?;
+    let roster = registry::own_file(adapter, background.roster)?;
+    let job = background.kept(&roster, conversation)?;
+    let state = registry::own_file(adapter, &background.job_file(&job));
+    let is_over = state.is_some_and(|state| background.is_over(&state));
+    (!is_over).then(|| Kept::of(background, &job))
+}
+
+/// The same for a session as it is shown.
+pub fn kept_session(session: &SessionView) -> Option<Kept> {
+    let conversation = NativeId::parse(session.native_id.as_deref()?).ok()?;
+    kept(&session.agent, &conversation)
+}
+
+/// A command as a person types it.
+pub fn typed(line: &[OsString]) -> String {
+    let words = line.iter().map(|word| text::shell(&word.to_string_lossy()));
+    words.collect::<Vec<_>>().join(" ")
+}

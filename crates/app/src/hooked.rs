@@ -1,0 +1,137 @@
+//! Whether an agent will call tenure's hooks, as far as its settings say.
+//!
+//! Looked at only for an agent that runs and is not a session, to say why. An agent reads its settings when it
+//! starts, so one that was started before they were changed may do otherwise.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use tenure_agents::install::trust::{Trust, trust};
+use tenure_agents::install::{Format, Settings};
+use tenure_agents::{Adapter, FirstWord};
+use tenure_host::env::var as env;
+use tenure_host::{git, read};
+
+/// No settings are longer.
+const LONGEST: u64 = 16 << 20;
+
+/// How an agent stands to tenure's hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Hooks {
+    /// Its settings call them.
+    Installed,
+    /// Its settings call them, and it skips them until its user has reviewed them.
+    Untrusted,
+    /// Its settings call them, and switch hooks off.
+    Off,
+    /// Nothing in its settings calls them.
+    Missing,
+    /// tenure has no hooks for this agent.
+    None,
+    /// Its settings cannot be read.
+    Unknown,
+}
+
+impl Hooks {
+    /// What the settings of an agent that works in this directory say.
+    pub fn of(adapter: Option<&Adapter>, dir: Option<&str>) -> Self {
+        let Some(settings) = adapter.and_then(|adapter| adapter.settings.as_ref()) else {
+            return Hooks::None;
+        };
+        let Some(own) = user_dir(settings) else {
+            return Hooks::Unknown;
+        };
+        let mut said = in_dir(settings, &own, &own);
+        for project in dir.into_iter().flat_map(projects) {
+            if matches!(said, Hooks::Missing | Hooks::Unknown) {
+                let theirs = in_dir(settings, &project.join(settings.project), &own);
+                said = if theirs == Hooks::Missing {
+                    said
+                } else {
+                    theirs
+                };
+            }
+        }
+        said
+    }
+
+    /// Why an agent that stands so to the hooks has not told tenure of itself.
+    pub fn why(self, agent: &str, first_word: Option<FirstWord>) -> String {
+        match self {
+            Hooks::Installed if first_word == Some(FirstWord::Prompt) => {
+                "it has not spoken yet: its hooks tell tenure at its first prompt".to_owned()
+            }
+            Hooks::Installed => {
+                "its hooks are installed, and have not run: it was started before, or without them"
+                    .to_owned()
+            }
+            Hooks::Untrusted => {
+                "it skips its hooks until you review them: type /hooks there".to_owned()
+            }
+            Hooks::Off => "its hooks are switched off in its settings".to_owned(),
+            Hooks::Missing => format!("its hooks are not installed: run tenure install {agent}"),
+            Hooks::None => format!("tenure has no hooks for {agent}"),
+            Hooks::Unknown => "its settings cannot be read: run tenure install --check".to_owned(),
+        }
+    }
+}
+
+/// Where an agent looks for settings of a project: where it works, and the root of that worktree.
+fn projects(dir: &str) -> Vec<PathBuf> {
+    let dir = Path::new(dir);
+    let root = git::worktree(dir).map(|found| found.root);
+    let root = root.filter(|root| root != dir);
+    std::iter::once(dir.to_owned()).chain(root).collect()
+}
+
+fn in_dir(settings: &Settings, dir: &Path, own: &Path) -> Hooks {
+    let file = dir.join(settings.file);
+    let text = match read::text(&file, LONGEST) {
+        Ok(text) => text,
+        Err(error) if read::is_absent(&error) => return Hooks::Missing,
+        Err(_) => return Hooks::Unknown,
+    };
+    let format = match &settings.format {
+        Format::Script(script) if (script.read)(&text).is_some() => return Hooks::Installed,
+        Format::Script(_) => return Hooks::Missing,
+        Format::Hooks(format) => format,
+    };
+    let entries = match format.entries(&text) {
+        Ok(entries) if entries.is_empty() => return Hooks::Missing,
+        Ok(entries) => entries,
+        Err(_) => return Hooks::Unknown,
+    };
+    let is_off = settings
+        .off
+        .as_ref()
+        .is_some_and(|off| format.is_off(&text, off));
+    let Some(config) = settings.sandbox else {
+        return if is_off { Hooks::Off } else { Hooks::Installed };
+    };
+    let config = read::text(&own.join(config), LONGEST).unwrap_or_default();
+    let real = fs_err::canonicalize(&file).ok();
+    let names = std::iter::once(file).chain(real);
+    let names: Vec<String> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    match trust(&config, &names, &entries) {
+        _ if is_off => Hooks::Off,
+        Trust::Trusted => Hooks::Installed,
+        Trust::Off => Hooks::Off,
+        Trust::Changed | Trust::Untrusted => Hooks::Untrusted,
+    }
+}
+
+/// The agent's own directory, as its settings in this environment say.
+fn user_dir(settings: &Settings) -> Option<PathBuf> {
+    let set = |name: &str| {
+        env(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let moved = settings
+        .variable
+        .and_then(|(name, folder)| Some(set(name)?.join(folder)));
+    moved.or_else(|| Some(set("HOME")?.join(settings.home)))
+}

@@ -1,0 +1,69 @@
+//! Ending one process: first it is asked to, then it is killed.
+//!
+//! Both go through a descriptor of that very process, which is opened and compared with the record before anything
+//! is sent: a pid that another process has by now is never hit.
+
+use std::io;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tenure_core::process::Process;
+use tenure_host::pidfd::ProcessWatch;
+use tenure_service::answer::{Class, Hint, Problem};
+
+/// How long a killed process may take to go.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+
+/// By what a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedBy {
+    /// By itself, before anything was sent.
+    Itself,
+    /// When it was asked to.
+    Term,
+    /// It did not, so it was killed.
+    Kill,
+}
+
+impl EndedBy {
+    /// The name of the signal, if one was needed.
+    pub fn signal(self) -> Option<&'static str> {
+        match self {
+            EndedBy::Itself => None,
+            EndedBy::Term => Some("TERM"),
+            EndedBy::Kill => Some("KILL"),
+        }
+    }
+}
+
+/// Ends a process; it has `grace` to end by itself.
+pub fn end(process: &Process, grace: Duration) -> Result<EndedBy, Problem> {
+    let Some(watch) = ProcessWatch::open(process) else {
+        return Ok(EndedBy::Itself);
+    };
+    for (signal, patience, ended) in [
+        (Signal::TERM, grace, EndedBy::Term),
+        (Signal::KILL, GONE_WITHIN, EndedBy::Kill),
+    ] {
+        let sent = watch.signal(signal).and_then(|()| watch.wait(patience));
+        match sent {
+            Ok(true) => return Ok(ended),
+            Ok(false) => {}
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
+                return Ok(EndedBy::Itself);
+            }
+            Err(error) => return Err(failed(process, &error)),
+        }
+    }
+    let stuck = io::Error::other("it has not gone, the kernel still holds it");
+    Err(failed(process, &stuck))
+}
+
+fn failed(process: &Process, error: &io::Error) -> Problem {
+    let message = format!("pid {} cannot be ended: {error}", process.pid);
+    let hint = Hint::step(format!(
+        "look at it: ps -o pid,stat,user,args -p {}",
+        process.pid
+    ));
+    Problem::new(Class::Internal, "not_killed", message, hint)
+}

@@ -1,0 +1,15 @@
+//! Sessions without a window: their agent's own service runs them, or their terminal was closed.
+
+use tenure_core::witness::{Subject, TerminalPlace};
+use tenure_host::terminal_gone;
+
+use crate::background;
+
+/// Why a session has no window; nothing where it may have one.
+pub(super) fn place(subject: &Subject) -> Option<TerminalPlace> {
+    // Such a service holds a terminal that nobody sees.
+    if background::running(subject.agent.as_str(), &subject.process).is_some() {
+        return Some(TerminalPlace::NoWindow);
+    }
+    terminal_gone::is_gone(&subject.process).then_some(TerminalPlace::Gone)
+}

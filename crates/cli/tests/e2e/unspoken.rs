@@ -1,0 +1,100 @@
+//! Agents that run and have not told tenure of themselves: why not, and what to do about it.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tenure_testkit::{Agent, Env};
+
+use crate::support::person::seeing;
+
+#[track_caller]
+fn unmanaged(env: &Env, agent: &Agent) -> Value {
+    let listed = env.tenure(&["ps", "--json"]).ok().json();
+    let all = listed["unmanaged"].as_array().expect("a list").clone();
+    let mine = all.into_iter().find(|one| one["pid"] == agent.pid());
+    mine.unwrap_or_else(|| panic!("{listed:#}"))
+}
+
+#[track_caller]
+fn assert_says(env: &Env, agent: &Agent, hooks: &str, why: &str) {
+    let said = unmanaged(env, agent);
+    assert_eq!(said["hooks"], hooks, "{said}");
+    assert_eq!(said["why"], why, "{said}");
+    let table = env.tenure(&["ps"]).ok().stdout;
+    // One line for all that it is true of; other tests' agents are there too.
+    let name = format!("{} (pid ", said["agent"].as_str().expect("a name"));
+    let says = |line: &str| line.starts_with(&name) && line.contains(why);
+    assert!(table.lines().any(says), "{table}");
+    assert!(!table.contains("no hooks told tenure"), "{table}");
+}
+
+fn home_of(env: &Env, dir: &str) {
+    std::fs::create_dir_all(env.home().join(dir)).expect("the home is ours");
+}
+
+const NOT_SPOKEN: &str = "it has not spoken yet: its hooks tell tenure at its first prompt";
+const NOT_REVIEWED: &str = "it skips its hooks until you review them: type /hooks there";
+
+#[test]
+fn opencode_with_hooks_has_not_spoken_yet() {
+    let env = seeing();
+    home_of(&env, ".config/opencode");
+    let opencode = env.agent("opencode");
+    let missing = "its hooks are not installed: run tenure install opencode";
+    assert_says(&env, &opencode, "missing", missing);
+    let _installed = env.tenure(&["install", "opencode"]).ok();
+    assert_says(&env, &opencode, "installed", NOT_SPOKEN);
+    let table = env.tenure(&["ps"]).ok().stdout;
+    let row = format!("pid {} ", opencode.pid());
+    let row = table.lines().find(|line| line.starts_with(&row));
+    assert!(
+        row.unwrap_or(&table).contains("unmanaged, no prompt yet"),
+        "{table}"
+    );
+}
+
+#[test]
+fn codex_with_hooks_that_nobody_reviewed_skips_them() {
+    let env = seeing();
+    home_of(&env, ".codex");
+    let codex = env.agent("codex");
+    let missing = "its hooks are not installed: run tenure install codex";
+    assert_says(&env, &codex, "missing", missing);
+    let _installed = env.tenure(&["install", "codex"]).ok();
+    assert_says(&env, &codex, "untrusted", NOT_REVIEWED);
+}
+
+/// Claude Code runs its hooks when it starts: one that has them and did not was started before.
+#[test]
+fn an_agent_that_speaks_at_its_start_was_started_before() {
+    let env = seeing();
+    home_of(&env, ".claude");
+    let claude = env.agent("claude");
+    let _installed = env.tenure(&["install", "claude"]).ok();
+    let before =
+        "its hooks are installed, and have not run: it was started before, or without them";
+    assert_says(&env, &claude, "installed", before);
+    let settings = env.home().join(".claude/settings.json");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    let mut off: Value = serde_json::from_str(&text).unwrap();
+    off["disableAllHooks"] = Value::from(true);
+    std::fs::write(&settings, off.to_string()).unwrap();
+    let switched_off = "its hooks are switched off in its settings";
+    assert_says(&env, &claude, "off", switched_off);
+    std::fs::write(&settings, "{").unwrap();
+    let unread = "its settings cannot be read: run tenure install --check";
+    assert_says(&env, &claude, "unknown", unread);
+}
+
+#[test]
+fn hooks_of_the_project_count() {
+    let env = seeing();
+    home_of(&env, ".config/opencode");
+    let opencode = env.agent("opencode");
+    let project = env.work().to_str().unwrap().to_owned();
+    let _installed = env
+        .tenure(&["install", "opencode", "--project", &project])
+        .ok();
+    assert!(Path::new(&project).join(".opencode").is_dir());
+    assert_says(&env, &opencode, "installed", NOT_SPOKEN);
+}

@@ -1,0 +1,85 @@
+//! Claude Code's sessions in the background: each is shown once, and its own service is never fought.
+
+use serde_json::Value;
+use tenure_testkit::real::{Real, RealWorld};
+use tenure_testkit::{Cmd, poll};
+
+use crate::state::{LONG, handle, hooked, kill9, only};
+
+const KIND: Real = Real::Claude;
+
+/// Runs `claude` as a person does at a prompt; what it said.
+#[track_caller]
+fn claude(world: &RealWorld, args: &[&str]) -> String {
+    let line = Cmd::new("claude")
+        .args(args.iter().copied())
+        .dir(&world.project());
+    world.driver().run(line).ok().stdout
+}
+
+/// The only session, once it is in this life and at rest.
+#[track_caller]
+fn at_rest(world: &RealWorld, life: u64) -> Value {
+    poll(LONG, &format!("life {life} is idle"), || {
+        let all = crate::state::sessions(world);
+        let session = all.first()?.clone();
+        let rests = session["activity"] == "idle" && session["state"] == "live";
+        (rests && session["process"]["life"] == life).then_some(session)
+    })
+}
+
+#[test]
+#[ignore = "runs a real agent"]
+fn a_background_session_is_shown_once_and_left_to_its_service() {
+    let world = hooked(KIND);
+    let said = claude(&world, &["--bg", "hello"]);
+    let session = at_rest(&world, 1);
+    assert_eq!(session["place"], "no window", "{session:#}");
+    let name = handle(&session).to_owned();
+    let job = session["native_id"].as_str().unwrap()[..8].to_owned();
+    assert!(said.contains(&format!("claude attach {job}")), "{said}");
+
+    // Its service, the holder of its terminal and the next one in advance are not agents.
+    let shown = world
+        .driver()
+        .tenure_env(&[("TENURE_PS_UNMANAGED", Some("true"))], &["ps", "--json"]);
+    let shown = shown.ok().json();
+    let here = world.project().display().to_string();
+    let strangers = shown["unmanaged"].as_array().unwrap().iter();
+    let strangers: Vec<&Value> = strangers
+        .filter(|one| one["dir"] == here.as_str())
+        .collect();
+    assert!(strangers.is_empty(), "{strangers:#?}");
+
+    let attach = format!("run `claude attach {job}` to open it");
+    let refused = |world: &RealWorld| {
+        let error = world.tenure(&["resume", &name, "--json"]).fails(3).json();
+        assert!(error.to_string().contains(&attach), "{error:#}");
+    };
+    refused(&world);
+    let kill = world.tenure(&["end", &name, "--kill", "--reason", "enough", "--json"]);
+    assert!(kill.fails(1).stdout.contains(&format!("claude stop {job}")));
+
+    // Killed, it is started again by its service and by nobody else.
+    kill9(u32::try_from(session["process"]["pid"].as_u64().unwrap()).unwrap());
+    refused(&world);
+    let again = at_rest(&world, 2);
+    assert_eq!(again["id"], session["id"]);
+    assert_eq!(only(&world)["place"], "no window");
+
+    claude(&world, &["stop", &job]);
+    let ended = poll(LONG, "it ended", || {
+        let shown = only(&world);
+        (shown["state"] == "ended").then_some(shown)
+    });
+    assert_eq!(ended["id"], session["id"]);
+    // Its service strikes it off its list a moment later.
+    let said = poll(LONG, "its service lets it go", || {
+        let said = world.tenure(&["resume", &name, "--print", "--json"]);
+        (!said.stdout.contains("claude attach")).then_some(said)
+    });
+    let view = said.ok().json();
+    assert_eq!(view["resume"][0]["attach"], Value::Null, "{view:#}");
+    // Ends the service as well, with what it started in advance.
+    claude(&world, &["daemon", "stop", "--any"]);
+}

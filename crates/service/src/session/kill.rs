@@ -1,0 +1,98 @@
+//! Ending a session together with its process: a person's act.
+//!
+//! A session whose process goes on without anybody who could see it (its terminal is gone) is neither over nor
+//! resumable until that process is. Which process that is, is settled here; it is killed outside, between two
+//! transactions, and only then is the end recorded: what it held is free when it cannot write any more.
+//!
+//! Only a process that is seen to live here, under its recorded start, can be named. Agents may not ask for it:
+//! models run what they read. *Crash* between the kill and the record: the session is found dead and counts as
+//! cut off. Events that the dying process still sends, and looks of others that find it dead, may close the
+//! session first; the person's word replaces theirs, unless another process took the session up meanwhile.
+
+use crate::caller::{self, Naming, behalf};
+use crate::error::{Error, add_a_reason};
+use crate::session::view::SessionView;
+use crate::transact::{Reply, Service};
+use tenure_core::hint::Hint;
+use tenure_core::id::SessionToken;
+use tenure_core::liveness::Doubt;
+use tenure_core::process::Process;
+use tenure_core::session::ClosedBy;
+use tenure_core::store::Mode;
+
+/// A session whose process may be killed.
+#[derive(Debug, Clone)]
+pub struct Killable {
+    pub session: SessionView,
+    /// Which life of it was seen.
+    pub token: SessionToken,
+    /// Seen to live, on this machine.
+    pub process: Process,
+}
+
+impl Service<'_> {
+    /// The process of a session that is to be killed; nothing is changed.
+    pub fn killable(&mut self, naming: &Naming) -> Reply<Killable> {
+        if naming.reason.is_none() {
+            let what = "killing a session's process takes a reason".into();
+            let hint = add_a_reason();
+            return Err(Error::Usage { what, hint }.into());
+        }
+        self.transact(Mode::Read, |ctx| {
+            if caller::is_agents(ctx)? {
+                let what = "kill a session's process";
+                return Err(Error::OnlyPerson { what }.into());
+            }
+            let caller = caller::acting(ctx, naming)?;
+            if caller.is_itself() {
+                let what = "this command runs in that session".into();
+                let hint = Hint::verb("end", "to end it without killing its process");
+                return Err(Error::Usage { what, hint }.into());
+            }
+            let session = behalf::seen_to_live(ctx, caller.session)?;
+            let handle = session.handle.to_string();
+            if session.hosted {
+                let what = format!("{handle} shares its process with other sessions");
+                let hint = Hint::run("end", ["--session", &handle], "to end it alone");
+                return Err(Error::Invalid { what, hint }.into());
+            }
+            let Some(process) = session.process.clone() else {
+                let doubt = Doubt::Unverified;
+                return Err(Error::CannotTell {
+                    handle,
+                    doubt,
+                    key: None,
+                }
+                .into());
+            };
+            Ok(Killable {
+                session: ctx.view(&session)?,
+                token: session.token(),
+                process,
+            })
+        })
+    }
+
+    /// Records that a person ended a session whose process was killed, in these words.
+    pub fn end_killed(
+        &mut self,
+        naming: &Naming,
+        killed: &Killable,
+        how: &str,
+    ) -> Reply<SessionView> {
+        self.transact(Mode::Write, |ctx| {
+            let caller = caller::looking(ctx, naming)?;
+            let session = caller.session;
+            if session.token() != killed.token {
+                return ctx.view(&session);
+            }
+            let reason = naming.reason.clone().map(String::from);
+            let why = match &reason {
+                Some(reason) => format!("{reason} ({how})"),
+                None => how.to_owned(),
+            };
+            let closed = ctx.close(&session, ClosedBy::End, &why, caller.actor, reason)?;
+            ctx.view(&closed)
+        })
+    }
+}
