@@ -11,7 +11,6 @@ use tenure_core::id::SessionId;
 use tenure_core::mission::collision;
 use tenure_core::order::{DEATH_IS_NEWS_FOR, died_with_work};
 use tenure_core::session::Session;
-use tenure_core::trample::LATELY;
 
 /// Sessions by what is wrong with them.
 #[derive(Debug, Default)]
@@ -82,7 +81,7 @@ fn collisions(ctx: &mut Ctx<'_>, open: &[&Session]) -> Result<BTreeSet<SessionId
     let ids: Vec<SessionId> = open.iter().map(|one| one.id).collect();
     let rows = ctx.tx.participations_of(&ids)?;
     let mut found = collision::colliding(&rows, |_| false);
-    let lately = ctx.now.wall.minus(LATELY);
+    let lately = ctx.now.wall.minus(ctx.policy.recent_writes);
     let writes = ctx.tx.writes_since(&ids, lately)?;
     found.extend(shared(
         writes.iter().map(|write| (&write.path, write.session)),
