@@ -131,8 +131,9 @@ fn a_hook_whose_answer_was_not_written_tells_it_again() {
     let (ann, bob) = (env.agent("claude"), session(&env, "bob"));
     claude(&env, &ann, "SessionStart.startup", "a1");
     lose(&ann, &bob, "wp:1");
+    // Not a prompt: that is always recorded, and waits for the store before it is answered.
     let event =
-        crate::support::hook::captured(&env, "claude-2.1.325/UserPromptSubmit", "a1").to_string();
+        crate::support::hook::captured(&env, "claude-2.1.325/PostToolUse.Bash", "a1").to_string();
     // Not into a pipe whose reader leaves: it may leave after the write.
     for lost in [">/dev/full", ">/dev/null"] {
         let line = format!("tenure hook claude {lost}");

@@ -51,8 +51,8 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     exit code: 0
     --- stdout
     HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
-    cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
     eve-XXXX  dead: pid [pid] is gone  -  acme/web (main)  -  [span]  -
+    cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
     --- stderr
@@ -61,8 +61,8 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     exit code: 0
     --- stdout
     HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
-    cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
     eve-XXXX  dead: pid [pid] is gone  -  acme/web (main)  -  [span]  -
+    cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
     --- stderr
@@ -122,16 +122,16 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     --- stdout
     you are bob-XXXX in acme/web (main)
     you hold issue:acme/web#42 (epoch 2)
-    cron-XXXX is unknown in acme/web (main), holds -
     ann-XXXX "login" is live in acme/web (main), holds wp:1
+    cron-XXXX is unknown in acme/web (main), holds -
     --- stderr
     "#);
     assert_snapshot!(bob.tenure_in(&repo, &["who"]), @r"
     exit code: 0
     --- stdout
     HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
-    cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  wp:1
+    cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
     --- stderr
     ");
     assert_snapshot!(env.tenure(&["status"]), @r"

@@ -224,7 +224,8 @@ fn a_finished_turn_is_told_from_an_idle_prompt_until_a_person_looked() {
     run(&other, 0, &format!("show {handle}"));
     assert_eq!(seen(&env, &claude)["finished"], true);
     let shell = env.shell_at_terminal();
-    shell.tenure(&["show", &handle]).ok();
+    let line = format!("tenure show {handle} >/dev/tty 2>&1");
+    shell.line(&line).ok();
     let seen = seen(&env, &claude);
     assert_eq!(
         (&seen["finished"], &seen["rank"]),
