@@ -21,14 +21,20 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// A new one, which is nobody's controlling terminal yet.
-    pub fn open() -> Terminal {
+    /// The master end of a new one, and the path of the terminal. It closes when this end is dropped.
+    pub fn unread() -> (File, PathBuf) {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags).expect("there are pseudo-terminals");
         grantpt(&master).expect("the terminal can be granted");
         unlockpt(&master).expect("the terminal can be unlocked");
         let name = ptsname(&master, Vec::new()).expect("the terminal has a name");
-        let master = File::from(master);
+        let path = PathBuf::from(OsStr::from_bytes(name.as_bytes()));
+        (File::from(master), path)
+    }
+
+    /// A new one, which is nobody's controlling terminal yet.
+    pub fn open() -> Terminal {
+        let (master, path) = Terminal::unread();
         let shown = Arc::new(Mutex::new(Vec::new()));
         let mut screen = master.try_clone().expect("a descriptor can be duplicated");
         let seen = Arc::clone(&shown);
@@ -43,7 +49,7 @@ impl Terminal {
         });
         Terminal {
             master,
-            path: PathBuf::from(OsStr::from_bytes(name.as_bytes())),
+            path,
             shown,
         }
     }
