@@ -50,8 +50,8 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     exit code: 0
     --- stdout
     SESSION  AGENT  WHERE  STATE  AGE  HOLDS
+    eve-XXXX  eve  acme/web (main)  dead: pid [pid] is gone; it has no conversation to go on with  [span]  wp:7
     cron-XXXX  cron  acme/web (main)  unknown: its process was never established; lease open for [span]  [span]  -
-    eve-XXXX  eve  acme/web (main)  dead: pid [pid] is gone  [span]  -
     bob-XXXX  bob  acme/web (main)  live  [span]  -
     ann-XXXX  ann  acme/web (main)  live  [span]  issue:acme/web#42
     --- stderr
@@ -121,6 +121,7 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     --- stdout
     you are bob-XXXX in acme/web (main)
     you hold issue:acme/web#42 (epoch 2)
+    eve-XXXX was cut off in acme/web (main), held wp:7: it has no conversation to go on with; tenure dismiss eve-XXXX
     cron-XXXX is unknown in acme/web (main), holds -
     ann-XXXX is live in acme/web (main), holds wp:1
     --- stderr
