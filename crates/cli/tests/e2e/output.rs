@@ -60,8 +60,8 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     exit code: 0
     --- stdout
     SESSION  AGENT  WHERE  STATE  AGE  HOLDS
+    eve-XXXX  eve  acme/web (main)  dead: pid [pid] is gone; it has no conversation to go on with  [span]  wp:7
     cron-XXXX  cron  acme/web (main)  unknown: its process was never established; lease open for [span]  [span]  -
-    eve-XXXX  eve  acme/web (main)  dead: pid [pid] is gone  [span]  -
     bob-XXXX  bob  acme/web (main)  live  [span]  -
     ann-XXXX  ann  acme/web (main)  live  [span]  issue:acme/web#42
     --- stderr
@@ -138,6 +138,7 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     exit code: 0
     --- stdout
     not running inside a tenure session
+    1 cut off elsewhere: tenure ps
     nobody else works here
     --- stderr
     ");
