@@ -11,10 +11,11 @@ use crate::standing::{doing, window};
 
 /// How many of each are named before the rest is counted. With a line for the caller, one for those that
 /// wait and one for each rest, these make twenty.
-const CLAIMS: usize = 3;
+const CLAIMS: usize = 4;
+const OTHERS: usize = 6;
+const WARNINGS: usize = 5;
+/// How many that were cut off are named. They and their rest take a line from each of the others.
 const CUT_OFF: usize = 2;
-const OTHERS: usize = 5;
-const WARNINGS: usize = 4;
 /// What the service says of a caller that is simply outside.
 const OUTSIDE: &str = "not running inside a tenure session";
 /// How many names fit on a line.
@@ -24,6 +25,7 @@ const FEW: usize = 2;
 
 pub fn status(status: &Status) -> Lines {
     let mut text = Lines::default();
+    let fewer = usize::from(!status.cut_off.is_empty() || status.cut_off_elsewhere > 0);
     match (&status.me, &status.nobody) {
         (Some(me), _) => {
             let title = titled(me);
@@ -44,7 +46,7 @@ pub fn status(status: &Status) -> Lines {
     list(
         &mut text,
         &status.claims,
-        CLAIMS,
+        CLAIMS - fewer,
         "tenure claims --mine",
         |claim| format!("you hold {} (epoch {})", claim.key, claim.epoch),
     );
@@ -64,14 +66,20 @@ pub fn status(status: &Status) -> Lines {
         (0, elsewhere) => text.line(format!("{elsewhere} cut off elsewhere: tenure ps")),
         (rest, elsewhere) => text.line(format!("and {} more: tenure ps", rest + elsewhere)),
     }
-    list(&mut text, &status.others, OTHERS, "tenure who", other);
+    list(
+        &mut text,
+        &status.others,
+        OTHERS - fewer,
+        "tenure who",
+        other,
+    );
     if status.others.is_empty() {
         text.line("nobody else works here");
     }
     list(
         &mut text,
         &status.warnings,
-        WARNINGS,
+        WARNINGS - fewer,
         "tenure status --json",
         |warning| format!("warning: {warning}"),
     );

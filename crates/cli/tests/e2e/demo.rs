@@ -208,6 +208,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       register     Make a process a session, or find the session that it is
       adopt        Make a session of an agent that runs without hooks
       resume       Start an agent again on what it was doing: its own resume command, in its directory
+      dismiss      Take sessions that were cut off from the list of what can be resumed
       end          End a session: everything that it holds is free
       tell         Tell a session something: it hears it at its next call
       meta         Keep small values with a session: a team name, a run id

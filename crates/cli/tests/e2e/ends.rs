@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tenure_testkit::{Agent, Cmd, Env, Terminal, poll};
+use tenure_testkit::{Agent, Cmd, Env, poll, terminal_pair};
 
 use crate::env;
 use crate::support::answer::{PATIENCE, ask, asked_by_nobody, events, text};
@@ -28,8 +28,9 @@ fn talking(env: &Env, agent: &str, version: &str, args: &[&str], id: &str) -> Ag
 /// Sends a captured event, and writes the transcript that it names.
 fn said(env: &Env, worker: &Agent, agent: &str, fixture: &str, id: &str) {
     let event = captured(env, fixture, id);
-    if let Some(path) = event["transcript_path"].as_str().map(Path::new) {
-        fs::create_dir_all(path.parent().expect("it lies in a directory")).expect("it is ours");
+    let path = event["transcript_path"].as_str().map(Path::new);
+    if let Some((path, dir)) = path.and_then(|path| Some((path, path.parent()?))) {
+        fs::create_dir_all(dir).expect("it is ours");
         fs::write(path, "{}\n").expect("it is ours");
     }
     send(worker, agent, &event);
@@ -267,11 +268,11 @@ fn an_end_after_the_terminal_closed_is_cut_off() {
         let event_json = captured(&env, &format!("gemini-0.61.0/{event}"), "0000aaaa");
         fs::write(bin.join(event), event_json.to_string()).unwrap();
     }
-    let terminal = Terminal::open();
+    let (terminal, path) = terminal_pair();
     let program = "trap '' HUP; tenure hook gemini <SessionStart.startup >/dev/null; >ready
         while [ ! -e go ]; do sleep 0.02; done; tenure hook gemini <SessionEnd.exit >/dev/null 2>&1";
     fs::write(bin.join("program"), program).unwrap();
-    let pts = terminal.path().display();
+    let pts = path.display();
     let line = format!(
         "trap '' HUP; cd '{}' && exec ./gemini program <{pts} >{pts} 2>&1",
         bin.display()

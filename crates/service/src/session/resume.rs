@@ -199,7 +199,11 @@ pub(crate) fn remains(
 ) -> Result<Option<CutOffView>, Stop> {
     let problem = match conversation(ctx, session) {
         Ok(found) => found.problem,
-        Err(Stop::Refuse(error)) => Some(error.to_string()),
+        Err(Stop::Refuse(error)) => {
+            let said = error.to_string();
+            let own = said.strip_prefix(session.handle.as_str());
+            Some(own.map_or(said.clone(), |rest| format!("it{rest}")))
+        }
         Err(other) => return Err(other),
     };
     let held = held(ctx, session)?;
