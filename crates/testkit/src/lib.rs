@@ -33,6 +33,7 @@ pub mod seed;
 mod shell;
 mod space;
 mod terminal;
+pub mod tui;
 mod worker;
 
 pub use agent::{Agent, Background};
