@@ -55,6 +55,7 @@ mod qwen;
 mod registering;
 mod side_by_side;
 mod state;
+mod tui;
 mod turns;
 
 use std::path::Path;
