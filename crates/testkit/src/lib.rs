@@ -34,6 +34,7 @@ pub mod seed;
 mod shell;
 mod space;
 mod terminal;
+pub mod tui;
 mod worker;
 
 pub use agent::{Agent, Background};

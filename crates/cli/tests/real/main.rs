@@ -58,6 +58,7 @@ mod qwen;
 mod registering;
 mod side_by_side;
 mod state;
+mod tui;
 mod turns;
 
 use std::path::Path;

@@ -30,12 +30,14 @@ pub use state::{Api, Asked};
 
 /// The model: it answers as the last prompt of the user says.
 ///
-/// Each line of the prompt that begins with a directive is a step; the others mean nothing.
+/// Each line of the prompt that begins with a directive is a step; the others mean nothing. At a terminal, where a
+/// line is the whole prompt, ` ;; ` parts one step from the next.
 ///
 /// - `MOCK:bash COMMAND`: call the shell tool.
 /// - `MOCK:tool NAME {json}`: call this tool.
 /// - `MOCK:sleep SECONDS`: keep silent before the next step.
 /// - `MOCK:hold NAME`: keep silent until the test calls [`MockModel::release`] with the name.
+/// - `MOCK:say WORDS`: answer `MOCK-SAID WORDS`.
 /// - `MOCK:error CODE`: answer with this HTTP status.
 ///
 /// Tools are called one after the other, each when the one before was answered. After the last step it says

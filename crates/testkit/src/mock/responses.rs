@@ -65,11 +65,20 @@ fn message(text: &str, state: &State) -> Value {
     json!({"type": "message", "role": "assistant", "id": state.id("msg_"), "content": content})
 }
 
+/// A tool of a namespace is called by both names, with a dot between them.
 fn function(name: &str, input: &Value, state: &State) -> Value {
-    json!({
+    let (space, name) = match name.split_once('.') {
+        Some((space, name)) => (Some(space), name),
+        None => (None, name),
+    };
+    let mut call = json!({
         "type": "function_call", "id": state.id("fc_"), "call_id": state.id("call_"),
         "name": name, "arguments": input.to_string(),
-    })
+    });
+    if let Some(space) = space {
+        call["namespace"] = json!(space);
+    }
+    call
 }
 
 /// The shell tool has another name from version to version; the one that is offered is called.

@@ -69,7 +69,8 @@ pub(super) fn answer(heard: &[Heard]) -> Answer {
             Heard::Said(_) => None,
         })
         .collect();
-    let mut steps = prompt.lines().filter_map(step);
+    let lines = prompt.lines().flat_map(|line| line.split(" ;; "));
+    let mut steps = lines.filter_map(step);
     // Every tool that answered was an act of an earlier call.
     let mut acts_done = 0;
     while acts_done < answers.len() {
@@ -119,6 +120,7 @@ fn step(line: &str) -> Option<Step> {
             .ok()
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .map_or_else(wrong, |time| Step::Wait(Delay::Sleep(time))),
+        "say" => Step::Do(Act::Say(format!("MOCK-SAID {rest}"))),
         "hold" => Step::Wait(Delay::Hold(rest.to_owned())),
         "error" => rest
             .parse()
@@ -183,6 +185,15 @@ mod tests {
     }
 
     #[test]
+    fn steps_can_stand_on_one_line() {
+        let line = "p1. ;; MOCK:bash one; two ;; MOCK:hold here";
+        let mut heard = vec![said(line)];
+        assert_eq!(answer(&heard).act, Act::Shell("one; two".to_owned()));
+        heard.push(answered("x"));
+        assert_eq!(answer(&heard).delays, [Delay::Hold("here".to_owned())]);
+    }
+
+    #[test]
     fn what_the_agent_adds_is_no_prompt() {
         let around = "<system-reminder>MOCK:bash no</system-reminder>\nMOCK:bash yes";
         let after = said("<system-reminder>MOCK:error 500</system-reminder>");
@@ -196,6 +207,7 @@ mod tests {
         assert_eq!(slept.delays, [Delay::Sleep(Duration::from_millis(1500))]);
         assert_eq!(slept.act, Act::Say("MOCK-SLEPT".to_owned()));
         assert_eq!(answer(&[said("MOCK:error 429")]).act, Act::Refuse(429));
+        assert_eq!(says(&[said("MOCK:say this")]), "MOCK-SAID this");
         for wrong in [
             "MOCK:error many",
             "MOCK:sleep -1",

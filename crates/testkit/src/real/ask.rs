@@ -175,9 +175,7 @@ impl Running {
                 "the wrapper ended: {}",
                 self.background.stderr()
             );
-            children(above)
-                .into_iter()
-                .find(|pid| program_of(*pid).as_deref() == Some(program))
+            child_of(above, program)
         })
     }
 
@@ -221,7 +219,14 @@ impl Running {
     }
 }
 
-fn children(parent: u32) -> Vec<u32> {
+/// A child of this process that runs this program.
+pub(crate) fn child_of(above: u32, program: &str) -> Option<u32> {
+    let below = children(above).into_iter();
+    let mut fitting = below.filter(|pid| program_of(*pid).as_deref() == Some(program));
+    fitting.next()
+}
+
+pub(crate) fn children(parent: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())

@@ -55,6 +55,11 @@ impl Real {
         self.row().says_end
     }
 
+    /// The executables of what it starts one below the other, the last of which is the agent.
+    pub fn wrapped(self) -> &'static [&'static str] {
+        self.row().children
+    }
+
     /// What tenure knows of it.
     pub fn adapter(self) -> &'static tenure_agents::Adapter {
         tenure_agents::adapter(self.name()).expect("tenure has a row for every agent here")

@@ -20,6 +20,7 @@ mod turn;
 mod world;
 
 pub use ask::{Ask, Running};
+pub(crate) use ask::{child_of, children};
 pub use hooks::Hooked;
 pub use keeper::end_all_at_home;
 pub use kind::Real;

@@ -1,0 +1,119 @@
+//! How an agent ended: it left, or it was cut off. Only what was cut off is offered again.
+
+use tenure_testkit::Signal;
+use tenure_testkit::pinned::Stat;
+use tenure_testkit::real::{Real, RealWorld};
+use tenure_testkit::tui::{Key, Tmux, Tui};
+
+use super::{at_terminals, newest, settles};
+use crate::state::{handle, kill9, sessions};
+
+at_terminals! { [
+    who_leaves_by_its_own_command_has_left
+    who_leaves_by_ctrl_d_has_left
+    a_finished_headless_turn_has_left
+    a_closed_window_cuts_off
+    sigterm_cuts_off
+    kill_9_cuts_off
+] }
+
+/// An agent that has had one turn.
+#[track_caller]
+fn talking(kind: Real) -> (RealWorld, Tmux, Tui) {
+    let (world, tmux) = at_terminals(&[kind]);
+    let tui = Tui::open(&tmux, &world, kind, &[]);
+    tui.hello();
+    (world, tmux, tui)
+}
+
+/// The sessions that `resume --all` offers.
+#[track_caller]
+pub(super) fn offered(world: &RealWorld) -> Vec<String> {
+    let answer = world
+        .tenure(&["resume", "--all", "--print", "--json"])
+        .ok()
+        .json();
+    let offers = answer["resume"].as_array().unwrap().iter();
+    offers
+        .map(|offer| handle(&offer["session"]).to_owned())
+        .collect()
+}
+
+/// Asserts how the agent's session ended, and whether it is offered again.
+#[track_caller]
+fn assert_ended(world: &RealWorld, kind: Real, how: &str) {
+    let session = settles(
+        || newest(world, kind).unwrap(),
+        |session| session["end_kind"] == how,
+    );
+    let all = sessions(world);
+    assert_eq!(session["end_kind"], how, "{all:#?}");
+    assert!(!session["ended_at"].is_null(), "{all:#?}");
+    let expected = match how {
+        "cut_off" => vec![handle(&session).to_owned()],
+        _ => Vec::new(),
+    };
+    assert_eq!(offered(world), expected, "{all:#?}");
+}
+
+fn who_leaves_by_its_own_command_has_left(kind: Real) {
+    let (world, _tmux, tui) = talking(kind);
+    tui.command(tui.exit());
+    tui.window.wait_gone();
+    assert_ended(&world, kind, "left");
+}
+
+fn who_leaves_by_ctrl_d_has_left(kind: Real) {
+    let (world, _tmux, tui) = talking(kind);
+    // Some want to hear it twice.
+    tui.window.wait_for_screen("it leaves", |_| {
+        tui.window.is_alive() && leave_by_key(&tui) || !tui.window.is_alive()
+    });
+    assert_ended(&world, kind, "left");
+}
+
+/// Presses the key once more, and says whether it has left.
+fn leave_by_key(tui: &Tui) -> bool {
+    tui.window.key(Key::Ctrl('d'));
+    !tui.window.is_alive()
+}
+
+fn a_finished_headless_turn_has_left(kind: Real) {
+    let (world, _tmux) = at_terminals(&[kind]);
+    world.agent(kind).fresh("hello").run().ok();
+    assert_ended(&world, kind, "left");
+}
+
+fn a_closed_window_cuts_off(kind: Real) {
+    let (world, _tmux, tui) = talking(kind);
+    let pid = tui.agent_pid();
+    tui.window.kill_window();
+    // Gemini may go on without a terminal for a while, and that is said.
+    if kind == Real::Gemini && Stat::read(pid).is_some() {
+        let session = settles(
+            || newest(&world, kind).unwrap(),
+            |session| session["place"] == "its terminal is gone" || Stat::read(pid).is_none(),
+        );
+        let lives = session["state"] == "live" && session["place"] == "its terminal is gone";
+        assert!(lives || Stat::read(pid).is_none(), "{session:#}");
+        if Stat::read(pid).is_some() {
+            kill9(pid);
+        }
+    }
+    tui.window.wait_gone();
+    assert_ended(&world, kind, "cut_off");
+}
+
+/// Gemini and Qwen Code say at SIGTERM what they say when a person leaves, and nothing else tells the two apart.
+fn sigterm_cuts_off(kind: Real) {
+    let (world, _tmux, tui) = talking(kind);
+    tui.signal(Signal::TERM);
+    let says_the_same = matches!(kind, Real::Gemini | Real::Qwen);
+    assert_ended(&world, kind, if says_the_same { "left" } else { "cut_off" });
+}
+
+fn kill_9_cuts_off(kind: Real) {
+    let (world, _tmux, tui) = talking(kind);
+    tui.signal(Signal::KILL);
+    assert_ended(&world, kind, "cut_off");
+}

@@ -1,0 +1,281 @@
+//! An agent in a window: what its screen says that it does, and how a person talks to it.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::doing::Doing;
+use super::faces::{self, Answers, Face};
+use super::tmux::{Tmux, pin};
+use super::window::{Key, LONG, Window, squeezed};
+use crate::poll::poll;
+use crate::real::{Real, RealWorld, child_of};
+
+/// How long a key may take to be heard, before it is pressed again.
+const HEARD: Duration = Duration::from_secs(8);
+
+/// One agent at its terminal.
+#[derive(Debug)]
+pub struct Tui {
+    kind: Real,
+    pub window: Window,
+    lines: Cell<u32>,
+}
+
+impl Tui {
+    /// Sets up the agent's home so that it asks before it runs a command, and its first screen is the prompt.
+    ///
+    /// To be called before tenure is installed for it, which edits the same files.
+    pub fn prepare(world: &RealWorld, kind: Real) {
+        world.agent(kind);
+        (faces::of(kind).prepare)(&world.home());
+    }
+
+    /// Starts it in the world's project, and waits until it takes a line.
+    #[track_caller]
+    pub fn open(tmux: &Tmux, world: &RealWorld, kind: Real, args: &[&str]) -> Tui {
+        let tui = Tui::start(tmux, world, kind, args);
+        tui.await_ready();
+        tui
+    }
+
+    /// The same, without waiting.
+    #[track_caller]
+    pub fn start(tmux: &Tmux, world: &RealWorld, kind: Real, args: &[&str]) -> Tui {
+        world.agent(kind);
+        let mut argv = vec![kind.name()];
+        argv.extend(faces::of(kind).args);
+        argv.extend(args);
+        let window = tmux.window(&argv, &world.project(), &[]);
+        Tui::in_window(kind, window)
+    }
+
+    /// An agent in a pane that somebody else opened.
+    #[track_caller]
+    pub fn in_pane(tmux: &Tmux, kind: Real, pane: &str) -> Tui {
+        Tui::in_window(kind, Window::existing(&tmux.server, pane))
+    }
+
+    fn in_window(kind: Real, window: Window) -> Tui {
+        Tui {
+            kind,
+            window,
+            lines: Cell::new(0),
+        }
+    }
+
+    pub fn kind(&self) -> Real {
+        self.kind
+    }
+
+    fn face(&self) -> &'static Face {
+        faces::of(self.kind)
+    }
+
+    /// Waits until it takes a line, and answers what it asks before the first one.
+    #[track_caller]
+    pub fn await_ready(&self) {
+        let face = self.face();
+        let is_ready = |screen: &str| {
+            let screen = squeezed(screen);
+            shows(&screen, face.idle) && !shows(&screen, face.first)
+        };
+        let what = format!("{} takes a line or asks", self.kind.name());
+        let any = |screen: &str| is_ready(screen) || shows(&squeezed(screen), face.first);
+        if !is_ready(&self.window.wait_for_screen(&what, any)) {
+            for key in face.first_keys {
+                self.window.key(*key);
+            }
+        }
+        self.window
+            .wait_for_screen(&format!("{} takes a line", self.kind.name()), is_ready);
+    }
+
+    /// What the screen says that it does; `None` while it is drawn anew.
+    pub fn doing(&self) -> Option<Doing> {
+        self.read(&self.window.screen())
+    }
+
+    fn read(&self, screen: &str) -> Option<Doing> {
+        let (screen, face) = (squeezed(screen), self.face());
+        if shows(&screen, face.asks) {
+            Some(Doing::Waiting)
+        } else if shows(&screen, face.busy) {
+            Some(Doing::Busy)
+        } else if shows(&screen, face.idle) {
+            Some(Doing::Idle)
+        } else {
+            None
+        }
+    }
+
+    /// Waits until the screen says that it does this.
+    #[track_caller]
+    pub fn await_doing(&self, doing: Doing) {
+        let what = format!("{} is {doing}", self.kind.name());
+        self.window
+            .wait_for_screen(&what, |screen| self.read(screen) == Some(doing));
+    }
+
+    /// Asks it something: steps of the mock model, or words that mean nothing to it.
+    ///
+    /// Each prompt begins with a word of its own, so that it is told from those before it.
+    #[track_caller]
+    pub fn prompt(&self, steps: &str) {
+        let number = self.next();
+        self.window.type_line(&format!("p{number}. ;; {steps}"));
+    }
+
+    fn next(&self) -> u32 {
+        self.lines.set(self.lines.get() + 1);
+        self.lines.get()
+    }
+
+    /// A prompt that is answered at once, and waits for that.
+    #[track_caller]
+    pub fn hello(&self) {
+        let number = self.next();
+        self.window.type_line(&format!("MOCK:say it{number}."));
+        let said = format!("MOCK-SAIDit{number}.");
+        let is_said = |screen: &str| squeezed(screen).contains(&said);
+        self.window.wait_for_screen("the model answers", is_said);
+        self.await_doing(Doing::Idle);
+    }
+
+    /// Interrupts it, and takes away the prompt that it puts back into the line.
+    #[track_caller]
+    pub fn interrupt(&self) {
+        let again = self.face().again;
+        let is_idle = |screen: &str| self.read(screen) == Some(Doing::Idle);
+        let is_heard = |screen: &str| is_idle(screen) || shows(&squeezed(screen), again);
+        for _ in 0..4 {
+            self.window.key(Key::Escape);
+            let heard = self.window.appears(HEARD, is_heard).unwrap_or_default();
+            // The second must not follow at once: two in a row are one key of another name.
+            if shows(&squeezed(&heard), again) {
+                self.window.key(Key::Escape);
+            }
+            if self.window.appears(HEARD, is_idle).is_some() {
+                break;
+            }
+        }
+        self.await_doing(Doing::Idle);
+        self.window.key(Key::Ctrl('u'));
+    }
+
+    /// Escape, once, at a question.
+    #[track_caller]
+    pub fn escape(&self) {
+        self.window.key(Key::Escape);
+    }
+
+    /// Says yes at a question, once.
+    #[track_caller]
+    pub fn yes(&self) {
+        self.window.key(Key::Enter);
+    }
+
+    /// Says no at a question.
+    #[track_caller]
+    pub fn no(&self) {
+        match self.face().no {
+            Answers::Keys(keys) => keys.iter().for_each(|key| self.window.key(*key)),
+            Answers::Numbered => {
+                let screen = self.window.screen();
+                let number = screen.lines().find_map(number_of_no);
+                let number = number.unwrap_or_else(|| panic!("nothing offers a no:\n{screen}"));
+                self.window.key(Key::Plain(number));
+            }
+        }
+    }
+
+    /// A word with a slash.
+    #[track_caller]
+    pub fn command(&self, line: &str) {
+        self.window.type_line(line);
+    }
+
+    pub fn compact(&self) -> &'static str {
+        self.face().compact
+    }
+
+    pub fn clear(&self) -> &'static str {
+        self.face().clear
+    }
+
+    pub fn exit(&self) -> &'static str {
+        self.face().exit
+    }
+
+    /// A step that asks before it runs this command.
+    pub fn asking_step(&self, command: &str) -> String {
+        (self.face().asking)(command)
+    }
+
+    /// A step that has a subagent do this, where the agent has such.
+    pub fn subagent_step(&self, prompt: &str) -> Option<String> {
+        Some((self.face().subagent?)(prompt))
+    }
+
+    /// What it shows while a subagent works.
+    pub fn with_subagent(&self) -> Doing {
+        self.face().with_subagent
+    }
+
+    /// A step that runs this command in the background, where the agent has a way.
+    pub fn background_step(&self, command: &str) -> Option<String> {
+        Some((self.face().background?)(command))
+    }
+
+    /// The process that is the agent itself, below its wrappers.
+    #[track_caller]
+    pub fn agent_pid(&self) -> u32 {
+        let names = self.kind.wrapped().iter();
+        names.fold(self.window.pane_pid(), |above, name| {
+            poll(LONG, &format!("{above} starts {name}"), || {
+                child_of(above, name)
+            })
+        })
+    }
+
+    /// Sends a signal to the agent itself, and waits until it is gone where that ends it.
+    #[track_caller]
+    pub fn signal(&self, signal: Signal) {
+        let process = pin(self.agent_pid()).expect("it runs");
+        assert!(process.signal(signal));
+        assert!(
+            process.wait_gone(LONG),
+            "{signal:?} does not end it:\n{}",
+            self.window.screen()
+        );
+    }
+}
+
+fn shows(squeezed: &str, any: &[&str]) -> bool {
+    any.iter().any(|one| squeezed.contains(one))
+}
+
+/// The number before an answer that begins with No.
+fn number_of_no(line: &str) -> Option<char> {
+    let (before, after) = line.split_once(". No")?;
+    let fits = after.is_empty() || after.starts_with([',', ' ', '(']);
+    before
+        .chars()
+        .next_back()
+        .filter(|one| fits && one.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_number_of_a_no_is_found() {
+        assert_eq!(super::number_of_no("   4. No"), Some('4'));
+        assert_eq!(
+            super::number_of_no("│ ● 3. No, suggest changes (esc)"),
+            Some('3')
+        );
+        assert_eq!(super::number_of_no("  1. Yes"), None);
+        assert_eq!(super::number_of_no("  1. Nothing"), None);
+    }
+}
