@@ -48,7 +48,7 @@ pub fn find(adapter: &Adapter, machine: &Machine, named: Option<u32>) -> Whose {
         if signs.fit(ancestor) {
             return true;
         }
-        another = agent::recognise(&ancestor.looks).map(|spec| spec.name);
+        another = agent::speaker(&ancestor.looks).map(|spec| spec.name);
         another.is_some()
     });
     match (nearest, another) {
@@ -75,7 +75,7 @@ impl<'a> Signs<'a> {
 
     fn fit(&self, ancestor: &Ancestor) -> bool {
         let by_looks =
-            agent::recognise(&ancestor.looks).is_some_and(|spec| spec.name == self.adapter.name);
+            agent::speaker(&ancestor.looks).is_some_and(|spec| spec.name == self.adapter.name);
         by_looks
             || self.pid == Some(ancestor.process.pid)
             || registry::entry_here(self.adapter, &ancestor.process).is_some()

@@ -48,3 +48,5 @@ mod timens;
 mod tree_lock;
 pub mod watch;
 pub mod watchdog;
+#[cfg(target_os = "linux")]
+mod window;

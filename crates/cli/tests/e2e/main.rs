@@ -6,6 +6,7 @@ mod activity;
 mod append_beside_agent;
 mod claims;
 mod commands;
+mod daemons;
 mod demo;
 mod durability;
 mod ends;

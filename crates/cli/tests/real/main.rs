@@ -48,6 +48,7 @@ macro_rules! with_hooks {
 mod channels;
 mod claude;
 mod codex;
+mod codex_windows;
 mod gemini;
 mod harness;
 mod opencode;

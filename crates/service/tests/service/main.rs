@@ -16,6 +16,7 @@ mod registering;
 mod resume;
 mod several;
 mod titles;
+mod windows;
 mod words;
 
 use std::time::Duration;
