@@ -48,7 +48,7 @@ pub fn find(adapter: &Adapter, machine: &Machine, named: Option<u32>) -> Whose {
         if signs.fit(ancestor) {
             return true;
         }
-        is_another = agent::recognise(&ancestor.looks).is_some();
+        is_another = agent::speaker(&ancestor.looks).is_some();
         is_another
     });
     match nearest {
@@ -78,7 +78,7 @@ impl<'a> Signs<'a> {
 
     fn fit(&self, ancestor: &Ancestor) -> bool {
         let by_looks =
-            agent::recognise(&ancestor.looks).is_some_and(|spec| spec.name == self.adapter.name);
+            agent::speaker(&ancestor.looks).is_some_and(|spec| spec.name == self.adapter.name);
         by_looks
             || self.pid == Some(ancestor.process.pid)
             || registry::entry_here(self.adapter, &ancestor.process).is_some()

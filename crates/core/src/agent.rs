@@ -26,8 +26,11 @@ pub struct AgentSpec {
     pub hosts: bool,
     /// Words by which a process of it that speaks for several conversations was started.
     pub host_arguments: &'static [&'static str],
-    /// Words by which its executable was started as something else: a sandbox, a watchdog.
-    pub helpers: &'static [&'static str],
+    /// Words, one after the other, by which its executable was started as something else: a sandbox, a
+    /// command that looks after a daemon.
+    pub helpers: &'static [&'static [&'static str]],
+    /// Its daemon, where its windows may leave their conversations to one.
+    pub daemon: Option<DaemonSpec>,
     /// Verbs, as the first argument, by which its executable is something else than an agent at work: a
     /// viewer of another process's session, a service, a command that ends by itself.
     pub other_verbs: &'static [&'static str],
@@ -48,6 +51,37 @@ pub struct AgentSpec {
     pub unclear_ends: &'static [&'static str],
     /// Whether it says that it is about to leave, instead of that it ended.
     pub announces: bool,
+}
+
+/// An agent's daemon: it runs conversations and their hooks, and outlives the windows that people see.
+///
+/// Each window listens on a port of its own for the conversations that it opened, and the daemon says of a
+/// conversation which port that is. Whoever listens there is the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DaemonSpec {
+    /// The flag that it is started with.
+    pub flag: &'static str,
+    /// The variable that moves the agent's own directory.
+    pub variable: &'static str,
+    /// The agent's own directory below the home directory.
+    pub home: &'static str,
+    /// The daemon's socket in it: JSON-RPC over WebSocket.
+    pub socket: &'static str,
+    /// What lists the servers of a conversation.
+    pub method: &'static str,
+    /// The server that is the window.
+    pub server: &'static str,
+}
+
+/// What a process with an agent's executable or script is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The agent, as a person or a program started it.
+    Agent,
+    /// The agent's daemon: no agent itself, but conversations run below it.
+    Daemon,
+    /// Neither.
+    Helper,
 }
 
 /// Where an agent keeps its transcripts, and what it calls them.
@@ -98,6 +132,7 @@ const PLAIN: AgentSpec = AgentSpec {
     helpers: &[],
     other_verbs: &[],
     spares: &[],
+    daemon: None,
     transcripts: None,
     subagents: None,
     silent_ends: &[],
@@ -118,7 +153,7 @@ pub const AGENTS: &[AgentSpec] = &[
         scripts: &["/@anthropic-ai/claude-code/cli.js"],
         fork_arguments: &["--fork-session"],
         id_variable: Some("CLAUDE_CODE_SESSION_ID"),
-        helpers: &["--bg-pty-host"],
+        helpers: &[&["--bg-pty-host"]],
         other_verbs: &[
             "agents",
             "attach",
@@ -166,7 +201,19 @@ pub const AGENTS: &[AgentSpec] = &[
         fork_arguments: &["fork"],
         id_variable: Some("CODEX_THREAD_ID"),
         host_arguments: &["app-server"],
-        helpers: &["codex-linux-sandbox", "pid-update-loop"],
+        helpers: &[
+            &["codex-linux-sandbox"],
+            &["app-server", "daemon"],
+            &["app-server", "proxy"],
+        ],
+        daemon: Some(DaemonSpec {
+            flag: "--managed-daemon",
+            variable: "CODEX_HOME",
+            home: ".codex",
+            socket: "app-server-control/app-server-control.sock",
+            method: "mcpServerStatus/list",
+            server: "codex_tui",
+        }),
         transcripts: Some(Shelf {
             variable: Some("CODEX_HOME"),
             home: ".codex",
@@ -269,14 +316,31 @@ const SHELLS: &[&str] = &[
     "bash", "zsh", "fish", "sh", "dash", "ksh", "nu", "tcsh", "csh", "elvish", "xonsh", "pwsh",
 ];
 
-/// The agent that a process is, if it is one.
+/// The agent that a process is, if it is one. Its daemon and its helpers are not.
 pub fn recognise(looks: &Looks) -> Option<&'static AgentSpec> {
+    let (spec, role) = role_of(looks)?;
+    (role == Role::Agent).then_some(spec)
+}
+
+/// The agent whose conversations run below a process: the agent itself, or its daemon.
+pub fn speaker(looks: &Looks) -> Option<&'static AgentSpec> {
+    let (spec, role) = role_of(looks)?;
+    (role != Role::Helper).then_some(spec)
+}
+
+/// The agent whose daemon a process is.
+pub fn daemon_of(looks: &Looks) -> Option<&'static AgentSpec> {
+    let (spec, role) = role_of(looks)?;
+    (role == Role::Daemon).then_some(spec)
+}
+
+/// Which agent's executable or script a process runs, and as what.
+pub fn role_of(looks: &Looks) -> Option<(&'static AgentSpec, Role)> {
     let program = base(&looks.exe);
     if !is_interpreter(program) {
-        return AGENTS
-            .iter()
-            .find(|spec| spec.executables.contains(&program))
-            .filter(|spec| !is_helper(spec, looks) && !has_other_verb(spec, looks));
+        let named = |spec: &&AgentSpec| spec.executables.contains(&program);
+        let spec = AGENTS.iter().find(named)?;
+        return Some((spec, started_as(spec, looks)));
     }
     let script = script_of(looks)?;
     let name = base(script);
@@ -284,11 +348,12 @@ pub fn recognise(looks: &Looks) -> Option<&'static AgentSpec> {
         .iter()
         .find_map(|ending| name.strip_suffix(ending))
         .unwrap_or(name);
-    AGENTS.iter().find(|spec| {
+    let spec = AGENTS.iter().find(|spec| {
         spec.executables.contains(&name)
             || spec.executables.contains(&stem)
             || spec.scripts.iter().any(|ending| script.ends_with(ending))
-    })
+    })?;
+    Some((spec, started_as(spec, looks)))
 }
 
 /// Whether a process with this executable can be an agent at all: what else there is to see need not be read.
@@ -303,12 +368,18 @@ pub fn spec_of(name: &AgentName) -> Option<&'static AgentSpec> {
     AGENTS.iter().find(|spec| spec.name == name.as_str())
 }
 
-/// How it was called, and its first words, say that it is no agent although its executable is one.
-fn is_helper(spec: &AgentSpec, looks: &Looks) -> bool {
-    let words = looks.argv.iter().take(3);
-    words
-        .map(|word| base(word))
-        .any(|word| spec.helpers.contains(&word))
+/// What a process of this agent was started as. A wrapper hands its words on, so it is what it starts.
+fn started_as(spec: &AgentSpec, looks: &Looks) -> Role {
+    let words: Vec<&str> = looks.argv.iter().map(|word| base(word)).collect();
+    let says = |helper: &&[&str]| words.windows(helper.len()).any(|part| part == *helper);
+    if spec.helpers.iter().any(says) || has_other_verb(spec, looks) {
+        return Role::Helper;
+    }
+    let is_daemon = |daemon: &DaemonSpec| words.contains(&daemon.flag);
+    match spec.daemon.as_ref().is_some_and(is_daemon) {
+        true => Role::Daemon,
+        false => Role::Agent,
+    }
 }
 
 /// Its first argument says that it is not an agent at work. Behind a flag the same word is a prompt.
@@ -474,7 +545,6 @@ mod tests {
         assert_eq!(name_of(exe, &["codex", "exec", "hello"]), Some("codex"));
         let sandbox = ["codex-linux-sandbox", "--command-cwd", "/w", "--", "sh"];
         assert_eq!(name_of(exe, &sandbox), None);
-        assert_eq!(name_of(exe, &["codex", "pid-update-loop"]), None);
     }
 
     /// As Claude Code 2.1.325 runs them for `claude --bg`, `claude attach` and `claude agents`.
@@ -520,10 +590,47 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_hosts_and_a_person_s_program_does_not() {
+    fn a_daemon_and_what_looks_after_it_are_no_agents() {
+        let exe = "/h/.codex/packages/app-server-daemon/releases/0.166.0/bin/codex";
+        let daemon = [
+            exe,
+            "app-server",
+            "--listen",
+            "unix://",
+            "--analytics-default-enabled",
+            "--managed-daemon",
+        ];
+        let role = |argv: &[&str]| role_of(&looks(exe, argv)).map(|(_, role)| role);
+        assert_eq!(name_of(exe, &daemon), None);
+        assert_eq!(role(&daemon), Some(Role::Daemon));
+        assert_eq!(speaker(&looks(exe, &daemon)).unwrap().name, "codex");
+        // The word that tells stands behind two others.
+        let update_loop = [exe, "app-server", "daemon", "pid-update-loop"];
+        assert_eq!(name_of(exe, &update_loop), None);
+        assert_eq!(role(&update_loop), Some(Role::Helper));
+        assert!(speaker(&looks(exe, &update_loop)).is_none());
+        for command in ["start", "stop", "restart"] {
+            let argv = [exe, "app-server", "daemon", command];
+            assert_eq!(role(&argv), Some(Role::Helper), "{command}");
+            let wrapper = ["node", "/usr/bin/codex", "app-server", "daemon", command];
+            assert_eq!(name_of("/usr/bin/node", &wrapper), None, "{command}");
+        }
+        // An editor's own server is an agent, and so is a person who asks about daemons.
+        assert_eq!(role(&[exe, "app-server"]), Some(Role::Agent));
+        assert_eq!(
+            role(&[exe, "what does the app-server daemon do"]),
+            Some(Role::Agent)
+        );
+        assert_eq!(role(&[exe, "resume", "01a1e175"]), Some(Role::Agent));
+    }
+
+    #[test]
+    fn a_server_hosts_and_a_person_s_program_does_not() {
         let codex = spec_of(&AgentName::known("codex")).unwrap();
-        let daemon = looks("codex", &["codex", "app-server", "--managed-daemon"]);
-        assert!(hosts(codex, &daemon));
+        for flags in [&["--managed-daemon"][..], &[]] {
+            let words = [&["codex", "app-server"], flags].concat();
+            assert!(hosts(codex, &looks("codex", &words)), "{flags:?}");
+        }
         assert!(!hosts(
             codex,
             &looks("codex", &["codex", "exec", "-", "hi"])

@@ -70,6 +70,7 @@ mod tests {
                 flags: Vec::new(),
             }),
             activity: None,
+            daemon: None,
             attended_at: None,
             started_at: Timestamp(0),
             seen_at: Timestamp(0),

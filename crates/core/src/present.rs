@@ -39,13 +39,16 @@ impl Present {
     }
 }
 
-/// Those of the open sessions at a process's place that are this very process.
+/// Those of the open sessions at a process's place that are this very process, or whose daemon it is.
 pub fn those_of(mut at_place: Vec<Session>, process: &Process) -> Vec<Session> {
-    at_place.retain(|session| {
-        let recorded = session.process.as_ref();
-        session.is_open() && recorded.is_some_and(|recorded| recorded.same_as(process))
-    });
+    at_place.retain(|session| session.is_open() && is_run_by(session, process));
     at_place
+}
+
+/// Whether a process is a session's, or the daemon that runs its conversation.
+pub fn is_run_by(session: &Session, process: &Process) -> bool {
+    let mut recorded = session.process.iter().chain(&session.daemon);
+    recorded.any(|recorded| recorded.same_as(process))
 }
 
 /// Which of its sessions a process is.
@@ -140,6 +143,7 @@ mod tests {
             process: Some(process(100)),
             start: None,
             activity: None,
+            daemon: None,
             attended_at: None,
             started_at: Timestamp(0),
             seen_at: Timestamp(0),
@@ -251,8 +255,19 @@ mod tests {
             process: Some(process(99)),
             ..session('c', false)
         };
-        let all = vec![ended, unverified, predecessor, session('d', false)];
+        let elsewhere = Session {
+            process: Some(process(98)),
+            daemon: Some(process(100)),
+            ..session('e', true)
+        };
+        let all = vec![
+            ended,
+            unverified,
+            predecessor,
+            session('d', false),
+            elsewhere.clone(),
+        ];
         let here = those_of(all, &process(100));
-        assert_eq!(here, [session('d', false)]);
+        assert_eq!(here, [session('d', false), elsewhere]);
     }
 }

@@ -40,6 +40,9 @@ pub struct Session {
     pub life: Life,
     /// Its process; none where it could not be established, and then it lives by its lease alone.
     pub process: Option<Process>,
+    /// The daemon that runs its conversation, where its process is only the window to it. The same process
+    /// where no window is known. On the machine and in the pid namespace of its process.
+    pub daemon: Option<Process>,
     /// How that process was started, where its command line could be read.
     pub start: Option<Start>,
     pub activity: Option<Activity>,
@@ -190,6 +193,36 @@ impl Session {
     /// Whether it has neither ended nor been proved dead.
     pub fn is_open(&self) -> bool {
         self.closed.is_none()
+    }
+
+    /// The daemon that may be in a turn of it while its window is gone.
+    fn turn_in(&self) -> Option<&Process> {
+        let in_turn = matches!(self.doing(), Some(Doing::Busy | Doing::Waiting));
+        self.daemon.as_ref().filter(|_| in_turn)
+    }
+
+    /// Whether it lives, given what is known of processes, and the process that decides that.
+    ///
+    /// A conversation that a daemon runs belongs to its window. Once that is gone, it lives only as long as
+    /// the daemon is in its turn.
+    pub fn lives_by<E>(
+        &self,
+        judge: impl Fn(&Process) -> Result<Liveness, E>,
+    ) -> Result<(Liveness, Option<&Process>), E> {
+        if let Some(settled) = self.settled() {
+            return Ok((settled, self.process.as_ref()));
+        }
+        let Some(process) = &self.process else {
+            return Ok((Liveness::Unknown(Doubt::Unverified), None));
+        };
+        let seen = judge(process)?;
+        let Some(daemon) = self.turn_in().filter(|_| matches!(seen, Liveness::Dead(_))) else {
+            return Ok((seen, Some(process)));
+        };
+        match judge(daemon)? {
+            Liveness::Dead(_) => Ok((seen, Some(process))),
+            goes_on => Ok((goes_on, Some(daemon))),
+        }
     }
 
     /// What the record alone settles about its life; `None` means that its process must be looked at.
@@ -348,6 +381,8 @@ pub fn check_meta_value(value: &str) -> Result<(), Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::HostId;
+    use crate::process::{BootId, StartTicks};
     use crate::time::Era;
 
     fn at(steady: i64) -> Now {
@@ -419,6 +454,7 @@ mod tests {
                 since: Timestamp(0),
                 asks: None,
             }),
+            daemon: None,
             attended_at: None,
             started_at: Timestamp(0),
             seen_at: Timestamp(0),
@@ -447,6 +483,64 @@ mod tests {
         let gone = Liveness::Unknown(Doubt::Unverified);
         let unseen = state_as(Some(Doing::Busy), &gone, 60_001);
         assert_eq!(unseen, State::Unknown);
+    }
+
+    #[test]
+    fn without_its_window_a_conversation_lives_only_while_the_daemon_is_in_its_turn() {
+        let process = |pid| Process {
+            host: HostId::new("h"),
+            boot: BootId {
+                id: "b".into(),
+                private: false,
+            },
+            pid_ns: 1,
+            pid,
+            start: StartTicks {
+                ticks: 100,
+                shifted: false,
+            },
+        };
+        let (window, daemon) = (process(7), process(8));
+        let gone = |pid| Liveness::Dead(Proof::Absent { pid });
+        let unseen = Liveness::Unknown(Doubt::OtherNamespace);
+        let alive = Liveness::Alive;
+        let rows = [
+            (Some(Doing::Idle), &alive, &alive, &alive, 7),
+            (Some(Doing::Busy), &alive, &alive, &alive, 7),
+            (Some(Doing::Busy), &alive, &gone(8), &alive, 7),
+            (Some(Doing::Busy), &unseen, &alive, &unseen, 7),
+            (Some(Doing::Idle), &gone(7), &alive, &gone(7), 7),
+            (None, &gone(7), &alive, &gone(7), 7),
+            (Some(Doing::Busy), &gone(7), &alive, &alive, 8),
+            (Some(Doing::Waiting), &gone(7), &alive, &alive, 8),
+            (Some(Doing::Busy), &gone(7), &unseen, &unseen, 8),
+            (Some(Doing::Busy), &gone(7), &gone(8), &gone(7), 7),
+        ];
+        for (activity, of_window, of_daemon, expected, by) in rows {
+            let session = Session {
+                process: Some(window.clone()),
+                daemon: Some(daemon.clone()),
+                ..doing(activity)
+            };
+            let judge = |process: &Process| {
+                let seen = if *process == window {
+                    of_window
+                } else {
+                    of_daemon
+                };
+                Ok::<_, ()>(seen.clone())
+            };
+            let (liveness, decides) = session.lives_by(judge).unwrap();
+            let row = format!("{activity:?} {of_window:?} {of_daemon:?}");
+            assert_eq!(liveness, *expected, "{row}");
+            assert_eq!(decides.map(|process| process.pid), Some(by), "{row}");
+            let alone = Session {
+                daemon: None,
+                ..session
+            };
+            let (liveness, _) = alone.lives_by(judge).unwrap();
+            assert_eq!(liveness, *of_window, "{row}");
+        }
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::process::{Ancestor, Observer, Sighting, Signs, Survivors};
+use crate::agent::DaemonSpec;
+use crate::id::NativeId;
+use crate::process::{Ancestor, Observer, Process, Sighting, Signs, Survivors};
 use crate::session::Place;
 use crate::trample::RepoFile;
 use crate::tree_lock::TreeLock;
@@ -20,6 +22,15 @@ pub trait World {
 
     /// A process and those above it.
     fn chain(&self, pid: u32) -> Vec<Ancestor>;
+
+    /// The window of a conversation that a daemon runs, where the daemon itself says which that is and it
+    /// still runs. Never anything that only looks likely.
+    fn window(
+        &self,
+        spec: &DaemonSpec,
+        daemon: &Process,
+        conversation: &NativeId,
+    ) -> Option<Ancestor>;
 
     /// What a directory is: its repository and branch.
     fn place(&self, dir: &str) -> Place;

@@ -49,3 +49,5 @@ mod timens;
 mod tree_lock;
 pub mod watch;
 pub mod watchdog;
+#[cfg(target_os = "linux")]
+mod window;

@@ -7,8 +7,9 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use tenure_core::id::HostId;
-use tenure_core::process::{Ancestor, Observer, Sighting, Signs, Survivors};
+use tenure_core::agent::DaemonSpec;
+use tenure_core::id::{HostId, NativeId};
+use tenure_core::process::{Ancestor, Observer, Process, Sighting, Signs, Survivors};
 use tenure_core::session::Place;
 use tenure_core::trample::RepoFile;
 use tenure_core::tree_lock::TreeLock;
@@ -55,6 +56,21 @@ impl World for Machine {
 
     fn chain(&self, pid: u32) -> Vec<Ancestor> {
         process::chain_from(pid, &self.observer).0
+    }
+
+    #[cfg(target_os = "linux")]
+    fn window(
+        &self,
+        spec: &DaemonSpec,
+        daemon: &Process,
+        conversation: &NativeId,
+    ) -> Option<Ancestor> {
+        crate::window::find(spec, daemon, conversation, &self.observer)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn window(&self, _: &DaemonSpec, _: &Process, _: &NativeId) -> Option<Ancestor> {
+        None
     }
 
     fn place(&self, dir: &str) -> Place {

@@ -24,6 +24,35 @@ pub struct Running {
 
 /// Looks through this user's processes once, the lowest pid first.
 pub fn agents(observer: &Observer) -> Vec<Running> {
+    let mut found = all(observer);
+    let wrappers: HashSet<(u32, &str)> =
+        found.iter().map(|this| (this.parent, this.agent)).collect();
+    found.retain(|this| !wrappers.contains(&(this.process.process.pid, this.agent)));
+    found.sort_by_key(|this| this.process.process.pid);
+    found
+}
+
+/// The agent that has this socket open, if exactly one has.
+#[cfg(target_os = "linux")]
+pub(crate) fn with_socket(inode: u64, observer: &Observer) -> Option<Ancestor> {
+    let wanted = format!("socket:[{inode}]");
+    let has_it = |this: &Running| {
+        let fds = fs_err::read_dir(format!("/proc/{}/fd", this.process.process.pid));
+        let mut links = fds.into_iter().flatten().flatten().map(|fd| fd.path());
+        links.any(|fd| fs_err::read_link(fd).is_ok_and(|link| link.as_os_str() == wanted.as_str()))
+    };
+    let mut found = all(observer).into_iter().filter(has_it);
+    let (only, None) = (found.next()?, found.next()) else {
+        return None;
+    };
+    // Whose descriptors were read is still the process that was seen before.
+    let pid = only.process.process.pid;
+    let still = process::identify(pid, observer).ok()?;
+    still.same_as(&only.process.process).then_some(only.process)
+}
+
+/// All processes that are agents, wrappers too.
+fn all(observer: &Observer) -> Vec<Running> {
     if !observer.proc_is_own {
         return Vec::new();
     }
@@ -31,19 +60,14 @@ pub fn agents(observer: &Observer) -> Vec<Running> {
     let Ok(entries) = fs_err::read_dir("/proc") else {
         return Vec::new();
     };
-    let mut found: Vec<Running> = entries
+    entries
         .flatten()
         .filter_map(|entry| {
             let pid = entry.file_name().to_str()?.parse::<u32>().ok()?;
             (entry.metadata().ok()?.uid() == own_uid).then_some(pid)
         })
         .filter_map(|pid| one(pid, observer))
-        .collect();
-    let wrappers: HashSet<(u32, &str)> =
-        found.iter().map(|this| (this.parent, this.agent)).collect();
-    found.retain(|this| !wrappers.contains(&(this.process.process.pid, this.agent)));
-    found.sort_by_key(|this| this.process.process.pid);
-    found
+        .collect()
 }
 
 /// The agent itself, where this process only started it; else the same process.

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use tenure_core::agent;
+use tenure_core::agent::{self, Role};
 use tenure_core::process::{Observer, RunState, Signs, StartTicks, Survivor, Survivors};
 
 use crate::stat::View;
@@ -180,12 +180,16 @@ pub(crate) fn environment(pid: u32) -> std::io::Result<Vec<u8>> {
     Ok(Vec::new())
 }
 
-/// Whether a living agent is above the process, or is it.
+/// Whether a living agent is above the process, or it is one, or an agent's daemon or helper. What runs below a
+/// daemon is not the agent's that happened to start the daemon.
 fn is_an_agents(pid: u32, observer: &Observer) -> bool {
     let (chain, _) = process::chain_from(pid, observer);
-    chain
-        .iter()
-        .any(|above| agent::recognise(&above.looks).is_some())
+    let mut roles = chain.iter().map(|above| agent::role_of(&above.looks));
+    if roles.next().flatten().is_some() {
+        return true;
+    }
+    let deciding = roles.flatten().find(|(_, role)| *role != Role::Helper);
+    deciding.is_some_and(|(_, role)| role == Role::Agent)
 }
 
 fn command(pid: u32) -> String {

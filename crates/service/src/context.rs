@@ -246,7 +246,29 @@ impl Ctx<'_> {
     }
 
     pub fn liveness(&self, session: &Session) -> Result<Liveness, Stop> {
-        self.known_liveness(session)
+        Ok(self.lives_by(session)?.0)
+    }
+
+    /// The process whose end is the next thing that can happen to a session's life.
+    pub fn watched(&self, session: &Session) -> Result<Option<Process>, Stop> {
+        Ok(self.lives_by(session)?.1.cloned())
+    }
+
+    /// Whether a session lives, and the process that decides that.
+    fn lives_by<'s>(&self, session: &'s Session) -> Result<(Liveness, Option<&'s Process>), Stop> {
+        if session.is_open() && self.own == Some(session.id) {
+            return Ok((Liveness::Alive, session.process.as_ref()));
+        }
+        self.seen_to_live_by(session)
+    }
+
+    /// The same, whoever calls.
+    pub fn seen_to_live_by<'s>(
+        &self,
+        session: &'s Session,
+    ) -> Result<(Liveness, Option<&'s Process>), Stop> {
+        session
+            .lives_by(|process| self.judged(process))
             .map_err(|process| Stop::Look(Want::Processes(vec![process])))
     }
 
@@ -259,16 +281,8 @@ impl Ctx<'_> {
         unseen.look()
     }
 
-    fn known_liveness(&self, session: &Session) -> Result<Liveness, Process> {
-        if session.is_open() && self.own == Some(session.id) {
-            return Ok(Liveness::Alive);
-        }
-        if let Some(settled) = session.settled() {
-            return Ok(settled);
-        }
-        let Some(process) = &session.process else {
-            return Ok(Liveness::Unknown(liveness::Doubt::Unverified));
-        };
+    /// Whether a process lives, or the same process where it must be looked at first.
+    fn judged(&self, process: &Process) -> Result<Liveness, Process> {
         let observer = self.observer;
         if let Some(settled) = liveness::settled_unseen(process, observer) {
             return Ok(settled);
@@ -596,6 +610,7 @@ impl Ctx<'_> {
             state,
             shown: shown.as_ref(),
             finished: self.is_finished(session, shown.as_ref()),
+            decides: self.lives_by(session)?.1,
             testimony: self.evidence.testimony(session.id),
             now: &self.now,
         };
@@ -616,6 +631,7 @@ impl Ctx<'_> {
             state,
             shown: shown.as_ref(),
             finished: self.is_finished(session, shown.as_ref()),
+            decides: self.lives_by(session)?.1,
             testimony: self.evidence.testimony(session.id),
             now: &self.now,
         };

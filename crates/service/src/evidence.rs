@@ -6,7 +6,8 @@
 
 use std::borrow::Borrow;
 
-use tenure_core::id::SessionId;
+use tenure_core::agent::DaemonSpec;
+use tenure_core::id::{NativeId, SessionId};
 use tenure_core::process::{Ancestor, Process, Sighting, Signs, Survivors};
 use tenure_core::session::Place;
 use tenure_core::trample::RepoFile;
@@ -21,6 +22,8 @@ pub enum Want {
     Survivors(Vec<(SessionId, Signs)>),
     /// The processes above this one, and the place that this directory is.
     Surroundings(Option<u32>, String),
+    /// The window of this conversation, which the daemon runs.
+    Window(DaemonSpec, Process, NativeId),
     /// Where these files are, and what.
     Files(Vec<String>),
     /// The remotes of the repositories with these common directories.
@@ -44,6 +47,7 @@ pub struct Evidence {
     seen: Vec<(Process, Sighting)>,
     left_behind: Vec<(SessionId, Survivors)>,
     surroundings: Option<Surroundings>,
+    window: Option<Option<Ancestor>>,
     files: Vec<(String, Option<RepoFile>)>,
     remotes: Vec<(String, Option<String>)>,
     testimonies: Vec<(SessionId, Testimony)>,
@@ -83,6 +87,9 @@ impl Evidence {
                     place: world.place(&dir),
                 });
             }
+            Want::Window(spec, daemon, conversation) => {
+                self.window = Some(world.window(&spec, &daemon, &conversation));
+            }
             Want::Files(paths) => self.files.extend(paths.into_iter().map(|path| {
                 let found = world.file(&path);
                 (path, found)
@@ -119,6 +126,11 @@ impl Evidence {
 
     pub fn surroundings(&self) -> Option<&Surroundings> {
         self.surroundings.as_ref()
+    }
+
+    /// The window, once it was looked for.
+    pub fn window(&self) -> Option<&Option<Ancestor>> {
+        self.window.as_ref()
     }
 
     pub fn file(&self, path: &str) -> Option<&Option<RepoFile>> {

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tenure_core::id::HostId;
+use tenure_core::agent::DaemonSpec;
+use tenure_core::id::{HostId, NativeId};
 use tenure_core::process::{
     Ancestor, BootId, CallerFacts, Looks, Observer, Process, RunState, Sighting, Signs, StartTicks,
     Survivors,
@@ -28,6 +29,7 @@ struct State {
     ticks: u64,
     drawn: u64,
     survivors: Survivors,
+    windows: HashMap<String, u32>,
 }
 
 impl Default for FakeWorld {
@@ -56,6 +58,7 @@ impl FakeWorld {
                 ticks: 1_000,
                 drawn: 0,
                 survivors: Survivors::default(),
+                windows: HashMap::new(),
             })),
         }
     }
@@ -150,6 +153,13 @@ impl FakeWorld {
     }
 }
 
+impl FakeWorld {
+    /// Lets every daemon say that the window of this conversation is the process with this pid.
+    pub fn opens(&self, pid: u32, conversation: &str) {
+        self.lock().windows.insert(conversation.to_owned(), pid);
+    }
+}
+
 impl World for FakeWorld {
     fn observer(&self) -> &Observer {
         &self.observer
@@ -167,6 +177,18 @@ impl World for FakeWorld {
     /// Nobody is above anybody.
     fn chain(&self, pid: u32) -> Vec<Ancestor> {
         self.facts(&[pid]).chain
+    }
+
+    /// What was said of the conversation, unless that process is gone.
+    fn window(
+        &self,
+        _spec: &DaemonSpec,
+        _daemon: &Process,
+        conversation: &NativeId,
+    ) -> Option<Ancestor> {
+        let pid = *self.lock().windows.get(conversation.as_str())?;
+        let is_there = matches!(self.look(pid), Sighting::Present { .. });
+        is_there.then(|| self.facts(&[pid]).chain.remove(0))
     }
 
     /// No directory is a repository.

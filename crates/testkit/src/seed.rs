@@ -179,6 +179,7 @@ impl Seed {
             process: Some(self.process(n)),
             start: None,
             activity: None,
+            daemon: None,
             attended_at: None,
             started_at: started(n),
             seen_at: later(n, 15_000),

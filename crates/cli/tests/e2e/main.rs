@@ -7,6 +7,7 @@ mod append_beside_agent;
 mod claims;
 mod commands;
 mod completion;
+mod daemons;
 mod demo;
 mod durability;
 mod end_kill;

@@ -49,6 +49,7 @@ mod channels;
 mod claude;
 mod claude_background;
 mod codex;
+mod codex_windows;
 mod gemini;
 mod gemini_window;
 mod harness;

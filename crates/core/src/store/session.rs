@@ -71,6 +71,12 @@ pub trait SessionRows {
     /// newest first.
     fn sessions_at_any(&mut self, places: &[ProcessPlace<'_>]) -> Result<Vec<Session>, StoreError>;
 
+    /// The same for open sessions whose daemon has one of these places.
+    fn sessions_below_any(
+        &mut self,
+        places: &[ProcessPlace<'_>],
+    ) -> Result<Vec<Session>, StoreError>;
+
     /// Sessions, the newest first.
     fn list_sessions(&mut self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError>;
 

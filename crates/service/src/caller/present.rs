@@ -3,7 +3,7 @@
 use crate::context::{Ctx, Stop};
 use tenure_core::agent::{self, AgentSpec};
 use tenure_core::id::{AgentName, Life, NativeId, SessionToken};
-use tenure_core::present::{Named, Present, those_of, which};
+use tenure_core::present::{Named, Present, is_run_by, those_of, which};
 use tenure_core::process::{Ancestor, Process};
 use tenure_core::session::Session;
 use tenure_core::store::{ProcessPlace, StoreError};
@@ -12,6 +12,12 @@ use tenure_core::store::{ProcessPlace, StoreError};
 pub fn sessions_of(ctx: &mut Ctx<'_>, process: &Process) -> Result<Vec<Session>, Stop> {
     let here = ctx.tx.sessions_at_any(&[process.into()])?;
     Ok(those_of(here, process))
+}
+
+/// The open sessions whose conversations a daemon runs.
+pub fn below(ctx: &mut Ctx<'_>, daemon: &Process) -> Result<Vec<Session>, Stop> {
+    let here = ctx.tx.sessions_below_any(&[daemon.into()])?;
+    Ok(those_of(here, daemon))
 }
 
 /// The open sessions at the places of these processes, asked for at once.
@@ -25,9 +31,7 @@ pub fn open_at<'p>(
 
 /// Whether a process is one of these open sessions.
 pub fn is_among(open: &[Session], process: &Process) -> bool {
-    let is_it = |recorded: &Process| recorded.same_as(process);
-    let mut recorded = open.iter().filter_map(|session| session.process.as_ref());
-    recorded.any(is_it)
+    open.iter().any(|session| is_run_by(session, process))
 }
 
 /// The open session of an agent that speaks: by its process, or by its conversation alone where no process
@@ -42,6 +46,16 @@ pub fn speaking(
         return unverified(ctx, agent, native_id);
     };
     let here = sessions_of(ctx, process)?;
+    Ok(which(here, Named::Conversation(native_id)).one())
+}
+
+/// The same where a daemon speaks for its conversations.
+pub fn speaking_through(
+    ctx: &mut Ctx<'_>,
+    daemon: &Process,
+    native_id: Option<&NativeId>,
+) -> Result<Option<Session>, Stop> {
+    let here = below(ctx, daemon)?;
     Ok(which(here, Named::Conversation(native_id)).one())
 }
 
@@ -128,7 +142,15 @@ fn nearest_at_once(
     past_counts: &dyn Fn(&Ancestor) -> bool,
 ) -> Result<Option<(usize, Met)>, Stop> {
     let places: Vec<_> = above.iter().map(|one| (&one.process).into()).collect();
-    let open = ctx.tx.sessions_at_any(&places)?;
+    let mut open = ctx.tx.sessions_at_any(&places)?;
+    for one in above {
+        if agent::daemon_of(&one.looks).is_some() {
+            let seen = |known: &Session| open.iter().any(|other| other.id == known.id);
+            let mut below = ctx.tx.sessions_below_any(&[(&one.process).into()])?;
+            below.retain(|session| !seen(session));
+            open.append(&mut below);
+        }
+    }
     let mut chain = above.iter();
     let first = chain.position(|one| is_among(&open, &one.process));
     let before = first.unwrap_or(above.len());
@@ -139,7 +161,7 @@ fn nearest_at_once(
     for (height, one) in above[..before].iter().enumerate() {
         let mut past = past_among(ctx, &lives, &one.process)?;
         let met = match past.is_empty() {
-            true => agent::recognise(&one.looks).map(Met::Agent),
+            true => agent::speaker(&one.looks).map(Met::Agent),
             false => {
                 let (session, life) = past.swap_remove(0);
                 past_counts(one).then(|| Met::Past(Box::new(session), life))

@@ -578,6 +578,7 @@ fn child_session(
         hosted: false,
         process: request.chain.first().map(|own| own.process.clone()),
         start: None,
+        daemon: None,
     };
     let session = born(ctx, birth)?;
     ctx.log(&NewEvent {

@@ -82,20 +82,21 @@ pub(super) fn assess(
         Verdict::Retry => return Ok(mine_already(&record, true)),
         refusal => {
             let error = refuse(ctx, &record, holder.as_ref(), mine.as_ref(), refusal)?;
-            return Ok(refused(error, holder));
+            return refused(ctx, error, holder.as_ref());
         }
     };
     let rivals = match rivals(ctx, asker, key, None)? {
         Rivals::Gone(gone) => gone,
         Rivals::Living(rival) => {
-            return Ok(refused(rival.error, Some((rival.session, rival.standing))));
+            let holder = (rival.session, rival.standing);
+            return refused(ctx, rival.error, Some(&holder));
         }
     };
     let survivors = survivors(ctx, &record, asker.id)?;
     if request.require_quiet
         && let Some(error) = noise(ctx, &record, &survivors)?
     {
-        return Ok(refused(error, None));
+        return refused(ctx, error, None);
     }
     Ok(Finding::Free(Box::new(Steps {
         record,
@@ -113,16 +114,20 @@ fn mine_already(record: &ClaimRecord, retry: bool) -> Finding {
     }
 }
 
-fn refused(error: Error, holder: Option<(Session, Standing)>) -> Finding {
+fn refused(
+    ctx: &Ctx<'_>,
+    error: Error,
+    holder: Option<&(Session, Standing)>,
+) -> Result<Finding, Stop> {
     let waits = matches!(
         error,
         Error::Held { .. } | Error::Suspect { .. } | Error::Overlaps { .. } | Error::Noisy { .. }
     );
-    let unseen = match (&error, &holder) {
+    let unseen = match (&error, holder) {
         (Error::CannotTell { .. }, Some((session, _))) => Some(session.clone()),
         _ => None,
     };
-    let at_most = match (&error, &holder) {
+    let at_most = match (&error, holder) {
         (Error::Noisy { .. }, _) => Some(Duration::from_millis(500)),
         (_, Some((_, Standing::Suspect { left, .. }))) => Some(*left),
         (
@@ -140,17 +145,18 @@ fn refused(error: Error, holder: Option<(Session, Standing)>) -> Finding {
         Error::Noisy { key, .. } => vec![key.clone()],
         _ => Vec::new(),
     };
-    Finding::Refused(Box::new(Refusal {
+    let watch = match holder {
+        Some((session, _)) => ctx.watched(session)?,
+        None => None,
+    };
+    Ok(Finding::Refused(Box::new(Refusal {
         error,
         waits,
-        watch: holder
-            .and_then(|(session, _)| session.process)
-            .into_iter()
-            .collect(),
+        watch: watch.into_iter().collect(),
         at_most,
         unseen,
         open_to_others,
-    }))
+    })))
 }
 
 /// What the former holder left running, where it did not give the key back itself.

@@ -10,7 +10,7 @@
 //! *Crash*: an event that was not committed never came; the next one says the same. *Clock jump*: the
 //! heartbeat's age is taken from the wall clock in both directions, the lease from the steady one.
 
-use crate::caller::present::{is_among, open_at, speaking};
+use crate::caller::present::{is_among, open_at, speaking, speaking_through};
 use crate::context::{Ctx, Stop};
 use crate::evidence::{Surroundings, Want};
 use crate::hook::meanwhile::{leave, meanwhile};
@@ -20,10 +20,12 @@ use crate::session::register::{Enrolled, RegisterRequest, Subject, register};
 use crate::session::view::{HeldView, SessionView};
 use crate::transact::{Reply, Service};
 use crate::{caller, transcript};
+use tenure_core::agent::{self, DaemonSpec};
 use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::end::{self, Ending};
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, NativeId, SessionId};
+use tenure_core::liveness::Liveness;
 use tenure_core::meanwhile::Meanwhile;
 use tenure_core::process::Ancestor;
 use tenure_core::program::{Found, Program};
@@ -149,9 +151,15 @@ fn hear_program(ctx: &mut Ctx<'_>, program: &Program, event: &AgentEvent) -> Res
 fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
     let process = event.process.as_ref().map(|found| &found.process);
     let (agent, native_id) = (event.agent.as_ref(), event.native_id.as_ref());
-    let here = speaking(ctx, agent, process, native_id)?;
+    let here = match (daemon_of(event), process) {
+        (Some(_), Some(daemon)) => speaking_through(ctx, daemon, native_id)?,
+        _ => speaking(ctx, agent, process, native_id)?,
+    };
+    // A start that a daemon sends may be that of another window.
+    let starts = matches!(event.what, Happening::Start | Happening::Fork);
     if let Some(session) = &here
         && event.process.is_some()
+        && !(starts && session.daemon.is_some())
     {
         ctx.own = Some(session.id);
     }
@@ -238,10 +246,26 @@ fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<H
     let advice = use_tool(ctx, &session, event)?;
     note_title(ctx, &mut session, event)?;
     note_activity(ctx, &mut session, event)?;
+    end_without_window(ctx, &session, event)?;
     Ok(Heard {
         advice,
         ..of(&session)
     })
+}
+
+/// A conversation whose window went away in its turn is over with the turn: who waits for it need not look.
+fn end_without_window(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    event: &AgentEvent,
+) -> Result<(), Stop> {
+    if session.daemon.is_some()
+        && event.doing == Some(Doing::Idle)
+        && let (Liveness::Dead(_), _) = ctx.seen_to_live_by(session)?
+    {
+        ctx.dead.push(session.id);
+    }
+    Ok(())
 }
 
 /// Looks at a tool's use before it runs, and keeps what it left behind. What a turn's commands did is
@@ -355,9 +379,10 @@ fn tell(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), 
 
 /// An event that says who the session is: its start, or anything from a process that is nobody yet.
 fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
-    let around = surroundings(ctx, event)?;
+    let window = window(ctx, event)?;
+    let around = surroundings(ctx, event, window.as_ref())?;
     ctx.write()?;
-    let request = request(event, around);
+    let request = request(event, window, around);
     let done = register(ctx, &request)?;
     let mut session = ctx.session(done.session.id)?;
     if event.speaks {
@@ -387,24 +412,54 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
     })
 }
 
-/// What is above the process and where it works, looked for before anything is locked.
-fn surroundings(ctx: &Ctx<'_>, event: &AgentEvent) -> Result<Surroundings, Stop> {
+/// The daemon that sent an event, where one did.
+fn daemon_of(event: &AgentEvent) -> Option<&'static DaemonSpec> {
+    let spec = agent::daemon_of(&event.process.as_ref()?.looks)?;
+    spec.daemon.as_ref()
+}
+
+/// The window of the conversation, where a daemon runs it and says which that is.
+fn window(ctx: &Ctx<'_>, event: &AgentEvent) -> Result<Option<Ancestor>, Stop> {
+    let (Some(spec), Some(found), Some(native_id)) =
+        (daemon_of(event), &event.process, &event.native_id)
+    else {
+        return Ok(None);
+    };
+    match ctx.evidence.window() {
+        Some(found) => Ok(found.clone()),
+        None => {
+            let want = Want::Window(*spec, found.process.clone(), native_id.clone());
+            Err(Stop::Look(want))
+        }
+    }
+}
+
+/// What is above the process, or above its window, and where it works, looked for before anything is locked.
+fn surroundings(
+    ctx: &Ctx<'_>,
+    event: &AgentEvent,
+    window: Option<&Ancestor>,
+) -> Result<Surroundings, Stop> {
     match ctx.evidence.surroundings() {
         Some(found) => Ok(found.clone()),
         None => {
-            let pid = event.process.as_ref().map(|found| found.process.pid);
+            let process = window.or(event.process.as_ref());
+            let pid = process.map(|found| found.process.pid);
             Err(Stop::Look(Want::Surroundings(pid, event.dir.clone())))
         }
     }
 }
 
-fn request(event: &AgentEvent, around: Surroundings) -> RegisterRequest {
-    let subject = match &event.process {
-        None => Subject::Unverified,
-        Some(found) => {
-            // The process itself as it was found, then whatever was seen above it.
-            let above = around.chain.into_iter().skip(1);
-            Subject::Given(std::iter::once(found.clone()).chain(above).collect())
+fn request(event: &AgentEvent, window: Option<Ancestor>, around: Surroundings) -> RegisterRequest {
+    // The process itself as it was found, then whatever was seen above it.
+    let above = around.chain.into_iter().skip(1);
+    let chain = |found: Ancestor| std::iter::once(found).chain(above).collect();
+    let subject = match (&event.process, daemon_of(event)) {
+        (None, _) => Subject::Unverified,
+        (Some(found), None) => Subject::Given(chain(found.clone())),
+        (Some(found), Some(_)) => {
+            let seen = window.unwrap_or_else(|| found.clone());
+            Subject::Below(found.process.clone(), chain(seen))
         }
     };
     RegisterRequest {

@@ -125,16 +125,16 @@ fn roster(
         }
         participants.push(view);
     }
+    let mut processes = Vec::new();
+    for one in present.iter().filter(|one| !one.gone) {
+        processes.extend(ctx.watched(&one.session)?);
+    }
     Ok(Roster {
         mission: summary(ctx, me, &stored, &present)?,
         participants,
         pointer,
         faults,
-        processes: present
-            .iter()
-            .filter(|one| !one.gone)
-            .filter_map(|one| one.session.process.clone())
-            .collect(),
+        processes,
     })
 }
 

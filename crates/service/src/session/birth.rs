@@ -17,6 +17,7 @@ pub struct Birth {
     pub hosted: bool,
     pub process: Option<Process>,
     pub start: Option<Start>,
+    pub daemon: Option<Process>,
 }
 
 /// Makes a session in its first life.
@@ -36,6 +37,7 @@ pub fn born(ctx: &mut Ctx<'_>, birth: Birth) -> Result<Session, Stop> {
         life: Life::FIRST,
         process: birth.process,
         start: birth.start,
+        daemon: birth.daemon,
         activity: None,
         attended_at: None,
         started_at: ctx.now.wall,

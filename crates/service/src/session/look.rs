@@ -187,7 +187,7 @@ impl Service<'_> {
                 transcript: transcript.map(|known| known.path),
                 is_so: !session.is_open() || (until == Until::Rests && rests),
                 session: ctx.view(&session)?,
-                process: session.process,
+                process: ctx.watched(&session)?,
             })
         })
     }
@@ -199,8 +199,16 @@ impl Service<'_> {
                 limit,
                 ..SessionFilter::default()
             };
-            let open = ctx.tx.list_sessions(&filter)?.into_iter();
-            Ok(open.filter_map(|session| session.process).collect())
+            let open = ctx.tx.list_sessions(&filter)?;
+            let mut watched = Vec::new();
+            for session in open {
+                // Of a conversation whose window is gone the daemon is watched.
+                match session.daemon {
+                    Some(_) => watched.extend(ctx.watched(&session)?),
+                    None => watched.extend(session.process),
+                }
+            }
+            Ok(watched)
         })
     }
 

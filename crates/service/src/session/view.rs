@@ -229,6 +229,8 @@ pub struct Seen<'a> {
     pub shown: Option<&'a Shown>,
     /// Whether a turn ended since a person was last there.
     pub finished: bool,
+    /// The process that its life was judged by.
+    pub decides: Option<&'a Process>,
     /// What agents and terminals say, where they were asked.
     pub testimony: Option<&'a Testimony>,
     /// What time it is.
@@ -326,10 +328,7 @@ fn state_reason(session: &Session, seen: &Seen<'_>) -> String {
     }
     match seen.standing {
         Standing::Live => {
-            let lives = match &session.process {
-                Some(process) => format!("pid {} lives", process.pid),
-                None => "it is the caller".into(),
-            };
+            let lives = lives(session, seen.decides);
             let lives = match seen.shown {
                 Some(shown) => format!("{lives}; {}", evidence(shown, seen.now)),
                 None => lives,
@@ -369,6 +368,23 @@ fn evidence(shown: &Shown, now: &Now) -> String {
         false => {
             format!("{doing} by {source}, {age} ago, and this agent does not tell when that ends")
         }
+    }
+}
+
+/// What keeps a live session alive.
+fn lives(session: &Session, decides: Option<&Process>) -> String {
+    let Some(process) = decides.or(session.process.as_ref()) else {
+        return "it is the caller".into();
+    };
+    let pid = process.pid;
+    match (&session.process, &session.daemon) {
+        (Some(window), Some(_)) if window != process => {
+            format!("no window: the daemon finishes its turn (pid {pid})")
+        }
+        (_, Some(daemon)) if daemon == process => {
+            format!("no window is known: it lives with the daemon (pid {pid})")
+        }
+        _ => format!("pid {pid} lives"),
     }
 }
 

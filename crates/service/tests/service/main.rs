@@ -17,6 +17,7 @@ mod registering;
 mod resume;
 mod several;
 mod titles;
+mod windows;
 mod words;
 
 use std::time::Duration;

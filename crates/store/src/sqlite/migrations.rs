@@ -56,6 +56,14 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         min_writer: 4,
         needs: "0.1.0",
     },
+    // Who does not know them would take a window's end for the end of a turn that goes on, or leave a new life
+    // with the old one's daemon.
+    Migration {
+        number: 5,
+        sql: include_str!("schema/0005.sql"),
+        min_writer: 5,
+        needs: "0.1.0",
+    },
 ];
 
 /// What a store's schema lets us do.

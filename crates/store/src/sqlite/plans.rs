@@ -63,6 +63,10 @@ fn single_key_statements_use_their_indexes() {
             session::AT_PLACE,
             &["sessions_open_place (pid=? AND boot_id=? AND pid_ns=? AND host_id=?)"],
         ),
+        (
+            session::BELOW_PLACE,
+            &["sessions_open_daemon (daemon_pid=? AND boot_id=? AND pid_ns=? AND host_id=?)"],
+        ),
         (session::UPDATE, &["sessions_id"]),
         (session::UPDATE_SAME_INDEX, &["sessions_id"]),
         (session::TOUCH, &["sessions_id"]),

@@ -113,3 +113,25 @@ pub(super) fn read(cells: &mut Cells<'_>) -> Result<Option<Process>, StoreError>
         _ => Err(cells.broken("its process is incomplete")),
     }
 }
+
+/// Reads pid, start and its shift of a process on the machine, boot and namespace of another.
+pub(super) fn read_beside(
+    cells: &mut Cells<'_>,
+    beside: Option<&Process>,
+) -> Result<Option<Process>, StoreError> {
+    let pid: Option<u32> = cells.maybe_number()?;
+    let ticks: Option<i64> = cells.maybe_number()?;
+    let shifted = cells.maybe_flag()?;
+    match (pid, ticks, shifted, beside) {
+        (None, None, None, _) => Ok(None),
+        (Some(pid), Some(ticks), Some(shifted), Some(beside)) => Ok(Some(Process {
+            pid,
+            start: StartTicks {
+                ticks: ticks.cast_unsigned(),
+                shifted,
+            },
+            ..beside.clone()
+        })),
+        _ => Err(cells.broken("its daemon is incomplete")),
+    }
+}

@@ -27,7 +27,8 @@ macro_rules! select {
              dir, repo, branch, hosted, life, host_id, boot_id, boot_private, pid_ns, pid, \
              start_ticks, start_shifted, activity, activity_since, started_at, seen_at, lease_era, \
              lease_era_private, lease_at, closed_at, closed_by, closed_why, revision, end_kind, \
-             dismissed_at, title_by, headless, flags, asks, attended_at \
+             dismissed_at, title_by, headless, flags, asks, attended_at, daemon_pid, daemon_ticks, \
+             daemon_shifted \
              FROM sessions "
             $(, $rest)?
         )
@@ -41,14 +42,20 @@ pub(super) const AT_PLACE: &str = select!(
      AND closed_at IS NULL ORDER BY started_at DESC, id DESC"
 );
 
+/// The same for the daemon that runs a conversation.
+pub(super) const BELOW_PLACE: &str = select!(
+    "INDEXED BY sessions_open_daemon WHERE daemon_pid = ?1 AND boot_id = ?2 AND pid_ns = ?3 \
+     AND host_id = ?4 AND boot_private = ?5 AND closed_at IS NULL ORDER BY started_at DESC, id DESC"
+);
+
 const INSERT: &str = "INSERT INTO sessions (id, handle, code, agent, native_id, fork_of, parent_id, \
      parent_life, twin_of, title, dir, repo, branch, hosted, life, host_id, boot_id, boot_private, \
      pid_ns, pid, start_ticks, start_shifted, activity, activity_since, started_at, seen_at, \
      lease_era, lease_era_private, lease_at, closed_at, closed_by, closed_why, revision, end_kind, dismissed_at, \
-     title_by, headless, flags, asks, attended_at) \
+     title_by, headless, flags, asks, attended_at, daemon_pid, daemon_ticks, daemon_shifted) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, \
      ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, \
-     ?35, ?36, ?37, ?38, ?39, ?40)";
+     ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43)";
 
 /// Replaces a row whose indexed values stay as they are, so that no index is written.
 pub(super) const UPDATE_SAME_INDEX: &str = "UPDATE sessions INDEXED BY sessions_id SET agent = ?4, \
@@ -56,12 +63,12 @@ pub(super) const UPDATE_SAME_INDEX: &str = "UPDATE sessions INDEXED BY sessions_
      activity = ?23, activity_since = ?24, seen_at = ?26, lease_era = ?27, \
      lease_era_private = ?28, lease_at = ?29, closed_by = ?31, closed_why = ?32, \
      title_by = ?36, headless = ?37, flags = ?38, asks = ?39, attended_at = ?40, \
-     revision = revision + 1 \
+     daemon_ticks = ?42, daemon_shifted = ?43, revision = revision + 1 \
      WHERE id = ?1 AND revision = ?33 AND handle = ?2 AND code = ?3 AND native_id IS ?5 AND parent_id IS ?7 \
      AND parent_life IS ?8 AND dir = ?11 AND repo IS ?12 AND hosted = ?14 AND host_id IS ?16 \
      AND boot_id IS ?17 AND boot_private IS ?18 AND pid_ns IS ?19 AND pid IS ?20 \
      AND start_ticks IS ?21 AND started_at = ?25 AND closed_at IS ?30 AND end_kind IS ?34 \
-     AND dismissed_at IS ?35";
+     AND dismissed_at IS ?35 AND daemon_pid IS ?41";
 
 pub(super) const UPDATE: &str = "UPDATE sessions SET handle = ?2, code = ?3, agent = ?4, \
      native_id = ?5, fork_of = ?6, parent_id = ?7, parent_life = ?8, twin_of = ?9, title = ?10, \
@@ -70,7 +77,8 @@ pub(super) const UPDATE: &str = "UPDATE sessions SET handle = ?2, code = ?3, age
      activity = ?23, activity_since = ?24, started_at = ?25, seen_at = ?26, lease_era = ?27, \
      lease_era_private = ?28, lease_at = ?29, closed_at = ?30, closed_by = ?31, closed_why = ?32, \
      end_kind = ?34, dismissed_at = ?35, title_by = ?36, headless = ?37, flags = ?38, asks = ?39, \
-     attended_at = ?40, revision = revision + 1 WHERE id = ?1 AND revision = ?33";
+     attended_at = ?40, daemon_pid = ?41, daemon_ticks = ?42, daemon_shifted = ?43, \
+     revision = revision + 1 WHERE id = ?1 AND revision = ?33";
 
 pub(super) const TOUCH: &str = "UPDATE sessions SET seen_at = ?3, lease_era = ?4, \
      lease_era_private = ?5, lease_at = CASE WHEN lease_era = ?4 AND lease_era_private = ?5 \
@@ -188,6 +196,7 @@ fn with_cells<T>(
     run: impl Fn(&[&dyn ToSql]) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     let process = session.process.as_ref();
+    let daemon = session.daemon.as_ref();
     let code = session.handle.as_str().rsplit_once('-');
     run(params![
         session.id.to_string(),
@@ -239,6 +248,9 @@ fn with_cells<T>(
             .as_ref()
             .and_then(|activity| activity.asks.as_deref()),
         session.attended_at.map(|at| at.0),
+        daemon.map(|daemon| daemon.pid),
+        daemon.map(|daemon| daemon.start.ticks.cast_signed()),
+        daemon.map(|daemon| daemon.start.shifted),
     ])
 }
 
@@ -260,6 +272,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Session, StoreError> {
         hosted: cells.flag()?,
         life: Life(cells.number()?),
         process: process::read(cells)?,
+        daemon: None,
         start: None,
         activity: read_activity(cells)?,
         attended_at: None,
@@ -302,6 +315,7 @@ fn read_added(cells: &mut Cells<'_>, session: &mut Session) -> Result<(), StoreE
         activity.asks = asks;
     }
     session.attended_at = cells.maybe_time()?;
+    session.daemon = process::read_beside(cells, session.process.as_ref())?;
     Ok(())
 }
 
@@ -391,6 +405,15 @@ impl SessionRows for SqliteTx<'_> {
 
     fn sessions_at_any(&mut self, places: &[ProcessPlace<'_>]) -> Result<Vec<Session>, StoreError> {
         process::at_each(places, |place| self.all("sessions", AT_PLACE, place, read))
+    }
+
+    fn sessions_below_any(
+        &mut self,
+        places: &[ProcessPlace<'_>],
+    ) -> Result<Vec<Session>, StoreError> {
+        process::at_each(places, |place| {
+            self.all("sessions", BELOW_PLACE, place, read)
+        })
     }
 
     fn list_sessions(&mut self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {

@@ -72,6 +72,7 @@ macro_rules! conformance {
             session::matching_is_byte_for_byte
             process::two_open_sessions_never_share_a_process
             process::hosted_sessions_share_a_process
+            process::sessions_are_found_by_the_daemon_of_their_conversation
             process::a_process_hosts_a_conversation_once
             process::a_closed_session_gives_its_process_free
             process::a_place_is_all_of_its_coordinates

@@ -49,6 +49,45 @@ pub fn hosted_sessions_share_a_process(store: &mut dyn Store) {
     assert_eq!(found_at(store, &one).len(), 3);
 }
 
+pub fn sessions_are_found_by_the_daemon_of_their_conversation(store: &mut dyn Store) {
+    let daemon = process(9, 50);
+    let at = [process(7, 100), process(8, 110)];
+    let below = |n: u32, window: &Process| Session {
+        hosted: true,
+        native_id: Some(native(&format!("ses_{n}"))),
+        daemon: Some(daemon.clone()),
+        ..in_process(n, window)
+    };
+    let over = Session {
+        closed: closed(ClosedBy::Death),
+        ..below(3, &at[1])
+    };
+    write(store, |tx| {
+        for session in [&below(1, &at[0]), &below(2, &at[1]), &over] {
+            tx.insert_session(session).unwrap();
+        }
+        tx.insert_session(&in_process(4, &process(10, 120)))
+            .unwrap();
+    });
+    let below_daemon = |store: &mut dyn Store| {
+        read(store, |tx| {
+            assert_eq!(tx.sessions_below_any(&[]).unwrap(), []);
+            tx.sessions_below_any(&[ProcessPlace::from(&daemon)])
+                .unwrap()
+        })
+    };
+    assert_eq!(below_daemon(store), [below(2, &at[1]), below(1, &at[0])]);
+    assert_eq!(found_at(store, &daemon), []);
+    assert_eq!(found_at(store, &at[0]), [below(1, &at[0])]);
+    let moved = Session {
+        daemon: None,
+        ..below(1, &at[0])
+    };
+    write(store, |tx| tx.update_session(&moved).unwrap());
+    let ids: Vec<_> = below_daemon(store).iter().map(|one| one.id).collect();
+    assert_eq!(ids, [id(2)]);
+}
+
 pub fn a_process_hosts_a_conversation_once(store: &mut dyn Store) {
     let one = process(7, 100);
     let hosts = |n, text| Session {

@@ -111,6 +111,7 @@ pub fn session(n: u32) -> Session {
         process: Some(process(1000 + n, u64::from(n))),
         start: None,
         activity: None,
+        daemon: None,
         attended_at: None,
         started_at: Timestamp(EPOCH + i64::from(n)),
         seen_at: Timestamp(EPOCH + i64::from(n)),

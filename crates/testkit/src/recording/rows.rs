@@ -53,6 +53,14 @@ impl SessionRows for RecordingTx<'_> {
         self.tx.sessions_at_any(places)
     }
 
+    fn sessions_below_any(
+        &mut self,
+        places: &[ProcessPlace<'_>],
+    ) -> Result<Vec<Session>, StoreError> {
+        self.lookups.update(|count| count + 1);
+        self.tx.sessions_below_any(places)
+    }
+
     fn list_sessions(&mut self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
         self.tx.list_sessions(filter)
     }

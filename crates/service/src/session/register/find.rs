@@ -2,7 +2,7 @@
 
 use super::request::{Candidate, Enrolled, RegisterRequest, Registered, Subject};
 use super::work::Work;
-use crate::caller::present::{nearest, past_of, sessions_of, unverified};
+use crate::caller::present::{below, nearest, past_of, sessions_of, unverified};
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, register_script};
 use crate::transact::{Reply, Service};
@@ -42,7 +42,12 @@ impl Service<'_> {
 /// Registers, without telling the session anything.
 pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Enrolled, Stop> {
     let candidate = find_candidate(ctx, request)?;
-    let (view, known) = gather(ctx, request, candidate.process.as_ref())?;
+    let (view, known) = gather(
+        ctx,
+        request,
+        candidate.process.as_ref(),
+        candidate.daemon.as_ref(),
+    )?;
     let agent = agent_of(request, &candidate, known.as_ref())?;
     transcript::refuse_subagent(ctx, &agent, request.native_id.as_ref())?;
     check_transcript(ctx, &agent, request)?;
@@ -50,8 +55,12 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Enrolled
     let arrival = Arrival {
         native_id: request.native_id.clone(),
         source: request.source,
-        fork_flag: spec.is_some_and(|spec| agent::started_as_fork(spec, &candidate.looks)),
-        hosted: request.hosted || spec.is_some_and(|spec| agent::hosts(spec, &candidate.looks)),
+        // A window's command line says how its first conversation began; the daemon says it of each.
+        fork_flag: candidate.daemon.is_none()
+            && spec.is_some_and(|spec| agent::started_as_fork(spec, &candidate.looks)),
+        hosted: request.hosted
+            || candidate.daemon.is_some()
+            || spec.is_some_and(|spec| agent::hosts(spec, &candidate.looks)),
     };
     if let Some(native_id) = &request.native_id {
         ctx.lock([Lock::Native(agent.clone(), native_id.clone())])?;
@@ -109,6 +118,7 @@ fn find_candidate(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Candid
         Subject::Unverified => {
             return Ok(Candidate {
                 process: None,
+                daemon: None,
                 looks: Looks::default(),
                 above: ctx.facts.chain.clone(),
                 is_person: false,
@@ -116,6 +126,12 @@ fn find_candidate(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Candid
         }
         Subject::Given(chain) | Subject::Named(chain) => {
             return Ok(candidate_at(chain, 0, false));
+        }
+        Subject::Below(daemon, chain) => {
+            return Ok(Candidate {
+                daemon: Some(daemon.clone()),
+                ..candidate_at(chain, 0, false)
+            });
         }
         Subject::Nearest => &ctx.facts.chain,
     };
@@ -164,6 +180,7 @@ fn candidate_at(chain: &[Ancestor], height: usize, is_person: bool) -> Candidate
     let this = &chain[height];
     Candidate {
         process: Some(this.process.clone()),
+        daemon: agent::daemon_of(&this.looks).map(|_| this.process.clone()),
         looks: this.looks.clone(),
         above: chain[height + 1..].to_vec(),
         is_person,
@@ -175,6 +192,7 @@ fn gather(
     ctx: &mut Ctx<'_>,
     request: &RegisterRequest,
     process: Option<&Process>,
+    daemon: Option<&Process>,
 ) -> Result<(View, Option<Session>), Stop> {
     let mut view = View::default();
     let mut known = None;
@@ -186,7 +204,11 @@ fn gather(
         }
         return Ok((view, known));
     };
-    for session in sessions_of(ctx, process)? {
+    let mut open = sessions_of(ctx, process)?;
+    if let Some(daemon) = daemon {
+        open.extend(adrift(ctx, request, process, daemon)?);
+    }
+    for session in open {
         view.here.push(here(&session));
         known.get_or_insert(session);
     }
@@ -200,13 +222,40 @@ fn gather(
             if fits {
                 view.ended_here.get_or_insert(session.id);
             }
-        } else if view.here.is_empty() && !session.process.as_ref().is_some_and(goes_on_here) {
+        } else if view.here.is_empty()
+            && !session.process.as_ref().is_some_and(goes_on_here)
+            // Another conversation of a window is another session's.
+            && (daemon.is_none() || session.native_id == request.native_id)
+        {
             // One that ended here and came back here is this process in its earlier lives too.
             view.superseded.get_or_insert(session.id);
         }
         known.get_or_insert(session);
     }
     Ok((view, known))
+}
+
+/// Those of a daemon's other sessions that an event of it may be: nothing says that they are in another window.
+/// One whose window is gone begins anew.
+fn adrift(
+    ctx: &mut Ctx<'_>,
+    request: &RegisterRequest,
+    process: &Process,
+    daemon: &Process,
+) -> Result<Vec<Session>, Stop> {
+    let mut found = Vec::new();
+    for session in below(ctx, daemon)? {
+        let is_at = |place: &Process| {
+            let its = session.process.as_ref();
+            its.is_some_and(|its| its.same_as(place))
+        };
+        let may_be = process.same_as(daemon) || is_at(daemon);
+        let is_meant = request.native_id.is_none() || session.native_id == request.native_id;
+        if may_be && is_meant && !is_at(process) && !ctx.standing(&session)?.is_gone() {
+            found.push(session);
+        }
+    }
+    Ok(found)
 }
 
 fn here(session: &Session) -> Here {
@@ -267,7 +316,7 @@ fn agent_of(
     if candidate.is_person {
         return Ok(AgentName::known(agent::HUMAN));
     }
-    if let Some(spec) = agent::recognise(&candidate.looks) {
+    if let Some(spec) = agent::speaker(&candidate.looks) {
         return Ok(AgentName::known(spec.name));
     }
     match known {

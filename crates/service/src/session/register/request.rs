@@ -17,6 +17,9 @@ pub enum Subject {
     Given(Vec<Ancestor>),
     /// The same for a process that the caller names and may not be.
     Named(Vec<Ancestor>),
+    /// A conversation that a daemon runs: the daemon, and its window with the processes above it; without one
+    /// the daemon with those above it.
+    Below(Process, Vec<Ancestor>),
     /// One that could not be established: the session lives by its lease alone.
     Unverified,
 }
@@ -69,6 +72,8 @@ pub struct Registered {
 /// The process that registers, and what is above it.
 pub(super) struct Candidate {
     pub(super) process: Option<Process>,
+    /// The daemon that runs its conversation.
+    pub(super) daemon: Option<Process>,
     pub(super) looks: Looks,
     pub(super) above: Vec<Ancestor>,
     pub(super) is_person: bool,

@@ -2,7 +2,7 @@
 
 use super::request::{Candidate, RegisterRequest};
 use crate::caller;
-use crate::caller::present::{Met, nearest, sessions_of};
+use crate::caller::present::{Met, below, nearest, sessions_of};
 use crate::claim::{end_by_lease, regrant};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
@@ -67,7 +67,11 @@ impl Work<'_> {
         let Some(process) = &self.candidate.process else {
             return Ok(Vec::new());
         };
-        Ok(sessions_of(ctx, process)?
+        let here = match &self.candidate.daemon {
+            Some(daemon) => below(ctx, daemon)?,
+            None => sessions_of(ctx, process)?,
+        };
+        Ok(here
             .iter()
             .map(|session| session.handle.to_string())
             .collect())
@@ -92,6 +96,7 @@ impl Work<'_> {
             hosted: self.hosted,
             process: self.candidate.process.clone(),
             start: self.start(),
+            daemon: self.candidate.daemon.clone(),
         };
         let session = born(ctx, birth)?;
         let id = session.id;
@@ -305,6 +310,7 @@ impl Work<'_> {
         let mut session = self.merged(&former);
         session.life = former.life.next();
         session.process.clone_from(&self.candidate.process);
+        session.daemon.clone_from(&self.candidate.daemon);
         session.hosted = self.hosted;
         session.parent = self.parent(ctx)?;
         session.start = self.start();
@@ -414,7 +420,7 @@ pub(super) fn nearest_session(
     above: &[Ancestor],
 ) -> Result<Option<SessionToken>, Stop> {
     // What ended here does not stand between a process and the session further up, an agent does.
-    let is_agent = |ended: &Ancestor| agent::recognise(&ended.looks).is_some();
+    let is_agent = |ended: &Ancestor| agent::speaker(&ended.looks).is_some();
     let one = match nearest(ctx, above, is_agent)? {
         Some((_, Met::Sessions(here))) => here.one(),
         Some((_, Met::Agent(_) | Met::Past(..))) | None => None,

@@ -1,0 +1,409 @@
+//! The window of a conversation that an agent's daemon runs.
+//!
+//! The daemon is asked, over the socket on which its own windows talk to it, where the conversation's window
+//! listens; the process that listens there is the window. Each step is a fact: the peer of the socket is the
+//! daemon that runs the hook, the daemon names the port of this very conversation, the kernel names the socket
+//! that listens on that port, and a process of this user has that socket open. Where one of them fails, there is
+//! no window; nothing is concluded from directories, terminals, times or names.
+//!
+//! It is asked once when a conversation begins, never at its later events. All of it shares one deadline that is
+//! far below a hook's. *Crash*: a connection that is closed leaves nothing behind. *Clock jump*: the deadline is
+//! on the steady clock. *Older version*: a daemon that does not know the question answers with an error.
+
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use serde_json::{Value, json};
+use tenure_core::agent::DaemonSpec;
+use tenure_core::id::NativeId;
+use tenure_core::process::{Ancestor, Observer, Process};
+
+use crate::{clock, env, read, running};
+
+/// How long the daemon may take; it takes a few milliseconds.
+const PATIENCE: Duration = Duration::from_millis(600);
+/// No answer of interest is longer.
+const LONGEST: usize = 4 << 20;
+
+/// The window, where the daemon says which it is and it still runs.
+pub(crate) fn find(
+    spec: &DaemonSpec,
+    daemon: &Process,
+    conversation: &NativeId,
+    observer: &Observer,
+) -> Option<Ancestor> {
+    let socket = socket_of(spec)?;
+    let port = Daemon::reach(&socket, daemon)
+        .and_then(|mut daemon| daemon.port_of(spec, conversation))
+        .ok()
+        .flatten()?;
+    let tcp = read::text(Path::new("/proc/self/net/tcp"), LONGEST as u64).ok()?;
+    let own = rustix::process::geteuid().as_raw();
+    let inode = listener(&tcp, port, own)?;
+    running::with_socket(inode, observer)
+}
+
+fn socket_of(spec: &DaemonSpec) -> Option<PathBuf> {
+    let own = match env::var(spec.variable).filter(|dir| !dir.is_empty()) {
+        Some(dir) => PathBuf::from(dir),
+        None => PathBuf::from(env::var("HOME")?).join(spec.home),
+    };
+    let named = own.join(spec.socket);
+    // A link keeps the name of a socket short enough for the kernel.
+    Some(fs_err::read_link(&named).unwrap_or(named))
+}
+
+/// A connection to a daemon.
+struct Daemon {
+    stream: UnixStream,
+    /// What was received and not read yet.
+    received: Vec<u8>,
+    until: Instant,
+}
+
+impl Daemon {
+    /// Connects, without waiting for a daemon that accepts nobody, and only to this very process.
+    fn reach(socket: &Path, daemon: &Process) -> io::Result<Daemon> {
+        let fd: OwnedFd = rustix::net::socket_with(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            None,
+        )?;
+        rustix::net::connect(&fd, &SocketAddrUnix::new(socket)?)?;
+        let peer = rustix::net::sockopt::socket_peercred(&fd)?;
+        if u32::try_from(peer.pid.as_raw_nonzero().get()) != Ok(daemon.pid) {
+            return Err(io::Error::other("another process listens there"));
+        }
+        let stream = UnixStream::from(fd);
+        stream.set_nonblocking(false)?;
+        let mut reached = Daemon {
+            stream,
+            received: Vec::new(),
+            until: clock::instant() + PATIENCE,
+        };
+        reached.greet()?;
+        Ok(reached)
+    }
+
+    fn greet(&mut self) -> io::Result<()> {
+        self.send(
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+              Sec-WebSocket-Key: dGVudXJlLXRlbnVyZS10ZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+        )?;
+        let end = loop {
+            let ends = |part: &[u8]| part == b"\r\n\r\n";
+            match self.received.windows(4).position(ends) {
+                Some(at) => break at + 4,
+                None => self.receive()?,
+            }
+        };
+        let head: Vec<u8> = self.received.drain(..end).collect();
+        match head.starts_with(b"HTTP/1.1 101") {
+            true => Ok(()),
+            false => Err(io::Error::other("it does not speak WebSocket")),
+        }
+    }
+
+    /// The port on which the window of a conversation listens, if it has one.
+    fn port_of(&mut self, spec: &DaemonSpec, conversation: &NativeId) -> io::Result<Option<u16>> {
+        let version = env!("CARGO_PKG_VERSION");
+        let client = json!({"name": "tenure", "title": null, "version": version});
+        self.call(1, "initialize", &json!({"clientInfo": client}))?;
+        self.tell(&json!({"method": "initialized"}))?;
+        let about = json!({
+            "threadId": conversation.as_str(),
+            "serverName": spec.server,
+            "detail": "toolsAndAuthOnly",
+        });
+        let answer = self.call(2, spec.method, &about)?;
+        Ok(port_in(&answer, spec.server))
+    }
+
+    fn call(&mut self, id: u32, method: &str, params: &Value) -> io::Result<Value> {
+        self.tell(&json!({"id": id, "method": method, "params": params}))?;
+        loop {
+            let message = self.message()?;
+            // It also tells its clients what happens meanwhile.
+            if message["id"] == id && message.get("method").is_none() {
+                return Ok(message);
+            }
+        }
+    }
+
+    fn tell(&mut self, message: &Value) -> io::Result<()> {
+        self.send(&frame(message.to_string().as_bytes()))
+    }
+
+    /// The next message, from all of its frames.
+    fn message(&mut self) -> io::Result<Value> {
+        let mut text = Vec::new();
+        loop {
+            let Some((first, length, head)) = head_of(&self.received)? else {
+                self.receive()?;
+                continue;
+            };
+            if text.len() + length > LONGEST {
+                return Err(io::Error::other("its answer is too long"));
+            }
+            while self.received.len() < head + length {
+                self.receive()?;
+            }
+            let body = self.received.drain(..head + length).skip(head);
+            match first & 0x0f {
+                0..=2 => text.extend(body),
+                8 => return Err(io::Error::other("it closed the connection")),
+                _ => drop(body),
+            }
+            if first & 0x80 != 0 && first & 0x0f <= 2 {
+                return serde_json::from_slice(&text).map_err(io::Error::other);
+            }
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        self.stream.write_all(bytes)
+    }
+
+    fn receive(&mut self) -> io::Result<()> {
+        self.stream.set_read_timeout(Some(self.left()?))?;
+        let mut part = [0; 16 << 10];
+        let count = self.stream.read(&mut part)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.received.extend_from_slice(&part[..count]);
+        Ok(())
+    }
+
+    fn left(&self) -> io::Result<Duration> {
+        match self.until.saturating_duration_since(clock::instant()) {
+            Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
+            left => Ok(left),
+        }
+    }
+}
+
+/// A text as a client sends it: one frame, whose mask is zero and changes nothing.
+fn frame(text: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0x81];
+    match u16::try_from(text.len()) {
+        Ok(short @ 0..=125) => frame.push(0x80 | short.to_be_bytes()[1]),
+        Ok(longer) => {
+            frame.push(0x80 | 126);
+            frame.extend(longer.to_be_bytes());
+        }
+        Err(_) => {
+            frame.push(0x80 | 127);
+            frame.extend((text.len() as u64).to_be_bytes());
+        }
+    }
+    frame.extend([0; 4]);
+    frame.extend(text);
+    frame
+}
+
+/// The first byte of a frame, how long its body is and where that begins; none where more must come first.
+fn head_of(bytes: &[u8]) -> io::Result<Option<(u8, usize, usize)>> {
+    let [first, second, rest @ ..] = bytes else {
+        return Ok(None);
+    };
+    let (length, head) = match (second & 0x7f, rest) {
+        (126, [a, b, ..]) => (u64::from(u16::from_be_bytes([*a, *b])), 4),
+        (127, [a, b, c, d, e, f, g, h, ..]) => {
+            (u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]), 10)
+        }
+        (126 | 127, _) => return Ok(None),
+        (short, _) => (u64::from(short), 2),
+    };
+    let length = usize::try_from(length).map_err(io::Error::other)?;
+    match length > LONGEST || second & 0x80 != 0 {
+        true => Err(io::Error::other("it does not speak WebSocket")),
+        false => Ok(Some((*first, length, head))),
+    }
+}
+
+/// The port of the server of this name, where its address is this machine's own.
+fn port_in(answer: &Value, server: &str) -> Option<u16> {
+    let servers = answer["result"]["data"].as_array()?;
+    let mut named = servers.iter().filter(|one| one["name"] == server);
+    let (only, None) = (named.next()?, named.next()) else {
+        return None;
+    };
+    let origin = only["httpOrigin"].as_str()?;
+    origin.strip_prefix("http://127.0.0.1:")?.parse().ok()
+}
+
+/// The socket of this user that listens on a port of 127.0.0.1, in the kernel's table.
+fn listener(table: &str, port: u16, uid: u32) -> Option<u64> {
+    let local = format!("0100007F:{port:04X}");
+    let fields = |line: &str| {
+        line.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let mut rows = table.lines().skip(1).map(fields);
+    let row = rows.find(|row| {
+        let is = |at: usize, value: &str| row.get(at).is_some_and(|field| field == value);
+        is(1, &local) && is(3, "0A") && is(7, &uid.to_string())
+    })?;
+    row.get(9)?.parse().ok().filter(|inode| *inode != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_is_that_of_the_window_of_this_conversation_alone() {
+        let answer = |servers: Value| json!({"id": 2, "result": {"data": servers}});
+        let window = json!({"name": "codex_tui", "httpOrigin": "http://127.0.0.1:42233"});
+        let other = json!({"name": "docs", "httpOrigin": "http://127.0.0.1:80"});
+        let port = |servers: Value| port_in(&answer(servers), "codex_tui");
+        assert_eq!(port(json!([other, window])), Some(42233));
+        assert_eq!(port(json!([other])), None);
+        assert_eq!(port(json!([])), None);
+        assert_eq!(port(json!([window, window])), None);
+        for elsewhere in [
+            "http://192.0.2.1:42233",
+            "https://127.0.0.1:1",
+            "",
+            "http://127.0.0.1:x",
+        ] {
+            let server = json!({"name": "codex_tui", "httpOrigin": elsewhere});
+            assert_eq!(port(json!([server])), None, "{elsewhere}");
+        }
+        let refused = json!({"id": 2, "error": {"code": -32600, "message": "no"}});
+        assert_eq!(port_in(&refused, "codex_tui"), None);
+    }
+
+    #[test]
+    fn only_a_socket_of_this_user_that_listens_is_a_listener() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+            0: 0100007F:A4F9 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 77 1 0 100 0 0 10 0\n   \
+            1: 0100007F:A4FA 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 78 1 0 100 0 0 10 0\n   \
+            2: 0100007F:A4FB 0100007F:0050 01 00000000:00000000 00:00000000 00000000  1000        0 79 1 0 100 0 0 10 0\n   \
+            3: 00000000:A4FC 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 80 1 0 100 0 0 10 0\n";
+        assert_eq!(listener(table, 0xA4F9, 1000), Some(77));
+        for (port, why) in [
+            (0xA4FA, "another user's"),
+            (0xA4FB, "a connection"),
+            (0xA4FC, "another address"),
+            (0xA4FD, "nobody's"),
+        ] {
+            assert_eq!(listener(table, port, 1000), None, "{why}");
+        }
+    }
+
+    #[test]
+    fn frames_are_read_as_they_are_written_but_for_the_mask() {
+        for length in [0, 1, 125, 126, 70_000] {
+            let text = vec![b'x'; length];
+            let mut sent = frame(&text);
+            assert!(head_of(&sent).is_err(), "a server does not mask");
+            sent[1] &= 0x7f;
+            let (first, body, head) = head_of(&sent).unwrap().unwrap();
+            assert_eq!((first, body), (0x81, length));
+            assert_eq!(sent.len(), head + 4 + length);
+            assert_eq!(head_of(&sent[..1]).unwrap(), None);
+        }
+    }
+
+    /// A daemon that answers, and tells something else in between.
+    #[test]
+    fn a_daemon_is_asked_and_answers() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("s");
+        let server = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let plain = |value: &Value| {
+            let mut sent = frame(value.to_string().as_bytes());
+            let at = sent.len() - value.to_string().len();
+            sent.drain(at - 4..at);
+            sent[1] &= 0x7f;
+            sent
+        };
+        let answers = std::thread::spawn(move || {
+            let (mut client, _) = server.accept().unwrap();
+            let mut part = [0; 4096];
+            let mut heard = String::new();
+            let mut hear = |client: &mut UnixStream, until: &str| {
+                while !heard.contains(until) {
+                    let count = client.read(&mut part).unwrap();
+                    heard.push_str(&String::from_utf8_lossy(&part[..count]));
+                }
+            };
+            hear(&mut client, "\r\n\r\n");
+            client
+                .write_all(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
+                .unwrap();
+            hear(&mut client, "clientInfo");
+            client
+                .write_all(&plain(&json!({"id": 1, "result": {}})))
+                .unwrap();
+            hear(&mut client, "serverName");
+            let other = plain(&json!({"method": "thread/started", "params": {"id": 2}}));
+            client.write_all(&other).unwrap();
+            let window = json!({"name": "w", "httpOrigin": "http://127.0.0.1:7"});
+            let answer = plain(&json!({"id": 2, "result": {"data": [window]}}));
+            let (one, two) = answer.split_at(5);
+            client.write_all(one).unwrap();
+            client.write_all(two).unwrap();
+            heard
+        });
+        let spec = DaemonSpec {
+            flag: "",
+            variable: "",
+            home: "",
+            socket: "",
+            method: "servers",
+            server: "w",
+        };
+        let process = |pid| Process {
+            host: tenure_core::id::HostId::new("h"),
+            boot: tenure_core::process::BootId {
+                id: "b".into(),
+                private: false,
+            },
+            pid_ns: 1,
+            pid,
+            start: tenure_core::process::StartTicks {
+                ticks: 1,
+                shifted: false,
+            },
+        };
+        let conversation = NativeId::parse("t1").unwrap();
+        let mut daemon = Daemon::reach(&socket, &process(std::process::id())).unwrap();
+        assert_eq!(daemon.port_of(&spec, &conversation).unwrap(), Some(7));
+        let heard = answers.join().unwrap();
+        assert!(heard.contains(r#""threadId":"t1""#), "{heard}");
+        // Nobody listens any more, and before that it was another process.
+        assert!(Daemon::reach(&socket, &process(1)).is_err());
+    }
+
+    #[test]
+    fn a_socket_of_another_process_is_not_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("s");
+        let _server = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let not_us = Process {
+            host: tenure_core::id::HostId::new("h"),
+            boot: tenure_core::process::BootId {
+                id: "b".into(),
+                private: false,
+            },
+            pid_ns: 1,
+            pid: 1,
+            start: tenure_core::process::StartTicks {
+                ticks: 1,
+                shifted: false,
+            },
+        };
+        let refused = Daemon::reach(&socket, &not_us).err().unwrap();
+        assert!(refused.to_string().contains("another process"), "{refused}");
+    }
+}

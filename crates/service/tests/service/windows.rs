@@ -1,0 +1,314 @@
+//! Conversations that a daemon runs: each belongs to its window, and outlives it only for the rest of a turn.
+
+use tenure_core::agent_event::Happening;
+use tenure_core::id::{AgentName, NativeId};
+use tenure_core::session::Doing;
+use tenure_core::store::{Mode, Store};
+use tenure_service::view::SessionView;
+use tenure_service::{AgentEvent, Heard, Naming};
+
+use super::{Rig, Who, kind};
+
+const DAEMON: u32 = 50;
+const ONE: u32 = 61;
+const TWO: u32 = 62;
+const KEY: &str = "wp:041/WP03";
+
+fn daemon() -> Rig {
+    let rig = Rig::new();
+    let argv = [
+        "codex",
+        "app-server",
+        "--listen",
+        "unix://",
+        "--managed-daemon",
+    ];
+    rig.world.looks_like(DAEMON, "/h/bin/codex", &argv);
+    for pid in [ONE, TWO] {
+        rig.world.looks_like(pid, "/h/bin/codex", &["codex"]);
+        rig.world.process(pid);
+    }
+    rig
+}
+
+impl Rig {
+    /// An event of a conversation, from a hook that the daemon runs.
+    fn says(&mut self, native: &str, what: Happening, doing: Doing) -> Heard {
+        let hook = self.here(&[70, DAEMON, ONE]);
+        let event = AgentEvent {
+            asks: None,
+            attended: false,
+            hung_up: false,
+            prompt: None,
+            title: None,
+            agent: Some(AgentName::known("codex")),
+            process: hook.facts().chain.into_iter().nth(1),
+            program: None,
+            native_id: NativeId::parse(native).ok(),
+            what,
+            subagent: None,
+            doing: Some(doing),
+            dir: "/work".into(),
+            transcript: None,
+            tool: None,
+            reaches_model: false,
+            speaks: true,
+            wants_brief: false,
+        };
+        self.call(&hook, |service| service.hear(&event)).unwrap()
+    }
+
+    /// A conversation begins in a window, and is in a turn.
+    fn begins(&mut self, native: &str, window: u32) -> Heard {
+        self.world.opens(window, native);
+        let heard = self.says(native, Happening::Start, Doing::Idle);
+        self.says(native, Happening::Other, Doing::Busy);
+        heard
+    }
+
+    fn stops(&mut self, native: &str) {
+        self.says(native, Happening::Other, Doing::Idle);
+    }
+
+    fn ends_by_event(&mut self, native: &str) {
+        let end = Happening::End {
+            ends_worker: true,
+            reason: "other".into(),
+        };
+        self.says(native, end, Doing::Idle);
+    }
+
+    /// What a conversation's tool runs as: below the daemon, which the first window happened to start.
+    fn tool_of(&self, heard: &Heard) -> Who {
+        let mut tool = self.here(&[71, DAEMON, ONE]);
+        tool.token.clone_from(&heard.token);
+        tool
+    }
+
+    fn shown(&mut self, heard: &Heard) -> SessionView {
+        let name = heard.session.clone().unwrap();
+        let looker = self.here(&[90]);
+        self.call(&looker, |service| service.show(&name))
+            .unwrap()
+            .session
+    }
+
+    fn taker(&mut self) -> Who {
+        let taker = self.here(&[30]);
+        self.register(&taker, "taker");
+        taker
+    }
+}
+
+#[test]
+fn a_conversation_is_bound_to_its_window_and_not_to_the_one_that_started_the_daemon() {
+    let mut rig = daemon();
+    let heard = rig.begins("t2", TWO);
+    assert_eq!(heard.registered, Some("hosted"));
+    let shown = rig.shown(&heard);
+    assert_eq!(shown.process.pid, Some(TWO));
+    assert_eq!(shown.state, "live");
+    assert!(
+        shown.why.starts_with(&format!("pid {TWO} lives")),
+        "{}",
+        shown.why
+    );
+    // The window is a session now, and the daemon is no agent that anybody misses.
+    let looker = rig.here(&[90]);
+    let asked = [TWO, DAEMON, ONE].map(|pid| rig.world.process(pid));
+    let strange = rig.call(&looker, |service| service.strangers(&asked));
+    assert_eq!(strange.unwrap(), [false, false, true]);
+}
+
+#[test]
+fn a_tool_below_the_daemon_is_its_own_conversations() {
+    let mut rig = daemon();
+    let (one, two) = (rig.begins("t1", ONE), rig.begins("t2", TWO));
+    for heard in [&one, &two] {
+        let tool = rig.tool_of(heard);
+        let me = rig.call(&tool, |service| service.whoami(&Naming::default()));
+        let me = me.unwrap();
+        assert_eq!(Some(me.session.handle), heard.session);
+        assert_eq!(me.resolved.by, "ancestry");
+    }
+    // Nothing picks one of two, and the window above the daemon is not asked.
+    let nobody = rig.here(&[71, DAEMON, ONE]);
+    let found = rig.call(&nobody, |service| service.whoami(&Naming::default()));
+    assert_eq!(kind(found), "ambiguous");
+}
+
+#[test]
+fn what_runs_below_a_daemon_without_sessions_is_not_the_windows_above_it() {
+    let mut rig = daemon();
+    let window = rig.here(&[ONE]);
+    rig.register(&window, "w");
+    let tool = rig.here(&[71, DAEMON, ONE]);
+    let found = rig.call(&tool, |service| service.whoami(&Naming::default()));
+    let error = found.err().unwrap();
+    assert_eq!(error.kind(), "nobody");
+    assert!(
+        error.to_string().contains(&format!("pid {DAEMON}")),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_window_that_goes_while_nothing_runs_takes_its_conversation_along_at_once() {
+    let mut rig = daemon();
+    let heard = rig.begins("t1", ONE);
+    let tool = rig.tool_of(&heard);
+    rig.claim(&tool, KEY).unwrap();
+    rig.stops("t1");
+    let taker = rig.taker();
+    assert_eq!(kind(rig.claim(&taker, KEY)), "held");
+    rig.world.exit(ONE);
+    let claim = rig.claim(&taker, KEY).unwrap();
+    assert_eq!(claim.epoch, 2);
+    let shown = rig.shown(&heard);
+    assert_eq!(shown.state, "dead");
+    assert_eq!(shown.why, format!("pid {ONE} is gone"));
+    let name = heard.session.clone().unwrap();
+    let resumable = rig.call(&taker, |service| service.resumable(&name));
+    assert_eq!(resumable.unwrap().native_id.as_str(), "t1");
+    // The daemon says so a minute later, when there is nothing left to end.
+    rig.ends_by_event("t1");
+    assert_eq!(rig.shown(&heard).state, "dead");
+}
+
+#[test]
+fn a_turn_goes_on_without_its_window_and_is_over_with_its_stop() {
+    let mut rig = daemon();
+    let heard = rig.begins("t1", ONE);
+    let tool = rig.tool_of(&heard);
+    rig.claim(&tool, KEY).unwrap();
+    rig.world.exit(ONE);
+    let taker = rig.taker();
+    assert_eq!(kind(rig.claim(&taker, KEY)), "held");
+    let shown = rig.shown(&heard);
+    assert_eq!(shown.state, "live");
+    let why = format!("no window: the daemon finishes its turn (pid {DAEMON})");
+    assert!(shown.why.starts_with(&why), "{}", shown.why);
+    // What the turn still runs acts for it.
+    let mut orphan = rig.here(&[71, DAEMON]);
+    orphan.token.clone_from(&tool.token);
+    assert_eq!(rig.guard(&orphan, KEY).unwrap().epoch, 1);
+    // Whoever waits for its end must watch what still lives.
+    let name = heard.session.clone().unwrap();
+    let until = tenure_service::Until::Ends;
+    let awaited = rig.call(&taker, |service| service.awaited(&name, until));
+    let watched = awaited.unwrap().process.unwrap();
+    assert_eq!(watched.pid, DAEMON);
+    rig.stops("t1");
+    // It is recorded with that event, so that whoever waits is woken.
+    let mut tx = rig.store.begin(Mode::Read).unwrap();
+    let recorded = tx.session(heard.id.unwrap()).unwrap().unwrap();
+    assert!(recorded.closed.is_some(), "{recorded:?}");
+    drop(tx);
+    assert_eq!(rig.claim(&taker, KEY).unwrap().epoch, 2);
+    assert_eq!(rig.shown(&heard).state, "dead");
+}
+
+#[test]
+fn a_turn_without_its_window_is_over_with_the_daemon() {
+    let mut rig = daemon();
+    let heard = rig.begins("t1", ONE);
+    let tool = rig.tool_of(&heard);
+    rig.claim(&tool, KEY).unwrap();
+    rig.world.exit(ONE);
+    rig.world.exit(DAEMON);
+    let taker = rig.taker();
+    assert_eq!(rig.claim(&taker, KEY).unwrap().epoch, 2);
+    assert_eq!(rig.shown(&heard).state, "dead");
+}
+
+#[test]
+fn of_two_windows_on_one_daemon_each_takes_only_its_own_along() {
+    let mut rig = daemon();
+    let (one, two) = (rig.begins("t1", ONE), rig.begins("t2", TWO));
+    rig.stops("t1");
+    rig.stops("t2");
+    rig.world.exit(ONE);
+    assert_eq!(rig.shown(&one).state, "dead");
+    assert_eq!(rig.shown(&two).state, "live");
+    assert_eq!(rig.shown(&two).process.pid, Some(TWO));
+    rig.world.exit(TWO);
+    assert_eq!(rig.shown(&two).state, "dead");
+}
+
+#[test]
+fn a_conversation_that_another_window_takes_up_is_the_same_session_there() {
+    let mut rig = daemon();
+    let first = rig.begins("t1", ONE);
+    let tool = rig.tool_of(&first);
+    rig.claim(&tool, KEY).unwrap();
+    rig.stops("t1");
+    rig.world.exit(ONE);
+    // The daemon never stopped; nobody looked in between.
+    rig.world.opens(TWO, "t1");
+    let again = rig.says("t1", Happening::Start, Doing::Idle);
+    assert_eq!(again.registered, Some("resumed"));
+    assert_eq!(again.session, first.session);
+    let shown = rig.shown(&again);
+    assert_eq!((shown.process.pid, shown.process.life), (Some(TWO), 2));
+    assert_eq!(shown.state, "live");
+    let held = shown.claims.unwrap();
+    assert_eq!(held.len(), 1, "{held:?}");
+    // The life that ended speaks for nobody.
+    let old = rig.tool_of(&first);
+    let me = rig.call(&old, |service| service.whoami(&Naming::default()));
+    let disagreements = me.unwrap().resolved.disagreements;
+    assert_eq!(disagreements.len(), 1, "{disagreements:?}");
+}
+
+#[test]
+fn a_window_that_goes_on_to_another_conversation_leaves_the_first_to_its_end() {
+    let mut rig = daemon();
+    let first = rig.begins("t1", ONE);
+    rig.stops("t1");
+    let second = rig.begins("t3", ONE);
+    assert_eq!(second.registered, Some("hosted"));
+    assert_ne!(first.session, second.session);
+    rig.ends_by_event("t1");
+    assert_eq!(rig.shown(&first).state, "ended");
+    assert_eq!(rig.shown(&second).state, "live");
+    // It is taken up elsewhere while the first window lives: what that does next is its own.
+    let again = rig.begins("t1", TWO);
+    assert_eq!(again.session, first.session);
+    let third = rig.begins("t4", ONE);
+    assert_eq!(third.registered, Some("hosted"));
+    assert_eq!(rig.shown(&third).twin_of, None);
+}
+
+#[test]
+fn a_conversation_without_a_known_window_lives_with_the_daemon() {
+    let mut rig = daemon();
+    let heard = rig.says("t1", Happening::Start, Doing::Idle);
+    let shown = rig.shown(&heard);
+    assert_eq!(shown.state, "live");
+    assert_eq!(shown.process.pid, Some(DAEMON));
+    let why = format!("no window is known: it lives with the daemon (pid {DAEMON})");
+    assert!(shown.why.starts_with(&why), "{}", shown.why);
+    rig.ends_by_event("t1");
+    assert_eq!(rig.shown(&heard).state, "ended");
+}
+
+#[test]
+fn a_start_whose_window_cannot_be_found_is_not_a_second_session() {
+    let mut rig = daemon();
+    let first = rig.begins("t1", ONE);
+    rig.stops("t1");
+    rig.world.opens(999, "t1");
+    let again = rig.says("t1", Happening::Start, Doing::Idle);
+    assert_eq!(again.session, first.session);
+    assert_eq!(again.registered, Some("same"));
+    assert_eq!(rig.shown(&first).process.pid, Some(ONE));
+}
+
+#[test]
+fn a_heartbeat_of_a_daemon_asks_once_who_speaks() {
+    let mut rig = daemon();
+    rig.begins("t1", ONE);
+    rig.store.lookups.set(0);
+    rig.says("t1", Happening::Other, Doing::Busy);
+    assert_eq!(rig.store.lookups.get(), 1);
+}
