@@ -18,6 +18,9 @@ pub fn age(at: Timestamp, now: Timestamp) -> String {
 
 /// The word that says most: what a live session does, the state of any other.
 pub fn word(session: &SessionView) -> &'static str {
+    if session.finished {
+        return "finished";
+    }
     session
         .activity
         .filter(|_| session.state == "live")
