@@ -74,8 +74,8 @@ fn cut_off(session: &SessionView, left: &CutOffView, now: Timestamp) -> String {
     let ago = ago.unwrap_or_default();
     match (&left.command, &left.problem) {
         (Some(command), _) => format!("{ago}: {command}"),
-        (None, Some(problem)) => format!("{ago}: {}; {problem}", session.why),
-        (None, None) => format!("{ago}: {}", session.why),
+        (None, Some(problem)) => format!(": {}; {problem}", session.why),
+        (None, None) => format!(": {}", session.why),
     }
 }
 
