@@ -7,6 +7,7 @@ use tenure_core::witness::TerminalPlace;
 use tenure_service::Window;
 use tenure_service::answer::{Class, Hint, Problem};
 
+use crate::background;
 use crate::open::Opened;
 use crate::tmux;
 
@@ -26,7 +27,7 @@ pub fn focus(opened: &Opened, window: &Window) -> Result<(), Problem> {
         }),
         Some(TerminalPlace::NoWindow) => Err(Unshown {
             why: "it runs without a window".to_owned(),
-            way: Hint::run("show", [&window.session.handle], "for details"),
+            way: opened_by_agent(window),
         }),
         None => Err(Unshown {
             why: "tenure cannot tell where its window is".to_owned(),
@@ -54,6 +55,18 @@ pub fn focus(opened: &Opened, window: &Window) -> Result<(), Problem> {
 struct Unshown {
     why: String,
     way: Hint,
+}
+
+/// The agent's own command opens what its service runs.
+fn opened_by_agent(window: &Window) -> Hint {
+    let process = window.process.as_ref();
+    let kept = process.and_then(|process| background::running(&window.session.agent, process));
+    let Some(kept) = kept else {
+        return Hint::run("show", [&window.session.handle], "for details");
+    };
+    let words = kept.attach.iter().map(|word| word.to_string_lossy());
+    let words: Vec<String> = words.map(|word| text::shell(&word)).collect();
+    Hint::step(format!("run `{}` to open it", words.join(" ")))
 }
 
 fn show_pane(socket: &str, pane: &str, name: &str) -> Result<(), Unshown> {

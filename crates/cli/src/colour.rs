@@ -49,7 +49,7 @@ fn painted(word: &str, state: &str) -> String {
     let colour = match state {
         "live" | "busy" | "held" => CODES[1],
         "waiting" => CODES[2],
-        "idle" => CODES[3],
+        "idle" | "finished" => CODES[3],
         "unknown" | "suspect" | "stalled" => CODES[4],
         "dead" => CODES[5],
         _ => CODES[6],

@@ -96,9 +96,7 @@ pub fn counts(answer: &Map<String, Value>) -> String {
     let does = |word: &'static str| {
         count(&|one: &Value| one["state"] == "live" && one["activity"] == word)
     };
-    let has = |keys: &Value| keys.as_array().is_some_and(|keys| !keys.is_empty());
-    let holds = |one: &Value| has(&one["claims"]) || has(&one["resume"]["held"]);
-    let dead = count(&|one: &Value| one["state"] == "dead" && holds(one));
+    let dead = count(&|one: &Value| one["rank"] == "died_with_work");
     let time = now().to_string();
     format!(
         "{} UTC  {} waiting, {dead} dead with work, {} busy, {} idle  (q ends)",

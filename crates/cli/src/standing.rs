@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
 use tenure_core::witness::TerminalPlace;
-use tenure_service::view::SessionView;
+use tenure_service::view::{CutOffView, SessionView};
 
 /// How old something is, in a column.
 pub fn age(at: Timestamp, now: Timestamp) -> String {
@@ -18,6 +18,9 @@ pub fn age(at: Timestamp, now: Timestamp) -> String {
 
 /// The word that says most: what a live session does, the state of any other.
 pub fn word(session: &SessionView) -> &'static str {
+    if session.finished {
+        return "finished";
+    }
     session
         .activity
         .filter(|_| session.state == "live")
@@ -55,10 +58,25 @@ pub fn words(session: &SessionView, now: Timestamp, verbose: bool) -> String {
     if verbose {
         said.push_str(&evidence(session, now));
     }
-    if verbose || session.state != "live" {
-        let _infallible = write!(said, ": {}", session.why);
+    match &session.resume {
+        Some(left) => said.push_str(&cut_off(session, left, now)),
+        None if verbose || session.state != "live" => {
+            let _infallible = write!(said, ": {}", session.why);
+        }
+        None => {}
     }
     said
+}
+
+/// How long ago it was cut off, and the command that takes it up again.
+fn cut_off(session: &SessionView, left: &CutOffView, now: Timestamp) -> String {
+    let ago = session.ended_at.map(|at| format!(" {}", age(at, now)));
+    let ago = ago.unwrap_or_default();
+    match (&left.command, &left.problem) {
+        (Some(command), _) => format!("{ago}: {command}"),
+        (None, Some(problem)) => format!(": {}; {problem}", session.why),
+        (None, None) => format!(": {}", session.why),
+    }
 }
 
 /// Whether the witness means that there is no window, or none any more.

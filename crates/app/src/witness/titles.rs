@@ -1,6 +1,5 @@
 //! What an agent's own files call a session's work.
 
-use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use tenure_agents::own_title;
@@ -15,17 +14,10 @@ pub(super) fn own_title(subject: &Subject) -> Option<String> {
     let agent = subject.agent.as_str();
     let (path, conversation) = (subject.transcript.as_ref()?, subject.native_id.as_ref()?);
     match own_title::is_in_transcripts(agent) {
-        true => own_title::in_transcript(agent, conversation, &tail(Path::new(path))?),
+        true => {
+            let tail = read::tail(Path::new(path), TAIL).ok()?;
+            own_title::in_transcript(agent, conversation, &tail)
+        }
         false => None,
     }
-}
-
-fn tail(path: &Path) -> Option<Vec<u8>> {
-    let mut file = read::open(path).ok()?;
-    let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))
-        .ok()?;
-    let mut bytes = Vec::new();
-    file.take(TAIL).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
 }

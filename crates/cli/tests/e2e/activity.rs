@@ -92,7 +92,7 @@ fn whoever_waits_for_a_person_stands_first_and_out() {
     let table = env.tenure(&["ps"]).ok().stdout;
     let row = table.lines().nth(1).expect("a row");
     assert!(
-        row.starts_with(&a) && row.contains("waiting for you"),
+        row.starts_with(&a) && row.contains("waiting: permission for"),
         "{table}"
     );
     // At a terminal it has a colour of its own.

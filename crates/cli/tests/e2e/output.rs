@@ -51,7 +51,7 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     exit code: 0
     --- stdout
     HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
-    eve-XXXX  dead: pid [pid] is gone  -  acme/web (main)  -  [span]  -
+    eve-XXXX  dead: pid [pid] is gone; eve-XXXX has no conversation to go on with  -  acme/web (main)  -  [span]  wp:7
     cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
@@ -61,7 +61,7 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     exit code: 0
     --- stdout
     HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
-    eve-XXXX  dead: pid [pid] is gone  -  acme/web (main)  -  [span]  -
+    eve-XXXX  dead: pid [pid] is gone; eve-XXXX has no conversation to go on with  -  acme/web (main)  -  [span]  wp:7
     cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42

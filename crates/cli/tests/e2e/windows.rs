@@ -131,16 +131,7 @@ fn goto_switches_the_client_that_it_is_typed_in() {
     let tmux = Tmux::start(&env, "s");
     let pane = tmux.window();
     let name = resident(&env, &tmux, &pane);
-    let elsewhere = tmux.run(&[
-        "new-session",
-        "-d",
-        "-s",
-        "second",
-        "-P",
-        "-F",
-        "#{pane_id}",
-        "sh",
-    ]);
+    let elsewhere = tmux.session("second");
     let outer = Tmux::start(&env, "o");
     outer.types(
         "main:0",

@@ -9,6 +9,7 @@ use crate::transact::{Reply, Service};
 use tenure_core::agent::HUMAN;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Malformed, SessionId};
+use tenure_core::process::Process;
 use tenure_core::session::{Session, Title, TitleBy};
 use tenure_core::store::{Lock, Mode};
 use tenure_core::text::{check_length, quoted};
@@ -19,6 +20,7 @@ use tenure_core::witness::TerminalPlace;
 #[derive(Debug, Clone)]
 pub struct Window {
     pub session: SessionView,
+    pub process: Option<Process>,
     /// Where its window is, as far as that can be told.
     pub place: Option<TerminalPlace>,
 }
@@ -38,6 +40,7 @@ impl Service<'_> {
             Ok(Window {
                 place: testimony.and_then(|testimony| testimony.place.clone()),
                 session: ctx.view(&session)?,
+                process: session.process,
             })
         })
     }

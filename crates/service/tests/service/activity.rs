@@ -86,6 +86,8 @@ impl Stage {
             dir: "/work".into(),
             transcript: None,
             tool: None,
+            prompt: None,
+            title: None,
             reaches_model: false,
             speaks: false,
             wants_brief: false,

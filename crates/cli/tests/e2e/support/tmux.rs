@@ -6,6 +6,8 @@ use tenure_testkit::{Agent, Cmd, Env, Output, poll};
 
 use super::line::SOON;
 
+/// What a pane runs. It shows the prompt that its environment names.
+const SHELL: [&str; 3] = ["bash", "--norc", "--noprofile"];
 /// Shown by a shell that takes a line.
 const PROMPT: &str = "ready> ";
 
@@ -43,7 +45,7 @@ impl Tmux {
         let size = ["-x", "100", "-y", "20"];
         tmux.tell(
             &["-f", "/dev/null", "new-session", "-d", "-s", "main"],
-            &[&size[..], &["sh"]].concat(),
+            &[&size[..], &SHELL].concat(),
         );
         tmux.shows("main:0", PROMPT.trim_end());
         tmux
@@ -70,7 +72,16 @@ impl Tmux {
 
     /// A new window with a shell, by its pane's id.
     pub fn window(&self) -> String {
-        let pane = self.run(&["new-window", "-d", "-P", "-F", "#{pane_id}", "sh"]);
+        self.opened(&["new-window", "-d", "-P", "-F", "#{pane_id}"])
+    }
+
+    /// A new session with a shell, by its pane's id.
+    pub fn session(&self, name: &str) -> String {
+        self.opened(&["new-session", "-d", "-s", name, "-P", "-F", "#{pane_id}"])
+    }
+
+    fn opened(&self, words: &[&str]) -> String {
+        let pane = self.run(&[words, &SHELL].concat());
         self.shows(&pane, PROMPT.trim_end());
         pane
     }
