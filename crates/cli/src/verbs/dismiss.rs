@@ -44,7 +44,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         );
         let hint = Hint::run("ps", ["-a"], "to see sessions that ended");
         let mut trouble = Trouble::new(Class::Refused, "nothing_to_dismiss", message, hint);
-        trouble.problem.notices = answer.notices.clone();
+        trouble.problem.notices = answer.notices;
         return Err(trouble);
     }
     let mut text = Lines::default();

@@ -137,14 +137,14 @@ fn in_conversation(starting: &[Starting], view: &ResumeView) -> Option<u32> {
 
 fn turn() -> Result<Held, Trouble> {
     let locks = location::locks()?;
-    let name = LockName::plain(LOCK).map_err(busy)?;
+    let name = LockName::plain(LOCK).map_err(|error| busy(&error))?;
     let patience = Patience::AtMost(PATIENCE);
     locks
         .lock(&name, Sharing::Exclusive, patience)
-        .map_err(busy)
+        .map_err(|error| busy(&error))
 }
 
-fn busy(error: LockError) -> Trouble {
+fn busy(error: &LockError) -> Trouble {
     let message = format!("another tenure resume --all is still at work: {error}");
     Trouble::new(Class::TimedOut, "timed_out", message, print_all())
 }

@@ -40,6 +40,21 @@ fn a_fresh_turn_is_a_session_of_its_process() {
     assert_eq!(after["id"], session["id"]);
     assert_eq!(after["native_id"], turn.id());
     assert_ne!(after["state"], "live", "{after:#}");
+    // Its only turn was over: it left, and is not offered for a resume.
+    assert_eq!(after["end_kind"], "left", "{after:#}");
+}
+
+#[test]
+#[ignore = "runs a real agent"]
+fn a_turn_that_is_killed_was_cut_off_and_can_be_resumed() {
+    let world = hooked(KIND);
+    let turn = world.agent(KIND).fresh("MOCK:hold here").start();
+    let session = of_process(&world, turn.agent_pid());
+    turn.kill9();
+    let after = only(&world);
+    assert_eq!(after["end_kind"], "cut_off", "{after:#}");
+    let command = format!("tenure resume {}", handle(&session));
+    assert_eq!(after["resume"]["command"], command.as_str(), "{after:#}");
 }
 
 #[test]
