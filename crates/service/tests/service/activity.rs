@@ -71,8 +71,6 @@ impl Stage {
 
     fn hears(&mut self, who: &Who, agent: &'static str, shape: impl FnOnce(&mut AgentEvent)) {
         let mut event = AgentEvent {
-            prompt: None,
-            title: None,
             hung_up: false,
             agent: Some(AgentName::known(agent)),
             process: who.facts().chain.into_iter().next(),

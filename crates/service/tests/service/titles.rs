@@ -14,8 +14,6 @@ use crate::{Rig, Who, kind};
 
 fn event(who: &Who, native: &str) -> AgentEvent {
     AgentEvent {
-        asks: None,
-        attended: false,
         hung_up: false,
         agent: Some(AgentName::known("worker")),
         process: who.facts().chain.into_iter().next(),
@@ -286,7 +284,6 @@ fn the_agents_own_files_name_the_work_when_somebody_looks() {
     };
     let says = Says(Testimony {
         own: Some(OwnWord {
-            tells: &[],
             doing: None,
             asks: None,
             title: Some("Login\u{1b}repair".into()),
