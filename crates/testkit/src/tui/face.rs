@@ -164,22 +164,22 @@ impl Tui {
         self.window.key(Key::Ctrl('u'));
     }
 
-    /// Escape, once, at a question.
+    /// Escape at a question.
     #[track_caller]
     pub fn escape(&self) {
-        self.window.key(Key::Escape);
+        self.answer(|| self.window.key(Key::Escape));
     }
 
     /// Says yes at a question, once.
     #[track_caller]
     pub fn yes(&self) {
-        self.window.key(Key::Enter);
+        self.answer(|| self.window.key(Key::Enter));
     }
 
     /// Says no at a question.
     #[track_caller]
     pub fn no(&self) {
-        match self.face().no {
+        self.answer(|| match self.face().no {
             Answers::Keys(keys) => keys.iter().for_each(|key| self.window.key(*key)),
             Answers::Numbered => {
                 let screen = self.window.screen();
@@ -187,7 +187,24 @@ impl Tui {
                 let number = number.unwrap_or_else(|| panic!("nothing offers a no:\n{screen}"));
                 self.window.key(Key::Plain(number));
             }
+        });
+    }
+
+    /// Answers a question, once more where the first was not heard: a question that has just come up is not
+    /// answered by a key that was on its way.
+    #[track_caller]
+    fn answer(&self, press: impl Fn()) {
+        for _ in 0..4 {
+            press();
+            let is_heard = |screen: &str| self.read(screen) != Some(Doing::Waiting);
+            if self.window.appears(HEARD, is_heard).is_some() {
+                return;
+            }
         }
+        panic!(
+            "no answer is heard; the screen shows\n{}",
+            self.window.screen()
+        );
     }
 
     /// A word with a slash.
