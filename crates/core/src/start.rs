@@ -51,12 +51,9 @@ pub enum Kept {
     UnlessSecret,
 }
 
-const fn flag(names: &'static [&'static str], takes: Takes, kept: Kept) -> Flag {
+pub(crate) const fn flag(names: &'static [&'static str], takes: Takes, kept: Kept) -> Flag {
     Flag { names, takes, kept }
 }
-
-use Kept::{No, UnlessSecret, Yes};
-use Takes::{MaybeWord, Nothing, Word, Words};
 
 /// An agent of whose command line nothing is known.
 pub const PLAIN: CommandLine = CommandLine {
@@ -65,200 +62,6 @@ pub const PLAIN: CommandLine = CommandLine {
     prompt: false,
     attended: &[],
     flags: &[],
-};
-
-pub const CLAUDE: CommandLine = CommandLine {
-    single: &["-p", "--print"],
-    flags: &[
-        flag(&["--permission-mode"], Word, Yes),
-        flag(&["--allowedTools", "--allowed-tools"], Words, Yes),
-        flag(&["--disallowedTools", "--disallowed-tools"], Words, Yes),
-        flag(&["--tools"], Words, Yes),
-        flag(&["--model"], Word, Yes),
-        flag(&["--fallback-model"], Word, Yes),
-        flag(&["--effort"], Word, Yes),
-        flag(&["--agent"], Word, Yes),
-        flag(&["--add-dir"], Words, Yes),
-        flag(&["--mcp-config"], Words, UnlessSecret),
-        flag(&["--strict-mcp-config"], Nothing, Yes),
-        flag(&["--settings"], Word, UnlessSecret),
-        flag(&["--setting-sources"], Word, Yes),
-        flag(&["--plugin-dir"], Word, Yes),
-        flag(&["--plugin-url"], Word, UnlessSecret),
-        flag(&["--restricted"], Nothing, Yes),
-        flag(&["--dangerously-skip-permissions"], Nothing, Yes),
-        flag(&["--allow-dangerously-skip-permissions"], Nothing, Yes),
-        flag(&["--agents"], Word, No),
-        flag(&["--append-system-prompt"], Word, No),
-        flag(&["--append-system-prompt-file"], Word, No),
-        flag(&["--autocompact"], Word, No),
-        flag(&["--betas"], Words, No),
-        flag(&["--cloud"], MaybeWord, No),
-        flag(&["-d", "--debug"], MaybeWord, No),
-        flag(&["--debug-file"], Word, No),
-        flag(&["--environment"], Word, No),
-        flag(&["--file"], Words, No),
-        flag(&["--from-pr"], MaybeWord, No),
-        flag(&["--input-format"], Word, No),
-        flag(&["--json-schema"], Word, No),
-        flag(&["--max-budget-usd"], Word, No),
-        flag(&["--max-turns"], Word, No),
-        flag(&["-n", "--name"], Word, No),
-        flag(&["--output-format"], Word, No),
-        flag(&["--permission-prompt-tool"], Word, No),
-        flag(&["--permission-prompts"], Word, No),
-        flag(&["--remote-control"], MaybeWord, No),
-        flag(&["--remote-control-session-name-prefix"], Word, No),
-        flag(&["-r", "--resume"], MaybeWord, No),
-        flag(&["--session-id"], Word, No),
-        flag(&["--system-prompt"], Word, No),
-        flag(&["--system-prompt-file"], Word, No),
-        flag(&["--system-prompt-snapshot"], Word, No),
-        flag(&["--teleport"], MaybeWord, No),
-        flag(&["-w", "--worktree"], MaybeWord, No),
-    ],
-    ..PLAIN
-};
-
-pub const CODEX: CommandLine = CommandLine {
-    verbs: &["exec", "e", "review"],
-    flags: &[
-        flag(&["-m", "--model"], Word, Yes),
-        flag(&["-s", "--sandbox"], Word, Yes),
-        flag(&["-a", "--ask-for-approval"], Word, Yes),
-        flag(&["-p", "--profile"], Word, Yes),
-        flag(&["-c", "--config"], Word, UnlessSecret),
-        flag(&["--enable"], Word, Yes),
-        flag(&["--disable"], Word, Yes),
-        flag(&["--add-dir"], Word, Yes),
-        flag(&["--oss"], Nothing, Yes),
-        flag(&["--local-provider"], Word, Yes),
-        flag(&["--search"], Nothing, Yes),
-        flag(&["--approve-for-me"], Nothing, Yes),
-        flag(&["--full-auto"], Nothing, Yes),
-        flag(
-            &["--dangerously-bypass-approvals-and-sandbox", "--yolo"],
-            Nothing,
-            Yes,
-        ),
-        flag(&["--dangerously-bypass-hook-trust"], Nothing, Yes),
-        flag(&["-i", "--image"], Words, No),
-        flag(&["-C", "--cd"], Word, No),
-        flag(&["--remote"], Word, No),
-        flag(&["--remote-auth-token-env"], Word, No),
-        flag(&["--thread-source"], Word, No),
-        flag(&["--cyber-access-program"], Word, No),
-        flag(&["--output-schema"], Word, No),
-        flag(&["--color"], Word, No),
-        flag(&["-o", "--output-last-message"], Word, No),
-    ],
-    ..PLAIN
-};
-
-pub const GEMINI: CommandLine = CommandLine {
-    single: &["-p", "--prompt"],
-    attended: &["-i", "--prompt-interactive"],
-    flags: &[
-        flag(&["-m", "--model"], Word, Yes),
-        flag(&["--approval-mode"], Word, Yes),
-        flag(&["-y", "--yolo"], Nothing, Yes),
-        flag(&["-s", "--sandbox"], Nothing, Yes),
-        flag(&["--skip-trust"], Nothing, Yes),
-        flag(&["--policy"], Words, Yes),
-        flag(&["--allowed-mcp-server-names"], Words, Yes),
-        flag(&["--allowed-tools"], Words, Yes),
-        flag(&["-e", "--extensions"], Words, Yes),
-        flag(&["--include-directories"], Words, Yes),
-        flag(&["--admin-policy"], Words, No),
-        flag(&["-p", "--prompt"], Word, No),
-        flag(&["-i", "--prompt-interactive"], Word, No),
-        flag(&["-w", "--worktree"], MaybeWord, No),
-        flag(&["-r", "--resume"], MaybeWord, No),
-        flag(&["--session-file"], Word, No),
-        flag(&["--session-id"], Word, No),
-        flag(&["--delete-session"], Word, No),
-        flag(&["-o", "--output-format"], Word, No),
-    ],
-    ..PLAIN
-};
-
-pub const OPENCODE: CommandLine = CommandLine {
-    verbs: &["run"],
-    attended: &["-i", "--interactive"],
-    flags: &[
-        flag(&["-m", "--model"], Word, Yes),
-        flag(&["--agent"], Word, Yes),
-        flag(&["--auto"], Nothing, Yes),
-        flag(&["--log-level"], Word, No),
-        flag(&["--port"], Word, No),
-        flag(&["--hostname"], Word, No),
-        flag(&["--mdns-domain"], Word, No),
-        flag(&["--cors"], Words, No),
-        flag(&["-s", "--session"], Word, No),
-        flag(&["--prompt"], Word, No),
-        flag(&["--replay-limit"], Word, No),
-        flag(&["--command"], Word, No),
-        flag(&["--format"], Word, No),
-        flag(&["-f", "--file"], Words, No),
-        flag(&["--title"], Word, No),
-        flag(&["--attach"], Word, No),
-        flag(&["-p", "--password"], Word, No),
-        flag(&["-u", "--username"], Word, No),
-        flag(&["--dir"], Word, No),
-        flag(&["--variant"], Word, No),
-    ],
-    ..PLAIN
-};
-
-pub const QWEN: CommandLine = CommandLine {
-    single: &["-p", "--prompt"],
-    prompt: true,
-    attended: &["-i", "--prompt-interactive"],
-    flags: &[
-        flag(&["-m", "--model"], Word, Yes),
-        flag(&["--fallback-model"], Word, Yes),
-        flag(&["--approval-mode"], Word, Yes),
-        flag(&["-y", "--yolo"], Nothing, Yes),
-        flag(&["-s", "--sandbox"], Nothing, Yes),
-        flag(&["--allowed-mcp-server-names"], Words, Yes),
-        flag(&["--mcp-config"], Word, UnlessSecret),
-        flag(&["--allowed-tools"], Words, Yes),
-        flag(&["-e", "--extensions"], Words, Yes),
-        flag(&["--include-directories", "--add-dir"], Words, Yes),
-        flag(&["--core-tools"], Words, Yes),
-        flag(&["--exclude-tools"], Words, Yes),
-        flag(&["--auth-type"], Word, Yes),
-        flag(&["--openai-base-url"], Word, UnlessSecret),
-        flag(&["--openai-api-key"], Word, No),
-        flag(&["--openai-logging-dir"], Word, No),
-        flag(&["--telemetry-target"], Word, No),
-        flag(&["--telemetry-otlp-endpoint"], Word, No),
-        flag(&["--telemetry-otlp-protocol"], Word, No),
-        flag(&["--telemetry-outfile"], Word, No),
-        flag(&["--proxy"], Word, No),
-        flag(&["-p", "--prompt"], Word, No),
-        flag(&["-i", "--prompt-interactive"], Word, No),
-        flag(&["--system-prompt"], Word, No),
-        flag(&["--append-system-prompt"], Word, No),
-        flag(&["--output-style"], Word, No),
-        flag(&["--sandbox-image"], Word, No),
-        flag(&["--channel"], Word, No),
-        flag(&["--input-format"], Word, No),
-        flag(&["-o", "--output-format"], Word, No),
-        flag(&["--json-fd"], Word, No),
-        flag(&["--json-file"], Word, No),
-        flag(&["--json-schema"], Word, No),
-        flag(&["--input-file"], Word, No),
-        flag(&["-r", "--resume"], MaybeWord, No),
-        flag(&["--session-id"], Word, No),
-        flag(&["--worktree"], MaybeWord, No),
-        flag(&["--max-session-turns"], Word, No),
-        flag(&["--max-wall-time"], Word, No),
-        flag(&["--max-tool-calls"], Word, No),
-        flag(&["--max-subagent-depth"], Word, No),
-        flag(&["--disabled-slash-commands"], Words, No),
-    ],
-    ..PLAIN
 };
 
 /// Reads the arguments of an agent's process.
@@ -366,6 +169,7 @@ fn names_secret(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::command_lines::*;
 
     fn started(line: &CommandLine, words: &str) -> Start {
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();

@@ -10,7 +10,7 @@ use tenure_core::agent::AGENTS;
 /// Where code may name one, and why.
 const ROWS: &[(&str, &str)] = &[
     ("agents/src", "the rows"),
-    ("core/src/agent.rs", "the other halves of the rows"),
+    ("core/src/agent", "the other halves of the rows"),
     ("cli/src/verbs/demo", "it shows agents that people know"),
     ("testkit", "tests"),
     ("bench", "measurements"),

@@ -99,7 +99,7 @@ fn whoever_waits_for_a_person_stands_first_and_out() {
     let shell = env.shell_at_terminal();
     shell.line("tenure ps >/dev/tty").ok();
     let shown = shell.shown();
-    let painted = shown.lines().find(|line| line.contains("waiting for you"));
+    let painted = shown.lines().find(|line| line.contains("permission for"));
     assert!(
         painted.is_some_and(|line| line.contains("\u{1b}[1;35mwaiting")),
         "{shown}"

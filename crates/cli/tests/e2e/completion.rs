@@ -67,7 +67,6 @@ fn sessions_keys_and_missions_are_offered_where_they_fit() {
         &["why", ""],
         &["guard", ""],
         &["claim", "wp:9", ""],
-        &["log", ""],
         &["claims", ""],
     ] {
         assert_eq!(
@@ -77,6 +76,10 @@ fn sessions_keys_and_missions_are_offered_where_they_fit() {
         );
     }
     assert_eq!(offered(&env, &["why", "wp"]), ["wp:1"]);
+    // A log is of a key or of a session.
+    for word in ["wp", "an"] {
+        assert_eq!(offered(&env, &["log", word]).len(), 1, "{word}");
+    }
     for words in [
         &["mission", "leave", ""][..],
         &["mission", "status", "--mission", ""],

@@ -142,7 +142,8 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
     Usage: tenure [OPTIONS] <COMMAND>
 
     Commands:
-      ps        Show sessions: who is alive, where, since when, and what each holds [alias: sessions]
+      ps        Show sessions: which are live, what each works on, where it is, and what it holds
+                [alias: sessions]
       status    Show where this session stands: who it is, what it holds, who else is here, what needs
                 attention
       claim     Take an item: refused while a living session has it, granted at once when its holder is
@@ -180,11 +181,12 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
     exit code: 0
     --- stdout
     See:
-      ps           Show sessions: who is alive, where, since when, and what each holds
+      ps           Show sessions: which are live, what each works on, where it is, and what it holds
       status       Show where this session stands: who it is, what it holds, who else is here, what needs attention
       who          Show who else works in a repository, in any of its worktrees
       whoami       Show which session this is, and what decided that
       show         Show everything about one session
+      goto         Go to the window that a session runs in
       alive        Tell whether a session lives: exit 0 yes, 1 no, 9 nobody can tell
       wait         Wait until a session ends, or is idle
       log          Show what happened: every change with who, by what means, on what evidence
@@ -211,6 +213,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       dismiss      Take sessions that were cut off from the list of what can be resumed
       end          End a session: everything that it holds is free
       tell         Tell a session something: it hears it at its next call
+      rename       Give a session a title, which stays until it is renamed again
       meta         Keep small values with a session: a team name, a run id
       verify       Check that this is the session it is taken for: exit 0, or 6 with every disagreement
       hook         Take note of an agent's event; called by the agent, never by hand

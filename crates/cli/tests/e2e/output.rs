@@ -51,7 +51,7 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     exit code: 0
     --- stdout
     HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
-    eve-XXXX  dead: pid [pid] is gone; eve-XXXX has no conversation to go on with  -  acme/web (main)  -  [span]  wp:7
+    eve-XXXX  dead: pid [pid] is gone; it has no conversation to go on with  -  acme/web (main)  -  [span]  wp:7
     cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
@@ -61,7 +61,7 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     exit code: 0
     --- stdout
     HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
-    eve-XXXX  dead: pid [pid] is gone; eve-XXXX has no conversation to go on with  -  acme/web (main)  -  [span]  wp:7
+    eve-XXXX  dead: pid [pid] is gone; it has no conversation to go on with  -  acme/web (main)  -  [span]  wp:7
     cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
@@ -122,6 +122,7 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     --- stdout
     you are bob-XXXX in acme/web (main)
     you hold issue:acme/web#42 (epoch 2)
+    eve-XXXX was cut off in acme/web (main), held wp:7: it has no conversation to go on with; tenure dismiss eve-XXXX
     ann-XXXX "login" is live in acme/web (main), holds wp:1
     cron-XXXX is unknown in acme/web (main), holds -
     --- stderr
@@ -139,6 +140,7 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     --- stdout
     no session here
     run `tenure register` to make this shell or agent a session; `tenure install` registers agents automatically
+    1 cut off elsewhere: tenure ps
     nobody else works here
     --- stderr
     ");

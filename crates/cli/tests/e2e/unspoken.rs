@@ -48,7 +48,8 @@ fn opencode_with_hooks_has_not_spoken_yet() {
     let row = format!("pid {} ", opencode.pid());
     let row = table.lines().find(|line| line.starts_with(&row));
     assert!(
-        row.unwrap_or(&table).contains("unmanaged, no prompt yet"),
+        row.unwrap_or(&table)
+            .contains("unmanaged opencode, no prompt yet"),
         "{table}"
     );
 }

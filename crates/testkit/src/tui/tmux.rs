@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::window::Window;
 use crate::pinned::{Pinned, Stat};
 use crate::protocol::Started;
 use crate::real::{RealWorld, children};
@@ -81,12 +80,6 @@ impl Tmux {
         Tmux {
             server: Arc::new(server),
         }
-    }
-
-    /// Runs a program in a new window, with variables beside those of the world.
-    #[track_caller]
-    pub fn window(&self, argv: &[&str], dir: &Path, variables: &[(&str, &str)]) -> Window {
-        Window::open(&self.server, argv, dir, variables)
     }
 
     pub fn pid(&self) -> u32 {

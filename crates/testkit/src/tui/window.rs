@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::tmux::{Server, pin};
+use super::tmux::{Server, Tmux, pin};
 use crate::pinned::Pinned;
 use crate::poll::poll;
 
@@ -55,6 +55,14 @@ pub struct Window {
     process: Pinned,
     /// The screen when it was last there: a window goes with its program.
     last: RefCell<String>,
+}
+
+impl Tmux {
+    /// Runs a program in a new window, with variables beside those of the world.
+    #[track_caller]
+    pub fn window(&self, argv: &[&str], dir: &Path, variables: &[(&str, &str)]) -> Window {
+        Window::open(&self.server, argv, dir, variables)
+    }
 }
 
 impl Window {

@@ -206,6 +206,11 @@ impl<'a> Place<'a> {
         Offer::Words(match name.map_or("", |name| name.as_str()) {
             "SESSION" => look(Wanted::Session),
             "KEY" | "PREFIX" => look(Wanted::Key),
+            "KEY|SESSION" => {
+                let mut both = look(Wanted::Key);
+                both.extend(look(Wanted::Session));
+                both
+            }
             "MISSION" => look(Wanted::Mission),
             "VERB" => verbs_of(self.root),
             "DIR" | "FILE" | "PATH" | "CMD" => return Offer::Files,

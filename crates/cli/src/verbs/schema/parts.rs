@@ -94,6 +94,25 @@ fn of_sessions() -> Vec<(&'static str, Value)> {
         ("more?", number()),
         ("status?", reference("status")),
         ("alive?", yes_or_no()),
+        (
+            "saw?",
+            object(
+                "What ended a wait.",
+                &[
+                    ("state", text()),
+                    ("since", text_or_null()),
+                    ("asks", text_or_null()),
+                    ("why", text_or_null()),
+                ],
+            ),
+        ),
+        (
+            "killed?",
+            object(
+                "The process that was killed.",
+                &[("pid", number()), ("signal", text())],
+            ),
+        ),
         ("resolved?", reference("resolved")),
         ("resume?", listed("resume")),
         ("token?", text_or_null()),
@@ -229,6 +248,7 @@ fn of_setup() -> Vec<(&'static str, Value)> {
                     ("file", text()),
                     ("mode", text_or_null()),
                     ("trust?", text_or_null()),
+                    ("status_line?", text_or_null()),
                     ("changed", yes_or_no()),
                     (
                         "files",

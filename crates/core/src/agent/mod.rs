@@ -4,6 +4,9 @@
 //! conversation. Both decide identity, so they are here. Events, settings and command lines are the other half,
 //! in the agents crate, whose tests demand that every row has both halves or says why not.
 
+pub(crate) mod command_lines;
+mod rows;
+
 use crate::id::AgentName;
 use crate::process::Looks;
 use crate::session::{Doing, Start};
@@ -120,188 +123,10 @@ impl Mark {
     }
 }
 
-/// What a row need not say: an agent without any of it.
-const PLAIN: AgentSpec = AgentSpec {
-    name: "",
-    executables: &[],
-    scripts: &[],
-    fork_arguments: &[],
-    id_variable: None,
-    hosts: false,
-    host_arguments: &[],
-    helpers: &[],
-    other_verbs: &[],
-    spares: &[],
-    daemon: None,
-    transcripts: None,
-    subagents: None,
-    silent_ends: &[],
-    command_line: start::PLAIN,
-    resumes: false,
-    unclear_ends: &[],
-    announces: false,
-};
+pub use rows::AGENTS;
 
 /// The agent that a person's shell is.
 pub const HUMAN: &str = "human";
-
-/// The agents that are recognised.
-pub const AGENTS: &[AgentSpec] = &[
-    AgentSpec {
-        name: "claude",
-        executables: &["claude", "claude.exe"],
-        scripts: &["/@anthropic-ai/claude-code/cli.js"],
-        fork_arguments: &["--fork-session"],
-        id_variable: Some("CLAUDE_CODE_SESSION_ID"),
-        helpers: &[&["--bg-pty-host"]],
-        other_verbs: &[
-            "agents",
-            "attach",
-            "auth",
-            "auto-mode",
-            "daemon",
-            "doctor",
-            "gateway",
-            "import",
-            "install",
-            "kill",
-            "logs",
-            "mcp",
-            "plugin",
-            "plugins",
-            "purge",
-            "respawn",
-            "rm",
-            "setup-token",
-            "stop",
-            "update",
-            "upgrade",
-        ],
-        spares: &["--bg-spare"],
-        transcripts: Some(Shelf {
-            variable: Some("CLAUDE_CONFIG_DIR"),
-            home: ".claude",
-            folder: "projects",
-            depth: 2,
-            name: "ID",
-            unborn: Some("DIR/ID"),
-        }),
-        subagents: Some(Mark::Begins("agent-")),
-        // Esc, a prompt that is answered with no, and the end of /compact; its registry tells.
-        silent_ends: &[Doing::Busy, Doing::Waiting],
-        command_line: start::CLAUDE,
-        resumes: true,
-        unclear_ends: &["other"],
-        ..PLAIN
-    },
-    AgentSpec {
-        name: "codex",
-        executables: &["codex"],
-        scripts: &["/@openai/codex/bin/codex.js"],
-        fork_arguments: &["fork"],
-        id_variable: Some("CODEX_THREAD_ID"),
-        host_arguments: &["app-server"],
-        helpers: &[
-            &["codex-linux-sandbox"],
-            &["app-server", "daemon"],
-            &["app-server", "proxy"],
-        ],
-        daemon: Some(DaemonSpec {
-            flag: "--managed-daemon",
-            variable: "CODEX_HOME",
-            home: ".codex",
-            socket: "app-server-control/app-server-control.sock",
-            method: "mcpServerStatus/list",
-            server: "codex_tui",
-        }),
-        transcripts: Some(Shelf {
-            variable: Some("CODEX_HOME"),
-            home: ".codex",
-            folder: "sessions",
-            depth: 4,
-            name: "rollout-TIME-ID",
-            unborn: None,
-        }),
-        // An interrupted turn has an event, an answered prompt has none until its tool is done.
-        silent_ends: &[Doing::Waiting],
-        command_line: start::CODEX,
-        resumes: true,
-        unclear_ends: &["other"],
-        ..PLAIN
-    },
-    AgentSpec {
-        name: "gemini",
-        executables: &["gemini"],
-        scripts: &[
-            "/@google/gemini-cli/bundle/gemini.js",
-            "/@google/gemini-cli/dist/index.js",
-        ],
-        id_variable: Some("GEMINI_SESSION_ID"),
-        transcripts: Some(Shelf {
-            variable: None,
-            home: ".gemini",
-            folder: "tmp",
-            depth: 3,
-            name: "session-TIME-ID8",
-            unborn: None,
-        }),
-        // A tool that is cancelled, and a prompt that is answered; its transcript tells of the first.
-        silent_ends: &[Doing::Busy, Doing::Waiting],
-        command_line: start::GEMINI,
-        resumes: true,
-        ..PLAIN
-    },
-    AgentSpec {
-        name: "opencode",
-        executables: &["opencode", "opencode.exe"],
-        command_line: start::OPENCODE,
-        resumes: true,
-        announces: true,
-        ..PLAIN
-    },
-    AgentSpec {
-        name: "qwen",
-        executables: &["qwen"],
-        scripts: &[
-            "/@qwen-code/qwen-code/cli.js",
-            "/@qwen-code/qwen-code/cli-entry.js",
-        ],
-        id_variable: Some("QWEN_CODE_SESSION_ID"),
-        host_arguments: &["--acp", "--experimental-acp"],
-        transcripts: Some(Shelf {
-            variable: Some("QWEN_HOME"),
-            home: ".qwen",
-            folder: "projects",
-            depth: 3,
-            name: "ID",
-            unborn: Some("DIR/chats/ID"),
-        }),
-        silent_ends: &[Doing::Busy, Doing::Waiting],
-        command_line: start::QWEN,
-        resumes: true,
-        ..PLAIN
-    },
-    AgentSpec {
-        name: "openclaw",
-        executables: &["openclaw", "openclaw-gateway"],
-        scripts: &["/openclaw/openclaw.mjs"],
-        hosts: true,
-        subagents: Some(Mark::Contains(":subagent:")),
-        ..PLAIN
-    },
-    // Without hooks of ours: it is known because it runs the hooks of a project that are Claude Code's.
-    AgentSpec {
-        name: "copilot",
-        executables: &["copilot"],
-        scripts: &[
-            "/@github/copilot/index.js",
-            "/@github/copilot/npm-loader.js",
-        ],
-        id_variable: Some("COPILOT_AGENT_SESSION_ID"),
-        host_arguments: &["--acp"],
-        ..PLAIN
-    },
-];
 
 /// Programs whose script counts as the executable.
 const INTERPRETERS: &[&str] = &[
