@@ -20,6 +20,15 @@ pub struct Subject {
     pub transcript: Option<String>,
 }
 
+/// How much is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Question {
+    /// What it does: read from files.
+    Activity,
+    /// And where its window is, for which other programs may have to be asked.
+    Whole,
+}
+
 /// What was found out about one of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Testimony {
@@ -69,7 +78,7 @@ pub enum TerminalPlace {
 /// Who can be asked.
 pub trait Witness {
     /// One answer for each, in order.
-    fn testify(&self, about: &[Subject]) -> Vec<Testimony>;
+    fn testify(&self, about: &[Subject], question: Question) -> Vec<Testimony>;
 }
 
 impl std::fmt::Display for TerminalPlace {

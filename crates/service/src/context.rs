@@ -22,7 +22,7 @@ use tenure_core::store::{Lock, Mode, StoreError, Tx};
 use tenure_core::time::{Now, Timestamp};
 use tenure_core::trample::RepoFile;
 use tenure_core::tree_lock::TreeChange;
-use tenure_core::witness::Subject;
+use tenure_core::witness::{Question, Subject};
 use tenure_core::world::World;
 
 use tenure_core::policy::Policy;
@@ -173,6 +173,15 @@ impl Ctx<'_> {
 
     /// Makes sure that agents and terminals were asked about those of these that live, in one go.
     pub fn ask_about_all(&mut self, sessions: &[Session]) -> Result<(), Stop> {
+        self.ask(sessions, Question::Whole)
+    }
+
+    /// The same for what they do alone, which costs little.
+    pub fn ask_what_they_do(&mut self, sessions: &[Session]) -> Result<(), Stop> {
+        self.ask(sessions, Question::Activity)
+    }
+
+    fn ask(&mut self, sessions: &[Session], question: Question) -> Result<(), Stop> {
         if !self.evidence.has_witness() {
             return Ok(());
         }
@@ -183,10 +192,8 @@ impl Ctx<'_> {
             let Some(process) = session.process.clone() else {
                 continue;
             };
-            let is_known = self.evidence.testimony(session.id).is_some();
-            // A session that begins in this run has another id in the next, so asking about it would never end.
-            let is_new = self.born.contains(&session.id);
-            if is_known || is_new || self.liveness(session)? != Liveness::Alive {
+            let is_known = self.evidence.answer_to(session.id, question).is_some();
+            if is_known || self.liveness(session)? != Liveness::Alive {
                 continue;
             }
             let transcript = match &session.native_id {
@@ -203,7 +210,7 @@ impl Ctx<'_> {
         }
         match unasked.is_empty() {
             true => Ok(()),
-            false => Err(Stop::Look(Want::Testimony(unasked))),
+            false => Err(Stop::Look(Want::Testimony(unasked, question))),
         }
     }
 
@@ -620,7 +627,11 @@ impl Ctx<'_> {
     }
 
     /// The view of a session as the holder of a claim, without what it holds and had; and how it stands.
-    pub fn brief(&self, session: &Session) -> Result<(SessionView, Standing), Stop> {
+    pub fn brief(&mut self, session: &Session) -> Result<(SessionView, Standing), Stop> {
+        // Who calls knows what it does itself, and a grant to it must not be made twice for a look.
+        if self.own != Some(session.id) {
+            self.ask(std::slice::from_ref(session), Question::Activity)?;
+        }
         let liveness = self.liveness(session)?;
         let standing = Standing::of(&liveness, &session.lease, self.policy.lock_delay, &self.now);
         let shown = self.shown(session);

@@ -11,7 +11,7 @@ use tenure_core::id::{NativeId, SessionId};
 use tenure_core::process::{Ancestor, Process, Sighting, Signs, Survivors};
 use tenure_core::session::Place;
 use tenure_core::trample::RepoFile;
-use tenure_core::witness::{Subject, Testimony, Witness};
+use tenure_core::witness::{Question, Subject, Testimony, Witness};
 use tenure_core::world::World;
 
 /// What must be looked at before a use case can go on.
@@ -29,7 +29,7 @@ pub enum Want {
     /// The remotes of the repositories with these common directories.
     Remotes(Vec<String>),
     /// What agents and terminals say about these.
-    Testimony(Vec<Subject>),
+    Testimony(Vec<Subject>, Question),
     /// Whether these files and directories exist.
     Paths(Vec<String>),
 }
@@ -50,7 +50,7 @@ pub struct Evidence {
     window: Option<Option<Ancestor>>,
     files: Vec<(String, Option<RepoFile>)>,
     remotes: Vec<(String, Option<String>)>,
-    testimonies: Vec<(SessionId, Testimony)>,
+    testimonies: Vec<(SessionId, Question, Testimony)>,
     has_witness: bool,
     paths: Vec<(String, bool)>,
 }
@@ -98,13 +98,15 @@ impl Evidence {
                 let remote = world.remote(&home);
                 (home, remote)
             })),
-            Want::Testimony(about) => {
-                let said = witness.map_or_else(Vec::new, |witness| witness.testify(&about));
+            Want::Testimony(about, question) => {
+                let ask = |witness: &dyn Witness| witness.testify(&about, question);
+                let said = witness.map_or_else(Vec::new, ask);
                 let said = said
                     .into_iter()
                     .chain(std::iter::repeat(Testimony::default()));
-                let sessions = about.iter().map(|subject| subject.session);
-                self.testimonies.extend(sessions.zip(said));
+                let answers = about.iter().zip(said);
+                let kept = answers.map(|(about, said)| (about.session, question, said));
+                self.testimonies.extend(kept);
             }
             Want::Paths(paths) => self.paths.extend(paths.into_iter().map(|path| {
                 let is_there = world.is_there(&path);
@@ -142,7 +144,16 @@ impl Evidence {
     }
 
     pub fn testimony(&self, session: SessionId) -> Option<&Testimony> {
-        known(&self.testimonies, &session)
+        self.answer_to(session, Question::Activity)
+    }
+
+    /// What was answered to at least this much.
+    pub fn answer_to(&self, session: SessionId, question: Question) -> Option<&Testimony> {
+        let fits = |(one, asked, _): &&(SessionId, Question, Testimony)| {
+            *one == session && *asked >= question
+        };
+        let found = self.testimonies.iter().rev().find(fits);
+        found.map(|(_, _, testimony)| testimony)
     }
 
     pub fn remote(&self, common_dir: &str) -> Option<&Option<String>> {

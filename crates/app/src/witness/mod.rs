@@ -10,23 +10,30 @@ mod titles;
 mod windowless;
 
 use tenure_core::time::Timestamp;
-use tenure_core::witness::{OwnWord, Subject, Testimony, Witness};
+use tenure_core::witness::{OwnWord, Question, Subject, Testimony, Witness};
 
 /// The agents and terminals of this machine.
 #[derive(Debug, Default)]
 pub struct Witnesses;
 
 impl Witness for Witnesses {
-    fn testify(&self, about: &[Subject]) -> Vec<Testimony> {
-        let mut places = terminal::places(about).into_iter();
+    fn testify(&self, about: &[Subject], question: Question) -> Vec<Testimony> {
+        let whole = question == Question::Whole;
+        let mut places = match whole {
+            true => terminal::places(about),
+            false => Vec::new(),
+        }
+        .into_iter();
         let testimony = about.iter().map(|subject| {
             let (place, attended_at) = places.next().unwrap_or_default();
+            let title = whole.then(|| titles::own_title(subject)).flatten();
+            let window = whole.then(|| windowless::place(subject)).flatten();
             Testimony {
                 own: with_title(
                     registry::own_word(subject).or_else(|| chat::own_word(subject)),
-                    titles::own_title(subject),
+                    title,
                 ),
-                place: windowless::place(subject).or(place),
+                place: window.or(place),
                 attended_at,
             }
         });

@@ -247,9 +247,13 @@ fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {
     let waits = |other: &Session| other.id != session.id && other.doing() == Some(Doing::Waiting);
     let asking: Vec<Session> = neighbours.into_iter().filter(waits).collect();
     ctx.look_at_all(&asking)?;
+    ctx.ask_what_they_do(&asking)?;
     let mut waiting = Vec::new();
     for other in &asking {
-        if !ctx.standing(other)?.is_gone() {
+        let waits = ctx
+            .shown(other)
+            .is_some_and(|now| now.doing == Doing::Waiting);
+        if waits && !ctx.standing(other)?.is_gone() {
             waiting.push(other.handle.to_string());
         }
     }

@@ -11,7 +11,7 @@ use tenure_core::session::Doing;
 use tenure_core::store::{Mode, Store};
 use tenure_core::time::Timestamp;
 use tenure_core::trample::FileWrite;
-use tenure_core::witness::{OwnWord, Subject, Testimony, Witness};
+use tenure_core::witness::{OwnWord, Question, Subject, Testimony, Witness};
 use tenure_service::view::SessionView;
 use tenure_service::{
     AgentEvent, Awaited, ListRequest, Naming, Reply, Service, TakeoverRequest, Until,
@@ -26,7 +26,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 struct Told(RefCell<BTreeMap<u32, Testimony>>);
 
 impl Witness for Told {
-    fn testify(&self, about: &[Subject]) -> Vec<Testimony> {
+    fn testify(&self, about: &[Subject], _: Question) -> Vec<Testimony> {
         let told = self.0.borrow();
         let of = |subject: &Subject| told.get(&subject.process.pid).cloned();
         about

@@ -7,7 +7,7 @@ use tenure_core::reason::Reason;
 use tenure_core::session::{Doing, Session};
 use tenure_core::store::{Mode, Store};
 use tenure_core::time::Timestamp;
-use tenure_core::witness::{OwnWord, Subject, TerminalPlace, Testimony, Witness};
+use tenure_core::witness::{OwnWord, Question, Subject, TerminalPlace, Testimony, Witness};
 use tenure_service::{AgentEvent, ListRequest, Naming, Service};
 
 use crate::{Rig, Who, kind};
@@ -266,7 +266,7 @@ fn twins_are_named_on_both_sides() {
 struct Says(Testimony);
 
 impl Witness for Says {
-    fn testify(&self, about: &[Subject]) -> Vec<Testimony> {
+    fn testify(&self, about: &[Subject], _: Question) -> Vec<Testimony> {
         about.iter().map(|_| self.0.clone()).collect()
     }
 }
