@@ -6,23 +6,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::answer;
 use crate::error::Error;
 use crate::evidence::{Evidence, Want};
-use crate::session::view::{HeldView, Seen, SessionView, WaitView};
-use tenure_core::activity::{self, Shown, Words};
-use tenure_core::agent;
 use tenure_core::claim::{ClaimRecord, EndedBy};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Handle, SessionId};
 use tenure_core::key::Key;
-use tenure_core::line::{Fitness, Waiter};
+use tenure_core::line::Fitness;
 use tenure_core::liveness::{self, Liveness};
 use tenure_core::notice::{MOST_AT_ONCE, Notice, NoticeKind, Pending, Reader};
 use tenure_core::process::{CallerFacts, Observer, Process, RunState, Sighting, Signs, Survivors};
-use tenure_core::session::{Closed, ClosedBy, Doing, EndKind, Session, Standing, State};
+use tenure_core::session::{Closed, ClosedBy, EndKind, Session, Standing};
 use tenure_core::store::{Lock, Mode, StoreError, Tx};
-use tenure_core::time::{Now, Timestamp};
+use tenure_core::time::Now;
 use tenure_core::trample::RepoFile;
 use tenure_core::tree_lock::TreeChange;
-use tenure_core::witness::{Question, Subject};
 use tenure_core::world::World;
 
 use tenure_core::policy::Policy;
@@ -171,49 +167,6 @@ impl Ctx<'_> {
         }
     }
 
-    /// Makes sure that agents and terminals were asked about those of these that live, in one go.
-    pub fn ask_about_all(&mut self, sessions: &[Session]) -> Result<(), Stop> {
-        self.ask(sessions, Question::Whole)
-    }
-
-    /// The same for what they do alone, which costs little.
-    pub fn ask_what_they_do(&mut self, sessions: &[Session]) -> Result<(), Stop> {
-        self.ask(sessions, Question::Activity)
-    }
-
-    fn ask(&mut self, sessions: &[Session], question: Question) -> Result<(), Stop> {
-        if !self.evidence.has_witness() {
-            return Ok(());
-        }
-        let mut unasked = Vec::new();
-        // One that begins in this run has another id in the next: an answer about it would never be found.
-        let is_asked = |session: &&Session| session.is_open() && !self.born.contains(&session.id);
-        for session in sessions.iter().filter(is_asked) {
-            let Some(process) = session.process.clone() else {
-                continue;
-            };
-            let is_known = self.evidence.answer_to(session.id, question).is_some();
-            if is_known || self.liveness(session)? != Liveness::Alive {
-                continue;
-            }
-            let transcript = match &session.native_id {
-                Some(native_id) => self.tx.transcript_of(session.id, native_id)?,
-                None => None,
-            };
-            unasked.push(Subject {
-                session: session.id,
-                agent: session.agent.clone(),
-                process,
-                native_id: session.native_id.clone(),
-                transcript: transcript.map(|known| known.path),
-            });
-        }
-        match unasked.is_empty() {
-            true => Ok(()),
-            false => Err(Stop::Look(Want::Testimony(unasked, question))),
-        }
-    }
-
     /// Makes sure that it is known of all of these whether they exist, in one go.
     pub fn look_at_paths(&self, paths: &[String]) -> Result<(), Stop> {
         let is_new = |path: &&String| self.evidence.is_there(path).is_none();
@@ -230,28 +183,6 @@ impl Ctx<'_> {
         self.evidence.is_there(path).ok_or_else(unseen)
     }
 
-    /// What a session does, as far as it was asked for.
-    pub fn shown(&self, session: &Session) -> Option<Shown> {
-        let testimony = self.evidence.testimony(session.id);
-        let words = Words {
-            events: session.activity.as_ref(),
-            seen_at: session.seen_at,
-            own: testimony.and_then(|testimony| testimony.own.as_ref()),
-            attended_at: session.attended_at,
-            silent_ends: agent::spec_of(&session.agent).map_or(&[], |spec| spec.silent_ends),
-            now: self.now.wall,
-        };
-        words.newest()
-    }
-
-    /// Whether a turn of it ended since a person was last there.
-    pub fn is_finished(&self, session: &Session, shown: Option<&Shown>) -> bool {
-        let testimony = self.evidence.testimony(session.id);
-        let at_pane = testimony.and_then(|testimony| testimony.attended_at);
-        let attended_at: Option<Timestamp> = session.attended_at.max(at_pane);
-        activity::is_finished(shown, session.activity.as_ref(), attended_at)
-    }
-
     pub fn liveness(&self, session: &Session) -> Result<Liveness, Stop> {
         Ok(self.lives_by(session)?.0)
     }
@@ -262,7 +193,10 @@ impl Ctx<'_> {
     }
 
     /// Whether a session lives, and the process that decides that.
-    fn lives_by<'s>(&self, session: &'s Session) -> Result<(Liveness, Option<&'s Process>), Stop> {
+    pub(super) fn lives_by<'s>(
+        &self,
+        session: &'s Session,
+    ) -> Result<(Liveness, Option<&'s Process>), Stop> {
         if session.is_open() && self.own == Some(session.id) {
             return Ok((Liveness::Alive, session.process.as_ref()));
         }
@@ -576,115 +510,6 @@ impl Ctx<'_> {
             true => Reader::Model,
             false => Reader::Program,
         })
-    }
-
-    /// The state that people are shown.
-    pub fn state(&self, session: &Session, liveness: &Liveness) -> State {
-        let shown = self.shown(session);
-        let busy = shown.filter(|shown| shown.doing == Doing::Busy && shown.certain);
-        let busy_since = busy.map(|shown| shown.since);
-        let stalled_after = self.policy.stalled_after;
-        State::of(session, liveness, busy_since, stalled_after, &self.now)
-    }
-
-    /// The view of a session, with lineage and claims.
-    pub fn view(&mut self, session: &Session) -> Result<SessionView, Stop> {
-        let liveness = self.liveness(session)?;
-        self.view_as(session, &liveness)
-    }
-
-    /// The view of a session whose liveness is known from elsewhere.
-    pub fn view_as(&mut self, session: &Session, liveness: &Liveness) -> Result<SessionView, Stop> {
-        let standing = Standing::of(liveness, &session.lease, self.policy.lock_delay, &self.now);
-        let shown = self.shown(session);
-        let state = self.state(session, liveness);
-        let lineage = self.tx.lineage(session.id)?;
-        let held = match session.is_open() {
-            true => self.tx.open_holds(session.id)?,
-            false => Vec::new(),
-        };
-        let claims = held
-            .into_iter()
-            .map(|hold| HeldView {
-                key: hold.key.to_string(),
-                epoch: hold.epoch.0,
-            })
-            .collect();
-        let waits_for = self.waits_of(session)?;
-        let seen = Seen {
-            liveness,
-            standing: &standing,
-            state,
-            shown: shown.as_ref(),
-            finished: self.is_finished(session, shown.as_ref()),
-            decides: self.lives_by(session)?.1,
-            testimony: self.evidence.testimony(session.id),
-            now: &self.now,
-        };
-        Ok(SessionView::new(
-            session, &seen, &lineage, claims, waits_for,
-        ))
-    }
-
-    /// The view of a session as the holder of a claim, without what it holds and had; and how it stands.
-    pub fn brief(&mut self, session: &Session) -> Result<(SessionView, Standing), Stop> {
-        // Who calls knows what it does itself, and a grant to it must not be made twice for a look.
-        if self.own != Some(session.id) {
-            self.ask(std::slice::from_ref(session), Question::Activity)?;
-        }
-        let liveness = self.liveness(session)?;
-        let standing = Standing::of(&liveness, &session.lease, self.policy.lock_delay, &self.now);
-        let shown = self.shown(session);
-        let state = self.state(session, &liveness);
-        let seen = Seen {
-            liveness: &liveness,
-            standing: &standing,
-            state,
-            shown: shown.as_ref(),
-            finished: self.is_finished(session, shown.as_ref()),
-            decides: self.lives_by(session)?.1,
-            testimony: self.evidence.testimony(session.id),
-            now: &self.now,
-        };
-        Ok((SessionView::brief(session, &seen), standing))
-    }
-
-    /// What a session's living waiters wait for.
-    fn waits_of(&mut self, session: &Session) -> Result<Vec<WaitView>, Stop> {
-        if !session.is_open() {
-            return Ok(Vec::new());
-        }
-        let waiters = self.tx.waits_of(session.id)?;
-        self.show_waiters(waiters)
-    }
-
-    /// Waiters that are not dead, as they are shown.
-    pub fn show_waiters(&mut self, waiters: Vec<Waiter>) -> Result<Vec<WaitView>, Stop> {
-        let unseen: Vec<Process> = waiters
-            .iter()
-            .filter(|waiter| matches!(self.fitness(&waiter.process), Err(Stop::Look(_))))
-            .map(|waiter| waiter.process.clone())
-            .collect();
-        if !unseen.is_empty() {
-            return Err(Stop::Look(Want::Processes(unseen)));
-        }
-        let mut shown = Vec::new();
-        for waiter in waiters {
-            if self.fitness(&waiter.process)? == Fitness::Dead {
-                continue;
-            }
-            let session = match waiter.session {
-                Some(token) => Some(self.session(token.id)?.handle.to_string()),
-                None => None,
-            };
-            shown.push(WaitView {
-                key: waiter.key.to_string(),
-                session,
-                pid: waiter.process.pid,
-                since: waiter.since,
-            });
-        }
-        Ok(shown)
     }
 
     /// Makes an id and a handle that nobody has.

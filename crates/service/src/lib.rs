@@ -29,6 +29,7 @@ mod log;
 mod mission;
 mod names;
 mod session;
+mod showing;
 mod transact;
 mod transcript;
 

@@ -1,0 +1,192 @@
+//! How a session is shown: what it does by the newest word, and the views that are made from that.
+//!
+//! Agents' own files and terminals are asked before a view is made, outside of any transaction, like everything
+//! else that is seen of the machine. A hook asks nobody: its service has no witness.
+
+use crate::context::{Ctx, Stop};
+use crate::evidence::Want;
+use crate::session::view::{HeldView, Seen, SessionView, WaitView};
+use tenure_core::activity::{self, Shown, Words};
+use tenure_core::agent;
+use tenure_core::line::{Fitness, Waiter};
+use tenure_core::liveness::Liveness;
+use tenure_core::process::Process;
+use tenure_core::session::{Doing, Session, Standing, State};
+use tenure_core::time::Timestamp;
+use tenure_core::witness::{Question, Subject};
+
+impl Ctx<'_> {
+    /// Makes sure that agents and terminals were asked about those of these that live, in one go.
+    pub fn ask_about_all(&mut self, sessions: &[Session]) -> Result<(), Stop> {
+        self.ask(sessions, Question::Whole)
+    }
+
+    /// The same for what they do alone, which costs little.
+    pub fn ask_what_they_do(&mut self, sessions: &[Session]) -> Result<(), Stop> {
+        self.ask(sessions, Question::Activity)
+    }
+
+    fn ask(&mut self, sessions: &[Session], question: Question) -> Result<(), Stop> {
+        if !self.evidence.has_witness() {
+            return Ok(());
+        }
+        let mut unasked = Vec::new();
+        // One that begins in this run has another id in the next: an answer about it would never be found.
+        let is_asked = |session: &&Session| session.is_open() && !self.born.contains(&session.id);
+        for session in sessions.iter().filter(is_asked) {
+            let Some(process) = session.process.clone() else {
+                continue;
+            };
+            let is_known = self.evidence.answer_to(session.id, question).is_some();
+            if is_known || self.liveness(session)? != Liveness::Alive {
+                continue;
+            }
+            let transcript = match &session.native_id {
+                Some(native_id) => self.tx.transcript_of(session.id, native_id)?,
+                None => None,
+            };
+            unasked.push(Subject {
+                session: session.id,
+                agent: session.agent.clone(),
+                process,
+                native_id: session.native_id.clone(),
+                transcript: transcript.map(|known| known.path),
+            });
+        }
+        match unasked.is_empty() {
+            true => Ok(()),
+            false => Err(Stop::Look(Want::Testimony(unasked, question))),
+        }
+    }
+
+    /// What a session does, as far as it was asked for.
+    pub fn shown(&self, session: &Session) -> Option<Shown> {
+        let testimony = self.evidence.testimony(session.id);
+        let words = Words {
+            events: session.activity.as_ref(),
+            seen_at: session.seen_at,
+            own: testimony.and_then(|testimony| testimony.own.as_ref()),
+            attended_at: session.attended_at,
+            silent_ends: agent::spec_of(&session.agent).map_or(&[], |spec| spec.silent_ends),
+            now: self.now.wall,
+        };
+        words.newest()
+    }
+
+    /// Whether a turn of it ended since a person was last there.
+    pub fn is_finished(&self, session: &Session, shown: Option<&Shown>) -> bool {
+        let testimony = self.evidence.testimony(session.id);
+        let at_pane = testimony.and_then(|testimony| testimony.attended_at);
+        let attended_at: Option<Timestamp> = session.attended_at.max(at_pane);
+        activity::is_finished(shown, session.activity.as_ref(), attended_at)
+    }
+
+    /// The state that people are shown.
+    pub fn state(&self, session: &Session, liveness: &Liveness) -> State {
+        let shown = self.shown(session);
+        let busy = shown.filter(|shown| shown.doing == Doing::Busy && shown.certain);
+        let busy_since = busy.map(|shown| shown.since);
+        let stalled_after = self.policy.stalled_after;
+        State::of(session, liveness, busy_since, stalled_after, &self.now)
+    }
+
+    /// The view of a session, with lineage and claims.
+    pub fn view(&mut self, session: &Session) -> Result<SessionView, Stop> {
+        let liveness = self.liveness(session)?;
+        self.view_as(session, &liveness)
+    }
+
+    /// The view of a session whose liveness is known from elsewhere.
+    pub fn view_as(&mut self, session: &Session, liveness: &Liveness) -> Result<SessionView, Stop> {
+        let standing = Standing::of(liveness, &session.lease, self.policy.lock_delay, &self.now);
+        let shown = self.shown(session);
+        let state = self.state(session, liveness);
+        let lineage = self.tx.lineage(session.id)?;
+        let held = match session.is_open() {
+            true => self.tx.open_holds(session.id)?,
+            false => Vec::new(),
+        };
+        let claims = held
+            .into_iter()
+            .map(|hold| HeldView {
+                key: hold.key.to_string(),
+                epoch: hold.epoch.0,
+            })
+            .collect();
+        let waits_for = self.waits_of(session)?;
+        let seen = Seen {
+            liveness,
+            standing: &standing,
+            state,
+            shown: shown.as_ref(),
+            finished: self.is_finished(session, shown.as_ref()),
+            decides: self.lives_by(session)?.1,
+            testimony: self.evidence.testimony(session.id),
+            now: &self.now,
+        };
+        Ok(SessionView::new(
+            session, &seen, &lineage, claims, waits_for,
+        ))
+    }
+
+    /// The view of a session as the holder of a claim, without what it holds and had; and how it stands.
+    pub fn brief(&mut self, session: &Session) -> Result<(SessionView, Standing), Stop> {
+        // Who calls knows what it does itself, and a grant to it must not be made twice for a look.
+        if self.own != Some(session.id) {
+            self.ask(std::slice::from_ref(session), Question::Activity)?;
+        }
+        let liveness = self.liveness(session)?;
+        let standing = Standing::of(&liveness, &session.lease, self.policy.lock_delay, &self.now);
+        let shown = self.shown(session);
+        let state = self.state(session, &liveness);
+        let seen = Seen {
+            liveness: &liveness,
+            standing: &standing,
+            state,
+            shown: shown.as_ref(),
+            finished: self.is_finished(session, shown.as_ref()),
+            decides: self.lives_by(session)?.1,
+            testimony: self.evidence.testimony(session.id),
+            now: &self.now,
+        };
+        Ok((SessionView::brief(session, &seen), standing))
+    }
+
+    /// What a session's living waiters wait for.
+    fn waits_of(&mut self, session: &Session) -> Result<Vec<WaitView>, Stop> {
+        if !session.is_open() {
+            return Ok(Vec::new());
+        }
+        let waiters = self.tx.waits_of(session.id)?;
+        self.show_waiters(waiters)
+    }
+
+    /// Waiters that are not dead, as they are shown.
+    pub fn show_waiters(&mut self, waiters: Vec<Waiter>) -> Result<Vec<WaitView>, Stop> {
+        let unseen: Vec<Process> = waiters
+            .iter()
+            .filter(|waiter| matches!(self.fitness(&waiter.process), Err(Stop::Look(_))))
+            .map(|waiter| waiter.process.clone())
+            .collect();
+        if !unseen.is_empty() {
+            return Err(Stop::Look(Want::Processes(unseen)));
+        }
+        let mut shown = Vec::new();
+        for waiter in waiters {
+            if self.fitness(&waiter.process)? == Fitness::Dead {
+                continue;
+            }
+            let session = match waiter.session {
+                Some(token) => Some(self.session(token.id)?.handle.to_string()),
+                None => None,
+            };
+            shown.push(WaitView {
+                key: waiter.key.to_string(),
+                session,
+                pid: waiter.process.pid,
+                since: waiter.since,
+            });
+        }
+        Ok(shown)
+    }
+}
