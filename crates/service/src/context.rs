@@ -199,6 +199,9 @@ impl Ctx<'_> {
                 process,
                 native_id: session.native_id.clone(),
                 transcript: transcript.map(|known| known.path),
+                daemon: session.daemon.clone(),
+                asks_silently: session.doing() == Some(Doing::Waiting)
+                    && agent::silent_ends(&session.agent).contains(&Doing::Waiting),
             });
         }
         match unasked.is_empty() {
@@ -230,8 +233,9 @@ impl Ctx<'_> {
             events: session.activity.as_ref(),
             seen_at: session.seen_at,
             own: testimony.and_then(|testimony| testimony.own.as_ref()),
+            runs_since: testimony.and_then(|testimony| testimony.runs_since),
             attended_at: session.attended_at,
-            silent_ends: agent::spec_of(&session.agent).map_or(&[], |spec| spec.silent_ends),
+            silent_ends: agent::silent_ends(&session.agent),
             now: self.now.wall,
         };
         words.newest()

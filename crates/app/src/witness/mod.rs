@@ -4,6 +4,7 @@
 //! not there, or not understood, says nothing. Nothing is stored.
 
 pub mod chat;
+mod commands;
 pub mod registry;
 mod terminal;
 mod titles;
@@ -28,6 +29,7 @@ impl Witness for Witnesses {
                 ),
                 place: windowless::place(subject).or(place),
                 attended_at,
+                runs_since: commands::newest(subject),
             }
         });
         testimony.collect()
