@@ -31,8 +31,8 @@ pub struct Adapter {
     pub pid_variable: Option<&'static str>,
     /// Where it keeps a file for each of its live processes.
     pub registry: Option<Registry>,
-    /// What its transcript says when a person cancels a turn, where it does.
-    pub cancelled: Option<Cancelled>,
+    /// What its transcript says when it comes to rest without an event, where it does.
+    pub rests: Option<Rests>,
     /// How it keeps sessions running without a window, where it does.
     pub background: Option<Background>,
     /// When its hooks first run.
@@ -115,13 +115,34 @@ pub struct Says {
     pub titles: &'static [&'static str],
 }
 
-/// A record of a transcript, which has a record in JSON on each line.
+/// Records of a transcript, which has a record in JSON on each line, that no event goes with.
 #[derive(Debug, Clone, Copy)]
-pub struct Cancelled {
-    /// Its fields and what they say.
-    pub says: &'static [(&'static str, &'static str)],
+pub struct Rests {
+    /// The field with the kind of a record.
+    pub kind: &'static str,
+    /// The field with its text.
+    pub text: &'static str,
+    /// What the records say: any of these.
+    pub records: &'static [(&'static str, Text)],
     /// The field with its time, in RFC 3339.
     pub at: &'static str,
+}
+
+/// The text of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Text {
+    Is(&'static str),
+    Begins(&'static str),
+}
+
+impl Text {
+    /// Whether a record has this text.
+    pub fn fits(self, text: &str) -> bool {
+        match self {
+            Text::Is(whole) => text == whole,
+            Text::Begins(words) => text.starts_with(words),
+        }
+    }
 }
 
 /// One turn of a conversation.

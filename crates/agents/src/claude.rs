@@ -12,7 +12,8 @@ use tenure_core::session::Doing;
 use crate::adapter::{Adapter, FirstWord, Registry, Says, Unknown};
 use crate::claude_background::BACKGROUND;
 use crate::event::{
-    Attends, BUSY, Event, File, FreshFile, Heard, IDLE, Means, SAME, WAITING, event, unasked,
+    Attends, BUSY, EndsManual, Event, File, FreshFile, Heard, IDLE, Means, SAME, WAITING, event,
+    unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
@@ -41,7 +42,7 @@ const EVENTS: &[Event] = &[
     event("SubagentStart", 5, Means::SubagentStart, SAME, &[]),
     event("SubagentStop", 5, Means::SubagentStop, SAME, &[]),
     event("PreCompact", 5, Means::Other, BUSY, &[]),
-    event("PostCompact", 5, Means::Other, SAME, &[]),
+    event("PostCompact", 5, Means::Other, SAME, &[EndsManual]),
     unasked("PostToolBatch", Means::Other, BUSY, &[]),
     unasked("PermissionDenied", Means::Other, BUSY, &[]),
     unasked("Elicitation", Means::Other, WAITING, &[]),
@@ -82,6 +83,8 @@ pub(crate) const ROW: Adapter = Adapter {
                 ("busy", Doing::Busy),
                 ("waiting", Doing::Waiting),
                 ("idle", Doing::Idle),
+                // It takes a line, and a command of it goes on in the background.
+                ("shell", Doing::Idle),
             ],
             since: &["statusUpdatedAt", "updatedAt"],
             asks: "waitingFor",
@@ -90,7 +93,7 @@ pub(crate) const ROW: Adapter = Adapter {
             titles: &["user", "auto", "peer"],
         },
     }),
-    cancelled: None,
+    rests: None,
     background: Some(BACKGROUND),
     first_word: FirstWord::Start,
     env_file_variable: Some("CLAUDE_ENV_FILE"),

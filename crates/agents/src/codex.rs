@@ -9,7 +9,9 @@
 use std::ffi::OsString;
 
 use crate::adapter::{Adapter, FirstWord, Turn, Unknown};
-use crate::event::{Attends, BUSY, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked};
+use crate::event::{
+    Attends, BUSY, EndsManual, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked,
+};
 use crate::hooks;
 use crate::install::{Format, HooksFormat, Settings};
 use crate::report::{Report, Tools};
@@ -29,7 +31,7 @@ const EVENTS: &[Event] = &[
     event("PostToolUse", 5, Means::AfterTool, BUSY, &[Heard]),
     event("PermissionRequest", 5, Means::Other, WAITING, &[]),
     event("PreCompact", 5, Means::Other, BUSY, &[]),
-    event("PostCompact", 5, Means::Other, SAME, &[]),
+    event("PostCompact", 5, Means::Other, SAME, &[EndsManual]),
     event("SubagentStart", 5, Means::SubagentStart, SAME, &[]),
     event("SubagentStop", 5, Means::SubagentStop, SAME, &[]),
     event("Stop", 5, Means::Other, IDLE, &[File]),
@@ -50,7 +52,7 @@ pub(crate) const ROW: Adapter = Adapter {
     reads_before_tool: true,
     pid_variable: None,
     registry: None,
-    cancelled: None,
+    rests: None,
     background: None,
     first_word: FirstWord::Prompt,
     env_file_variable: None,

@@ -40,9 +40,11 @@ pub enum Note {
     FreshFile,
     /// A person does it.
     Attends,
+    /// Where a person asked for what it ends, the session rests from then on. Otherwise it was done in a turn.
+    EndsManual,
 }
 
-pub(crate) use Note::{Attends, File, FreshFile, Heard};
+pub(crate) use Note::{Attends, EndsManual, File, FreshFile, Heard};
 
 pub(crate) const IDLE: Option<Doing> = Some(Doing::Idle);
 pub(crate) const BUSY: Option<Doing> = Some(Doing::Busy);

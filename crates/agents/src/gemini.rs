@@ -2,13 +2,13 @@
 //!
 //! It starts itself once more; the child is the agent, and the nearest ancestor of a hook. On resume the
 //! start names a transcript that is not the one in use. A turn that is cancelled while a tool runs or is asked for
-//! has no event of its end, but a record in the transcript. An allowed tool sends nothing until it is done. It sets CLAUDE_PROJECT_DIR for its hooks, so that
-//! variable says nothing.
+//! has no event of its end, but a record in the transcript; so has `/compress`. An allowed tool sends nothing until
+//! it is done. It sets CLAUDE_PROJECT_DIR for its hooks, so that variable says nothing.
 
 use serde_json::{Map, Value, json};
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, Cancelled, FirstWord, Unknown};
+use crate::adapter::{Adapter, FirstWord, Rests, Text, Unknown};
 use crate::event::{
     Attends, BUSY, Event, File, FreshFile, Heard, IDLE, Means, SAME, event, unasked,
 };
@@ -54,8 +54,15 @@ pub(crate) const ROW: Adapter = Adapter {
     reads_before_tool: false,
     pid_variable: None,
     registry: None,
-    cancelled: Some(Cancelled {
-        says: &[("type", "info"), ("content", "Request cancelled.")],
+    rests: Some(Rests {
+        kind: "type",
+        text: "content",
+        records: &[
+            ("info", Text::Is("Request cancelled.")),
+            // The end of `/compress`: how much it saved is not written down.
+            ("info", Text::Is("")),
+            ("error", Text::Begins("Failed to compress chat history")),
+        ],
         at: "timestamp",
     }),
     background: None,

@@ -8,7 +8,7 @@ use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::session::Doing;
 
 use crate::adapter::Adapter;
-use crate::event::{Attends, BUSY, Event, File, FreshFile, Heard, Means, SAME};
+use crate::event::{Attends, BUSY, EndsManual, Event, File, FreshFile, Heard, IDLE, Means, SAME};
 use crate::payload::Payload;
 use crate::report::{Answer, Report, Tool};
 
@@ -19,6 +19,7 @@ const FIELDS: &[&str] = &[
     "cwd",
     "transcript_path",
     "source",
+    "trigger",
     "reason",
     "agent_id",
     "agent_type",
@@ -78,6 +79,7 @@ pub(crate) fn fill(row: &Adapter, report: &mut Report, payload: &mut Payload) {
     }
     report.doing = match (event.means, source.as_str()) {
         (Means::Start, "compact") => SAME,
+        _ if event.is(EndsManual) && payload.text("trigger").as_deref() == Some("manual") => IDLE,
         _ => event.doing,
     };
     if report.name == "Notification" {

@@ -45,7 +45,7 @@ pub(crate) const ROW: Adapter = Adapter {
     reads_before_tool: true,
     pid_variable: None,
     registry: None,
-    cancelled: None,
+    rests: None,
     background: None,
     first_word: FirstWord::Prompt,
     env_file_variable: None,

@@ -8,7 +8,9 @@
 use tenure_core::session::Doing;
 
 use crate::adapter::{Adapter, FirstWord, Unknown};
-use crate::event::{Attends, BUSY, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked};
+use crate::event::{
+    Attends, BUSY, EndsManual, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked,
+};
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
 use crate::report::Tools;
@@ -34,7 +36,7 @@ const EVENTS: &[Event] = &[
     event("SubagentStart", 5000, Means::SubagentStart, SAME, &[]),
     event("SubagentStop", 5000, Means::SubagentStop, SAME, &[]),
     event("PreCompact", 5000, Means::Other, BUSY, &[]),
-    event("PostCompact", 5000, Means::Other, SAME, &[]),
+    event("PostCompact", 5000, Means::Other, SAME, &[EndsManual]),
     unasked("PostToolBatch", Means::Other, BUSY, &[]),
     unasked("PermissionDenied", Means::Other, BUSY, &[]),
 ];
@@ -60,7 +62,7 @@ pub(crate) const ROW: Adapter = Adapter {
     reads_before_tool: false,
     pid_variable: None,
     registry: None,
-    cancelled: None,
+    rests: None,
     background: None,
     first_word: FirstWord::Start,
     env_file_variable: None,

@@ -18,6 +18,17 @@ fn read(agent: &str, name: &str, more: &Value) -> Report {
 }
 
 #[test]
+fn a_summary_that_a_person_asked_for_ends_at_the_prompt() {
+    for agent in ["claude", "codex", "qwen"] {
+        let after = |trigger: &str| read(agent, "PostCompact", &json!({"trigger": trigger})).doing;
+        assert_eq!(after("manual"), Some(Doing::Idle), "{agent}");
+        assert_eq!(after("auto"), None, "{agent}: its turn goes on");
+        let plain = read(agent, "PostCompact", &json!({})).doing;
+        assert_eq!(plain, None, "{agent}: it does not say who asked");
+    }
+}
+
+#[test]
 fn what_an_agent_asks_is_read_from_its_event() {
     let bash = |tool: &str| json!({"tool_name": tool, "tool_input": {"command": "rm -rf build"}});
     let edit =

@@ -1,8 +1,11 @@
-//! What a session is shown to do: the newest of what its events and its own agent's files say.
+//! What a session is shown to do, by its events, its own agent's files and the commands that it runs.
 //!
-//! Hooks are not sent for everything: a turn that a person cancels, a prompt that is answered with no. Where the
-//! agent keeps a file that says so, that file is asked when somebody looks, and the newer of the two counts. Where
-//! no file says it either, a state that may have ended without an event is shown as uncertain once it is old.
+//! Hooks are not sent for everything: a turn that a person cancels, a prompt that is answered. Where the agent keeps
+//! a file that says so, that file is asked when somebody looks. A file that is written at every change says what is
+//! so now, however old it is: a turn may end, with an event, while a subagent goes on and the agent stays busy. An
+//! event counts against it only for as long as the agent may not have written the file yet. Of a file that tells only
+//! some ends, and the events, the newer word counts. A prompt that is followed by a command was answered. Where
+//! nothing says it, a state that may have ended without an event is shown as uncertain once it is old.
 //!
 //! *Clock jump*: both times are the wall clock of one machine, and decide only what is shown. A file from the
 //! future counts as the newer word: an agent writes its file at every change, so it still says the present state.
@@ -22,8 +25,17 @@ const AFTERMATH: Duration = Duration::from_secs(2);
 /// How far apart an event and the agent's file may tell of one and the same prompt.
 const SAME_PROMPT: Duration = Duration::from_secs(5);
 
+/// For how long after an event the agent may not have written its file yet.
+const UNWRITTEN: Duration = Duration::from_secs(2);
+
+/// Nobody reads a question and answers it any faster: a command that began sooner is not the one that was asked for.
+const ANSWERED: Duration = Duration::from_millis(200);
+
 /// What events are called where people are told the source.
 pub const EVENTS: &str = "events";
+
+/// What the commands that it runs are called there.
+pub const PROCESSES: &str = "its processes";
 
 /// Everything that is known about what a session does.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +44,8 @@ pub struct Words<'a> {
     /// When it was last heard of.
     pub seen_at: Timestamp,
     pub own: Option<&'a OwnWord>,
+    /// When the newest command of it that runs now began, where that was asked.
+    pub runs_since: Option<Timestamp>,
     /// When a person was last seen with it.
     pub attended_at: Option<Timestamp>,
     /// What this agent can stop to do without sending an event.
@@ -46,29 +60,55 @@ pub struct Shown {
     pub since: Timestamp,
     /// What it waits for a person to answer, on one line.
     pub asks: Option<String>,
-    /// `events`, or what the agent's own file is called.
+    /// `events`, `its processes`, or what the agent's own file is called.
     pub source: &'static str,
     /// Whether nothing else could have happened since without a word.
     pub certain: bool,
 }
 
 impl Words<'_> {
-    /// The newer of what events and the agent's own files say. At the same time the file, which is written later.
+    /// What counts of what events and the agent's own files say. At the same time the file, which is written later.
     pub fn newest(&self) -> Option<Shown> {
         let said = self.own.and_then(|word| self.said(word));
-        let told = self.events.map(|activity| Shown {
-            doing: activity.doing,
-            since: activity.since,
-            asks: activity.asks.clone(),
-            source: EVENTS,
-            certain: !self.may_be_over(activity),
-        });
+        let told = self.events.map(|activity| self.told(activity));
         match (told, said) {
-            (Some(told), Some(said)) if told.since > said.since && !self.echoes(&told, &said) => {
+            (Some(told), Some(said)) if told.since > said.since && self.is_news(&told, &said) => {
                 Some(told)
             }
             (told, said) => said.or(told),
         }
+    }
+
+    /// What events say, or the command that began since they told of a prompt.
+    fn told(&self, activity: &Activity) -> Shown {
+        let answered = |began: &Timestamp| activity.since.age_at(*began) >= ANSWERED;
+        let runs = self.runs_since.filter(answered);
+        match runs.filter(|_| activity.doing == Doing::Waiting) {
+            Some(began) => Shown {
+                doing: Doing::Busy,
+                since: began,
+                asks: None,
+                source: PROCESSES,
+                certain: true,
+            },
+            None => Shown {
+                doing: activity.doing,
+                since: activity.since,
+                asks: activity.asks.clone(),
+                source: EVENTS,
+                certain: !self.may_be_over(activity),
+            },
+        }
+    }
+
+    /// Whether what is told after the agent's file was written can make a difference to what the file says.
+    fn is_news(&self, told: &Shown, said: &Shown) -> bool {
+        // A file that tells the end of everything is written at every change.
+        let tells = |doing: &Doing| self.own.is_some_and(|word| word.tells.contains(doing));
+        let holds = [Doing::Busy, Doing::Waiting, Doing::Idle].iter().all(tells);
+        let is_fresh = told.since.age_at(self.now) <= UNWRITTEN;
+        let agrees = told.doing == said.doing;
+        !self.echoes(told, said) && (!holds || agrees || is_fresh)
     }
 
     /// Whether an event is only the end of what was cancelled: a tool that was stopped reports that it is done.
@@ -154,6 +194,7 @@ mod tests {
             events,
             seen_at: Timestamp(0),
             own,
+            runs_since: None,
             attended_at: None,
             silent_ends: &[],
             now: Timestamp(0),
@@ -169,6 +210,59 @@ mod tests {
         assert_eq!(doing(2, 1), Doing::Waiting);
         assert_eq!(doing(1, 2), Doing::Idle);
         assert_eq!(doing(1, 1), Doing::Idle);
+    }
+
+    #[test]
+    fn a_file_that_tells_every_change_holds_until_it_is_written_again() {
+        let seen = |told_at: i64, now: i64, own: &OwnWord| {
+            let stop = told(Doing::Idle, told_at);
+            let all = Words {
+                now: Timestamp(now),
+                ..words(Some(&stop), Some(own))
+            };
+            let shown = all.newest().unwrap();
+            (shown.doing, shown.source)
+        };
+        let busy = said(Doing::Busy, 1_000);
+        let (by_file, by_event) = ((Doing::Busy, REGISTRY), (Doing::Idle, EVENTS));
+        assert_eq!(seen(5_000, 7_000, &busy), by_event, "not written yet");
+        assert_eq!(seen(5_000, 7_001, &busy), by_file, "a subagent goes on");
+        let half = OwnWord {
+            tells: &[Doing::Busy],
+            ..busy
+        };
+        assert_eq!(seen(5_000, 7_001, &half), by_event, "it would not tell");
+    }
+
+    #[test]
+    fn a_command_that_began_after_the_question_was_allowed() {
+        let seen = |doing: Doing, began: i64, own: Option<&OwnWord>| {
+            let events = Activity {
+                asks: Some("permission for `make`".into()),
+                ..told(doing, 1_000)
+            };
+            let all = Words {
+                runs_since: Some(Timestamp(began)),
+                ..words(Some(&events), own)
+            };
+            let shown = all.newest().unwrap();
+            (shown.doing, shown.source, shown.asks.is_some())
+        };
+        let asks = (Doing::Waiting, EVENTS, true);
+        assert_eq!(seen(Doing::Waiting, 900, None), asks, "it ran before");
+        assert_eq!(
+            seen(Doing::Waiting, 1_199, None),
+            asks,
+            "too soon for a yes"
+        );
+        let runs = (Doing::Busy, PROCESSES, false);
+        assert_eq!(seen(Doing::Waiting, 1_200, None), runs);
+        assert_eq!(seen(Doing::Idle, 1_200, None).0, Doing::Idle);
+        let cancelled = OwnWord {
+            tells: &[Doing::Busy],
+            ..said(Doing::Idle, 1_300)
+        };
+        assert_eq!(seen(Doing::Waiting, 1_200, Some(&cancelled)).0, Doing::Idle);
     }
 
     #[test]

@@ -18,6 +18,10 @@ pub struct Subject {
     pub native_id: Option<NativeId>,
     /// The file that the agent keeps the conversation in, where it is known.
     pub transcript: Option<String>,
+    /// The daemon that runs the conversation, where the process is only its window.
+    pub daemon: Option<Process>,
+    /// Whether it asked a person something and sends no event when that is answered.
+    pub asks_silently: bool,
 }
 
 /// How much is asked.
@@ -37,6 +41,8 @@ pub struct Testimony {
     pub place: Option<TerminalPlace>,
     /// When a person was last at its pane.
     pub attended_at: Option<Timestamp>,
+    /// When the newest command of it that runs now began; asked only of those that ask silently.
+    pub runs_since: Option<Timestamp>,
 }
 
 /// What an agent's own files say.

@@ -10,6 +10,8 @@ pub mod append;
 pub mod boot;
 pub mod caller;
 pub mod clock;
+#[cfg(target_os = "linux")]
+pub mod commands;
 pub mod cwd;
 pub mod env;
 pub mod event_input;

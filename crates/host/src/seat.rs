@@ -52,7 +52,8 @@ pub fn is_below(pid: u32, above: u32) -> bool {
     false
 }
 
-fn present(process: &Process) -> Option<Seen> {
+/// What the kernel says of exactly this process.
+pub(crate) fn present(process: &Process) -> Option<Seen> {
     let View::Present(seen) = system::view(process.pid) else {
         return None;
     };

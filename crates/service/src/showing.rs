@@ -51,6 +51,9 @@ impl Ctx<'_> {
                 process,
                 native_id: session.native_id.clone(),
                 transcript: transcript.map(|known| known.path),
+                daemon: session.daemon.clone(),
+                asks_silently: session.doing() == Some(Doing::Waiting)
+                    && agent::silent_ends(&session.agent).contains(&Doing::Waiting),
             });
         }
         match unasked.is_empty() {
@@ -66,6 +69,7 @@ impl Ctx<'_> {
             events: session.activity.as_ref(),
             seen_at: session.seen_at,
             own: testimony.and_then(|testimony| testimony.own.as_ref()),
+            runs_since: testimony.and_then(|testimony| testimony.runs_since),
             attended_at: session.attended_at,
             silent_ends: agent::spec_of(&session.agent).map_or(&[], |spec| spec.silent_ends),
             now: self.now.wall,

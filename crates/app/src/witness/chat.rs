@@ -1,14 +1,15 @@
 //! What an agent's transcript says about the end of a turn that no event tells.
 //!
-//! Only the last part of the file is read, and only for agents whose row says what a cancelled turn looks like
-//! there. Such a file tells when a turn was cancelled and nothing else, so it is asked for that alone.
+//! Only the last part of the file is read, and only for agents whose row says what such an end looks like there: a
+//! turn that was cancelled, a summary that a person asked for. It tells that and nothing else, so it is asked for
+//! that alone.
 //!
 //! *Crash*: half a line is no record. *Older version*: a file without such records says nothing.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tenure_agents::Cancelled;
+use tenure_agents::Rests;
 use tenure_core::session::Doing;
 use tenure_core::time::Timestamp;
 use tenure_core::witness::{OwnWord, Subject};
@@ -21,10 +22,10 @@ const SOURCE: &str = "its transcript";
 
 /// What the transcript says of a session, where it can say anything.
 pub(super) fn own_word(subject: &Subject) -> Option<OwnWord> {
-    let cancelled = tenure_agents::adapter(subject.agent.as_str())?.cancelled?;
+    let rests = tenure_agents::adapter(subject.agent.as_str())?.rests?;
     let path = Path::new(subject.transcript.as_deref()?);
     let tail = read::tail(path, TAIL).ok()?;
-    let at = last(&cancelled, &tail);
+    let at = last(&rests, &tail);
     Some(OwnWord {
         doing: at.map(|_| Doing::Idle),
         asks: None,
@@ -35,32 +36,30 @@ pub(super) fn own_word(subject: &Subject) -> Option<OwnWord> {
     })
 }
 
-/// The folder whose files change when a session's turn is cancelled.
+/// The folder whose files change when a session comes to rest without an event.
 pub fn folder_of(agent: &str, transcript: Option<&str>) -> Option<PathBuf> {
-    tenure_agents::adapter(agent)?.cancelled?;
+    tenure_agents::adapter(agent)?.rests?;
     Path::new(transcript?).parent().map(Path::to_owned)
 }
 
-/// When a turn was cancelled last.
-fn last(cancelled: &Cancelled, tail: &[u8]) -> Option<Timestamp> {
+/// When it came to rest last.
+fn last(rests: &Rests, tail: &[u8]) -> Option<Timestamp> {
     let mut lines = tail.rsplit(|byte| *byte == b'\n');
-    lines.find_map(|line| time_of(cancelled, line))
+    lines.find_map(|line| time_of(rests, line))
 }
 
-fn time_of(cancelled: &Cancelled, line: &[u8]) -> Option<Timestamp> {
+fn time_of(rests: &Rests, line: &[u8]) -> Option<Timestamp> {
     // Records are small; what is longer is a conversation.
     const LONGEST: usize = 4096;
     if line.len() > LONGEST {
         return None;
     }
     let record: Value = serde_json::from_slice(line).ok()?;
-    let says = |(field, text): &(&str, &str)| record[*field].as_str() == Some(*text);
-    let is_it = cancelled.says.iter().all(says);
-    record[cancelled.at]
-        .as_str()
-        .filter(|_| is_it)?
-        .parse()
-        .ok()
+    let (kind, text) = (record[rests.kind].as_str()?, record[rests.text].as_str()?);
+    let mut records = rests.records.iter();
+    let is_it = records.any(|(its, words)| *its == kind && words.fits(text));
+    let at = record[rests.at].as_str().filter(|_| is_it)?;
+    at.parse().ok()
 }
 
 #[cfg(test)]
@@ -71,7 +70,7 @@ mod tests {
 
     fn found(text: &str) -> Option<String> {
         let gemini = tenure_agents::adapter("gemini").unwrap();
-        let at = last(&gemini.cancelled.unwrap(), text.as_bytes());
+        let at = last(&gemini.rests.unwrap(), text.as_bytes());
         at.map(|at| at.to_string())
     }
 
@@ -85,6 +84,17 @@ mod tests {
         );
         let text = format!("{earlier}\n{RECORD}\n{{\"$set\":{{}}}}\n{user}\n{whole}\n{{\"id\":");
         assert_eq!(found(&text).as_deref(), Some("2026-11-15T23:32:59.539Z"));
+    }
+
+    #[test]
+    fn a_summary_that_a_person_asked_for_ends_with_an_empty_record() {
+        let ends = RECORD.replace("Request cancelled.", "");
+        assert_eq!(found(&ends).as_deref(), Some("2026-11-15T23:32:59.539Z"));
+        let fails = RECORD.replace("info", "error");
+        let fails = fails.replace("Request cancelled.", "Failed to compress chat history: 500");
+        assert_eq!(found(&fails).as_deref(), Some("2026-11-15T23:32:59.539Z"));
+        let other = RECORD.replace("Request cancelled.", "Switched to another model.");
+        assert_eq!(found(&other), None);
     }
 
     #[test]

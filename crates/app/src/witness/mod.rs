@@ -4,6 +4,7 @@
 //! not there, or not understood, says nothing. Nothing is stored.
 
 pub mod chat;
+mod commands;
 pub mod registry;
 mod terminal;
 mod titles;
@@ -35,6 +36,7 @@ impl Witness for Witnesses {
                 ),
                 place: window.or(place),
                 attended_at,
+                runs_since: commands::newest(subject),
             }
         });
         testimony.collect()

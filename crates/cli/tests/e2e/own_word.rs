@@ -111,7 +111,6 @@ fn a_registry_counts_only_for_the_process_that_it_names() {
         json!({"status": "idle", "pid": claude.pid() + 1}),
         json!({"status": "dreaming"}),
         json!({}),
-        json!({"status": "idle", "statusUpdatedAt": 1}),
         json!({"status": "idle", "statusUpdatedAt": null}),
     ] {
         registers(&own, &claude, &wrong);
@@ -162,6 +161,81 @@ fn who_waits_for_a_turn_to_end_notices_that_it_was_cancelled() {
     let answer = waits.wait().ok().json();
     assert_eq!(answer["session"]["activity"], "idle");
     assert_eq!(text(&answer["session"]["handle"]), handle);
+}
+
+/// The event that ends a turn is newer than the registry, which does not change: a subagent goes on.
+#[test]
+fn a_claude_whose_registry_says_busy_is_busy_behind_the_end_of_a_turn() {
+    let env = env();
+    let claude = starts(&env);
+    event(&claude, "UserPromptSubmit", &json!({"prompt": "hello"}));
+    says(&env, &claude, "busy");
+    event(&claude, "Stop", &json!({}));
+    let busy = poll(SOON, "the registry counts", || {
+        let seen = seen(&env, &claude);
+        (seen["activity"] == "busy").then_some(seen)
+    });
+    assert_eq!(busy["activity_by"]["source"], "its own registry");
+    assert_eq!(busy["finished"], false);
+}
+
+#[test]
+fn a_claude_beside_a_command_in_the_background_is_idle() {
+    let env = env();
+    let claude = starts(&env);
+    event(&claude, "UserPromptSubmit", &json!({"prompt": "hello"}));
+    says(&env, &claude, "shell");
+    let idle = seen(&env, &claude);
+    assert_eq!(idle["activity"], "idle");
+    assert_eq!(idle["activity_by"]["source"], "its own registry");
+}
+
+/// What of an agent runs tells that it was allowed, where no event does.
+#[test]
+fn a_prompt_that_was_allowed_is_told_by_the_command_that_runs() {
+    let env = env();
+    let gemini = env.agent("gemini");
+    let tell = |name: &str, more: Value| {
+        let mut event =
+            json!({"hook_event_name": name, "session_id": "1b0b42a9-f710", "cwd": env.work()});
+        let parts = more.as_object().expect("an object").clone();
+        event.as_object_mut().expect("an object").extend(parts);
+        let said = gemini.tenure_stdin(&["hook", "gemini"], &event.to_string());
+        assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{said}");
+    };
+    let asks = json!({"notification_type": "ToolPermission", "message": "Tool Shell requires execution",
+        "details": {"type": "exec", "command": "make"}});
+    let command = |apart: &str, id: &str| {
+        let line = format!("exec {apart} sleep 1000");
+        let runs = gemini.start(Cmd::shell(&line).env("GEMINI_SESSION_ID", id));
+        poll(SOON, "the command runs", || {
+            let name = fs::read_to_string(format!("/proc/{}/comm", runs.pid)).ok()?;
+            (name == "sleep\n").then_some(())
+        });
+        runs
+    };
+    tell("SessionStart", json!({"source": "startup"}));
+    tell("BeforeAgent", json!({"prompt": "build"}));
+    let before = command("setsid", "1b0b42a9-f710");
+    tell("Notification", asks.clone());
+    let asked_at = millis();
+    poll(SOON, "a person could have answered", || {
+        (millis() > asked_at + 500).then_some(())
+    });
+    let others = [command("", "1b0b42a9-f710"), command("setsid", "another")];
+    let waits = seen(&env, &gemini);
+    assert_eq!(waits["activity"], "waiting", "{waits:#}");
+    let allowed = command("setsid", "1b0b42a9-f710");
+    let busy = seen(&env, &gemini);
+    assert_eq!(
+        (&busy["activity"], &busy["asks"]),
+        (&json!("busy"), &Value::Null),
+        "{busy:#}"
+    );
+    assert_eq!(busy["activity_by"]["source"], "its processes");
+    allowed.kill9();
+    assert_eq!(seen(&env, &gemini)["activity"], "waiting");
+    others.iter().chain([&before]).for_each(|one| one.kill9());
 }
 
 /// Its chat as Gemini CLI writes it when a person says no.

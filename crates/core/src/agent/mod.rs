@@ -193,6 +193,11 @@ pub fn spec_of(name: &AgentName) -> Option<&'static AgentSpec> {
     AGENTS.iter().find(|spec| spec.name == name.as_str())
 }
 
+/// What an agent can stop to do without sending an event.
+pub fn silent_ends(name: &AgentName) -> &'static [Doing] {
+    spec_of(name).map_or(&[], |spec| spec.silent_ends)
+}
+
 /// What a process of this agent was started as. A wrapper hands its words on, so it is what it starts.
 fn started_as(spec: &AgentSpec, looks: &Looks) -> Role {
     let words: Vec<&str> = looks.argv.iter().map(|word| base(word)).collect();

@@ -127,6 +127,12 @@ impl Stage {
         told.entry(who.pids[0]).or_default().own = Some(own);
     }
 
+    /// A command of a process began now and goes on.
+    fn runs(&self, who: &Who) {
+        let mut told = self.told.0.borrow_mut();
+        told.entry(who.pids[0]).or_default().runs_since = Some(self.now());
+    }
+
     fn writes(&mut self, who: &Who, path: &str) {
         let at = self.now();
         let id = self.one(who).id;
@@ -208,6 +214,44 @@ fn a_cancelled_turn_is_over_although_no_event_says_so() {
     // The next prompt is newer than what the registry said last.
     stage.prompts(&claude);
     assert_eq!(stage.one(&claude).activity, Some("busy"));
+}
+
+#[test]
+fn an_agent_that_says_busy_is_busy_although_its_turn_is_over() {
+    let mut stage = Stage::new();
+    let claude = stage.starts("claude", 20);
+    stage.prompts(&claude);
+    stage.registry(&claude, Doing::Busy);
+    stage.pass(MINUTE);
+    // Its subagent goes on in the background.
+    stage.does(&claude, "claude", Doing::Idle);
+    stage.pass(Duration::from_secs(3));
+    let seen = stage.one(&claude);
+    assert_eq!((seen.activity, seen.finished), (Some("busy"), false));
+    assert_eq!(seen.activity_by.unwrap().source, "its own registry");
+    assert!(!stage.awaited(&claude).is_so);
+    stage.registry(&claude, Doing::Idle);
+    let seen = stage.one(&claude);
+    assert_eq!((seen.activity, seen.finished), (Some("idle"), true));
+}
+
+#[test]
+fn a_prompt_that_was_answered_with_yes_is_told_by_the_command_that_runs() {
+    let mut stage = Stage::new();
+    let gemini = stage.starts("gemini", 20);
+    stage.hears(&gemini, "gemini", |event| {
+        event.doing = Some(Doing::Waiting);
+        event.asks = Some(Asked::Exactly("permission for `make`".into()));
+    });
+    assert_eq!(stage.one(&gemini).activity, Some("waiting"));
+    stage.pass(MINUTE);
+    stage.runs(&gemini);
+    stage.pass(MINUTE);
+    let seen = stage.one(&gemini);
+    assert_eq!((seen.activity, seen.asks), (Some("busy"), None));
+    let by = seen.activity_by.unwrap();
+    assert_eq!((by.source, by.certain), ("its processes", true));
+    assert!(seen.why.contains("busy by its processes"), "{}", seen.why);
 }
 
 #[test]

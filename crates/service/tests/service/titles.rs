@@ -293,6 +293,7 @@ fn the_agents_own_files_name_the_work_when_somebody_looks() {
         }),
         place: Some(place.clone()),
         attended_at: None,
+        runs_since: None,
     });
     let look = |rig: &mut Rig| {
         let facts = who.facts();
