@@ -49,8 +49,25 @@ pub struct AgentSpec {
     pub resumes: bool,
     /// Reasons of an end that it gives for a hang-up and a signal as well.
     pub unclear_ends: &'static [&'static str],
+    /// Whether it gives the reason of a person's leaving at a signal as well.
+    pub ends_alike: bool,
     /// Whether it says that it is about to leave, instead of that it ended.
     pub announces: bool,
+    /// What its processes leave behind unless they end by themselves.
+    pub traces: Option<Traces>,
+}
+
+/// A directory that each process of an agent has for itself, and takes away when it ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traces {
+    /// Where the directories are, in the agent's own directory.
+    pub folder: &'static str,
+    /// The file in it that the process holds locked.
+    pub lock: &'static str,
+    /// A link in it to the program that runs.
+    pub link: &'static str,
+    /// Where the daemon's program is, in the agent's own directory.
+    pub daemon: &'static str,
 }
 
 /// An agent's daemon: it runs conversations and their hooks, and outlives the windows that people see.
@@ -104,6 +121,15 @@ pub struct Shelf {
     pub unborn: Option<&'static str>,
 }
 
+impl Shelf {
+    /// The agent's own directory, by the path of a transcript in it.
+    pub fn home_of(&self, transcript: &str) -> Option<String> {
+        let folder = format!("/{}/", self.folder);
+        let (home, _) = transcript.rsplit_once(&folder)?;
+        Some(home.to_owned())
+    }
+}
+
 /// How a name shows that it is a subagent's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
@@ -139,7 +165,9 @@ const PLAIN: AgentSpec = AgentSpec {
     command_line: start::PLAIN,
     resumes: false,
     unclear_ends: &[],
+    ends_alike: false,
     announces: false,
+    traces: None,
 };
 
 /// The agent that a person's shell is.
@@ -226,7 +254,12 @@ pub const AGENTS: &[AgentSpec] = &[
         silent_ends: &[Doing::Waiting],
         command_line: start::CODEX,
         resumes: true,
-        unclear_ends: &["other"],
+        traces: Some(Traces {
+            folder: "tmp/arg0-linux",
+            lock: ".lock",
+            link: "apply_patch",
+            daemon: "packages/app-server-daemon",
+        }),
         ..PLAIN
     },
     AgentSpec {
@@ -249,6 +282,7 @@ pub const AGENTS: &[AgentSpec] = &[
         silent_ends: &[Doing::Busy, Doing::Waiting],
         command_line: start::GEMINI,
         resumes: true,
+        ends_alike: true,
         ..PLAIN
     },
     AgentSpec {
@@ -256,6 +290,7 @@ pub const AGENTS: &[AgentSpec] = &[
         executables: &["opencode", "opencode.exe"],
         command_line: start::OPENCODE,
         resumes: true,
+        ends_alike: true,
         announces: true,
         ..PLAIN
     },
@@ -279,6 +314,7 @@ pub const AGENTS: &[AgentSpec] = &[
         silent_ends: &[Doing::Busy, Doing::Waiting],
         command_line: start::QWEN,
         resumes: true,
+        ends_alike: true,
         ..PLAIN
     },
     AgentSpec {
