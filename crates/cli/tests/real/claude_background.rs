@@ -73,10 +73,11 @@ fn a_background_session_is_shown_once_and_left_to_its_service() {
         (shown["state"] == "ended").then_some(shown)
     });
     assert_eq!(ended["id"], session["id"]);
-    // Its service strikes it off its list a moment later.
-    let said = poll(LONG, "its service lets it go", || {
+    // It says so before its process is gone, and its service strikes it off its list a moment later. Until then it
+    // is not resumed.
+    let said = poll(LONG, "its process and its service let it go", || {
         let said = world.tenure(&["resume", &name, "--print", "--json"]);
-        (!said.stdout.contains("claude attach")).then_some(said)
+        (said.code != 3).then_some(said)
     });
     let view = said.ok().json();
     assert_eq!(view["resume"][0]["attach"], Value::Null, "{view:#}");
