@@ -1,10 +1,12 @@
 //! What an end means for who looks later: whether somebody left, or was cut off.
 //!
 //! A person leaves by the agent's own way out, and a turn that nobody sits at leaves when it is over. Everything
-//! else cuts off: a hang-up, a signal, a crash, a reboot. Agents say too little to tell the two apart in every case, so
-//! doubt counts as cut off: that is shown and can be dismissed, what is taken for left is not looked at again.
+//! else cuts off: a hang-up, a signal, a crash, a reboot. Agents say too little to tell the two apart, so their terminals
+//! and what their processes leave behind are looked at too. Doubt counts as cut off: that is shown and can be
+//! dismissed, what is taken for left is not looked at again.
 
 use crate::agent::spec_of;
+use crate::id::AgentName;
 use crate::session::{Doing, EndKind, Session};
 
 /// How a session came to its end.
@@ -13,16 +15,36 @@ pub enum Ending<'a> {
     /// It was asked to end through tenure.
     Asked,
     /// The agent reported its end.
-    Said {
-        reason: &'a str,
-        /// Whether the terminal that it ran in is gone.
-        hung_up: bool,
-    },
+    Said { reason: &'a str, terminal: Terminal },
     /// Its process is gone.
     Died {
-        /// Whether the agent had said that it would leave, and did nothing since.
-        announced: bool,
+        /// Whether the agent had said that it would leave, and did nothing since; or its process went in order.
+        in_order: bool,
     },
+}
+
+/// What the terminal of an agent that ends says about a person there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Terminal {
+    /// Nothing: there is none, or somebody typed in it lately.
+    #[default]
+    Open,
+    /// Nobody typed in it for a while, so nobody asked the agent to leave there.
+    Quiet,
+    /// It is gone: its window was closed, or its connection broke.
+    Gone,
+}
+
+impl Terminal {
+    /// Whether an agent may have been asked to leave in it.
+    pub fn lets_leave(self, agent: &AgentName) -> bool {
+        let ends_alike = || spec_of(agent).is_some_and(|spec| spec.ends_alike);
+        match self {
+            Terminal::Open => true,
+            Terminal::Quiet => !ends_alike(),
+            Terminal::Gone => false,
+        }
+    }
 }
 
 /// The kind of an end.
@@ -31,12 +53,12 @@ pub fn kind(session: &Session, doing: Option<Doing>, ending: Ending<'_>) -> EndK
     let left = match ending {
         Ending::Asked => true,
         _ if is_headless => doing == Some(Doing::Idle),
-        Ending::Said { hung_up: true, .. } => false,
-        Ending::Said { reason, .. } => {
+        Ending::Said { reason, terminal } => {
             let spec = spec_of(&session.agent);
-            spec.is_none_or(|spec| !spec.unclear_ends.contains(&reason))
+            let is_clear = spec.is_none_or(|spec| !spec.unclear_ends.contains(&reason));
+            is_clear && terminal.lets_leave(&session.agent)
         }
-        Ending::Died { announced } => announced,
+        Ending::Died { in_order } => in_order,
     };
     match left {
         true => EndKind::Left,
@@ -86,12 +108,12 @@ mod tests {
         }
     }
 
-    const DIED: Ending<'_> = Ending::Died { announced: false };
+    const DIED: Ending<'_> = Ending::Died { in_order: false };
 
     fn said(reason: &str) -> Ending<'_> {
         Ending::Said {
             reason,
-            hung_up: false,
+            terminal: Terminal::Open,
         }
     }
 
@@ -105,7 +127,7 @@ mod tests {
             ("claude", "prompt_input_exit", EndKind::Left),
             ("claude", "logout", EndKind::Left),
             ("claude", "other", EndKind::CutOff),
-            ("codex", "other", EndKind::CutOff),
+            ("codex", "other", EndKind::Left),
             ("gemini", "exit", EndKind::Left),
             ("qwen", "prompt_input_exit", EndKind::Left),
             ("nightly", "", EndKind::Left),
@@ -123,9 +145,34 @@ mod tests {
     fn whose_terminal_is_gone_did_not_leave_whatever_the_agent_says() {
         let ending = Ending::Said {
             reason: "exit",
-            hung_up: true,
+            terminal: Terminal::Gone,
         };
         assert_eq!(of_person("gemini", Doing::Idle, ending), EndKind::CutOff);
+    }
+
+    #[test]
+    fn who_says_the_same_at_a_signal_leaves_only_where_somebody_typed() {
+        for (agent, reason, terminal, expected) in [
+            ("gemini", "exit", Terminal::Quiet, EndKind::CutOff),
+            (
+                "qwen",
+                "prompt_input_exit",
+                Terminal::Quiet,
+                EndKind::CutOff,
+            ),
+            ("gemini", "exit", Terminal::Open, EndKind::Left),
+            // Its word is its own: it may have been asked to leave from elsewhere.
+            (
+                "claude",
+                "prompt_input_exit",
+                Terminal::Quiet,
+                EndKind::Left,
+            ),
+        ] {
+            let ending = Ending::Said { reason, terminal };
+            let kind = of_person(agent, Doing::Idle, ending);
+            assert_eq!(kind, expected, "{agent} {terminal:?}");
+        }
     }
 
     #[test]
@@ -141,9 +188,9 @@ mod tests {
 
     #[test]
     fn a_process_that_vanished_was_cut_off_unless_it_said_goodbye() {
-        let announced = Ending::Died { announced: true };
+        let in_order = Ending::Died { in_order: true };
         assert_eq!(of_person("opencode", Doing::Idle, DIED), EndKind::CutOff);
-        assert_eq!(of_person("opencode", Doing::Idle, announced), EndKind::Left);
+        assert_eq!(of_person("opencode", Doing::Idle, in_order), EndKind::Left);
         let mut unread = session("claude", false);
         unread.start = None;
         assert_eq!(kind(&unread, Some(Doing::Idle), DIED), EndKind::CutOff);

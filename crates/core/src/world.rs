@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::agent::DaemonSpec;
+use crate::agent::{DaemonSpec, Traces};
 use crate::id::NativeId;
 use crate::process::{Ancestor, Observer, Process, Sighting, Signs, Survivors};
 use crate::session::Place;
@@ -31,6 +31,10 @@ pub trait World {
         daemon: &Process,
         conversation: &NativeId,
     ) -> Option<Ancestor>;
+
+    /// Whether a process of an agent that is gone ended by itself, by what it left in the agent's own directory;
+    /// none where that cannot be told.
+    fn was_orderly(&self, traces: &Traces, home: &str, gone: &Process) -> Option<bool>;
 
     /// What a directory is: its repository and branch.
     fn place(&self, dir: &str) -> Place;

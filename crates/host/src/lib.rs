@@ -28,6 +28,8 @@ mod lock_wait;
 pub mod log_readers;
 pub mod machine;
 pub mod parent_dir;
+#[cfg(target_os = "linux")]
+mod parting;
 mod path_error;
 pub mod pause;
 pub mod pidfd;

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use tenure_core::agent::DaemonSpec;
+use tenure_core::agent::{DaemonSpec, Traces};
 use tenure_core::id::{HostId, NativeId};
 use tenure_core::process::{Ancestor, Observer, Process, Sighting, Signs, Survivors};
 use tenure_core::session::Place;
@@ -70,6 +70,16 @@ impl World for Machine {
 
     #[cfg(not(target_os = "linux"))]
     fn window(&self, _: &DaemonSpec, _: &Process, _: &NativeId) -> Option<Ancestor> {
+        None
+    }
+
+    #[cfg(target_os = "linux")]
+    fn was_orderly(&self, traces: &Traces, home: &str, gone: &Process) -> Option<bool> {
+        crate::parting::was_orderly(traces, Path::new(home), gone, &self.observer)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn was_orderly(&self, _: &Traces, _: &str, _: &Process) -> Option<bool> {
         None
     }
 

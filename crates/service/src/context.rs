@@ -223,6 +223,16 @@ impl Ctx<'_> {
     }
 
     /// Whether a process lives, or the same process where it must be looked at first.
+    /// Whether the process of a session is gone, whoever calls and whatever a daemon still does for it.
+    pub fn is_gone(&self, session: &Session) -> Result<bool, Stop> {
+        let Some(process) = &session.process else {
+            return Ok(false);
+        };
+        let judged = self.judged(process);
+        let seen = judged.map_err(|process| Stop::Look(Want::Processes(vec![process])))?;
+        Ok(matches!(seen, Liveness::Dead(_)))
+    }
+
     fn judged(&self, process: &Process) -> Result<Liveness, Process> {
         let observer = self.observer;
         if let Some(settled) = liveness::settled_unseen(process, observer) {

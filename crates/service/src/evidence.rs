@@ -6,7 +6,7 @@
 
 use std::borrow::Borrow;
 
-use tenure_core::agent::DaemonSpec;
+use tenure_core::agent::{DaemonSpec, Traces};
 use tenure_core::id::{NativeId, SessionId};
 use tenure_core::process::{Ancestor, Process, Sighting, Signs, Survivors};
 use tenure_core::session::Place;
@@ -32,6 +32,8 @@ pub enum Want {
     Testimony(Vec<Subject>, Question),
     /// Whether these files and directories exist.
     Paths(Vec<String>),
+    /// Whether a process of an agent with this directory ended by itself.
+    Parting(Traces, String, Process),
 }
 
 /// The processes above one that registers, and the place that it works in.
@@ -53,6 +55,7 @@ pub struct Evidence {
     testimonies: Vec<(SessionId, Question, Testimony)>,
     has_witness: bool,
     paths: Vec<(String, bool)>,
+    partings: Vec<(Process, Option<bool>)>,
 }
 
 impl Evidence {
@@ -112,6 +115,10 @@ impl Evidence {
                 let is_there = world.is_there(&path);
                 (path, is_there)
             })),
+            Want::Parting(traces, home, process) => {
+                let was_orderly = world.was_orderly(&traces, &home, &process);
+                self.partings.push((process, was_orderly));
+            }
         }
     }
 
@@ -141,6 +148,11 @@ impl Evidence {
 
     pub fn is_there(&self, path: &str) -> Option<bool> {
         known(&self.paths, path).copied()
+    }
+
+    /// Whether a process ended by itself, once that was looked for.
+    pub fn was_orderly(&self, process: &Process) -> Option<Option<bool>> {
+        known(&self.partings, process).copied()
     }
 
     pub fn testimony(&self, session: SessionId) -> Option<&Testimony> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tenure_core::agent::DaemonSpec;
+use tenure_core::agent::{DaemonSpec, Traces};
 use tenure_core::id::{HostId, NativeId};
 use tenure_core::process::{
     Ancestor, BootId, CallerFacts, Looks, Observer, Process, RunState, Sighting, Signs, StartTicks,
@@ -30,6 +30,7 @@ struct State {
     drawn: u64,
     survivors: Survivors,
     windows: HashMap<String, u32>,
+    partings: HashMap<u32, bool>,
 }
 
 impl Default for FakeWorld {
@@ -59,6 +60,7 @@ impl FakeWorld {
                 drawn: 0,
                 survivors: Survivors::default(),
                 windows: HashMap::new(),
+                partings: HashMap::new(),
             })),
         }
     }
@@ -158,6 +160,11 @@ impl FakeWorld {
     pub fn opens(&self, pid: u32, conversation: &str) {
         self.lock().windows.insert(conversation.to_owned(), pid);
     }
+
+    /// Lets a process that is gone have ended by itself, or not; without this, nothing tells.
+    pub fn parts(&self, pid: u32, orderly: bool) {
+        self.lock().partings.insert(pid, orderly);
+    }
 }
 
 impl World for FakeWorld {
@@ -189,6 +196,10 @@ impl World for FakeWorld {
         let pid = *self.lock().windows.get(conversation.as_str())?;
         let is_there = matches!(self.look(pid), Sighting::Present { .. });
         is_there.then(|| self.facts(&[pid]).chain.remove(0))
+    }
+
+    fn was_orderly(&self, _traces: &Traces, _home: &str, gone: &Process) -> Option<bool> {
+        self.lock().partings.get(&gone.pid).copied()
     }
 
     /// No directory is a repository.

@@ -2,7 +2,9 @@
 //! by real processes with an agent's name and command line, and real deaths.
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Cmd, Env, poll, terminal_pair};
@@ -257,21 +259,22 @@ fn bash() -> &'static Path {
     paths.find(|path| path.exists()).expect("there is a bash")
 }
 
-/// Gemini gives one reason for leaving and for a hang-up; whose terminal is gone did not leave.
-#[test]
-fn an_end_after_the_terminal_closed_is_cut_off() {
+/// A Gemini in a terminal that reports its start and, once this was done to the terminal, its end.
+#[track_caller]
+fn gemini_ends(in_between: impl FnOnce(OwnedFd, &Path)) -> Value {
     let env = env();
     let bin = env.dir().join("own");
-    fs::create_dir(&bin).unwrap();
-    fs::copy(bash(), bin.join("gemini")).unwrap();
+    fs::create_dir(&bin).expect("it is ours");
+    fs::copy(bash(), bin.join("gemini")).expect("it is ours");
     for event in ["SessionStart.startup", "SessionEnd.exit"] {
         let event_json = captured(&env, &format!("gemini-0.61.0/{event}"), "0000aaaa");
-        fs::write(bin.join(event), event_json.to_string()).unwrap();
+        fs::write(bin.join(event), event_json.to_string()).expect("it is ours");
     }
     let (terminal, path) = terminal_pair();
     let program = "trap '' HUP; tenure hook gemini <SessionStart.startup >/dev/null; >ready
-        while [ ! -e go ]; do sleep 0.02; done; tenure hook gemini <SessionEnd.exit >/dev/null 2>&1";
-    fs::write(bin.join("program"), program).unwrap();
+        while [ ! -e go ]; do sleep 0.02; done; tenure hook gemini <SessionEnd.exit >/dev/null 2>&1; >ended
+        while [ ! -e over ]; do sleep 0.02; done";
+    fs::write(bin.join("program"), program).expect("it is ours");
     let pts = path.display();
     let line = format!(
         "trap '' HUP; cd '{}' && exec ./gemini program <{pts} >{pts} 2>&1",
@@ -281,12 +284,38 @@ fn an_end_after_the_terminal_closed_is_cut_off() {
     let running = driver.start(Cmd::shell(&line));
     let is_there = |name: &str| bin.join(name).exists().then_some(());
     poll(PATIENCE, "it is registered", || is_there("ready"));
-    drop(terminal);
-    fs::write(bin.join("go"), "").unwrap();
+    in_between(terminal, &path);
+    fs::write(bin.join("go"), "").expect("it is ours");
+    poll(PATIENCE, "it reported its end", || is_there("ended"));
+    fs::write(bin.join("over"), "").expect("it is ours");
     let _code = running.wait();
     let one = only(&env);
     assert_eq!(one["state"], "ended", "{one:#}");
+    one
+}
+
+/// Gemini gives one reason for leaving and for a hang-up; whose terminal is gone did not leave.
+#[test]
+fn an_end_after_the_terminal_closed_is_cut_off() {
+    let one = gemini_ends(|terminal, _| drop(terminal));
     assert_eq!(one["end_kind"], "cut_off", "{one:#}");
+}
+
+/// It gives that reason for a signal too; who leaves has just typed something.
+#[test]
+fn an_end_in_a_terminal_in_which_nobody_typed_is_cut_off() {
+    for (ago, expected) in [(0, "left"), (60, "cut_off")] {
+        let mut kept = None;
+        let one = gemini_ends(|terminal, path| {
+            kept = Some(terminal);
+            let last_key = SystemTime::now() - Duration::from_secs(ago);
+            let times = fs::FileTimes::new().set_accessed(last_key);
+            let device = fs::OpenOptions::new().write(true).open(path).unwrap();
+            device.set_times(times).unwrap();
+        });
+        assert_eq!(one["end_kind"], expected, "{ago}: {one:#}");
+        drop(kept);
+    }
 }
 
 #[test]

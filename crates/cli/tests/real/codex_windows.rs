@@ -266,7 +266,8 @@ fn a_window_that_is_quit_frees_what_its_conversation_held_at_once() {
     // The daemon keeps the conversation for a minute more.
     assert!(Stat::read(daemon).is_some());
     let dead = shown(&world, &session);
-    assert_eq!(dead["state"], "dead", "{dead:#}");
+    assert_eq!(dead["state"], "ended", "{dead:#}");
+    assert_eq!(dead["end_kind"], "left", "{dead:#}");
     assert_eq!(holder(&world, KEY), Value::Null);
     let resume = world.tenure(&["resume", handle(&session), "--print"]).ok();
     let id = session["native_id"].as_str().unwrap();

@@ -52,8 +52,25 @@ pub struct AgentSpec {
     pub resumes: bool,
     /// Reasons of an end that it gives for a hang-up and a signal as well.
     pub unclear_ends: &'static [&'static str],
+    /// Whether it gives the reason of a person's leaving at a signal as well.
+    pub ends_alike: bool,
     /// Whether it says that it is about to leave, instead of that it ended.
     pub announces: bool,
+    /// What its processes leave behind unless they end by themselves.
+    pub traces: Option<Traces>,
+}
+
+/// A directory that each process of an agent has for itself, and takes away when it ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traces {
+    /// Where the directories are, in the agent's own directory.
+    pub folder: &'static str,
+    /// The file in it that the process holds locked.
+    pub lock: &'static str,
+    /// A link in it to the program that runs.
+    pub link: &'static str,
+    /// Where the daemon's program is, in the agent's own directory.
+    pub daemon: &'static str,
 }
 
 /// An agent's daemon: it runs conversations and their hooks, and outlives the windows that people see.
@@ -105,6 +122,15 @@ pub struct Shelf {
     pub name: &'static str,
     /// Where in the folder a conversation will be that has no file yet, where that can be told.
     pub unborn: Option<&'static str>,
+}
+
+impl Shelf {
+    /// The agent's own directory, by the path of a transcript in it.
+    pub fn home_of(&self, transcript: &str) -> Option<String> {
+        let folder = format!("/{}/", self.folder);
+        let (home, _) = transcript.rsplit_once(&folder)?;
+        Some(home.to_owned())
+    }
 }
 
 /// How a name shows that it is a subagent's.

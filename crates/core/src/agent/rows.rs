@@ -1,7 +1,7 @@
 //! The rows: what each agent looks like, where it keeps its conversations, and what it cannot say.
 
 use super::command_lines;
-use super::{AgentSpec, DaemonSpec, Mark, Shelf};
+use super::{AgentSpec, DaemonSpec, Mark, Shelf, Traces};
 use crate::session::Doing;
 use crate::start;
 
@@ -24,7 +24,9 @@ const PLAIN: AgentSpec = AgentSpec {
     command_line: start::PLAIN,
     resumes: false,
     unclear_ends: &[],
+    ends_alike: false,
     announces: false,
+    traces: None,
 };
 
 /// The agents that are recognised.
@@ -108,7 +110,12 @@ pub const AGENTS: &[AgentSpec] = &[
         silent_ends: &[Doing::Waiting],
         command_line: command_lines::CODEX,
         resumes: true,
-        unclear_ends: &["other"],
+        traces: Some(Traces {
+            folder: "tmp/arg0-linux",
+            lock: ".lock",
+            link: "apply_patch",
+            daemon: "packages/app-server-daemon",
+        }),
         ..PLAIN
     },
     AgentSpec {
@@ -131,6 +138,7 @@ pub const AGENTS: &[AgentSpec] = &[
         silent_ends: &[Doing::Busy, Doing::Waiting],
         command_line: command_lines::GEMINI,
         resumes: true,
+        ends_alike: true,
         ..PLAIN
     },
     AgentSpec {
@@ -138,6 +146,7 @@ pub const AGENTS: &[AgentSpec] = &[
         executables: &["opencode", "opencode.exe"],
         command_line: command_lines::OPENCODE,
         resumes: true,
+        ends_alike: true,
         announces: true,
         ..PLAIN
     },
@@ -161,6 +170,7 @@ pub const AGENTS: &[AgentSpec] = &[
         silent_ends: &[Doing::Busy, Doing::Waiting],
         command_line: command_lines::QWEN,
         resumes: true,
+        ends_alike: true,
         ..PLAIN
     },
     AgentSpec {

@@ -22,7 +22,7 @@ use crate::transact::{Reply, Service};
 use crate::{caller, transcript};
 use tenure_core::agent::{self, DaemonSpec};
 use tenure_core::agent_event::{Asked, Happening, Subagent};
-use tenure_core::end::{self, Ending};
+use tenure_core::end::{self, Ending, Terminal};
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::liveness::Liveness;
@@ -30,7 +30,7 @@ use tenure_core::meanwhile::Meanwhile;
 use tenure_core::process::Ancestor;
 use tenure_core::program::{Found, Program};
 use tenure_core::registration::Source;
-use tenure_core::session::{Activity, ClosedBy, Doing, Session, TitleBy};
+use tenure_core::session::{Activity, ClosedBy, Doing, EndKind, Session, TitleBy};
 use tenure_core::store::{Lock, Mode};
 use tenure_core::title;
 
@@ -54,8 +54,8 @@ pub struct AgentEvent {
     pub asks: Option<Asked>,
     /// Whether it shows that a person is there.
     pub attended: bool,
-    /// Whether the terminal that the agent runs in is gone; looked at for an end only.
-    pub hung_up: bool,
+    /// What the agent's terminal shows; looked at for an end only.
+    pub terminal: Terminal,
     pub dir: String,
     /// The file that it keeps the conversation in.
     pub transcript: Option<String>,
@@ -183,11 +183,7 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
                     "" => "the agent ended".to_owned(),
                     reason => format!("the agent ended: {reason}"),
                 };
-                let ending = Ending::Said {
-                    reason,
-                    hung_up: event.hung_up,
-                };
-                let kind = end::kind(&session, event.doing.or(session.doing()), ending);
+                let kind = end_kind(ctx, &session, event, reason)?;
                 ctx.close_as(&session, ClosedBy::End, kind, &why, None, None)?;
             }
             return Ok(Heard {
@@ -201,9 +197,30 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
     Ok(heard)
 }
 
+/// Whether a session whose agent reports its end had left, or was cut off.
+fn end_kind(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    event: &AgentEvent,
+    reason: &str,
+) -> Result<EndKind, Stop> {
+    let ending = match &session.daemon {
+        // A daemon says the same long after the window is gone, however that went.
+        Some(_) if ctx.is_gone(session)? => return ctx.death_kind(session),
+        // There was a window that nothing is known of.
+        Some(_) if session.daemon == session.process => Ending::Died { in_order: false },
+        _ => Ending::Said {
+            reason,
+            terminal: event.terminal,
+        },
+    };
+    let doing = event.doing.or(session.doing());
+    Ok(end::kind(session, doing, ending))
+}
+
 /// A session is about to leave. It still lives, and nothing of it is free before its process is gone.
 fn leaves(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
-    if event.hung_up || event.subagent.is_some() {
+    if !event.terminal.lets_leave(&session.agent) || event.subagent.is_some() {
         return Ok(());
     }
     ctx.write()?;

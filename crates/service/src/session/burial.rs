@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
+use crate::evidence::Want;
 use crate::transact::{Failure, Reply, Service};
 use tenure_core::agent::spec_of;
 use tenure_core::end::{self, Ending};
@@ -104,10 +105,29 @@ impl Ctx<'_> {
 
     /// Whether a session whose process is gone had left, or was cut off.
     pub fn death_kind(&mut self, session: &Session) -> Result<EndKind, Stop> {
-        let announces = spec_of(&session.agent).is_some_and(|spec| spec.announces);
-        let announced = announces && self.was_leaving(session)?;
-        let ending = Ending::Died { announced };
+        let spec = spec_of(&session.agent);
+        let announces = spec.is_some_and(|spec| spec.announces);
+        let in_order = announces && self.was_leaving(session)? || self.was_orderly(session)?;
+        let ending = Ending::Died { in_order };
         Ok(end::kind(session, session.doing(), ending))
+    }
+
+    /// Whether what its process left behind shows that it ended by itself.
+    fn was_orderly(&mut self, session: &Session) -> Result<bool, Stop> {
+        let spec = spec_of(&session.agent);
+        let kept = spec.and_then(|spec| Some((spec.traces?, spec.transcripts?)));
+        let known = session.process.as_ref().zip(session.native_id.as_ref());
+        let (Some((traces, shelf)), Some((process, native_id))) = (kept, known) else {
+            return Ok(false);
+        };
+        if let Some(found) = self.evidence.was_orderly(process) {
+            return Ok(found == Some(true));
+        }
+        let transcript = self.tx.transcript_of(session.id, native_id)?;
+        let Some(home) = transcript.and_then(|known| shelf.home_of(&known.path)) else {
+            return Ok(false);
+        };
+        Err(Stop::Look(Want::Parting(traces, home, process.clone())))
     }
 
     /// Whether the last that was heard of a session is that it was about to leave.

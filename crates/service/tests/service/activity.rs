@@ -71,7 +71,7 @@ impl Stage {
 
     fn hears(&mut self, who: &Who, agent: &'static str, shape: impl FnOnce(&mut AgentEvent)) {
         let mut event = AgentEvent {
-            hung_up: false,
+            terminal: tenure_core::end::Terminal::Open,
             agent: Some(AgentName::known(agent)),
             process: who.facts().chain.into_iter().next(),
             program: None,

@@ -40,7 +40,7 @@ fn event(who: &Who, native: &str, what: Happening) -> AgentEvent {
         native_id: NativeId::parse(native).ok(),
         what,
         subagent: None,
-        hung_up: false,
+        terminal: tenure_core::end::Terminal::Open,
         doing: Some(Doing::Busy),
         asks: None,
         attended: false,

@@ -14,7 +14,7 @@ use crate::{Rig, Who, kind};
 
 fn event(who: &Who, native: &str) -> AgentEvent {
     AgentEvent {
-        hung_up: false,
+        terminal: tenure_core::end::Terminal::Open,
         agent: Some(AgentName::known("worker")),
         process: who.facts().chain.into_iter().next(),
         program: None,

@@ -38,7 +38,7 @@ impl Rig {
         let event = AgentEvent {
             asks: None,
             attended: false,
-            hung_up: false,
+            terminal: tenure_core::end::Terminal::Open,
             prompt: None,
             title: None,
             agent: Some(AgentName::known("codex")),
@@ -49,7 +49,7 @@ impl Rig {
             subagent: None,
             doing: Some(doing),
             dir: "/work".into(),
-            transcript: None,
+            transcript: Some(format!("/h/.codex/sessions/2026/rollout-{native}.jsonl")),
             tool: None,
             reaches_model: false,
             speaks: true,
@@ -175,6 +175,31 @@ fn a_window_that_goes_while_nothing_runs_takes_its_conversation_along_at_once() 
     assert_eq!(rig.shown(&heard).state, "dead");
 }
 
+/// The daemon says the same of both, so what the window left behind decides.
+#[test]
+fn a_window_that_went_in_order_has_left_and_any_other_was_cut_off() {
+    for (went, expected) in [
+        (Some(true), "left"),
+        (Some(false), "cut_off"),
+        (None, "cut_off"),
+    ] {
+        for says_so in [true, false] {
+            let mut rig = daemon();
+            let heard = rig.begins("t1", ONE);
+            rig.stops("t1");
+            rig.world.exit(ONE);
+            if let Some(orderly) = went {
+                rig.world.parts(ONE, orderly);
+            }
+            if says_so {
+                rig.ends_by_event("t1");
+            }
+            let shown = rig.shown(&heard);
+            assert_eq!(shown.end_kind, Some(expected), "{went:?} {says_so}");
+        }
+    }
+}
+
 #[test]
 fn a_turn_goes_on_without_its_window_and_is_over_with_its_stop() {
     let mut rig = daemon();
@@ -270,6 +295,8 @@ fn a_window_that_goes_on_to_another_conversation_leaves_the_first_to_its_end() {
     assert_ne!(first.session, second.session);
     rig.ends_by_event("t1");
     assert_eq!(rig.shown(&first).state, "ended");
+    // A person went on to the other.
+    assert_eq!(rig.shown(&first).end_kind, Some("left"));
     assert_eq!(rig.shown(&second).state, "live");
     // It is taken up elsewhere while the first window lives: what that does next is its own.
     let again = rig.begins("t1", TWO);
@@ -290,6 +317,7 @@ fn a_conversation_without_a_known_window_lives_with_the_daemon() {
     assert!(shown.why.starts_with(&why), "{}", shown.why);
     rig.ends_by_event("t1");
     assert_eq!(rig.shown(&heard).state, "ended");
+    assert_eq!(rig.shown(&heard).end_kind, Some("cut_off"));
 }
 
 #[test]

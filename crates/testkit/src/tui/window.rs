@@ -195,6 +195,12 @@ impl Window {
             .run(&["send-keys", "-t", &self.pane, &key.name()]);
     }
 
+    /// Presses a key for a program that may be gone by now.
+    pub fn try_key(&self, key: Key) {
+        let words = ["send-keys", "-t", &self.pane, &key.name()];
+        self.server.try_run(&words).ok();
+    }
+
     /// Types a line, waits until it is shown, and sends it.
     ///
     /// Both at once would be taken for something pasted, in which the last key is only a new line. Some programs

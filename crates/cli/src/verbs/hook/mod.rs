@@ -21,6 +21,7 @@ use tenure_app::own_process::{self, Whose};
 use tenure_app::settings::Settings;
 use tenure_app::{mirror as mirrors, outage, unmanaged};
 use tenure_core::agent_event::Happening;
+use tenure_core::end::Terminal;
 use tenure_core::id::AgentName;
 use tenure_core::notice::{Channel, Notice, Pending};
 use tenure_core::process::Ancestor;
@@ -374,10 +375,12 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
     };
     let transcript = report.transcript.as_deref();
     let ends = matches!(report.what, Happening::End { .. } | Happening::Leaves);
-    let hung_up = ends
-        && process
-            .as_ref()
-            .is_some_and(|found| terminal::is_gone(found.process.pid));
+    let ended = process.as_ref().filter(|_| ends);
+    let terminal = match ended.map(|found| found.process.pid) {
+        Some(pid) if terminal::is_gone(pid) => Terminal::Gone,
+        Some(pid) if terminal::is_quiet(pid) => Terminal::Quiet,
+        _ => Terminal::Open,
+    };
     AgentEvent {
         agent,
         process,
@@ -388,7 +391,7 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
         doing: report.doing,
         asks: report.asks.clone(),
         attended: report.attended,
-        hung_up,
+        terminal,
         dir,
         transcript: transcript.map(one_spelling),
         tool: None,

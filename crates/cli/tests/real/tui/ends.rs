@@ -1,12 +1,12 @@
 //! How an agent ended: it left, or it was cut off. Only what was cut off is offered again.
 
-use tenure_testkit::Signal;
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::real::{Real, RealWorld};
 use tenure_testkit::tui::{Key, Tmux, Tui};
+use tenure_testkit::{Signal, poll};
 
 use super::{at_terminals, newest, settles};
-use crate::state::{handle, kill9, sessions};
+use crate::state::{LONG, handle, kill9, sessions};
 
 at_terminals! { [
     who_leaves_by_its_own_command_has_left
@@ -65,17 +65,15 @@ fn who_leaves_by_its_own_command_has_left(kind: Real) {
 
 fn who_leaves_by_ctrl_d_has_left(kind: Real) {
     let (world, _tmux, tui) = talking(kind);
-    // Some want to hear it twice.
-    tui.window.wait_for_screen("it leaves", |_| {
-        tui.window.is_alive() && leave_by_key(&tui) || !tui.window.is_alive()
-    });
-    assert_ended(&world, kind, "left");
-}
-
-/// Presses the key once more, and says whether it has left.
-fn leave_by_key(tui: &Tui) -> bool {
+    // Some want to hear it twice, and ask for that.
     tui.window.key(Key::Ctrl('d'));
-    !tui.window.is_alive()
+    let hears = |screen: &str| screen.contains("again") || !tui.window.is_alive();
+    tui.window.wait_for_screen("it leaves or asks", hears);
+    if tui.window.is_alive() {
+        tui.window.try_key(Key::Ctrl('d'));
+    }
+    tui.window.wait_gone();
+    assert_ended(&world, kind, "left");
 }
 
 fn a_finished_headless_turn_has_left(kind: Real) {
@@ -104,12 +102,18 @@ fn a_closed_window_cuts_off(kind: Real) {
     assert_ended(&world, kind, "cut_off");
 }
 
-/// Gemini and Qwen Code say at SIGTERM what they say when a person leaves, and nothing else tells the two apart.
+/// Three of them say at SIGTERM what they say when a person leaves; that nobody typed tells the two apart.
 fn sigterm_cuts_off(kind: Real) {
     let (world, _tmux, tui) = talking(kind);
+    if matches!(kind, Real::Gemini | Real::Opencode | Real::Qwen) {
+        let pid = tui.agent_pid();
+        poll(LONG, "nobody types", || {
+            tenure_host::terminal::is_quiet(pid).then_some(())
+        });
+    }
     tui.signal(Signal::TERM);
-    let says_the_same = matches!(kind, Real::Gemini | Real::Qwen);
-    assert_ended(&world, kind, if says_the_same { "left" } else { "cut_off" });
+    tui.window.wait_gone();
+    assert_ended(&world, kind, "cut_off");
 }
 
 fn kill_9_cuts_off(kind: Real) {
