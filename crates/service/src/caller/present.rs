@@ -49,14 +49,14 @@ pub fn speaking(
     Ok(which(here, Named::Conversation(native_id)).one())
 }
 
-/// The same where a daemon speaks for its conversations.
+/// The same where a daemon speaks for its conversations; several where they share this one.
 pub fn speaking_through(
     ctx: &mut Ctx<'_>,
     daemon: &Process,
     native_id: Option<&NativeId>,
-) -> Result<Option<Session>, Stop> {
+) -> Result<Present, Stop> {
     let here = below(ctx, daemon)?;
-    Ok(which(here, Named::Conversation(native_id)).one())
+    Ok(which(here, Named::Conversation(native_id)))
 }
 
 /// Without a process the conversation alone says which session it is: the one that owns it, or else one that
