@@ -2,12 +2,14 @@
 
 use tenure_core::agent_event::Happening;
 use tenure_core::id::{AgentName, NativeId};
-use tenure_core::process::Sighting;
+use tenure_core::policy::Policy;
+use tenure_core::process::{NativeVariable, Sighting};
 use tenure_core::session::Doing;
 use tenure_core::store::{Mode, SessionFilter, Store};
 use tenure_core::world::World;
+use tenure_service::error::Error;
 use tenure_service::view::SessionView;
-use tenure_service::{AgentEvent, Heard, Naming};
+use tenure_service::{AgentEvent, Heard, Naming, RegisterRequest, Service};
 
 use super::{Rig, Who, kind};
 
@@ -111,6 +113,33 @@ impl Rig {
         self.call(&looker, |service| service.show(&name))
             .unwrap()
             .session
+    }
+
+    /// The answer to what a tool below the daemon asks, whose variable names a conversation.
+    fn whoami_in(&mut self, native: &str) -> Result<String, Error> {
+        let mut facts = self.world.facts(&[71, DAEMON, ONE]);
+        facts.native_variables.push(NativeVariable {
+            agent: "codex",
+            name: "CODEX_THREAD_ID",
+            value: native.into(),
+        });
+        let mut service = Service::new(&mut self.store, &self.world, &facts, Policy::default());
+        match service.whoami(&Naming::default()) {
+            Ok(answer) => Ok(answer.value.session.handle),
+            Err(failure) => Err(failure.error),
+        }
+    }
+
+    /// A process of Codex registers by itself, not through the daemon.
+    fn codex(&mut self, pid: u32, native: &str) -> Who {
+        let who = self.here(&[pid]);
+        let request = RegisterRequest {
+            agent: Some(AgentName::known("codex")),
+            ..self.request(&who, native)
+        };
+        self.call(&who, |service| service.register(&request))
+            .unwrap();
+        who
     }
 
     fn open(&mut self) -> usize {
@@ -403,4 +432,20 @@ fn a_turn_that_ends_in_another_window_leaves_the_session_there_with_its_claims()
     assert_eq!(rig.guard(&orphan, KEY).unwrap().epoch, 1);
     rig.world.exit(TWO);
     assert_eq!(rig.claim(&taker, KEY).unwrap().epoch, 2);
+}
+
+#[test]
+fn a_window_that_was_adopted_before_its_first_prompt_is_one_session() {
+    let mut rig = daemon();
+    let window = rig.codex(ONE, "");
+    rig.claim(&window, KEY).unwrap();
+    let heard = rig.begins("t1", ONE);
+    assert_eq!(rig.open(), 1);
+    assert_eq!(heard.registered, Some("same"));
+    assert_eq!(rig.whoami_in("t1").ok(), heard.session);
+    assert_eq!(rig.guard(&window, KEY).unwrap().epoch, 1);
+    rig.world.exit(ONE);
+    assert_eq!(rig.shown(&heard).state, "live");
+    rig.stops("t1");
+    assert_eq!(rig.shown(&heard).state, "dead");
 }

@@ -257,6 +257,10 @@ impl Work<'_> {
         self.renew(ctx, &mut session)?;
         let mut changed = self.merged(&session);
         changed.native_id.clone_from(&self.request.native_id);
+        if self.candidate.daemon.is_some() {
+            changed.daemon.clone_from(&self.candidate.daemon);
+            changed.hosted = self.hosted;
+        }
         if session.native_id.is_some() && self.request.title.is_none() {
             changed.title = title::after_rotation(changed.title);
         }
