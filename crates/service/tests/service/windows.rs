@@ -449,3 +449,13 @@ fn a_window_that_was_adopted_before_its_first_prompt_is_one_session() {
     rig.stops("t1");
     assert_eq!(rig.shown(&heard).state, "dead");
 }
+
+#[test]
+fn a_tool_whose_conversation_another_session_owns_is_not_the_daemons_only_session() {
+    let mut rig = daemon();
+    let heard = rig.begins("t1", ONE);
+    rig.codex(80, "t2");
+    assert_eq!(rig.whoami_in("t1").ok(), heard.session);
+    assert_eq!(rig.whoami_in("t9").ok(), heard.session);
+    assert_eq!(kind(rig.whoami_in("t2")), "ambiguous");
+}
