@@ -5,7 +5,7 @@
 //! them: what the process says about its conversation, or what the variables of a caller below it say.
 //! Nothing is picked by age or order.
 
-use crate::id::{NativeId, SessionToken};
+use crate::id::{NativeId, SessionId, SessionToken};
 use crate::process::{CallerFacts, Process};
 use crate::session::Session;
 
@@ -26,7 +26,7 @@ pub enum Present {
     One(Box<Session>),
     /// It hosts several, and the name picks this one.
     Picked(Box<Session>),
-    /// It hosts these, and nothing picks one.
+    /// It hosts these, and nothing picks one. Where it speaks in a conversation, these are the ones in it.
     Several(Vec<Session>),
 }
 
@@ -65,18 +65,42 @@ pub fn which(mut sessions: Vec<Session>, named: Named<'_>) -> Present {
         Named::Variables(facts) => is_named_by(facts, session),
     };
     let mut meant = sessions.iter().enumerate().filter(|(_, one)| is_meant(one));
-    let only = match (meant.next(), meant.next()) {
+    let (first, second) = (meant.next(), meant.next());
+    let only = match (first, second) {
         (Some((place, _)), None) => Some(place),
         _ => None,
     };
+    let is_shared = second.is_some();
     let calls = matches!(named, Named::Variables(_));
     match (sessions.len(), only) {
         (0, _) => Present::Nobody,
         (1, only) if calls || only.is_some() => Present::One(Box::new(sessions.remove(0))),
         (_, Some(place)) => Present::Picked(Box::new(sessions.swap_remove(place))),
         (_, None) if calls || !is_host => Present::Several(sessions),
+        (_, None) if is_shared => {
+            sessions.retain(is_meant);
+            Present::Several(sessions)
+        }
         (_, None) => Present::Nobody,
     }
+}
+
+/// Which of several sessions in one conversation of a daemon an event of it is: the one at the window that the
+/// daemon names, else the one that owns the conversation.
+pub fn in_conversation(
+    mut sessions: Vec<Session>,
+    window: Option<&Process>,
+    owner: Option<SessionId>,
+) -> Option<Session> {
+    let is_at = |session: &Session| {
+        let its = session.process.as_ref();
+        its.zip(window)
+            .is_some_and(|(its, named)| its.same_as(named))
+    };
+    let at_window = sessions.iter().position(is_at);
+    let owns = |session: &Session| Some(session.id) == owner;
+    let place = at_window.or_else(|| sessions.iter().position(owns))?;
+    Some(sessions.swap_remove(place))
 }
 
 /// Whether a caller's variables name a session; TENURE_SESSION goes before the agents' own.
@@ -94,7 +118,7 @@ fn is_named_by(facts: &CallerFacts, session: &Session) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{AgentName, Handle, HostId, Life, SessionId};
+    use crate::id::{AgentName, Handle, HostId, Life};
     use crate::process::{BootId, NativeVariable, Observer, StartTicks};
     use crate::session::{Closed, ClosedBy, Place};
     use crate::time::{Deadline, Era, Timestamp};
@@ -203,12 +227,35 @@ mod tests {
             ("ab", true, Some("b"), "b"),
             ("ab", true, None, "nobody"),
             ("a", true, Some("b"), "nobody"),
+            ("aab", true, Some("a"), "2"),
         ];
         for (there, hosted, said, expected) in rows {
             let sessions = there.chars().map(|one| session(one, hosted)).collect();
             let said = said.map(native);
             let found = which(sessions, Named::Conversation(said.as_ref()));
             assert_eq!(shown(found), expected, "{there} {hosted} {said:?}");
+        }
+    }
+
+    #[test]
+    fn of_two_in_one_conversation_the_one_at_the_window_speaks_else_the_owner() {
+        let at = |in_it, ticks| Session {
+            process: Some(process(ticks)),
+            ..session(in_it, true)
+        };
+        let (one, two) = (at('a', 100), at('b', 101));
+        let rows = [
+            (Some(101), Some(one.id), Some(two.id)),
+            (Some(100), Some(two.id), Some(one.id)),
+            (Some(102), Some(one.id), Some(one.id)),
+            (None, Some(two.id), Some(two.id)),
+            (None, None, None),
+        ];
+        for (window, owner, expected) in rows {
+            let window = window.map(process);
+            let both = vec![one.clone(), two.clone()];
+            let found = in_conversation(both, window.as_ref(), owner);
+            assert_eq!(found.map(|session| session.id), expected, "{window:?}");
         }
     }
 

@@ -169,11 +169,15 @@ fn plan_hosted(arrival: &Arrival, view: &View) -> Option<Plan> {
             _ => Some(Plan::Ambiguous),
         };
     };
-    let known = view
-        .here
-        .iter()
-        .find(|session| session.native_id.as_ref() == Some(native_id));
-    known.map(|session| Plan::Same(session.id))
+    let mut here = view.here.iter();
+    let known = here.find(|session| session.native_id.as_ref() == Some(native_id));
+    if let Some(session) = known {
+        return Some(Plan::Same(session.id));
+    }
+    // One that the process alone was registered as waits for its first conversation.
+    let mut here = view.here.iter();
+    let blank = here.find(|session| !session.hosted && session.native_id.is_none())?;
+    Some(plan_here(blank, arrival, view.owner))
 }
 
 /// The process is nobody yet.

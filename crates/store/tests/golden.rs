@@ -128,3 +128,28 @@ fn is_migrated_with_nothing_lost(golden: &str) {
     assert!(version(&path) > old);
     assert_eq!(schema, [version(&path).to_string()]);
 }
+
+#[test]
+fn a_conversation_that_was_bound_to_a_daemon_is_known_to_be_run_by_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = copy_of("schema-4.db", dir.path());
+    let plain = Connection::open(&path).unwrap();
+    let open = "UPDATE sessions SET closed_at = NULL, closed_by = NULL, closed_why = NULL, end_kind = NULL, \
+         agent = 'codex', hosted = 1";
+    let changed = plain.execute(open, []).unwrap();
+    let other =
+        "UPDATE sessions SET agent = 'opencode' WHERE rowid = (SELECT max(rowid) FROM sessions)";
+    plain.execute(other, []).unwrap();
+    assert_eq!(changed, 2);
+    drop(plain);
+    let mut store = SqliteStore::open(&path, clock()).unwrap();
+    let mut tx = store.begin(Mode::Read).unwrap();
+    for session in tx.list_sessions(&SessionFilter::default()).unwrap() {
+        assert!(session.process.is_some(), "{session:?}");
+        let daemon = match session.agent.as_str() {
+            "codex" => session.process.clone(),
+            _ => None,
+        };
+        assert_eq!(session.daemon, daemon, "{}", session.agent);
+    }
+}

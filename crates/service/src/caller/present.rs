@@ -49,14 +49,14 @@ pub fn speaking(
     Ok(which(here, Named::Conversation(native_id)).one())
 }
 
-/// The same where a daemon speaks for its conversations.
+/// The same where a daemon speaks for its conversations; several where they share this one.
 pub fn speaking_through(
     ctx: &mut Ctx<'_>,
     daemon: &Process,
     native_id: Option<&NativeId>,
-) -> Result<Option<Session>, Stop> {
+) -> Result<Present, Stop> {
     let here = below(ctx, daemon)?;
-    Ok(which(here, Named::Conversation(native_id)).one())
+    Ok(which(here, Named::Conversation(native_id)))
 }
 
 /// Without a process the conversation alone says which session it is: the one that owns it, or else one that
@@ -175,6 +175,35 @@ fn nearest_at_once(
         return Ok(None);
     };
     let here = those_of(open, &above[height].process);
-    let here = which(here, Named::Variables(ctx.facts));
+    let mut here = which(here, Named::Variables(ctx.facts));
+    if let Present::One(session) = &here
+        && agent::daemon_of(&above[height].looks).is_some()
+        && is_anothers(ctx, session)?
+    {
+        here = Present::Several(here.one().into_iter().collect());
+    }
     Ok(Some((height, Met::Sessions(here))))
+}
+
+/// Whether a caller's variable names a conversation that another session than this one owns. A daemon's only
+/// session need not be the one whose tool calls.
+fn is_anothers(ctx: &mut Ctx<'_>, session: &Session) -> Result<bool, Stop> {
+    let facts = ctx.facts;
+    let token = facts.session_variable.as_deref();
+    let token = token.and_then(|text| SessionToken::parse(text).ok());
+    if token == Some(session.token()) {
+        return Ok(false);
+    }
+    for variable in &facts.native_variables {
+        let named = NativeId::parse(&variable.value);
+        if let Ok(native_id) = named
+            && variable.agent == session.agent.as_str()
+            && session.native_id.as_ref() != Some(&native_id)
+            && let Some(owner) = ctx.tx.native_owner(&session.agent, &native_id)?
+            && owner != session.id
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

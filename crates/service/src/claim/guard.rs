@@ -272,7 +272,8 @@ fn covering_ancestor(
                 ctx.standing(&above)?,
                 Standing::Gone(_) | Standing::Expired(_)
             );
-            return Ok((hold.life == token.life && lives).then(|| above.handle.to_string()));
+            // What is still held from an earlier life was kept when the conversation changed its window.
+            return Ok((hold.life <= token.life && lives).then(|| above.handle.to_string()));
         }
         below = above;
     }

@@ -15,6 +15,7 @@ use crate::context::{Ctx, Stop};
 use crate::evidence::{Surroundings, Want};
 use crate::hook::meanwhile::{leave, meanwhile};
 use crate::hook::tools::{Advice, ToolUse, advise};
+use crate::session::birth::move_to_window;
 use crate::session::look::{ListRequest, filter_of, list};
 use crate::session::register::{Enrolled, RegisterRequest, Subject, register};
 use crate::session::view::{HeldView, SessionView};
@@ -27,6 +28,7 @@ use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::liveness::Liveness;
 use tenure_core::meanwhile::Meanwhile;
+use tenure_core::present::{Present, in_conversation};
 use tenure_core::process::Ancestor;
 use tenure_core::program::{Found, Program};
 use tenure_core::registration::Source;
@@ -152,7 +154,13 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
     let process = event.process.as_ref().map(|found| &found.process);
     let (agent, native_id) = (event.agent.as_ref(), event.native_id.as_ref());
     let here = match (daemon_of(event), process) {
-        (Some(_), Some(daemon)) => speaking_through(ctx, daemon, native_id)?,
+        (Some(_), Some(daemon)) => match speaking_through(ctx, daemon, native_id)? {
+            Present::Several(sessions) => match event.what {
+                Happening::End { .. } => return end_all(ctx, sessions, event),
+                _ => speaking_in(ctx, sessions, event)?,
+            },
+            here => here.one(),
+        },
         _ => speaking(ctx, agent, process, native_id)?,
     };
     // A start that a daemon sends may be that of another window.
@@ -176,20 +184,7 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
             },
             Some(session),
         ) => {
-            note_transcript(ctx, &session, event)?;
-            if *ends_worker && event.subagent.is_none() {
-                leave(ctx, &session)?;
-                let why = match reason.as_str() {
-                    "" => "the agent ended".to_owned(),
-                    reason => format!("the agent ended: {reason}"),
-                };
-                let kind = end_kind(ctx, &session, event, reason)?;
-                ctx.close_as(&session, ClosedBy::End, kind, &why, None, None)?;
-            }
-            return Ok(Heard {
-                changed: *ends_worker,
-                ..of(&session)
-            });
+            return ends(ctx, &session, event, *ends_worker, reason);
         }
         (_, Some(session)) if !says_more(event, &session) => beat(ctx, session, event)?,
         _ => enrol(ctx, event)?,
@@ -216,6 +211,59 @@ fn end_kind(
     };
     let doing = event.doing.or(session.doing());
     Ok(end::kind(session, doing, ending))
+}
+
+/// Of several sessions in one conversation of a daemon, the one that an event of it is.
+fn speaking_in(
+    ctx: &mut Ctx<'_>,
+    sessions: Vec<Session>,
+    event: &AgentEvent,
+) -> Result<Option<Session>, Stop> {
+    let window = window(ctx, event)?.map(|found| found.process);
+    let owner = match (&event.agent, &event.native_id) {
+        (Some(agent), Some(native_id)) => ctx.tx.native_owner(agent, native_id)?,
+        _ => None,
+    };
+    Ok(in_conversation(sessions, window.as_ref(), owner))
+}
+
+/// A daemon let go of a conversation: all that were in it there are over.
+fn end_all(ctx: &mut Ctx<'_>, sessions: Vec<Session>, event: &AgentEvent) -> Result<Heard, Stop> {
+    let mut heard = Heard::default();
+    if let Happening::End {
+        ends_worker,
+        reason,
+    } = &event.what
+    {
+        for session in sessions {
+            heard = ends(ctx, &session, event, *ends_worker, reason)?;
+        }
+    }
+    Ok(heard)
+}
+
+/// An agent says that a session is over, or only that it lets go of its conversation.
+fn ends(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    event: &AgentEvent,
+    ends_worker: bool,
+    reason: &str,
+) -> Result<Heard, Stop> {
+    note_transcript(ctx, session, event)?;
+    if ends_worker && event.subagent.is_none() {
+        leave(ctx, session)?;
+        let why = match reason {
+            "" => "the agent ended".to_owned(),
+            reason => format!("the agent ended: {reason}"),
+        };
+        let kind = end_kind(ctx, session, event, reason)?;
+        ctx.close_as(session, ClosedBy::End, kind, &why, None, None)?;
+    }
+    Ok(Heard {
+        changed: ends_worker,
+        ..of(session)
+    })
 }
 
 /// A session is about to leave. It still lives, and nothing of it is free before its process is gone.
@@ -263,24 +311,34 @@ fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<H
     let advice = use_tool(ctx, &session, event)?;
     note_title(ctx, &mut session, event)?;
     note_activity(ctx, &mut session, event)?;
-    end_without_window(ctx, &session, event)?;
+    follow_window(ctx, &mut session, event)?;
     Ok(Heard {
         advice,
         ..of(&session)
     })
 }
 
-/// A conversation whose window went away in its turn is over with the turn: who waits for it need not look.
-fn end_without_window(
-    ctx: &mut Ctx<'_>,
-    session: &Session,
-    event: &AgentEvent,
-) -> Result<(), Stop> {
-    if session.daemon.is_some()
-        && event.doing == Some(Doing::Idle)
-        && let (Liveness::Dead(_), _) = ctx.seen_to_live_by(session)?
-    {
-        ctx.dead.push(session.id);
+/// Finds the window that a conversation is in now: at a prompt where none was known, and at a turn's end where
+/// the window went away meanwhile. Without one it is over with the turn: who waits for it need not look.
+fn follow_window(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -> Result<(), Stop> {
+    let Some(daemon) = &session.daemon else {
+        return Ok(());
+    };
+    let unknown = event.attended && session.process.as_ref() == Some(daemon);
+    let over = event.doing == Some(Doing::Idle)
+        && matches!(ctx.seen_to_live_by(session)?, (Liveness::Dead(_), _));
+    if !unknown && !over {
+        return Ok(());
+    }
+    let found = window(ctx, event)?.filter(|found| !found.process.same_as(daemon));
+    let elsewhere = |found: &Ancestor| {
+        let its = session.process.as_ref();
+        its.is_none_or(|its| !its.same_as(&found.process))
+    };
+    match found.filter(elsewhere) {
+        Some(found) => move_to_window(ctx, session, &found.process, &found.looks)?,
+        None if over => ctx.dead.push(session.id),
+        None => {}
     }
     Ok(())
 }

@@ -1,9 +1,12 @@
-//! How a session comes to be: the one place that makes one.
+//! How a session comes to be, and to another process: the one place that makes one.
 
 use crate::context::{Ctx, Stop};
+use tenure_core::agent;
+use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, Life, NativeId, SessionId, SessionToken};
-use tenure_core::process::Process;
+use tenure_core::process::{Looks, Process};
 use tenure_core::session::{Place, Session, Start, Title};
+use tenure_core::store::Lock;
 
 /// What a new session is born with.
 pub struct Birth {
@@ -58,4 +61,24 @@ pub fn begin_life(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
         ctx.tx.insert_life(session.token(), process, ctx.now.wall)?;
     }
     Ok(())
+}
+
+/// A conversation that a daemon runs goes on in this window: that is the session's next life. What it holds
+/// stays held, because the conversation never stopped.
+pub fn move_to_window(
+    ctx: &mut Ctx<'_>,
+    session: &mut Session,
+    window: &Process,
+    looks: &Looks,
+) -> Result<(), Stop> {
+    ctx.lock([Lock::Session(session.id)])?;
+    session.life = session.life.next();
+    session.process = Some(window.clone());
+    session.start = agent::started(&session.agent, looks);
+    ctx.tx.update_session(session)?;
+    session.revision += 1;
+    begin_life(ctx, session)?;
+    let (pid, life) = (window.pid, session.life);
+    let evidence = format!("the daemon names pid {pid} as its window, life {life}");
+    ctx.log(&ctx.event(EventKind::Changed, Some(session.id), "window", evidence))
 }

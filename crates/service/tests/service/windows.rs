@@ -2,10 +2,14 @@
 
 use tenure_core::agent_event::Happening;
 use tenure_core::id::{AgentName, NativeId};
+use tenure_core::policy::Policy;
+use tenure_core::process::{NativeVariable, Sighting};
 use tenure_core::session::Doing;
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Mode, SessionFilter, Store};
+use tenure_core::world::World;
+use tenure_service::error::Error;
 use tenure_service::view::SessionView;
-use tenure_service::{AgentEvent, Heard, Naming};
+use tenure_service::{AgentEvent, Heard, Naming, RegisterRequest, Service};
 
 use super::{Rig, Who, kind};
 
@@ -34,10 +38,23 @@ fn daemon() -> Rig {
 impl Rig {
     /// An event of a conversation, from a hook that the daemon runs.
     fn says(&mut self, native: &str, what: Happening, doing: Doing) -> Heard {
-        let hook = self.here(&[70, DAEMON, ONE]);
+        self.says_attended(native, what, doing, false)
+    }
+
+    fn says_attended(
+        &mut self,
+        native: &str,
+        what: Happening,
+        doing: Doing,
+        attended: bool,
+    ) -> Heard {
+        // The window that started the daemon is above it as long as it runs.
+        let above = matches!(self.world.look(ONE), Sighting::Present { .. }).then_some(ONE);
+        let chain: Vec<u32> = [70, DAEMON].into_iter().chain(above).collect();
+        let hook = self.here(&chain);
         let event = AgentEvent {
             asks: None,
-            attended: false,
+            attended,
             terminal: tenure_core::end::Terminal::Open,
             prompt: None,
             title: None,
@@ -66,6 +83,11 @@ impl Rig {
         heard
     }
 
+    /// A person prompts.
+    fn prompts(&mut self, native: &str) -> Heard {
+        self.says_attended(native, Happening::Other, Doing::Busy, true)
+    }
+
     fn stops(&mut self, native: &str) {
         self.says(native, Happening::Other, Doing::Idle);
     }
@@ -91,6 +113,38 @@ impl Rig {
         self.call(&looker, |service| service.show(&name))
             .unwrap()
             .session
+    }
+
+    /// The answer to what a tool below the daemon asks, whose variable names a conversation.
+    fn whoami_in(&mut self, native: &str) -> Result<String, Error> {
+        let mut facts = self.world.facts(&[71, DAEMON, ONE]);
+        facts.native_variables.push(NativeVariable {
+            agent: "codex",
+            name: "CODEX_THREAD_ID",
+            value: native.into(),
+        });
+        let mut service = Service::new(&mut self.store, &self.world, &facts, Policy::default());
+        match service.whoami(&Naming::default()) {
+            Ok(answer) => Ok(answer.value.session.handle),
+            Err(failure) => Err(failure.error),
+        }
+    }
+
+    /// A process of Codex registers by itself, not through the daemon.
+    fn codex(&mut self, pid: u32, native: &str) -> Who {
+        let who = self.here(&[pid]);
+        let request = RegisterRequest {
+            agent: Some(AgentName::known("codex")),
+            ..self.request(&who, native)
+        };
+        self.call(&who, |service| service.register(&request))
+            .unwrap();
+        who
+    }
+
+    fn open(&mut self) -> usize {
+        let mut tx = self.store.begin(Mode::Read).unwrap();
+        tx.list_sessions(&SessionFilter::default()).unwrap().len()
     }
 
     fn taker(&mut self) -> Who {
@@ -339,4 +393,97 @@ fn a_heartbeat_of_a_daemon_asks_once_who_speaks() {
     rig.store.lookups.set(0);
     rig.says("t1", Happening::Other, Doing::Busy);
     assert_eq!(rig.store.lookups.get(), 1);
+}
+
+#[test]
+fn a_conversation_that_lived_with_the_daemon_goes_to_its_window_once_that_is_known() {
+    for starts in [false, true] {
+        let mut rig = daemon();
+        let heard = rig.says("t1", Happening::Start, Doing::Idle);
+        let tool = rig.tool_of(&heard);
+        rig.claim(&tool, KEY).unwrap();
+        rig.world.opens(ONE, "t1");
+        let again = match starts {
+            true => rig.says("t1", Happening::Start, Doing::Idle),
+            false => rig.prompts("t1"),
+        };
+        assert_eq!(again.session, heard.session);
+        assert_eq!(rig.open(), 1);
+        let shown = rig.shown(&heard);
+        assert_eq!((shown.process.pid, shown.process.life), (Some(ONE), 2));
+        let tool = rig.tool_of(&again);
+        assert_eq!(rig.guard(&tool, KEY).unwrap().epoch, 1);
+        rig.stops("t1");
+        rig.world.exit(ONE);
+        let taker = rig.taker();
+        assert_eq!(rig.claim(&taker, KEY).unwrap().epoch, 2);
+        assert_eq!(rig.shown(&heard).state, "dead");
+    }
+}
+
+#[test]
+fn of_two_sessions_in_one_conversation_an_event_is_the_one_at_the_window_or_the_owners() {
+    let mut rig = daemon();
+    let owner = rig.begins("t1", ONE);
+    rig.stops("t1");
+    let twin = rig.begins("t1", TWO);
+    assert_eq!(twin.registered, Some("twin"));
+    for (window, speaks) in [(TWO, &twin), (ONE, &owner), (999, &owner)] {
+        rig.world.opens(window, "t1");
+        let heard = rig.says("t1", Happening::Other, Doing::Busy);
+        assert_eq!(heard.session, speaks.session, "{window}");
+        assert_eq!(heard.registered, None, "{window}");
+    }
+    assert_eq!(rig.open(), 2);
+    rig.ends_by_event("t1");
+    assert_eq!(rig.open(), 0);
+    for heard in [&owner, &twin] {
+        assert_eq!(rig.shown(heard).state, "ended");
+    }
+}
+
+#[test]
+fn a_turn_that_ends_in_another_window_leaves_the_session_there_with_its_claims() {
+    let mut rig = daemon();
+    let heard = rig.begins("t1", ONE);
+    let tool = rig.tool_of(&heard);
+    rig.claim(&tool, KEY).unwrap();
+    rig.world.exit(ONE);
+    rig.world.opens(TWO, "t1");
+    rig.stops("t1");
+    let shown = rig.shown(&heard);
+    assert_eq!(shown.state, "live");
+    assert_eq!((shown.process.pid, shown.process.life), (Some(TWO), 2));
+    let taker = rig.taker();
+    assert_eq!(kind(rig.claim(&taker, KEY)), "held");
+    let orphan = rig.here(&[71, DAEMON]);
+    assert_eq!(rig.guard(&orphan, KEY).unwrap().epoch, 1);
+    rig.world.exit(TWO);
+    assert_eq!(rig.claim(&taker, KEY).unwrap().epoch, 2);
+}
+
+#[test]
+fn a_window_that_was_adopted_before_its_first_prompt_is_one_session() {
+    let mut rig = daemon();
+    let window = rig.codex(ONE, "");
+    rig.claim(&window, KEY).unwrap();
+    let heard = rig.begins("t1", ONE);
+    assert_eq!(rig.open(), 1);
+    assert_eq!(heard.registered, Some("same"));
+    assert_eq!(rig.whoami_in("t1").ok(), heard.session);
+    assert_eq!(rig.guard(&window, KEY).unwrap().epoch, 1);
+    rig.world.exit(ONE);
+    assert_eq!(rig.shown(&heard).state, "live");
+    rig.stops("t1");
+    assert_eq!(rig.shown(&heard).state, "dead");
+}
+
+#[test]
+fn a_tool_whose_conversation_another_session_owns_is_not_the_daemons_only_session() {
+    let mut rig = daemon();
+    let heard = rig.begins("t1", ONE);
+    rig.codex(80, "t2");
+    assert_eq!(rig.whoami_in("t1").ok(), heard.session);
+    assert_eq!(rig.whoami_in("t9").ok(), heard.session);
+    assert_eq!(kind(rig.whoami_in("t2")), "ambiguous");
 }

@@ -223,6 +223,8 @@ fn gather(
                 view.ended_here.get_or_insert(session.id);
             }
         } else if view.here.is_empty()
+            // A daemon only stood for the window that was found later.
+            && !daemon.is_some_and(|daemon| daemon.same_as(process))
             && !session.process.as_ref().is_some_and(goes_on_here)
             // Another conversation of a window is another session's.
             && (daemon.is_none() || session.native_id == request.native_id)

@@ -6,14 +6,14 @@ use crate::caller::present::{Met, below, nearest, sessions_of};
 use crate::claim::{end_by_lease, regrant};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use crate::session::birth::{Birth, begin_life, born};
+use crate::session::birth::{Birth, begin_life, born, move_to_window};
 use crate::session::view::HeldView;
 use tenure_core::claim::Means;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken};
 use tenure_core::notice::NoticeKind;
-use tenure_core::process::Ancestor;
+use tenure_core::process::{Ancestor, Process};
 use tenure_core::registration::{NativeMove, Plan};
 use tenure_core::session::{ClosedBy, Session, Standing, Start, Title};
 use tenure_core::store::Lock;
@@ -199,6 +199,9 @@ impl Work<'_> {
     fn keep(&mut self, ctx: &mut Ctx<'_>, id: SessionId) -> Result<Session, Stop> {
         let mut session = ctx.session(id)?;
         self.renew(ctx, &mut session)?;
+        if let Some(window) = self.found_window(&session) {
+            move_to_window(ctx, &mut session, window, &self.candidate.looks)?;
+        }
         let mut changed = self.merged(&session);
         let owns = |named: &NativeId| changed.fork_of.as_ref() != Some(named);
         if let Some(native_id) = self.request.native_id.as_ref().filter(|named| owns(named)) {
@@ -213,6 +216,13 @@ impl Work<'_> {
         let evidence = self.evidence(changed.native_id.as_ref());
         self.log(ctx, id, EventKind::Changed, "register", evidence, None)?;
         Ok(changed)
+    }
+
+    /// The window that registers, where the session was known to live with its daemon alone.
+    fn found_window(&self, session: &Session) -> Option<&Process> {
+        let (process, daemon) = (self.candidate.process.as_ref()?, session.daemon.as_ref()?);
+        let lives_with_it = session.process.as_ref() == Some(daemon);
+        (lives_with_it && !process.same_as(daemon)).then_some(process)
     }
 
     /// How the process was started that registers.
@@ -247,6 +257,10 @@ impl Work<'_> {
         self.renew(ctx, &mut session)?;
         let mut changed = self.merged(&session);
         changed.native_id.clone_from(&self.request.native_id);
+        if self.candidate.daemon.is_some() {
+            changed.daemon.clone_from(&self.candidate.daemon);
+            changed.hosted = self.hosted;
+        }
         if session.native_id.is_some() && self.request.title.is_none() {
             changed.title = title::after_rotation(changed.title);
         }
