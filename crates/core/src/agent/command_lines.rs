@@ -44,6 +44,7 @@ pub const CLAUDE: CommandLine = CommandLine {
         flag(&["--output-format"], Word, No),
         flag(&["--permission-prompt-tool"], Word, No),
         flag(&["--permission-prompts"], Word, No),
+        flag(&["--prompt-suggestions"], MaybeWord, No),
         flag(&["--remote-control"], MaybeWord, No),
         flag(&["--remote-control-session-name-prefix"], Word, No),
         flag(&["-r", "--resume"], MaybeWord, No),
@@ -92,6 +93,7 @@ pub const CODEX: CommandLine = CommandLine {
     ..PLAIN
 };
 
+/// Its lists are declared with one word each: more is joined with commas, or the flag is repeated.
 pub const GEMINI: CommandLine = CommandLine {
     single: &["-p", "--prompt"],
     attended: &["-i", "--prompt-interactive"],
@@ -101,12 +103,12 @@ pub const GEMINI: CommandLine = CommandLine {
         flag(&["-y", "--yolo"], Nothing, Yes),
         flag(&["-s", "--sandbox"], Nothing, Yes),
         flag(&["--skip-trust"], Nothing, Yes),
-        flag(&["--policy"], Words, Yes),
-        flag(&["--allowed-mcp-server-names"], Words, Yes),
-        flag(&["--allowed-tools"], Words, Yes),
-        flag(&["-e", "--extensions"], Words, Yes),
-        flag(&["--include-directories"], Words, Yes),
-        flag(&["--admin-policy"], Words, No),
+        flag(&["--policy"], Word, Yes),
+        flag(&["--allowed-mcp-server-names"], Word, Yes),
+        flag(&["--allowed-tools"], Word, Yes),
+        flag(&["-e", "--extensions"], Word, Yes),
+        flag(&["--include-directories"], Word, Yes),
+        flag(&["--admin-policy"], Word, No),
         flag(&["-p", "--prompt"], Word, No),
         flag(&["-i", "--prompt-interactive"], Word, No),
         flag(&["-w", "--worktree"], MaybeWord, No),
@@ -153,7 +155,7 @@ pub const QWEN: CommandLine = CommandLine {
     attended: &["-i", "--prompt-interactive"],
     flags: &[
         flag(&["-m", "--model"], Word, Yes),
-        flag(&["--fallback-model"], Word, Yes),
+        flag(&["--fallback-model"], Words, Yes),
         flag(&["--approval-mode"], Word, Yes),
         flag(&["-y", "--yolo"], Nothing, Yes),
         flag(&["-s", "--sandbox"], Nothing, Yes),
