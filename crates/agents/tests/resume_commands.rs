@@ -66,6 +66,17 @@ fn a_resume_repeats_the_flags_that_the_agent_does_not_restore() {
             "gemini -y --resume latest",
             "gemini -y --resume 7f3c",
         ),
+        // Each of these takes one word in Gemini: the next one is the prompt.
+        (
+            "gemini",
+            "gemini --policy p.toml fix --allowed-mcp-server-names a the --allowed-tools b login",
+            "gemini --policy p.toml --allowed-mcp-server-names a --allowed-tools b --resume 7f3c",
+        ),
+        (
+            "gemini",
+            "gemini --admin-policy p -y -e one fix --include-directories ../lib,../doc it",
+            "gemini -y -e one --include-directories ../lib,../doc --resume 7f3c",
+        ),
         (
             "opencode",
             "opencode run --format json -m mock/m --agent build -- hello",
@@ -75,6 +86,11 @@ fn a_resume_repeats_the_flags_that_the_agent_does_not_restore() {
             "qwen",
             "qwen -y -m coder --openai-api-key sk-1 -o stream-json hello",
             "qwen -y -m coder --resume 7f3c",
+        ),
+        (
+            "qwen",
+            "qwen --fallback-model a b --allowed-tools c d -y",
+            "qwen --fallback-model a b --allowed-tools c d -y --resume 7f3c",
         ),
     ] {
         assert_eq!(resumed(name, started), expected, "{started}");

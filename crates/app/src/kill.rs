@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tenure_core::process::Process;
-use tenure_host::pidfd::ProcessWatch;
+use tenure_host::pidfd::{self, ProcessWatch};
 use tenure_service::answer::{Class, Hint, Problem};
 
 /// How long a killed process may take to go.
@@ -39,7 +39,10 @@ impl EndedBy {
 /// Ends a process; it has `grace` to end by itself.
 pub fn end(process: &Process, grace: Duration) -> Result<EndedBy, Problem> {
     let Some(watch) = ProcessWatch::open(process) else {
-        return Ok(EndedBy::Itself);
+        return match pidfd::is_gone(process) {
+            true => Ok(EndedBy::Itself),
+            false => Err(failed(process, &io::Error::other("it cannot be watched"))),
+        };
     };
     for (signal, patience, ended) in [
         (Signal::TERM, grace, EndedBy::Term),
@@ -66,4 +69,46 @@ fn failed(process: &Process, error: &io::Error) -> Problem {
         process.pid
     ));
     Problem::new(Class::Internal, "not_killed", message, hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use tenure_core::id::HostId;
+    use tenure_core::world::World;
+    use tenure_host::machine::Machine;
+    use tenure_host::process::identify;
+
+    use super::*;
+
+    /// A process that lives but cannot be watched: its record is of a pid namespace that is out of sight here.
+    #[test]
+    fn a_process_that_cannot_be_watched_did_not_end_by_itself() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let machine = Machine::new(HostId::new("test")).unwrap();
+        let process = identify(child.id(), machine.observer()).unwrap();
+        let out_of_sight = Process {
+            pid_ns: process.pid_ns + 1,
+            ..process.clone()
+        };
+        let unwatched = end(&out_of_sight, Duration::ZERO);
+        let lives = child.try_wait().unwrap().is_none();
+        let another = Process {
+            start: tenure_core::process::StartTicks {
+                ticks: process.start.ticks - 10,
+                shifted: false,
+            },
+            ..process.clone()
+        };
+        let replaced = end(&another, Duration::ZERO);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(lives);
+        let error = unwatched.unwrap_err();
+        assert_eq!(error.class, Class::Internal);
+        assert_eq!(error.kind, "not_killed");
+        assert!(replaced.is_ok_and(|ended| ended == EndedBy::Itself));
+        assert!(end(&process, Duration::ZERO).is_ok_and(|ended| ended == EndedBy::Itself));
+    }
 }

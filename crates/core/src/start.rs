@@ -3,8 +3,8 @@
 //!
 //! A word is a flag only where the agent itself would read one: what another flag takes, and what stands behind
 //! `--`, is skipped. So every flag of an agent that takes a word stands in its table, kept or not. A flag that is not
-//! in the table is never repeated, and neither is a prompt, a conversation's id, or a value that looks like a
-//! secret. *Older version*: a flag that a later agent adds is not repeated until it has a row.
+//! in the table is never repeated, and neither is a prompt, a conversation's id, or a value that may
+//! hold a secret. *Older version*: a flag that a later agent adds is not repeated until it has a row.
 
 use crate::session::Start;
 
@@ -47,8 +47,28 @@ pub enum Takes {
 pub enum Kept {
     No,
     Yes,
-    /// Unless its value looks like a secret.
-    UnlessSecret,
+    /// Where every value is the path of a file, and not its content.
+    IfPath,
+    /// Where its value is an address that holds neither a user nor a query.
+    IfAddress,
+    /// Where it sets one of these keys, or one below them: `key=value`.
+    IfConfigKey(&'static [&'static str]),
+}
+
+impl Kept {
+    /// Whether a value may be stored and shown. What is not known to be harmless may not.
+    fn keeps(self, value: &str) -> bool {
+        match self {
+            Kept::No => false,
+            Kept::Yes => true,
+            Kept::IfPath => !value.contains(['{', '"']) && !value.contains("://"),
+            Kept::IfAddress => !value.contains(['@', '?', '#', '{']),
+            Kept::IfConfigKey(known) => {
+                let key = value.split(['=', '.']).next().unwrap_or(value);
+                known.contains(&key.trim())
+            }
+        }
+    }
 }
 
 pub(crate) const fn flag(names: &'static [&'static str], takes: Takes, kept: Kept) -> Flag {
@@ -99,18 +119,8 @@ pub fn read(line: &CommandLine, arguments: &[String]) -> Start {
                 taken.push(value);
             }
         }
-        let secret = || {
-            joined
-                .into_iter()
-                .chain(taken[1..].iter().copied())
-                .any(is_secret)
-        };
-        let kept = match flag.kept {
-            Kept::No => false,
-            Kept::Yes => true,
-            Kept::UnlessSecret => !secret(),
-        };
-        if kept {
+        let mut values = joined.into_iter().chain(taken[1..].iter().copied());
+        if values.all(|value| flag.kept.keeps(value)) && flag.kept != Kept::No {
             start.flags.extend(taken.into_iter().map(str::to_owned));
         }
     }
@@ -139,31 +149,6 @@ fn split<'a>(line: &CommandLine, word: &'a str) -> (&'a str, Option<&'a str>) {
         }
         _ => (word, None),
     }
-}
-
-/// Words that stand beside secrets.
-const SECRETS: &[&str] = &[
-    "key",
-    "token",
-    "secret",
-    "passw",
-    "credential",
-    "authorization",
-    "bearer",
-];
-
-/// Whether settings as text, or an address, may hold a secret. The path of a file does not.
-fn is_secret(value: &str) -> bool {
-    let Some((_, address)) = value.split_once("://") else {
-        return value.contains(['{', '=']) && names_secret(value);
-    };
-    let host = address.split('/').next().unwrap_or(address);
-    host.contains('@') || names_secret(value)
-}
-
-fn names_secret(value: &str) -> bool {
-    let value = value.to_ascii_lowercase();
-    SECRETS.iter().any(|word| value.contains(word))
 }
 
 #[cfg(test)]
@@ -281,35 +266,61 @@ mod tests {
         keeps(&CLAUDE, "--model", "--model");
     }
 
+    /// A flag that may hold a secret is kept only where its value is known to hold none.
     #[test]
     fn secrets_are_not_kept() {
-        keeps(&CODEX, "-c model_providers.x.api_key=abc -m o3", "-m o3");
-        keeps(&CODEX, "--config=shell.env.GH_TOKEN=abc", "");
-        keeps(&CLAUDE, r#"--settings {"env":{"API_KEY":"abc"}}"#, "");
-        keeps(
-            &CLAUDE,
-            r#"--settings {"effort":"high"}"#,
-            r#"--settings {"effort":"high"}"#,
-        );
-        keeps(
-            &CLAUDE,
-            "--settings /home/keys/settings.json",
-            "--settings /home/keys/settings.json",
-        );
-        keeps(
-            &CLAUDE,
+        for words in [
+            r#"--settings {"env":{"API_KEY":"abc"}}"#,
+            r#"--settings {"env":{"PGPASS":"abc"}}"#,
+            r#"--settings={"apiKeyHelper":"x"}"#,
             r#"--mcp-config a.json {"headers":{"Authorization":"x"}}"#,
-            "",
-        );
-        keeps(
-            &QWEN,
+            r#"--mcp-config {"env":{"PAT":"x"}}"#,
+            "--plugin-url https://host/p.zip?sig=abc",
+            "--plugin-url https://me:pw@host/p.zip",
+            "--plugin-url https://host/p.zip#abc",
+        ] {
+            keeps(&CLAUDE, words, "");
+        }
+        for words in [
+            "-c model_providers.x.api_key=abc",
+            "-c model_providers.x.http_headers.X-Auth=abc",
+            "-c mcp_servers.db.env.PGPASS=abc",
+            "-c mcp_servers.db.args=[\"--pat\",\"abc\"]",
+            "--config=shell_environment_policy.set.PAT=abc",
+            "-c shell.env.GH_TOKEN=abc",
+            "-c otel.exporter=x",
+            "-c modelx=abc",
+        ] {
+            keeps(&CODEX, words, "");
+        }
+        for words in [
             "--openai-api-key sk-1 --openai-base-url http://me:pw@host/v1",
-            "",
-        );
-        keeps(
-            &QWEN,
-            "--openai-base-url http://host/v1",
-            "--openai-base-url http://host/v1",
-        );
+            "--openai-base-url http://host/v1?k=abc",
+            r#"--mcp-config {"mcpServers":{}}"#,
+        ] {
+            keeps(&QWEN, words, "");
+        }
+    }
+
+    #[test]
+    fn values_that_hold_no_secret_are_kept() {
+        for words in [
+            "--settings /home/keys/settings.json",
+            "--mcp-config a.json ../token=1/b.json",
+            "--plugin-url https://host/p.zip",
+        ] {
+            keeps(&CLAUDE, words, words);
+        }
+        for words in [
+            "-c model=o3",
+            "-c model_reasoning_effort=high",
+            "-c sandbox_workspace_write.network_access=true",
+            "--config=approval_policy=never",
+            "-c features.web_search=true --config profile=work",
+        ] {
+            keeps(&CODEX, words, words);
+        }
+        let words = "--openai-base-url http://host/v1";
+        keeps(&QWEN, words, words);
     }
 }

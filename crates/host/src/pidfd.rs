@@ -43,7 +43,7 @@ impl ProcessWatches {
 }
 
 /// Whether a process that is in sight from here is not there any more.
-fn is_gone(recorded: &Process) -> bool {
+pub fn is_gone(recorded: &Process) -> bool {
     is_in_sight(recorded)
         && match process::look(recorded.pid) {
             Sighting::Absent | Sighting::Thread { .. } => true,

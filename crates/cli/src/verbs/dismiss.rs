@@ -1,4 +1,6 @@
+use tenure_core::reason::Reason;
 use tenure_core::time::Span;
+use tenure_service::Naming;
 use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
@@ -26,17 +28,25 @@ pub struct Args {
     /// How long ago counts as lately
     #[arg(long, value_name = "SPAN", default_value = "1d", requires = "all")]
     since: Span,
+
+    /// Reason, logged (required unless a person dismisses; an agent cannot dismiss all)
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<Reason>,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut opened = app.open()?;
-    if let Some(name) = &args.name {
-        let answer = opened.service().dismiss(name)?;
+    if args.name.is_some() {
+        let naming = Naming {
+            session: args.name.clone(),
+            reason: args.reason.clone(),
+        };
+        let answer = opened.service().dismiss(&naming)?;
         let text = format!("{} is dismissed", answer.value.handle);
         return Ok(Shown::new("sessions", &[&answer.value], text).told(&answer));
     }
     let Span(within) = args.since;
-    let answer = opened.service().dismiss_all(within)?;
+    let answer = opened.service().dismiss_all(within, args.reason.as_ref())?;
     if answer.value.is_empty() {
         let message = format!(
             "there is nothing to dismiss: nothing was cut off within {}",

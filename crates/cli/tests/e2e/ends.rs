@@ -345,7 +345,7 @@ fn a_death_stays_on_view_until_it_is_dismissed() {
     assert_eq!(asked_by_nobody(&env, &["who"])["sessions"], json!([]));
     assert_eq!(offered(&env), [handle.as_str()]);
 
-    let dismissed = asked_by_nobody(&env, &["dismiss", &handle]);
+    let dismissed = asked_by_nobody(&env, &["dismiss", &handle, "--reason", "it is done"]);
     assert_eq!(dismissed["sessions"][0]["handle"], handle.as_str());
     assert_eq!(shown(&env), Vec::<Value>::new());
     assert_eq!(offered(&env), Vec::<String>::new());
@@ -452,7 +452,7 @@ fn a_death_with_nothing_left_is_not_shown() {
 fn dismissing_says_what_it_cannot_do() {
     let env = env();
     let refused = |words: &[&str], code: i32| {
-        let words = [words, &["--json"]].concat();
+        let words = [words, &["--reason", "tidy", "--json"]].concat();
         let error = env.tenure(&words).fails(code).json()["error"].clone();
         text(&error, "/message").to_owned()
     };
@@ -462,7 +462,7 @@ fn dismissing_says_what_it_cannot_do() {
     let handle = text(&only(&env), "/handle").to_owned();
     assert!(refused(&["dismiss", &handle], 1).contains("has not ended"));
     worker.kill9();
-    let all = asked_by_nobody(&env, &["dismiss", "--all"]);
+    let all = asked_by_nobody(&env, &["dismiss", "--all", "--reason", "tidy"]);
     assert_eq!(all["sessions"][0]["handle"], handle.as_str());
     assert!(refused(&["dismiss", &handle], 1).contains("already"));
     assert!(refused(&["dismiss", "--all"], 1).contains("nothing to dismiss"));

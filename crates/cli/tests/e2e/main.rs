@@ -9,6 +9,7 @@ mod commands;
 mod completion;
 mod daemons;
 mod demo;
+mod dismissing;
 mod durability;
 mod end_kill;
 mod ends;

@@ -1,6 +1,6 @@
 //! What each agent's command line is made of: which words start it for one turn, and which flags there are.
 
-use crate::start::Kept::{No, UnlessSecret, Yes};
+use crate::start::Kept::{IfAddress, IfConfigKey, IfPath, No, Yes};
 use crate::start::Takes::{MaybeWord, Nothing, Word, Words};
 use crate::start::{CommandLine, PLAIN, flag};
 
@@ -16,12 +16,12 @@ pub const CLAUDE: CommandLine = CommandLine {
         flag(&["--effort"], Word, Yes),
         flag(&["--agent"], Word, Yes),
         flag(&["--add-dir"], Words, Yes),
-        flag(&["--mcp-config"], Words, UnlessSecret),
+        flag(&["--mcp-config"], Words, IfPath),
         flag(&["--strict-mcp-config"], Nothing, Yes),
-        flag(&["--settings"], Word, UnlessSecret),
+        flag(&["--settings"], Word, IfPath),
         flag(&["--setting-sources"], Word, Yes),
         flag(&["--plugin-dir"], Word, Yes),
-        flag(&["--plugin-url"], Word, UnlessSecret),
+        flag(&["--plugin-url"], Word, IfAddress),
         flag(&["--restricted"], Nothing, Yes),
         flag(&["--dangerously-skip-permissions"], Nothing, Yes),
         flag(&["--allow-dangerously-skip-permissions"], Nothing, Yes),
@@ -44,6 +44,7 @@ pub const CLAUDE: CommandLine = CommandLine {
         flag(&["--output-format"], Word, No),
         flag(&["--permission-prompt-tool"], Word, No),
         flag(&["--permission-prompts"], Word, No),
+        flag(&["--prompt-suggestions"], MaybeWord, No),
         flag(&["--remote-control"], MaybeWord, No),
         flag(&["--remote-control-session-name-prefix"], Word, No),
         flag(&["-r", "--resume"], MaybeWord, No),
@@ -57,6 +58,32 @@ pub const CLAUDE: CommandLine = CommandLine {
     ..PLAIN
 };
 
+/// Settings of Codex that say how it works. Others may hold anything: providers have headers, servers an
+/// environment.
+const CODEX_KEYS: &[&str] = &[
+    "approval_policy",
+    "approvals_reviewer",
+    "features",
+    "hide_agent_reasoning",
+    "model",
+    "model_auto_compact_token_limit",
+    "model_context_window",
+    "model_provider",
+    "model_reasoning_effort",
+    "model_reasoning_summary",
+    "model_verbosity",
+    "oss_provider",
+    "personality",
+    "plan_mode_reasoning_effort",
+    "profile",
+    "review_model",
+    "sandbox_mode",
+    "sandbox_workspace_write",
+    "service_tier",
+    "show_raw_agent_reasoning",
+    "web_search",
+];
+
 pub const CODEX: CommandLine = CommandLine {
     verbs: &["exec", "e", "review"],
     flags: &[
@@ -64,7 +91,7 @@ pub const CODEX: CommandLine = CommandLine {
         flag(&["-s", "--sandbox"], Word, Yes),
         flag(&["-a", "--ask-for-approval"], Word, Yes),
         flag(&["-p", "--profile"], Word, Yes),
-        flag(&["-c", "--config"], Word, UnlessSecret),
+        flag(&["-c", "--config"], Word, IfConfigKey(CODEX_KEYS)),
         flag(&["--enable"], Word, Yes),
         flag(&["--disable"], Word, Yes),
         flag(&["--add-dir"], Word, Yes),
@@ -92,6 +119,7 @@ pub const CODEX: CommandLine = CommandLine {
     ..PLAIN
 };
 
+/// Its lists are declared with one word each: more is joined with commas, or the flag is repeated.
 pub const GEMINI: CommandLine = CommandLine {
     single: &["-p", "--prompt"],
     attended: &["-i", "--prompt-interactive"],
@@ -101,12 +129,12 @@ pub const GEMINI: CommandLine = CommandLine {
         flag(&["-y", "--yolo"], Nothing, Yes),
         flag(&["-s", "--sandbox"], Nothing, Yes),
         flag(&["--skip-trust"], Nothing, Yes),
-        flag(&["--policy"], Words, Yes),
-        flag(&["--allowed-mcp-server-names"], Words, Yes),
-        flag(&["--allowed-tools"], Words, Yes),
-        flag(&["-e", "--extensions"], Words, Yes),
-        flag(&["--include-directories"], Words, Yes),
-        flag(&["--admin-policy"], Words, No),
+        flag(&["--policy"], Word, Yes),
+        flag(&["--allowed-mcp-server-names"], Word, Yes),
+        flag(&["--allowed-tools"], Word, Yes),
+        flag(&["-e", "--extensions"], Word, Yes),
+        flag(&["--include-directories"], Word, Yes),
+        flag(&["--admin-policy"], Word, No),
         flag(&["-p", "--prompt"], Word, No),
         flag(&["-i", "--prompt-interactive"], Word, No),
         flag(&["-w", "--worktree"], MaybeWord, No),
@@ -153,19 +181,19 @@ pub const QWEN: CommandLine = CommandLine {
     attended: &["-i", "--prompt-interactive"],
     flags: &[
         flag(&["-m", "--model"], Word, Yes),
-        flag(&["--fallback-model"], Word, Yes),
+        flag(&["--fallback-model"], Words, Yes),
         flag(&["--approval-mode"], Word, Yes),
         flag(&["-y", "--yolo"], Nothing, Yes),
         flag(&["-s", "--sandbox"], Nothing, Yes),
         flag(&["--allowed-mcp-server-names"], Words, Yes),
-        flag(&["--mcp-config"], Word, UnlessSecret),
+        flag(&["--mcp-config"], Word, IfPath),
         flag(&["--allowed-tools"], Words, Yes),
         flag(&["-e", "--extensions"], Words, Yes),
         flag(&["--include-directories", "--add-dir"], Words, Yes),
         flag(&["--core-tools"], Words, Yes),
         flag(&["--exclude-tools"], Words, Yes),
         flag(&["--auth-type"], Word, Yes),
-        flag(&["--openai-base-url"], Word, UnlessSecret),
+        flag(&["--openai-base-url"], Word, IfAddress),
         flag(&["--openai-api-key"], Word, No),
         flag(&["--openai-logging-dir"], Word, No),
         flag(&["--telemetry-target"], Word, No),

@@ -1,8 +1,10 @@
 //! Who acts, by the rule of [`tenure_core::behalf`], for use cases that give, guard or renew.
 
+use crate::answer::Reader;
 use crate::caller::{self, Caller, Naming};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
+use tenure_core::id::SessionId;
 use tenure_core::liveness::Doubt;
 use tenure_core::session::{Session, Standing};
 
@@ -13,6 +15,31 @@ pub fn receiving(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
         caller.session = seen_to_live(ctx, caller.session)?;
     }
     Ok(caller)
+}
+
+/// An act on a session, open or not, that gives and takes nothing.
+pub struct Tidying {
+    pub session: Session,
+    pub actor: Option<SessionId>,
+    pub reason: Option<String>,
+}
+
+/// Who tidies: a person that names a session needs no reason, everybody else as always.
+pub fn tidying(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Tidying, Stop> {
+    let by = caller::anybody(ctx)?.map(|caller| caller.session.id);
+    if let (Reader::Person | Reader::Newcomer, Some(name)) = (ctx.reader, &naming.session) {
+        return Ok(Tidying {
+            session: caller::find(ctx, name)?,
+            actor: by,
+            reason: naming.reason.clone().map(String::from),
+        });
+    }
+    let caller = caller::acting_or_closed(ctx, naming)?;
+    Ok(Tidying {
+        reason: caller.reason_text(),
+        session: caller.session,
+        actor: caller.actor,
+    })
 }
 
 /// Who asks whether it may write. One that is dead is answered as what it is: its claims are free or

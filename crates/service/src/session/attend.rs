@@ -1,12 +1,10 @@
 //! A person and a session: where its window is, that a person went there, and what the person calls its work.
 
-use crate::answer::Reader;
-use crate::caller::{self, Naming};
+use crate::caller::{self, Naming, behalf};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
-use tenure_core::agent::HUMAN;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Malformed, SessionId};
 use tenure_core::process::Process;
@@ -49,10 +47,9 @@ impl Service<'_> {
     /// an agent that looks at another is not a person.
     pub fn attend(&mut self, name: &str) -> Reply<()> {
         self.transact(Mode::Read, |ctx| {
-            let by = caller::anybody(ctx)?;
+            caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
-            let is_agent = by.is_some_and(|caller| caller.session.agent.as_str() != HUMAN);
-            match is_agent {
+            match caller::is_agents(ctx)? {
                 true => Ok(()),
                 false => attend(ctx, &session),
             }
@@ -64,19 +61,8 @@ impl Service<'_> {
     pub fn rename(&mut self, naming: &Naming, text: &str) -> Reply<SessionView> {
         let title = chosen(text).map_err(Error::from)?;
         self.transact(Mode::Write, |ctx| {
-            let by = caller::anybody(ctx)?.map(|caller| caller.session.id);
-            let (session, actor, reason) = match (ctx.reader, &naming.session) {
-                (Reader::Person | Reader::Newcomer, Some(name)) => {
-                    let reason = naming.reason.clone().map(String::from);
-                    (caller::find(ctx, name)?, by, reason)
-                }
-                _ => {
-                    let caller = caller::acting_or_closed(ctx, naming)?;
-                    let reason = caller.reason_text();
-                    (caller.session, caller.actor, reason)
-                }
-            };
-            set_title(ctx, session, title.clone(), actor, reason)
+            let act = behalf::tidying(ctx, naming)?;
+            set_title(ctx, act.session, title.clone(), act.actor, act.reason)
         })
     }
 }

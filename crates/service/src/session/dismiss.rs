@@ -1,38 +1,55 @@
 //! Taking what was cut off from the list of what can be resumed. Nothing else changes: it can still be resumed
 //! by its name.
+//!
+//! It is a person's list: another caller names a reason, and an agent may not clear all of it, for models run what
+//! they read.
 
 use std::time::Duration;
 
-use crate::caller;
+use crate::answer::Reader;
+use crate::caller::{self, Naming, behalf};
 use crate::context::{Ctx, Stop};
-use crate::error::Error;
+use crate::error::{Error, add_a_reason};
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::SessionId;
+use tenure_core::reason::Reason;
 use tenure_core::session::{EndKind, Session};
 use tenure_core::store::{Lock, Mode, SessionFilter};
 
 impl Service<'_> {
     /// Dismisses one session that was cut off.
-    pub fn dismiss(&mut self, name: &str) -> Reply<SessionView> {
+    pub fn dismiss(&mut self, naming: &Naming) -> Reply<SessionView> {
         self.transact(Mode::Write, |ctx| {
-            let actor = caller::anybody(ctx)?.map(|caller| caller.session.id);
-            let session = caller::find(ctx, name)?;
-            let session = ctx.bury_if_dead(session)?;
+            let act = behalf::tidying(ctx, naming)?;
+            let session = ctx.bury_if_dead(act.session)?;
             if let Some(state) = nothing_to_dismiss(&session) {
                 let handle = session.handle.to_string();
                 return Err(Error::NotLive { handle, state }.into());
             }
-            dismiss(ctx, &session, actor)
+            dismiss(ctx, &session, act.actor, act.reason)
         })
     }
 
     /// Dismisses every session that was cut off within this time, the last one first.
-    pub fn dismiss_all(&mut self, within: Duration) -> Reply<Vec<SessionView>> {
+    pub fn dismiss_all(
+        &mut self,
+        within: Duration,
+        reason: Option<&Reason>,
+    ) -> Reply<Vec<SessionView>> {
         let unrecorded = self.bury_the_dead()?;
         self.transact(Mode::Write, |ctx| {
+            if caller::is_agents(ctx)? {
+                let what = "dismiss every session";
+                return Err(Error::OnlyPerson { what }.into());
+            }
             let actor = caller::anybody(ctx)?.map(|caller| caller.session.id);
+            if ctx.reader == Reader::Program && reason.is_none() {
+                let what = "dismissing every session takes a reason".into();
+                let hint = add_a_reason();
+                return Err(Error::Usage { what, hint }.into());
+            }
             ctx.damage = unrecorded.values().cloned().collect();
             let filter = SessionFilter {
                 cut_off_since: Some(ctx.now.wall.minus(within)),
@@ -40,9 +57,10 @@ impl Service<'_> {
             };
             let sessions = ctx.tx.list_sessions(&filter)?;
             ctx.lock(sessions.iter().map(|session| Lock::Session(session.id)))?;
+            let said = reason.cloned().map(String::from);
             let mut dismissed = Vec::new();
             for session in &sessions {
-                dismissed.push(dismiss(ctx, session, actor)?);
+                dismissed.push(dismiss(ctx, session, actor, said.clone())?);
             }
             Ok(dismissed)
         })
@@ -67,6 +85,7 @@ fn dismiss(
     ctx: &mut Ctx<'_>,
     session: &Session,
     actor: Option<SessionId>,
+    reason: Option<String>,
 ) -> Result<SessionView, Stop> {
     ctx.lock([Lock::Session(session.id)])?;
     let mut dismissed = session.clone();
@@ -78,6 +97,7 @@ fn dismiss(
     let why = session.closed.as_ref().map(|end| end.why.clone());
     ctx.log(&NewEvent {
         actor: actor.filter(|actor| *actor != session.id),
+        reason,
         ..ctx.event(
             EventKind::Dismissed,
             Some(session.id),

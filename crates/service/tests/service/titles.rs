@@ -223,6 +223,17 @@ fn going_to_a_session_is_a_persons_visit_and_keeps_nobody_alive() {
     rig.register(&bob, "c2");
     rig.call(&bob, |service| service.attend(&handle)).unwrap();
     assert_eq!(rig.kept(&handle).attended_at, None, "an agent looked");
+    let unregistered = rig.here(&[50, 51]);
+    let _shell = rig.world.process(50);
+    let _agent = rig.world.process(51);
+    rig.world.looks_like(51, "/opt/claude", &["claude"]);
+    rig.call(&unregistered, |service| service.attend(&handle))
+        .unwrap();
+    assert_eq!(
+        rig.kept(&handle).attended_at,
+        None,
+        "an agent without hooks"
+    );
     let person = rig.person(40);
     let before = rig.kept(&handle);
     rig.clock.advance(std::time::Duration::from_secs(60));

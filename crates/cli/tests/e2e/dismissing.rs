@@ -1,0 +1,64 @@
+//! Who may take what was cut off from the list: a person, or another with a reason; all of it only a person.
+
+use serde_json::Value;
+use tenure_testkit::Env;
+
+use crate::env;
+use crate::support::answer::events;
+use crate::support::line::{refused, register, run, session, text};
+
+/// A session that was cut off in a conversation; its handle.
+fn cut_off(env: &Env, conversation: &str) -> String {
+    let agent = env.agent("claude");
+    let born = register(&agent, "claude", &format!("--native-id {conversation}"));
+    agent.kill9();
+    text(&born["session"]["handle"])
+}
+
+fn dismissed(env: &Env) -> Vec<Value> {
+    events(env, "session.dismissed")
+}
+
+#[test]
+fn an_agent_dismisses_another_session_only_with_a_reason() {
+    let env = env();
+    let handle = cut_off(&env, "c-1");
+    let other = session(&env, "codex");
+    refused(&other, 2, "reason_needed", &format!("dismiss {handle}"));
+    assert_eq!(dismissed(&env), Vec::<Value>::new());
+    run(&other, 0, &format!("dismiss {handle} --reason superseded"));
+    assert_eq!(dismissed(&env)[0]["reason"], "superseded");
+}
+
+#[test]
+fn a_script_names_a_reason_too() {
+    let env = env();
+    let handle = cut_off(&env, "c-1");
+    for words in [&["dismiss", &handle][..], &["dismiss", "--all"]] {
+        env.tenure(words).fails(2);
+    }
+    assert_eq!(dismissed(&env), Vec::<Value>::new());
+    env.tenure(&["dismiss", "--all", "--reason", "the disk was full"])
+        .ok();
+    assert_eq!(dismissed(&env)[0]["reason"], "the disk was full");
+}
+
+#[test]
+fn only_a_person_dismisses_all() {
+    let env = env();
+    cut_off(&env, "c-1");
+    let registered = session(&env, "codex");
+    let unknown = env.agent("gemini");
+    for agent in [&registered, &unknown] {
+        refused(agent, 1, "only_person", "dismiss --all --reason tidy");
+    }
+    assert_eq!(dismissed(&env), Vec::<Value>::new());
+    let person = env.agent("bash");
+    register(&person, "human", "");
+    run(&person, 0, "dismiss --all");
+    assert_eq!(dismissed(&env).len(), 1);
+    // Nor does a person need one for a single session.
+    let handle = cut_off(&env, "c-2");
+    run(&person, 0, &format!("dismiss {handle}"));
+    assert_eq!(dismissed(&env).len(), 2);
+}
