@@ -10,6 +10,7 @@ use tenure_core::process::Process;
 use tenure_core::world::World;
 use tenure_host::{clock, pause, process, running};
 use tenure_service::answer::Problem;
+use tenure_service::view::SessionView;
 
 use crate::open::Opened;
 
@@ -44,6 +45,43 @@ pub fn all(opened: &mut Opened) -> Result<Vec<Starting>, Problem> {
             words: running.process.looks.argv,
         })
         .collect())
+}
+
+/// Says of each session that was cut off whether its agent has been started again and has not registered yet.
+/// The processes of this machine are looked at only where one was cut off.
+pub fn mark<'a>(
+    opened: &mut Opened,
+    sessions: impl Iterator<Item = &'a mut SessionView>,
+) -> Result<Vec<u32>, Problem> {
+    let mut cut_off: Vec<&mut SessionView> =
+        sessions.filter(|session| session.resume.is_some()).collect();
+    if cut_off.is_empty() {
+        return Ok(Vec::new());
+    }
+    let starting = all(opened)?;
+    let mut pids = Vec::new();
+    for session in &mut cut_off {
+        let Some(pid) = in_conversation(&starting, session) else {
+            continue;
+        };
+        pids.push(pid);
+        if let Some(left) = &mut session.resume {
+            left.command = None;
+            left.starting = Some(pid);
+        }
+    }
+    Ok(pids)
+}
+
+/// The process that was started on a session's conversation and has not registered yet.
+pub fn in_conversation(starting: &[Starting], session: &SessionView) -> Option<u32> {
+    let native_id = session.native_id.as_deref()?;
+    let is_it = |one: &&Starting| {
+        one.agent == session.agent
+            && one.dir.as_deref() == Some(session.dir.as_str())
+            && one.words.iter().any(|word| word == native_id)
+    };
+    starting.iter().find(is_it).map(|one| one.pid)
 }
 
 /// Waits until a process that was just started has become an agent, so that the next look finds it.

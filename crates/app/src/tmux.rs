@@ -21,11 +21,13 @@ const ACT: Duration = Duration::from_secs(5);
 /// No answer is longer.
 const LONGEST: usize = 1 << 20;
 
+/// What stands between two fields. Without a UTF-8 locale tmux prints `_` for what cannot be printed, also for a tab.
+const GAP: char = '|';
 /// What a pane is told apart by, on one line each. Names come last: they may hold anything.
-const PANES: &str = "P\t#{pane_id}\t#{pane_tty}\t#{pane_pid}\t#{session_attached}\t\
+const PANES: &str = "P|#{pane_id}|#{pane_tty}|#{pane_pid}|#{session_attached}|\
      #{session_name}:#{window_index}.#{pane_index}";
 /// The pane that each client shows, and when its person last pressed a key.
-const CLIENTS: &str = "C\t#{pane_id}\t#{client_activity}";
+const CLIENTS: &str = "C|#{pane_id}|#{client_activity}";
 
 /// The panes of one server.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -71,7 +73,7 @@ impl Server {
     fn read(said: &str) -> Self {
         let mut server = Self::default();
         for line in said.lines() {
-            let parts: Vec<&str> = line.splitn(6, '\t').collect();
+            let parts: Vec<&str> = line.splitn(6, GAP).collect();
             match parts[..] {
                 ["P", id, terminal, pid, attached, name] => {
                     let pane = Pane {
@@ -191,15 +193,15 @@ mod tests {
 
     #[test]
     fn a_servers_answer_is_read() {
-        let said = "P\t%0\t/dev/pts/0\t118\t1\tmain x:0.0\nP\t%1\t/dev/pts/1\t119\t0\ta\tb:1.0\n\
-                    C\t%0\t1794784549\nC\t%0\t1794784500\nC\t%9\t1\nX\nP\t%2\n";
+        let said = "P|%0|/dev/pts/0|118|1|main x:0.0\nP|%1|/dev/pts/1|119|0|a|b:1.0\n\
+                    C|%0|1794784549\nC|%0|1794784500\nC|%9|1\nX\nP|%2\n";
         let server = Server::read(said);
         let first = server.pane("%0").unwrap();
         assert_eq!((first.name.as_str(), first.pid), ("main x:0.0", 118));
         assert!(first.is_attached);
         assert_eq!(first.attended_at, Some(Timestamp(1_794_784_549_000)));
         let second = server.pane("%1").unwrap();
-        assert_eq!(second.name, "a\tb:1.0");
+        assert_eq!(second.name, "a|b:1.0");
         assert!(!second.is_attached && second.attended_at.is_none());
         assert_eq!(server.panes.len(), 2);
     }

@@ -50,8 +50,8 @@ fn painted(word: &str, state: &str) -> String {
         "live" | "busy" | "held" => CODES[1],
         "waiting" => CODES[2],
         "idle" | "finished" => CODES[3],
-        "unknown" | "suspect" | "stalled" => CODES[4],
-        "dead" => CODES[5],
+        "unknown" | "suspect" | "stalled" | "starting" => CODES[4],
+        "dead" | "cut off" => CODES[5],
         _ => CODES[6],
     };
     format!("{colour}{}{}", text::line(word), CODES[0])

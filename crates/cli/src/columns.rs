@@ -22,6 +22,10 @@ pub struct Column {
     pub rank: u8,
 }
 
+pub const fn column(head: &'static str, least: usize, rank: u8) -> Column {
+    Column { head, least, rank }
+}
+
 /// A cell of a table, perhaps coloured.
 #[derive(Debug, Clone)]
 pub struct Cell {
@@ -107,8 +111,16 @@ fn widths(columns: &[Column], natural: &[usize], room: usize) -> Vec<Option<usiz
         };
         drawn[last] = None;
     }
-    // What is left goes to the columns that are cut, one by one, so that all get about the same.
     let mut left = room.saturating_sub(total(&drawn));
+    // Those that never drop out get all that they need first.
+    for at in 0..columns.len() {
+        if let Some(width) = drawn[at].as_mut().filter(|_| columns[at].rank == 0) {
+            let more = (natural[at] - *width).min(left);
+            *width += more;
+            left -= more;
+        }
+    }
+    // What is left goes to the columns that are cut, one by one, so that all get about the same.
     loop {
         let before = left;
         for (width, natural) in drawn.iter_mut().zip(natural) {
@@ -156,6 +168,27 @@ fn drawn(heads: &[Cell], rows: &[Vec<Cell>], widths: &[Option<usize>]) -> Lines 
     out
 }
 
+/// A text on as many lines as it takes, broken between words; a word that is wider than the terminal is cut.
+pub fn wrapped(text: &str, room: Option<usize>) -> Vec<String> {
+    let Some(room) = room.filter(|room| text.width() > *room) else {
+        return vec![text.to_owned()];
+    };
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        let is_begun = !line.trim_start().is_empty();
+        if is_begun && line.width() + 1 + word.width() > room {
+            lines.push(cut(&line, room));
+            line = "  ".to_owned();
+        } else if is_begun {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(cut(&line, room));
+    lines
+}
+
 /// As much of a text as fits, with `…` where something was cut off.
 pub fn cut(text: &str, most: usize) -> String {
     if text.width() <= most {
@@ -195,6 +228,21 @@ mod tests {
         assert_eq!(cut("x", 0), "…");
     }
 
+    #[test]
+    fn a_text_is_broken_between_words() {
+        let text = "cut off: run tenure resume claude-kd7h";
+        assert_eq!(wrapped(text, None), [text]);
+        assert_eq!(wrapped(text, Some(38)), [text]);
+        assert_eq!(
+            wrapped(text, Some(20)),
+            ["cut off: run tenure", "  resume claude-kd7h"]
+        );
+        assert_eq!(
+            wrapped("a very-long-word b", Some(8)),
+            ["a", "  very-…", "  b"]
+        );
+    }
+
     const COLUMNS: &[Column] = &[
         Column {
             head: "A",
@@ -220,7 +268,7 @@ mod tests {
         assert_eq!(found(37), [Some(8), Some(20), Some(5)]);
         assert_eq!(found(36), [Some(8), Some(19), Some(5)]);
         assert_eq!(found(17), [Some(4), Some(6), Some(3)]);
-        assert_eq!(found(16), [Some(6), Some(8), None]);
+        assert_eq!(found(16), [Some(8), Some(6), None]);
         assert_eq!(found(11), [Some(8), None, None]);
         assert_eq!(found(3), [Some(3), None, None]);
     }

@@ -10,11 +10,11 @@ use tenure_core::time::Timestamp;
 use tenure_service::view::{ClaimView, EventView, SessionView};
 use tenure_service::{Membership, Whoami, Why};
 
-use crate::columns::{Cell, Column, fitted, table};
+use crate::columns::{Cell, Column, column, cut, fitted, table, wrapped};
 use crate::lines::Lines;
 use crate::output::{ago, command_line, paint};
 use crate::screen;
-use crate::standing::{age, word, words};
+use crate::standing::{age, way_on, word, words, words_within};
 use crate::tree::Branch;
 
 fn now() -> Timestamp {
@@ -37,17 +37,13 @@ pub fn flat(sessions: &[SessionView]) -> Vec<Branch<'_>> {
 /// On a narrow terminal AGE goes first, then PLACE, HOLDS, WHERE and TITLE.
 const COLUMNS: &[Column] = &[
     column("HANDLE", 24, 0),
-    column("STATE", 16, 0),
+    column("STATE", 26, 0),
     column("TITLE", 16, 1),
     column("WHERE", 14, 2),
     column("PLACE", 8, 4),
     column("AGE", 4, 5),
     column("HOLDS", 10, 3),
 ];
-
-const fn column(head: &'static str, least: usize, rank: u8) -> Column {
-    Column { head, least, rank }
-}
 
 /// Sessions, and agents that run without being one.
 pub fn people(sessions: &[Branch<'_>], unmanaged: &[Unmanaged], verbose: bool) -> Lines {
@@ -66,10 +62,13 @@ fn people_within(
     let now = now();
     let mut rows: Vec<Vec<Cell>> = sessions
         .iter()
-        .map(|branch| session_row(branch, now, verbose))
+        .map(|branch| session_row(branch, now, verbose, room))
         .collect();
     rows.extend(unmanaged.iter().map(unmanaged_row));
     let mut text = fitted(COLUMNS, &rows, room);
+    for note in ways_on(sessions) {
+        noted(&mut text, &note, room);
+    }
     let mut said: Vec<(&str, &str)> = Vec::new();
     for agent in unmanaged {
         let same = (agent.agent, agent.why.as_str());
@@ -78,16 +77,38 @@ fn people_within(
         }
         said.push(same);
         let (name, why, pid) = (agent.agent, &agent.why, agent.pid);
-        text.line(match agent.hooks {
+        let note = match agent.hooks {
             Hooks::Installed if agent.speaks_later => format!("{name} (pid {pid}): {why}"),
             _ => format!("{name} (pid {pid}): {why}; tenure adopt {pid} makes it a session"),
-        });
+        };
+        noted(&mut text, &note, room);
     }
     text
 }
 
+/// A note below a table, on as many lines as it takes.
+pub fn noted(text: &mut Lines, note: &str, room: Option<usize>) {
+    let lines = wrapped(&text::line(note), room);
+    lines.iter().for_each(|line| text.line(line));
+}
+
+/// How many of those that were cut off are told about one by one.
+const MOST_WAYS: usize = 5;
+
+/// What to do about those that were cut off.
+fn ways_on(sessions: &[Branch<'_>]) -> Vec<String> {
+    let all = sessions.iter().filter_map(|branch| way_on(branch.session));
+    let mut ways: Vec<String> = all.collect();
+    if ways.len() > MOST_WAYS {
+        let more = ways.len() - (MOST_WAYS - 1);
+        ways.truncate(MOST_WAYS - 1);
+        ways.push(format!("cut off: {more} more: tenure resume"));
+    }
+    ways
+}
+
 /// What time it is and how many sessions need what, above a table that is drawn again and again.
-pub fn counts(answer: &Map<String, Value>) -> String {
+pub fn counts(answer: &Map<String, Value>, room: Option<usize>) -> String {
     let sessions = answer.get("sessions").and_then(Value::as_array);
     let count = |fits: &dyn Fn(&Value) -> bool| {
         let all = sessions.into_iter().flatten();
@@ -96,15 +117,18 @@ pub fn counts(answer: &Map<String, Value>) -> String {
     let does = |word: &'static str| {
         count(&|one: &Value| one["state"] == "live" && one["activity"] == word)
     };
-    let dead = count(&|one: &Value| one["rank"] == "died_with_work");
+    let cut_off = count(&|one: &Value| {
+        one["rank"] == "died_with_work" && one["resume"]["starting"].is_null()
+    });
     let time = now().to_string();
-    format!(
-        "{} UTC  {} waiting, {dead} dead with work, {} busy, {} idle  (q ends)",
+    let counts = format!(
+        "{} UTC  {} waiting, {cut_off} cut off, {} busy, {} idle  (q ends)",
         time.get(11..19).unwrap_or_default(),
         does("waiting"),
         does("busy"),
         does("idle"),
-    )
+    );
+    cut(&counts, room.unwrap_or(usize::MAX))
 }
 
 fn unmanaged_row(agent: &Unmanaged) -> Vec<Cell> {
@@ -129,7 +153,12 @@ fn unmanaged_row(agent: &Unmanaged) -> Vec<Cell> {
     ]
 }
 
-fn session_row(branch: &Branch<'_>, now: Timestamp, verbose: bool) -> Vec<Cell> {
+fn session_row(
+    branch: &Branch<'_>,
+    now: Timestamp,
+    verbose: bool,
+    room: Option<usize>,
+) -> Vec<Cell> {
     let session = branch.session;
     let below = match branch.depth {
         0 => String::new(),
@@ -138,7 +167,10 @@ fn session_row(branch: &Branch<'_>, now: Timestamp, verbose: bool) -> Vec<Cell> 
     let or_dash = |text: &Option<String>| Cell::plain(text.as_deref().unwrap_or("-"));
     vec![
         Cell::plain(format!("{below}{}", session.handle)),
-        Cell::state(words(session, now, verbose), word(session)),
+        Cell::state(
+            words_within(session, now, verbose, room),
+            word(session),
+        ),
         or_dash(&session.title),
         Cell::plain(whereabouts(session)),
         or_dash(&session.place),
@@ -420,7 +452,7 @@ mod tests {
         let rows = [
             [
                 "claude-k7qd",
-                "waiting: permission for rm -rf build, 3m",
+                "asks: `rm -rf build`, 3m",
                 "Login fails on Safari after the update of the session cookie",
                 "acme/web (fix/login-on-safari)",
                 "main:1.0",
@@ -438,7 +470,7 @@ mod tests {
             ],
             [
                 "codex-m3xa",
-                "dead: pid 812 has exited",
+                "cut off 3m",
                 "-",
                 "/srv/tools",
                 "-",
@@ -462,9 +494,9 @@ mod tests {
         assert_eq!(heads(None), whole);
         assert_eq!(heads(Some(200)), whole);
         assert_eq!(heads(Some(120)), whole);
-        assert_eq!(heads(Some(88)), "HANDLE STATE TITLE WHERE PLACE HOLDS");
-        assert_eq!(heads(Some(80)), "HANDLE STATE TITLE WHERE HOLDS");
-        assert_eq!(heads(Some(66)), "HANDLE STATE TITLE WHERE");
+        assert_eq!(heads(Some(88)), "HANDLE STATE TITLE WHERE HOLDS");
+        assert_eq!(heads(Some(80)), "HANDLE STATE TITLE WHERE");
+        assert_eq!(heads(Some(66)), "HANDLE STATE TITLE");
         assert_eq!(heads(Some(60)), "HANDLE STATE TITLE");
         assert_eq!(heads(Some(40)), "HANDLE STATE");
     }
@@ -484,28 +516,28 @@ mod tests {
     fn tables_look_like_this() {
         let at = |room| fitted(COLUMNS, &sample(), Some(room)).as_str().to_owned();
         insta::assert_snapshot!(at(60), @r"
-        HANDLE       STATE                    TITLE
-        claude-k7qd  waiting: permission fo…  Login fails on Safari…
-        gemini-p4wz  busy?, twin of gemini-…  日本語のドキュメント…
-        codex-m3xa   dead: pid 812 has exit…  -
+        HANDLE       STATE                       TITLE
+        claude-k7qd  asks: `rm -rf build`, 3m    Login fails on Saf…
+        gemini-p4wz  busy?, twin of gemini-x2mn  日本語のドキュメン…
+        codex-m3xa   cut off 3m                  -
         ");
         insta::assert_snapshot!(at(80), @r"
-        HANDLE       STATE               TITLE              WHERE            HOLDS
-        claude-k7qd  waiting: permissi…  Login fails on S…  acme/web (fix/…  issue:acme…
-        gemini-p4wz  busy?, twin of ge…  日本語のドキュメ…  acme/docs (mai…  issue:acme…
-        codex-m3xa   dead: pid 812 has…  -                  /srv/tools       -
+        HANDLE       STATE                  TITLE             WHERE           HOLDS
+        claude-k7qd  asks: `rm -rf build`…  Login fails on…   acme/web (fix…  issue:acm…
+        gemini-p4wz  busy?, twin of gemin…  日本語のドキュ…   acme/docs (ma…  issue:acm…
+        codex-m3xa   cut off 3m             -                 /srv/tools      -
         ");
         insta::assert_snapshot!(at(120), @r"
-        HANDLE       STATE                     TITLE                     WHERE                  PLACE     AGE  HOLDS
-        claude-k7qd  waiting: permission for…  Login fails on Safari a…  acme/web (fix/login-…  main:1.0  2h   issue:acme/web#42
-        gemini-p4wz  busy?, twin of gemini-x…  日本語のドキュメントを…   acme/docs (main)       pts/12    4m   issue:acme/docs#…
-        codex-m3xa   dead: pid 812 has exited  -                         /srv/tools             -         1d   -
+        HANDLE       STATE                       TITLE                    WHERE                  PLACE     AGE  HOLDS
+        claude-k7qd  asks: `rm -rf build`, 3m    Login fails on Safari…   acme/web (fix/login-…  main:1.0  2h   issue:acme/web#…
+        gemini-p4wz  busy?, twin of gemini-x2mn  日本語のドキュメントを…  acme/docs (main)       pts/12    4m   issue:acme/docs…
+        codex-m3xa   cut off 3m                  -                        /srv/tools             -         1d   -
         ");
         insta::assert_snapshot!(at(200), @r"
-        HANDLE       STATE                                     TITLE                                                WHERE                           PLACE     AGE  HOLDS
-        claude-k7qd  waiting: permission for rm -rf build, 3m  Login fails on Safari after the update of the sess…  acme/web (fix/login-on-safari)  main:1.0  2h   issue:acme/web#42
-        gemini-p4wz  busy?, twin of gemini-x2mn                日本語のドキュメントを書く                           acme/docs (main)                pts/12    4m   issue:acme/docs#7, path:acme/docs:src/** and…
-        codex-m3xa   dead: pid 812 has exited                  -                                                    /srv/tools                      -         1d   -
+        HANDLE       STATE                       TITLE                                                        WHERE                           PLACE     AGE  HOLDS
+        claude-k7qd  asks: `rm -rf build`, 3m    Login fails on Safari after the update of the session cook…  acme/web (fix/login-on-safari)  main:1.0  2h   issue:acme/web#42
+        gemini-p4wz  busy?, twin of gemini-x2mn  日本語のドキュメントを書く                                   acme/docs (main)                pts/12    4m   issue:acme/docs#7, path:acme/docs:src/** and 3 more
+        codex-m3xa   cut off 3m                  -                                                            /srv/tools                      -         1d   -
         ");
     }
 }

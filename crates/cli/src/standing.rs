@@ -3,10 +3,18 @@
 
 use std::fmt::Write as _;
 
+use tenure_core::session::{EndKind, State};
 use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
 use tenure_core::witness::TerminalPlace;
-use tenure_service::view::{CutOffView, SessionView};
+use tenure_service::view::SessionView;
+
+use crate::columns::cut;
+
+/// What most questions begin with; in a column it only takes room.
+const PERMISSION: &str = "permission for ";
+/// As much of a question as a column of a terminal shows.
+const ASKS: usize = 40;
 
 /// How old something is, in a column.
 pub fn age(at: Timestamp, now: Timestamp) -> String {
@@ -21,15 +29,46 @@ pub fn word(session: &SessionView) -> &'static str {
     if session.finished {
         return "finished";
     }
+    if is_starting(session) {
+        return "starting";
+    }
+    if is_cut_off(session) {
+        return "cut off";
+    }
     session
         .activity
         .filter(|_| session.state == "live")
         .unwrap_or(session.state)
 }
 
+/// The process that takes it up again, from its start to its first word.
+fn starting(session: &SessionView) -> Option<u32> {
+    session.resume.as_ref()?.starting
+}
+
+fn is_starting(session: &SessionView) -> bool {
+    starting(session).is_some()
+}
+
+fn is_cut_off(session: &SessionView) -> bool {
+    let recorded = session.end_kind == Some(EndKind::CutOff.as_str());
+    session.resume.is_some() || (recorded && session.state == State::Dead.as_str())
+}
+
 /// The same with what a person must know: whether it is sure, who else is in its conversation, what it asks.
 pub fn doing(session: &SessionView, now: Timestamp) -> String {
-    let mut said = word(session).to_owned();
+    doing_within(session, now, None)
+}
+
+fn doing_within(session: &SessionView, now: Timestamp, asks: Option<usize>) -> String {
+    let asked = session
+        .asks
+        .as_deref()
+        .filter(|_| session.waits_for_a_person());
+    let mut said = match asked {
+        Some(_) => "asks".to_owned(),
+        None => word(session).to_owned(),
+    };
     let is_activity = session.state == "live" && session.activity.is_some();
     if is_activity && session.activity_by.as_ref().is_some_and(|by| !by.certain) {
         said.push('?');
@@ -42,7 +81,10 @@ pub fn doing(session: &SessionView, now: Timestamp) -> String {
     }
     if session.waits_for_a_person() {
         match &session.asks {
-            Some(asks) => said.push_str(&format!(": {}", text::line(asks))),
+            Some(text) => {
+                let text = text::line(text.strip_prefix(PERMISSION).unwrap_or(text));
+                let _infallible = write!(said, ": {}", cut(&text, asks.unwrap_or(usize::MAX)));
+            }
             None => said.push_str(" for you"),
         }
         if let Some(since) = session.activity_since {
@@ -54,28 +96,47 @@ pub fn doing(session: &SessionView, now: Timestamp) -> String {
 
 /// The same with the reason of any state but `live`, and with all evidence if that is wanted.
 pub fn words(session: &SessionView, now: Timestamp, verbose: bool) -> String {
-    let mut said = doing(session, now);
+    words_within(session, now, verbose, None)
+}
+
+/// The same in a column of a terminal: of a long question only the beginning.
+pub fn words_within(
+    session: &SessionView,
+    now: Timestamp,
+    verbose: bool,
+    room: Option<usize>,
+) -> String {
+    let mut said = doing_within(session, now, room.map(|_| ASKS));
     if verbose {
         said.push_str(&evidence(session, now));
     }
-    match &session.resume {
-        Some(left) => said.push_str(&cut_off(session, left, now)),
-        None if verbose || session.state != "live" => {
+    match (&session.resume, starting(session)) {
+        (_, Some(pid)) => {
+            let _infallible = write!(said, " (pid {pid})");
+        }
+        (Some(_), None) => {
+            if let Some(at) = session.ended_at {
+                let _infallible = write!(said, " {}", age(at, now));
+            }
+        }
+        (None, None) if verbose || session.state != "live" => {
             let _infallible = write!(said, ": {}", session.why);
         }
-        None => {}
+        (None, None) => {}
     }
     said
 }
 
-/// How long ago it was cut off, and the command that takes it up again.
-fn cut_off(session: &SessionView, left: &CutOffView, now: Timestamp) -> String {
-    let ago = session.ended_at.map(|at| format!(" {}", age(at, now)));
-    let ago = ago.unwrap_or_default();
-    match (&left.command, &left.problem) {
-        (Some(command), _) => format!("{ago}: {command}"),
-        (None, Some(problem)) => format!(": {}; {problem}", session.why),
-        (None, None) => format!(": {}", session.why),
+/// What to do about a session that was cut off; nothing where its agent is starting.
+pub fn way_on(session: &SessionView) -> Option<String> {
+    let left = session.resume.as_ref()?;
+    let handle = &session.handle;
+    let dismiss = format!("tenure dismiss {handle}");
+    match (&left.command, &left.problem, left.starting) {
+        (_, _, Some(_)) => None,
+        (Some(command), _, _) => Some(format!("cut off: run {command} (or {dismiss})")),
+        (None, Some(problem), _) => Some(format!("cut off: {handle}: {problem} ({dismiss})")),
+        (None, None, _) => Some(format!("cut off: {handle} ({dismiss})")),
     }
 }
 

@@ -136,8 +136,15 @@ fn other(session: &SessionView) -> String {
 /// A session that was cut off, and what to do about it.
 fn cut_off(session: &SessionView) -> String {
     let left = session.resume.as_ref();
+    if let Some(pid) = left.and_then(|left| left.starting) {
+        return format!(
+            "{} is starting (pid {pid}) in {}",
+            session.handle,
+            whereabouts(session)
+        );
+    }
     let way = match left.and_then(|left| left.command.as_deref()) {
-        Some(command) => command.to_owned(),
+        Some(command) => format!("run {command}"),
         None => {
             let problem = left.and_then(|left| left.problem.as_deref());
             let problem = problem.unwrap_or("nothing can be resumed");

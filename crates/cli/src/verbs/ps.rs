@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tenure_app::open::Opened;
-use tenure_app::unmanaged;
 use tenure_app::watch::{Ended, Next, on_change};
+use tenure_app::{starting, unmanaged};
 use tenure_service::ListRequest;
 use tenure_service::answer::{Class, Hint};
 
@@ -74,7 +74,9 @@ fn look(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
         ..ListRequest::default()
     };
     let mut answer = opened.service().list(&request)?;
-    let unmanaged = unmanaged::shown(opened)?;
+    let starting = starting::mark(opened, answer.value.items.iter_mut())?;
+    let mut unmanaged = unmanaged::shown(opened)?;
+    unmanaged.retain(|agent| !starting.contains(&agent.pid));
     let sessions = &answer.value.items;
     let branches = match args.tree {
         true => tree::arranged(sessions),
@@ -124,7 +126,7 @@ fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
         let now = (lasting(&shown.json), shown.notices.clone());
         if redraws {
             let rows = screen::rows().unwrap_or(usize::MAX);
-            let mut text = Lines::from(render::counts(&shown.json));
+            let mut text = Lines::from(render::counts(&shown.json, screen::columns()));
             text.extend(&shown.text);
             // The line after the last one, and the one that clears the screen.
             shown.text = text.at_most(rows.saturating_sub(2));

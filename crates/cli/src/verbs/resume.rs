@@ -7,7 +7,7 @@ use tenure_agents::Turn;
 use tenure_app::background::{self, Kept, typed};
 use tenure_app::location;
 use tenure_app::open::Opened;
-use tenure_app::starting::{self, Starting};
+use tenure_app::starting;
 use tenure_core::text;
 use tenure_core::time::Span;
 use tenure_host::env::var as env;
@@ -17,17 +17,19 @@ use tenure_service::answer::{Class, Hint};
 use tenure_service::view::ResumeView;
 
 use crate::app::App;
+use crate::columns::{Cell, Column, column, fitted};
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{Cell, Outcome, Shown, Trouble, ago, table};
-use crate::render::whereabouts;
+use crate::output::{Outcome, Shown, Trouble, ago};
+use crate::render::{noted, whereabouts};
+use crate::screen;
 
 /// Start an agent again on what it was doing: its own resume command, in its directory
 ///
-/// Alone it lists what was cut off within a day: by a crash, a reboot, a signal or a closed window. Whoever left is
-/// not listed, but can be resumed by name. The flags that the session was started with are repeated where the agent does
+/// Alone it lists what was cut off within a day: by a crash, a reboot, a signal or a closed window. A session that its user
+/// ended is not listed, but can be resumed by name. The flags that the session was started with are repeated where the agent does
 /// not restore them itself. A conversation that is open somewhere is not started again. --all starts all of
-/// them, each in a window of its own when run inside tmux; --print shows the commands instead.
+/// them, each in a window of its own, inside tmux; only a person may do that. --print shows the commands instead.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -53,7 +55,7 @@ pub struct Args {
         default_value = "1d",
         conflicts_with = "name"
     )]
-    since: String,
+    since: Span,
 
     /// Print the commands and run nothing
     #[arg(long)]
@@ -72,28 +74,39 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     if let Some(name) = &args.name {
         return run_one(args, app, &mut opened, name);
     }
-    let Span(within) = args
-        .since
-        .parse::<Span>()
-        .map_err(tenure_service::error::Error::from)?;
+    let Span(within) = args.since;
     let starts = args.all && !args.print;
+    if starts {
+        opened.service().may_start_all()?;
+    }
     let _turn = starts.then(turn).transpose()?;
     let answer = opened.service().all_resumable(within)?;
     let mut views: Vec<ResumeView> = answer.value.iter().map(view).collect();
-    if args.all {
-        let starting = starting::all(&mut opened)?;
-        views.retain(|view| in_conversation(&starting, view).is_none());
-    }
+    let started = take_started(&mut opened, &mut views)?;
     let mut text = Lines::default();
-    if views.is_empty() {
+    if views.is_empty() && started.is_empty() {
         text.line(format!("nothing was cut off within {}", Span(within)));
     } else if args.all || args.print {
         views.iter().filter_map(line).for_each(|one| text.line(one));
-    } else {
+    } else if !views.is_empty() {
         text = listed(&views);
     }
-    if starts && !views.is_empty() {
-        start_all(&views)?;
+    let startable: Vec<&ResumeView> = views.iter().filter(|one| one.problem.is_none()).collect();
+    match startable.as_slice() {
+        [one] if starts && !is_in_tmux() => {
+            // What runs next is the agent: nothing can be said after that.
+            let channel = app.style.tell(&answer.notices);
+            app.delivered(&answer.notices, channel);
+            return start(one);
+        }
+        some if starts && !some.is_empty() => start_all(some)?,
+        _ => {}
+    }
+    for one in &started {
+        text.line(match args.all || args.print {
+            true => format!("# {one}"),
+            false => one.clone(),
+        });
     }
     Ok(Shown::new("resume", &views, text).told(&answer))
 }
@@ -109,7 +122,7 @@ fn run_one(args: &Args, app: &App, opened: &mut Opened, name: &str) -> Outcome {
         trouble
     };
     ready(&view).map_err(told)?;
-    if let Some(pid) = in_conversation(&starting::all(opened)?, &view) {
+    if let Some(pid) = starting::in_conversation(&starting::all(opened)?, &view.session) {
         let handle = view.session.handle.clone();
         let lives = tenure_service::error::Error::Lives { handle, pid };
         return Err(told(lives.into()));
@@ -124,15 +137,26 @@ fn run_one(args: &Args, app: &App, opened: &mut Opened, name: &str) -> Outcome {
     start(&view)
 }
 
-/// The process that was started on a session's conversation and did not register yet.
-fn in_conversation(starting: &[Starting], view: &ResumeView) -> Option<u32> {
-    let native_id = view.session.native_id.as_deref()?;
-    let is_it = |one: &&Starting| {
-        one.agent == view.session.agent
-            && one.dir.as_deref() == Some(view.dir.as_str())
-            && one.words.iter().any(|word| word == native_id)
-    };
-    starting.iter().find(is_it).map(|one| one.pid)
+/// Takes those out whose agent has been started again and has not registered yet; a line about each.
+fn take_started(
+    opened: &mut Opened,
+    views: &mut Vec<ResumeView>,
+) -> Result<Vec<String>, Trouble> {
+    if views.is_empty() {
+        return Ok(Vec::new());
+    }
+    let starting = starting::all(opened)?;
+    let mut started = Vec::new();
+    views.retain(
+        |view| match starting::in_conversation(&starting, &view.session) {
+            Some(pid) => {
+                started.push(format!("{} is starting (pid {pid})", view.session.handle));
+                false
+            }
+            None => true,
+        },
+    );
+    Ok(started)
 }
 
 fn turn() -> Result<Held, Trouble> {
@@ -201,6 +225,16 @@ fn with_attach(trouble: Trouble, opened: &mut Opened, name: &str) -> Trouble {
     }
 }
 
+/// On a narrow terminal COMMAND goes first: `tenure resume SESSION` runs it.
+const COLUMNS: &[Column] = &[
+    column("SESSION", 24, 0),
+    column("TITLE", 16, 1),
+    column("WHERE", 14, 3),
+    column("CUT OFF", 14, 2),
+    column("HELD", 10, 4),
+    column("COMMAND", 30, 5),
+];
+
 /// What can be resumed, for people.
 fn listed(views: &[ResumeView]) -> Lines {
     let now = tenure_host::clock::wall();
@@ -228,9 +262,10 @@ fn listed(views: &[ResumeView]) -> Lines {
         ]
     };
     let rows: Vec<Vec<Cell>> = views.iter().map(row).collect();
-    let heads = ["SESSION", "TITLE", "WHERE", "CUT OFF", "HELD", "COMMAND"];
-    let mut text = table(&heads, &rows);
-    text.line("tenure resume SESSION starts one, tenure resume --all each in a tmux window, tenure dismiss SESSION takes one off this list");
+    let room = screen::columns();
+    let mut text = fitted(COLUMNS, &rows, room);
+    let note = "tenure resume SESSION starts one, tenure resume --all each in a tmux window, tenure dismiss SESSION takes one off this list";
+    noted(&mut text, note, room);
     text
 }
 
@@ -282,13 +317,17 @@ fn print_all() -> Hint {
     Hint::run("resume", ["--all", "--print"], "to see the commands")
 }
 
-fn start_all(views: &[ResumeView]) -> Result<(), Trouble> {
-    if env("TMUX").is_none_or(|value| value.is_empty()) {
-        let message = "several agents need a terminal each, and this is not tmux";
+fn is_in_tmux() -> bool {
+    env("TMUX").is_some_and(|value| !value.is_empty())
+}
+
+fn start_all(views: &[&ResumeView]) -> Result<(), Trouble> {
+    if !is_in_tmux() {
+        let message = "run this inside tmux: each agent needs its own window";
         let one = Hint::run("resume", ["SESSION"], "to start one here");
         return Err(Trouble::new(Class::Usage, "usage", message, print_all()).or(one));
     }
-    for view in views.iter().filter(|view| view.problem.is_none()) {
+    for view in views {
         let argv = ready(view)?;
         let done = Command::new("tmux")
             .args([

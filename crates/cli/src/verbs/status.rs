@@ -1,5 +1,5 @@
-use tenure_app::attention;
 use tenure_app::place::place_here;
+use tenure_app::{attention, starting};
 use tenure_service::ListRequest;
 
 use crate::app::App;
@@ -20,6 +20,7 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     let request = ListRequest::around(&place_here());
     let mut opened = app.open()?;
     let mut answer = opened.service().status(&app.naming(None), &request)?;
+    starting::mark(&mut opened, answer.value.cut_off.iter_mut())?;
     let seen = attention::warnings(&mut opened);
     answer.value.warnings.extend(seen);
     let text = summary::status(&answer.value);

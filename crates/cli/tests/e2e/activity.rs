@@ -92,23 +92,23 @@ fn whoever_waits_for_a_person_stands_first_and_out() {
     let table = env.tenure(&["ps"]).ok().stdout;
     let row = table.lines().nth(1).expect("a row");
     assert!(
-        row.starts_with(&a) && row.contains("waiting: permission for"),
+        row.starts_with(&a) && row.contains("asks: `touch x`"),
         "{table}"
     );
     // At a terminal it has a colour of its own.
     let shell = env.shell_at_terminal();
     shell.line("tenure ps >/dev/tty").ok();
     let shown = shell.shown();
-    let painted = shown.lines().find(|line| line.contains("permission for"));
+    let painted = shown.lines().find(|line| line.contains("asks: "));
     assert!(
-        painted.is_some_and(|line| line.contains("\u{1b}[1;35mwaiting")),
+        painted.is_some_and(|line| line.contains("\u{1b}[1;35masks")),
         "{shown}"
     );
     // The dead wait for nobody.
     first.kill9();
     let table = env.tenure(&["ps"]).ok().stdout;
     let row = table.lines().find(|line| line.starts_with(&a));
-    assert!(row.is_some_and(|row| row.contains("dead")), "{table}");
+    assert!(row.is_some_and(|row| row.contains("cut off")), "{table}");
     assert!(!table.contains("waiting for you"), "{table}");
 }
 

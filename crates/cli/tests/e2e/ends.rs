@@ -335,7 +335,9 @@ fn a_death_stays_on_view_until_it_is_dismissed() {
         assert_eq!(listed[0]["resume"]["held"][0]["key"], "wp:1");
         let said = env.tenure(&["ps"]).ok().stdout;
         let row = said.lines().find(|line| line.contains(&handle)).unwrap();
-        assert!(row.contains(&command) && row.contains("wp:1"), "{said}");
+        assert!(row.contains("cut off ") && row.contains("wp:1"), "{said}");
+        let way = format!("cut off: run {command} (or tenure dismiss {handle})");
+        assert_eq!(said.lines().last(), Some(way.as_str()));
     }
     let status = asked_by_nobody(&env, &["status"]);
     assert_eq!(status["status"]["cut_off"][0]["handle"], handle.as_str());
@@ -535,6 +537,7 @@ fn the_list_alone_starts_nothing_and_needs_no_terminal() {
     let view = asked_by_nobody(&env, &["resume"])["resume"][0].clone();
     assert_eq!(view["session"]["end_kind"], "cut_off");
     assert_eq!(view["held"][0]["key"], "wp:1");
+    talking(&env, "claude", "claude-2.1.325", &[], "0000bbbb").kill9();
     assert!(
         env.tenure(&["resume", "--all"])
             .fails(2)
@@ -557,6 +560,24 @@ fn a_conversation_that_is_being_started_is_not_started_again() {
     assert!(text(&error, "/message").contains(&starting.pid().to_string()));
     let all = asked_by_nobody(&env, &["resume", "--all", "--print"]);
     assert_eq!(all["resume"], json!([]));
+    // Every list says the same of it.
+    let pid = starting.pid();
+    assert_eq!(
+        asked_by_nobody(&env, &["resume"])["resume"],
+        json!([]),
+        "alone"
+    );
+    let listed = shown(&env);
+    assert_eq!(listed[0]["resume"]["starting"], pid, "{listed:#?}");
+    assert_eq!(listed[0]["resume"]["command"], Value::Null);
+    for verb in ["ps", "status", "resume"] {
+        let said = env.tenure(&[verb]).ok().stdout;
+        assert!(said.contains("starting"), "{verb}: {said}");
+        assert!(said.contains(&format!("(pid {pid})")), "{verb}: {said}");
+        for other in ["dead", "tenure resume", "cut off"] {
+            assert!(!said.contains(other), "{verb} {other}: {said}");
+        }
+    }
     starting.kill9();
     let _free = env.tenure(&["resume", &handle, "--print"]).ok();
 }

@@ -51,20 +51,22 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     exit code: 0
     --- stdout
     HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
-    eve-XXXX  dead: pid [pid] is gone; it has no conversation to go on with  -  acme/web (main)  -  [span]  wp:7
+    eve-XXXX  cut off now  -  acme/web (main)  -  [span]  wp:7
     cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
+    cut off: eve-XXXX: it has no conversation to go on with (tenure dismiss eve-XXXX)
     --- stderr
     ");
     assert_snapshot!(bob.tenure(&["ps", "-a"]), @r"
     exit code: 0
     --- stdout
     HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
-    eve-XXXX  dead: pid [pid] is gone; it has no conversation to go on with  -  acme/web (main)  -  [span]  wp:7
+    eve-XXXX  cut off now  -  acme/web (main)  -  [span]  wp:7
     cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
+    cut off: eve-XXXX: it has no conversation to go on with (tenure dismiss eve-XXXX)
     --- stderr
     ");
     assert_snapshot!(ann.tenure(&["whoami"]), @r"

@@ -160,12 +160,10 @@ fn lately_is_what_the_caller_says() {
     forge(&env, "UPDATE sessions SET closed_at = closed_at - 7200000");
     assert_eq!(handles(&env, &["--since", "1h"]), Vec::<String>::new());
     assert_eq!(handles(&env, &["--since", "3h"]), [handle]);
-    refused(
-        &env,
-        2,
-        "malformed",
-        &["resume", "--all", "--since", "soon", "--print"],
-    );
+    let words = ["resume", "--all", "--since", "soon", "--print"];
+    refused(&env, 2, "usage", &words);
+    let said = env.tenure(&words).fails(2).stderr;
+    assert!(said.contains("tenure resume --help"), "{said}");
 }
 
 #[test]
@@ -220,10 +218,40 @@ fn resuming_becomes_the_agent_in_its_directory() {
 #[test]
 fn several_need_a_terminal_each() {
     let env = env();
+    for id in ["c-1", "c-2"] {
+        talking(&env, "claude", id, "").0.kill9();
+    }
+    let said = refused(&env, 2, "usage", &["resume", "--all"]);
+    assert_eq!(
+        said,
+        "run this inside tmux: each agent needs its own window"
+    );
+}
+
+#[test]
+fn a_single_one_is_started_where_the_person_is() {
+    let env = env();
     let (claude, _) = talking(&env, "claude", "c-1", "");
     claude.kill9();
-    let said = refused(&env, 2, "usage", &["resume", "--all"]);
-    assert!(said.contains("tmux"), "{said}");
+    recorder(&env, "claude");
+    let started = env.tenure(&["resume", "--all"]);
+    assert_eq!(started.code, 7, "{started}");
+    let said = lines(&env.dir().join("started"));
+    assert_eq!(said[1..3], ["--resume", "c-1"], "{said:?}");
+}
+
+#[test]
+fn an_agent_may_see_what_was_cut_off_and_not_start_it_all() {
+    let env = env();
+    let (dead, _) = talking(&env, "claude", "c-1", "");
+    dead.kill9();
+    recorder(&env, "claude");
+    let model = session(&env, "claude");
+    let error = run(&model, 1, "resume --all")["error"].clone();
+    assert_eq!(error["kind"], "only_person", "{error}");
+    assert!(!env.dir().join("started").exists());
+    let listed = run(&model, 0, "resume --all --print");
+    assert_eq!(listed["resume"][0]["argv"][2], "c-1");
 }
 
 #[test]

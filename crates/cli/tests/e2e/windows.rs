@@ -40,6 +40,17 @@ fn a_session_in_tmux_is_found_at_its_pane() {
     assert!(table.contains("other:1.0"), "{table}");
 }
 
+/// Without UTF-8 tmux prints nothing but ASCII, and no tab.
+#[test]
+fn a_pane_is_found_without_a_utf_8_locale() {
+    let mut env = with_tmux();
+    env.set("LANG", "C");
+    let tmux = Tmux::start(&env, "s");
+    let pane = tmux.window();
+    let name = resident(&env, &tmux, &pane);
+    assert_eq!(shown(&env, &name)["place"], "main:1.0");
+}
+
 #[test]
 fn a_pane_that_a_variable_names_by_mistake_does_not_count() {
     let env = with_tmux();
@@ -279,7 +290,7 @@ fn a_watch_shows_the_time_and_the_counts_and_fits_the_screen() {
     let tmux = Tmux::start(&env, "s");
     let pane = tmux.window();
     watches(&tmux, &pane, env.dir());
-    tmux.shows(&pane, " UTC  0 waiting, 0 dead with work, 0 busy, 0 idle");
+    tmux.shows(&pane, " UTC  0 waiting, 0 cut off, 0 busy, 0 idle");
     let screen = tmux.shown(&pane);
     assert!(screen.lines().count() <= 20, "{screen}");
     assert!(

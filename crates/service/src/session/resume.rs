@@ -41,6 +41,17 @@ impl Service<'_> {
         })
     }
 
+    /// Refuses to let an agent start every session that was cut off: models run what they read.
+    pub fn may_start_all(&mut self) -> Reply<()> {
+        self.transact(Mode::Read, |ctx| match caller::is_agents(ctx)? {
+            true => {
+                let what = "start every session that was cut off";
+                Err(Error::OnlyPerson { what }.into())
+            }
+            false => Ok(()),
+        })
+    }
+
     /// Every session that was cut off within this time and not dismissed, the last one first.
     pub fn all_resumable(&mut self, within: Duration) -> Reply<Vec<Resumable>> {
         // After a reboot nobody has looked yet.
@@ -214,6 +225,7 @@ pub(crate) fn remains(
     Ok(Some(CutOffView {
         command: problem.is_none().then_some(command),
         problem,
+        starting: None,
         held,
     }))
 }

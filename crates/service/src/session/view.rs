@@ -164,6 +164,8 @@ pub struct CutOffView {
     pub command: Option<String>,
     /// Why it cannot be taken up again, if it cannot.
     pub problem: Option<String>,
+    /// The process that was started on its conversation and has not registered yet, if there is one.
+    pub starting: Option<u32>,
     /// What it held and would be granted again.
     pub held: Vec<HeldView>,
 }
