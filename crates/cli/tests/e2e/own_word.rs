@@ -217,7 +217,7 @@ fn a_prompt_that_was_allowed_is_told_by_the_command_that_runs() {
     tell("SessionStart", json!({"source": "startup"}));
     tell("BeforeAgent", json!({"prompt": "build"}));
     let before = command("setsid", "1b0b42a9-f710");
-    tell("Notification", asks.clone());
+    tell("Notification", asks);
     let asked_at = millis();
     poll(SOON, "a person could have answered", || {
         (millis() > asked_at + 500).then_some(())
