@@ -1,8 +1,7 @@
 //! The commands that an agent runs now: children of its process that lead a process session of their own.
 //!
 //! Agents start a person's commands apart from their own terminal. Their hooks, servers and helpers stay in their own
-//! process session, or do not carry the conversation's id. What cannot be read is not counted: no answer says only
-//! that nothing was seen.
+//! process session. What cannot be read is not counted: no answer says only that nothing was seen.
 
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tenure_core::process::{Process, RunState};
 
 use crate::env::Environment;
-use crate::stat::{Seen, View};
+use crate::stat::View;
 use crate::{read, seat, system};
 
 /// How many threads and children are looked at.
@@ -19,37 +18,40 @@ const MOST: usize = 512;
 /// The longest list of children that is read.
 const LONGEST: u64 = 64 * 1024;
 
-/// For how long the newest command of a process has been running. Of several conversations in one process each
-/// has its id in this variable.
-pub fn newest(of: &Process, id: (&str, &str)) -> Option<Duration> {
-    let above = seat::present(of)?;
-    let all = children(of.pid);
-    let ages = all.into_iter().filter_map(|pid| {
+/// Which conversation a command belongs to: the variable that has its id.
+#[derive(Debug, Clone, Copy)]
+pub struct Of<'a> {
+    pub variable: &'a str,
+    pub id: &'a str,
+    /// Whether the process has other conversations too, so that a command without the variable may be theirs.
+    pub shared: bool,
+}
+
+/// For how long the newest command of a process has been running.
+pub fn newest(above: &Process, of: Of<'_>) -> Option<Duration> {
+    let own_session = seat::present(above)?.stat.session;
+    let ages = children(above.pid).into_iter().filter_map(|pid| {
         let View::Present(seen) = system::view(pid) else {
             return None;
         };
-        is_command(&above, of.pid, pid, &seen, id).then(|| age(seen.stat.start))
+        let is_apart = seen.stat.session == pid && own_session != pid;
+        let runs = seen.stat.parent == above.pid && seen.stat.state != RunState::Zombie;
+        (is_apart && runs && of.has(pid)).then(|| age(seen.stat.start))
     });
     let newest = ages.min();
     // Only then did all of it belong to this process.
-    seat::present(of)?;
+    seat::present(above)?;
     newest
 }
 
-fn is_command(
-    above: &Seen,
-    parent: u32,
-    pid: u32,
-    seen: &Seen,
-    (name, value): (&str, &str),
-) -> bool {
-    let is_apart = seen.stat.session == pid && above.stat.session != pid;
-    seen.stat.parent == parent
-        && seen.stat.state != RunState::Zombie
-        && is_apart
-        && Environment::of(pid)
-            .and_then(|all| all.var(name))
-            .is_some_and(|found| found == value)
+impl Of<'_> {
+    fn has(self, pid: u32) -> bool {
+        let named = Environment::of(pid).and_then(|all| all.var(self.variable));
+        match named {
+            Some(id) => id == self.id,
+            None => !self.shared,
+        }
+    }
 }
 
 /// The children of all threads: each is listed with the thread that started it.

@@ -3,7 +3,8 @@
 use tenure_core::agent;
 use tenure_core::time::Timestamp;
 use tenure_core::witness::Subject;
-use tenure_host::{clock, commands};
+use tenure_host::clock;
+use tenure_host::commands::{self, Of};
 
 /// When the newest command of this conversation that runs now began. Nothing is looked at for any other session.
 pub(super) fn newest(subject: &Subject) -> Option<Timestamp> {
@@ -11,13 +12,16 @@ pub(super) fn newest(subject: &Subject) -> Option<Timestamp> {
         return None;
     }
     let variable = agent::spec_of(&subject.agent)?.id_variable?;
-    let id = (variable, subject.native_id.as_ref()?.as_str());
-    let processes = [Some(&subject.process), subject.daemon.as_ref()];
-    let age = processes
-        .into_iter()
-        .flatten()
-        .filter_map(|process| commands::newest(process, id))
-        .min()?;
+    let id = subject.native_id.as_ref()?.as_str();
+    let of = |shared: bool| Of {
+        variable,
+        id,
+        shared,
+    };
+    let own = commands::newest(&subject.process, of(false));
+    let daemons = subject.daemon.as_ref();
+    let daemons = daemons.and_then(|daemon| commands::newest(daemon, of(true)));
+    let age = own.into_iter().chain(daemons).min()?;
     let millis = i64::try_from(age.as_millis()).ok()?;
     Some(Timestamp(clock::wall().0.saturating_sub(millis)))
 }

@@ -235,6 +235,10 @@ fn a_prompt_that_was_allowed_is_told_by_the_command_that_runs() {
     assert_eq!(busy["activity_by"]["source"], "its processes");
     allowed.kill9();
     assert_eq!(seen(&env, &gemini)["activity"], "waiting");
+    // Not every agent tells its commands the conversation.
+    let allowed = command("setsid", "");
+    assert_eq!(seen(&env, &gemini)["activity"], "busy");
+    allowed.kill9();
     others.iter().chain([&before]).for_each(|one| one.kill9());
 }
 
