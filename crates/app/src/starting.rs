@@ -53,8 +53,9 @@ pub fn mark<'a>(
     opened: &mut Opened,
     sessions: impl Iterator<Item = &'a mut SessionView>,
 ) -> Result<Vec<u32>, Problem> {
-    let mut cut_off: Vec<&mut SessionView> =
-        sessions.filter(|session| session.resume.is_some()).collect();
+    let mut cut_off: Vec<&mut SessionView> = sessions
+        .filter(|session| session.resume.is_some())
+        .collect();
     if cut_off.is_empty() {
         return Ok(Vec::new());
     }

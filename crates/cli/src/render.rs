@@ -167,10 +167,7 @@ fn session_row(
     let or_dash = |text: &Option<String>| Cell::plain(text.as_deref().unwrap_or("-"));
     vec![
         Cell::plain(format!("{below}{}", session.handle)),
-        Cell::state(
-            words_within(session, now, verbose, room),
-            word(session),
-        ),
+        Cell::state(words_within(session, now, verbose, room), word(session)),
         or_dash(&session.title),
         Cell::plain(whereabouts(session)),
         or_dash(&session.place),
@@ -522,10 +519,10 @@ mod tests {
         codex-m3xa   cut off 3m                  -
         ");
         insta::assert_snapshot!(at(80), @r"
-        HANDLE       STATE                  TITLE             WHERE           HOLDS
-        claude-k7qd  asks: `rm -rf build`…  Login fails on…   acme/web (fix…  issue:acm…
-        gemini-p4wz  busy?, twin of gemin…  日本語のドキュ…   acme/docs (ma…  issue:acm…
-        codex-m3xa   cut off 3m             -                 /srv/tools      -
+        HANDLE       STATE                       TITLE                 WHERE
+        claude-k7qd  asks: `rm -rf build`, 3m    Login fails on Safa…  acme/web (fix/lo…
+        gemini-p4wz  busy?, twin of gemini-x2mn  日本語のドキュメン…   acme/docs (main)
+        codex-m3xa   cut off 3m                  -                     /srv/tools
         ");
         insta::assert_snapshot!(at(120), @r"
         HANDLE       STATE                       TITLE                    WHERE                  PLACE     AGE  HOLDS

@@ -138,10 +138,7 @@ fn run_one(args: &Args, app: &App, opened: &mut Opened, name: &str) -> Outcome {
 }
 
 /// Takes those out whose agent has been started again and has not registered yet; a line about each.
-fn take_started(
-    opened: &mut Opened,
-    views: &mut Vec<ResumeView>,
-) -> Result<Vec<String>, Trouble> {
+fn take_started(opened: &mut Opened, views: &mut Vec<ResumeView>) -> Result<Vec<String>, Trouble> {
     if views.is_empty() {
         return Ok(Vec::new());
     }
