@@ -100,7 +100,10 @@ pub(crate) fn fill(row: &Adapter, report: &mut Report, payload: &mut Payload) {
     if report.doing == BUSY {
         report.prompt = payload.beginning("prompt");
     }
-    report.title = payload.beginning("title");
+    // A notification's title is its own: "Authentication successful".
+    if report.name != "Notification" {
+        report.title = payload.beginning("title");
+    }
     report.reaches_model = event.is(Heard);
 }
 
@@ -251,5 +254,8 @@ mod tests {
         let report = read("opencode", "SessionUpdated", &named);
         assert_eq!(report.title.as_deref(), Some("Login repair"));
         assert_eq!(report.doing, None, "a name is no activity");
+        let told =
+            json!({"title": "Authentication successful", "notification_type": "auth_success"});
+        assert_eq!(read("qwen", "Notification", &told).title, None);
     }
 }

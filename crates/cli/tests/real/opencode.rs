@@ -1,9 +1,10 @@
 //! opencode with tenure's plugin, which is loaded into its one process.
 
+use tenure_testkit::poll;
 use tenure_testkit::real::Real;
 
 use crate::state::{
-    Left, assert_process, handle, hooked, of_process, only, other, sessions, times_told,
+    LONG, Left, assert_process, handle, hooked, of_process, only, other, sessions, times_told,
 };
 
 const KIND: Real = Real::Opencode;
@@ -50,6 +51,9 @@ fn a_turn_that_is_killed_was_cut_off_and_can_be_resumed() {
     let world = hooked(KIND);
     let turn = world.agent(KIND).fresh("MOCK:hold here").start();
     let session = of_process(&world, turn.agent_pid());
+    poll(LONG, "its turn began", || {
+        (only(&world)["activity"] == "busy").then_some(())
+    });
     turn.kill9();
     let after = only(&world);
     assert_eq!(after["end_kind"], "cut_off", "{after:#}");

@@ -36,7 +36,8 @@ fn a_fresh_turn_is_a_session_of_the_child_and_dies_with_it() {
     assert_eq!(after["id"], session["id"]);
     assert_eq!(after["native_id"], turn.id());
     // It says no end, so nothing but the process tells.
-    assert_eq!(after["state"], "dead", "{after:#}");
+    assert_eq!(after["state"], "ended", "{after:#}");
+    assert_eq!(after["end_kind"], "left", "{after:#}");
     let shown = world.tenure(&["transcript", "show", handle(&after), "--json"]);
     let path = shown.ok().json()["transcript"]["path"].clone();
     assert!(std::fs::exists(path.as_str().unwrap()).unwrap(), "{path}");
