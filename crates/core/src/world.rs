@@ -42,8 +42,8 @@ pub trait World {
     /// Where a file is in its repository, if it is in one.
     fn file(&self, path: &str) -> Option<RepoFile>;
 
-    /// Whether a file or directory exists; yes where that cannot be told.
-    fn is_there(&self, path: &str) -> bool;
+    /// Which of these files and directories exist, in bounded time; yes where that cannot be told.
+    fn are_there(&self, paths: &[String]) -> Vec<bool>;
 
     /// The `owner/name` of the remote of the repository with this common directory, if it has one.
     fn remote(&self, common_dir: &str) -> Option<String>;

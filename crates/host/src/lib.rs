@@ -33,6 +33,7 @@ mod parting;
 mod path_error;
 pub mod pause;
 pub mod pidfd;
+pub mod presence;
 pub mod process;
 mod random;
 pub mod read;

@@ -16,7 +16,7 @@ use tenure_core::tree_lock::TreeLock;
 use tenure_core::world::World;
 
 use crate::git::Worktree;
-use crate::{boot, git, pause, process, random, survivors, system, tree_lock};
+use crate::{boot, git, pause, presence, process, random, survivors, system, tree_lock};
 
 /// This machine, seen from this process.
 #[derive(Debug, Clone)]
@@ -96,8 +96,8 @@ impl World for Machine {
         git::file(Path::new(path))
     }
 
-    fn is_there(&self, path: &str) -> bool {
-        Path::new(path).try_exists().unwrap_or(true)
+    fn are_there(&self, paths: &[String]) -> Vec<bool> {
+        presence::of(paths)
     }
 
     fn remote(&self, common_dir: &str) -> Option<String> {

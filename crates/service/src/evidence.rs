@@ -111,10 +111,10 @@ impl Evidence {
                 let kept = answers.map(|(about, said)| (about.session, question, said));
                 self.testimonies.extend(kept);
             }
-            Want::Paths(paths) => self.paths.extend(paths.into_iter().map(|path| {
-                let is_there = world.is_there(&path);
-                (path, is_there)
-            })),
+            Want::Paths(paths) => {
+                let found = world.are_there(&paths);
+                self.paths.extend(paths.into_iter().zip(found));
+            }
             Want::Parting(traces, home, process) => {
                 let was_orderly = world.was_orderly(&traces, &home, &process);
                 self.partings.push((process, was_orderly));

@@ -31,6 +31,7 @@ struct State {
     survivors: Survivors,
     windows: HashMap<String, u32>,
     partings: HashMap<u32, bool>,
+    paths: Vec<String>,
 }
 
 impl Default for FakeWorld {
@@ -61,6 +62,7 @@ impl FakeWorld {
                 survivors: Survivors::default(),
                 windows: HashMap::new(),
                 partings: HashMap::new(),
+                paths: Vec::new(),
             })),
         }
     }
@@ -96,6 +98,11 @@ impl FakeWorld {
             pid,
             start,
         }
+    }
+
+    /// The paths that were looked for so far.
+    pub fn paths_looked_for(&self) -> Vec<String> {
+        self.lock().paths.clone()
     }
 
     /// Lets the process with this pid be gone; the next [`FakeWorld::process`] is another one.
@@ -216,8 +223,9 @@ impl World for FakeWorld {
     }
 
     /// Every path leads somewhere.
-    fn is_there(&self, _path: &str) -> bool {
-        true
+    fn are_there(&self, paths: &[String]) -> Vec<bool> {
+        self.lock().paths.extend_from_slice(paths);
+        vec![true; paths.len()]
     }
 
     /// No directory is a repository.

@@ -2,6 +2,9 @@
 //!
 //! Most ends leave nothing behind. Shown is one whose conversation can be taken up again, and one that still held
 //! something when it was cut off that nobody took since. A script that died with neither is noise.
+//!
+//! An agent that was killed before its first prompt wrote no transcript, and has nothing to go on with. So lists look
+//! for the files, in bounded time; a line that is drawn often goes by the record alone.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +13,7 @@ use crate::caller;
 use crate::context::{Ctx, Stop};
 use crate::list::Listed;
 use crate::session::look::{ListRequest, Row, add_renamed, filter_of, list, listed_rows, ordered};
-use crate::session::resume::{files_of, remains};
+use crate::session::resume::{files_of, held, remains, resumes};
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
 use tenure_core::id::SessionId;
@@ -61,6 +64,26 @@ pub(crate) fn cut_off_here(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<V
     mark(ctx, &mut rows)?;
     rows.retain(Row::is_cut_off);
     Ok(rows)
+}
+
+/// The same by their handles, for a line that is drawn often: what the rows say of themselves is enough, and `open`
+/// are those who may be in their conversations.
+pub(crate) fn handles_cut_off_here(
+    ctx: &mut Ctx<'_>,
+    request: &ListRequest,
+    open: &[Session],
+) -> Result<Vec<String>, Stop> {
+    let mut shown: Vec<Session> = Vec::new();
+    for session in recorded(ctx, request)? {
+        let is_same =
+            |other: &Session| other.agent == session.agent && other.native_id == session.native_id;
+        let is_free = !open.iter().any(is_same) && !shown.iter().any(is_same);
+        let goes_on = session.native_id.is_some() && resumes(&session) && is_free;
+        if goes_on || !held(ctx, &session)?.is_empty() {
+            shown.push(session);
+        }
+    }
+    Ok(shown.iter().map(|one| one.handle.to_string()).collect())
 }
 
 fn recorded(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Session>, Stop> {

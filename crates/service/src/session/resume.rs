@@ -107,14 +107,14 @@ fn resumable(ctx: &mut Ctx<'_>, session: &Session) -> Result<Resumable, Stop> {
 }
 
 /// A conversation that nobody is in.
-pub(crate) struct Conversation {
+struct Conversation {
     native_id: NativeId,
     /// Why it cannot be taken up, if it cannot.
-    pub(crate) problem: Option<String>,
+    problem: Option<String>,
 }
 
 /// The conversation of a session, if it has one and nobody is in it.
-pub(crate) fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conversation, Stop> {
+fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conversation, Stop> {
     let handle = session.handle.to_string();
     let Some(native_id) = session.native_id.clone() else {
         return Err(Error::NotFound {
@@ -144,7 +144,7 @@ pub(crate) fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conve
             refuse_living(ctx, &other)?;
         }
     }
-    let problem = match spec_of(&session.agent).is_some_and(|spec| spec.resumes) {
+    let problem = match resumes(session) {
         false => Some(format!(
             "tenure knows no command that resumes {}",
             session.agent
@@ -152,6 +152,11 @@ pub(crate) fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conve
         true => missing(ctx, session)?,
     };
     Ok(Conversation { native_id, problem })
+}
+
+/// Whether there is a command that takes up conversations of its agent.
+pub(crate) fn resumes(session: &Session) -> bool {
+    spec_of(&session.agent).is_some_and(|spec| spec.resumes)
 }
 
 /// What is not there any more that a session needs to go on.
@@ -231,7 +236,7 @@ pub(crate) fn remains(
 }
 
 /// What a session held in its last life and would be granted again.
-fn held(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<HeldView>, Stop> {
+pub(crate) fn held(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<HeldView>, Stop> {
     let mut held = Vec::new();
     for hold in ctx.tx.newest_holds(session.id)? {
         if hold.life != session.life {

@@ -10,7 +10,7 @@ use crate::caller::present::speaking;
 use crate::caller::{self, Caller, Naming};
 use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop, Unseen};
-use crate::session::cut_off::cut_off_here;
+use crate::session::cut_off::{cut_off_here, handles_cut_off_here};
 use crate::session::look::{self, ListRequest, list, ordered};
 use crate::session::view::{SessionView, WroteView};
 use crate::transact::{Reply, Service};
@@ -245,7 +245,11 @@ fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {
     })?;
     // Only those that say that they wait are looked at: a line that is drawn often must cost little.
     let waits = |other: &Session| other.id != session.id && other.doing() == Some(Doing::Waiting);
-    let asking: Vec<Session> = neighbours.into_iter().filter(waits).collect();
+    let asking: Vec<Session> = neighbours
+        .iter()
+        .filter(|one| waits(one))
+        .cloned()
+        .collect();
     ctx.look_at_all(&asking)?;
     ctx.ask_what_they_do(&asking)?;
     let mut waiting = Vec::new();
@@ -258,14 +262,11 @@ fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {
         }
     }
     let holds = ctx.tx.open_holds(session.id)?;
-    let cut_off = cut_off_here(
-        ctx,
-        &ListRequest {
-            repo: place.repo.clone(),
-            under: place.repo.is_none().then(|| place.dir.clone()),
-            ..ListRequest::default()
-        },
-    )?;
+    let here = ListRequest {
+        repo: place.repo.clone(),
+        under: place.repo.is_none().then(|| place.dir.clone()),
+        ..ListRequest::default()
+    };
     Ok(Glance {
         handle: session.handle.to_string(),
         repo: session.place.repo.clone(),
@@ -273,9 +274,6 @@ fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {
         lost: lost(ctx, session)?,
         twins: twins(ctx, session)?,
         waiting,
-        cut_off: cut_off
-            .iter()
-            .map(|row| row.session.handle.to_string())
-            .collect(),
+        cut_off: handles_cut_off_here(ctx, &here, &neighbours)?,
     })
 }

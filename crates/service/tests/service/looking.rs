@@ -6,7 +6,9 @@ use tenure_core::registration::Source;
 use tenure_core::session::Place;
 use tenure_core::store::{Mode, Store};
 use tenure_service::mirror::compare::ContextFile;
-use tenure_service::{Here, ListRequest, Naming, RegisterRequest, Subject, Until, Vouched};
+use tenure_service::{
+    Glancer, Here, ListRequest, Naming, RegisterRequest, Subject, Until, Vouched,
+};
 
 use crate::{Rig, Who};
 
@@ -162,4 +164,26 @@ fn a_session_is_waited_for_until_it_ends_and_rests_when_it_has() {
     for until in [Until::Ends, Until::Rests] {
         assert!(look(until).0, "{until:?}");
     }
+}
+
+/// A line that is drawn again and again must not wait for a file server, not even for a moment.
+#[test]
+fn a_glance_looks_for_no_files_of_what_was_cut_off() {
+    let mut rig = Rig::new();
+    let web = |dir: &str| place(dir, Some("acme/web"));
+    let (me, _) = works_in(&mut rig, 20, web("/w/web"));
+    let (dead, lost) = works_in(&mut rig, 30, web("/hangs/web"));
+    dead.dies();
+    let bury = rig.call(&me, |service| service.alive(&lost)).unwrap();
+    assert!(!bury.0);
+    let who = Glancer {
+        agent: AgentName::parse("claude").ok(),
+        process: Some(rig.world.process(20)),
+        native_id: None,
+    };
+    let glance = rig.call(&me, |service| service.glance(&who)).unwrap();
+    assert_eq!(glance.unwrap().cut_off, [lost.as_str()]);
+    assert_eq!(rig.world.paths_looked_for(), [""; 0]);
+    rig.call(&me, |service| service.resumable(&lost)).unwrap();
+    assert_eq!(rig.world.paths_looked_for(), ["/hangs/web"]);
 }
