@@ -6,10 +6,14 @@
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
+#[cfg(target_os = "linux")]
+use std::time::Instant;
 
 use tenure_core::agent;
 use tenure_core::process::{Ancestor, Observer, RunState};
 
+#[cfg(target_os = "linux")]
+use crate::clock;
 use crate::stat::View;
 use crate::{process, system};
 
@@ -32,19 +36,31 @@ pub fn agents(observer: &Observer) -> Vec<Running> {
     found
 }
 
-/// The agent that has this socket open, if exactly one has.
+/// The process of this agent that has this socket open, if exactly one has and it is found in time.
 #[cfg(target_os = "linux")]
-pub(crate) fn with_socket(inode: u64, observer: &Observer) -> Option<Ancestor> {
+pub(crate) fn with_socket(
+    inode: u64,
+    agent: &str,
+    observer: &Observer,
+    until: Instant,
+) -> Option<Ancestor> {
     let wanted = format!("socket:[{inode}]");
     let has_it = |this: &Running| {
         let fds = fs_err::read_dir(format!("/proc/{}/fd", this.process.process.pid));
         let mut links = fds.into_iter().flatten().flatten().map(|fd| fd.path());
         links.any(|fd| fs_err::read_link(fd).is_ok_and(|link| link.as_os_str() == wanted.as_str()))
     };
-    let mut found = all(observer).into_iter().filter(has_it);
+    let in_time = || clock::instant() < until;
+    let looked_at = pids(observer).take_while(|_| in_time());
+    let mut found = looked_at
+        .filter_map(|pid| one(pid, observer))
+        .filter(|this| this.agent == agent && has_it(this));
     let (only, None) = (found.next()?, found.next()) else {
         return None;
     };
+    if !in_time() {
+        return None;
+    }
     // Whose descriptors were read is still the process that was seen before.
     let pid = only.process.process.pid;
     let still = process::identify(pid, observer).ok()?;
@@ -53,21 +69,20 @@ pub(crate) fn with_socket(inode: u64, observer: &Observer) -> Option<Ancestor> {
 
 /// All processes that are agents, wrappers too.
 fn all(observer: &Observer) -> Vec<Running> {
-    if !observer.proc_is_own {
-        return Vec::new();
-    }
-    let own_uid = rustix::process::geteuid().as_raw();
-    let Ok(entries) = fs_err::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| {
-            let pid = entry.file_name().to_str()?.parse::<u32>().ok()?;
-            (entry.metadata().ok()?.uid() == own_uid).then_some(pid)
-        })
+    pids(observer)
         .filter_map(|pid| one(pid, observer))
         .collect()
+}
+
+/// The pids of this user's processes.
+fn pids(observer: &Observer) -> impl Iterator<Item = u32> {
+    let own_uid = rustix::process::geteuid().as_raw();
+    let entries = observer.proc_is_own.then(|| fs_err::read_dir("/proc"));
+    let entries = entries.into_iter().flatten().flatten().flatten();
+    entries.filter_map(move |entry| {
+        let pid = entry.file_name().to_str()?.parse::<u32>().ok()?;
+        (entry.metadata().ok()?.uid() == own_uid).then_some(pid)
+    })
 }
 
 /// The agent itself, where this process only started it; else the same process.
@@ -100,4 +115,54 @@ fn one(pid: u32, observer: &Observer) -> Option<Running> {
         process: found,
         dir: dir.map(|dir| dir.to_string_lossy().into_owned()),
     })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::os::fd::AsRawFd;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    fn observer() -> Observer {
+        Observer {
+            host: tenure_core::id::HostId::new("h"),
+            boot: crate::boot::boot_id().unwrap(),
+            pid_ns: crate::boot::pid_namespace().unwrap(),
+            proc_is_own: true,
+            shared_store: false,
+        }
+    }
+
+    #[test]
+    fn only_the_agent_of_this_name_has_the_socket_and_only_in_time() {
+        system::prepare().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let codex = dir.path().join("codex");
+        fs_err::copy("/bin/sleep", &codex).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let link = fs_err::read_link(format!("/proc/self/fd/{}", listener.as_raw_fd())).unwrap();
+        let inode = link.to_str().unwrap().trim_start_matches("socket:[");
+        let inode: u64 = inode.trim_end_matches(']').parse().unwrap();
+        // The child's standard input is the socket: that is how it comes to have it.
+        let mut window = Command::new(&codex)
+            .arg("600")
+            .stdin(Stdio::from(std::os::fd::OwnedFd::from(listener)))
+            .spawn()
+            .unwrap();
+        let observer = observer();
+        let soon = clock::instant() + Duration::from_secs(60);
+        let found = |agent: &str, until| with_socket(inode, agent, &observer, until);
+        let (own, other, late) = (
+            found("codex", soon),
+            found("claude", soon),
+            found("codex", clock::instant()),
+        );
+        window.kill().unwrap();
+        window.wait().unwrap();
+        assert_eq!(own.map(|found| found.process.pid), Some(window.id()));
+        assert_eq!(other, None);
+        assert_eq!(late, None);
+    }
 }

@@ -6,8 +6,8 @@
 //! that listens on that port, and a process of this user has that socket open. Where one of them fails, there is
 //! no window; nothing is concluded from directories, terminals, times or names.
 //!
-//! It is asked once when a conversation begins, never at its later events. All of it shares one deadline that is
-//! far below a hook's. *Crash*: a connection that is closed leaves nothing behind. *Clock jump*: the deadline is
+//! It is asked when a conversation begins, and where its window is not known or gone; never at its other events.
+//! All of one question shares one deadline that is far below a hook's. *Crash*: a connection that is closed leaves nothing behind. *Clock jump*: the deadline is
 //! on the steady clock. *Older version*: a daemon that does not know the question answers with an error.
 
 use std::io::{self, Read, Write};
@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::{Value, json};
-use tenure_core::agent::DaemonSpec;
+use tenure_core::agent::{self, DaemonSpec};
 use tenure_core::id::NativeId;
 use tenure_core::process::{Ancestor, Observer, Process};
 
-use crate::{clock, env, read, running};
+use crate::{clock, env, process, read, running};
 
 /// How long the daemon may take; it takes a few milliseconds.
 const PATIENCE: Duration = Duration::from_millis(600);
@@ -36,15 +36,25 @@ pub(crate) fn find(
     conversation: &NativeId,
     observer: &Observer,
 ) -> Option<Ancestor> {
+    let until = clock::instant() + PATIENCE;
     let socket = socket_of(spec)?;
-    let port = Daemon::reach(&socket, daemon)
+    let port = Daemon::reach(&socket, daemon, until)
         .and_then(|mut daemon| daemon.port_of(spec, conversation))
         .ok()
         .flatten()?;
     let tcp = read::text(Path::new("/proc/self/net/tcp"), LONGEST as u64).ok()?;
     let own = rustix::process::geteuid().as_raw();
     let inode = listener(&tcp, port, own)?;
-    running::with_socket(inode, observer)
+    let agent = agent::whose_daemon(spec)?;
+    let found = running::with_socket(inode, agent, observer, until)?;
+    // The conversation was loaded before its event was sent: a window that began later has only its port.
+    let own = process::identify(std::process::id(), observer).ok()?;
+    began_before(&found.process, &own).then_some(found)
+}
+
+/// Whether a process began before another one, as far as the rounding of ticks in a time namespace lets it be told.
+fn began_before(one: &Process, other: &Process) -> bool {
+    one.start.ticks <= other.start.ticks.saturating_add(1)
 }
 
 fn socket_of(spec: &DaemonSpec) -> Option<PathBuf> {
@@ -67,7 +77,7 @@ struct Daemon {
 
 impl Daemon {
     /// Connects, without waiting for a daemon that accepts nobody, and only to this very process.
-    fn reach(socket: &Path, daemon: &Process) -> io::Result<Daemon> {
+    fn reach(socket: &Path, daemon: &Process, until: Instant) -> io::Result<Daemon> {
         let fd: OwnedFd = rustix::net::socket_with(
             AddressFamily::UNIX,
             SocketType::STREAM,
@@ -84,7 +94,7 @@ impl Daemon {
         let mut reached = Daemon {
             stream,
             received: Vec::new(),
-            until: clock::instant() + PATIENCE,
+            until,
         };
         reached.greet()?;
         Ok(reached)
@@ -111,10 +121,7 @@ impl Daemon {
 
     /// The port on which the window of a conversation listens, if it has one.
     fn port_of(&mut self, spec: &DaemonSpec, conversation: &NativeId) -> io::Result<Option<u16>> {
-        let version = env!("CARGO_PKG_VERSION");
-        let client = json!({"name": "tenure", "title": null, "version": version});
-        self.call(1, "initialize", &json!({"clientInfo": client}))?;
-        self.tell(&json!({"method": "initialized"}))?;
+        self.begin()?;
         let about = json!({
             "threadId": conversation.as_str(),
             "serverName": spec.server,
@@ -122,6 +129,13 @@ impl Daemon {
         });
         let answer = self.call(2, spec.method, &about)?;
         Ok(port_in(&answer, spec.server))
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        let version = env!("CARGO_PKG_VERSION");
+        let client = json!({"name": "tenure", "title": null, "version": version});
+        self.call(1, "initialize", &json!({"clientInfo": client}))?;
+        self.tell(&json!({"method": "initialized"}))
     }
 
     fn call(&mut self, id: u32, method: &str, params: &Value) -> io::Result<Value> {
@@ -259,6 +273,10 @@ fn listener(table: &str, port: u16, uid: u32) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn soon() -> Instant {
+        clock::instant() + Duration::from_secs(60)
+    }
+
     #[test]
     fn the_port_is_that_of_the_window_of_this_conversation_alone() {
         let answer = |servers: Value| json!({"id": 2, "result": {"data": servers}});
@@ -345,7 +363,7 @@ mod tests {
             client
                 .write_all(&plain(&json!({"id": 1, "result": {}})))
                 .unwrap();
-            hear(&mut client, "serverName");
+            hear(&mut client, r#""id":2"#);
             let other = plain(&json!({"method": "thread/started", "params": {"id": 2}}));
             client.write_all(&other).unwrap();
             let window = json!({"name": "w", "httpOrigin": "http://127.0.0.1:7"});
@@ -377,12 +395,12 @@ mod tests {
             },
         };
         let conversation = NativeId::parse("t1").unwrap();
-        let mut daemon = Daemon::reach(&socket, &process(std::process::id())).unwrap();
+        let mut daemon = Daemon::reach(&socket, &process(std::process::id()), soon()).unwrap();
         assert_eq!(daemon.port_of(&spec, &conversation).unwrap(), Some(7));
         let heard = answers.join().unwrap();
         assert!(heard.contains(r#""threadId":"t1""#), "{heard}");
         // Nobody listens any more, and before that it was another process.
-        assert!(Daemon::reach(&socket, &process(1)).is_err());
+        assert!(Daemon::reach(&socket, &process(1), soon()).is_err());
     }
 
     #[test]
@@ -403,7 +421,7 @@ mod tests {
                 shifted: false,
             },
         };
-        let refused = Daemon::reach(&socket, &not_us).err().unwrap();
+        let refused = Daemon::reach(&socket, &not_us, soon()).err().unwrap();
         assert!(refused.to_string().contains("another process"), "{refused}");
     }
 }

@@ -185,6 +185,12 @@ pub fn daemon_of(looks: &Looks) -> Option<&'static AgentSpec> {
     (role == Role::Daemon).then_some(spec)
 }
 
+/// The name of the agent that has this daemon.
+pub fn whose_daemon(daemon: &DaemonSpec) -> Option<&'static str> {
+    let has_it = |spec: &&AgentSpec| spec.daemon.as_ref() == Some(daemon);
+    AGENTS.iter().find(has_it).map(|spec| spec.name)
+}
+
 /// Which agent's executable or script a process runs, and as what.
 pub fn role_of(looks: &Looks) -> Option<(&'static AgentSpec, Role)> {
     let program = base(&looks.exe);
