@@ -201,13 +201,15 @@ impl Session {
         self.daemon.as_ref().filter(|_| in_turn)
     }
 
-    /// Whether it lives, given what is known of processes, and the process that decides that.
+    /// Whether it lives, given what is known of processes and what a daemon says about its turn, if it was
+    /// asked; and the process that decides that.
     ///
     /// A conversation that a daemon runs belongs to its window. Once that is gone, it lives only as long as
-    /// the daemon is in its turn.
+    /// the daemon is in its turn. Where that cannot be told, the turn's end was not heard of yet.
     pub fn lives_by<E>(
         &self,
         judge: impl Fn(&Process) -> Result<Liveness, E>,
+        has_turn: impl Fn(&Process) -> Result<Option<bool>, E>,
     ) -> Result<(Liveness, Option<&Process>), E> {
         if let Some(settled) = self.settled() {
             return Ok((settled, self.process.as_ref()));
@@ -221,6 +223,7 @@ impl Session {
         };
         match judge(daemon)? {
             Liveness::Dead(_) => Ok((seen, Some(process))),
+            Liveness::Alive if has_turn(daemon)? == Some(false) => Ok((seen, Some(process))),
             goes_on => Ok((goes_on, Some(daemon))),
         }
     }
@@ -530,15 +533,26 @@ mod tests {
                 };
                 Ok::<_, ()>(seen.clone())
             };
-            let (liveness, decides) = session.lives_by(judge).unwrap();
+            let (liveness, decides) = session.lives_by(judge, |_| Ok(None)).unwrap();
             let row = format!("{activity:?} {of_window:?} {of_daemon:?}");
             assert_eq!(liveness, *expected, "{row}");
             assert_eq!(decides.map(|process| process.pid), Some(by), "{row}");
+            let (liveness, _) = session.lives_by(judge, |_| Ok(Some(true))).unwrap();
+            assert_eq!(liveness, *expected, "{row}");
+            // A lost word of the turn's end keeps nobody alive whose daemon says that it is over.
+            let (liveness, decides) = session.lives_by(judge, |_| Ok(Some(false))).unwrap();
+            let over = match of_daemon {
+                Liveness::Unknown(_) => expected,
+                Liveness::Alive | Liveness::Dead(_) => of_window,
+            };
+            assert_eq!(liveness, *over, "{row}");
+            let by_window = decides.is_some_and(|process| *process == window);
+            assert_eq!(by_window, *over == *of_window, "{row}");
             let alone = Session {
                 daemon: None,
                 ..session
             };
-            let (liveness, _) = alone.lives_by(judge).unwrap();
+            let (liveness, _) = alone.lives_by(judge, |_| Ok(Some(false))).unwrap();
             assert_eq!(liveness, *of_window, "{row}");
         }
     }

@@ -36,6 +36,14 @@ pub trait World {
     /// none where that cannot be told.
     fn was_orderly(&self, traces: &Traces, home: &str, gone: &Process) -> Option<bool>;
 
+    /// Whether a turn of a conversation runs, as the daemon says that runs it; none where that cannot be told.
+    fn has_turn(
+        &self,
+        spec: &DaemonSpec,
+        daemon: &Process,
+        conversation: &NativeId,
+    ) -> Option<bool>;
+
     /// What a directory is: its repository and branch.
     fn place(&self, dir: &str) -> Place;
 

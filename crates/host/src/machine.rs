@@ -83,6 +83,21 @@ impl World for Machine {
         None
     }
 
+    #[cfg(target_os = "linux")]
+    fn has_turn(
+        &self,
+        spec: &DaemonSpec,
+        daemon: &Process,
+        conversation: &NativeId,
+    ) -> Option<bool> {
+        crate::window::has_turn(spec, daemon, conversation)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn has_turn(&self, _: &DaemonSpec, _: &Process, _: &NativeId) -> Option<bool> {
+        None
+    }
+
     fn place(&self, dir: &str) -> Place {
         let worktree = git::worktree(Path::new(dir));
         Place {

@@ -7,7 +7,8 @@
 //! no window; nothing is concluded from directories, terminals, times or names.
 //!
 //! It is asked when a conversation begins, and where its window is not known or gone; never at its other events.
-//! All of one question shares one deadline that is far below a hook's. *Crash*: a connection that is closed leaves nothing behind. *Clock jump*: the deadline is
+//! Whoever looks at a conversation without a window asks the same daemon whether its turn still runs. All of one
+//! question shares one deadline that is far below a hook's. *Crash*: a connection that is closed leaves nothing behind. *Clock jump*: the deadline is
 //! on the steady clock. *Older version*: a daemon that does not know the question answers with an error.
 
 use std::io::{self, Read, Write};
@@ -55,6 +56,18 @@ pub(crate) fn find(
 /// Whether a process began before another one, as far as the rounding of ticks in a time namespace lets it be told.
 fn began_before(one: &Process, other: &Process) -> bool {
     one.start.ticks <= other.start.ticks.saturating_add(1)
+}
+
+/// Whether a turn of a conversation runs, where the daemon says so.
+pub(crate) fn has_turn(
+    spec: &DaemonSpec,
+    daemon: &Process,
+    conversation: &NativeId,
+) -> Option<bool> {
+    let until = clock::instant() + PATIENCE;
+    let socket = socket_of(spec)?;
+    let mut daemon = Daemon::reach(&socket, daemon, until).ok()?;
+    daemon.has_turn(spec, conversation).ok().flatten()
 }
 
 fn socket_of(spec: &DaemonSpec) -> Option<PathBuf> {
@@ -129,6 +142,14 @@ impl Daemon {
         });
         let answer = self.call(2, spec.method, &about)?;
         Ok(port_in(&answer, spec.server))
+    }
+
+    /// Whether a turn of a conversation runs.
+    fn has_turn(&mut self, spec: &DaemonSpec, conversation: &NativeId) -> io::Result<Option<bool>> {
+        self.begin()?;
+        let about = json!({"threadId": conversation.as_str(), "includeTurns": false});
+        let answer = self.call(2, spec.state, &about)?;
+        Ok(turn_in(&answer, conversation))
     }
 
     fn begin(&mut self) -> io::Result<()> {
@@ -253,6 +274,19 @@ fn port_in(answer: &Value, server: &str) -> Option<u16> {
     origin.strip_prefix("http://127.0.0.1:")?.parse().ok()
 }
 
+/// Whether the conversation is in a turn; none where the answer is about another, or says neither.
+fn turn_in(answer: &Value, conversation: &NativeId) -> Option<bool> {
+    let thread = &answer["result"]["thread"];
+    if thread["id"] != conversation.as_str() {
+        return None;
+    }
+    match thread["status"]["type"].as_str()? {
+        "active" => Some(true),
+        "idle" | "notLoaded" => Some(false),
+        _ => None,
+    }
+}
+
 /// The socket of this user that listens on a port of 127.0.0.1, in the kernel's table.
 fn listener(table: &str, port: u16, uid: u32) -> Option<u64> {
     let local = format!("0100007F:{port:04X}");
@@ -298,6 +332,25 @@ mod tests {
         }
         let refused = json!({"id": 2, "error": {"code": -32600, "message": "no"}});
         assert_eq!(port_in(&refused, "codex_tui"), None);
+    }
+
+    #[test]
+    fn a_turn_is_over_only_where_the_daemon_says_so_of_this_conversation() {
+        let conversation = NativeId::parse("t1").unwrap();
+        let said = |id: &str, status: Value| {
+            let answer = json!({"id": 2, "result": {"thread": {"id": id, "status": status}}});
+            turn_in(&answer, &conversation)
+        };
+        let active = json!({"type": "active", "activeFlags": ["waitingOnApproval"]});
+        assert_eq!(said("t1", active), Some(true));
+        assert_eq!(said("t1", json!({"type": "idle"})), Some(false));
+        assert_eq!(said("t1", json!({"type": "notLoaded"})), Some(false));
+        assert_eq!(said("t2", json!({"type": "idle"})), None);
+        for unclear in [json!({"type": "systemError"}), json!({}), json!("idle")] {
+            assert_eq!(said("t1", unclear), None);
+        }
+        let refused = json!({"id": 2, "error": {"code": -32600, "message": "no"}});
+        assert_eq!(turn_in(&refused, &conversation), None);
     }
 
     #[test]
@@ -375,6 +428,7 @@ mod tests {
         });
         let spec = DaemonSpec {
             flag: "",
+            state: "",
             variable: "",
             home: "",
             socket: "",

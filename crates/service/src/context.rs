@@ -208,9 +208,28 @@ impl Ctx<'_> {
         &self,
         session: &'s Session,
     ) -> Result<(Liveness, Option<&'s Process>), Stop> {
-        session
-            .lives_by(|process| self.judged(process))
-            .map_err(|process| Stop::Look(Want::Processes(vec![process])))
+        let unseen = |process: Process| Stop::Look(Want::Processes(vec![process]));
+        session.lives_by(
+            |process| self.judged(process).map_err(unseen),
+            |daemon| self.has_turn(session, daemon),
+        )
+    }
+
+    /// Whether a daemon is in a turn of a session, as far as it can be asked, which hooks never do.
+    fn has_turn(&self, session: &Session, daemon: &Process) -> Result<Option<bool>, Stop> {
+        let spec = agent::spec_of(&session.agent).and_then(|spec| spec.daemon);
+        let (true, Some(spec), Some(native_id)) =
+            (self.evidence.has_witness(), spec, &session.native_id)
+        else {
+            return Ok(None);
+        };
+        match self.evidence.turn(daemon, native_id) {
+            Some(said) => Ok(said),
+            None => {
+                let want = Want::Turn(spec, daemon.clone(), native_id.clone());
+                Err(Stop::Look(want))
+            }
+        }
     }
 
     /// Makes sure that all these sessions were looked at, in one go.

@@ -24,6 +24,8 @@ pub enum Want {
     Surroundings(Option<u32>, String),
     /// The window of this conversation, which the daemon runs.
     Window(DaemonSpec, Process, NativeId),
+    /// Whether a turn of this conversation runs, which the daemon runs.
+    Turn(DaemonSpec, Process, NativeId),
     /// Where these files are, and what.
     Files(Vec<String>),
     /// The remotes of the repositories with these common directories.
@@ -50,6 +52,7 @@ pub struct Evidence {
     left_behind: Vec<(SessionId, Survivors)>,
     surroundings: Option<Surroundings>,
     window: Option<Option<Ancestor>>,
+    turns: Vec<(Process, NativeId, Option<bool>)>,
     files: Vec<(String, Option<RepoFile>)>,
     remotes: Vec<(String, Option<String>)>,
     testimonies: Vec<(SessionId, Question, Testimony)>,
@@ -92,6 +95,17 @@ impl Evidence {
             }
             Want::Window(spec, daemon, conversation) => {
                 self.window = Some(world.window(&spec, &daemon, &conversation));
+            }
+            Want::Turn(spec, daemon, conversation) => {
+                // One that did not answer is not waited for again.
+                let is_silent = |(asked, _, said): &(Process, NativeId, Option<bool>)| {
+                    *asked == daemon && said.is_none()
+                };
+                let said = match self.turns.iter().any(is_silent) {
+                    true => None,
+                    false => world.has_turn(&spec, &daemon, &conversation),
+                };
+                self.turns.push((daemon, conversation, said));
             }
             Want::Files(paths) => self.files.extend(paths.into_iter().map(|path| {
                 let found = world.file(&path);
@@ -140,6 +154,14 @@ impl Evidence {
     /// The window, once it was looked for.
     pub fn window(&self) -> Option<&Option<Ancestor>> {
         self.window.as_ref()
+    }
+
+    /// What a daemon said about a conversation's turn, once it was asked.
+    pub fn turn(&self, daemon: &Process, conversation: &NativeId) -> Option<Option<bool>> {
+        let is_it = |(asked, about, _): &&(Process, NativeId, Option<bool>)| {
+            asked == daemon && about == conversation
+        };
+        self.turns.iter().find(is_it).map(|(_, _, said)| *said)
     }
 
     pub fn file(&self, path: &str) -> Option<&Option<RepoFile>> {

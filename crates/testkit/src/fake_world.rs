@@ -32,6 +32,7 @@ struct State {
     windows: HashMap<String, u32>,
     partings: HashMap<u32, bool>,
     paths: Vec<String>,
+    turns: HashMap<String, bool>,
 }
 
 impl Default for FakeWorld {
@@ -63,6 +64,7 @@ impl FakeWorld {
                 windows: HashMap::new(),
                 partings: HashMap::new(),
                 paths: Vec::new(),
+                turns: HashMap::new(),
             })),
         }
     }
@@ -172,6 +174,11 @@ impl FakeWorld {
     pub fn parts(&self, pid: u32, orderly: bool) {
         self.lock().partings.insert(pid, orderly);
     }
+
+    /// Lets every daemon say whether it is in a turn of this conversation; before that, none can be asked.
+    pub fn says_of_turn(&self, conversation: &str, runs: bool) {
+        self.lock().turns.insert(conversation.to_owned(), runs);
+    }
 }
 
 impl World for FakeWorld {
@@ -207,6 +214,15 @@ impl World for FakeWorld {
 
     fn was_orderly(&self, _traces: &Traces, _home: &str, gone: &Process) -> Option<bool> {
         self.lock().partings.get(&gone.pid).copied()
+    }
+
+    fn has_turn(
+        &self,
+        _spec: &DaemonSpec,
+        _daemon: &Process,
+        conversation: &NativeId,
+    ) -> Option<bool> {
+        self.lock().turns.get(conversation.as_str()).copied()
     }
 
     /// No directory is a repository.

@@ -87,6 +87,8 @@ pub struct DaemonSpec {
     pub home: &'static str,
     /// The daemon's socket in it: JSON-RPC over WebSocket.
     pub socket: &'static str,
+    /// What tells the state of a conversation, and whether it is loaded at all.
+    pub state: &'static str,
     /// What lists the servers of a conversation.
     pub method: &'static str,
     /// The server that is the window.

@@ -95,6 +95,7 @@ pub const AGENTS: &[AgentSpec] = &[
             variable: "CODEX_HOME",
             home: ".codex",
             socket: "app-server-control/app-server-control.sock",
+            state: "thread/read",
             method: "mcpServerStatus/list",
             server: "codex_tui",
         }),

@@ -6,12 +6,13 @@ use tenure_core::policy::Policy;
 use tenure_core::process::{NativeVariable, Sighting};
 use tenure_core::session::Doing;
 use tenure_core::store::{Mode, SessionFilter, Store};
+use tenure_core::witness::{Question, Subject as About, Testimony, Witness};
 use tenure_core::world::World;
 use tenure_service::error::Error;
 use tenure_service::view::SessionView;
 use tenure_service::{AgentEvent, Heard, Naming, RegisterRequest, Service};
 
-use super::{Rig, Who, kind};
+use super::{Rig, Who, asks, kind};
 
 const DAEMON: u32 = 50;
 const ONE: u32 = 61;
@@ -486,4 +487,47 @@ fn a_tool_whose_conversation_another_session_owns_is_not_the_daemons_only_sessio
     assert_eq!(rig.whoami_in("t1").ok(), heard.session);
     assert_eq!(rig.whoami_in("t9").ok(), heard.session);
     assert_eq!(kind(rig.whoami_in("t2")), "ambiguous");
+}
+
+/// Somebody who has nothing to say.
+struct Silent;
+
+impl Witness for Silent {
+    fn testify(&self, _about: &[About], _question: Question) -> Vec<Testimony> {
+        Vec::new()
+    }
+}
+
+#[test]
+fn a_turn_whose_end_was_not_heard_of_is_over_when_the_daemon_says_so() {
+    // What the daemon says, whether a hook asks, and what becomes of the claim.
+    let rows = [
+        (Some(false), true, "granted"),
+        (Some(true), true, "held"),
+        (None, true, "held"),
+        (Some(false), false, "held"),
+    ];
+    for (said, may_ask, expected) in rows {
+        let mut rig = daemon();
+        let heard = rig.begins("t1", ONE);
+        let tool = rig.tool_of(&heard);
+        rig.claim(&tool, KEY).unwrap();
+        rig.world.exit(ONE);
+        if let Some(runs) = said {
+            rig.world.says_of_turn("t1", runs);
+        }
+        let taker = rig.taker();
+        let facts = taker.facts();
+        let mut service = Service::new(&mut rig.store, &rig.world, &facts, Policy::default());
+        if may_ask {
+            service = service.with_witness(&Silent);
+        }
+        let taken = service.claim(&Naming::default(), &asks(&[KEY]));
+        let taken = taken.map_err(|failure| failure.error);
+        assert_eq!(kind(taken), expected, "{said:?} {may_ask}");
+        let shown = service.show(&heard.session.clone().unwrap());
+        let state = shown.unwrap().value.session.state;
+        let live = expected == "held";
+        assert_eq!(state, if live { "live" } else { "dead" }, "{said:?}");
+    }
 }
