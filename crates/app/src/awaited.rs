@@ -44,7 +44,7 @@ pub fn session(
             None => AT_LEAST_EVERY,
         };
         if left.is_zero() {
-            return Err(timed_out(&found.session, began.elapsed()));
+            return Err(timed_out(&found.session, until, began.elapsed()));
         }
         let Some(process) = found.process else {
             return Ok(Next::Again {
@@ -103,11 +103,17 @@ fn own_files(
         .or_else(|| chat::folder_of(&session.agent, transcript))
 }
 
-fn timed_out(session: &SessionView, waited: Duration) -> Problem {
+fn timed_out(session: &SessionView, until: Until, waited: Duration) -> Problem {
     let doing = session.activity.unwrap_or(session.state);
     let why = Box::new(Error::NotLive {
         handle: session.handle.clone(),
         state: format!("is still {doing}: {}", session.why),
     });
-    Error::TimedOut { waited, why }.into()
+    let mut problem = Problem::from(Error::TimedOut { waited, why });
+    let what = match until {
+        Until::Ends => "end",
+        Until::Rests => "idle",
+    };
+    problem.data.insert("waited_for".into(), what.into());
+    problem
 }

@@ -23,7 +23,11 @@ pub fn focus(opened: &Opened, window: &Window) -> Result<(), Problem> {
         }),
         Some(TerminalPlace::Gone) => Err(Unshown {
             why: "its terminal is closed".to_owned(),
-            way: Hint::run("show", [&window.session.handle], "for details"),
+            way: Hint::run(
+                "end",
+                [&window.session.handle, "--kill", "--reason", "REASON"],
+                "to end it; its conversation can be resumed then",
+            ),
         }),
         Some(TerminalPlace::NoWindow) => Err(Unshown {
             why: "it runs without a window".to_owned(),
@@ -72,7 +76,12 @@ fn opened_by_agent(window: &Window) -> Hint {
 fn show_pane(socket: &str, pane: &str, name: &str) -> Result<(), Unshown> {
     let attach = || {
         let words = ["-S", socket, "attach", "-t", pane].map(text::shell);
-        Hint::step(format!("run `tmux {}` to open it here", words.join(" ")))
+        let attach = format!("tmux {}", words.join(" "));
+        // One tmux inside another has two status lines and needs every key twice.
+        Hint::step(match tmux::own_socket() {
+            Some(_) => format!("detach from this tmux, then run `{attach}` to open it"),
+            None => format!("run `{attach}` to open it here"),
+        })
     };
     let is_inside = tmux::own_socket().is_some_and(|own| tmux::is_same(&own, socket));
     let server = tmux::Server::look(socket);

@@ -14,7 +14,7 @@ use crate::columns::{Cell, Column, column, cut, fitted, table, wrapped};
 use crate::lines::Lines;
 use crate::output::{ago, command_line, paint};
 use crate::screen;
-use crate::standing::{age, way_on, word, words, words_within};
+use crate::standing::{age, doing, end_kind, way_on, word, words_within};
 use crate::tree::Branch;
 
 fn now() -> Timestamp {
@@ -242,7 +242,7 @@ pub fn session(who: &Whoami, evidence: bool) -> Lines {
         row("title", title);
     }
     if session.activity.is_some() && session.state == "live" {
-        row("doing", &words(session, now, true));
+        row("doing", &doing(session, now));
     }
     row("where", &whereabouts(session));
     row("dir", &session.dir);
@@ -276,6 +276,9 @@ pub fn session(who: &Whoami, evidence: bool) -> Lines {
         );
     }
     row("started", &ago(session.started_at, now));
+    if let Some(at) = session.ended_at {
+        row("ended", &format!("{}{}", ago(at, now), end_kind(session)));
+    }
     row("last seen", &ago(session.last_seen_at, now));
     for held in session.claims.iter().flatten() {
         row("holds", &format!("{} (epoch {})", held.key, held.epoch));

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use tenure_core::order::Rank;
 use tenure_core::session::{EndKind, State};
 use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
@@ -79,6 +80,7 @@ fn doing_within(session: &SessionView, now: Timestamp, asks: Option<usize>) -> S
     for twin in session.twins.iter().flatten() {
         let _infallible = write!(said, ", twin of {twin}");
     }
+    said.push_str(&collides(session));
     if session.waits_for_a_person() {
         match &session.asks {
             Some(text) => {
@@ -94,12 +96,37 @@ fn doing_within(session: &SessionView, now: Timestamp, asks: Option<usize>) -> S
     said
 }
 
-/// The same with the reason of any state but `live`, and with all evidence if that is wanted.
-pub fn words(session: &SessionView, now: Timestamp, verbose: bool) -> String {
-    words_within(session, now, verbose, None)
+/// Whose work it runs into, where nothing else about it is more urgent.
+fn collides(session: &SessionView) -> String {
+    if session.rank != Some(Rank::Collides.as_str()) {
+        return String::new();
+    }
+    let twins = session.twins.as_deref().unwrap_or_default();
+    let others = session.collides_with.iter().flatten();
+    let others: Vec<&str> = others
+        .filter(|other| !twins.contains(other))
+        .map(String::as_str)
+        .collect();
+    match others.as_slice() {
+        [] => String::new(),
+        [one] => format!(", collides with {one}"),
+        [one, rest @ ..] => format!(", collides with {one} and {} more", rest.len()),
+    }
 }
 
-/// The same in a column of a terminal: of a long question only the beginning.
+/// How it ended, after when.
+pub fn end_kind(session: &SessionView) -> &'static str {
+    let is = |kind: EndKind| session.end_kind == Some(kind.as_str());
+    match () {
+        () if is(EndKind::CutOff) => ", cut off",
+        () if is(EndKind::Left) => ", ended by its user or by itself",
+        () if is(EndKind::Moved) => ", went on in another session",
+        () => "",
+    }
+}
+
+/// The same with the reason of any state but `live`, and with all evidence if that is wanted. In a column of a
+/// terminal only the beginning of a long question.
 pub fn words_within(
     session: &SessionView,
     now: Timestamp,
@@ -107,9 +134,6 @@ pub fn words_within(
     room: Option<usize>,
 ) -> String {
     let mut said = doing_within(session, now, room.map(|_| ASKS));
-    if verbose {
-        said.push_str(&evidence(session, now));
-    }
     match (&session.resume, starting(session)) {
         (_, Some(pid)) => {
             let _infallible = write!(said, " (pid {pid})");
@@ -150,13 +174,4 @@ fn is_none(place: &str) -> bool {
 pub fn window(session: &SessionView) -> Option<&str> {
     let place = session.place.as_deref();
     place.filter(|place| session.state == "live" && !is_none(place))
-}
-
-/// Who says what it does, and how long ago.
-fn evidence(session: &SessionView, now: Timestamp) -> String {
-    let by = session.activity_by.as_ref();
-    match by.filter(|_| session.state == "live") {
-        Some(by) => format!(" (by {}, {} ago)", by.source, age(by.at, now)),
-        None => String::new(),
-    }
 }

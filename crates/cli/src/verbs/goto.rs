@@ -1,7 +1,9 @@
+use tenure_app::open::Opened;
 use tenure_app::window;
+use tenure_service::answer::Hint;
 
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Shown, Trouble};
 
 /// Go to the window that a session runs in
 ///
@@ -26,7 +28,10 @@ pub struct Args {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut opened = app.open()?;
-    let found = opened.service().window(&args.name)?;
+    let found = match opened.service().window(&args.name) {
+        Ok(found) => found,
+        Err(failure) => return Err(with_resume(failure.into(), &mut opened, &args.name)),
+    };
     window::focus(&opened, &found.value)?;
     let place = found.value.session.place.as_deref();
     let handle = &found.value.session.handle;
@@ -36,4 +41,18 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     };
     opened.service().attend(handle)?;
     Ok(Shown::new("session", &found.value.session, text).told(&found))
+}
+
+/// Names the command that takes up a session which has ended, where one can.
+fn with_resume(mut trouble: Trouble, opened: &mut Opened, name: &str) -> Trouble {
+    if trouble.problem.kind != "not_live" {
+        return trouble;
+    }
+    let found = opened.service().resumable(name).ok();
+    if let Some(found) = found.filter(|found| found.value.problem.is_none()) {
+        let handle = [&found.value.session.handle];
+        let resume = Hint::run("resume", handle, "to start it again");
+        trouble.problem.hints.insert(0, resume);
+    }
+    trouble
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tenure_app::open::Opened;
 use tenure_app::watch::{Next, on_change};
 use tenure_core::event::EventFilter;
@@ -126,6 +126,11 @@ fn not_found(mut problem: Problem, args: &Args) -> Trouble {
             "there is no session {word:?}, and it is not a key: a key has a scheme, such as wp:{word}"
         );
         problem.lines.clear();
+    }
+    let candidates = problem.data.get("candidates").and_then(Value::as_array);
+    let first = candidates.and_then(|all| all.first()?.as_str());
+    if let Some(first) = first.filter(|_| args.of.is_some()) {
+        problem.hints = vec![Hint::run("log", [first], "for one of them")];
     }
     problem.into()
 }

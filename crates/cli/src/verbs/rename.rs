@@ -1,4 +1,5 @@
 use tenure_core::reason::Reason;
+use tenure_core::text;
 use tenure_service::Naming;
 
 use crate::app::App;
@@ -12,7 +13,7 @@ use crate::output::{Outcome, Shown};
 #[command(after_help = "\
 Examples:
   tenure rename claude-k7qd 'Login fails on Safari'
-  tenure rename k7qd ''             back to the agent's own title")]
+  tenure rename k7qd ''             back to the agent's own title, if it has one")]
 pub struct Args {
     /// Its handle, its id, or any unique part of either
     #[arg(value_name = "SESSION")]
@@ -35,9 +36,15 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     };
     let answer = opened.service().rename(&naming, &args.title)?;
     let session = &answer.value;
+    let handle = &session.handle;
+    let is_removed = args.title.trim().is_empty();
     let text = match &session.title {
-        Some(title) => format!("{} is now {title:?}", session.handle),
-        None => format!("{} has no title", session.handle),
+        Some(title) if is_removed => {
+            let title = text::quoted(title);
+            format!("removed your title; {handle} is shown as {title}")
+        }
+        Some(title) => format!("{handle} is now {}", text::quoted(title)),
+        None => format!("removed your title; {handle} has no title now"),
     };
     Ok(Shown::new("session", session, text).told(&answer))
 }

@@ -123,9 +123,10 @@ fn run_one(args: &Args, app: &App, opened: &mut Opened, name: &str) -> Outcome {
     };
     ready(&view).map_err(told)?;
     if let Some(pid) = starting::in_conversation(&starting::all(opened)?, &view.session) {
-        let handle = view.session.handle.clone();
-        let lives = tenure_service::error::Error::Lives { handle, pid };
-        return Err(told(lives.into()));
+        let handle = &view.session.handle;
+        let message = format!("{handle} is starting (pid {pid})");
+        let hint = Hint::run("ps", ["--watch"], "to see when it is there");
+        return Err(told(Trouble::new(Class::Held, "live", message, hint)));
     }
     if args.print {
         let text = line(&view).unwrap_or_default();

@@ -1,3 +1,5 @@
+use tenure_app::open::Opened;
+
 use crate::app::App;
 use crate::output::{Outcome, Shown};
 use crate::render;
@@ -14,10 +16,23 @@ pub struct Args {
     name: String,
 }
 
+/// Whether its conversation can be taken up now. Where that cannot be told, no command is shown.
+fn can_be_resumed(opened: &mut Opened, handle: &str) -> bool {
+    let found = opened.service().resumable(handle);
+    found.is_ok_and(|answer| answer.value.problem.is_none())
+}
+
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut opened = app.open()?;
     let answer = opened.service().show(&args.name)?;
-    let text = render::session(&answer.value, app.verbose);
+    let mut text = render::session(&answer.value, app.verbose);
+    let session = &answer.value.session;
+    if session.ended_at.is_some() && can_be_resumed(&mut opened, &session.handle) {
+        text.line(format!(
+            "  {:<13} tenure resume {}",
+            "resume", session.handle
+        ));
+    }
     Ok(Shown::new("session", &answer.value.session, text)
         .with("meta", &answer.value.metadata)
         .told(&answer))

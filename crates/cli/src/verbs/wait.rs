@@ -31,7 +31,7 @@ pub struct Args {
 enum What {
     /// Its end or its death
     End,
-    /// The end of its turn, or its end
+    /// The end of its turn, a question to a person, or its end
     Idle,
 }
 
@@ -89,11 +89,11 @@ impl Saw {
             };
             return format!("{handle} {what}: {why}");
         }
-        let since = self.since.map(|at| at.age_at(tenure_host::clock::wall()));
-        let since = since.map_or(String::new(), |age| format!(" (since {})", Span(age)));
+        let age = self.since.map(|at| at.age_at(tenure_host::clock::wall()));
+        let since = age.map_or(String::new(), |age| format!(" for {}", Span(age)));
         match (self.state, &self.asks) {
-            ("waiting", Some(asks)) => format!("{handle} is waiting for you{since}: {asks}"),
-            ("waiting", None) => format!("{handle} is waiting for you{since}"),
+            ("waiting", Some(asks)) => format!("{handle} is waiting{since}: {asks}"),
+            ("waiting", None) => format!("{handle} is waiting{since}: a person must answer it"),
             (state, _) => format!("{handle} is {state}{since}"),
         }
     }

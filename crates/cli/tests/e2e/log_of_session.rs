@@ -105,10 +105,7 @@ fn a_wait_says_what_it_saw() {
     };
     a.event(&[], "Stop", json!({}));
     let said = wait(&[]).stdout;
-    assert!(
-        said.starts_with(&format!("{name} is idle (since ")),
-        "{said}"
-    );
+    assert!(said.starts_with(&format!("{name} is idle for ")), "{said}");
     let json = wait(&["--json"]).json();
     assert_eq!(json["saw"]["state"], "idle", "{json}");
     assert_eq!(json["saw"]["since"], json["session"]["activity_since"]);
@@ -116,7 +113,7 @@ fn a_wait_says_what_it_saw() {
     a.event(&[], "PermissionRequest", json!({"tool_name": "Bash"}));
     let said = wait(&[]).stdout;
     assert!(
-        said.starts_with(&format!("{name} is waiting for you")),
+        said.starts_with(&format!("{name} is waiting for ")),
         "{said}"
     );
     assert_eq!(wait(&["--json"]).json()["saw"]["state"], "waiting");

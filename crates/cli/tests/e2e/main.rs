@@ -61,6 +61,7 @@ mod replaced;
 mod repositories;
 mod resume;
 mod schema;
+mod seen_alike;
 mod several;
 mod sight;
 mod spellings;

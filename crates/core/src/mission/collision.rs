@@ -30,11 +30,11 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Those of these rows' sessions that drive what another of them drives. A row that cannot be read drives nothing.
-pub fn colliding(
+/// Who drives each focus of a mission. A row that cannot be read drives nothing.
+pub fn drivers(
     rows: &[StoredParticipant],
     is_gone: impl Fn(SessionId) -> bool,
-) -> BTreeSet<SessionId> {
+) -> BTreeMap<(&str, &str), BTreeSet<SessionId>> {
     let mut drivers: BTreeMap<(&str, &str), BTreeSet<SessionId>> = BTreeMap::new();
     for row in rows.iter().filter(|row| !is_gone(row.session)) {
         let focus = row.focus.as_deref().unwrap_or("none");
@@ -45,7 +45,17 @@ pub fn colliding(
             of_focus.insert(row.session);
         }
     }
-    let several = drivers.into_values().filter(|all| all.len() > 1);
+    drivers
+}
+
+/// Those of these rows' sessions that drive what another of them drives. A row that cannot be read drives nothing.
+pub fn colliding(
+    rows: &[StoredParticipant],
+    is_gone: impl Fn(SessionId) -> bool,
+) -> BTreeSet<SessionId> {
+    let several = drivers(rows, is_gone)
+        .into_values()
+        .filter(|all| all.len() > 1);
     several.flatten().collect()
 }
 

@@ -160,7 +160,7 @@ fn error_data(error: &Error) -> Map<String, Value> {
             data.insert("session".into(), json!(handle));
             data.insert("key".into(), json!(key));
         }
-        Error::NotLive { handle, .. } => {
+        Error::NotLive { handle, .. } | Error::NothingToDismiss { handle, .. } => {
             data.insert("session".into(), json!(handle));
         }
         Error::Faulty { faults, .. } => {

@@ -32,10 +32,12 @@ impl Error {
                 Hint::run("tell", [handle, "MESSAGE"], "to ask it to"),
             ],
             Error::OnlyPerson { .. } => vec![Hint::step("ask the person that you work for")],
-            Error::NotLive { handle, .. } => vec![Hint::run("show", [handle], "for details")],
+            Error::NotLive { handle, .. } | Error::NothingToDismiss { handle, .. } => {
+                vec![Hint::run("show", [handle], "for details")]
+            }
             Error::Lives { handle, .. } => vec![
+                Hint::run("goto", [handle], "to go to its window"),
                 Hint::run("show", [handle], "to see where it is"),
-                Hint::run("tell", [handle, "MESSAGE"], "to send it a message"),
             ],
             Error::CannotTell { handle, key, .. } => {
                 let mut hints = vec![Hint::run("show", [handle], "to see what is known of it")];

@@ -89,7 +89,7 @@ pub enum Error {
         life: u32,
     },
     /// Acting for another session takes a reason.
-    #[error("{handle} is neither this session nor a child of it; acting for it takes a reason")]
+    #[error("{handle} is another session: add --reason TEXT")]
     ReasonNeeded {
         /// The session that was named.
         handle: String,
@@ -116,8 +116,16 @@ pub enum Error {
         /// How it stands, as a verb: "has ended".
         state: String,
     },
+    /// A session was not cut off, or that is settled.
+    #[error("{handle} {state}")]
+    NothingToDismiss {
+        /// The session.
+        handle: String,
+        /// How it stands, as a verb: "has not ended".
+        state: String,
+    },
     /// A session that lives is in the way.
-    #[error("{handle} lives (pid {pid}) and is in that conversation")]
+    #[error("{handle} is still running (pid {pid})")]
     Lives {
         /// The session.
         handle: String,
@@ -298,6 +306,7 @@ impl Error {
             | Error::LostBefore { .. }
             | Error::NoSuchEpoch { .. } => Class::Lost,
             Error::NotLive { .. }
+            | Error::NothingToDismiss { .. }
             | Error::OnlyPerson { .. }
             | Error::Done { .. }
             | Error::AlreadyHeld { .. }
@@ -329,6 +338,7 @@ impl Error {
             Error::OnlyItself { .. } => "only_itself",
             Error::OnlyPerson { .. } => "only_person",
             Error::NotLive { .. } => "not_live",
+            Error::NothingToDismiss { .. } => "nothing_to_dismiss",
             Error::CannotTell { .. } => "cannot_tell",
             Error::Held { .. } => "held",
             Error::Lives { .. } => "live",

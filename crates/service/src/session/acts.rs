@@ -9,7 +9,7 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
 use tenure_core::notice::NoticeKind;
 use tenure_core::policy::Policy;
-use tenure_core::session::{ClosedBy, META_KEYS, MetaKey, check_meta_value};
+use tenure_core::session::{ClosedBy, META_KEYS, MetaKey, Session, check_meta_value};
 use tenure_core::store::{Lock, Mode};
 use tenure_core::text;
 use tenure_core::time::Span;
@@ -32,7 +32,8 @@ impl Service<'_> {
     /// Ends a session and everything that it holds.
     pub fn end(&mut self, naming: &Naming) -> Reply<SessionView> {
         self.transact(Mode::Write, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
+            let caller = caller::acting_or_closed(ctx, naming)?;
+            refuse_ended(&caller.session)?;
             let reason = caller.reason_text();
             let why = reason.clone().unwrap_or_else(|| "it said so".into());
             let closed = ctx.close(&caller.session, ClosedBy::End, &why, caller.actor, reason)?;
@@ -165,5 +166,16 @@ pub fn no_such_value(key: &MetaKey) -> Error {
     Error::NotFound {
         what: format!("this session keeps no value {:?}", key.as_str()),
         hint: Hint::run("meta", ["get"], "to see what it keeps"),
+    }
+}
+
+fn refuse_ended(session: &Session) -> Result<(), Error> {
+    match &session.closed {
+        None => Ok(()),
+        Some(closed) if closed.by == ClosedBy::End => Err(Error::NotLive {
+            handle: session.handle.to_string(),
+            state: "has already ended".into(),
+        }),
+        Some(_) => Err(caller::not_live(session)),
     }
 }

@@ -62,6 +62,10 @@ impl Service<'_> {
         let title = chosen(text).map_err(Error::from)?;
         self.transact(Mode::Write, |ctx| {
             let act = behalf::tidying(ctx, naming)?;
+            if title.is_none() {
+                // Without a person's title, the agent's own is shown.
+                ctx.ask_about_all(std::slice::from_ref(&act.session))?;
+            }
             set_title(ctx, act.session, title.clone(), act.actor, act.reason)
         })
     }

@@ -26,7 +26,7 @@ impl Service<'_> {
             let session = ctx.bury_if_dead(act.session)?;
             if let Some(state) = nothing_to_dismiss(&session) {
                 let handle = session.handle.to_string();
-                return Err(Error::NotLive { handle, state }.into());
+                return Err(Error::NothingToDismiss { handle, state }.into());
             }
             dismiss(ctx, &session, act.actor, act.reason)
         })

@@ -53,7 +53,8 @@ impl Service<'_> {
             let handle = session.handle.to_string();
             if session.hosted {
                 let what = format!("{handle} shares its process with other sessions");
-                let hint = Hint::run("end", ["--session", &handle], "to end it alone");
+                let args = [&handle, "--reason", "REASON"];
+                let hint = Hint::run("end", args, "to end it alone");
                 return Err(Error::Invalid { what, hint }.into());
             }
             let Some(process) = session.process.clone() else {

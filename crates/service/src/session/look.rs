@@ -282,8 +282,16 @@ pub(crate) fn ordered(ctx: &mut Ctx<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>,
         .collect();
     let troubles = troubles::of(ctx, &seen)?;
     rows.sort_by_cached_key(|row| row.rank(&troubles));
+    let handles: HashMap<SessionId, String> = rows
+        .iter()
+        .map(|row| (row.session.id, row.view.handle.clone()))
+        .collect();
     for row in &mut rows {
         row.view.rank = Some(row.rank(&troubles).0.as_str());
+        let others = troubles.collides.get(&row.session.id);
+        let others = others.into_iter().flatten();
+        let named = others.filter_map(|id| handles.get(id).cloned());
+        row.view.collides_with = Some(named.collect());
     }
     Ok(rows)
 }
@@ -360,7 +368,7 @@ impl Row {
             finished: self.view.finished,
             died_with_work: self.is_cut_off() || troubles.died_with_work.contains(&self.session.id),
             lost_claim: troubles.lost_claim.contains(&self.session.id),
-            collides: troubles.collides.contains(&self.session.id),
+            collides: troubles.collides.contains_key(&self.session.id),
             started_at: self.session.started_at,
             ended_at: closed.map(|closed| closed.at),
         })

@@ -12,6 +12,9 @@ use tenure_core::mission::collision;
 use tenure_core::order::{DEATH_IS_NEWS_FOR, died_with_work};
 use tenure_core::session::Session;
 
+/// Those that share something, each with the others that are known to.
+pub type Partners = BTreeMap<SessionId, BTreeSet<SessionId>>;
+
 /// Sessions by what is wrong with them.
 #[derive(Debug, Default)]
 pub struct Troubles {
@@ -19,7 +22,7 @@ pub struct Troubles {
     /// Another has what it lost.
     pub lost_claim: BTreeSet<SessionId>,
     /// It shares a focus, a file or a conversation with another that lives.
-    pub collides: BTreeSet<SessionId>,
+    pub collides: Partners,
 }
 
 /// The troubles of these sessions, each with whether it is over.
@@ -77,29 +80,40 @@ fn another_has(ctx: &mut Ctx<'_>, hold: &Hold) -> Result<bool, Stop> {
 }
 
 /// Those that share something with another of them.
-fn collisions(ctx: &mut Ctx<'_>, open: &[&Session]) -> Result<BTreeSet<SessionId>, Stop> {
+fn collisions(ctx: &mut Ctx<'_>, open: &[&Session]) -> Result<Partners, Stop> {
     let ids: Vec<SessionId> = open.iter().map(|one| one.id).collect();
     let rows = ctx.tx.participations_of(&ids)?;
-    let mut found = collision::colliding(&rows, |_| false);
+    let mut found = Partners::new();
+    for (_, drivers) in collision::drivers(&rows, |_| false) {
+        add(&mut found, &drivers);
+    }
     let lately = ctx.now.wall.minus(ctx.policy.recent_writes);
     let writes = ctx.tx.writes_since(&ids, lately)?;
-    found.extend(shared(
+    share(
+        &mut found,
         writes.iter().map(|write| (&write.path, write.session)),
-    ));
+    );
     let conversations = open.iter().filter_map(|one| {
         let native_id = one.native_id.as_ref()?;
         Some(((&one.agent, native_id), one.id))
     });
-    found.extend(shared(conversations));
+    share(&mut found, conversations);
     Ok(found)
 }
 
-/// Those that have something which another has, too.
-fn shared<T: Ord>(owned: impl Iterator<Item = (T, SessionId)>) -> BTreeSet<SessionId> {
+/// Adds those that have something which another has, too.
+fn share<T: Ord>(found: &mut Partners, owned: impl Iterator<Item = (T, SessionId)>) {
     let mut owners: BTreeMap<T, BTreeSet<SessionId>> = BTreeMap::new();
     for (thing, owner) in owned {
         owners.entry(thing).or_default().insert(owner);
     }
-    let several = owners.into_values().filter(|all| all.len() > 1);
-    several.flatten().collect()
+    owners.values().for_each(|all| add(found, all));
+}
+
+/// Adds the owners of one thing, where there are several.
+fn add(found: &mut Partners, owners: &BTreeSet<SessionId>) {
+    for one in owners.iter().filter(|_| owners.len() > 1) {
+        let others = owners.iter().filter(|other| *other != one);
+        found.entry(*one).or_default().extend(others);
+    }
 }

@@ -43,6 +43,10 @@ pub struct SessionView {
     /// `finished`, `busy`, `idle` or `ended`; in lists only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<&'static str>,
+    /// Others that write the same files, drive the same focus or are in the same conversation, by their handles;
+    /// in lists only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collides_with: Option<Vec<String>>,
     /// The session whose live conversation it resumed a second time.
     pub twin_of: Option<String>,
     /// Others that are open in the same conversation, by their handles; in lists only.
@@ -286,6 +290,7 @@ impl SessionView {
             asks: seen.shown.and_then(|shown| shown.asks.clone()),
             finished: seen.finished && seen.state == State::Live,
             rank: None,
+            collides_with: None,
             twin_of: session.twin_of.map(|id| id.to_string()),
             twins: None,
             parent: session.parent.map(|token| token.id.to_string()),

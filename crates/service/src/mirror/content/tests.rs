@@ -18,6 +18,7 @@ fn session(id: &str) -> SessionView {
         asks: None,
         finished: false,
         rank: None,
+        collides_with: None,
         place: None,
         end_kind: None,
         wrote: None,
