@@ -4,13 +4,13 @@ use std::path::Path;
 
 use tenure_host::log_readers;
 
-use crate::open::Opened;
+use crate::open::Context;
 use crate::outage;
 
 /// All of it, a sentence each.
-pub fn warnings(opened: &mut Opened) -> Vec<String> {
-    let log = long_log(&opened.service().location());
-    outage::lately(opened.dir())
+pub fn warnings(context: &mut Context) -> Vec<String> {
+    let log = long_log(&context.service().location());
+    outage::lately(context.dir())
         .into_iter()
         .chain(log)
         .collect()
@@ -31,9 +31,10 @@ fn long_log(store: &str) -> Option<String> {
         .into_iter()
         .map(|reader| format!("pid {} ({})", reader.pid, reader.name))
         .collect();
-    let who = match readers.is_empty() {
-        true => "a process that cannot be seen from here".to_owned(),
-        false => readers.join(", "),
+    let who = if readers.is_empty() {
+        "a process that cannot be seen from here".to_owned()
+    } else {
+        readers.join(", ")
     };
     let mib = length / (1024 * 1024);
     Some(format!(

@@ -10,7 +10,7 @@ use tenure_service::error::Error;
 use tenure_service::view::SessionView;
 use tenure_service::{Answer, Until};
 
-use crate::open::Opened;
+use crate::open::Context;
 use crate::unfinished::{By, Unfinished};
 use crate::watch::{Ended, Next, on_change};
 use crate::witness::{chat, registry};
@@ -24,15 +24,15 @@ const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 
 /// Waits for a session. What the caller is told on the way is told with the outcome, whatever that is.
 pub fn session(
-    opened: &mut Opened,
+    context: &mut Context,
     name: &str,
     until: Until,
     timeout: Option<Duration>,
 ) -> Result<Answer<SessionView>, Unfinished> {
     let began = tenure_host::clock::instant();
     let mut told = Pending::default();
-    let ended = on_change(opened, Duration::ZERO, |opened| {
-        let answer = opened.service().awaited(name, until)?;
+    let ended = on_change(context, Duration::ZERO, |context| {
+        let answer = context.service().awaited(name, until)?;
         // They wait until they are told, so the last look has them all.
         told = answer.notices;
         let found = answer.value;

@@ -25,7 +25,7 @@ pub fn of_agent(agent: &str, event: &[u8], until: Instant) -> Result<Option<Glan
             Found::Process(found) => Some(found.process.clone()),
             Found::Unclear(_) => None,
         },
-        Whose::Nobody => None,
+        Whose::NotFound => None,
         Whose::Another => return Ok(None),
     };
     let who = Glancer {

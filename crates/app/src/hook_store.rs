@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use tenure_core::process::CallerFacts;
 use tenure_core::store::Store;
-use tenure_core::trample::Mode;
 use tenure_core::world::World;
+use tenure_core::write_conflict::Mode;
 use tenure_host::caller;
 use tenure_host::git::{self, Worktree};
 use tenure_host::machine::Machine;
@@ -15,7 +15,7 @@ use tenure_service::answer::Problem;
 use tenure_service::{GuardPolicy, Service};
 
 use crate::location::{machine_of, open_store, state_dir_of, store_file};
-use crate::open::Opened;
+use crate::open::Context;
 use crate::settings::Settings;
 
 /// The store of a hook, until its first use only the place where it is.
@@ -41,9 +41,10 @@ impl HookStore {
     pub fn prepare_existing(until: Instant) -> Result<Option<Self>, Problem> {
         let settings = Settings::of_user()?;
         let file = store_file(&settings)?;
-        match file.exists() {
-            true => Self::at(settings, file, until).map(Some),
-            false => Ok(None),
+        if file.exists() {
+            Self::at(settings, file, until).map(Some)
+        } else {
+            Ok(None)
         }
     }
 
@@ -89,13 +90,13 @@ impl HookStore {
     }
 
     /// The same with everything that a verb has, where there are mirrors to keep up to date.
-    pub fn with_mirrors(self, dir: &str) -> Option<Opened> {
+    pub fn with_mirrors(self, dir: &str) -> Option<Context> {
         if self.settings.mirrors.is_empty() {
             return None;
         }
         let worktree = git::worktree(Path::new(dir));
         let root = worktree.as_ref().map(|found| found.root.as_path());
-        Some(Opened {
+        Some(Context {
             store: ManuallyDrop::into_inner(self.store?),
             machine: self.machine,
             facts: self.facts,

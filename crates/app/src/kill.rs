@@ -39,9 +39,10 @@ impl EndedBy {
 /// Ends a process; it has `grace` to end by itself.
 pub fn end(process: &Process, grace: Duration) -> Result<EndedBy, Problem> {
     let Some(watch) = ProcessWatch::open(process) else {
-        return match pidfd::is_gone(process) {
-            true => Ok(EndedBy::Itself),
-            false => Err(failed(process, &io::Error::other("it cannot be watched"))),
+        return if pidfd::is_gone(process) {
+            Ok(EndedBy::Itself)
+        } else {
+            Err(failed(process, &io::Error::other("it cannot be watched")))
         };
     };
     for (signal, patience, ended) in [

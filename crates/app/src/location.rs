@@ -63,7 +63,7 @@ pub fn open_store(
     let boot = observer.boot.clone();
     let limit = until.map(|until| Patience {
         until,
-        pause: tenure_host::pause::for_a_while,
+        pause: tenure_host::pause::sleep,
     });
     let mut store = SqliteStore::open_until(file, Box::new(move || clock::now(&boot)), limit)?;
     let news = store.take_news();
@@ -121,9 +121,10 @@ pub fn settings_and_store() -> Result<(Settings, PathBuf), Problem> {
     let mut settings = Settings::of_project(worktree.as_ref().map(|found| found.root.as_path()))?;
     let file = store_file(&settings)?;
     if settings.store.is_none() {
-        let origin = match env("TENURE_HOME").is_some_and(|home| !home.is_empty()) {
-            true => "TENURE_HOME",
-            false => "default",
+        let origin = if env("TENURE_HOME").is_some_and(|home| !home.is_empty()) {
+            "TENURE_HOME"
+        } else {
+            "default"
         };
         settings.show("store", file.display().to_string(), origin);
     }
@@ -152,9 +153,10 @@ pub fn locks() -> Result<LockDir, Problem> {
 /// The same for a caller that only reads; none where nothing was ever locked.
 pub fn locks_if_any() -> Result<Option<LockDir>, Problem> {
     let state = peeked_state_dir_of(&settings_and_store()?.1)?;
-    match state.path().join(LOCKS).exists() {
-        true => lock_dir(&state).map(Some),
-        false => Ok(None),
+    if state.path().join(LOCKS).exists() {
+        lock_dir(&state).map(Some)
+    } else {
+        Ok(None)
     }
 }
 

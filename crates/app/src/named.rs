@@ -14,13 +14,13 @@ use tenure_host::running;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::{RegisterRequest, Subject};
 
-use crate::open::Opened;
+use crate::open::Context;
 use crate::place::place;
 use crate::unmanaged;
 
 /// The process with this pid, and those above it.
-pub fn process(opened: &Opened, pid: u32, hint: Hint) -> Result<Vec<Ancestor>, Problem> {
-    let observer = opened.machine().observer();
+pub fn process(context: &Context, pid: u32, hint: Hint) -> Result<Vec<Ancestor>, Problem> {
+    let observer = context.machine().observer();
     process::identify(pid, observer).map_err(|error| {
         let (class, kind) = match error {
             IdentifyError::NoSuchProcess { .. }
@@ -32,24 +32,25 @@ pub fn process(opened: &Opened, pid: u32, hint: Hint) -> Result<Vec<Ancestor>, P
         Problem::new(class, kind, error.to_string(), hint)
     })?;
     let (chain, broken) = process::chain_from(pid, observer);
-    match chain.is_empty() {
-        false => Ok(chain),
-        true => Err(unseen(format!(
+    if !chain.is_empty() {
+        Ok(chain)
+    } else {
+        Err(unseen(format!(
             "cannot look at pid {pid}: {}",
             broken.unwrap_or_default()
-        ))),
+        )))
     }
 }
 
 /// What makes a session of an agent that runs without hooks, and the pid that is the agent itself.
-pub fn adoption(opened: &Opened, pid: u32) -> Result<(u32, RegisterRequest), Problem> {
+pub fn adoption(context: &Context, pid: u32) -> Result<(u32, RegisterRequest), Problem> {
     let hint = || {
         let why = "to see the pids of agents that run without hooks";
         Hint::run("ps", [""; 0], why)
     };
-    process(opened, pid, hint())?;
-    let pid = running::behind(pid, opened.machine().observer());
-    let chain = process(opened, pid, hint())?;
+    process(context, pid, hint())?;
+    let pid = running::behind(pid, context.machine().observer());
+    let chain = process(context, pid, hint())?;
     let Some(spec) = agent::recognise(&chain[0].looks) else {
         let pid = pid.to_string();
         let message = format!("pid {pid} is not an agent that tenure knows");
@@ -69,7 +70,7 @@ pub fn adoption(opened: &Opened, pid: u32) -> Result<(u32, RegisterRequest), Pro
         native_id: entry.and_then(|entry| entry.native_id),
         source: Source::Event,
         hosted: false,
-        place: place(&dir)?,
+        workdir: place(&dir)?,
         place_named: false,
         title: None,
         parent: None,

@@ -20,7 +20,7 @@ use crate::settings::Settings;
 use crate::witness::Witnesses;
 
 /// An open store and everything that a service needs.
-pub struct Opened {
+pub struct Context {
     pub(crate) store: Box<dyn Store>,
     pub(crate) machine: Machine,
     pub(crate) facts: CallerFacts,
@@ -48,26 +48,28 @@ pub enum Purpose {
 }
 
 /// Opens the store that the settings name, for who runs in this directory.
-pub fn open(purpose: Purpose) -> Result<Opened, Problem> {
+pub fn open(purpose: Purpose) -> Result<Context, Problem> {
     let worktree = worktree_here();
     let settings = Settings::of_project(worktree.as_ref().map(|found| found.root.as_path()))?;
     let file = store_file(&settings)?;
     let is_absent = purpose == Purpose::Read && is_absent(&file);
-    let (state, made) = match is_absent {
-        true => (peeked_state_dir_of(&file)?, None),
-        false => make_dir_of(&file)?,
+    let (state, made) = if is_absent {
+        (peeked_state_dir_of(&file)?, None)
+    } else {
+        make_dir_of(&file)?
     };
     let machine = machine_of(&state)?;
-    let (store, news) = match is_absent {
-        true => (empty_store(&file, machine.observer())?, None),
-        false => open_store(&file, machine.observer(), None)?,
+    let (store, news) = if is_absent {
+        (empty_store(&file, machine.observer())?, None)
+    } else {
+        open_store(&file, machine.observer(), None)?
     };
     let facts = caller::facts(
         machine.observer().clone(),
         cwd::name().to_string_lossy().into_owned(),
         worktree.as_ref().map(Worktree::repository),
     );
-    let mut opened = Opened {
+    let mut context = Context {
         store,
         machine,
         facts,
@@ -83,15 +85,15 @@ pub fn open(purpose: Purpose) -> Result<Opened, Problem> {
     // An empty store knows of nobody, so it says nothing about whose locks are there.
     if let Some(found) = worktree.as_ref().filter(|_| !is_absent) {
         let root = found.root.to_string_lossy();
-        opened.service().mend_tree_locks(&root);
+        context.service().mend_tree_locks(&root);
     }
-    if !opened.settings.mirrors.is_empty() {
-        opened.mark = Some(opened.service().newest_event()?.value);
+    if !context.settings.mirrors.is_empty() {
+        context.mark = Some(context.service().newest_event()?.value);
     }
-    Ok(opened)
+    Ok(context)
 }
 
-impl Opened {
+impl Context {
     /// Opens the store that was made since an empty one was opened in its place; whether there is one now.
     pub(crate) fn appeared(&mut self) -> Result<bool, Problem> {
         if self.absent.as_deref().is_none_or(is_absent) {

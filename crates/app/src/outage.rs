@@ -37,9 +37,10 @@ pub fn note(
     problem: &Problem,
     blocks: bool,
 ) -> Option<String> {
-    let goes_on = match blocks {
-        true => "Writes wait until this is mended, because guard.on_error is closed",
-        false => "Nothing is blocked and your work goes on",
+    let goes_on = if blocks {
+        "Writes wait until this is mended, because guard.on_error is closed"
+    } else {
+        "Nothing is blocked and your work goes on"
     };
     let words = format!(
         "tenure cannot record this session: {}. {goes_on}; claims are not watched until this is mended; \

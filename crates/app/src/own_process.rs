@@ -28,7 +28,7 @@ pub enum Whose {
     /// One of these processes', or nobody's.
     Program(Program),
     /// Nobody can be found; the session lives by its lease alone.
-    Nobody,
+    NotFound,
     /// Another agent ran the hook: agents run each other's, so what the hook's argument says decides nothing.
     Another,
 }
@@ -54,7 +54,7 @@ pub fn find(adapter: &Adapter, machine: &Machine, named: Option<u32>) -> Whose {
     match nearest {
         Some(_) if is_another => Whose::Another,
         Some(found) => Whose::Agent(Box::new(found)),
-        None => Whose::Nobody,
+        None => Whose::NotFound,
     }
 }
 

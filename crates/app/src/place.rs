@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tenure_core::key::{self, Entry, Key, Typed};
-use tenure_core::session::Place;
+use tenure_core::session::Workdir;
 use tenure_host::cwd;
 use tenure_host::git::{self, Worktree};
 use tenure_service::answer::{Class, Hint, Problem};
@@ -19,15 +19,15 @@ pub fn current_dir() -> Result<PathBuf, Problem> {
 }
 
 /// Where something works that runs in this directory; one that was deleted keeps its name.
-pub fn place_here() -> Place {
-    place(&cwd::name()).unwrap_or_else(|_| Place {
+pub fn place_here() -> Workdir {
+    place(&cwd::name()).unwrap_or_else(|_| Workdir {
         dir: cwd::name().to_string_lossy().into_owned(),
-        ..Place::default()
+        ..Workdir::default()
     })
 }
 
 /// Where something works: a directory with its repository and branch.
-pub fn place(dir: &Path) -> Result<Place, Problem> {
+pub fn place(dir: &Path) -> Result<Workdir, Problem> {
     let hint = || Hint::step("name a directory that exists");
     let whole = fs_err::canonicalize(dir)
         .map_err(|error| Problem::new(Class::NotFound, "not_found", error.to_string(), hint()))?;
@@ -36,7 +36,7 @@ pub fn place(dir: &Path) -> Result<Place, Problem> {
         return Err(Problem::new(Class::Usage, "usage", message, hint()));
     }
     let worktree = git::worktree(&whole);
-    Ok(Place {
+    Ok(Workdir {
         dir: whole.to_string_lossy().into_owned(),
         repo: worktree.as_ref().map(Worktree::repo),
         branch: worktree.and_then(|found| found.branch),

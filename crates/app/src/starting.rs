@@ -12,7 +12,7 @@ use tenure_host::{clock, pause, process, running};
 use tenure_service::answer::Problem;
 use tenure_service::view::SessionView;
 
-use crate::open::Opened;
+use crate::open::Context;
 
 /// An agent that runs and is no session.
 #[derive(Debug, Clone)]
@@ -26,13 +26,13 @@ pub struct Starting {
 }
 
 /// All of them, whether or not people want to be shown agents without hooks.
-pub fn all(opened: &mut Opened) -> Result<Vec<Starting>, Problem> {
-    let found = running::agents(opened.machine().observer());
+pub fn all(context: &mut Context) -> Result<Vec<Starting>, Problem> {
+    let found = running::agents(context.machine().observer());
     let processes: Vec<Process> = found
         .iter()
         .map(|running| running.process.process.clone())
         .collect();
-    let strange = opened.service().strangers(&processes)?.value;
+    let strange = context.service().unmanaged(&processes)?.value;
     let strangers = found
         .into_iter()
         .zip(strange)
@@ -50,7 +50,7 @@ pub fn all(opened: &mut Opened) -> Result<Vec<Starting>, Problem> {
 /// Says of each session that was cut off whether its agent has been started again and has not registered yet.
 /// The processes of this machine are looked at only where one was cut off.
 pub fn mark<'a>(
-    opened: &mut Opened,
+    context: &mut Context,
     sessions: impl Iterator<Item = &'a mut SessionView>,
 ) -> Result<Vec<u32>, Problem> {
     let mut cut_off: Vec<&mut SessionView> = sessions
@@ -59,7 +59,7 @@ pub fn mark<'a>(
     if cut_off.is_empty() {
         return Ok(Vec::new());
     }
-    let starting = all(opened)?;
+    let starting = all(context)?;
     let mut pids = Vec::new();
     for session in &mut cut_off {
         let Some(pid) = in_conversation(&starting, session) else {
@@ -89,7 +89,7 @@ pub fn in_conversation(starting: &[Starting], session: &SessionView) -> Option<u
 pub fn await_program(pid: u32, limit: Duration) {
     let until = clock::instant() + limit;
     while clock::instant() < until && !is_agent_or_gone(pid) {
-        pause::for_a_while(Duration::from_millis(10));
+        pause::sleep(Duration::from_millis(10));
     }
 }
 

@@ -182,7 +182,7 @@ fn ends_until(child: &mut Child, until: Instant) -> bool {
         if clock::instant() >= until {
             return false;
         }
-        pause::for_a_while(Duration::from_millis(1));
+        pause::sleep(Duration::from_millis(1));
     }
     true
 }

@@ -13,10 +13,10 @@ use tenure_host::append::{AppendError, Durability, append_lines, check_whole};
 use tenure_host::kernel_lock::{LockError, Patience};
 use tenure_host::{pause, shelf};
 use tenure_service::answer::{Class, Hint, Problem};
-use tenure_service::{Answer, Derivation, Naming, Reply, Vouched, VouchedFile};
+use tenure_service::{ActFor, Answer, Derivation, Reply, Vouched, VouchedFile};
 
 use crate::location::locks;
-use crate::open::Opened;
+use crate::open::Context;
 use tenure_host::env::var as env;
 
 /// The most that one append takes.
@@ -39,13 +39,13 @@ pub struct Appended {
 }
 
 /// A session's transcript: the one that the store vouches for, else derived and kept.
-pub fn find(opened: &mut Opened, name: &str) -> Result<Answer<Found>, Problem> {
-    let vouched = opened.service().transcript(name);
-    settled(opened, name, vouched)
+pub fn find(context: &mut Context, name: &str) -> Result<Answer<Found>, Problem> {
+    let vouched = context.service().transcript(name);
+    settled(context, name, vouched)
 }
 
 fn settled(
-    opened: &mut Opened,
+    context: &mut Context,
     name: &str,
     vouched: Reply<Vouched>,
 ) -> Result<Answer<Found>, Problem> {
@@ -58,7 +58,7 @@ fn settled(
         Vouched::Derive(derivation) => {
             let path = derive(&derivation)?;
             Found {
-                file: opened.service().keep_transcript(name, &path)?.value,
+                file: context.service().keep_transcript(name, &path)?.value,
                 quarantined: derivation.quarantined,
             }
         }
@@ -126,8 +126,8 @@ pub fn survey(file: &VouchedFile) -> Result<Survey, Problem> {
         let hint = Hint::step("look at what is there; nothing was changed");
         return Err(Problem::new(Class::Invalid, "invalid", message, hint));
     }
-    let opened = tenure_host::read::open(Path::new(&file.path)).map_err(unreadable)?;
-    let mut reader = BufReader::new(opened);
+    let context = tenure_host::read::open(Path::new(&file.path)).map_err(unreadable)?;
+    let mut reader = BufReader::new(context);
     let (mut survey, mut line) = (Survey::default(), Vec::new());
     loop {
         line.clear();
@@ -136,7 +136,7 @@ pub fn survey(file: &VouchedFile) -> Result<Survey, Problem> {
         }
         if !line.ends_with(b"\n") {
             // The agent may be writing it: a write that crosses a page is seen in two parts.
-            pause::for_a_while(Duration::from_millis(50));
+            pause::sleep(Duration::from_millis(50));
             reader.read_until(b'\n', &mut line).map_err(unreadable)?;
         }
         survey.take(&file.native_id, &line);
@@ -145,22 +145,23 @@ pub fn survey(file: &VouchedFile) -> Result<Survey, Problem> {
 
 /// Appends whole lines of its own conversation to a session's transcript, all or nothing.
 pub fn append(
-    opened: &mut Opened,
-    naming: &Naming,
+    context: &mut Context,
+    act_for: &ActFor,
     lines: &[u8],
     wait: Duration,
     durability: Durability,
 ) -> Result<Answer<Appended>, Problem> {
     check_whole(lines).map_err(append_problem)?;
-    let name = naming.session.as_deref().unwrap_or_default();
-    let vouched = opened.service().transcript_to_write(naming);
-    let found = settled(opened, name, vouched)?;
+    let name = act_for.session.as_deref().unwrap_or_default();
+    let vouched = context.service().transcript_to_write(act_for);
+    let found = settled(context, name, vouched)?;
     let file = found.value.file;
-    let problems = opened.service().check_appended(naming, &file, lines)?;
+    let problems = context.service().check_appended(act_for, &file, lines)?;
     refuse_lines(&file, &problems)?;
-    let patience = match wait.is_zero() {
-        true => Patience::None,
-        false => Patience::AtMost(wait),
+    let patience = if wait.is_zero() {
+        Patience::None
+    } else {
+        Patience::AtMost(wait)
     };
     let offset = append_lines(
         &locks()?,
@@ -207,11 +208,12 @@ fn append_problem(error: AppendError) -> Problem {
     let verify = |why| Hint::run("transcript", ["verify", "SESSION"], why);
     let (class, kind, hint) = match &error {
         AppendError::Torn { resumable, .. } => {
-            let hint = match resumable {
-                true => Hint::step(
+            let hint = if *resumable {
+                Hint::step(
                     "make room; the next append finishes it, if nothing was added to the file until then",
-                ),
-                false => verify("to see the line"),
+                )
+            } else {
+                verify("to see the line")
             };
             (Class::Store, "store_unavailable", hint)
         }

@@ -14,7 +14,7 @@ use tenure_service::answer::Problem;
 
 use crate::background;
 use crate::hooked::Hooks;
-use crate::open::Opened;
+use crate::open::Context;
 pub use crate::witness::registry::entry_of as registered;
 
 /// An agent that runs without being a session.
@@ -39,17 +39,18 @@ pub struct Unmanaged {
 }
 
 /// All of them, unless nobody wants to see them.
-pub fn shown(opened: &mut Opened) -> Result<Vec<Unmanaged>, Problem> {
-    match opened.settings.unmanaged {
-        true => find(opened),
-        false => Ok(Vec::new()),
+pub fn shown(context: &mut Context) -> Result<Vec<Unmanaged>, Problem> {
+    if context.settings.unmanaged {
+        find(context)
+    } else {
+        Ok(Vec::new())
     }
 }
 
 /// Those that work where it is asked for, but for the agents that this command runs in.
-pub fn beside(opened: &mut Opened, asked: &ListRequest) -> Result<Vec<Unmanaged>, Problem> {
-    let mut found = shown(opened)?;
-    found.retain(|agent| works_there(agent, asked) && !opened.runs_in(agent.pid));
+pub fn beside(context: &mut Context, asked: &ListRequest) -> Result<Vec<Unmanaged>, Problem> {
+    let mut found = shown(context)?;
+    found.retain(|agent| works_there(agent, asked) && !context.runs_in(agent.pid));
     Ok(found)
 }
 
@@ -65,14 +66,14 @@ fn works_there(agent: &Unmanaged, asked: &ListRequest) -> bool {
 }
 
 /// All of them, the lowest pid first.
-fn find(opened: &mut Opened) -> Result<Vec<Unmanaged>, Problem> {
-    let mut found = running::agents(opened.machine().observer());
+fn find(context: &mut Context) -> Result<Vec<Unmanaged>, Problem> {
+    let mut found = running::agents(context.machine().observer());
     found.retain(|running| !waits_for_work(running.agent, &running.process));
     let processes: Vec<Process> = found
         .iter()
         .map(|running| running.process.process.clone())
         .collect();
-    let strange = opened.service().strangers(&processes)?.value;
+    let strange = context.service().unmanaged(&processes)?.value;
     let strangers = found.iter().zip(strange).filter(|(_, strange)| *strange);
     Ok(strangers.map(|(running, _)| describe(running)).collect())
 }

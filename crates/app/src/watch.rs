@@ -31,7 +31,7 @@ use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::error::Error;
 use tenure_service::{Answer, Failure, Reply, Service, Wait, Waiting};
 
-use crate::open::Opened;
+use crate::open::Context;
 use crate::unfinished::{By, Unfinished};
 
 /// How long after a change of the files its commit is looked for.
@@ -63,14 +63,14 @@ pub enum Step<T> {
 ///
 /// What the caller is told on the way is told with the outcome, whatever that is.
 pub fn wait_for_turn<S, T>(
-    opened: &mut Opened,
+    context: &mut Context,
     watch: &mut Watch,
     patience: Duration,
     mut look: impl FnMut(&mut Service<'_>, &Waiting) -> Reply<S>,
     comes_to: impl Fn(S) -> Step<T>,
 ) -> Result<Answer<T>, Unfinished> {
     let mut told = Pending::default();
-    let outcome = wait(opened, watch, patience, &mut |service, waiting| {
+    let outcome = wait(context, watch, patience, &mut |service, waiting| {
         let answer = look(service, waiting)?;
         // They wait until they are told, so the last look has them all.
         told = answer.notices;
@@ -95,17 +95,17 @@ pub fn wait_for_turn<S, T>(
 type Look<'a, T> = dyn FnMut(&mut Service<'_>, &Waiting) -> Result<Step<T>, Failure> + 'a;
 
 fn wait<T>(
-    opened: &mut Opened,
+    context: &mut Context,
     watch: &mut Watch,
     patience: Duration,
     look: &mut Look<'_, T>,
 ) -> Result<T, Unfinished> {
     let began = tenure_host::clock::instant();
-    let mut waiting = own_place(opened)?;
+    let mut waiting = own_place(context)?;
     let mut heard: Option<(Vec<Topic>, bool)> = None;
     loop {
-        let seen = opened.service().changes()?;
-        let wait = match look(&mut opened.service(), &waiting)? {
+        let seen = context.service().changes()?;
+        let wait = match look(&mut context.service(), &waiting)? {
             Step::Done(done) => return Ok(done),
             Step::Wait(wait) => wait,
         };
@@ -113,7 +113,7 @@ fn wait<T>(
         let waited = began.elapsed();
         let left = patience.saturating_sub(waited);
         if left.is_zero() {
-            opened.service().leave_line(wait.ticket)?;
+            context.service().leave_line(wait.ticket)?;
             let why = wait.why;
             let mut failed = Unfinished::from(Error::TimedOut { waited, why });
             failed.problem.reader = wait.reader;
@@ -122,7 +122,7 @@ fn wait<T>(
         let bells = match &heard {
             Some((about, bells)) if *about == wait.about => *bells,
             _ => {
-                let bells = listen(opened, watch, &wait.about);
+                let bells = listen(context, watch, &wait.about);
                 heard = Some((wait.about, bells));
                 // What rang before we listened is found by another look.
                 continue;
@@ -137,8 +137,8 @@ fn wait<T>(
                 .map_or(AT_LEAST_EVERY, |most| most.min(AT_LEAST_EVERY))
                 .min(left),
         };
-        if let Some(signal) = until.something_happens(opened)? {
-            opened.service().leave_line(wait.ticket)?;
+        if let Some(signal) = until.something_happens(context)? {
+            context.service().leave_line(wait.ticket)?;
             let message = format!("interrupted while waiting: {}", wait.why);
             let hint = Hint::step("nothing was claimed; run it again to wait again");
             let problem = Problem::new(Class::TimedOut, "interrupted", message, hint);
@@ -150,8 +150,8 @@ fn wait<T>(
 
 /// From now on the watch wakes only for what may matter to who waits for these; false where the store or
 /// the kernel cannot tell, and every change wakes it.
-pub fn listen(opened: &mut Opened, watch: &mut Watch, about: &[Topic]) -> bool {
-    watch.turn_to(&opened.service().watch(Some(about)))
+pub fn listen(context: &mut Context, watch: &mut Watch, about: &[Topic]) -> bool {
+    watch.turn_to(&context.service().watch(Some(about)))
 }
 
 /// What a look at something that is shown came to.
@@ -186,39 +186,44 @@ pub enum Ended<T> {
 /// Looks, and again whenever the store changes, but not within `rest` of the look before: until the look
 /// is done, a signal comes, or nobody reads our output any more.
 pub fn on_change<T, E: From<Problem>>(
-    opened: &mut Opened,
+    context: &mut Context,
     rest: Duration,
-    mut look: impl FnMut(&mut Opened) -> Result<Next<T>, E>,
+    mut look: impl FnMut(&mut Context) -> Result<Next<T>, E>,
 ) -> Result<Ended<T>, E> {
-    let mut watch = watch_signals(opened)?;
+    let mut watch = watch_signals(context)?;
     watch.end_with_reader();
     let mut is_first = true;
     loop {
-        if opened.appeared()? {
-            watch.turn_to(&opened.service().watch(None));
+        if context.appeared()? {
+            watch.turn_to(&context.service().watch(None));
         }
-        let seen = Some(opened.service().changes().map_err(Problem::from)?);
-        let (processes, limit) = match look(opened)? {
+        let seen = Some(context.service().changes().map_err(Problem::from)?);
+        let (processes, limit) = match look(context)? {
             Next::Done(done) => return Ok(Ended::Done(done)),
             Next::Again { processes, limit } => (processes, limit),
             Next::AgainBeside {
                 processes,
                 dirs,
                 limit,
-            } => match watch.turn_beside(&dirs) {
-                true if is_first => {
+            } => {
+                let is_watched = watch.turn_beside(&dirs);
+                if is_watched && is_first {
                     // What changed before it was watched is found by another look.
                     is_first = false;
                     continue;
                 }
-                true => (processes, limit),
-                false => (processes, limit.min(UNWATCHED_EVERY)),
-            },
+                if is_watched {
+                    (processes, limit)
+                } else {
+                    (processes, limit.min(UNWATCHED_EVERY))
+                }
+            }
         };
-        tenure_host::pause::for_a_while(rest);
-        let limit = match opened.absent.is_some() {
-            true => limit.min(APPEARS_WITHIN),
-            false => limit,
+        tenure_host::pause::sleep(rest);
+        let limit = if context.absent.is_some() {
+            limit.min(APPEARS_WITHIN)
+        } else {
+            limit
         };
         let mut until = Until {
             watch: &mut watch,
@@ -226,15 +231,15 @@ pub fn on_change<T, E: From<Problem>>(
             seen,
             limit,
         };
-        if let Some(signal) = until.something_happens(opened)? {
+        if let Some(signal) = until.something_happens(context)? {
             return Ok(Ended::Signal(signal));
         }
     }
 }
 
 /// This process, as a waiter.
-fn own_place(opened: &Opened) -> Result<Waiting, Problem> {
-    let observer = opened.machine().observer();
+fn own_place(context: &Context) -> Result<Waiting, Problem> {
+    let observer = context.machine().observer();
     let process = tenure_host::process::identify(std::process::id(), observer);
     let process = process.map_err(|error| {
         let message = format!("cannot wait in line: {error}");
@@ -248,8 +253,8 @@ fn own_place(opened: &Opened) -> Result<Waiting, Problem> {
 }
 
 /// A watch on the store that signals wake up too.
-pub fn watch_signals(opened: &mut Opened) -> Result<Watch, Problem> {
-    let mut watch = Watch::on(&opened.service().watch(None));
+pub fn watch_signals(context: &mut Context) -> Result<Watch, Problem> {
+    let mut watch = Watch::on(&context.service().watch(None));
     watch.catch_signals().map_err(|error| broken(&error))?;
     Ok(watch)
 }
@@ -274,7 +279,7 @@ pub struct Until<'a> {
 
 impl Until<'_> {
     /// Sleeps until it is worth to look again; returns the signal that came, if one did.
-    pub fn something_happens(&mut self, opened: &mut Opened) -> Result<Option<i32>, Problem> {
+    pub fn something_happens(&mut self, context: &mut Context) -> Result<Option<i32>, Problem> {
         let watches = ProcessWatches::on(self.processes.iter().take(MOST_WATCHED));
         let longest = match (watches.some_gone, self.processes.len() > MOST_WATCHED) {
             // It ended after the last look and wakes nobody any more.
@@ -288,7 +293,7 @@ impl Until<'_> {
                 Woken::Signal(signal) => Ok(Some(signal)),
                 Woken::Change | Woken::Beside | Woken::Exit | Woken::Timeout => Ok(None),
             },
-            Some(seen) => self.commit_is_seen(opened, &watched, seen, longest),
+            Some(seen) => self.commit_is_seen(context, &watched, seen, longest),
         }
     }
 
@@ -300,7 +305,7 @@ impl Until<'_> {
     /// Sleeps until the change counter has moved. Signals come first: where much happens it always has.
     fn commit_is_seen(
         &self,
-        opened: &mut Opened,
+        context: &mut Context,
         watched: &[ProcessWatch],
         seen: u64,
         longest: Duration,
@@ -326,7 +331,7 @@ impl Until<'_> {
             }
             let now = tenure_host::clock::instant();
             let left = end.saturating_duration_since(now);
-            if opened.service().changes()? != seen || left.is_zero() {
+            if context.service().changes()? != seen || left.is_zero() {
                 return Ok(None);
             }
             limit = match settled_by {
@@ -345,11 +350,11 @@ mod tests {
     use tenure_core::key::Key;
     use tenure_core::process::{Ancestor, CallerFacts, Looks};
     use tenure_core::registration::Source;
-    use tenure_core::session::{Place, Session};
+    use tenure_core::session::{Session, Workdir};
     use tenure_core::store::{Mode, Store, StoreError, StoreWatch, Tx};
     use tenure_core::time::Deadline;
     use tenure_host::machine::Machine;
-    use tenure_service::{ClaimRequest, Naming, Pick, RegisterRequest, Subject, Turn};
+    use tenure_service::{ActFor, ClaimRequest, Pick, RegisterRequest, Subject, Turn};
     use tenure_store::SqliteStore;
     use tenure_testkit::RecordingStore;
     use tenure_testkit::conformance::sample;
@@ -416,7 +421,7 @@ mod tests {
     }
 
     /// This process as the only one above the caller, in a store where another session holds the key.
-    fn opened(state: &Path, file: &Path) -> Opened {
+    fn context(state: &Path, file: &Path) -> Context {
         let machine = || Machine::new(HostId::new("host-one")).unwrap();
         let observer = machine().observer().clone();
         let mut store = connect(file, &machine());
@@ -440,7 +445,7 @@ mod tests {
             leads_terminal: false,
             forked: false,
         };
-        Opened {
+        Context {
             store: Box::new(Remote {
                 store: RecordingStore::new(store),
                 file: file.to_owned(),
@@ -473,22 +478,22 @@ mod tests {
     #[test]
     fn a_waiter_is_granted_by_a_store_that_has_no_files_to_watch() {
         let (state, away) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let mut opened = opened(state.path(), &away.path().join("tenure.db"));
+        let mut context = context(state.path(), &away.path().join("tenure.db"));
         let register = RegisterRequest {
-            subject: Subject::Given(opened.facts.chain.clone()),
+            subject: Subject::Given(context.facts.chain.clone()),
             agent: Some(sample::agent()),
             native_id: None,
             transcript: None,
             source: Source::Start,
             hosted: false,
-            place: Place::default(),
+            workdir: Workdir::default(),
             place_named: false,
             title: None,
             parent: None,
             reason: None,
             metadata: Default::default(),
         };
-        opened.service().register(&register).unwrap();
+        context.service().register(&register).unwrap();
         let request = ClaimRequest {
             keys: vec![Key::parse("wp:a").unwrap()],
             pick: Pick::Any,
@@ -498,14 +503,14 @@ mod tests {
             note: None,
             require_quiet: false,
         };
-        let mut watch = Watch::on(&opened.service().watch(None));
+        let mut watch = Watch::on(&context.service().watch(None));
         // Less than the time after which a waiter looks without being woken.
         let patience = AT_LEAST_EVERY - Duration::from_secs(1);
         let granted = wait_for_turn(
-            &mut opened,
+            &mut context,
             &mut watch,
             patience,
-            |service, waiting| service.claim_turn(&Naming::default(), &request, waiting),
+            |service, waiting| service.claim_turn(&ActFor::default(), &request, waiting),
             |turn| match turn {
                 Turn::Granted(grants) => Step::Done(grants),
                 Turn::Wait(wait) => Step::Wait(wait),

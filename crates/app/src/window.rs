@@ -8,11 +8,11 @@ use tenure_service::Window;
 use tenure_service::answer::{Class, Hint, Problem};
 
 use crate::background;
-use crate::open::Opened;
+use crate::open::Context;
 use crate::tmux;
 
 /// Puts a session's window before the person, or says where it is and what opens it.
-pub fn focus(opened: &Opened, window: &Window) -> Result<(), Problem> {
+pub fn focus(context: &Context, window: &Window) -> Result<(), Problem> {
     let shown = match &window.place {
         Some(TerminalPlace::Tmux { socket, pane, name }) => show_pane(socket, pane, name),
         Some(TerminalPlace::Terminal(device)) => Err(Unshown {
@@ -41,7 +41,7 @@ pub fn focus(opened: &Opened, window: &Window) -> Result<(), Problem> {
     let Err(unshown) = shown else {
         return Ok(());
     };
-    match &opened.settings.goto_command {
+    match &context.settings.goto_command {
         Some(command) => run(command, window),
         None => {
             let message = format!("{} cannot be shown: {}", window.session.handle, unshown.why);

@@ -75,7 +75,7 @@ impl Place {
             native_id: Some(NativeId::parse(&native)?),
             source: Source::Start,
             hosted: false,
-            place: session::Place {
+            workdir: session::Workdir {
                 dir: "/".into(),
                 repo: None,
                 branch: None,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tenure_core::key::Key;
 use tenure_service::error::Error;
-use tenure_service::{ClaimRequest, Naming, Pick, ReleaseRequest};
+use tenure_service::{ActFor, ClaimRequest, Pick, ReleaseRequest};
 use tenure_store::sqlite::SqliteStore;
 
 use crate::Failed;
@@ -53,7 +53,7 @@ impl Contender for Ours {
     fn claim(&mut self, key: &str) -> Result<bool, Failed> {
         let request = request(Key::parse(key)?);
         let mut service = self.place.service(&mut self.store);
-        match service.claim(&Naming::default(), &request) {
+        match service.claim(&ActFor::default(), &request) {
             Ok(_) => Ok(true),
             Err(failure) => match failure.error {
                 Error::Held { .. } => Ok(false),
@@ -69,7 +69,7 @@ impl Contender for Ours {
             done: false,
         };
         let mut service = self.place.service(&mut self.store);
-        let released = service.release(&Naming::default(), &request);
+        let released = service.release(&ActFor::default(), &request);
         released.map_err(|failure| failure.error.to_string())?;
         Ok(())
     }

@@ -6,7 +6,7 @@ use tenure_bench::place::{Place, answered};
 use tenure_bench::seeded::Seeded;
 use tenure_bench::worker::{Contender, Ours, request};
 use tenure_core::key::Key;
-use tenure_service::{GuardRequest, ListRequest, Naming, ReleaseRequest};
+use tenure_service::{ActFor, GuardRequest, ListRequest, ReleaseRequest};
 use tenure_testkit::seed;
 
 #[test]
@@ -19,19 +19,22 @@ fn a_seeded_store_passes_a_round_of_verbs() {
     let place = Place::open(&state).unwrap();
     let mut store = place.store().unwrap();
     place.register(&mut store).unwrap();
-    let naming = Naming::default();
+    let act_for = ActFor::default();
     let mut service = place.service(&mut store);
     assert_eq!(
-        answered(service.whoami(&naming)).unwrap().session.agent,
+        answered(service.own_session(&act_for))
+            .unwrap()
+            .session
+            .agent,
         "bench"
     );
 
     let key = seed::key(2).unwrap();
     let before = answered(service.why(&key)).unwrap().claim.epoch;
-    let grants = answered(service.claim(&naming, &request(key.clone()))).unwrap();
+    let grants = answered(service.claim(&act_for, &request(key.clone()))).unwrap();
     assert_eq!(grants[0].epoch, before + 1);
     let asked = GuardRequest { key, epoch: None };
-    answered(service.guard(&naming, &asked)).unwrap();
+    answered(service.guard(&act_for, &asked)).unwrap();
 
     let handle = seed::handle(2).unwrap().to_string();
     assert_eq!(
@@ -40,7 +43,7 @@ fn a_seeded_store_passes_a_round_of_verbs() {
     );
     // The newest hold: an open hold of a process that is gone is found to be free.
     let held = seed::key(size - 2).unwrap();
-    answered(service.claim(&naming, &request(held))).unwrap();
+    answered(service.claim(&act_for, &request(held))).unwrap();
 
     let all = ListRequest {
         closed_too: true,
@@ -67,17 +70,17 @@ fn cost_of_an_update(size: u32) -> u64 {
     Seeded::fresh(&state, size).unwrap();
     let place = Place::open(&state).unwrap();
     place.register(&mut place.store().unwrap()).unwrap();
-    let (naming, key) = (Naming::default(), seed::key(2).unwrap());
+    let (act_for, key) = (ActFor::default(), seed::key(2).unwrap());
     let before = moved();
     let mut store = place.store().unwrap();
     let mut service = place.service(&mut store);
-    answered(service.claim(&naming, &request(key.clone()))).unwrap();
+    answered(service.claim(&act_for, &request(key.clone()))).unwrap();
     let given = ReleaseRequest {
         key,
         epoch: None,
         done: false,
     };
-    answered(service.release(&naming, &given)).unwrap();
+    answered(service.release(&act_for, &given)).unwrap();
     drop(store);
     moved() - before
 }

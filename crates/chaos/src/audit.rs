@@ -86,8 +86,8 @@ impl Audit {
             let (evidence, reason): (String, Option<String>) = (row.get(4)?, row.get(5)?);
             let about = key.zip(epoch.map(i64::cast_unsigned));
             match kind.as_str() {
-                "claim.granted" | "claim.taken" => self.granted.extend(about),
-                "claim.released" | "claim.done" | "claim.freed" | "claim.handed" => {
+                "claim.granted" | "claim.taken_over" => self.granted.extend(about),
+                "claim.released" | "claim.done" | "claim.freed" | "claim.handed_off" => {
                     self.ended.extend(about);
                 }
                 _ => {}

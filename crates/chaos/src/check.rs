@@ -52,9 +52,10 @@ pub fn disorder(history: &History, audit: Option<&Audit>, space: &Space) -> Opti
     };
     let name = |life: usize| history.lives[life].name.clone();
     // A search that gave up proves nothing, neither way.
-    let (rule, how) = match stuck.exhausted {
-        true => ("linearizable", "every order was tried"),
-        false => ("inconclusive", "the search gave up"),
+    let (rule, how) = if stuck.exhausted {
+        ("linearizable", "every order was tried")
+    } else {
+        ("inconclusive", "the search gave up")
     };
     let what = format!(
         "{} has no order that explains its answers ({how}; {} of {} calls can be placed, then {})",

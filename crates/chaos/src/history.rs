@@ -223,9 +223,10 @@ fn lives(deeds: &[Deed]) -> Vec<Life> {
 /// When a process that a worker started ran, as its own log says.
 fn sent(dir: &Path, from: u64, name: &str) -> io::Result<Sent> {
     let path = dir.join(format!("{name}.stay"));
-    let lines = match path.exists() {
-        true => read::<Stay>(&path)?,
-        false => Vec::new(),
+    let lines = if path.exists() {
+        read::<Stay>(&path)?
+    } else {
+        Vec::new()
     };
     let mut sent = Sent {
         from,

@@ -9,10 +9,10 @@ use super::keys::LINE;
 use super::record::{Claim, monotonic};
 use super::worker::Worker;
 
-type Trouble = Box<dyn StdError>;
+type Failure = Box<dyn StdError>;
 
 impl Worker {
-    pub(super) fn play_line(&mut self) -> Result<(), Trouble> {
+    pub(super) fn play_line(&mut self) -> Result<(), Failure> {
         // What it got back because its session had it in another process is in nobody's plan.
         self.give_all_back()?;
         match self.dice.below(100) {
@@ -33,7 +33,7 @@ impl Worker {
         }
     }
 
-    fn give_all_back(&mut self) -> Result<(), Trouble> {
+    fn give_all_back(&mut self) -> Result<(), Failure> {
         let held: Vec<(String, u64)> = self.holds.clone().into_iter().collect();
         for (key, epoch) in held {
             self.give_back(&key, Some(epoch), false)?;
@@ -46,11 +46,11 @@ impl Worker {
     fn rest(&mut self, from: u64, to: u64) {
         let end = monotonic() + self.dice.between(from, to) * 1_000_000;
         while monotonic() < end.min(self.orders.until) {
-            tenure_host::pause::for_a_while(Duration::from_millis(5));
+            tenure_host::pause::sleep(Duration::from_millis(5));
         }
     }
 
-    fn hog(&mut self) -> Result<(), Trouble> {
+    fn hog(&mut self) -> Result<(), Failure> {
         let claim = self.wants_in_line(&LINE[1..2], None, false);
         self.claim(claim)?;
         if !self.holds.is_empty() {
@@ -59,21 +59,21 @@ impl Worker {
         self.give_all_back()
     }
 
-    fn want_both(&mut self) -> Result<(), Trouble> {
+    fn want_both(&mut self) -> Result<(), Failure> {
         let patience = self.dice.between(4_000, 6_000);
         let claim = self.wants_in_line(&LINE[..2], Some(patience), false);
         self.claim(claim)?;
         self.give_all_back()
     }
 
-    fn want_one(&mut self) -> Result<(), Trouble> {
+    fn want_one(&mut self) -> Result<(), Failure> {
         let claim = self.wants_in_line(&LINE[..1], Some(6_000), false);
         self.claim(claim)?;
         self.rest(0, 30);
         self.give_all_back()
     }
 
-    fn leave_noise(&mut self) -> Result<(), Trouble> {
+    fn leave_noise(&mut self) -> Result<(), Failure> {
         let claim = self.wants_in_line(&LINE[2..], None, false);
         self.claim(claim)?;
         if !self.holds.is_empty() {
@@ -84,7 +84,7 @@ impl Worker {
         self.give_all_back()
     }
 
-    fn want_quiet(&mut self) -> Result<(), Trouble> {
+    fn want_quiet(&mut self) -> Result<(), Failure> {
         let patience = self.dice.percent(40).then(|| self.dice.between(50, 900));
         let claim = self.wants_in_line(&LINE[2..], patience, true);
         self.claim(claim)?;

@@ -167,7 +167,7 @@ impl Nemesis {
 
     fn something(&mut self) -> io::Result<()> {
         let pause = self.dice.between(10, 120);
-        tenure_host::pause::for_a_while(Duration::from_millis(pause));
+        tenure_host::pause::sleep(Duration::from_millis(pause));
         self.what_is_due()?;
         let count = u64::try_from(self.slots.len()).unwrap_or(1);
         let slot = usize::try_from(self.dice.below(count)).unwrap_or(0);
@@ -211,7 +211,7 @@ impl Nemesis {
     fn open_and_stop(&mut self) -> io::Result<()> {
         self.start(0)?;
         let pause = self.dice.between(0, 12_000);
-        tenure_host::pause::for_a_while(Duration::from_micros(pause));
+        tenure_host::pause::sleep(Duration::from_micros(pause));
         self.harm.openings += 1;
         self.stop(0)
     }
@@ -343,7 +343,7 @@ impl Nemesis {
         self.harm.events = events;
         let most = if self.dice.percent(80) { 30 } else { 300 };
         let length = self.dice.between(1, most);
-        tenure_host::pause::for_a_while(Duration::from_millis(length));
+        tenure_host::pause::sleep(Duration::from_millis(length));
         self.harm.locks += 1;
         conn.execute_batch("ROLLBACK").map_err(io::Error::other)
     }
@@ -355,7 +355,7 @@ impl Nemesis {
             self.signal(slot, Signal::CONT);
         }
         while self.slots.iter().any(|slot| slot.child.is_some()) {
-            tenure_host::pause::for_a_while(Duration::from_millis(5));
+            tenure_host::pause::sleep(Duration::from_millis(5));
             for slot in 0..self.slots.len() {
                 self.notice_end(slot)?;
                 if monotonic() > late && self.slots[slot].child.is_some() {

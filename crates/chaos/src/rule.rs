@@ -430,7 +430,7 @@ mod tests {
             "store_busy",
             "suspect",
             "cannot_tell",
-            "nobody",
+            "no_session",
             "timed_out",
         ] {
             let (mut story, a, _) = two();

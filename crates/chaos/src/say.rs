@@ -6,7 +6,7 @@ use tenure_core::notice::Pending;
 use tenure_service::error::Error;
 use tenure_service::view::ClaimView;
 use tenure_service::{
-    ClaimRequest, GuardRequest, HandoffRequest, Naming, Pick, Registered, ReleaseRequest,
+    ActFor, ClaimRequest, GuardRequest, HandoffRequest, Pick, Registered, ReleaseRequest,
     RenewRequest, Reply, Service, TakeoverRequest,
 };
 
@@ -16,22 +16,22 @@ use super::record::{Answer, Claim, Grant, Op, Refusal};
 pub type Said = (Answer, Pending);
 
 /// Asks for anything but to be registered. A claim does not wait.
-pub fn ask(service: &mut Service<'_>, naming: &Naming, op: &Op) -> Said {
-    let note = note_of(naming);
+pub fn ask(service: &mut Service<'_>, act_for: &ActFor, op: &Op) -> Said {
+    let note = note_of(act_for);
     match op {
         Op::Register { .. } => unreachable!("a registration says more than this"),
-        Op::End => said(service.end(naming), |_| nothing()),
-        Op::Renew => said(service.renew(naming, &RenewRequest::default()), |_| {
+        Op::End => said(service.end(act_for), |_| nothing()),
+        Op::Renew => said(service.renew(act_for, &RenewRequest::default()), |_| {
             nothing()
         }),
         Op::Claim(claim) => {
-            let reply = service.claim(naming, &request_of(claim, naming));
+            let reply = service.claim(act_for, &request_of(claim, act_for));
             said(reply, |grants| said_grants(&grants))
         }
         Op::Release { key, epoch, done } => {
             let (key, epoch, done) = (key_of(key), epoch.map(Epoch), *done);
             let request = ReleaseRequest { key, epoch, done };
-            said(service.release(naming, &request), yes)
+            said(service.release(act_for, &request), yes)
         }
         Op::Handoff { key, to, epoch } => {
             let request = HandoffRequest {
@@ -40,7 +40,7 @@ pub fn ask(service: &mut Service<'_>, naming: &Naming, op: &Op) -> Said {
                 epoch: epoch.map(Epoch),
                 note,
             };
-            said(service.handoff(naming, &request), yes)
+            said(service.handoff(act_for, &request), yes)
         }
         Op::Takeover { key, from, epoch } => {
             let request = TakeoverRequest {
@@ -49,17 +49,17 @@ pub fn ask(service: &mut Service<'_>, naming: &Naming, op: &Op) -> Said {
                 epoch: epoch.map(Epoch),
                 note,
             };
-            let reply = service.takeover(naming, &request);
+            let reply = service.takeover(act_for, &request);
             said(reply, |grant| said_grants(&[grant]))
         }
         Op::Guard { key, epoch } => {
             let (key, epoch) = (key_of(key), epoch.map(Epoch));
-            said(service.guard(naming, &GuardRequest { key, epoch }), yes)
+            said(service.guard(act_for, &GuardRequest { key, epoch }), yes)
         }
     }
 }
 
-pub(super) fn request_of(claim: &Claim, naming: &Naming) -> ClaimRequest {
+pub(super) fn request_of(claim: &Claim, act_for: &ActFor) -> ClaimRequest {
     let request = claim.request.as_deref().map(RequestId::parse).transpose();
     ClaimRequest {
         keys: claim.keys.iter().map(|key| key_of(key)).collect(),
@@ -67,14 +67,14 @@ pub(super) fn request_of(claim: &Claim, naming: &Naming) -> ClaimRequest {
         request: request.expect("a driver names requests rightly"),
         once: claim.once,
         reopen: claim.reopen,
-        note: note_of(naming),
+        note: note_of(act_for),
         require_quiet: claim.quiet,
     }
 }
 
 /// The audit finds a call by the note that it left.
-fn note_of(naming: &Naming) -> Option<String> {
-    naming.reason.clone().map(String::from)
+fn note_of(act_for: &ActFor) -> Option<String> {
+    act_for.reason.clone().map(String::from)
 }
 
 fn key_of(key: &str) -> Key {

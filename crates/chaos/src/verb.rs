@@ -9,25 +9,26 @@ use super::record::{Answer, Claim, Op, Refusal, monotonic};
 use super::say::{ask, refusal, request_of, said_grants};
 use super::worker::{Orders, PEERS, Worker};
 
-type Trouble = Box<dyn StdError>;
+type Failure = Box<dyn StdError>;
 
 /// Works until it is time to leave, or until it is killed.
-pub fn work(orders: Orders) -> Result<(), Trouble> {
+pub fn work(orders: Orders) -> Result<(), Failure> {
     let mut worker = Worker::new(orders)?;
     worker.register()?;
     while monotonic() < worker.orders.until {
-        match worker.orders.line {
-            true => worker.play_line()?,
-            false => worker.something()?,
+        if worker.orders.line {
+            worker.play_line()?
+        } else {
+            worker.something()?
         }
         let pause = worker.dice.between(0, 12_000);
-        tenure_host::pause::for_a_while(Duration::from_micros(pause));
+        tenure_host::pause::sleep(Duration::from_micros(pause));
     }
     Ok(worker.leave()?)
 }
 
 impl Worker {
-    pub(super) fn something(&mut self) -> Result<(), Trouble> {
+    pub(super) fn something(&mut self) -> Result<(), Failure> {
         match self.dice.below(100) {
             0..25 => self.claim_one(),
             25..33 => self.claim_several(),
@@ -86,14 +87,14 @@ impl Worker {
         }
     }
 
-    fn claim_one(&mut self) -> Result<(), Trouble> {
+    fn claim_one(&mut self) -> Result<(), Failure> {
         let keys = vec![self.any_key()];
         let any = self.dice.percent(10);
         let claim = self.wants(keys, any);
         self.claim(claim)
     }
 
-    fn claim_several(&mut self) -> Result<(), Trouble> {
+    fn claim_several(&mut self) -> Result<(), Failure> {
         let mut keys: Vec<String> = if self.dice.percent(80) {
             let space = if self.dice.percent(60) {
                 SPACES[2]
@@ -113,23 +114,23 @@ impl Worker {
     }
 
     /// Asks once more for what it asked for with a request of this name, as one whose answer was lost.
-    fn claim_again(&mut self) -> Result<(), Trouble> {
+    fn claim_again(&mut self) -> Result<(), Failure> {
         match self.asked.clone() {
             Some(claim) => self.claim(claim),
             None => self.claim_one(),
         }
     }
 
-    pub(super) fn claim(&mut self, claim: Claim) -> Result<(), Trouble> {
+    pub(super) fn claim(&mut self, claim: Claim) -> Result<(), Failure> {
         if claim.request.is_some() {
             self.asked = Some(claim.clone());
         }
         let patience = claim.wait.map(Duration::from_millis);
         let answer = match patience {
             None => self.act(&Op::Claim(claim))?,
-            Some(patience) => self.ask(Op::Claim(claim.clone()), |worker, naming| {
-                let request = request_of(&claim, naming);
-                match worker.wait_in_line(naming, &request, patience) {
+            Some(patience) => self.ask(Op::Claim(claim.clone()), |worker, act_for| {
+                let request = request_of(&claim, act_for);
+                match worker.wait_in_line(act_for, &request, patience) {
                     Ok(Some(grants)) => said_grants(&grants),
                     Ok(None) => Answer::Refused(Refusal {
                         kind: "timed_out".into(),
@@ -161,13 +162,13 @@ impl Worker {
     }
 
     fn act(&mut self, op: &Op) -> io::Result<Answer> {
-        self.ask(op.clone(), |worker, naming| {
-            ask(&mut worker.service(), naming, op).0
+        self.ask(op.clone(), |worker, act_for| {
+            ask(&mut worker.service(), act_for, op).0
         })
     }
 
     /// Asks about a key, and forgets it where it is another's or is so afterwards.
-    fn act_on(&mut self, key: &str, op: &Op) -> Result<(), Trouble> {
+    fn act_on(&mut self, key: &str, op: &Op) -> Result<(), Failure> {
         let keeps = matches!(op, Op::Guard { .. });
         match self.act(op)? {
             Answer::Refused(why) if why.kind == "already_held" => {}
@@ -177,7 +178,7 @@ impl Worker {
         Ok(())
     }
 
-    fn release(&mut self) -> Result<(), Trouble> {
+    fn release(&mut self) -> Result<(), Failure> {
         let (key, epoch) = self.my_key();
         let done = self.dice.percent(15);
         self.give_back(&key, epoch, done)
@@ -188,7 +189,7 @@ impl Worker {
         key: &str,
         epoch: Option<u64>,
         done: bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Failure> {
         let op = Op::Release {
             key: key.to_owned(),
             epoch,
@@ -197,7 +198,7 @@ impl Worker {
         self.act_on(key, &op)
     }
 
-    fn guard(&mut self) -> Result<(), Trouble> {
+    fn guard(&mut self) -> Result<(), Failure> {
         let (key, epoch) = self.my_key();
         let op = Op::Guard {
             key: key.clone(),
@@ -206,7 +207,7 @@ impl Worker {
         self.act_on(&key, &op)
     }
 
-    fn handoff(&mut self) -> Result<(), Trouble> {
+    fn handoff(&mut self) -> Result<(), Failure> {
         let (key, epoch) = self.my_key();
         let Some(to) = self.peer()? else {
             return Ok(());
@@ -220,7 +221,7 @@ impl Worker {
     }
 
     /// A session that some worker is, or was, perhaps its own.
-    fn peer(&mut self) -> Result<Option<String>, Trouble> {
+    fn peer(&mut self) -> Result<Option<String>, Failure> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(self.orders.dir.join(PEERS))? {
             names.push(entry?.path());
@@ -234,7 +235,7 @@ impl Worker {
         Ok(Some(name).filter(|name| !name.is_empty()))
     }
 
-    fn takeover(&mut self) -> Result<(), Trouble> {
+    fn takeover(&mut self) -> Result<(), Failure> {
         let key = self.any_key();
         let from = if self.dice.percent(20) {
             self.peer()?
@@ -247,12 +248,12 @@ impl Worker {
         Ok(())
     }
 
-    fn renew(&mut self) -> Result<(), Trouble> {
+    fn renew(&mut self) -> Result<(), Failure> {
         self.act(&Op::Renew)?;
         Ok(())
     }
 
-    fn end_and_return(&mut self) -> Result<(), Trouble> {
+    fn end_and_return(&mut self) -> Result<(), Failure> {
         self.act(&Op::End)?;
         let held: Vec<String> = self.holds.keys().cloned().collect();
         for key in held {
@@ -260,7 +261,7 @@ impl Worker {
         }
         if self.dice.percent(50) {
             let pause = self.dice.between(0, 50);
-            tenure_host::pause::for_a_while(Duration::from_millis(pause));
+            tenure_host::pause::sleep(Duration::from_millis(pause));
         }
         self.register()
     }

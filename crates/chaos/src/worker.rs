@@ -16,7 +16,7 @@ use tenure_core::policy::Policy;
 use tenure_core::process::CallerFacts;
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
-use tenure_core::session::Place;
+use tenure_core::session::Workdir;
 use tenure_core::store::StoreError;
 use tenure_core::time::{Now, Timestamp};
 use tenure_core::world::World;
@@ -27,7 +27,7 @@ use tenure_host::state_dir::StateDir;
 use tenure_host::watch::Watch;
 use tenure_host::{caller, clock, process};
 use tenure_service::{
-    ClaimRequest, Failure, Grant, Naming, RegisterRequest, Reply, Service, Subject, Turn, Waiting,
+    ActFor, ClaimRequest, Failure, Grant, RegisterRequest, Reply, Service, Subject, Turn, Waiting,
 };
 use tenure_store::sqlite::SqliteStore;
 
@@ -82,7 +82,7 @@ pub struct Worker {
 pub fn stay(dir: &Path, name: &str, millis: u64) -> io::Result<()> {
     let mut log = Log::open(&dir.join(format!("{name}.stay")))?;
     log.write(&Stay::Begins { at: monotonic() })?;
-    tenure_host::pause::for_a_while(Duration::from_millis(millis));
+    tenure_host::pause::sleep(Duration::from_millis(millis));
     log.write(&Stay::Ends { at: monotonic() })
 }
 
@@ -161,7 +161,7 @@ impl Worker {
     pub(super) fn ask(
         &mut self,
         op: Op,
-        act: impl FnOnce(&mut Self, &Naming) -> Answer,
+        act: impl FnOnce(&mut Self, &ActFor) -> Answer,
     ) -> io::Result<Answer> {
         self.calls += 1;
         let call = self.calls;
@@ -173,11 +173,11 @@ impl Worker {
             session,
             op,
         })?;
-        let naming = Naming {
+        let act_for = ActFor {
             session: None,
             reason: Reason::parse(&format!("{}#{call}", self.orders.name)).ok(),
         };
-        let answer = act(self, &naming);
+        let answer = act(self, &act_for);
         let at = monotonic();
         self.log.write(&Line::Answered {
             at,
@@ -253,7 +253,7 @@ impl Worker {
             transcript: None,
             source: Source::Start,
             hosted: false,
-            place: Place {
+            workdir: Workdir {
                 dir: self.facts.dir.clone(),
                 repo: None,
                 branch: None,
@@ -269,7 +269,7 @@ impl Worker {
     /// Waits in line for keys; `None` when that took too long.
     pub(super) fn wait_in_line(
         &mut self,
-        naming: &Naming,
+        act_for: &ActFor,
         request: &ClaimRequest,
         patience: Duration,
     ) -> Result<Option<Vec<Grant>>, Failure> {
@@ -282,7 +282,7 @@ impl Worker {
             ticket: None,
         };
         loop {
-            let wait = match self.call(|service| service.claim_turn(naming, request, &waiting))? {
+            let wait = match self.call(|service| service.claim_turn(act_for, request, &waiting))? {
                 Turn::Granted(grants) => return Ok(Some(grants)),
                 Turn::Wait(wait) => wait,
             };
@@ -298,9 +298,10 @@ impl Worker {
                 continue;
             }
             let watches = ProcessWatches::on(&wait.watch);
-            let limit = match watches.some_gone {
-                true => Duration::ZERO,
-                false => wait.at_most.unwrap_or(left).min(left),
+            let limit = if watches.some_gone {
+                Duration::ZERO
+            } else {
+                wait.at_most.unwrap_or(left).min(left)
             };
             // What woke it does not matter: it looks again in any case.
             watch.wait(&watches.open, Some(limit)).ok();

@@ -28,9 +28,9 @@ use tenure_core::notice::Channel;
 use tenure_core::policy::Policy;
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
-use tenure_core::session::Place;
+use tenure_core::session::Workdir;
 use tenure_core::store::{Mode, Store};
-use tenure_service::{Naming, RegisterRequest, Service, Subject};
+use tenure_service::{ActFor, RegisterRequest, Service, Subject};
 use tenure_store::SqliteStore;
 use tenure_testkit::{FakeClock, FakeWorld, RecordingStore};
 
@@ -103,7 +103,7 @@ impl Liveness for Seen {
 enum Judge {
     Model,
     /// The caller's session has ended: it is nobody.
-    Nobody,
+    NoSession,
     /// A process becomes a session, or is one: no item changes.
     Nothing,
 }
@@ -139,13 +139,17 @@ impl World {
     /// How a worker looks to anybody inside, or outside.
     fn stands(&self, who: usize, inside: bool) -> Standing {
         let (worker, past) = (&self.workers[who], self.now - self.workers[who].lease);
-        match worker.inside == inside {
-            _ if worker.closed => Standing::Dead,
-            true if worker.alive => Standing::Alive,
-            true => Standing::Dead,
-            _ if past < 0 => Standing::Unknown,
-            _ if past < LOCK_DELAY => Standing::Suspect,
-            _ => Standing::Expired,
+        let is_seen = worker.inside == inside;
+        if worker.closed || (is_seen && !worker.alive) {
+            Standing::Dead
+        } else if is_seen {
+            Standing::Alive
+        } else if past < 0 {
+            Standing::Unknown
+        } else if past < LOCK_DELAY {
+            Standing::Suspect
+        } else {
+            Standing::Expired
         }
     }
 
@@ -206,7 +210,7 @@ impl World {
         let registers = matches!(op, Op::Register { .. });
         let judge = match registers {
             true if !(worker.closed && worker.known) => Judge::Nothing,
-            false if worker.closed => Judge::Nobody,
+            false if worker.closed => Judge::NoSession,
             _ => Judge::Model,
         };
         let call = Call {
@@ -235,7 +239,7 @@ impl World {
         if judge == Judge::Model {
             self.change(by, &asked);
         }
-        if judge != Judge::Nobody {
+        if judge != Judge::NoSession {
             let worker = &mut self.workers[by];
             worker.lease = self.now + LEASE;
             (worker.known, worker.closed) = (true, worker.closed && !registers);
@@ -413,9 +417,10 @@ impl Real {
         let mut text = serde_json::to_string(value).unwrap();
         for (who, id) in self.ids.iter().enumerate().filter(|(_, id)| !id.is_empty()) {
             let (id, name) = (format!("{id:?}"), format!("{:?}", name(who)));
-            text = match to_model {
-                true => text.replace(&id, &name),
-                false => text.replace(&name, &id),
+            text = if to_model {
+                text.replace(&id, &name)
+            } else {
+                text.replace(&name, &id)
             };
         }
         serde_json::from_str(&text).unwrap()
@@ -424,9 +429,10 @@ impl Real {
     fn ask(&mut self, call: &Call, world: &World) -> (Answer, Vec<Told>) {
         let by = who(call.session.as_ref().unwrap());
         let worker = &world.workers[by];
-        let machine = match worker.inside {
-            true => self.within.clone(),
-            false => self.outside.clone(),
+        let machine = if worker.inside {
+            self.within.clone()
+        } else {
+            self.outside.clone()
         };
         let facts = machine.facts(&[worker.pid]);
         let op = self.renamed(&call.op, false);
@@ -441,8 +447,8 @@ impl Real {
         } else {
             let reason = Reason::parse("test").ok();
             #[rustfmt::skip]
-            let naming = Naming { reason, ..Naming::default() };
-            ask(&mut service, &naming, &op)
+            let act_for = ActFor { reason, ..ActFor::default() };
+            ask(&mut service, &act_for, &op)
         };
         let kept = service.delivered(&notices, Channel::Json);
         kept.expect("it is kept");
@@ -475,7 +481,7 @@ impl Real {
             let mut filter = EventFilter::default();
             (filter.key, filter.limit) = (Some(key.clone()), 10_000);
             let events = tx.events(&filter).unwrap();
-            let grant = |kind: &str| ["claim.granted", "claim.taken"].contains(&kind);
+            let grant = |kind: &str| ["claim.granted", "claim.taken_over"].contains(&kind);
             let (grants, ends): (Vec<_>, Vec<_>) =
                 events.iter().partition(|event| grant(&event.kind));
             let granted: Vec<_> = grants.iter().filter_map(|event| event.epoch).collect();
@@ -515,7 +521,7 @@ fn register(subject: Subject, native: &str) -> RegisterRequest {
         transcript: None,
         source: Source::Start,
         hosted: false,
-        place: Place::default(),
+        workdir: Workdir::default(),
         place_named: false,
         title: None,
         parent: None,
@@ -533,7 +539,7 @@ fn judge(asked: &Asked, answer: Answer, world: &World) {
     };
     let (space, liveness) = (&*world.space, &asked.seen);
     let right = match (asked.judge, call.answer.as_ref().unwrap()) {
-        (Judge::Nobody, Answer::Refused(refusal)) => refusal.kind == "nobody",
+        (Judge::NoSession, Answer::Refused(refusal)) => refusal.kind == "no_session",
         (Judge::Nothing, Answer::Registered { regranted, .. }) => !resumes && regranted.is_empty(),
         (Judge::Model, _) => {
             let registers = matches!(call.op, Op::Register { .. });

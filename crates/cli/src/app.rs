@@ -4,16 +4,16 @@ use std::cell::Cell;
 use std::path::Path;
 
 use tenure_app::mirror;
-use tenure_app::open::{Opened, Purpose};
+use tenure_app::open::{Context, Purpose};
 use tenure_app::place::complete_keys;
 use tenure_core::id::Cursor;
 use tenure_core::key::Key;
 use tenure_core::notice::{Channel, Notice};
 use tenure_core::reason::Reason;
-use tenure_service::Naming;
+use tenure_service::ActFor;
 
 use crate::exit::Exit;
-use crate::output::{Shown, Style, Trouble, warn};
+use crate::output::{CliError, Output, Style, warn};
 
 /// What was typed before the verb, for every verb.
 pub struct App {
@@ -37,24 +37,25 @@ impl App {
     }
 
     /// Opens the store that the settings name; a verb that changes nothing makes none.
-    pub fn open(&self) -> Result<Opened, Trouble> {
-        let purpose = match self.changes {
-            true => Purpose::Write,
-            false => Purpose::Read,
+    pub fn open(&self) -> Result<Context, CliError> {
+        let purpose = if self.changes {
+            Purpose::Write
+        } else {
+            Purpose::Read
         };
-        let mut opened = tenure_app::open::open(purpose)?;
-        self.mention_made(opened.made.take().as_deref());
-        if let Some(news) = opened.news.take() {
+        let mut context = tenure_app::open::open(purpose)?;
+        self.mention_made(context.made.take().as_deref());
+        if let Some(news) = context.news.take() {
             warn(format!("warning: {news}"));
         }
         if self.mirrored.get().is_none() {
-            self.mirrored.set(opened.mark);
+            self.mirrored.set(context.mark);
         }
-        Ok(opened)
+        Ok(context)
     }
 
     /// Makes the state directory where there is none, for a verb that keeps other things in it.
-    pub fn make_state_dir(&self) -> Result<(), Trouble> {
+    pub fn make_state_dir(&self) -> Result<(), CliError> {
         let made = tenure_app::location::make_state_dir()?;
         self.mention_made(made.as_deref());
         Ok(())
@@ -75,22 +76,22 @@ impl App {
             return;
         };
         // Where the store does not open any more, the verb said what is wrong with it.
-        if let Ok(mut opened) = self.open() {
-            for said in mirror::catch_up(&mut opened, mark) {
+        if let Ok(mut context) = self.open() {
+            for said in mirror::catch_up(&mut context, mark) {
                 warn(format!("warning: {said}"));
             }
         }
     }
 
     /// Shows an answer, and keeps which notices it told.
-    pub fn show(&self, shown: &Shown) -> Exit {
+    pub fn show(&self, shown: &Output) -> Exit {
         let showed = self.style.show(shown);
         self.delivered(&shown.notices, showed.channel);
         showed.end(self.changes)
     }
 
     /// Shows a failure, and keeps which notices it told.
-    pub fn show_trouble(&self, trouble: &Trouble) -> Exit {
+    pub fn show_trouble(&self, trouble: &CliError) -> Exit {
         let showed = self.style.show_trouble(trouble);
         self.delivered(&trouble.problem.notices, showed.channel);
         showed.end(false)
@@ -102,9 +103,9 @@ impl App {
         if notices.is_empty() || lost {
             return;
         }
-        let kept = self.open().and_then(|mut opened| {
-            let kept = opened.service().delivered(notices, channel);
-            kept.map_err(Trouble::from)
+        let kept = self.open().and_then(|mut context| {
+            let kept = context.service().delivered(notices, channel);
+            kept.map_err(CliError::from)
         });
         if let (Err(trouble), true) = (kept, self.verbose) {
             warn(format!(
@@ -121,21 +122,21 @@ impl App {
     }
 
     /// Who the caller says it acts for.
-    pub fn naming(&self, reason: Option<&Reason>) -> Naming {
-        Naming {
+    pub fn act_for(&self, reason: Option<&Reason>) -> ActFor {
+        ActFor {
             session: self.session.clone(),
             reason: reason.cloned(),
         }
     }
 
     /// Reads a key, completing short forms from the repository of this directory.
-    pub fn key(&self, typed: &str) -> Result<Key, Trouble> {
+    pub fn key(&self, typed: &str) -> Result<Key, CliError> {
         self.keys(&[typed.to_owned()])
             .map(|mut keys| keys.remove(0))
     }
 
     /// Reads several keys; one that is malformed spoils all.
-    pub fn keys(&self, typed: &[String]) -> Result<Vec<Key>, Trouble> {
+    pub fn keys(&self, typed: &[String]) -> Result<Vec<Key>, CliError> {
         let read = complete_keys(typed)?;
         if !self.style.json && !self.style.quiet {
             let notes = read.iter().filter_map(|one| one.note.as_ref());

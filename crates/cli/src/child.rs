@@ -8,7 +8,7 @@ use tenure_app::unfinished::{By, Unfinished};
 use tenure_app::watch::Ended;
 
 use crate::exit::Exit;
-use crate::output::Trouble;
+use crate::output::CliError;
 
 /// Our own failures, where the exit code is the command's.
 pub const OWN_FAILURE: Exit = Exit::OWN_FAILURE;
@@ -38,8 +38,8 @@ pub fn exit_of_watching<T>(ended: &Ended<T>) -> Exit {
 }
 
 /// A signal, or a program that does not start, has the code that shells give it.
-pub fn unfinished(failed: Unfinished) -> Trouble {
-    let trouble = Trouble::from(failed.problem);
+pub fn unfinished(failed: Unfinished) -> CliError {
+    let trouble = CliError::from(failed.problem);
     match failed.by {
         By::Problem => trouble,
         By::Signal(signal) => trouble.exits(signal_exit(signal)),
@@ -49,7 +49,7 @@ pub fn unfinished(failed: Unfinished) -> Trouble {
 }
 
 /// Held, timed out and cannot tell are conflicts with a code of their own; the rest is a failure of ours.
-pub fn conflict_or_failure(mut trouble: Trouble, conflict: Exit) -> Trouble {
+pub fn conflict_or_failure(mut trouble: CliError, conflict: Exit) -> CliError {
     let conflicts = [
         Exit::HELD,
         Exit::TIMED_OUT,

@@ -8,7 +8,7 @@ use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::{Shown, Style, Trouble, colours, put};
+use crate::output::{CliError, Output, Style, colours, put};
 use crate::sink::mention;
 use crate::usage::{self, Grammar};
 use crate::verbs::{self, Internal, JOBS, Verb};
@@ -133,12 +133,13 @@ fn show_parse_error(error: &clap::Error, arguments: &[OsString], style: Style) -
     if let Some(name) = name {
         if json {
             return style
-                .show(&Shown::new(name, &text.trim_end(), ""))
+                .show(&Output::new(name, &text.trim_end(), ""))
                 .end(false);
         }
-        let shown = match colours() {
-            true => error.render().ansi().to_string(),
-            false => text,
+        let shown = if colours() {
+            error.render().ansi().to_string()
+        } else {
+            text
         };
         return match put(shown.trim_end()) {
             Ok(_) => Exit::DONE,
@@ -151,7 +152,7 @@ fn show_parse_error(error: &clap::Error, arguments: &[OsString], style: Style) -
         }
         let hint = Hint::verb("ps", "to see who is alive");
         let trouble =
-            Trouble::new(Class::Usage, "usage", "no verb was given", hint).or(usage::every_verb());
+            CliError::new(Class::Usage, "usage", "no verb was given", hint).or(usage::every_verb());
         return style.show_trouble(&trouble).end(false);
     }
     let grammar = Grammar {

@@ -31,17 +31,19 @@ fn wants_colour() -> bool {
 
 /// Paints a word for a terminal.
 pub fn paint(word: &str, state: &str) -> String {
-    match colours() {
-        true => painted(word, state),
-        false => word.to_owned(),
+    if colours() {
+        painted(word, state)
+    } else {
+        word.to_owned()
     }
 }
 
 /// Paints words for a program that shows them on its own terminal.
 pub fn paint_for_agent(words: &str, state: &str) -> String {
-    match wants_colour() {
-        true => painted(words, state),
-        false => words.to_owned(),
+    if wants_colour() {
+        painted(words, state)
+    } else {
+        words.to_owned()
     }
 }
 

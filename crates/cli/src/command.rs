@@ -11,7 +11,7 @@ use tenure_service::answer::body;
 use crate::app::App;
 use crate::child::{self, OWN_FAILURE};
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown, Trouble, warn};
+use crate::output::{CliError, Outcome, Output, warn};
 
 /// What to do when the item is taken over while the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -38,7 +38,7 @@ pub struct ExecArgs {
 pub fn run(
     options: &Options<'_>,
     conflict: Exit,
-    request: Result<ClaimRequest, Trouble>,
+    request: Result<ClaimRequest, CliError>,
     app: &App,
 ) -> Outcome {
     let mut tell = |said| warn(format!("warning: {said}"));
@@ -47,12 +47,13 @@ pub fn run(
         ended.map_err(child::unfinished)
     });
     let ended = ended.map_err(|trouble| child::conflict_or_failure(trouble, conflict))?;
-    let channel = match app.style.json {
-        true => app.style.report(&report(&ended)),
-        false => app.style.tell(&ended.notices),
+    let channel = if app.style.json {
+        app.style.report(&report(&ended))
+    } else {
+        app.style.tell(&ended.notices)
     };
     app.delivered(&ended.notices, channel);
-    Ok(Shown::silent(child::exit_of(ended.status)))
+    Ok(Output::silent(child::exit_of(ended.status)))
 }
 
 fn report(ended: &Ended) -> Value {
@@ -75,6 +76,6 @@ pub fn exec(args: &ExecArgs) -> Outcome {
             let trouble = child::unfinished(failed);
             Err(child::conflict_or_failure(trouble, OWN_FAILURE))
         }
-        None => Ok(Shown::silent(OWN_FAILURE)),
+        None => Ok(Output::silent(OWN_FAILURE)),
     }
 }

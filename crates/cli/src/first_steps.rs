@@ -1,6 +1,6 @@
 //! What to do next where there are no sessions yet.
 
-use crate::hooks_setup::place::{Place, Scope};
+use crate::hooks_setup::place::{InstallTarget, Scope};
 use crate::hooks_setup::plan::{Plan, State, Wanted};
 use crate::hooks_setup::register::{GIT, Register};
 use crate::hooks_setup::state_dir;
@@ -27,14 +27,15 @@ fn next(found: &Found) -> String {
         let agents = found.hooked.join(" or ");
         return format!("next: start {agents}; hooks are installed, so it will appear here");
     }
-    match found.here.is_empty() {
-        true => "next: run `tenure register` to make this shell a session; \
-                 with a coding agent on this machine, run `tenure install`"
-            .to_owned(),
-        false => format!(
+    if found.here.is_empty() {
+        "next: run `tenure register` to make this shell a session; \
+         with a coding agent on this machine, run `tenure install`"
+            .to_owned()
+    } else {
+        format!(
             "next: run `tenure install` to register {} automatically, then start one",
             found.here.join(", ")
-        ),
+        )
     }
 }
 
@@ -50,7 +51,7 @@ fn found() -> Found {
         state_dir,
         status_line: false,
     };
-    for place in Place::all(&Scope::User, |_| true).unwrap_or_default() {
+    for place in InstallTarget::all(&Scope::User, |_| true).unwrap_or_default() {
         let (agent, is_here) = (place.agent.to_owned(), place.found);
         let state = Plan::install(place, &wanted).map(|plan| plan.state);
         if matches!(state, Ok(State::Installed | State::Outdated)) {

@@ -14,7 +14,7 @@ use tenure_core::mission::pointer::{Membership, Pointer, Scope, judge};
 use tenure_core::process::Survivor;
 use tenure_core::store::StoreError;
 use tenure_core::time::Timestamp;
-use tenure_service::error::{Error, NobodyWhy};
+use tenure_service::error::{Error, NoSessionWhy};
 use tenure_service::view::ClaimView;
 
 use crate::cli::{Cli, can_be_typed};
@@ -144,17 +144,17 @@ fn errors() -> Vec<Error> {
     let hint = || Hint::verb("ps", "for details");
     let store = || "/s/tenure.db".to_owned();
     let nobody = [
-        NobodyWhy::NoSession,
-        NobodyWhy::UnregisteredAgent {
+        NoSessionWhy::NotInside,
+        NoSessionWhy::UnregisteredAgent {
             agent: "claude".into(),
             pid: 7,
         },
-        NobodyWhy::EndedHere {
+        NoSessionWhy::EndedHere {
             handle: handle(),
             agent: AgentName::known("claude"),
         },
-        NobodyWhy::BrokenWalk("why".into()),
-        NobodyWhy::Variable("why".into()),
+        NoSessionWhy::BrokenWalk("why".into()),
+        NoSessionWhy::Variable("why".into()),
     ];
     let stores = [
         StoreError::Conflict,
@@ -182,7 +182,7 @@ fn errors() -> Vec<Error> {
         },
     ];
     let malformed = ["key", "drive", "participant id", "something else"];
-    let mut all: Vec<Error> = nobody.map(|why| Error::Nobody { why }).into();
+    let mut all: Vec<Error> = nobody.map(|why| Error::NoSession { why }).into();
     all.extend(stores.map(Error::Store));
     all.extend(malformed.map(|what| Error::Malformed(Malformed::new(what, "x", "why"))));
     all.extend([
@@ -208,11 +208,11 @@ fn errors() -> Vec<Error> {
             life: 1,
         },
         Error::ReasonNeeded { handle: handle() },
-        Error::OnlyItself {
+        Error::OwnSessionOnly {
             handle: handle(),
             what: "renew its lease",
         },
-        Error::OnlyPerson {
+        Error::PersonOnly {
             what: "kill a session's process",
         },
         Error::NotLive {

@@ -38,9 +38,10 @@ impl Lines {
 
     /// A line with colours, for a program that shows it on its own terminal.
     pub fn painted(line: &str) -> Self {
-        match line.is_empty() {
-            true => Self::default(),
-            false => Self(format!("{}\n", text::painted_line(line, CODES))),
+        if line.is_empty() {
+            Self::default()
+        } else {
+            Self(format!("{}\n", text::painted_line(line, CODES)))
         }
     }
 

@@ -23,7 +23,7 @@ use crate::sink::{self, Unwritten, Written};
 
 /// A verb's answer, ready to be shown.
 #[derive(Debug, Default)]
-pub struct Shown {
+pub struct Output {
     /// What the JSON object carries besides `v` and `notices`.
     pub json: Map<String, Value>,
     pub text: Lines,
@@ -38,7 +38,7 @@ pub struct Shown {
     pub silent: bool,
 }
 
-impl Shown {
+impl Output {
     /// Nothing but an exit code.
     pub fn silent(exit: Exit) -> Self {
         Self {
@@ -83,11 +83,11 @@ impl Shown {
 }
 
 /// What a verb comes to.
-pub type Outcome = Result<Shown, Trouble>;
+pub type Outcome = Result<Output, CliError>;
 
 /// Why a verb failed, and how it is shown.
 #[derive(Debug)]
-pub struct Trouble {
+pub struct CliError {
     pub problem: Problem,
     /// What the class says, unless a command that was run decides it.
     pub exit: Exit,
@@ -95,7 +95,7 @@ pub struct Trouble {
     pub to_stderr: bool,
 }
 
-impl Trouble {
+impl CliError {
     /// A failure of the command line or the set-up.
     pub fn new(class: Class, kind: &str, message: impl Into<String>, hint: Hint) -> Self {
         Problem::new(class, kind, message, hint).into()
@@ -155,7 +155,7 @@ pub fn command_line(hint: &Hint) -> String {
     format!("run `{command}` {}", hint.why)
 }
 
-impl<T: Into<Problem>> From<T> for Trouble {
+impl<T: Into<Problem>> From<T> for CliError {
     fn from(problem: T) -> Self {
         let problem = problem.into();
         Self {
@@ -212,22 +212,23 @@ impl Showed {
 }
 
 /// An answer that could not be written.
-fn unwritten(error: &io::Error, changed: bool) -> Trouble {
-    let (message, hint) = match changed {
-        true => (
+fn unwritten(error: &io::Error, changed: bool) -> CliError {
+    let (message, hint) = if changed {
+        (
             format!("the change was made, but the answer cannot be written: {error}"),
             Hint::verb("log", "to see what was changed"),
-        ),
-        false => (
+        )
+    } else {
+        (
             format!("the answer cannot be written: {error}"),
             Hint::step("make room where stdout goes, then run it again"),
-        ),
+        )
     };
-    Trouble::new(Class::Internal, "unwritten", message, hint)
+    CliError::new(Class::Internal, "output_failed", message, hint)
 }
 
 /// Writes a part of a stream to stdout; false where nobody reads it any more.
-pub fn put(text: &str) -> Result<bool, Trouble> {
+pub fn put(text: &str) -> Result<bool, CliError> {
     match sink::out(text) {
         Ok(()) => Ok(true),
         Err(Unwritten::ReaderLeft) => Ok(false),
@@ -236,9 +237,9 @@ pub fn put(text: &str) -> Result<bool, Trouble> {
 }
 
 impl Style {
-    pub fn show(self, shown: &Shown) -> Showed {
+    pub fn show(self, shown: &Output) -> Showed {
         let damaged = shown.damaged.clone();
-        let damaged = damaged.map(Trouble::from);
+        let damaged = damaged.map(CliError::from);
         let exit = match &damaged {
             Some(trouble) => trouble.exit,
             None => shown.exit.unwrap_or(Exit::DONE),
@@ -258,9 +259,10 @@ impl Style {
         }
         let channel = self.tell(&shown.notices);
         let is_hushed = self.quiet && !shown.is_terse;
-        let written = match is_hushed || shown.text.is_empty() {
-            true => Ok(()),
-            false => sink::out(shown.text.as_str()),
+        let written = if is_hushed || shown.text.is_empty() {
+            Ok(())
+        } else {
+            sink::out(shown.text.as_str())
         };
         if let Some(trouble) = &damaged {
             sink::mention(trouble.text().as_str());
@@ -270,7 +272,7 @@ impl Style {
         Showed { channel, ..showed }
     }
 
-    pub fn show_trouble(self, trouble: &Trouble) -> Showed {
+    pub fn show_trouble(self, trouble: &CliError) -> Showed {
         let exit = trouble.exit;
         let ended = |written: &Written, channel| Showed {
             exit,
@@ -284,12 +286,13 @@ impl Style {
         };
         if self.json {
             let object = trouble.object().to_string();
-            let (written, channel) = match trouble.to_stderr {
-                true => (sink::err(&object), self.on_stderr()),
-                false => (
+            let (written, channel) = if trouble.to_stderr {
+                (sink::err(&object), self.on_stderr())
+            } else {
+                (
                     sink::out(&object),
                     sink::channel(&io::stdout(), true, self.quiet),
-                ),
+                )
             };
             if let (Err(Unwritten::Failed(_)), false) = (&written, trouble.to_stderr) {
                 sink::mention(trouble.text().as_str());

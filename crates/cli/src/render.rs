@@ -1,7 +1,5 @@
 //! Text for people: tables and short paragraphs out of the same views that the JSON shows.
 
-use std::fmt::Write as _;
-
 use serde_json::{Map, Value};
 use tenure_app::hooked::Hooks;
 use tenure_app::unmanaged::Unmanaged;
@@ -140,7 +138,7 @@ fn unmanaged_row(agent: &Unmanaged) -> Vec<Cell> {
         _ => None,
     };
     for word in agent.activity.as_deref().into_iter().chain(why) {
-        let _infallible = write!(state, ", {word}");
+        state.push_str(&format!(", {word}"));
     }
     vec![
         Cell::plain(format!("pid {}", agent.pid)),
@@ -256,9 +254,12 @@ pub fn session(who: &Whoami, evidence: bool) -> Lines {
     if lineage.len() > 1 {
         let all: Vec<String> = lineage
             .iter()
-            .map(|entry| match entry.owned {
-                true => entry.native_id.clone(),
-                false => format!("{} (visits)", entry.native_id),
+            .map(|entry| {
+                if entry.owned {
+                    entry.native_id.clone()
+                } else {
+                    format!("{} (visits)", entry.native_id)
+                }
             })
             .collect();
         row("lineage", &all.join(", "));
@@ -425,17 +426,17 @@ pub fn events(events: &[EventView]) -> Lines {
             .map_or("-", |name| name.handle.as_str());
         let mut line = format!("{:>6}  {time}  {:<18}  {session}", event.cursor, event.kind);
         if let Some(key) = &event.key {
-            let _infallible = write!(line, "  {key}");
+            line.push_str(&format!("  {key}"));
         }
         if let Some(epoch) = event.epoch {
-            let _infallible = write!(line, " (epoch {epoch})");
+            line.push_str(&format!(" (epoch {epoch})"));
         }
-        let _infallible = write!(line, "  by {}: {}", event.mechanism, event.evidence);
+        line.push_str(&format!("  by {}: {}", event.mechanism, event.evidence));
         if let Some(actor) = &event.actor {
-            let _infallible = write!(line, ", by {}", actor.handle);
+            line.push_str(&format!(", by {}", actor.handle));
         }
         if let Some(reason) = &event.reason {
-            let _infallible = write!(line, ", because {}", text::quoted(reason));
+            line.push_str(&format!(", because {}", text::quoted(reason)));
         }
         text.line(line);
     }

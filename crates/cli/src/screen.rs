@@ -89,9 +89,10 @@ impl Screen {
         };
         let mut keys = File::from(keyboard.try_clone()?);
         std::thread::Builder::new().spawn(move || {
-            let signal = match pressed(&mut keys, b'q') {
-                true => Signal::INT,
-                false => Signal::HUP,
+            let signal = if pressed(&mut keys, b'q') {
+                Signal::INT
+            } else {
+                Signal::HUP
             };
             // It cannot fail: we are there.
             kill_process(getpid(), signal).ok();

@@ -49,12 +49,16 @@ fn write(out: &mut dyn Write, text: &str) -> Written {
 
 /// What text, or a JSON object, reaches that was written to this stream.
 pub fn channel(stream: &(impl AsFd + IsTerminal), json: bool, quiet: bool) -> Channel {
-    match () {
-        () if stream.is_terminal() => Channel::Terminal,
-        () if is_null(stream) => Channel::Nowhere,
-        () if json => Channel::Json,
-        () if quiet => Channel::Quiet,
-        () => Channel::Text,
+    if stream.is_terminal() {
+        Channel::Terminal
+    } else if is_null(stream) {
+        Channel::Nowhere
+    } else if json {
+        Channel::Json
+    } else if quiet {
+        Channel::Quiet
+    } else {
+        Channel::Text
     }
 }
 

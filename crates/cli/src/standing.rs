@@ -1,8 +1,6 @@
 //! How a session stands, in the words that people read: what it does, what it asks, who else is in its
 //! conversation, and on what evidence.
 
-use std::fmt::Write as _;
-
 use tenure_core::order::Rank;
 use tenure_core::session::{EndKind, State};
 use tenure_core::text;
@@ -75,22 +73,22 @@ fn doing_within(session: &SessionView, now: Timestamp, asks: Option<usize>) -> S
         said.push('?');
     }
     if let Some(lacking) = session.place.as_deref().filter(|place| is_none(place)) {
-        let _infallible = write!(said, ", {lacking}");
+        said.push_str(&format!(", {lacking}"));
     }
     for twin in session.twins.iter().flatten() {
-        let _infallible = write!(said, ", twin of {twin}");
+        said.push_str(&format!(", twin of {twin}"));
     }
     said.push_str(&collides(session));
     if session.waits_for_a_person() {
         match &session.asks {
             Some(text) => {
                 let text = text::line(text.strip_prefix(PERMISSION).unwrap_or(text));
-                let _infallible = write!(said, ": {}", cut(&text, asks.unwrap_or(usize::MAX)));
+                said.push_str(&format!(": {}", cut(&text, asks.unwrap_or(usize::MAX))));
             }
             None => said.push_str(" for you"),
         }
         if let Some(since) = session.activity_since {
-            let _infallible = write!(said, ", {}", age(since, now));
+            said.push_str(&format!(", {}", age(since, now)));
         }
     }
     said
@@ -117,11 +115,14 @@ fn collides(session: &SessionView) -> String {
 /// How it ended, after when.
 pub fn end_kind(session: &SessionView) -> &'static str {
     let is = |kind: EndKind| session.end_kind == Some(kind.as_str());
-    match () {
-        () if is(EndKind::CutOff) => ", cut off",
-        () if is(EndKind::Left) => ", ended by its user or by itself",
-        () if is(EndKind::Moved) => ", went on in another session",
-        () => "",
+    if is(EndKind::CutOff) {
+        ", cut off"
+    } else if is(EndKind::Left) {
+        ", ended by its user or by itself"
+    } else if is(EndKind::Moved) {
+        ", went on in another session"
+    } else {
+        ""
     }
 }
 
@@ -136,15 +137,15 @@ pub fn words_within(
     let mut said = doing_within(session, now, room.map(|_| ASKS));
     match (&session.resume, starting(session)) {
         (_, Some(pid)) => {
-            let _infallible = write!(said, " (pid {pid})");
+            said.push_str(&format!(" (pid {pid})"));
         }
         (Some(_), None) => {
             if let Some(at) = session.ended_at {
-                let _infallible = write!(said, " {}", age(at, now));
+                said.push_str(&format!(" {}", age(at, now)));
             }
         }
         (None, None) if verbose || session.state != "live" => {
-            let _infallible = write!(said, ": {}", session.why);
+            said.push_str(&format!(": {}", session.why));
         }
         (None, None) => {}
     }

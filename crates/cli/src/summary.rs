@@ -26,7 +26,7 @@ const FEW: usize = 2;
 pub fn status(status: &Status) -> Lines {
     let mut text = Lines::default();
     let fewer = usize::from(!status.cut_off.is_empty() || status.cut_off_elsewhere > 0);
-    match (&status.me, &status.nobody) {
+    match (&status.me, &status.no_session) {
         (Some(me), _) => {
             let title = titled(me);
             text.line(format!(
@@ -36,7 +36,7 @@ pub fn status(status: &Status) -> Lines {
             ));
         }
         (None, why) => {
-            text.line(nobody(why.as_deref()));
+            text.line(no_session(why.as_deref()));
             text.line(
                 "run `tenure register` to make this shell or agent a session; \
                  `tenure install` registers agents automatically",
@@ -87,7 +87,7 @@ pub fn status(status: &Status) -> Lines {
 }
 
 /// That the caller is in no session, with the reason where it is a special one.
-fn nobody(why: Option<&str>) -> String {
+fn no_session(why: Option<&str>) -> String {
     let why = why.unwrap_or(OUTSIDE);
     match why.strip_prefix(OUTSIDE) {
         Some(rest) => format!("no session here{rest}"),
@@ -122,9 +122,10 @@ fn other(session: &SessionView) -> String {
         inside.unwrap_or(path).to_owned()
     };
     let files: Vec<String> = wrote.iter().map(|file| below(&file.path)).collect();
-    let files = match files.is_empty() {
-        true => String::new(),
-        false => format!(", wrote {}", some(&files)),
+    let files = if files.is_empty() {
+        String::new()
+    } else {
+        format!(", wrote {}", some(&files))
     };
     let window = window(session).map_or(String::new(), |window| format!(", at {window}"));
     format!(
@@ -154,9 +155,10 @@ fn cut_off(session: &SessionView) -> String {
     let held: Vec<String> = left.map_or_else(Vec::new, |left| {
         left.held.iter().map(|held| held.key.clone()).collect()
     });
-    let held = match held.is_empty() {
-        true => String::new(),
-        false => format!(", held {}", some(&held)),
+    let held = if held.is_empty() {
+        String::new()
+    } else {
+        format!(", held {}", some(&held))
     };
     let word = paint("cut off", "dead");
     format!(

@@ -7,7 +7,7 @@ use tenure_service::answer::{Class, Hint};
 
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{Style, Trouble};
+use crate::output::{CliError, Style};
 use crate::sink;
 
 /// Tells people at once, with the place in the program, whichever thread it was.
@@ -29,14 +29,14 @@ pub fn show(payload: &(dyn Any + Send), style: Style, arguments: &[OsString]) ->
 
 const HINT: &str = "nothing half-done was kept; please report it with this text";
 
-fn trouble(payload: &(dyn Any + Send), arguments: &[OsString]) -> Trouble {
+fn trouble(payload: &(dyn Any + Send), arguments: &[OsString]) -> CliError {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let message = format!(
         "tenure failed unexpectedly: {}",
         text.unwrap_or("it did not say why")
     );
-    let mut trouble = Trouble::new(Class::Internal, "unexpected", message, Hint::step(HINT));
+    let mut trouble = CliError::new(Class::Internal, "unexpected", message, Hint::step(HINT));
     // After `--` comes a command, to which stdout belongs.
     trouble.to_stderr = arguments.iter().any(|word| word == "--");
     trouble
@@ -46,7 +46,7 @@ fn trouble(payload: &(dyn Any + Send), arguments: &[OsString]) -> Trouble {
 mod tests {
     use super::*;
 
-    fn caught(act: fn(), words: &[&str]) -> Trouble {
+    fn caught(act: fn(), words: &[&str]) -> CliError {
         let payload = std::panic::catch_unwind(act).expect_err("it panics");
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         trouble(payload.as_ref(), &words)

@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use tenure_core::hint::For;
 use tenure_service::answer::{Class, Hint};
 
-use crate::output::Trouble;
+use crate::output::CliError;
 
 /// The verbs by job, each with the parts of its answer.
 type Jobs = &'static [(&'static str, &'static [(&'static str, &'static str)])];
@@ -23,14 +23,14 @@ pub struct Grammar {
 
 impl Grammar {
     /// What clap says of a command line, in our words.
-    pub fn trouble(self, error: &clap::Error, arguments: &[OsString]) -> Trouble {
+    pub fn trouble(self, error: &clap::Error, arguments: &[OsString]) -> CliError {
         let typed = self.typed(arguments);
         let (message, hint) = match error.kind() {
             ErrorKind::InvalidSubcommand => self.no_such_verb(error, &typed, arguments),
             ErrorKind::UnknownArgument => self.no_such_flag(error, &typed, arguments),
             _ => (said(error), typed.help()),
         };
-        Trouble::new(Class::Usage, "usage", message, hint)
+        CliError::new(Class::Usage, "usage", message, hint)
     }
 
     /// The verb that is spelt most like a word that is none.

@@ -55,7 +55,7 @@ pub struct Words<'a> {
 
 /// What a session does, and who says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownActivity {
     pub doing: Doing,
     pub since: Timestamp,
     /// What it waits for a person to answer, on one line.
@@ -68,7 +68,7 @@ pub struct Shown {
 
 impl Words<'_> {
     /// What counts of what events and the agent's own files say. At the same time the file, which is written later.
-    pub fn newest(&self) -> Option<Shown> {
+    pub fn newest(&self) -> Option<ShownActivity> {
         let said = self.own.and_then(|word| self.said(word));
         let told = self.events.map(|activity| self.told(activity));
         match (told, said) {
@@ -80,18 +80,18 @@ impl Words<'_> {
     }
 
     /// What events say, or the command that began since they told of a prompt.
-    fn told(&self, activity: &Activity) -> Shown {
+    fn told(&self, activity: &Activity) -> ShownActivity {
         let answered = |began: &Timestamp| activity.since.age_at(*began) >= ANSWERED;
         let runs = self.runs_since.filter(answered);
         match runs.filter(|_| activity.doing == Doing::Waiting) {
-            Some(began) => Shown {
+            Some(began) => ShownActivity {
                 doing: Doing::Busy,
                 since: began,
                 asks: None,
                 source: PROCESSES,
                 certain: true,
             },
-            None => Shown {
+            None => ShownActivity {
                 doing: activity.doing,
                 since: activity.since,
                 asks: activity.asks.clone(),
@@ -102,7 +102,7 @@ impl Words<'_> {
     }
 
     /// Whether what is told after the agent's file was written can make a difference to what the file says.
-    fn is_news(&self, told: &Shown, said: &Shown) -> bool {
+    fn is_news(&self, told: &ShownActivity, said: &ShownActivity) -> bool {
         // A file that tells the end of everything is written at every change.
         let tells = |doing: &Doing| self.own.is_some_and(|word| word.tells.contains(doing));
         let holds = [Doing::Busy, Doing::Waiting, Doing::Idle].iter().all(tells);
@@ -112,14 +112,14 @@ impl Words<'_> {
     }
 
     /// Whether an event is only the end of what was cancelled: a tool that was stopped reports that it is done.
-    fn echoes(&self, told: &Shown, said: &Shown) -> bool {
+    fn echoes(&self, told: &ShownActivity, said: &ShownActivity) -> bool {
         let prompted = self.attended_at == Some(told.since);
         (told.doing, said.doing) == (Doing::Busy, Doing::Idle)
             && said.since.age_at(told.since) <= AFTERMATH
             && !prompted
     }
 
-    fn said(&self, word: &OwnWord) -> Option<Shown> {
+    fn said(&self, word: &OwnWord) -> Option<ShownActivity> {
         let doing = word.doing?;
         // Files name the kind of the prompt, events the command: of one prompt the event says more.
         let apart = |at: Timestamp| at.age_at(word.at).max(word.at.age_at(at));
@@ -127,7 +127,7 @@ impl Words<'_> {
             activity.doing == Doing::Waiting && apart(activity.since) <= SAME_PROMPT
         });
         let told = same.and_then(|activity| activity.asks.clone());
-        Some(Shown {
+        Some(ShownActivity {
             doing,
             since: word.at,
             asks: told
@@ -152,7 +152,7 @@ impl Words<'_> {
 /// An end of a turn has an event. Where only the agent's file says that it rests, a person cancelled the turn, and
 /// was there. A session that no person was ever seen with did not finish anything for one.
 pub fn is_finished(
-    shown: Option<&Shown>,
+    shown: Option<&ShownActivity>,
     events: Option<&Activity>,
     attended_at: Option<Timestamp>,
 ) -> bool {

@@ -199,7 +199,7 @@ pub struct Ask {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It is granted with the next epoch.
-    Grant(Former),
+    Grant(PreviousHolder),
     /// The caller has it already.
     AlreadyHeld,
     /// This very request was granted before: the same answer again.
@@ -223,9 +223,9 @@ pub enum Verdict {
 
 /// Who had the key before this grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Former {
+pub enum PreviousHolder {
     /// Nobody whose unfinished work could matter.
-    Nobody,
+    None,
     /// A session that is proved gone.
     Gone(Proof),
     /// A session of which nobody could tell, and whose lease is over.
@@ -254,18 +254,20 @@ pub fn decide(
         return Verdict::Done;
     }
     let Some(current) = record.current() else {
-        return Verdict::Grant(Former::Nobody);
+        return Verdict::Grant(PreviousHolder::None);
     };
     if current.session == me {
-        return match () {
-            () if same_request(&current) => Verdict::Retry,
-            () if ask.once => Verdict::HeldByYou,
-            () => Verdict::AlreadyHeld,
+        return if same_request(&current) {
+            Verdict::Retry
+        } else if ask.once {
+            Verdict::HeldByYou
+        } else {
+            Verdict::AlreadyHeld
         };
     }
     match holder {
         None => Verdict::CannotTell(Doubt::Unverified),
-        Some(Standing::Gone(proof)) => Verdict::Grant(Former::Gone(proof.clone())),
+        Some(Standing::Gone(proof)) => Verdict::Grant(PreviousHolder::Gone(proof.clone())),
         Some(Standing::Live) => Verdict::Held(Standing::Live),
         Some(
             Standing::Trusted { doubt, .. }
@@ -277,7 +279,7 @@ pub fn decide(
             doubt: doubt.clone(),
             left: *left,
         },
-        Some(Standing::Expired(doubt)) => Verdict::Grant(Former::Expired(doubt.clone())),
+        Some(Standing::Expired(doubt)) => Verdict::Grant(PreviousHolder::Expired(doubt.clone())),
     }
 }
 
@@ -329,7 +331,7 @@ mod tests {
         let fresh = ClaimRecord::unknown(Key::parse("wp:1").unwrap());
         assert_eq!(
             decide(&fresh, session(ME), None, None, &Ask::default()),
-            Verdict::Grant(Former::Nobody)
+            Verdict::Grant(PreviousHolder::None)
         );
         for by in [
             EndedBy::Release,
@@ -340,7 +342,7 @@ mod tests {
         ] {
             assert_eq!(
                 ask_of(hold(OTHER, 1, Some(by)), None, &Ask::default()),
-                Verdict::Grant(Former::Nobody)
+                Verdict::Grant(PreviousHolder::None)
             );
         }
     }
@@ -353,7 +355,10 @@ mod tests {
             reopen: true,
             ..Ask::default()
         };
-        assert_eq!(ask_of(done, None, &reopen), Verdict::Grant(Former::Nobody));
+        assert_eq!(
+            ask_of(done, None, &reopen),
+            Verdict::Grant(PreviousHolder::None)
+        );
     }
 
     #[test]
@@ -384,12 +389,12 @@ mod tests {
         let gone = Standing::Gone(Proof::Rebooted);
         assert_eq!(
             ask_of(held(), Some(gone), &ask),
-            Verdict::Grant(Former::Gone(Proof::Rebooted))
+            Verdict::Grant(PreviousHolder::Gone(Proof::Rebooted))
         );
         let expired = Standing::Expired(doubt.clone());
         assert_eq!(
             ask_of(held(), Some(expired), &ask),
-            Verdict::Grant(Former::Expired(doubt))
+            Verdict::Grant(PreviousHolder::Expired(doubt))
         );
     }
 

@@ -60,17 +60,14 @@ pub fn kind(session: &Session, doing: Option<Doing>, ending: Ending<'_>) -> EndK
         }
         Ending::Died { in_order } => in_order,
     };
-    match left {
-        true => EndKind::Left,
-        false => EndKind::CutOff,
-    }
+    if left { EndKind::Left } else { EndKind::CutOff }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::id::{AgentName, Handle, Life, SessionId};
-    use crate::session::{Place, Start};
+    use crate::session::{Start, Workdir};
     use crate::time::{Deadline, Era, Timestamp};
 
     fn session(agent: &'static str, headless: bool) -> Session {
@@ -83,7 +80,7 @@ mod tests {
             parent: None,
             twin_of: None,
             title: None,
-            place: Place::default(),
+            workdir: Workdir::default(),
             hosted: false,
             life: Life(1),
             process: None,

@@ -10,7 +10,7 @@ stored_enum! {
         /// A session came to be.
         Registered = "session.registered",
         /// A session entered another conversation.
-        Rotated = "session.rotated",
+        Rotated = "session.conversation",
         /// A session went on in a new process.
         Resumed = "session.resumed",
         /// A session ended by its own act.
@@ -28,9 +28,9 @@ stored_enum! {
         /// A subagent of a session started or stopped.
         Subagent = "session.subagent",
         /// A tool's use would have been, or was, under another session's feet.
-        Trampled = "session.trampled",
+        WriteConflict = "session.write_conflict",
         /// A session was told something.
-        Told = "session.told",
+        Told = "session.message",
         /// A session declared a time of silence.
         Renewed = "lease.renewed",
         /// A claim was granted.
@@ -42,9 +42,9 @@ stored_enum! {
         /// A claim ended without an act of its holder.
         Freed = "claim.freed",
         /// A claim was taken from its holder.
-        Taken = "claim.taken",
+        Taken = "claim.taken_over",
         /// A claim was handed to another session.
-        Handed = "claim.handed",
+        Handed = "claim.handed_off",
         /// A transcript or an id was refused, because it is another's.
         Contamination = "contamination",
         /// A session became a participant of a mission.

@@ -18,7 +18,7 @@ pub fn git_move(line: &str) -> Option<GitMove> {
     if !line.contains("git") {
         return None;
     }
-    let mut at = Place::Here;
+    let mut at = Directory::Here;
     let mut outside = Vec::new();
     let mut words: Vec<String> = Vec::new();
     for token in tokens(&without_documents(line)) {
@@ -50,26 +50,26 @@ pub fn git_move(line: &str) -> Option<GitMove> {
 
 /// A directory, as far as the line tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum Directory {
     Here,
     At(String),
     Untold,
 }
 
-impl Place {
-    fn then(&self, named: &str) -> Place {
+impl Directory {
+    fn then(&self, named: &str) -> Directory {
         let plain = !named.contains(['$', '`', '*', '?']) && !named.starts_with(['~', '-']);
         match (self, plain) {
-            (_, false) => Place::Untold,
-            (_, true) if named.starts_with('/') => Place::At(named.to_owned()),
-            (Place::Here, true) => Place::At(named.to_owned()),
-            (Place::At(before), true) => Place::At(format!("{before}/{named}")),
-            (Place::Untold, true) => Place::Untold,
+            (_, false) => Directory::Untold,
+            (_, true) if named.starts_with('/') => Directory::At(named.to_owned()),
+            (Directory::Here, true) => Directory::At(named.to_owned()),
+            (Directory::At(before), true) => Directory::At(format!("{before}/{named}")),
+            (Directory::Untold, true) => Directory::Untold,
         }
     }
 }
 
-fn moved_by(words: &[String], at: &Place) -> Option<GitMove> {
+fn moved_by(words: &[String], at: &Directory) -> Option<GitMove> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let is_git = |word: &&str| *word == "git" || word.ends_with("/git");
     let git = words.iter().position(is_git)?;
@@ -101,10 +101,10 @@ fn moved_by(words: &[String], at: &Place) -> Option<GitMove> {
             "-c" => drop(rest.next()),
             "--git-dir" | "--work-tree" => {
                 rest.next();
-                at = Place::Untold;
+                at = Directory::Untold;
             }
             flag if flag.starts_with("--git-dir=") || flag.starts_with("--work-tree=") => {
-                at = Place::Untold;
+                at = Directory::Untold;
             }
             flag if flag.starts_with('-') => {}
             verb => break verb,
@@ -117,9 +117,9 @@ fn moved_by(words: &[String], at: &Place) -> Option<GitMove> {
     Some(GitMove {
         command: format!("git {verb}"),
         dir: match at {
-            Place::Here => None,
-            Place::At(dir) => Some(dir),
-            Place::Untold => return None,
+            Directory::Here => None,
+            Directory::At(dir) => Some(dir),
+            Directory::Untold => return None,
         },
     })
 }

@@ -80,9 +80,10 @@ impl Key {
         match remote {
             Some(repo) => Self::parse(&format!("{scheme}:{repo}#{number}")).map(plain),
             None => {
-                let why = match here.exists {
-                    true => "this directory has no git remote to complete it from",
-                    false => "the current directory no longer exists",
+                let why = if here.exists {
+                    "this directory has no git remote to complete it from"
+                } else {
+                    "the current directory no longer exists"
                 };
                 let why = format!("{why}; write {scheme}:OWNER/NAME#{number}");
                 Err(Malformed::new("key", typed, why))
@@ -102,9 +103,10 @@ impl Key {
             return Self::of_path(typed, &name, &within, glob, own.map(|own| (own, here)));
         }
         let Some(worktree) = here.worktree else {
-            let why = match here.exists {
-                true => "this directory is not in a git repository",
-                false => "the current directory no longer exists",
+            let why = if here.exists {
+                "this directory is not in a git repository"
+            } else {
+                "the current directory no longer exists"
             };
             return Err(bad(format!("{why}; write path:OWNER/NAME:GLOB")));
         };
@@ -183,10 +185,10 @@ impl Key {
                 u32::from(c)
             ));
         }
-        let composed: String = match text.is_ascii() {
-            // As it is in NFC.
-            true => text.to_owned(),
-            false => text.nfc().collect(),
+        let composed: String = if text.is_ascii() {
+            text.to_owned()
+        } else {
+            text.nfc().collect()
         };
         if composed.starts_with("path:") && spelling::path_key(&composed).is_none() {
             let glob = composed.rsplit(':').next().unwrap_or_default();

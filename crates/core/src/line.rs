@@ -65,7 +65,7 @@ pub enum Fitness {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum LinePosition {
     Next,
     /// It is this waiter's turn, for at most this long.
     After {
@@ -78,10 +78,15 @@ pub enum Place {
 
 /// Finds out whether it is the turn of `me` while the key is free with this epoch; `line` is in order of
 /// arrival.
-pub fn place(line: &[(Waiter, Fitness)], me: Ticket, epoch: Epoch, now: &Now) -> Place {
+pub fn line_position(
+    line: &[(Waiter, Fitness)],
+    me: Ticket,
+    epoch: Epoch,
+    now: &Now,
+) -> LinePosition {
     for (waiter, fitness) in line {
         if waiter.ticket == me {
-            return Place::Next;
+            return LinePosition::Next;
         }
         if *fitness != Fitness::Ready {
             continue;
@@ -93,13 +98,13 @@ pub fn place(line: &[(Waiter, Fitness)], me: Ticket, epoch: Epoch, now: &Now) ->
                 Some(Remaining::Over(_) | Remaining::CannotTell) | None => continue,
             },
         };
-        return Place::After {
+        return LinePosition::After {
             ticket: waiter.ticket,
             noted,
             left,
         };
     }
-    Place::Next
+    LinePosition::Next
 }
 
 /// Whether a waiter that cannot use a key must say so, so that others do not wait for it.
@@ -166,13 +171,16 @@ mod tests {
             (waiter(3, None), Fitness::Ready),
             (waiter(4, None), Fitness::Ready),
         ];
-        assert_eq!(place(&line, Ticket(3), FREE, &now(0)), Place::Next);
-        let after = Place::After {
+        assert_eq!(
+            line_position(&line, Ticket(3), FREE, &now(0)),
+            LinePosition::Next
+        );
+        let after = LinePosition::After {
             ticket: Ticket(3),
             noted: false,
             left: TURN,
         };
-        assert_eq!(place(&line, Ticket(4), FREE, &now(0)), after);
+        assert_eq!(line_position(&line, Ticket(4), FREE, &now(0)), after);
     }
 
     #[test]
@@ -182,11 +190,17 @@ mod tests {
             (waiter(2, None), Fitness::Ready),
         ];
         assert!(matches!(
-            place(&line, Ticket(2), FREE, &now(999)),
-            Place::After { noted: true, .. }
+            line_position(&line, Ticket(2), FREE, &now(999)),
+            LinePosition::After { noted: true, .. }
         ));
-        assert_eq!(place(&line, Ticket(2), FREE, &now(1000)), Place::Next);
-        assert_eq!(place(&line, Ticket(1), FREE, &now(5000)), Place::Next);
+        assert_eq!(
+            line_position(&line, Ticket(2), FREE, &now(1000)),
+            LinePosition::Next
+        );
+        assert_eq!(
+            line_position(&line, Ticket(1), FREE, &now(5000)),
+            LinePosition::Next
+        );
     }
 
     #[test]
@@ -195,10 +209,16 @@ mod tests {
             (waiter(1, passed(FREE)), Fitness::Ready),
             (waiter(2, None), Fitness::Ready),
         ];
-        assert_eq!(place(&line, Ticket(2), FREE, &now(0)), Place::Next);
-        assert_eq!(place(&line, Ticket(1), FREE, &now(0)), Place::Next);
-        let next = place(&line, Ticket(2), Epoch(8), &now(0));
-        assert!(matches!(next, Place::After { noted: false, .. }));
+        assert_eq!(
+            line_position(&line, Ticket(2), FREE, &now(0)),
+            LinePosition::Next
+        );
+        assert_eq!(
+            line_position(&line, Ticket(1), FREE, &now(0)),
+            LinePosition::Next
+        );
+        let next = line_position(&line, Ticket(2), Epoch(8), &now(0));
+        assert!(matches!(next, LinePosition::After { noted: false, .. }));
     }
 
     #[test]
@@ -207,8 +227,8 @@ mod tests {
             (waiter(1, noted(Epoch(6), 0)), Fitness::Ready),
             (waiter(2, None), Fitness::Ready),
         ];
-        let after = place(&line, Ticket(2), FREE, &now(5000));
-        assert!(matches!(after, Place::After { noted: false, .. }));
+        let after = line_position(&line, Ticket(2), FREE, &now(5000));
+        assert!(matches!(after, LinePosition::After { noted: false, .. }));
     }
 
     #[test]
@@ -266,9 +286,9 @@ mod tests {
                         self.writes += 1;
                     }
                 }
-                Manner::Acts => match place(&self.seen(), me, FREE, &time) {
-                    Place::Next => return true,
-                    Place::After {
+                Manner::Acts => match line_position(&self.seen(), me, FREE, &time) {
+                    LinePosition::Next => return true,
+                    LinePosition::After {
                         ticket,
                         noted: false,
                         ..
@@ -277,7 +297,7 @@ mod tests {
                         before.unwrap().turn = noted(FREE, self.steady);
                         self.writes += 1;
                     }
-                    Place::After { .. } => {}
+                    LinePosition::After { .. } => {}
                 },
             }
             false

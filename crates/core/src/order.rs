@@ -93,10 +93,13 @@ pub fn rank(facts: &Facts) -> (Rank, i64) {
 
 fn rank_of(facts: &Facts) -> Rank {
     match (facts.state, facts.doing) {
-        (State::Ended | State::Dead, _) => match facts.died_with_work {
-            true => Rank::DiedWithWork,
-            false => Rank::Ended,
-        },
+        (State::Ended | State::Dead, _) => {
+            if facts.died_with_work {
+                Rank::DiedWithWork
+            } else {
+                Rank::Ended
+            }
+        }
         (State::Live, Some(Doing::Waiting)) => Rank::Waiting,
         _ if facts.lost_claim => Rank::LostClaim,
         _ if facts.collides => Rank::Collides,

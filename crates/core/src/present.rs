@@ -22,7 +22,7 @@ pub enum Named<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Present {
     /// It is no session, or hosts none in that conversation.
-    Nobody,
+    NoSession,
     One(Box<Session>),
     /// It hosts several, and the name picks this one.
     Picked(Box<Session>),
@@ -34,7 +34,7 @@ impl Present {
     pub fn one(self) -> Option<Session> {
         match self {
             Present::One(session) | Present::Picked(session) => Some(*session),
-            Present::Nobody | Present::Several(_) => None,
+            Present::NoSession | Present::Several(_) => None,
         }
     }
 }
@@ -73,7 +73,7 @@ pub fn which(mut sessions: Vec<Session>, named: Named<'_>) -> Present {
     let is_shared = second.is_some();
     let calls = matches!(named, Named::Variables(_));
     match (sessions.len(), only) {
-        (0, _) => Present::Nobody,
+        (0, _) => Present::NoSession,
         (1, only) if calls || only.is_some() => Present::One(Box::new(sessions.remove(0))),
         (_, Some(place)) => Present::Picked(Box::new(sessions.swap_remove(place))),
         (_, None) if calls || !is_host => Present::Several(sessions),
@@ -81,7 +81,7 @@ pub fn which(mut sessions: Vec<Session>, named: Named<'_>) -> Present {
             sessions.retain(is_meant);
             Present::Several(sessions)
         }
-        (_, None) => Present::Nobody,
+        (_, None) => Present::NoSession,
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use crate::id::{AgentName, Handle, HostId, Life};
     use crate::process::{BootId, NativeVariable, Observer, StartTicks};
-    use crate::session::{Closed, ClosedBy, Place};
+    use crate::session::{Closed, ClosedBy, Workdir};
     use crate::time::{Deadline, Era, Timestamp};
 
     fn boot() -> BootId {
@@ -161,7 +161,7 @@ mod tests {
             parent: None,
             twin_of: None,
             title: None,
-            place: Place::default(),
+            workdir: Workdir::default(),
             hosted,
             life: Life::FIRST,
             process: Some(process(100)),
@@ -205,7 +205,7 @@ mod tests {
     /// The conversation of the session that is meant, or how many are.
     fn shown(found: Present) -> String {
         match found {
-            Present::Nobody => "nobody".into(),
+            Present::NoSession => "nobody".into(),
             Present::One(session) | Present::Picked(session) => match session.native_id {
                 Some(id) => id.to_string(),
                 None => "-".into(),

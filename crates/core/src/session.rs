@@ -34,7 +34,7 @@ pub struct Session {
     /// The session whose live conversation it resumed a second time.
     pub twin_of: Option<SessionId>,
     pub title: Option<Title>,
-    pub place: Place,
+    pub workdir: Workdir,
     /// Whether it shares its process with other conversations.
     pub hosted: bool,
     pub life: Life,
@@ -96,7 +96,7 @@ pub struct Start {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Place {
+pub struct Workdir {
     pub dir: String,
     /// Owner and name of the repository's remote, else its common directory.
     pub repo: Option<String>,
@@ -447,7 +447,7 @@ mod tests {
             parent: None,
             twin_of: None,
             title: None,
-            place: Place::default(),
+            workdir: Workdir::default(),
             hosted: false,
             life: Life(1),
             process: None,

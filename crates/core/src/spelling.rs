@@ -132,9 +132,10 @@ pub struct Within {
 ///
 /// A slash at the beginning means the root.
 pub fn within(dir: &str, typed: &str) -> Result<Within, &'static str> {
-    let mut parts: Vec<&str> = match typed.starts_with('/') {
-        true => Vec::new(),
-        false => dir.split('/').filter(|part| !part.is_empty()).collect(),
+    let mut parts: Vec<&str> = if typed.starts_with('/') {
+        Vec::new()
+    } else {
+        dir.split('/').filter(|part| !part.is_empty()).collect()
     };
     // What was typed is a pattern; what it is typed in is not.
     let literal = parts.len();
@@ -160,9 +161,12 @@ pub fn within(dir: &str, typed: &str) -> Result<Within, &'static str> {
     let escaped: Vec<String> = parts
         .iter()
         .enumerate()
-        .map(|(place, part)| match place < literal {
-            true => crate::glob::literal(part),
-            false => (*part).to_owned(),
+        .map(|(place, part)| {
+            if place < literal {
+                crate::glob::literal(part)
+            } else {
+                (*part).to_owned()
+            }
         })
         .collect();
     let last = typed.rsplit('/').next().unwrap_or_default();

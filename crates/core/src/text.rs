@@ -62,9 +62,10 @@ pub fn line(text: &str) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        match is_hidden(c) {
-            true => spell(&mut out, c),
-            false => out.push(c),
+        if is_hidden(c) {
+            spell(&mut out, c)
+        } else {
+            out.push(c)
         }
     }
     Cow::Owned(out)
@@ -115,9 +116,10 @@ pub fn quoted(text: &str) -> String {
 pub fn name(text: &str) -> Cow<'_, str> {
     let is_word = |c: char| c.is_alphanumeric() || "/._-+=:@%,#~*?[]{}()^&!|<>$\\".contains(c);
     let plain = |c: char| is_word(c) && !is_hidden(c);
-    match !text.is_empty() && text.chars().all(plain) {
-        true => Cow::Borrowed(text),
-        false => Cow::Owned(quoted(text)),
+    if !text.is_empty() && text.chars().all(plain) {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(quoted(text))
     }
 }
 

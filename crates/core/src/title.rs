@@ -21,9 +21,10 @@ pub fn titled(text: &str, by: TitleBy) -> Option<Title> {
 
 /// A title made of a prompt. A command of the agent's own, such as `/clear`, names no work.
 pub fn of_prompt(prompt: &str) -> Option<Title> {
-    match is_command(prompt) {
-        true => None,
-        false => titled(prompt, TitleBy::Prompt),
+    if is_command(prompt) {
+        None
+    } else {
+        titled(prompt, TitleBy::Prompt)
     }
 }
 
@@ -65,11 +66,10 @@ fn on_one_line(text: &str) -> Option<String> {
     // Prompts may be a whole file; what is cut off is not worth reading.
     for c in text.chars().take(LONGEST * 20) {
         let is_space = c.is_whitespace() || c.is_control();
-        match is_space {
-            true if line.is_empty() || line.ends_with(' ') => {}
-            true => line.push(' '),
-            false if is_shown(c) => line.push(c),
-            false => {}
+        if is_space && !line.is_empty() && !line.ends_with(' ') {
+            line.push(' ');
+        } else if !is_space && is_shown(c) {
+            line.push(c);
         }
     }
     let line = clipped(line.trim_end(), LONGEST);

@@ -191,9 +191,10 @@ impl Survey {
                 what: format!("the last {} bytes are no whole line", line.len()),
             }),
         };
-        match self.problems.len() < MOST_PROBLEMS {
-            true => self.problems.extend(problem),
-            false => self.more += usize::from(problem.is_some()),
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.extend(problem)
+        } else {
+            self.more += usize::from(problem.is_some())
         }
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::agent::{DaemonSpec, Traces};
 use crate::id::NativeId;
 use crate::process::{Ancestor, Observer, Process, Sighting, Signs, Survivors};
-use crate::session::Place;
-use crate::trample::RepoFile;
+use crate::session::Workdir;
 use crate::tree_lock::TreeLock;
+use crate::write_conflict::RepoFile;
 
 /// This machine, as far as a use case needs it.
 pub trait World {
@@ -45,7 +45,7 @@ pub trait World {
     ) -> Option<bool>;
 
     /// What a directory is: its repository and branch.
-    fn place(&self, dir: &str) -> Place;
+    fn place(&self, dir: &str) -> Workdir;
 
     /// Where a file is in its repository, if it is in one.
     fn file(&self, path: &str) -> Option<RepoFile>;

@@ -217,9 +217,10 @@ fn continue_at(target: &mut File, end: u64, rest: &[u8]) -> Result<usize, Interr
     if more == 0 {
         return Err(Interrupted::Failed(io::ErrorKind::WriteZero.into()));
     }
-    match target.stream_position().map_err(Interrupted::Failed)? == end + more as u64 {
-        true => Ok(more),
-        false => Err(Interrupted::Followed),
+    if target.stream_position().map_err(Interrupted::Failed)? == end + more as u64 {
+        Ok(more)
+    } else {
+        Err(Interrupted::Followed)
     }
 }
 
@@ -270,14 +271,17 @@ fn open_target(path: &Path) -> Result<File, AppendError> {
     file::give_back(&target).map_err(|error| at("set the mode of", path, error))?;
     let found = target.metadata()?;
     let own = rustix::process::geteuid().as_raw();
-    match () {
-        () if !found.is_file() => Err(refused(path, "is not a plain file")),
-        () if found.nlink() > 1 => Err(refused(
+    if !found.is_file() {
+        Err(refused(path, "is not a plain file"))
+    } else if found.nlink() > 1 {
+        Err(refused(
             path,
             "has a second name (a hard link), which may be another's file",
-        )),
-        () if found.uid() != own => Err(refused(path, "belongs to another user")),
-        () => Ok(target.into_file()),
+        ))
+    } else if found.uid() != own {
+        Err(refused(path, "belongs to another user"))
+    } else {
+        Ok(target.into_file())
     }
 }
 
@@ -298,7 +302,7 @@ fn whole_length(path: &Path, target: &mut File) -> Result<u64, AppendError> {
         if last == [b'\n'] {
             return Ok(length);
         }
-        pause::for_a_while(Duration::from_millis(5));
+        pause::sleep(Duration::from_millis(5));
     }
     Err(refused(path, "ends in a torn line"))
 }

@@ -23,9 +23,10 @@ pub fn name() -> PathBuf {
 fn name_of(link: &Path) -> PathBuf {
     let bytes = link.as_os_str().as_bytes();
     let name = bytes.strip_suffix(GONE).unwrap_or(bytes);
-    match name.starts_with(b"/") {
-        true => PathBuf::from(OsStr::from_bytes(name)),
-        false => PathBuf::from("/"),
+    if name.starts_with(b"/") {
+        PathBuf::from(OsStr::from_bytes(name))
+    } else {
+        PathBuf::from("/")
     }
 }
 

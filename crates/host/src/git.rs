@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tenure_core::repository::{Home, Repository};
 use tenure_core::spelling;
-use tenure_core::trample::{FileStamp, RepoFile};
+use tenure_core::write_conflict::{FileStamp, RepoFile};
 
 use crate::git_config::{self, Entry};
 use crate::read;

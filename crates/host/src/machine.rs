@@ -10,10 +10,10 @@ use std::time::Duration;
 use tenure_core::agent::{DaemonSpec, Traces};
 use tenure_core::id::{HostId, NativeId};
 use tenure_core::process::{Ancestor, Observer, Process, Sighting, Signs, Survivors};
-use tenure_core::session::Place;
-use tenure_core::trample::RepoFile;
+use tenure_core::session::Workdir;
 use tenure_core::tree_lock::TreeLock;
 use tenure_core::world::World;
+use tenure_core::write_conflict::RepoFile;
 
 use crate::git::Worktree;
 use crate::{boot, git, pause, presence, process, random, survivors, system, tree_lock};
@@ -98,9 +98,9 @@ impl World for Machine {
         None
     }
 
-    fn place(&self, dir: &str) -> Place {
+    fn place(&self, dir: &str) -> Workdir {
         let worktree = git::worktree(Path::new(dir));
-        Place {
+        Workdir {
             dir: dir.to_owned(),
             repo: worktree.as_ref().map(Worktree::repo),
             branch: worktree.and_then(|found| found.branch),
@@ -129,11 +129,11 @@ impl World for Machine {
 
     fn give_way(&self) {
         // Those who wait for SQLite ask again every few milliseconds, at most every hundred.
-        pause::for_a_while(Duration::from_millis(25));
+        pause::sleep(Duration::from_millis(25));
     }
 
     fn back_off(&self, length: Duration) {
-        pause::for_a_while(length);
+        pause::sleep(length);
     }
 
     fn tree_locks(&self, dir: &str) -> Vec<TreeLock> {

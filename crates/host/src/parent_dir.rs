@@ -83,13 +83,11 @@ fn make_dir(dir: &OwnedFd, part: &std::ffi::OsStr, whole: &Path) -> io::Result<(
 
 fn not_a_directory(whole: &Path, error: Errno) -> io::Error {
     let is_link = fs_err::symlink_metadata(whole).is_ok_and(|found| found.is_symlink());
-    match is_link {
-        true => {
-            let link =
-                "it is a symbolic link; if that is meant, name the directory that it leads to";
-            refused("write below", whole, link)
-        }
-        false => at("open", whole, error),
+    if is_link {
+        let link = "it is a symbolic link; if that is meant, name the directory that it leads to";
+        refused("write below", whole, link)
+    } else {
+        at("open", whole, error)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub fn for_a_while(length: Duration) {
+pub fn sleep(length: Duration) {
     #[allow(clippy::disallowed_methods)] // the replacement that the lint names
     std::thread::sleep(length);
 }

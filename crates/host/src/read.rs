@@ -27,9 +27,10 @@ fn open_found(path: &Path) -> io::Result<(File, u64)> {
         .custom_flags(flags(safely))
         .open(path)?;
     let found = file.metadata()?;
-    match found.is_file() {
-        true => Ok((file, found.len())),
-        false => Err(refused("read", path, "it is not a plain file")),
+    if found.is_file() {
+        Ok((file, found.len()))
+    } else {
+        Err(refused("read", path, "it is not a plain file"))
     }
 }
 
@@ -64,12 +65,11 @@ pub(crate) fn filled(file: &mut impl Read, length: u64, most: u64) -> io::Result
 /// All of a plain file, which must not be longer than that.
 pub fn whole(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let bytes = start(path, most.saturating_add(1))?;
-    match bytes.len() as u64 > most {
-        true => {
-            let why = format!("it is longer than {most} bytes");
-            Err(refused("read", path, &why))
-        }
-        false => Ok(bytes),
+    if bytes.len() as u64 > most {
+        let why = format!("it is longer than {most} bytes");
+        Err(refused("read", path, &why))
+    } else {
+        Ok(bytes)
     }
 }
 

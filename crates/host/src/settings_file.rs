@@ -168,9 +168,10 @@ fn read_own(path: &Path, real: &Path) -> Result<(String, u32), SettingsError> {
     }
     let mut bytes = Vec::new();
     file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    let what = match bytes.len() as u64 > MOST_BYTES {
-        true => Err("larger than 16 MiB"),
-        false => String::from_utf8(bytes).map_err(|_| "not UTF-8 text"),
+    let what = if bytes.len() as u64 > MOST_BYTES {
+        Err("larger than 16 MiB")
+    } else {
+        String::from_utf8(bytes).map_err(|_| "not UTF-8 text")
     };
     let text = what.map_err(|what| SettingsError::NotText {
         path: named(),

@@ -48,9 +48,10 @@ fn size_limit() -> Option<u64> {
 /// The space that this user may still fill; none where the file system does not say.
 fn free(file: &File) -> Option<u64> {
     let said = rustix::fs::fstatvfs(file).ok()?;
-    let blocks = match rustix::process::geteuid().is_root() {
-        true => said.f_bfree,
-        false => said.f_bavail,
+    let blocks = if rustix::process::geteuid().is_root() {
+        said.f_bfree
+    } else {
+        said.f_bavail
     };
     (said.f_blocks > 0).then(|| blocks.saturating_mul(said.f_frsize))
 }

@@ -175,7 +175,7 @@ pub(crate) fn environment(pid: u32) -> std::io::Result<Vec<u8>> {
         if !found.is_empty() || !is_program {
             return Ok(found);
         }
-        pause::for_a_while(Duration::from_millis(1));
+        pause::sleep(Duration::from_millis(1));
     }
     Ok(Vec::new())
 }

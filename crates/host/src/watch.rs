@@ -123,9 +123,10 @@ impl Watch {
         }
         let flags = COMINGS_AND_GOINGS | inotify::WatchFlags::MODIFY;
         let watched: Vec<_> = dirs.iter().map(|dir| (dir.as_path(), flags)).collect();
-        self.beside = match watched.is_empty() {
-            true => None,
-            false => listen(&watched).ok().map(|fd| (dirs.to_vec(), fd)),
+        self.beside = if watched.is_empty() {
+            None
+        } else {
+            listen(&watched).ok().map(|fd| (dirs.to_vec(), fd))
         };
         self.beside.is_some()
     }

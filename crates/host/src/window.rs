@@ -126,9 +126,10 @@ impl Daemon {
             }
         };
         let head: Vec<u8> = self.received.drain(..end).collect();
-        match head.starts_with(b"HTTP/1.1 101") {
-            true => Ok(()),
-            false => Err(io::Error::other("it does not speak WebSocket")),
+        if head.starts_with(b"HTTP/1.1 101") {
+            Ok(())
+        } else {
+            Err(io::Error::other("it does not speak WebSocket"))
         }
     }
 
@@ -257,9 +258,10 @@ fn head_of(bytes: &[u8]) -> io::Result<Option<(u8, usize, usize)>> {
         (short, _) => (u64::from(short), 2),
     };
     let length = usize::try_from(length).map_err(io::Error::other)?;
-    match length > LONGEST || second & 0x80 != 0 {
-        true => Err(io::Error::other("it does not speak WebSocket")),
-        false => Ok(Some((*first, length, head))),
+    if length > LONGEST || second & 0x80 != 0 {
+        Err(io::Error::other("it does not speak WebSocket"))
+    } else {
+        Ok(Some((*first, length, head)))
     }
 }
 

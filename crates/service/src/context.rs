@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::answer;
 use crate::error::Error;
 use crate::evidence::{Evidence, Want};
+use tenure_core::agent;
 use tenure_core::claim::{ClaimRecord, EndedBy};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Handle, SessionId};
@@ -17,9 +18,9 @@ use tenure_core::process::{CallerFacts, Observer, Process, RunState, Sighting, S
 use tenure_core::session::{Closed, ClosedBy, EndKind, Session, Standing};
 use tenure_core::store::{Lock, Mode, StoreError, Tx};
 use tenure_core::time::Now;
-use tenure_core::trample::RepoFile;
 use tenure_core::tree_lock::TreeChange;
 use tenure_core::world::World;
+use tenure_core::write_conflict::RepoFile;
 
 use tenure_core::policy::Policy;
 
@@ -161,9 +162,10 @@ impl Ctx<'_> {
         let mut missing = wanted(self)?;
         let is_own = |lock: &Lock| matches!(lock, Lock::Session(id) if self.born.contains(id));
         missing.retain(|lock| !self.locked.contains(lock) && !is_own(lock));
-        match missing.is_empty() {
-            true => self.write(),
-            false => Err(Stop::Lock(missing)),
+        if missing.is_empty() {
+            self.write()
+        } else {
+            Err(Stop::Lock(missing))
         }
     }
 
@@ -171,9 +173,10 @@ impl Ctx<'_> {
     pub fn look_at_paths(&self, paths: &[String]) -> Result<(), Stop> {
         let is_new = |path: &&String| self.evidence.is_there(path).is_none();
         let unseen: Vec<String> = paths.iter().filter(is_new).cloned().collect();
-        match unseen.is_empty() {
-            true => Ok(()),
-            false => Err(Stop::Look(Want::Paths(unseen))),
+        if unseen.is_empty() {
+            Ok(())
+        } else {
+            Err(Stop::Look(Want::Paths(unseen)))
         }
     }
 
@@ -286,9 +289,10 @@ impl Ctx<'_> {
     pub fn look_at_files(&self, paths: &[String]) -> Result<(), Stop> {
         let is_unseen = |path: &&String| self.evidence.file(path).is_none();
         let unseen: Vec<String> = paths.iter().filter(is_unseen).cloned().collect();
-        match unseen.is_empty() {
-            true => Ok(()),
-            false => Err(Stop::Look(Want::Files(unseen))),
+        if unseen.is_empty() {
+            Ok(())
+        } else {
+            Err(Stop::Look(Want::Files(unseen)))
         }
     }
 
@@ -436,9 +440,9 @@ impl Ctx<'_> {
 
     /// A session begins or stops to work in its directory.
     pub fn move_tree(&mut self, session: &Session, begins: bool) {
-        if session.place.repo.is_some() {
+        if session.workdir.repo.is_some() {
             self.trees.push(TreeChange {
-                dir: session.place.dir.clone(),
+                dir: session.workdir.dir.clone(),
                 handle: session.handle.to_string(),
                 begins,
             });
@@ -535,9 +539,10 @@ impl Ctx<'_> {
         if session.agent.as_str() == tenure_core::agent::HUMAN {
             return Ok(Reader::Person);
         }
-        Ok(match self.tx.has_model_channel(session.token())? {
-            true => Reader::Model,
-            false => Reader::Program,
+        Ok(if self.tx.has_model_channel(session.token())? {
+            Reader::Model
+        } else {
+            Reader::Program
         })
     }
 

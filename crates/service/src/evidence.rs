@@ -9,10 +9,10 @@ use std::borrow::Borrow;
 use tenure_core::agent::{DaemonSpec, Traces};
 use tenure_core::id::{NativeId, SessionId};
 use tenure_core::process::{Ancestor, Process, Sighting, Signs, Survivors};
-use tenure_core::session::Place;
-use tenure_core::trample::RepoFile;
+use tenure_core::session::Workdir;
 use tenure_core::witness::{Question, Subject, Testimony, Witness};
 use tenure_core::world::World;
+use tenure_core::write_conflict::RepoFile;
 
 /// What must be looked at before a use case can go on.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub enum Want {
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     pub chain: Vec<Ancestor>,
-    pub place: Place,
+    pub workdir: Workdir,
 }
 
 /// Everything that was seen so far.
@@ -90,7 +90,7 @@ impl Evidence {
             Want::Surroundings(pid, dir) => {
                 self.surroundings = Some(Surroundings {
                     chain: pid.map_or_else(Vec::new, |pid| world.chain(pid)),
-                    place: world.place(&dir),
+                    workdir: world.place(&dir),
                 });
             }
             Want::Window(spec, daemon, conversation) => {
@@ -101,9 +101,10 @@ impl Evidence {
                 let is_silent = |(asked, _, said): &(Process, NativeId, Option<bool>)| {
                     *asked == daemon && said.is_none()
                 };
-                let said = match self.turns.iter().any(is_silent) {
-                    true => None,
-                    false => world.has_turn(&spec, &daemon, &conversation),
+                let said = if self.turns.iter().any(is_silent) {
+                    None
+                } else {
+                    world.has_turn(&spec, &daemon, &conversation)
                 };
                 self.turns.push((daemon, conversation, said));
             }

@@ -33,7 +33,7 @@ mod showing;
 mod transact;
 mod transcript;
 
-pub use caller::{Caller, Naming, ResolvedBy};
+pub use caller::{ActFor, Caller, ResolvedBy};
 pub use claim::{
     ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
     ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting, Why,

@@ -18,9 +18,10 @@ impl<T> Listed<T> {
         limit: usize,
         count: impl FnOnce() -> Result<usize, StoreError>,
     ) -> Result<Self, Stop> {
-        let more = match limit > 0 && items.len() >= limit {
-            true => count()?.saturating_sub(items.len()),
-            false => 0,
+        let more = if limit > 0 && items.len() >= limit {
+            count()?.saturating_sub(items.len())
+        } else {
+            0
         };
         Ok(Self { items, more })
     }

@@ -48,8 +48,8 @@ fn sessions(ctx: &mut Ctx<'_>) -> Result<Vec<Name>, Stop> {
     let mut found = rows(false)?;
     found.extend(rows(true)?.into_iter().filter(|one| one.closed.is_some()));
     let name = |session: tenure_core::session::Session| {
-        let place = session.place.repo.filter(|repo| !repo.starts_with('/'));
-        let place = place.unwrap_or(session.place.dir);
+        let place = session.workdir.repo.filter(|repo| !repo.starts_with('/'));
+        let place = place.unwrap_or(session.workdir.dir);
         let ended = if session.closed.is_some() {
             ", ended"
         } else {

@@ -6,7 +6,7 @@
 use crate::context::{Ctx, Stop};
 use crate::evidence::Want;
 use crate::session::view::{HeldView, Seen, SessionView, WaitView};
-use tenure_core::activity::{self, Shown, Words};
+use tenure_core::activity::{self, ShownActivity, Words};
 use tenure_core::agent;
 use tenure_core::line::{Fitness, Waiter};
 use tenure_core::liveness::Liveness;
@@ -56,14 +56,15 @@ impl Ctx<'_> {
                     && agent::silent_ends(&session.agent).contains(&Doing::Waiting),
             });
         }
-        match unasked.is_empty() {
-            true => Ok(()),
-            false => Err(Stop::Look(Want::Testimony(unasked, question))),
+        if unasked.is_empty() {
+            Ok(())
+        } else {
+            Err(Stop::Look(Want::Testimony(unasked, question)))
         }
     }
 
     /// What a session does, as far as it was asked for.
-    pub fn shown(&self, session: &Session) -> Option<Shown> {
+    pub fn shown(&self, session: &Session) -> Option<ShownActivity> {
         let testimony = self.evidence.testimony(session.id);
         let words = Words {
             events: session.activity.as_ref(),
@@ -78,7 +79,7 @@ impl Ctx<'_> {
     }
 
     /// Whether a turn of it ended since a person was last there.
-    pub fn is_finished(&self, session: &Session, shown: Option<&Shown>) -> bool {
+    pub fn is_finished(&self, session: &Session, shown: Option<&ShownActivity>) -> bool {
         let testimony = self.evidence.testimony(session.id);
         let at_pane = testimony.and_then(|testimony| testimony.attended_at);
         let attended_at: Option<Timestamp> = session.attended_at.max(at_pane);
@@ -106,9 +107,10 @@ impl Ctx<'_> {
         let shown = self.shown(session);
         let state = self.state(session, liveness);
         let lineage = self.tx.lineage(session.id)?;
-        let held = match session.is_open() {
-            true => self.tx.open_holds(session.id)?,
-            false => Vec::new(),
+        let held = if session.is_open() {
+            self.tx.open_holds(session.id)?
+        } else {
+            Vec::new()
         };
         let claims = held
             .into_iter()

@@ -73,12 +73,13 @@ const MOST_LOOKS: usize = 10_000;
 /// Who looks: whether several machines use the store, the store knows.
 fn observer_of(world: &dyn World, is_shared: bool) -> Cow<'_, Observer> {
     let observer = world.observer();
-    match observer.shared_store == is_shared {
-        true => Cow::Borrowed(observer),
-        false => Cow::Owned(Observer {
+    if observer.shared_store == is_shared {
+        Cow::Borrowed(observer)
+    } else {
+        Cow::Owned(Observer {
             shared_store: is_shared,
             ..observer.clone()
-        }),
+        })
     }
 }
 
@@ -359,7 +360,7 @@ impl<'a> Service<'a> {
     }
 
     fn works_in(&self, session: &Session, lock: &TreeLock) -> bool {
-        let dir = &session.place.dir;
+        let dir = &session.workdir.dir;
         match self.world.file(dir) {
             Some(found) => found.root == lock.root,
             // A worktree that is gone is still the one that it worked in.

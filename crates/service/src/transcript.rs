@@ -1,6 +1,6 @@
 //! Which transcript is whose: checked at every write and at every use.
 
-use crate::caller::{self, Naming};
+use crate::caller::{self, ActFor};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Failure, Reply, Service};
@@ -53,9 +53,9 @@ impl Service<'_> {
     }
 
     /// The same for writing to it: that takes being the session, or its parent, or a reason.
-    pub fn transcript_to_write(&mut self, naming: &Naming) -> Reply<Vouched> {
+    pub fn transcript_to_write(&mut self, act_for: &ActFor) -> Reply<Vouched> {
         self.transact(Mode::Read, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
+            let caller = caller::for_write(ctx, act_for)?;
             let vouched = vouch(ctx, &caller.session)?;
             if !caller.is_itself() {
                 ctx.write()?;
@@ -78,21 +78,21 @@ impl Service<'_> {
     /// on record from then on.
     pub fn check_appended(
         &mut self,
-        naming: &Naming,
+        act_for: &ActFor,
         file: &VouchedFile,
         lines: &[u8],
     ) -> Result<Vec<LineProblem>, Failure> {
         let problems = check_lines(&file.native_id, lines, MOST_PROBLEMS);
         let foreign = problems.iter().find(|problem| problem.kind == "foreign");
         if let Some(LineProblem { line, what, .. }) = foreign {
-            self.foreign_lines_refused(naming, &format!("line {line}: {what}"))?;
+            self.foreign_lines_refused(act_for, &format!("line {line}: {what}"))?;
         }
         Ok(problems)
     }
 
-    fn foreign_lines_refused(&mut self, naming: &Naming, what: &str) -> Reply<()> {
+    fn foreign_lines_refused(&mut self, act_for: &ActFor, what: &str) -> Reply<()> {
         self.transact(Mode::Write, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
+            let caller = caller::for_write(ctx, act_for)?;
             ctx.log(&NewEvent {
                 actor: caller.actor,
                 reason: caller.reason_text(),
@@ -170,7 +170,7 @@ fn vouch(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vouched, Stop> {
         agent: session.agent.clone(),
         shelf: shelf(&session.agent),
         native_id,
-        dir: session.place.dir.clone(),
+        dir: session.workdir.dir.clone(),
         quarantined,
     })))
 }

@@ -9,10 +9,10 @@ use tenure_core::process::{
     Ancestor, BootId, CallerFacts, Looks, Observer, Process, RunState, Sighting, Signs, StartTicks,
     Survivors,
 };
-use tenure_core::session::Place;
-use tenure_core::trample::RepoFile;
+use tenure_core::session::Workdir;
 use tenure_core::tree_lock::TreeLock;
 use tenure_core::world::World;
+use tenure_core::write_conflict::RepoFile;
 
 /// A world; clones of it show the same processes, each to an observer of its own.
 #[derive(Debug, Clone)]
@@ -226,10 +226,10 @@ impl World for FakeWorld {
     }
 
     /// No directory is a repository.
-    fn place(&self, dir: &str) -> Place {
-        Place {
+    fn place(&self, dir: &str) -> Workdir {
+        Workdir {
             dir: dir.to_owned(),
-            ..Place::default()
+            ..Workdir::default()
         }
     }
 

@@ -4,8 +4,6 @@
 //! winner. Here the winner is always `claude`, the one that claims next `codex`, and handles, pids, times and
 //! the directory are replaced. Everything else is shown as it was printed.
 
-use std::fmt::Write;
-
 /// What the three are called by their part in the story, with the handle and the pid that stand for theirs.
 const CAST: [(&str, &str, &str); 3] = [
     ("claude", "claude-k7qd", "20140"),
@@ -117,7 +115,7 @@ fn draw(command: &str, lines: &[String]) -> String {
     let height = TOP + (lines.len() + 2) * LINE;
     let mut svg = String::new();
     let mut put = |text: String| {
-        let _infallible = writeln!(svg, "{text}");
+        svg.push_str(&format!("{text}\n"));
     };
     put(format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -157,13 +155,14 @@ fn class_of(line: &str) -> &'static str {
     if line.starts_with('$') {
         return "";
     }
-    match line.starts_with("  ") {
-        false => " class=\"c\"",
-        true if line.contains("refused") => " class=\"r\"",
-        true if line.contains(" has ") && line.contains("epoch") && !line.contains("told") => {
-            " class=\"g\""
-        }
-        true => "",
+    if !line.starts_with("  ") {
+        " class=\"c\""
+    } else if line.contains("refused") {
+        " class=\"r\""
+    } else if line.contains(" has ") && line.contains("epoch") && !line.contains("told") {
+        " class=\"g\""
+    } else {
+        ""
     }
 }
 
@@ -189,12 +188,13 @@ mod tests {
         }
         text += "\nthree agents claim one item\n";
         for (at, name) in names.iter().enumerate() {
-            text += &match at == winner {
-                true => format!("  {name}{WON}\n"),
-                false => format!(
+            text += &if at == winner {
+                format!("  {name}{WON}\n")
+            } else {
+                format!(
                     "  {name} is refused: issue:acme/web#42 is held by {} (live in {dir}) for {span}\n",
                     handle(winner)
-                ),
+                )
             };
         }
         let heir = usize::from(winner == 0);

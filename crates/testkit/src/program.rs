@@ -44,9 +44,12 @@ fn sources() -> PathBuf {
 /// When a file below here was last written; the beginning of time where there is none.
 fn newest(dir: &Path) -> SystemTime {
     let entries = dir.read_dir().into_iter().flatten().flatten();
-    let times = entries.filter_map(|entry| match entry.file_type().ok()?.is_dir() {
-        true => Some(newest(&entry.path())),
-        false => entry.metadata().ok()?.modified().ok(),
+    let times = entries.filter_map(|entry| {
+        if entry.file_type().ok()?.is_dir() {
+            Some(newest(&entry.path()))
+        } else {
+            entry.metadata().ok()?.modified().ok()
+        }
     });
     times.max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
@@ -72,17 +75,16 @@ fn build(dir: &Path) {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stdin(Stdio::null());
     // With a target of its own the profile's directory lies one below.
-    match above.join("CACHEDIR.TAG").exists() || above.parent().is_none() {
-        true => command.arg("--target-dir").arg(above),
-        false => {
-            let target = above.file_name().unwrap_or_default();
-            let root = above.parent().unwrap_or(above);
-            command
-                .arg("--target-dir")
-                .arg(root)
-                .arg("--target")
-                .arg(target)
-        }
+    if above.join("CACHEDIR.TAG").exists() || above.parent().is_none() {
+        command.arg("--target-dir").arg(above)
+    } else {
+        let target = above.file_name().unwrap_or_default();
+        let root = above.parent().unwrap_or(above);
+        command
+            .arg("--target-dir")
+            .arg(root)
+            .arg("--target")
+            .arg(target)
     };
     let output = command.output().expect("cargo can be run");
     assert!(

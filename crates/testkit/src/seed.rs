@@ -11,7 +11,7 @@ use tenure_core::id::{
 };
 use tenure_core::key::Key;
 use tenure_core::process::{BootId, Process, StartTicks};
-use tenure_core::session::{Closed, ClosedBy, Place, Session, Title};
+use tenure_core::session::{Closed, ClosedBy, Session, Title, Workdir};
 use tenure_core::store::{Mode, Store, StoreError, Tx};
 use tenure_core::time::{Deadline, Era, Timestamp};
 
@@ -169,7 +169,7 @@ impl Seed {
             parent: None,
             twin_of: None,
             title: Some(Title::person(format!("work package {n}"))),
-            place: Place {
+            workdir: Workdir {
                 dir: format!("/home/dev/src/web{}/.worktrees/w{}", n % 40, n % 8),
                 repo: Some(format!("acme/web{}", n % 40)),
                 branch: Some(format!("agent/{n}")),

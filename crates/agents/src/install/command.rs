@@ -1,6 +1,6 @@
 //! The command line that an agent runs at each event, and how ours is told from the user's.
 
-use tenure_core::trample::Mode;
+use tenure_core::write_conflict::Mode;
 
 /// Every mode, the weakest first.
 pub const MODES: [Mode; 3] = [Mode::Observe, Mode::Warn, Mode::Block];
@@ -68,9 +68,10 @@ impl HookLine {
 /// A word that the shell reads as it is.
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:,=%".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

@@ -379,9 +379,10 @@ pub(super) fn added(
     name: Option<&str>,
     value: &serde_json::Value,
 ) -> String {
-    let layout = match list.items.is_empty() && is_one_line(text) {
-        true => Layout::OneLine,
-        false => list.layout(text),
+    let layout = if list.items.is_empty() && is_one_line(text) {
+        Layout::OneLine
+    } else {
+        list.layout(text)
     };
     let value = rendered(value, &layout, &indent_unit(text, root), line_end(text));
     let item = match name {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use tenure_core::trample::Mode;
+use tenure_core::write_conflict::Mode;
 
 use super::Script;
 use super::command::{HookLine, word_of};

@@ -77,7 +77,7 @@ mod tests {
     fn the_plugin_has_every_hook() {
         let line = HookLine {
             program: "/x/tenure".into(),
-            mode: tenure_core::trample::Mode::Block,
+            mode: tenure_core::write_conflict::Mode::Block,
         };
         let format = crate::claude::ROW.settings.unwrap().format;
         let Format::Hooks(format) = format else {

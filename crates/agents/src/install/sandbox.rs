@@ -90,14 +90,16 @@ pub fn disallow(text: &str, dir: &str) -> Result<Edited, Refusal> {
     };
     let list = list_of(text, roots)?;
     let is_ours = list.is_made_for(text, index, Comments::Hash);
-    let cut = match is_ours {
-        true => made_for_it(text, document.as_table(), dir)?,
-        false => None,
+    let cut = if is_ours {
+        made_for_it(text, document.as_table(), dir)?
+    } else {
+        None
     };
     let left = cut.unwrap_or_else(|| list.remove(text, index, Comments::Hash));
-    Ok(match left.trim().is_empty() {
-        true => Edited::Nothing,
-        false => Edited::Text(left),
+    Ok(if left.trim().is_empty() {
+        Edited::Nothing
+    } else {
+        Edited::Text(left)
     })
 }
 
@@ -139,10 +141,11 @@ fn made_for_it(text: &str, root: &Table, dir: &str) -> Result<Option<String>, Re
     let break_after = text[end..].len() - text[end..].trim_start_matches('\r').len();
     let after = (end + break_after + 1).min(text.len());
     let break_before = text[..start].len() - text[..start].trim_end_matches(['\r', '\n']).len();
-    let cut = match table.is_dotted() {
-        true => start..after,
+    let cut = if table.is_dotted() {
+        start..after
+    } else {
         // With the line break that came with it: the one before.
-        false => start - break_before.min(line_end(text).len())..end,
+        start - break_before.min(line_end(text).len())..end
     };
     Ok(Some(spliced(text, &[(cut, String::new())])))
 }

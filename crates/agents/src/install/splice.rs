@@ -106,11 +106,12 @@ impl List {
                 indent: indent_of_line(text, self.open).to_owned(),
             };
         };
-        match text[before..last.start].contains('\n') {
-            true => Layout::Lines {
+        if text[before..last.start].contains('\n') {
+            Layout::Lines {
                 indent: indent_of_line(text, last.start).to_owned(),
-            },
-            false => Layout::OneLine,
+            }
+        } else {
+            Layout::OneLine
         }
     }
 
@@ -177,9 +178,10 @@ impl List {
             .starts_with(['\n', '\r']);
         let is_open_comment = matches!(before.comment, Some((at, true)) if at == before.blanks);
         // What follows must not fall into a comment.
-        let kept = match is_open_comment && !goes_on {
-            true => line_end(text).to_owned(),
-            false => String::new(),
+        let kept = if is_open_comment && !goes_on {
+            line_end(text).to_owned()
+        } else {
+            String::new()
         };
         cuts.push((before.blanks..item.end, kept));
         cuts.sort_by_key(|(range, _)| range.start);

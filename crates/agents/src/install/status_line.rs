@@ -23,7 +23,7 @@ const VERB: &str = "statusline";
 /// Whose status line a file has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusLine {
-    Nobodys,
+    Absent,
     Ours,
     Another,
 }
@@ -31,7 +31,7 @@ pub enum StatusLine {
 impl StatusLine {
     pub fn word(self) -> &'static str {
         match self {
-            StatusLine::Nobodys => "not_installed",
+            StatusLine::Absent => "not_installed",
             StatusLine::Ours => "installed",
             StatusLine::Another => "other",
         }
@@ -40,7 +40,7 @@ impl StatusLine {
 
 /// A status line in a text.
 enum Found {
-    Nobodys,
+    Absent,
     Ours {
         /// Which property of the root it is.
         at: usize,
@@ -58,7 +58,7 @@ impl HooksFormat {
             return Ok(None);
         }
         Ok(Some(match self.found(&self.split_mark(text).1)? {
-            Found::Nobodys => StatusLine::Nobodys,
+            Found::Absent => StatusLine::Absent,
             Found::Ours { .. } => StatusLine::Ours,
             Found::Another => StatusLine::Another,
         }))
@@ -69,7 +69,7 @@ impl HooksFormat {
         let (mark, body) = self.split_mark(text);
         let wanted = command(program, self.agent);
         let body = match self.found(&body)? {
-            Found::Nobodys => self.with_line(&body, &wanted)?,
+            Found::Absent => self.with_line(&body, &wanted)?,
             Found::Ours { command, place, .. } if command != wanted => {
                 spliced(&body, &[(place, json!(wanted).to_string())])
             }
@@ -88,19 +88,20 @@ impl HooksFormat {
         };
         let root = object(text, &value, "the file")?;
         let list = list_of_object(root);
-        Ok(match list.is_made_for(text, at, Comments::Slashes) {
-            true => spliced(text, &[(range(root), String::new())]),
-            false => list.remove(text, at, Comments::Slashes),
+        Ok(if list.is_made_for(text, at, Comments::Slashes) {
+            spliced(text, &[(range(root), String::new())])
+        } else {
+            list.remove(text, at, Comments::Slashes)
         })
     }
 
     fn found(&self, text: &str) -> Result<Found, Refusal> {
         let Some(value) = self.parse(text)? else {
-            return Ok(Found::Nobodys);
+            return Ok(Found::Absent);
         };
         let root = object(text, &value, "the file")?;
         let Some((at, line)) = property(root, NAME) else {
-            return Ok(Found::Nobodys);
+            return Ok(Found::Absent);
         };
         let literal = line.value.as_object().and_then(|line| {
             let (_, command) = property(line, "command")?;
@@ -162,7 +163,7 @@ mod tests {
     fn hooks() -> HookLine {
         HookLine {
             program: "/opt/tenure".into(),
-            mode: tenure_core::trample::Mode::Warn,
+            mode: tenure_core::write_conflict::Mode::Warn,
         }
     }
 

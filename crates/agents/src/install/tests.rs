@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
-use tenure_core::trample::Mode;
+use tenure_core::write_conflict::Mode;
 
 use super::*;
 use crate::ADAPTERS;
@@ -261,15 +261,16 @@ fn blanks(comments: bool) -> BoxedStrategy<String> {
         1 => Just("\r\n\t".to_owned()),
         1 => Just("\t\n".to_owned()),
     ];
-    match comments {
-        false => plain.boxed(),
-        true => prop_oneof![
+    if !comments {
+        plain.boxed()
+    } else {
+        prop_oneof![
             8 => plain,
             1 => Just(" // it's, [a] {comment}\n ".to_owned()),
             1 => Just("/* , \"x\" } */".to_owned()),
             1 => Just(" /* a */ // b\r\n".to_owned()),
         ]
-        .boxed(),
+        .boxed()
     }
 }
 
@@ -278,9 +279,10 @@ fn joined(open: &str, items: Vec<(String, String, String)>, last: &str, close: &
         .into_iter()
         .map(|(before, item, after)| format!("{before}{item}{after}"))
         .collect();
-    match parts.is_empty() {
-        true => format!("{open}{last}{close}"),
-        false => format!("{open}{}{close}", parts.join(",")),
+    if parts.is_empty() {
+        format!("{open}{last}{close}")
+    } else {
+        format!("{open}{}{close}", parts.join(","))
     }
 }
 

@@ -122,7 +122,7 @@ fn hash(entry: &Entry) -> String {
 mod tests {
     use super::*;
     use crate::install::HookLine;
-    use tenure_core::trample::Mode;
+    use tenure_core::write_conflict::Mode;
 
     fn entries(program: &str) -> Vec<Entry> {
         let line = HookLine {

@@ -22,39 +22,39 @@ use tenure_host::file;
 use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
 use tenure_host::parent_dir::ParentDir;
 use tenure_service::Here;
-use tenure_service::mirror::content::{Context, Document, documents, writer_of};
+use tenure_service::mirror::content::{Document, SessionContext, documents, writer_of};
 
 use crate::mirror::setting::{AtEnd, Location, Mirror};
-use crate::open::Opened;
+use crate::open::Context;
 use tenure_host::env::var as env;
 
 /// How long a verb waits for other writers of the same files, all together.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Brings the mirrors of every session up to date that something happened to since `mark`; says what failed.
-pub fn catch_up(opened: &mut Opened, mark: Cursor) -> Vec<String> {
-    let changed = match opened.service().changed_sessions(mark) {
+pub fn catch_up(context: &mut Context, mark: Cursor) -> Vec<String> {
+    let changed = match context.service().changed_sessions(mark) {
         Ok(answer) => answer.value,
         Err(failure) => return vec![format!("mirrors are not up to date: {}", failure.error)],
     };
     let until = tenure_host::clock::instant() + PATIENCE;
     let failed = changed
         .into_iter()
-        .map(|session| refresh(opened, session, until));
+        .map(|session| refresh(context, session, until));
     failed.flatten().collect()
 }
 
 /// Brings the mirrors of one session up to date; says what failed. For other writers of its files it waits
 /// until then.
-pub fn refresh(opened: &mut Opened, session: SessionId, until: Instant) -> Vec<String> {
-    let mirrors = opened.settings.mirrors.clone();
+pub fn refresh(context: &mut Context, session: SessionId, until: Instant) -> Vec<String> {
+    let mirrors = context.settings.mirrors.clone();
     if mirrors.is_empty() {
         return Vec::new();
     }
     let mut writer = Writer {
-        here: opened.here(),
+        here: context.here(),
         home: env("HOME").and_then(|home| home.into_string().ok()),
-        opened,
+        context,
         session,
         until,
         failed: Vec::new(),
@@ -73,7 +73,7 @@ pub fn refresh(opened: &mut Opened, session: SessionId, until: Instant) -> Vec<S
             )
         })
         .collect();
-    if let Err(failure) = opened.service().record_mirrors(&failed, &written) {
+    if let Err(failure) = context.service().record_mirrors(&failed, &written) {
         said.push(format!(
             "what became of mirrors was not kept: {}",
             failure.error
@@ -83,7 +83,7 @@ pub fn refresh(opened: &mut Opened, session: SessionId, until: Instant) -> Vec<S
 }
 
 struct Writer<'a> {
-    opened: &'a mut Opened,
+    context: &'a mut Context,
     here: Here,
     home: Option<String>,
     session: SessionId,
@@ -93,8 +93,8 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn context(&mut self) -> io::Result<Context> {
-        let answer = self.opened.service().context(self.session, &self.here);
+    fn session_context(&mut self) -> io::Result<SessionContext> {
+        let answer = self.context.service().context(self.session, &self.here);
         answer
             .map(|answer| answer.value)
             .map_err(|failure| io::Error::other(failure.error.to_string()))
@@ -102,11 +102,11 @@ impl Writer<'_> {
 
     /// Writes every file of one mirror; each may fail for itself.
     fn mirror(&mut self, mirror: &Mirror) {
-        let Ok(context) = self.context() else {
+        let Ok(context) = self.session_context() else {
             // Whoever reads the store next is told what is wrong with it.
             return;
         };
-        let state = self.opened.dir().to_owned();
+        let state = self.context.dir().to_owned();
         let Some(location) = mirror.place(&context, self.home.as_deref(), &state) else {
             return;
         };
@@ -126,7 +126,7 @@ impl Writer<'_> {
         }
     }
 
-    fn note(&mut self, context: &Context, path: &Path, done: io::Result<()>) {
+    fn note(&mut self, context: &SessionContext, path: &Path, done: io::Result<()>) {
         let path = path.display().to_string();
         match done {
             Ok(()) => self.written.push(path),
@@ -143,7 +143,7 @@ impl Writer<'_> {
     fn write(&mut self, mirror: &Mirror, location: &Location, path: &Path) -> io::Result<()> {
         let parent = ParentDir::open(path, &location.fixed)?;
         let _held = self.lock(path)?;
-        let context = self.context()?;
+        let context = self.session_context()?;
         let document = documents(mirror.format, &context)
             .into_iter()
             .find(|document| path_of(&location.path, document) == path);
@@ -165,7 +165,7 @@ impl Writer<'_> {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Held>> {
-        let locks = LockDir::open(&self.opened.dir().join("locks"))?;
+        let locks = LockDir::open(&self.context.dir().join("locks"))?;
         let name = LockName::of_path(path).map_err(io::Error::other)?;
         let left = self
             .until
@@ -187,7 +187,7 @@ fn path_of(root: &Path, document: &Document) -> PathBuf {
 }
 
 /// Files of missions that a session no longer takes part in and that are still its own.
-fn left_missions(root: &Path, context: &Context) -> Vec<PathBuf> {
+fn left_missions(root: &Path, context: &SessionContext) -> Vec<PathBuf> {
     let Ok(entries) = fs_err::read_dir(root.join("missions")) else {
         return Vec::new();
     };

@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use tenure_core::id::AgentName;
-use tenure_service::mirror::content::{Context, Format};
+use tenure_service::mirror::content::{Format, SessionContext};
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Mirror {
@@ -121,12 +121,18 @@ impl Mirror {
     }
 
     /// Where it is for a session; none where the session lacks what the path names.
-    pub fn place(&self, context: &Context, home: Option<&str>, state: &Path) -> Option<Location> {
+    pub fn place(
+        &self,
+        context: &SessionContext,
+        home: Option<&str>,
+        state: &Path,
+    ) -> Option<Location> {
         let session = &context.session;
         let Some(template) = &self.path else {
-            let name = match self.format.is_directory() {
-                true => session.id.clone(),
-                false => format!("{}.json", session.id),
+            let name = if self.format.is_directory() {
+                session.id.clone()
+            } else {
+                format!("{}.json", session.id)
             };
             return Some(Location {
                 path: state.join("mirrors").join(name),
@@ -167,10 +173,7 @@ pub struct Location {
 /// What the template spells out above the mirror's own directory; the home directory at least. The
 /// mirror's own directory does not count: a link in its place would send the mirror elsewhere.
 fn fixed_part(path: &str, home: Option<&str>, is_directory: bool) -> PathBuf {
-    let own = match is_directory {
-        true => 1,
-        false => 2,
-    };
+    let own = if is_directory { 1 } else { 2 };
     let parts: Vec<Component<'_>> = Path::new(path).components().collect();
     let spelt = |part: &&Component<'_>| !part.as_os_str().to_string_lossy().contains('{');
     let spelt = parts.iter().take_while(spelt).count();
@@ -189,9 +192,10 @@ fn one_part(value: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     let mut part = String::new();
     for (place, byte) in value.bytes().enumerate() {
-        match plain(byte) && !(place == 0 && byte == b'.') {
-            true => part.push(char::from(byte)),
-            false => part.push_str(&format!("%{byte:02X}")),
+        if plain(byte) && !(place == 0 && byte == b'.') {
+            part.push(char::from(byte))
+        } else {
+            part.push_str(&format!("%{byte:02X}"))
         }
     }
     part

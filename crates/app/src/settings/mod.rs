@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tenure_core::policy::Policy;
 use tenure_core::time::Span;
-use tenure_core::trample::Mode;
+use tenure_core::write_conflict::Mode;
 use tenure_host::read;
 use tenure_service::answer::{Class, Hint, Problem};
 

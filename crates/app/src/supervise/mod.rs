@@ -24,10 +24,10 @@ use tenure_core::store::{StoreError, Topic};
 use tenure_host::watch::Watch;
 use tenure_service::answer::Problem;
 use tenure_service::error::Error;
-use tenure_service::{Answer, ChildRequest, ChildTurn, ClaimRequest, Naming};
+use tenure_service::{ActFor, Answer, ChildRequest, ChildTurn, ClaimRequest};
 
 use crate::mirror;
-use crate::open::Opened;
+use crate::open::Context;
 use crate::place::place_here;
 use crate::unfinished::Unfinished;
 use crate::watch::{Step, Until, listen, wait_for_turn, watch_signals};
@@ -45,7 +45,7 @@ pub struct Options<'a> {
     /// How long to wait for the item.
     pub patience: Duration,
     /// Who claims it.
-    pub naming: &'a Naming,
+    pub act_for: &'a ActFor,
 }
 
 /// How long a command may take to end before it is killed.
@@ -69,21 +69,21 @@ pub struct Ended {
 pub fn run(
     options: &Options<'_>,
     request: ClaimRequest,
-    opened: &mut Opened,
+    context: &mut Context,
     tell: &mut dyn FnMut(String),
 ) -> Result<Ended, Unfinished> {
-    let mut watch = watch_signals(opened)?;
+    let mut watch = watch_signals(context)?;
     let mut trampoline = Trampoline::start(options.command)?;
-    let chain = trampoline.chain(opened.machine())?;
+    let chain = trampoline.chain(context.machine())?;
     let own = chain.first().map(|own| own.process.clone());
     let child = ChildRequest {
         claim: request,
         chain,
         agent: agent_name(&options.command[0].to_string_lossy()),
         title: readable(options.command),
-        place: place_here(),
+        workdir: place_here(),
     };
-    let turn = turn_of(options, &child, opened, &mut watch)?;
+    let turn = turn_of(options, &child, context, &mut watch)?;
     let (mut token, mut session, mut held) = (None, None, Vec::new());
     if let ChildTurn::Granted {
         session: granted_to,
@@ -99,8 +99,8 @@ pub fn run(
     }
     let word = token.map_or_else(String::new, |token| token.to_string());
     trampoline.let_go(&word)?;
-    if let Some(mark) = opened.mark {
-        mirror::catch_up(opened, mark)
+    if let Some(mark) = context.mark {
+        mirror::catch_up(context, mark)
             .into_iter()
             .for_each(&mut *tell);
     }
@@ -111,7 +111,7 @@ pub fn run(
         held,
         lost: false,
     };
-    let status = supervised.see_through(opened, &mut watch, options.ends_when_lost, tell)?;
+    let status = supervised.see_through(context, &mut watch, options.ends_when_lost, tell)?;
     Ok(Ended {
         status,
         held: supervised.held,
@@ -125,18 +125,18 @@ pub fn run(
 fn turn_of(
     options: &Options<'_>,
     child: &ChildRequest,
-    opened: &mut Opened,
+    context: &mut Context,
     watch: &mut Watch,
 ) -> Result<Answer<ChildTurn>, Unfinished> {
-    let naming = options.naming;
+    let act_for = options.act_for;
     if options.patience.is_zero() {
-        return Ok(opened.service().claim_for_child(naming, child, None)?);
+        return Ok(context.service().claim_for_child(act_for, child, None)?);
     }
     wait_for_turn(
-        opened,
+        context,
         watch,
         options.patience,
-        |service, waiting| service.claim_for_child(naming, child, Some(waiting)),
+        |service, waiting| service.claim_for_child(act_for, child, Some(waiting)),
         |turn| match turn {
             ChildTurn::Wait(wait) => Step::Wait(wait),
             done => Step::Done(done),
@@ -169,13 +169,13 @@ impl Supervised {
     /// Waits for the command's end, passes signals on, and notices when the claim is lost.
     fn see_through(
         &mut self,
-        opened: &mut Opened,
+        context: &mut Context,
         watch: &mut Watch,
         ends_when_lost: bool,
         tell: &mut dyn FnMut(String),
     ) -> Result<ExitStatus, Problem> {
         let watched: Vec<Process> = self.own.clone().into_iter().collect();
-        let bells = listen(opened, watch, &self.topics());
+        let bells = listen(context, watch, &self.topics());
         let mut deadline: Option<Instant> = None;
         let status = loop {
             let ended = self.trampoline.child.try_wait();
@@ -184,9 +184,9 @@ impl Supervised {
             {
                 break status;
             }
-            let seen = opened.service().changes().ok().filter(|_| !bells);
+            let seen = context.service().changes().ok().filter(|_| !bells);
             if !self.lost
-                && let Some(how) = self.has_lost(opened)
+                && let Some(how) = self.has_lost(context)
             {
                 self.lost = true;
                 tell(self.loss(ends_when_lost, how));
@@ -209,16 +209,16 @@ impl Supervised {
                     WATCHFUL
                 },
             };
-            let happened = until.something_happens(opened).or_else(|_| {
+            let happened = until.something_happens(context).or_else(|_| {
                 // The command runs on whatever becomes of the store, and so do we.
                 until.seen = None;
-                until.something_happens(opened)
+                until.something_happens(context)
             })?;
             if let Some(signal) = happened {
                 pass_on(&self.trampoline.child, signal);
             }
         };
-        if let Some(said) = self.record_end(opened, status) {
+        if let Some(said) = self.record_end(context, status) {
             tell(said);
         }
         Ok(status)
@@ -229,7 +229,7 @@ impl Supervised {
     }
 
     /// The claim is free with the process; a store that does not answer now changes nothing about that.
-    fn record_end(&self, opened: &mut Opened, status: ExitStatus) -> Option<String> {
+    fn record_end(&self, context: &mut Context, status: ExitStatus) -> Option<String> {
         let token = self.token?;
         let why = match (status.code(), status.signal()) {
             (Some(code), _) => format!("the command ended with exit {code}"),
@@ -238,7 +238,7 @@ impl Supervised {
                 format!("the command was killed by signal {signal}")
             }
         };
-        let failure = opened.service().end_child(token, &why).err()?;
+        let failure = context.service().end_child(token, &why).err()?;
         let error = failure.error;
         Some(format!("the end of {token} was not recorded: {error}"))
     }
@@ -251,10 +251,10 @@ impl Supervised {
     }
 
     /// How the claim was lost, if it was. A store that is there and does not answer proves no loss.
-    fn has_lost(&self, opened: &mut Opened) -> Option<&'static str> {
+    fn has_lost(&self, context: &mut Context) -> Option<&'static str> {
         let token = self.token?;
         self.held.iter().find_map(|(key, epoch)| {
-            match opened.service().still_holds(token.id, key, *epoch) {
+            match context.service().still_holds(token.id, key, *epoch) {
                 Ok(answer) if !answer.value => Some("was taken from this command"),
                 Err(failure) if matches!(failure.error, Error::Store(StoreError::Replaced { .. })) => {
                     Some("no longer counts: the store was removed or replaced while this command ran")
@@ -266,9 +266,10 @@ impl Supervised {
 
     fn loss(&self, ends_when_lost: bool, how: &str) -> String {
         let keys: Vec<String> = self.held.iter().map(|(key, _)| key.to_string()).collect();
-        let what = match ends_when_lost {
-            true => "it is ended",
-            false => "it runs on",
+        let what = if ends_when_lost {
+            "it is ended"
+        } else {
+            "it runs on"
         };
         format!("{} {how}; {what}", keys.join(", "))
     }

@@ -20,9 +20,10 @@ pub struct Witnesses;
 impl Witness for Witnesses {
     fn testify(&self, about: &[Subject], question: Question) -> Vec<Testimony> {
         let whole = question == Question::Whole;
-        let mut places = match whole {
-            true => terminal::places(about),
-            false => Vec::new(),
+        let mut places = if whole {
+            terminal::places(about)
+        } else {
+            Vec::new()
         }
         .into_iter();
         let testimony = about.iter().map(|subject| {

@@ -13,11 +13,10 @@ const TAIL: u64 = 64 * 1024;
 pub(super) fn own_title(subject: &Subject) -> Option<String> {
     let agent = subject.agent.as_str();
     let (path, conversation) = (subject.transcript.as_ref()?, subject.native_id.as_ref()?);
-    match own_title::is_in_transcripts(agent) {
-        true => {
-            let tail = read::tail(Path::new(path), TAIL).ok()?;
-            own_title::in_transcript(agent, conversation, &tail)
-        }
-        false => None,
+    if own_title::is_in_transcripts(agent) {
+        let tail = read::tail(Path::new(path), TAIL).ok()?;
+        own_title::in_transcript(agent, conversation, &tail)
+    } else {
+        None
     }
 }

@@ -41,10 +41,13 @@ fn run() -> Result<(), Failed> {
         "guard" => bare.guard(&key),
         "renew" => bare.be_durable().and_then(|()| bare.renew()),
         "beat" => bare.be_orderly().and_then(|()| bare.renew()),
-        "claim" => match bare.be_durable().and_then(|()| bare.claim(&key))? {
-            true => Ok(()),
-            false => Err("it is held".into()),
-        },
+        "claim" => {
+            if bare.be_durable().and_then(|()| bare.claim(&key))? {
+                Ok(())
+            } else {
+                Err("it is held".into())
+            }
+        }
         "release" => bare.be_durable().and_then(|()| bare.release(&key)),
         "contend" => {
             let until = Until::parse(&args.next().ok_or("until when is missing")?)?;

@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use tenure_core::key::Key;
-use tenure_service::{Naming, ReleaseRequest};
+use tenure_service::{ActFor, ReleaseRequest};
 use tenure_testkit::poll;
 
 use super::Bench;
@@ -87,7 +87,7 @@ impl Actor {
             count.is_ok_and(|count| count > 0).then_some(())
         });
         // It stands in line before it sleeps.
-        tenure_host::pause::for_a_while(Duration::from_millis(50));
+        tenure_host::pause::sleep(Duration::from_millis(50));
         Ok(waiter)
     }
 
@@ -139,7 +139,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
 
         let key = format!("issue:bench/release#{round}");
         let wanted = request(Key::parse(&key)?);
-        answered(place.service(&mut store).claim(&Naming::default(), &wanted))?;
+        answered(place.service(&mut store).claim(&ActFor::default(), &wanted))?;
         let mut waiter = Actor::waiter(bench, &around, place, &key, "30s")?;
         let back = ReleaseRequest {
             key: Key::parse(&key)?,
@@ -147,7 +147,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
             done: false,
         };
         let began = Instant::now();
-        let answer = place.service(&mut store).release(&Naming::default(), &back);
+        let answer = place.service(&mut store).release(&ActFor::default(), &back);
         waiter.await_grant()?;
         released.push(began.elapsed());
         answered(answer)?;

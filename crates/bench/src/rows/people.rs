@@ -65,7 +65,7 @@ impl Agents {
                 native_id: None,
                 source: Source::Start,
                 hosted: false,
-                place: session::Place {
+                workdir: session::Workdir {
                     dir: "/".into(),
                     repo: None,
                     branch: None,

@@ -13,7 +13,7 @@ use tenure_core::key::Key;
 use tenure_core::store::{Mode, Store};
 use tenure_core::time::Timestamp;
 use tenure_service::error::Error;
-use tenure_service::{GuardRequest, Naming, ReleaseRequest, Reply};
+use tenure_service::{ActFor, GuardRequest, ReleaseRequest, Reply};
 use tenure_store::sqlite::SqliteStore;
 use tenure_testkit::seed;
 
@@ -60,7 +60,7 @@ impl Side {
         let place = seeded.place;
         let mut store = place.store()?;
         let held = request(Key::parse(HELD)?);
-        answered(place.service(&mut store).claim(&Naming::default(), &held))?;
+        answered(place.service(&mut store).claim(&ActFor::default(), &held))?;
         age(&place, &mut store, size / 10)?;
         drop(store);
         let around = Surroundings::make(&dir, place.dir())?;
@@ -112,7 +112,7 @@ impl Side {
 
 /// Gives the caller's session a past: keys that it took and gave back, one after the other.
 fn age(place: &Place, store: &mut SqliteStore, keys: u32) -> Result<(), Failed> {
-    let me = answered(place.service(store).whoami(&Naming::default()))?;
+    let me = answered(place.service(store).own_session(&ActFor::default()))?;
     let session = SessionId::parse(&me.session.id)?;
     let mut tx = store.begin(Mode::Write)?;
     for n in 0..keys {
@@ -147,11 +147,11 @@ fn claim_release(side: &Side, store: &mut SqliteStore, key: Key) -> Result<Durat
         epoch: None,
         done: false,
     };
-    let naming = Naming::default();
+    let act_for = ActFor::default();
     let mut service = side.place.service(store);
     let began = Instant::now();
-    let granted = service.claim(&naming, &wanted);
-    let released = service.release(&naming, &back);
+    let granted = service.claim(&act_for, &wanted);
+    let released = service.release(&act_for, &back);
     let took = began.elapsed();
     answered(granted)?;
     answered(released)?;
@@ -162,7 +162,7 @@ fn guard(side: &Side, store: &mut SqliteStore, key: Key) -> (Duration, Reply<()>
     let asked = GuardRequest { key, epoch: None };
     let mut service = side.place.service(store);
     let began = Instant::now();
-    let answer = service.guard(&Naming::default(), &asked);
+    let answer = service.guard(&ActFor::default(), &asked);
     let took = began.elapsed();
     let answer = answer.map(|answer| tenure_service::Answer {
         value: (),
@@ -185,7 +185,7 @@ const IN_PROCESS: &[(&str, usize, bool, InProcess)] = &[
     ("whoami", 3000, false, |side, store| {
         let mut service = side.place.service(store);
         let began = Instant::now();
-        let answer = service.whoami(&Naming::default());
+        let answer = service.own_session(&ActFor::default());
         let took = began.elapsed();
         answered(answer)?;
         Ok(took)
@@ -222,7 +222,7 @@ const IN_PROCESS: &[(&str, usize, bool, InProcess)] = &[
         |side, store| {
             let mut service = side.place.service(store);
             let began = Instant::now();
-            let answer = service.guard_lost(&Naming::default());
+            let answer = service.guard_lost(&ActFor::default());
             let took = began.elapsed();
             answered(answer)?;
             Ok(took)

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tenure_core::key::Key;
 use tenure_host::pause;
-use tenure_service::{Naming, RenewRequest};
+use tenure_service::{ActFor, RenewRequest};
 
 use super::Bench;
 use super::grant::Actor;
@@ -56,15 +56,15 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     let mut store = place.store()?;
     place.register(&mut store)?;
     let wanted = request(Key::parse(KEY)?);
-    answered(place.service(&mut store).claim(&Naming::default(), &wanted))?;
+    answered(place.service(&mut store).claim(&ActFor::default(), &wanted))?;
     let mut waiter = Actor::waiter(bench, &around, place, KEY, "1h")?;
     let pid = waiter.child.id();
     let length = Duration::from_secs(if bench.quick { 3 } else { 20 });
 
     bench.say("waiting: in a quiet store");
-    pause::for_a_while(SETTLING);
+    pause::sleep(SETTLING);
     let quiet = over(pid, || {
-        pause::for_a_while(length);
+        pause::sleep(length);
         Ok(())
     })?;
     bench.say("waiting: beside a session that beats");
@@ -72,8 +72,8 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
         let end = Instant::now() + length;
         while Instant::now() < end {
             let mut service = place.service(&mut store);
-            answered(service.renew(&Naming::default(), &RenewRequest::default()))?;
-            pause::for_a_while(BEAT);
+            answered(service.renew(&ActFor::default(), &RenewRequest::default()))?;
+            pause::sleep(BEAT);
         }
         Ok(())
     })?;
@@ -84,7 +84,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     for _ in 0..CROWD {
         crowd.push(Actor::waiter(bench, &around, place, KEY, "1h")?);
     }
-    pause::for_a_while(SETTLING);
+    pause::sleep(SETTLING);
     let pids: Vec<u32> = crowd.iter().map(|waiter| waiter.child.id()).collect();
     let used = |pids: &[u32]| -> Result<Duration, Failed> {
         let each = pids.iter().map(|pid| Used::by(*pid).map(|used| used.cpu));
@@ -93,8 +93,8 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     let before = used(&pids)?;
     for _ in 0..BEATS {
         let mut service = place.service(&mut store);
-        answered(service.renew(&Naming::default(), &RenewRequest::default()))?;
-        pause::for_a_while(BEAT);
+        answered(service.renew(&ActFor::default(), &RenewRequest::default()))?;
+        pause::sleep(BEAT);
     }
     let spent = used(&pids)?.saturating_sub(before);
     for mut waiter in crowd {

@@ -107,9 +107,10 @@ fn be_judge(dir: &Path) -> Result<ExitCode, Box<dyn std::error::Error>> {
 }
 
 fn verdict(judgement: &Judgement) -> ExitCode {
-    match judgement.violations.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    if judgement.violations.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 

@@ -19,7 +19,7 @@ use tenure_service::answer::{Class, Hint};
 use super::place::Scope;
 use super::plan::{State, io_trouble};
 use super::register::{Edit, GIT, Kind, Owner};
-use crate::output::Trouble;
+use crate::output::CliError;
 
 /// No hook is longer.
 const LONGEST: u64 = 16 << 20;
@@ -51,14 +51,14 @@ pub struct Done {
 
 impl GitHooks {
     /// The hooks directory of the repository of a scope's directory.
-    pub fn find(scope: &Scope) -> Result<Self, Trouble> {
+    pub fn find(scope: &Scope) -> Result<Self, CliError> {
         let dir = match scope {
             Scope::User | Scope::Plugin => current_dir()?,
             Scope::Project(dir) => dir.clone(),
         };
         let lost = |why: String| {
             let hint = Hint::step("run it in a git repository, or name one with --project DIR");
-            Trouble::new(Class::NotFound, "not_found", why, hint)
+            CliError::new(Class::NotFound, "not_found", why, hint)
         };
         let asked = Command::new("git")
             .args(["rev-parse", "--git-path", "hooks"])
@@ -85,7 +85,7 @@ impl GitHooks {
         Edit::of(GIT, Kind::Git, Owner::Project, &self.dir, &self.dir)
     }
 
-    fn there(&self, hook: &str, program: &str) -> Result<There, Trouble> {
+    fn there(&self, hook: &str, program: &str) -> Result<There, CliError> {
         let path = self.dir.join(hook);
         match fs_err::symlink_metadata(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(There::Nothing),
@@ -103,7 +103,7 @@ impl GitHooks {
         )
     }
 
-    pub fn state(&self, program: &str) -> Result<State, Trouble> {
+    pub fn state(&self, program: &str) -> Result<State, CliError> {
         let mut all = Vec::new();
         for hook in HOOKS {
             all.push(self.there(hook, program)?);
@@ -122,7 +122,7 @@ impl GitHooks {
     }
 
     /// Puts our hooks in place; a hook that is there is kept.
-    pub fn install(&self, program: &str, dry: bool) -> Result<Done, Trouble> {
+    pub fn install(&self, program: &str, dry: bool) -> Result<Done, CliError> {
         let mut done = Done::nothing();
         for hook in HOOKS {
             let (path, kept) = (self.dir.join(hook), self.dir.join(kept(hook)));
@@ -134,7 +134,7 @@ impl GitHooks {
                     kept.display()
                 );
                 let hint = Hint::run("install", ["git"], "after you made one hook of the two");
-                return Err(Trouble::new(Class::Invalid, "invalid", message, hint));
+                return Err(CliError::new(Class::Invalid, "invalid", message, hint));
             }
             let word = match there {
                 There::Ours => continue,
@@ -151,7 +151,7 @@ impl GitHooks {
     }
 
     /// Takes our hooks away; a hook that was kept comes back.
-    pub fn uninstall(&self, dry: bool) -> Result<Done, Trouble> {
+    pub fn uninstall(&self, dry: bool) -> Result<Done, CliError> {
         let mut done = Done::nothing();
         for hook in HOOKS {
             let (path, kept) = (self.dir.join(hook), self.dir.join(kept(hook)));

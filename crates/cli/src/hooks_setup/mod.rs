@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::lines::Lines;
-use crate::output::{Shown, Trouble};
+use crate::output::{CliError, Output};
 use git_hooks::Done;
 use place::Scope;
 use plan::Plan;
@@ -45,7 +45,7 @@ pub struct Whose {
 
 impl Whose {
     /// The scope that was asked for.
-    pub fn scope(&self) -> Result<Scope, Trouble> {
+    pub fn scope(&self) -> Result<Scope, CliError> {
         Scope::of(self.project.as_ref())
     }
 
@@ -69,28 +69,29 @@ pub fn told(word: &str, done: &Done) -> Lines {
 }
 
 /// The directory that hooks and sandboxed commands write to.
-pub fn state_dir() -> Result<String, Trouble> {
+pub fn state_dir() -> Result<String, CliError> {
     let (_, store) = tenure_app::location::settings_and_store()?;
     let dir = store.parent().unwrap_or(&store);
     Ok(dir.to_string_lossy().into_owned())
 }
 
 /// What would change.
-pub fn dry(plans: &[Plan], git: Part) -> Shown {
+pub fn dry(plans: &[Plan], git: Part) -> Output {
     let mut text = Lines::default();
     let mut agents = Vec::new();
     for plan in plans {
         let diffs: Vec<String> = plan.changes.iter().map(plan::Change::diff).collect();
-        match diffs.is_empty() {
-            true => add(&mut text, &format!("{}: nothing to do", plan.place.agent)),
-            false => text.extend(&Lines::of_file(diffs.concat().trim_end())),
+        if diffs.is_empty() {
+            add(&mut text, &format!("{}: nothing to do", plan.place.agent))
+        } else {
+            text.extend(&Lines::of_file(diffs.concat().trim_end()))
         }
         let mut part = plan.json(plan.state);
         part["diff"] = Value::from(diffs.concat());
         agents.push(part);
     }
     with_git(&mut text, &mut agents, git);
-    Shown::new("agents", &agents, text).with("dry_run", &true)
+    Output::new("agents", &agents, text).with("dry_run", &true)
 }
 
 /// Adds what there is to say about git.

@@ -9,7 +9,7 @@ use tenure_core::agent::AGENTS;
 use tenure_host::env::var as env;
 use tenure_service::answer::{Class, Hint};
 
-use crate::output::Trouble;
+use crate::output::CliError;
 
 /// The agents that can be installed for, in the order in which they are shown.
 pub fn names() -> Vec<&'static str> {
@@ -27,19 +27,20 @@ pub enum Scope {
 
 impl Scope {
     /// What `--project` says; the user's without it.
-    pub fn of(project: Option<&PathBuf>) -> Result<Self, Trouble> {
+    pub fn of(project: Option<&PathBuf>) -> Result<Self, CliError> {
         let Some(dir) = project else {
             return Ok(Self::User);
         };
         let whole = current_dir()?.join(dir);
-        match whole.is_dir() {
-            true => Ok(Self::Project(whole.components().collect())),
-            false => Err(Trouble::new(
+        if whole.is_dir() {
+            Ok(Self::Project(whole.components().collect()))
+        } else {
+            Err(CliError::new(
                 Class::NotFound,
                 "not_found",
                 format!("{} is not a directory", whole.display()),
                 Hint::step("give --project the directory of a project"),
-            )),
+            ))
         }
     }
 
@@ -54,7 +55,7 @@ impl Scope {
 
 /// The settings of one agent in one scope.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct InstallTarget {
     pub agent: &'static str,
     /// How its settings are written.
     pub settings: &'static Settings,
@@ -64,9 +65,9 @@ pub struct Place {
     pub dir: PathBuf,
 }
 
-impl Place {
+impl InstallTarget {
     /// The settings of every agent that has any and is meant.
-    pub fn all(scope: &Scope, is_meant: impl Fn(&str) -> bool) -> Result<Vec<Self>, Trouble> {
+    pub fn all(scope: &Scope, is_meant: impl Fn(&str) -> bool) -> Result<Vec<Self>, CliError> {
         let rows = tenure_agents::ADAPTERS.iter();
         let of = |row: &'static Adapter| Some(Self::of(row.name, row.settings.as_ref()?, scope));
         rows.filter(|row| is_meant(row.name))
@@ -78,7 +79,7 @@ impl Place {
         agent: &'static str,
         settings: &'static Settings,
         scope: &Scope,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, CliError> {
         let own = user_dir(settings)?;
         let dir = match scope {
             Scope::User | Scope::Plugin => own.clone(),
@@ -114,7 +115,7 @@ impl Place {
     }
 
     /// The other settings of an agent with a sandbox, where it keeps that and what it trusts; always the user's.
-    pub fn sandbox(&self) -> Result<Option<PathBuf>, Trouble> {
+    pub fn sandbox(&self) -> Result<Option<PathBuf>, CliError> {
         let Some(file) = self.settings.sandbox else {
             return Ok(None);
         };
@@ -126,7 +127,7 @@ impl Place {
     }
 }
 
-fn user_dir(settings: &Settings) -> Result<PathBuf, Trouble> {
+fn user_dir(settings: &Settings) -> Result<PathBuf, CliError> {
     let set = |name: &str| {
         env(name)
             .filter(|value| !value.is_empty())
@@ -142,7 +143,7 @@ fn user_dir(settings: &Settings) -> Result<PathBuf, Trouble> {
     let home = home.ok_or_else(|| {
         let message =
             "HOME is not set, so there is no telling where the agents keep their settings";
-        Trouble::new(
+        CliError::new(
             Class::NotFound,
             "not_found",
             message,

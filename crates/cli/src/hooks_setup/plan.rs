@@ -8,12 +8,12 @@ use tenure_agents::install::trust::{Trust, advice, trust};
 use tenure_agents::install::{
     Format, HookLine, HooksFormat, Refusal, Script, StatusLine, sandbox, word_of,
 };
-use tenure_core::trample::Mode;
+use tenure_core::write_conflict::Mode;
 use tenure_host::settings_file::{SettingsError, SettingsFile};
 use tenure_service::answer::{Class, Hint};
 
-use super::place::{Place, Scope};
-use crate::output::Trouble;
+use super::place::{InstallTarget, Scope};
+use crate::output::CliError;
 
 /// No settings are longer.
 pub const LONGEST: u64 = 16 << 20;
@@ -107,7 +107,7 @@ pub fn backup_of(path: &Path) -> PathBuf {
 /// What is to be done for one agent, and how things stand.
 #[derive(Debug)]
 pub struct Plan {
-    pub place: Place,
+    pub place: InstallTarget,
     pub state: State,
     /// The mode that is installed, or will be.
     pub mode: Option<Mode>,
@@ -145,7 +145,7 @@ impl Wanted {
 
 impl Plan {
     /// What installing would do; no change at all where everything is there.
-    pub fn install(place: Place, wanted: &Wanted) -> Result<Self, Trouble> {
+    pub fn install(place: InstallTarget, wanted: &Wanted) -> Result<Self, CliError> {
         let path = place.file();
         let file = read(&path)?;
         let text = file.text().unwrap_or_default().to_owned();
@@ -199,7 +199,7 @@ impl Plan {
         path: &Path,
         hooks: &str,
         wanted: &Wanted,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), CliError> {
         let file = read(path)?;
         let config = file.text().unwrap_or_default().to_owned();
         let dir = &wanted.state_dir;
@@ -231,7 +231,7 @@ impl Plan {
         Ok(())
     }
 
-    pub fn apply(&self) -> Result<(), Trouble> {
+    pub fn apply(&self) -> Result<(), CliError> {
         for change in &self.changes {
             change.apply().map_err(unusable)?;
         }
@@ -269,9 +269,10 @@ impl Plan {
         let line = |change: &Change| {
             let path = change.file.path();
             let copy = backup_of(path);
-            let kept = match change.keep && copy.exists() {
-                true => format!(" (as it was: {})", copy.display()),
-                false => String::new(),
+            let kept = if change.keep && copy.exists() {
+                format!(" (as it was: {})", copy.display())
+            } else {
+                String::new()
             };
             format!("{} {}{kept}", change.word(), path.display())
         };
@@ -285,11 +286,11 @@ fn with_status_line(
     path: &Path,
     text: String,
     wanted: &Wanted,
-) -> Result<(String, Option<StatusLine>), Trouble> {
+) -> Result<(String, Option<StatusLine>), CliError> {
     let whose = format.status_line(&text).map_err(|e| refused(path, &e))?;
     let adds = match whose {
         Some(StatusLine::Ours) => true,
-        Some(StatusLine::Nobodys) => wanted.status_line,
+        Some(StatusLine::Absent) => wanted.status_line,
         Some(StatusLine::Another) if wanted.status_line => {
             return Err(own_status_line(format.agent, path));
         }
@@ -303,7 +304,7 @@ fn with_status_line(
     Ok((with, Some(StatusLine::Ours)))
 }
 
-fn own_status_line(agent: &str, path: &Path) -> Trouble {
+fn own_status_line(agent: &str, path: &Path) -> CliError {
     let message = format!(
         "{} has a status line of its own; nothing was changed",
         path.display()
@@ -313,32 +314,33 @@ fn own_status_line(agent: &str, path: &Path) -> Trouble {
         [agent],
         "inside that status line's command, with the same stdin, to show both",
     );
-    Trouble::new(Class::Invalid, "invalid", message, hint)
+    CliError::new(Class::Invalid, "invalid", message, hint)
 }
 
 /// What the agent itself does not do with our hooks.
-fn switched_off(place: &Place, path: &Path, text: &str) -> Vec<String> {
+fn switched_off(place: &InstallTarget, path: &Path, text: &str) -> Vec<String> {
     let (Some(format), Some(off)) = (place.settings.hooks(), &place.settings.off) else {
         return Vec::new();
     };
-    match format.is_off(text, off) {
-        true => vec![format!(
+    if format.is_off(text, off) {
+        vec![format!(
             "no hook runs while {} is {} in {}",
             off.path.join("."),
             off.value,
             path.display()
-        )],
-        false => Vec::new(),
+        )]
+    } else {
+        Vec::new()
     }
 }
 
-fn ours(script: &Script, file: &SettingsFile, agent: &str) -> Result<Option<HookLine>, Trouble> {
+fn ours(script: &Script, file: &SettingsFile, agent: &str) -> Result<Option<HookLine>, CliError> {
     let Some(text) = file.text() else {
         return Ok(None);
     };
     match (script.read)(text) {
         Some(line) => Ok(Some(line)),
-        None => Err(Trouble::new(
+        None => Err(CliError::new(
             Class::Invalid,
             "invalid",
             format!(
@@ -358,14 +360,14 @@ fn names_of(path: &Path) -> Vec<String> {
     named.into_iter().flatten().map(text).collect()
 }
 
-pub fn read(path: &Path) -> Result<SettingsFile, Trouble> {
+pub fn read(path: &Path) -> Result<SettingsFile, CliError> {
     SettingsFile::read(path).map_err(unusable)
 }
 
 /// A file that cannot be edited as it stands.
-pub fn refused(path: &Path, refusal: &Refusal) -> Trouble {
+pub fn refused(path: &Path, refusal: &Refusal) -> CliError {
     let message = format!("{}, {refusal}; nothing was changed", path.display());
-    let mut trouble = Trouble::new(
+    let mut trouble = CliError::new(
         Class::Invalid,
         "invalid",
         message,
@@ -389,13 +391,13 @@ pub fn hash(text: &str) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub fn io_trouble(error: &std::io::Error) -> Trouble {
+pub fn io_trouble(error: &std::io::Error) -> CliError {
     let hint = Hint::step("fix or move it, then run the same command again");
-    Trouble::new(Class::Invalid, "invalid", error.to_string(), hint)
+    CliError::new(Class::Invalid, "invalid", error.to_string(), hint)
 }
 
 #[allow(clippy::needless_pass_by_value)] // for map_err
-pub fn unusable(error: SettingsError) -> Trouble {
+pub fn unusable(error: SettingsError) -> CliError {
     let hint = match &error {
         SettingsError::Changed { .. } => "run the same command again",
         SettingsError::OtherOwner { .. } => "run it as the user whose file it is",
@@ -405,5 +407,5 @@ pub fn unusable(error: SettingsError) -> Trouble {
         _ => "fix or move it, then run the same command again",
     };
     let hint = Hint::step(hint);
-    Trouble::new(Class::Invalid, "invalid", error.to_string(), hint)
+    CliError::new(Class::Invalid, "invalid", error.to_string(), hint)
 }

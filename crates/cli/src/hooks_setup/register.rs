@@ -19,7 +19,7 @@ use tenure_host::file::{read_plain, remove, remove_leftovers, write_atomic};
 use tenure_host::kernel_lock::{Held, LockError, LockName, Patience, Sharing};
 use tenure_service::answer::{Class, Hint};
 
-use crate::output::{Trouble, where_state_is};
+use crate::output::{CliError, where_state_is};
 
 /// The name of the target that is no agent.
 pub const GIT: &str = "git";
@@ -152,7 +152,7 @@ pub struct Register {
 
 impl Register {
     /// Locks it and reads it.
-    pub fn open(state_dir: &str) -> Result<Self, Trouble> {
+    pub fn open(state_dir: &str) -> Result<Self, CliError> {
         let locks = tenure_app::location::locks()?;
         let dir = Path::new(state_dir);
         let file = dir.join(FILE);
@@ -167,7 +167,7 @@ impl Register {
     }
 
     /// Reads it without the lock, for who changes nothing.
-    pub fn peek(state_dir: &str) -> Result<Self, Trouble> {
+    pub fn peek(state_dir: &str) -> Result<Self, CliError> {
         let dir = Path::new(state_dir);
         let mut register = Self::none(state_dir);
         let read = |name: &str| {
@@ -199,7 +199,7 @@ impl Register {
         }
     }
 
-    fn parse(&mut self, text: &str) -> Result<(), Trouble> {
+    fn parse(&mut self, text: &str) -> Result<(), CliError> {
         let file = self.dir.join(FILE);
         let whole: Value =
             serde_json::from_str(text).map_err(|error| unusable(&file, &error.to_string()))?;
@@ -225,7 +225,7 @@ impl Register {
     }
 
     /// Lists edits that will be made now; returns when the disk has it.
-    pub fn note(&mut self, edits: Vec<Edit>) -> Result<(), Trouble> {
+    pub fn note(&mut self, edits: Vec<Edit>) -> Result<(), CliError> {
         let before = self.edits.clone();
         for mut edit in edits {
             if let Some(known) = self.edits.iter_mut().find(|known| known.is(&edit)) {
@@ -235,9 +235,10 @@ impl Register {
                 self.edits.push(edit);
             }
         }
-        match self.edits == before {
-            true => Ok(()),
-            false => self.save(),
+        if self.edits == before {
+            Ok(())
+        } else {
+            self.save()
         }
     }
 
@@ -251,7 +252,7 @@ impl Register {
     }
 
     /// Strikes out edits that were undone. A directory of ours that another edit is in goes with that one.
-    pub fn strike(&mut self, undone: &[Edit]) -> Result<(), Trouble> {
+    pub fn strike(&mut self, undone: &[Edit]) -> Result<(), CliError> {
         let count = self.edits.len();
         self.edits
             .retain(|edit| !undone.iter().any(|other| other.is(edit)));
@@ -262,19 +263,21 @@ impl Register {
                 edit.dirs.push(dir.clone());
             }
         }
-        match self.edits.len() == count {
-            true => Ok(()),
-            false => self.save(),
+        if self.edits.len() == count {
+            Ok(())
+        } else {
+            self.save()
         }
     }
 
-    fn save(&self) -> Result<(), Trouble> {
+    fn save(&self) -> Result<(), CliError> {
         let file = self.dir.join(FILE);
         let known = self.edits.iter().map(|edit| json!(edit));
         let edits: Vec<Value> = known.chain(self.unknown.iter().cloned()).collect();
-        let saved = match edits.is_empty() {
-            true => remove(&file),
-            false => write_atomic(&file, format!("{:#}\n", json!({"edits": edits})).as_bytes()),
+        let saved = if edits.is_empty() {
+            remove(&file)
+        } else {
+            write_atomic(&file, format!("{:#}\n", json!({"edits": edits})).as_bytes())
         };
         saved
             .and_then(|()| remove(&self.dir.join(OLD_FILE)))
@@ -282,9 +285,9 @@ impl Register {
     }
 }
 
-fn lock_trouble(error: LockError) -> Trouble {
+fn lock_trouble(error: LockError) -> CliError {
     match error {
-        LockError::Held { .. } => Trouble::new(
+        LockError::Held { .. } => CliError::new(
             Class::TimedOut,
             "timed_out",
             "another tenure install or uninstall is running",
@@ -293,7 +296,7 @@ fn lock_trouble(error: LockError) -> Trouble {
                 "to see which process; then run the same command again",
             ),
         ),
-        other => Trouble::new(
+        other => CliError::new(
             Class::Store,
             "store_unavailable",
             other.to_string(),
@@ -302,14 +305,14 @@ fn lock_trouble(error: LockError) -> Trouble {
     }
 }
 
-fn unusable(file: &Path, why: &str) -> Trouble {
+fn unusable(file: &Path, why: &str) -> CliError {
     unread(&format!("{}: {why}", file.display()))
 }
 
 /// The error names the file.
-fn unread(error: &impl std::fmt::Display) -> Trouble {
+fn unread(error: &impl std::fmt::Display) -> CliError {
     let message = format!("the list of what was installed cannot be used: {error}");
     let hint =
         Hint::step("repair it, or move it away; then only the agents' usual places are searched");
-    Trouble::new(Class::Invalid, "invalid", message, hint)
+    CliError::new(Class::Invalid, "invalid", message, hint)
 }

@@ -13,15 +13,15 @@ use tenure_host::file::remove_leftovers;
 use tenure_host::read::{text, whole};
 use tenure_host::settings_file::SettingsFile;
 
-use super::place::{Place, Scope};
+use super::place::{InstallTarget, Scope};
 use super::plan::{Change, LONGEST, Plan, State, backup_of, hash, io_trouble, read, refused};
 use super::register::{Edit, Kind, Owner, Register, without_links};
-use crate::output::Trouble;
+use crate::output::CliError;
 
 /// The edits of one agent in one place.
 #[derive(Debug)]
 pub struct Group {
-    pub place: Place,
+    pub place: InstallTarget,
     pub edits: Vec<Edit>,
 }
 
@@ -50,7 +50,7 @@ pub fn grouped(edits: Vec<Edit>) -> Vec<Group> {
 }
 
 /// The place of an edit of an agent's settings.
-fn place_of(edit: &Edit) -> Option<Place> {
+fn place_of(edit: &Edit) -> Option<InstallTarget> {
     let dir = edit.place.clone();
     let scope = match (edit.kind, edit.owner) {
         (Kind::Git, _) => return None,
@@ -58,11 +58,11 @@ fn place_of(edit: &Edit) -> Option<Place> {
         (_, Owner::User) => Scope::User,
         (_, Owner::Project) => Scope::Project(dir.parent().unwrap_or(&dir).to_owned()),
     };
-    Place::known(&edit.agent, scope, dir)
+    InstallTarget::known(&edit.agent, scope, dir)
 }
 
 /// The edits that `install` makes in an agent's place, whether or not they are listed.
-pub fn usual_edits(place: &Place, state_dir: &str) -> Result<Vec<Edit>, Trouble> {
+pub fn usual_edits(place: &InstallTarget, state_dir: &str) -> Result<Vec<Edit>, CliError> {
     let owner = match place.scope {
         Scope::Project(_) => Owner::Project,
         _ => Owner::User,
@@ -90,10 +90,10 @@ pub fn usual_edits(place: &Place, state_dir: &str) -> Result<Vec<Edit>, Trouble>
 
 /// The usual edits of a place with what the register knows of them; what it does not know made no directory.
 pub fn known_edits(
-    place: &Place,
+    place: &InstallTarget,
     state_dir: &str,
     register: &Register,
-) -> Result<Vec<Edit>, Trouble> {
+) -> Result<Vec<Edit>, CliError> {
     let mut edits = usual_edits(place, state_dir)?;
     for edit in &mut edits {
         edit.dirs.clear();
@@ -106,7 +106,7 @@ pub fn known_edits(
 
 impl Plan {
     /// What undoing these edits would do.
-    pub fn undo(group: &Group) -> Result<Self, Trouble> {
+    pub fn undo(group: &Group) -> Result<Self, CliError> {
         let place = group.place.clone();
         let mut changes = Vec::new();
         for edit in &group.edits {
@@ -139,7 +139,7 @@ impl Plan {
 
 /// Removes what an undone edit left beside its file; says what it removed, and what it kept. A copy that
 /// differs from the file is the only one of its content, so it stays.
-pub fn tidy(edit: &Edit) -> Result<Vec<String>, Trouble> {
+pub fn tidy(edit: &Edit) -> Result<Vec<String>, CliError> {
     let mut removed = Vec::new();
     if edit.kind != Kind::Git {
         for file in [&edit.file, &edit.real] {
@@ -182,7 +182,7 @@ fn is_litter(copy: &Path, file: &Path) -> bool {
         }
 }
 
-fn leftovers(file: &Path) -> Result<(), Trouble> {
+fn leftovers(file: &Path) -> Result<(), CliError> {
     match remove_leftovers(file) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(io_trouble(&error)),
         _ => Ok(()),
@@ -190,7 +190,7 @@ fn leftovers(file: &Path) -> Result<(), Trouble> {
 }
 
 /// What undoing an edit does to one file.
-fn undo_in(edit: &Edit, format: &Format, path: &Path) -> Result<Option<Change>, Trouble> {
+fn undo_in(edit: &Edit, format: &Format, path: &Path) -> Result<Option<Change>, CliError> {
     let file = read(path)?;
     let Some(text) = file.text() else {
         return Ok(None);

@@ -4,7 +4,7 @@ use tenure_core::text;
 use tenure_service::RegisterRequest;
 
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Make a session of an agent that runs without hooks
 ///
@@ -29,14 +29,14 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut opened = app.open()?;
-    let (pid, found) = named::adoption(&opened, args.pid)?;
+    let mut context = app.open()?;
+    let (pid, found) = named::adoption(&context, args.pid)?;
     let request = RegisterRequest {
         title: args.title.clone(),
         reason: args.reason.clone(),
         ..found
     };
-    let answer = opened.service().register(&request)?;
+    let answer = context.service().register(&request)?;
     let session = &answer.value.session;
     let word = match session.registered {
         Some("same") => "was a session before",
@@ -44,7 +44,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     };
     let dir = text::name(&session.dir);
     let text = format!("{} {word}: pid {pid} in {dir}", session.handle);
-    Ok(Shown::new("session", session, text)
+    Ok(Output::new("session", session, text)
         .with("token", &answer.value.token)
         .told(&answer))
 }

@@ -1,6 +1,6 @@
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Tell whether a session lives: exit 0 yes, 1 no, 9 nobody can tell
 #[derive(Debug, clap::Args)]
@@ -15,12 +15,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut opened = app.open()?;
-    let answer = opened.service().alive(&args.name)?;
+    let mut context = app.open()?;
+    let answer = context.service().alive(&args.name)?;
     let (alive, session) = &answer.value;
     let text = format!("{} is {}: {}", session.handle, session.state, session.why);
     let exit = if *alive { Exit::DONE } else { Exit::REFUSED };
-    Ok(Shown::new("alive", alive, text)
+    Ok(Output::new("alive", alive, text)
         .with("session", session)
         .told(&answer)
         .exit(exit))

@@ -15,7 +15,7 @@ use crate::child::unfinished;
 use crate::command;
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{CliError, Outcome, Output};
 use crate::render;
 
 /// Take an item: refused while a living session has it, granted at once when its holder is dead
@@ -98,28 +98,28 @@ const MOST_KEYS: usize = 10_000;
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let request = request(args, app);
-    let naming = app.naming(args.reason.as_ref());
+    let act_for = app.act_for(args.reason.as_ref());
     if !args.command.is_empty() {
         let options = Options {
             command: &args.command,
             ends_when_lost: args.on_lost == command::OnLost::Term,
             patience: patience(args),
-            naming: &naming,
+            act_for: &act_for,
         };
         return command::run(&options, Exit(args.conflict_exit), request, app);
     }
     let request = request?;
-    let mut opened = app.open()?;
+    let mut context = app.open()?;
     if patience(args).is_zero() {
-        let answer = opened.service().claim(&naming, &request)?;
+        let answer = context.service().claim(&act_for, &request)?;
         return Ok(shown(args, &answer.value).told(&answer));
     }
-    let mut watch = watch_signals(&mut opened)?;
+    let mut watch = watch_signals(&mut context)?;
     let answer = wait_for_turn(
-        &mut opened,
+        &mut context,
         &mut watch,
         patience(args),
-        |service, waiting| service.claim_turn(&naming, &request, waiting),
+        |service, waiting| service.claim_turn(&act_for, &request, waiting),
         |turn| match turn {
             Turn::Granted(grants) => Step::Done(grants),
             Turn::Wait(wait) => Step::Wait(wait),
@@ -133,8 +133,8 @@ fn patience(args: &Args) -> Duration {
     args.wait.map_or(Duration::ZERO, |Span(length)| length)
 }
 
-fn request(args: &Args, app: &App) -> Result<ClaimRequest, Trouble> {
-    let usage = |message: String, hint: Hint| Trouble::new(Class::Usage, "usage", message, hint);
+fn request(args: &Args, app: &App) -> Result<ClaimRequest, CliError> {
+    let usage = |message: String, hint: Hint| CliError::new(Class::Usage, "usage", message, hint);
     let typed = typed_keys(args)?;
     if typed.is_empty() {
         return Err(usage(
@@ -181,7 +181,7 @@ fn request(args: &Args, app: &App) -> Result<ClaimRequest, Trouble> {
 }
 
 /// What was typed; with `--any -` what stands on stdin.
-fn typed_keys(args: &Args) -> Result<Vec<String>, Trouble> {
+fn typed_keys(args: &Args) -> Result<Vec<String>, CliError> {
     if !args.any || args.keys != ["-"] {
         return Ok(args.keys.clone());
     }
@@ -192,7 +192,7 @@ fn typed_keys(args: &Args) -> Result<Vec<String>, Trouble> {
         .read_to_string(&mut text)
         .map_err(|error| {
             let message = format!("cannot read the items from stdin: {error}");
-            Trouble::new(
+            CliError::new(
                 Class::Usage,
                 "usage",
                 message,
@@ -206,13 +206,13 @@ fn typed_keys(args: &Args) -> Result<Vec<String>, Trouble> {
         .collect())
 }
 
-fn shown(args: &Args, grants: &[tenure_service::Grant]) -> Shown {
+fn shown(args: &Args, grants: &[tenure_service::Grant]) -> Output {
     let mut text = Lines::default();
     for grant in grants {
         text.extend(&render::grant(grant));
     }
     match grants {
-        [one] if !args.all => Shown::new("claim", one, text),
-        several => Shown::new("claims", &several, text),
+        [one] if !args.all => Output::new("claim", one, text),
+        several => Output::new("claims", &several, text),
     }
 }

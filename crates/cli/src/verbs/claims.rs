@@ -2,7 +2,7 @@ use tenure_core::store::ClaimFilter;
 use tenure_core::text;
 
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 use crate::render;
 
 /// List items and who holds them
@@ -41,10 +41,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         limit: app.limit(args.limit, MOST_SHOWN),
         ..ClaimFilter::default()
     };
-    let naming = app.naming(None);
-    let own = args.mine || naming.session.is_some();
-    let mut opened = app.open()?;
-    let answer = opened.service().claims(own.then_some(&naming), &filter)?;
+    let act_for = app.act_for(None);
+    let own = args.mine || act_for.session.is_some();
+    let mut context = app.open()?;
+    let answer = context.service().claims(own.then_some(&act_for), &filter)?;
     let mut text = render::claims(&answer.value.items);
     let mut more = "tenure claims".to_owned();
     if let Some(prefix) = &args.prefix {
@@ -54,7 +54,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         more.push_str(if given { flag } else { "" });
     }
     render::rest(&mut text, answer.value.more, &format!("{more} --limit 0"));
-    Ok(Shown::new("claims", &answer.value.items, text)
+    Ok(Output::new("claims", &answer.value.items, text)
         .with("more", &answer.value.more)
         .told(&answer))
 }

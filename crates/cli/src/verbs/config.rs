@@ -1,7 +1,7 @@
 use tenure_app::location::settings_and_store;
 
 use crate::app::App;
-use crate::output::{Cell, Outcome, Shown, table};
+use crate::output::{Cell, Outcome, Output, table};
 
 /// Show every setting and where it came from
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ pub fn run(_: &Args, _: &App) -> Outcome {
         let path = mirror.path.as_deref().unwrap_or("the state directory");
         text.line(format!("mirror: {path}, from {}", mirror.origin));
     }
-    Ok(Shown::new("config", &config.listed, text)
+    Ok(Output::new("config", &config.listed, text)
         .with("mirrors", &config.mirrors)
         .with("ignored", &config.ignored))
 }

@@ -1,11 +1,11 @@
 use tenure_core::reason::Reason;
 use tenure_core::time::Span;
-use tenure_service::Naming;
+use tenure_service::ActFor;
 use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{CliError, Outcome, Output};
 
 /// Take sessions that were cut off from the list of what can be resumed
 ///
@@ -35,25 +35,27 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut opened = app.open()?;
+    let mut context = app.open()?;
     if args.name.is_some() {
-        let naming = Naming {
+        let act_for = ActFor {
             session: args.name.clone(),
             reason: args.reason.clone(),
         };
-        let answer = opened.service().dismiss(&naming)?;
+        let answer = context.service().dismiss(&act_for)?;
         let text = format!("{} is dismissed", answer.value.handle);
-        return Ok(Shown::new("sessions", &[&answer.value], text).told(&answer));
+        return Ok(Output::new("sessions", &[&answer.value], text).told(&answer));
     }
     let Span(within) = args.since;
-    let answer = opened.service().dismiss_all(within, args.reason.as_ref())?;
+    let answer = context
+        .service()
+        .dismiss_all(within, args.reason.as_ref())?;
     if answer.value.is_empty() {
         let message = format!(
             "there is nothing to dismiss: nothing was cut off within {}",
             Span(within)
         );
         let hint = Hint::run("ps", ["-a"], "to see sessions that ended");
-        let mut trouble = Trouble::new(Class::Refused, "nothing_to_dismiss", message, hint);
+        let mut trouble = CliError::new(Class::Refused, "nothing_to_dismiss", message, hint);
         trouble.problem.notices = answer.notices;
         return Err(trouble);
     }
@@ -61,5 +63,5 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     for session in &answer.value {
         text.line(format!("{} is dismissed", session.handle));
     }
-    Ok(Shown::new("sessions", &answer.value, text).told(&answer))
+    Ok(Output::new("sessions", &answer.value, text).told(&answer))
 }

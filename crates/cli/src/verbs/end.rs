@@ -1,15 +1,15 @@
 use serde_json::json;
 use tenure_app::background::{self, typed};
 use tenure_app::kill;
-use tenure_app::open::Opened;
+use tenure_app::open::Context;
 use tenure_core::reason::Reason;
 use tenure_core::time::Span;
 use tenure_service::answer::{Class, Hint};
-use tenure_service::{Answer, Killable, Naming};
+use tenure_service::{ActFor, Answer, Killable};
 
 use crate::app::App;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{CliError, Outcome, Output};
 
 /// End a session: everything that it holds is free
 ///
@@ -40,26 +40,26 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut naming = app.naming(args.reason.as_ref());
+    let mut act_for = app.act_for(args.reason.as_ref());
     if args.name.is_some() {
-        naming.session.clone_from(&args.name);
+        act_for.session.clone_from(&args.name);
     }
-    let mut opened = app.open()?;
+    let mut context = app.open()?;
     if args.kill {
-        return end_and_kill(args, &naming, &mut opened);
+        return end_and_kill(args, &act_for, &mut context);
     }
-    let answer = opened.service().end(&naming)?;
+    let answer = context.service().end(&act_for)?;
     let session = &answer.value;
     let mut text = Lines::from(format!("{} ended", session.handle));
     if let Some(kept) = background::kept_session(session) {
         let stop = typed(&kept.stop);
         text.line(format!("its process goes on: run `{stop}` to end that"));
     }
-    Ok(Shown::new("session", session, text).told(&answer))
+    Ok(Output::new("session", session, text).told(&answer))
 }
 
-fn end_and_kill(args: &Args, naming: &Naming, opened: &mut Opened) -> Outcome {
-    let found: Answer<Killable> = opened.service().killable(naming)?;
+fn end_and_kill(args: &Args, act_for: &ActFor, context: &mut Context) -> Outcome {
+    let found: Answer<Killable> = context.service().killable(act_for)?;
     let found = &found.value;
     refuse_kept(found)?;
     let Span(grace) = args.grace;
@@ -69,17 +69,17 @@ fn end_and_kill(args: &Args, naming: &Naming, opened: &mut Opened) -> Outcome {
         Some(signal) => format!("pid {pid} was ended with SIG{signal}"),
         None => format!("pid {pid} had ended by itself"),
     };
-    let answer = opened.service().end_killed(naming, found, &how)?;
+    let answer = context.service().end_killed(act_for, found, &how)?;
     let session = &answer.value;
     let text = format!("{} ended: {how}", session.handle);
     let killed = json!({"pid": pid, "signal": ended_by.signal()});
-    Ok(Shown::new("session", session, text)
+    Ok(Output::new("session", session, text)
         .with("killed", &killed)
         .told(&answer))
 }
 
 /// What a service of its agent's runs is ended by the agent's own command: killed, it would be started again.
-fn refuse_kept(found: &Killable) -> Result<(), Trouble> {
+fn refuse_kept(found: &Killable) -> Result<(), CliError> {
     let session = &found.session;
     let Some(kept) = background::running(&session.agent, &found.process) else {
         return Ok(());
@@ -89,5 +89,5 @@ fn refuse_kept(found: &Killable) -> Result<(), Trouble> {
         kept.service, session.handle
     );
     let hint = Hint::step(format!("run `{}` to end it", typed(&kept.stop)));
-    Err(Trouble::new(Class::Refused, "kept", message, hint))
+    Err(CliError::new(Class::Refused, "kept", message, hint))
 }

@@ -1,9 +1,9 @@
-use tenure_app::open::Opened;
+use tenure_app::open::Context;
 use tenure_app::window;
 use tenure_service::answer::Hint;
 
 use crate::app::App;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{CliError, Outcome, Output};
 
 /// Go to the window that a session runs in
 ///
@@ -27,28 +27,28 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut opened = app.open()?;
-    let found = match opened.service().window(&args.name) {
+    let mut context = app.open()?;
+    let found = match context.service().window(&args.name) {
         Ok(found) => found,
-        Err(failure) => return Err(with_resume(failure.into(), &mut opened, &args.name)),
+        Err(failure) => return Err(with_resume(failure.into(), &mut context, &args.name)),
     };
-    window::focus(&opened, &found.value)?;
+    window::focus(&context, &found.value)?;
     let place = found.value.session.place.as_deref();
     let handle = &found.value.session.handle;
     let text = match place {
         Some(place) => format!("{handle} is shown at {place}"),
         None => format!("{handle} is shown"),
     };
-    opened.service().attend(handle)?;
-    Ok(Shown::new("session", &found.value.session, text).told(&found))
+    context.service().attend(handle)?;
+    Ok(Output::new("session", &found.value.session, text).told(&found))
 }
 
 /// Names the command that takes up a session which has ended, where one can.
-fn with_resume(mut trouble: Trouble, opened: &mut Opened, name: &str) -> Trouble {
+fn with_resume(mut trouble: CliError, context: &mut Context, name: &str) -> CliError {
     if trouble.problem.kind != "not_live" {
         return trouble;
     }
-    let found = opened.service().resumable(name).ok();
+    let found = context.service().resumable(name).ok();
     if let Some(found) = found.filter(|found| found.value.problem.is_none()) {
         let handle = [&found.value.session.handle];
         let resume = Hint::run("resume", handle, "to start it again");

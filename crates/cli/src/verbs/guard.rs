@@ -3,7 +3,7 @@ use tenure_core::reason::Reason;
 use tenure_service::GuardRequest;
 
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Tell whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost
 ///
@@ -34,19 +34,19 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let naming = app.naming(args.reason.as_ref());
+    let act_for = app.act_for(args.reason.as_ref());
     let Some(key) = &args.key else {
-        let mut opened = app.open()?;
-        let answer = opened.service().guard_lost(&naming)?;
+        let mut context = app.open()?;
+        let answer = context.service().guard_lost(&act_for)?;
         let text = "yes: this session lost no claim";
-        return Ok(Shown::new("lost", &[(); 0], text).told(&answer));
+        return Ok(Output::new("lost", &[(); 0], text).told(&answer));
     };
     let request = GuardRequest {
         key: app.key(key)?,
         epoch: args.epoch.map(Epoch),
     };
-    let mut opened = app.open()?;
-    let answer = opened.service().guard(&naming, &request)?;
+    let mut context = app.open()?;
+    let answer = context.service().guard(&act_for, &request)?;
     let claim = &answer.value;
     let text = match &claim.via {
         Some(parent) => format!(
@@ -58,5 +58,5 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             claim.key, claim.epoch
         ),
     };
-    Ok(Shown::new("claim", claim, text).told(&answer))
+    Ok(Output::new("claim", claim, text).told(&answer))
 }

@@ -3,7 +3,7 @@ use tenure_core::reason::Reason;
 use tenure_service::HandoffRequest;
 
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Hand an item to another live session
 #[derive(Debug, clap::Args)]
@@ -39,15 +39,15 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         epoch: args.epoch.map(Epoch),
         note: args.note.clone(),
     };
-    let mut opened = app.open()?;
-    let answer = opened
+    let mut context = app.open()?;
+    let answer = context
         .service()
-        .handoff(&app.naming(args.reason.as_ref()), &request)?;
+        .handoff(&app.act_for(args.reason.as_ref()), &request)?;
     let claim = &answer.value;
     let holder = claim
         .holder
         .as_ref()
         .map_or("", |session| session.handle.as_str());
     let text = format!("{} handed to {holder} (epoch {})", claim.key, claim.epoch);
-    Ok(Shown::new("claim", claim, text).told(&answer))
+    Ok(Output::new("claim", claim, text).told(&answer))
 }

@@ -1,5 +1,3 @@
-use std::fmt::Write as _;
-
 use serde_json::json;
 use tenure_service::answer::Class;
 
@@ -7,7 +5,7 @@ use super::JOBS;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{CliError, Outcome, Output};
 use crate::usage::{self, Grammar};
 
 /// Explain a verb, list all of them, or list the exit codes
@@ -43,7 +41,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     }
 }
 
-fn no_such_verb(app: &App, verb: &str) -> Trouble {
+fn no_such_verb(app: &App, verb: &str) -> CliError {
     let message = format!("there is no verb {verb:?}");
     let grammar = Grammar {
         command: app.grammar,
@@ -56,20 +54,20 @@ fn no_such_verb(app: &App, verb: &str) -> Trouble {
         ),
         None => (message, usage::every_verb()),
     };
-    Trouble::new(Class::NotFound, "not_found", message, hint)
+    CliError::new(Class::NotFound, "not_found", message, hint)
 }
 
 /// What `--help` says after these words, so that both ways of asking get one answer.
-fn explained(app: &App, words: &[&str]) -> Shown {
+fn explained(app: &App, words: &[&str]) -> Output {
     let line = ["tenure"].iter().chain(words).chain(&["--help"]);
     let text = match app.command().try_get_matches_from(line) {
         Err(help) => help.to_string(),
         Ok(_) => String::new(),
     };
-    Shown::new("help", &text.trim_end(), Lines::own(&text))
+    Output::new("help", &text.trim_end(), Lines::own(&text))
 }
 
-fn all(root: &clap::Command) -> Shown {
+fn all(root: &clap::Command) -> Output {
     let about = |verb: &str| {
         let command = root.find_subcommand(verb);
         command
@@ -80,25 +78,25 @@ fn all(root: &clap::Command) -> Shown {
     let mut text = String::new();
     let mut verbs = Vec::new();
     for (job, names) in JOBS {
-        let _infallible = writeln!(text, "{job}:");
+        text.push_str(&format!("{job}:\n"));
         for (name, _) in *names {
-            let _infallible = writeln!(text, "  {name:<12} {}", about(name));
+            text.push_str(&format!("  {name:<12} {}\n", about(name)));
             verbs.push(json!({"job": job, "verb": name, "about": about(name)}));
         }
         text.push('\n');
     }
     text.push_str("tenure help VERB explains one; tenure help exit-codes lists the exit codes");
-    Shown::new("help", &verbs, Lines::own(&text))
+    Output::new("help", &verbs, Lines::own(&text))
 }
 
-fn exit_codes() -> Shown {
+fn exit_codes() -> Output {
     let mut text = String::new();
     for (Exit(code), meaning) in Exit::TABLE {
-        let _infallible = writeln!(text, "{code:>3}  {meaning}");
+        text.push_str(&format!("{code:>3}  {meaning}\n"));
     }
     let codes: Vec<_> = Exit::TABLE
         .iter()
         .map(|(Exit(code), meaning)| json!({"code": code, "meaning": meaning}))
         .collect();
-    Shown::new("exit_codes", &codes, Lines::own(&text))
+    Output::new("exit_codes", &codes, Lines::own(&text))
 }

@@ -19,7 +19,7 @@ use tenure_service::answer::{Class, Hint};
 use crate::app::App;
 use crate::child;
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown, Trouble, put, warn, where_state_is};
+use crate::output::{CliError, Outcome, Output, put, warn, where_state_is};
 
 /// Run a command while holding a lock: one at a time among all users of this state directory
 ///
@@ -79,19 +79,20 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 fn hold_or_run(args: &Args, app: &App) -> Outcome {
     app.make_state_dir()?;
     let machine = location::machine()?;
-    let session = app.open().ok().and_then(|mut opened| {
-        let answer = opened.service().peek(&app.naming(None)).ok()?;
+    let session = app.open().ok().and_then(|mut context| {
+        let answer = context.service().peek(&app.act_for(None)).ok()?;
         Some(answer.value)
     });
     let (locks, name, held) = held_lock(args)?;
     lock_table::leave_note(&locks, &name, &note(args, session, &name));
-    match args.hold {
-        true => hold(&name, held),
-        false => run_command(args, app, &machine, held),
+    if args.hold {
+        hold(&name, held)
+    } else {
+        run_command(args, app, &machine, held)
     }
 }
 
-fn name_of(args: &Args) -> Result<LockName, Trouble> {
+fn name_of(args: &Args) -> Result<LockName, CliError> {
     match (&args.name, &args.path) {
         (Some(name), _) => LockName::plain(name),
         (None, Some(path)) => LockName::of_path(path),
@@ -100,7 +101,7 @@ fn name_of(args: &Args) -> Result<LockName, Trouble> {
     .map_err(lock_trouble)
 }
 
-fn held_lock(args: &Args) -> Result<(LockDir, LockName, Held), Trouble> {
+fn held_lock(args: &Args) -> Result<(LockDir, LockName, Held), CliError> {
     let name = name_of(args)?;
     let sharing = if args.shared {
         Sharing::Shared
@@ -128,7 +129,7 @@ fn held_lock(args: &Args) -> Result<(LockDir, LockName, Held), Trouble> {
     Ok((locks, name, held))
 }
 
-fn patience(args: &Args) -> Result<Patience, Trouble> {
+fn patience(args: &Args) -> Result<Patience, CliError> {
     Ok(match args.wait.as_deref() {
         None => Patience::None,
         Some("forever") => Patience::Endless,
@@ -166,20 +167,20 @@ fn waiting_text(locks: &LockDir, name: &LockName) -> String {
     )
 }
 
-fn explain(error: LockError, locks: &LockDir, name: &LockName, patience: Patience) -> Trouble {
+fn explain(error: LockError, locks: &LockDir, name: &LockName, patience: Patience) -> CliError {
     if !matches!(error, LockError::Held { .. }) {
         return lock_trouble(error);
     }
     let message = format!("the lock {} is {}", name.shown(), holder_text(locks, name));
     match patience {
-        Patience::None => Trouble::new(
+        Patience::None => CliError::new(
             Class::Held,
             "held",
             message,
             Hint::step("add --wait 10s to wait for it"),
         )
         .or(Hint::verb("locks", "to see all locks")),
-        _ => Trouble::new(
+        _ => CliError::new(
             Class::TimedOut,
             "timed_out",
             message,
@@ -189,10 +190,10 @@ fn explain(error: LockError, locks: &LockDir, name: &LockName, patience: Patienc
 }
 
 #[allow(clippy::needless_pass_by_value)] // for map_err
-fn lock_trouble(error: LockError) -> Trouble {
+fn lock_trouble(error: LockError) -> CliError {
     let message = error.to_string();
     match error {
-        LockError::Name { .. } => Trouble::new(
+        LockError::Name { .. } => CliError::new(
             Class::Usage,
             "usage",
             message,
@@ -202,7 +203,7 @@ fn lock_trouble(error: LockError) -> Trouble {
                 "for example",
             ),
         ),
-        LockError::Held { .. } => Trouble::new(
+        LockError::Held { .. } => CliError::new(
             Class::Held,
             "held",
             message,
@@ -210,10 +211,10 @@ fn lock_trouble(error: LockError) -> Trouble {
         ),
         LockError::HeldHere { .. } | LockError::Nested { .. } => {
             let hint = Hint::step("run the command without a lock: it already runs under that one");
-            Trouble::new(Class::Invalid, "nested", message, hint)
+            CliError::new(Class::Invalid, "nested", message, hint)
         }
         LockError::Unusable { .. } => {
-            Trouble::new(Class::Store, "store_unavailable", message, where_state_is())
+            CliError::new(Class::Store, "store_unavailable", message, where_state_is())
         }
     }
 }
@@ -243,7 +244,7 @@ fn hold(name: &LockName, held: Held) -> Outcome {
         .is_ok_and(|count| count > 0)
     {}
     held.unlock();
-    Ok(Shown::silent(Exit::DONE))
+    Ok(Output::silent(Exit::DONE))
 }
 
 /// Runs the command with the lock's descriptor, and unlocks when it has ended.
@@ -256,5 +257,5 @@ fn run_command(args: &Args, app: &App, machine: &Machine, held: Held) -> Outcome
             json!({"v": 1, "lock": {"name": name}, "command": {"exit": exit.0}, "notices": []});
         app.style.report(&report);
     }
-    Ok(Shown::silent(exit))
+    Ok(Output::silent(exit))
 }

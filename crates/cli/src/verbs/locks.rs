@@ -3,7 +3,7 @@ use tenure_host::lock_table::{self, LockState};
 use tenure_service::answer::Class;
 
 use crate::app::App;
-use crate::output::{Cell, Outcome, Shown, Trouble, ago, table, where_state_is};
+use crate::output::{Cell, CliError, Outcome, Output, ago, table, where_state_is};
 
 /// Show every lock: held or free, by whom, since when, how many wait
 #[derive(Debug, clap::Args)]
@@ -23,19 +23,20 @@ pub fn run(args: &Args, _: &App) -> Outcome {
     let mut states = states
         .map_err(|error| {
             let message = format!("cannot list the locks: {error}");
-            Trouble::new(Class::Store, "store_unavailable", message, where_state_is())
+            CliError::new(Class::Store, "store_unavailable", message, where_state_is())
         })?
         .unwrap_or_default();
     states.retain(|state| state.held || !args.held);
     let rows: Vec<Vec<Cell>> = states.iter().map(row).collect();
-    let text = match rows.is_empty() {
-        true => "no locks".into(),
-        false => table(
+    let text = if rows.is_empty() {
+        "no locks".into()
+    } else {
+        table(
             &["LOCK", "STATE", "HOLDER", "SINCE", "WAIT", "COMMAND"],
             &rows,
-        ),
+        )
     };
-    Ok(Shown::new("locks", &states, text))
+    Ok(Output::new("locks", &states, text))
 }
 
 fn row(state: &LockState) -> Vec<Cell> {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure_app::open::Opened;
+use tenure_app::open::Context;
 use tenure_app::watch::{Next, on_change};
 use tenure_core::event::EventFilter;
 use tenure_core::id::Cursor;
@@ -12,7 +12,7 @@ use tenure_service::view::EventView;
 
 use crate::app::App;
 use crate::child::exit_of_watching;
-use crate::output::{Outcome, Shown, Trouble, put};
+use crate::output::{CliError, Outcome, Output, put};
 use crate::render;
 
 /// Show what happened: every change with who, by what means, on what evidence
@@ -55,27 +55,28 @@ const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let (key, session) = subject(args, app)?;
-    let mut opened = app.open()?;
+    let mut context = app.open()?;
     let mut filter = EventFilter {
         key,
         session: None,
         after: args.after.map(Cursor),
         since: args.since.as_deref().map(since).transpose()?,
-        limit: match args.follow {
-            true => args.limit.unwrap_or(MOST_SHOWN),
-            false => app.limit(args.limit, MOST_SHOWN),
+        limit: if args.follow {
+            args.limit.unwrap_or(MOST_SHOWN)
+        } else {
+            app.limit(args.limit, MOST_SHOWN)
         },
         ..EventFilter::default()
     };
     let missed = |problem: Problem| not_found(problem, args);
     if args.follow {
         // Once: a part of a name that fits one session now may fit two later.
-        let found = session.map(|name| opened.service().log_session(name));
+        let found = session.map(|name| context.service().log_session(name));
         let found = found.transpose().map_err(Problem::from);
         filter.session = found.map_err(missed)?.map(|answer| answer.value);
-        return follow(&mut opened, &mut filter, app);
+        return follow(&mut context, &mut filter, app);
     }
-    let answer = opened.service().log(&filter, session);
+    let answer = context.service().log(&filter, session);
     let answer = answer.map_err(Problem::from).map_err(missed)?;
     let events = &answer.value.items;
     let mut text = render::events(events);
@@ -89,7 +90,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         answer.value.more,
         &format!("tenure log --limit 0 shows {which} ones"),
     );
-    Ok(Shown::new("events", events, text)
+    Ok(Output::new("events", events, text)
         .with("more", &answer.value.more)
         .with("cursor", &last_cursor(events, &filter))
         .told(&answer))
@@ -97,7 +98,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 
 /// What was named: an item, or a session. A key has a scheme or is a number with its mark, and no session's name
 /// looks like that.
-fn subject<'a>(args: &'a Args, app: &'a App) -> Result<(Option<Key>, Option<&'a str>), Trouble> {
+fn subject<'a>(args: &'a Args, app: &'a App) -> Result<(Option<Key>, Option<&'a str>), CliError> {
     let flag = app.session.as_deref();
     let Some(word) = args.of.as_deref() else {
         return Ok((None, flag));
@@ -110,13 +111,13 @@ fn subject<'a>(args: &'a Args, app: &'a App) -> Result<(Option<Key>, Option<&'a 
         Some(flag) => {
             let message = format!("two sessions were named, {word:?} and --session {flag:?}");
             let hint = Hint::run("log", [word], "to see what happened to that one");
-            Err(Trouble::new(Class::Usage, "usage", message, hint))
+            Err(CliError::new(Class::Usage, "usage", message, hint))
         }
     }
 }
 
 /// A word that was not called a session may have been meant as a key.
-fn not_found(mut problem: Problem, args: &Args) -> Trouble {
+fn not_found(mut problem: Problem, args: &Args) -> CliError {
     if let Some(word) = args
         .of
         .as_deref()
@@ -136,7 +137,7 @@ fn not_found(mut problem: Problem, args: &Args) -> Trouble {
 }
 
 /// A span before now, or a moment.
-fn since(text: &str) -> Result<Timestamp, Trouble> {
+fn since(text: &str) -> Result<Timestamp, CliError> {
     if let Ok(Span(span)) = text.parse::<Span>() {
         let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         return Ok(Timestamp(
@@ -145,7 +146,7 @@ fn since(text: &str) -> Result<Timestamp, Trouble> {
     }
     text.parse::<Timestamp>().map_err(|_| {
         let message = format!("--since {text:?} is neither a span nor a time");
-        Trouble::new(
+        CliError::new(
             Class::Usage,
             "usage",
             message,
@@ -164,9 +165,9 @@ fn last_cursor(events: &[EventView], filter: &EventFilter) -> Cursor {
 }
 
 /// Shows what happened and then what happens; ends with a signal, or when nobody reads it any more.
-fn follow(opened: &mut Opened, filter: &mut EventFilter, app: &App) -> Outcome {
-    let ended = on_change::<(), Trouble>(opened, REST, |opened| {
-        let answer = opened.service().log(filter, None)?;
+fn follow(context: &mut Context, filter: &mut EventFilter, app: &App) -> Outcome {
+    let ended = on_change::<(), CliError>(context, REST, |context| {
+        let answer = context.service().log(filter, None)?;
         let events = &answer.value.items;
         if !show_each(events, app)? {
             return Ok(Next::Done(()));
@@ -182,15 +183,16 @@ fn follow(opened: &mut Opened, filter: &mut EventFilter, app: &App) -> Outcome {
             limit: if more { Duration::ZERO } else { AT_LEAST_EVERY },
         })
     })?;
-    Ok(Shown::silent(exit_of_watching(&ended)))
+    Ok(Output::silent(exit_of_watching(&ended)))
 }
 
 /// A stream has one object on each line; false where nobody reads it any more.
-fn show_each(events: &[EventView], app: &App) -> Result<bool, Trouble> {
+fn show_each(events: &[EventView], app: &App) -> Result<bool, CliError> {
     for event in events {
-        let goes_on = match app.style.json {
-            true => put(&json!({"v": 1, "event": event}).to_string()),
-            false => put(render::events(std::slice::from_ref(event)).as_str()),
+        let goes_on = if app.style.json {
+            put(&json!({"v": 1, "event": event}).to_string())
+        } else {
+            put(render::events(std::slice::from_ref(event)).as_str())
         };
         if !goes_on? {
             return Ok(false);

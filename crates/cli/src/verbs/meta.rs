@@ -4,7 +4,7 @@ use tenure_service::MetaChange;
 
 use crate::app::App;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Keep small values with a session: a team name, a run id
 #[derive(Debug, clap::Args)]
@@ -61,21 +61,23 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         }
         Act::Unset { key, reason } => (MetaChange::Unset(MetaKey::parse(key)?), reason),
     };
-    let mut opened = app.open()?;
-    let answer = opened
+    let mut context = app.open()?;
+    let answer = context
         .service()
-        .change_metadata(&app.naming(reason.as_ref()), &change)?;
+        .change_metadata(&app.act_for(reason.as_ref()), &change)?;
     let text = match &change {
         MetaChange::Set(key, _) => format!("{} kept", key.as_str()),
         MetaChange::Unset(key) => format!("{} forgotten", key.as_str()),
     };
-    Ok(Shown::new("session", &answer.value, text).told(&answer))
+    Ok(Output::new("session", &answer.value, text).told(&answer))
 }
 
 fn get(key: Option<&str>, app: &App) -> Outcome {
     let key = key.map(MetaKey::parse).transpose()?;
-    let mut opened = app.open()?;
-    let answer = opened.service().metadata(&app.naming(None), key.as_ref())?;
+    let mut context = app.open()?;
+    let answer = context
+        .service()
+        .metadata(&app.act_for(None), key.as_ref())?;
     let mut text = Lines::default();
     for (name, value) in &answer.value {
         match key {
@@ -83,5 +85,5 @@ fn get(key: Option<&str>, app: &App) -> Outcome {
             None => text.line(format!("{name}={value}")),
         }
     }
-    Ok(Shown::new("meta", &answer.value, text).told(&answer))
+    Ok(Output::new("meta", &answer.value, text).told(&answer))
 }

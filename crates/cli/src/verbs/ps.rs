@@ -2,7 +2,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tenure_app::open::Opened;
+use tenure_app::open::Context;
 use tenure_app::watch::{Ended, Next, on_change};
 use tenure_app::{starting, unmanaged};
 use tenure_service::ListRequest;
@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::child::exit_of_watching;
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{CLEAR, Outcome, Shown, Trouble, put};
+use crate::output::{CLEAR, CliError, Outcome, Output, put};
 use crate::screen::{self, Screen};
 use crate::{first_steps, render, tree};
 
@@ -60,32 +60,35 @@ const REDRAWN_EVERY: Duration = Duration::from_secs(2);
 const MOST_WATCHED: usize = 256;
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut opened = app.open()?;
-    match args.watch {
-        true => watch(args, app, &mut opened),
-        false => look(args, app, &mut opened),
+    let mut context = app.open()?;
+    if args.watch {
+        watch(args, app, &mut context)
+    } else {
+        look(args, app, &mut context)
     }
 }
 
-fn look(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
+fn look(args: &Args, app: &App, context: &mut Context) -> Outcome {
     let request = ListRequest {
         closed_too: args.all,
         limit: app.limit(args.limit, MOST_SHOWN),
         ..ListRequest::default()
     };
-    let mut answer = opened.service().list(&request)?;
-    let starting = starting::mark(opened, answer.value.items.iter_mut())?;
-    let mut unmanaged = unmanaged::shown(opened)?;
+    let mut answer = context.service().list(&request)?;
+    let starting = starting::mark(context, answer.value.items.iter_mut())?;
+    let mut unmanaged = unmanaged::shown(context)?;
     unmanaged.retain(|agent| !starting.contains(&agent.pid));
     let sessions = &answer.value.items;
-    let branches = match args.tree {
-        true => tree::arranged(sessions),
-        false => render::flat(sessions),
+    let branches = if args.tree {
+        tree::arranged(sessions)
+    } else {
+        render::flat(sessions)
     };
     let is_empty = branches.is_empty() && unmanaged.is_empty();
-    let mut text = match is_empty && !app.style.json {
-        true => first_steps::without_sessions(),
-        false => render::people(&branches, &unmanaged, app.verbose),
+    let mut text = if is_empty && !app.style.json {
+        first_steps::without_sessions()
+    } else {
+        render::people(&branches, &unmanaged, app.verbose)
     };
     if app.style.quiet {
         text = Lines::default();
@@ -102,27 +105,27 @@ fn look(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
         let order = branches.iter().map(|branch| branch.session.clone());
         answer.value.items = order.collect();
     }
-    let shown = Shown::new("sessions", &answer.value.items, text)
+    let shown = Output::new("sessions", &answer.value.items, text)
         .with("more", &answer.value.more)
         .with("unmanaged", &unmanaged)
         .told(&answer);
-    Ok(Shown {
+    Ok(Output {
         is_terse: true,
         ..shown
     })
 }
 
 /// Shows it, and again after each change, until a signal comes, `q` is pressed or nobody reads it any more.
-fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
+fn watch(args: &Args, app: &App, context: &mut Context) -> Outcome {
     let redraws = std::io::stdout().is_terminal() && !app.style.json;
     let mut before = None;
     let mut screen: Option<Screen> = None;
-    let ended = on_change::<Exit, Trouble>(opened, AT_MOST_EVERY, |opened| {
+    let ended = on_change::<Exit, CliError>(context, AT_MOST_EVERY, |context| {
         // Signals are caught by now: whatever ends the watch gives the terminal back.
         if redraws && screen.is_none() {
             screen = Some(enter()?);
         }
-        let mut shown = look(args, app, opened)?;
+        let mut shown = look(args, app, context)?;
         let now = (lasting(&shown.json), shown.notices.clone());
         if redraws {
             let rows = screen::rows().unwrap_or(usize::MAX);
@@ -140,7 +143,7 @@ fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
         }
         before = Some(now);
         Ok(Next::Again {
-            processes: opened.service().open_processes(MOST_WATCHED)?.value,
+            processes: context.service().open_processes(MOST_WATCHED)?.value,
             limit: if redraws {
                 REDRAWN_EVERY
             } else {
@@ -149,13 +152,13 @@ fn watch(args: &Args, app: &App, opened: &mut Opened) -> Outcome {
         })
     })?;
     drop(screen);
-    Ok(Shown::silent(match ended {
+    Ok(Output::silent(match ended {
         Ended::Done(exit) => exit,
         Ended::Signal(_) => exit_of_watching(&ended),
     }))
 }
 
-fn enter() -> Result<Screen, Trouble> {
+fn enter() -> Result<Screen, CliError> {
     let entered = Screen::enter(std::io::stdout(), std::io::stdin()).and_then(|screen| {
         screen.end_with_q()?;
         Ok(screen)
@@ -163,7 +166,7 @@ fn enter() -> Result<Screen, Trouble> {
     entered.map_err(|error| {
         let message = format!("the terminal cannot be used: {error}");
         let hint = Hint::run("ps", ["--watch", "--json"], "to watch without a screen");
-        Trouble::new(Class::Internal, "internal", message, hint)
+        CliError::new(Class::Internal, "internal", message, hint)
     })
 }
 

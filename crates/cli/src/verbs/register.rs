@@ -12,7 +12,7 @@ use tenure_service::{RegisterRequest, Subject};
 
 use crate::app::App;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{CliError, Outcome, Output};
 
 /// Make a process a session, or find the session that it is
 ///
@@ -82,12 +82,12 @@ enum SourceArg {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut request = request(args)?;
-    let mut opened = app.open()?;
+    let mut context = app.open()?;
     if let Some(pid) = args.pid {
         let hint = Hint::step("give --pid the process that works, such as $$ in a script");
-        request.subject = Subject::Named(named::process(&opened, pid, hint)?);
+        request.subject = Subject::Named(named::process(&context, pid, hint)?);
     }
-    let answer = opened.service().register(&request)?;
+    let answer = context.service().register(&request)?;
     let done = &answer.value;
     let session = &done.session;
     let word = session.registered.unwrap_or_default();
@@ -101,20 +101,20 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     if let Some(token) = done.token.as_ref().filter(|_| app.verbose) {
         text.line(format!("  TENURE_SESSION={token}"));
     }
-    Ok(Shown::new("session", session, text)
+    Ok(Output::new("session", session, text)
         .with("token", &done.token)
         .with("regranted", &done.regranted)
         .with("taken", &done.taken)
         .told(&answer))
 }
 
-fn request(args: &Args) -> Result<RegisterRequest, Trouble> {
+fn request(args: &Args) -> Result<RegisterRequest, CliError> {
     let mut metadata = std::collections::BTreeMap::new();
     for pair in &args.meta {
         let Some((key, value)) = pair.split_once('=') else {
             let message = format!("--meta {pair:?} is not KEY=VALUE");
             let hint = Hint::step("give a value as --meta KEY=VALUE, such as --meta team=blue");
-            return Err(Trouble::new(Class::Usage, "usage", message, hint));
+            return Err(CliError::new(Class::Usage, "usage", message, hint));
         };
         check_meta_value(value)?;
         metadata.insert(MetaKey::parse(key)?, value.to_owned());
@@ -133,7 +133,7 @@ fn request(args: &Args) -> Result<RegisterRequest, Trouble> {
             SourceArg::Event => Source::Event,
         },
         hosted: args.hosted,
-        place: match &args.dir {
+        workdir: match &args.dir {
             Some(dir) => place(dir)?,
             None => place_here(),
         },

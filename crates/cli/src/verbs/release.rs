@@ -3,7 +3,7 @@ use tenure_core::reason::Reason;
 use tenure_service::ReleaseRequest;
 
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Give an item back, or finish it
 #[derive(Debug, clap::Args)]
@@ -35,11 +35,11 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         epoch: args.epoch.map(Epoch),
         done: args.done,
     };
-    let mut opened = app.open()?;
-    let answer = opened
+    let mut context = app.open()?;
+    let answer = context
         .service()
-        .release(&app.naming(args.reason.as_ref()), &request)?;
+        .release(&app.act_for(args.reason.as_ref()), &request)?;
     let word = if args.done { "done" } else { "released" };
     let text = format!("{} {word} (epoch {})", answer.value.key, answer.value.epoch);
-    Ok(Shown::new("claim", &answer.value, text).told(&answer))
+    Ok(Output::new("claim", &answer.value, text).told(&answer))
 }

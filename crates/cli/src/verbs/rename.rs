@@ -1,9 +1,9 @@
 use tenure_core::reason::Reason;
 use tenure_core::text;
-use tenure_service::Naming;
+use tenure_service::ActFor;
 
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Give a session a title, which stays until it is renamed again
 ///
@@ -29,12 +29,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut opened = app.open()?;
-    let naming = Naming {
+    let mut context = app.open()?;
+    let act_for = ActFor {
         session: Some(args.name.clone()),
         reason: args.reason.clone(),
     };
-    let answer = opened.service().rename(&naming, &args.title)?;
+    let answer = context.service().rename(&act_for, &args.title)?;
     let session = &answer.value;
     let handle = &session.handle;
     let is_removed = args.title.trim().is_empty();
@@ -46,5 +46,5 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         Some(title) => format!("{handle} is now {}", text::quoted(title)),
         None => format!("removed your title; {handle} has no title now"),
     };
-    Ok(Shown::new("session", session, text).told(&answer))
+    Ok(Output::new("session", session, text).told(&answer))
 }

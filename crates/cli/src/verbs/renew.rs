@@ -3,7 +3,7 @@ use tenure_core::time::{Span, Timestamp};
 use tenure_service::RenewRequest;
 
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Renew a session's lease, or declare a time of silence
 ///
@@ -28,16 +28,16 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let request = RenewRequest {
         length: args.length,
     };
-    let mut opened = app.open()?;
-    let answer = opened
+    let mut context = app.open()?;
+    let answer = context
         .service()
-        .renew(&app.naming(args.reason.as_ref()), &request)?;
+        .renew(&app.act_for(args.reason.as_ref()), &request)?;
     let session = &answer.value;
     let until = session
         .lease_until
         .as_ref()
         .map_or("later".to_owned(), Timestamp::to_string);
-    Ok(Shown::new(
+    Ok(Output::new(
         "session",
         session,
         format!("{} has a lease until {until}", session.handle),

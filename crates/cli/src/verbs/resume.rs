@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_agents::Turn;
 use tenure_app::background::{self, Kept, typed};
 use tenure_app::location;
-use tenure_app::open::Opened;
+use tenure_app::open::Context;
 use tenure_app::starting;
 use tenure_core::text;
 use tenure_core::time::Span;
@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::columns::{Cell, Column, column, fitted};
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown, Trouble, ago};
+use crate::output::{CliError, Outcome, Output, ago};
 use crate::render::{noted, whereabouts};
 use crate::screen;
 
@@ -70,19 +70,19 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const WINDOW: Duration = Duration::from_secs(2);
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut opened = app.open()?;
+    let mut context = app.open()?;
     if let Some(name) = &args.name {
-        return run_one(args, app, &mut opened, name);
+        return run_one(args, app, &mut context, name);
     }
     let Span(within) = args.since;
     let starts = args.all && !args.print;
     if starts {
-        opened.service().may_start_all()?;
+        context.service().may_start_all()?;
     }
     let _turn = starts.then(turn).transpose()?;
-    let answer = opened.service().all_resumable(within)?;
+    let answer = context.service().all_resumable(within)?;
     let mut views: Vec<ResumeView> = answer.value.iter().map(view).collect();
-    let started = take_started(&mut opened, &mut views)?;
+    let started = take_started(&mut context, &mut views)?;
     let mut text = Lines::default();
     if views.is_empty() && started.is_empty() {
         text.line(format!("nothing was cut off within {}", Span(within)));
@@ -103,34 +103,35 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         _ => {}
     }
     for one in &started {
-        text.line(match args.all || args.print {
-            true => format!("# {one}"),
-            false => one.clone(),
+        text.line(if args.all || args.print {
+            format!("# {one}")
+        } else {
+            one.clone()
         });
     }
-    Ok(Shown::new("resume", &views, text).told(&answer))
+    Ok(Output::new("resume", &views, text).told(&answer))
 }
 
-fn run_one(args: &Args, app: &App, opened: &mut Opened, name: &str) -> Outcome {
-    let answer = match opened.service().resumable(name) {
+fn run_one(args: &Args, app: &App, context: &mut Context, name: &str) -> Outcome {
+    let answer = match context.service().resumable(name) {
         Ok(answer) => answer,
-        Err(failure) => return Err(with_attach(failure.into(), opened, name)),
+        Err(failure) => return Err(with_attach(failure.into(), context, name)),
     };
     let view = view(&answer.value);
-    let told = |mut trouble: Trouble| {
+    let told = |mut trouble: CliError| {
         trouble.problem.notices = answer.notices.clone();
         trouble
     };
     ready(&view).map_err(told)?;
-    if let Some(pid) = starting::in_conversation(&starting::all(opened)?, &view.session) {
+    if let Some(pid) = starting::in_conversation(&starting::all(context)?, &view.session) {
         let handle = &view.session.handle;
         let message = format!("{handle} is starting (pid {pid})");
         let hint = Hint::run("ps", ["--watch"], "to see when it is there");
-        return Err(told(Trouble::new(Class::Held, "live", message, hint)));
+        return Err(told(CliError::new(Class::Held, "live", message, hint)));
     }
     if args.print {
         let text = line(&view).unwrap_or_default();
-        return Ok(Shown::new("resume", &[&view], text).told(&answer));
+        return Ok(Output::new("resume", &[&view], text).told(&answer));
     }
     // What runs next is the agent: nothing can be said after that.
     let channel = app.style.tell(&answer.notices);
@@ -139,11 +140,14 @@ fn run_one(args: &Args, app: &App, opened: &mut Opened, name: &str) -> Outcome {
 }
 
 /// Takes those out whose agent has been started again and has not registered yet; a line about each.
-fn take_started(opened: &mut Opened, views: &mut Vec<ResumeView>) -> Result<Vec<String>, Trouble> {
+fn take_started(
+    context: &mut Context,
+    views: &mut Vec<ResumeView>,
+) -> Result<Vec<String>, CliError> {
     if views.is_empty() {
         return Ok(Vec::new());
     }
-    let starting = starting::all(opened)?;
+    let starting = starting::all(context)?;
     let mut started = Vec::new();
     views.retain(
         |view| match starting::in_conversation(&starting, &view.session) {
@@ -157,7 +161,7 @@ fn take_started(opened: &mut Opened, views: &mut Vec<ResumeView>) -> Result<Vec<
     Ok(started)
 }
 
-fn turn() -> Result<Held, Trouble> {
+fn turn() -> Result<Held, CliError> {
     let locks = location::locks()?;
     let name = LockName::plain(LOCK).map_err(|error| busy(&error))?;
     let patience = Patience::AtMost(PATIENCE);
@@ -166,9 +170,9 @@ fn turn() -> Result<Held, Trouble> {
         .map_err(|error| busy(&error))
 }
 
-fn busy(error: &LockError) -> Trouble {
+fn busy(error: &LockError) -> CliError {
     let message = format!("another tenure resume --all is still at work: {error}");
-    Trouble::new(Class::TimedOut, "timed_out", message, print_all())
+    CliError::new(Class::TimedOut, "timed_out", message, print_all())
 }
 
 fn view(found: &Resumable) -> ResumeView {
@@ -209,11 +213,11 @@ fn keeps(kept: &Kept) -> String {
 }
 
 /// Adds how a living session is opened that a service of its agent's runs.
-fn with_attach(trouble: Trouble, opened: &mut Opened, name: &str) -> Trouble {
+fn with_attach(trouble: CliError, context: &mut Context, name: &str) -> CliError {
     if trouble.problem.kind != "live" {
         return trouble;
     }
-    let shown = opened.service().show(name).ok();
+    let shown = context.service().show(name).ok();
     match shown.and_then(|shown| background::kept_session(&shown.value.session)) {
         Some(kept) => {
             let attach = typed(&kept.attach);
@@ -276,7 +280,7 @@ fn line(view: &ResumeView) -> Option<String> {
     }
 }
 
-fn ready(view: &ResumeView) -> Result<&[String], Trouble> {
+fn ready(view: &ResumeView) -> Result<&[String], CliError> {
     match (&view.problem, &view.argv) {
         (None, Some(argv)) => Ok(argv),
         (problem, _) => {
@@ -284,10 +288,10 @@ fn ready(view: &ResumeView) -> Result<&[String], Trouble> {
             let message = format!("{} cannot be resumed: {why}", view.session.handle);
             if let Some(attach) = &view.attach {
                 let hint = Hint::step(format!("run `{attach}` to open it"));
-                return Err(Trouble::new(Class::Held, "live", message, hint));
+                return Err(CliError::new(Class::Held, "live", message, hint));
             }
             let hint = Hint::run("show", [&view.session.handle], "for details");
-            Err(Trouble::new(Class::NotFound, "not_found", message, hint))
+            Err(CliError::new(Class::NotFound, "not_found", message, hint))
         }
     }
 }
@@ -307,7 +311,7 @@ fn start(view: &ResumeView) -> Outcome {
     let hint = Hint::step(format!("put {} on PATH", argv[0]));
     let args = [view.session.handle.as_str(), "--print"];
     let print = Hint::run("resume", args, "to see the command");
-    let trouble = Trouble::new(Class::NotFound, "not_run", message, hint);
+    let trouble = CliError::new(Class::NotFound, "not_run", message, hint);
     Err(trouble.or(print).exits(code))
 }
 
@@ -319,11 +323,11 @@ fn is_in_tmux() -> bool {
     env("TMUX").is_some_and(|value| !value.is_empty())
 }
 
-fn start_all(views: &[&ResumeView]) -> Result<(), Trouble> {
+fn start_all(views: &[&ResumeView]) -> Result<(), CliError> {
     if !is_in_tmux() {
         let message = "run this inside tmux: each agent needs its own window";
         let one = Hint::run("resume", ["SESSION"], "to start one here");
-        return Err(Trouble::new(Class::Usage, "usage", message, print_all()).or(one));
+        return Err(CliError::new(Class::Usage, "usage", message, print_all()).or(one));
     }
     for view in views {
         let argv = ready(view)?;
@@ -345,7 +349,7 @@ fn start_all(views: &[&ResumeView]) -> Result<(), Trouble> {
             .output();
         let Some(done) = done.ok().filter(|done| done.status.success()) else {
             let message = format!("tmux opened no window for {}", view.session.handle);
-            return Err(Trouble::new(
+            return Err(CliError::new(
                 Class::Internal,
                 "internal",
                 message,

@@ -1,7 +1,7 @@
-use tenure_app::open::Opened;
+use tenure_app::open::Context;
 
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 use crate::render;
 
 /// Show everything about one session
@@ -17,23 +17,23 @@ pub struct Args {
 }
 
 /// Whether its conversation can be taken up now. Where that cannot be told, no command is shown.
-fn can_be_resumed(opened: &mut Opened, handle: &str) -> bool {
-    let found = opened.service().resumable(handle);
+fn can_be_resumed(context: &mut Context, handle: &str) -> bool {
+    let found = context.service().resumable(handle);
     found.is_ok_and(|answer| answer.value.problem.is_none())
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut opened = app.open()?;
-    let answer = opened.service().show(&args.name)?;
+    let mut context = app.open()?;
+    let answer = context.service().show(&args.name)?;
     let mut text = render::session(&answer.value, app.verbose);
     let session = &answer.value.session;
-    if session.ended_at.is_some() && can_be_resumed(&mut opened, &session.handle) {
+    if session.ended_at.is_some() && can_be_resumed(&mut context, &session.handle) {
         text.line(format!(
             "  {:<13} tenure resume {}",
             "resume", session.handle
         ));
     }
-    Ok(Shown::new("session", &answer.value.session, text)
+    Ok(Output::new("session", &answer.value.session, text)
         .with("meta", &answer.value.metadata)
         .told(&answer))
 }

@@ -3,7 +3,7 @@ use tenure_app::{attention, starting};
 use tenure_service::ListRequest;
 
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 use crate::summary;
 
 /// Show where this session stands: who it is, what it holds, who else is here, what needs attention
@@ -18,11 +18,11 @@ pub struct Args {}
 
 pub fn run(_: &Args, app: &App) -> Outcome {
     let request = ListRequest::around(&place_here());
-    let mut opened = app.open()?;
-    let mut answer = opened.service().status(&app.naming(None), &request)?;
-    starting::mark(&mut opened, answer.value.cut_off.iter_mut())?;
-    let seen = attention::warnings(&mut opened);
+    let mut context = app.open()?;
+    let mut answer = context.service().status(&app.act_for(None), &request)?;
+    starting::mark(&mut context, answer.value.cut_off.iter_mut())?;
+    let seen = attention::warnings(&mut context);
     answer.value.warnings.extend(seen);
     let text = summary::status(&answer.value);
-    Ok(Shown::new("status", &answer.value, text).told(&answer))
+    Ok(Output::new("status", &answer.value, text).told(&answer))
 }

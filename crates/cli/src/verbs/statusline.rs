@@ -10,7 +10,7 @@ use tenure_service::answer::Problem;
 
 use crate::app::App;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 use crate::summary;
 
 /// Print one line for an agent's status line: session, claims, warnings; called by the agent
@@ -40,9 +40,10 @@ const NO_ANSWER: &str = "tenure: no answer";
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let began = tenure_host::clock::instant();
-    let late = match app.style.json {
-        true => json!({"v": 1, "statusline": NO_ANSWER, "notices": []}).to_string(),
-        false => NO_ANSWER.to_owned(),
+    let late = if app.style.json {
+        json!({"v": 1, "statusline": NO_ANSWER, "notices": []}).to_string()
+    } else {
+        NO_ANSWER.to_owned()
     };
     let dog = Watchdog::start(began, LIMITS, move || Late {
         stdout: format!("{late}\n").into_bytes(),
@@ -55,7 +56,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     if !dog.take_answer() {
         dog.await_end();
     }
-    Ok(Shown::new("statusline", &text, Lines::painted(&text)))
+    Ok(Output::new("statusline", &text, Lines::painted(&text)))
 }
 
 fn look(args: &Args, began: Instant) -> Result<Option<Glance>, Problem> {

@@ -3,7 +3,7 @@ use tenure_core::reason::Reason;
 use tenure_service::TakeoverRequest;
 
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 use crate::render;
 
 /// Take an item from whoever holds it, with a reason, on record
@@ -44,10 +44,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         epoch: args.epoch.map(Epoch),
         note: args.note.clone(),
     };
-    let mut opened = app.open()?;
-    let answer = opened
+    let mut context = app.open()?;
+    let answer = context
         .service()
-        .takeover(&app.naming(Some(&args.reason)), &request)?;
+        .takeover(&app.act_for(Some(&args.reason)), &request)?;
     let text = render::grant(&answer.value);
-    Ok(Shown::new("claim", &answer.value, text).told(&answer))
+    Ok(Output::new("claim", &answer.value, text).told(&answer))
 }

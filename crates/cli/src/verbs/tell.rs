@@ -1,5 +1,5 @@
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Tell a session something: it hears it at its next call
 #[derive(Debug, clap::Args)]
@@ -17,8 +17,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut opened = app.open()?;
-    let answer = opened.service().tell(&args.name, &args.message)?;
+    let mut context = app.open()?;
+    let answer = context.service().tell(&args.name, &args.message)?;
     let session = &answer.value;
     let text = match session.ended_at {
         None => format!("{} will hear it at its next call", session.handle),
@@ -27,5 +27,5 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             session.handle, session.state
         ),
     };
-    Ok(Shown::new("session", session, text).told(&answer))
+    Ok(Output::new("session", session, text).told(&answer))
 }

@@ -8,13 +8,13 @@ use tenure_service::answer::{Class, Hint};
 use crate::app::App;
 use crate::exit::Exit;
 use crate::hooks_setup::git_hooks::{Done, GitHooks};
-use crate::hooks_setup::place::{Place, Scope};
+use crate::hooks_setup::place::{InstallTarget, Scope};
 use crate::hooks_setup::plan::{Plan, State};
 use crate::hooks_setup::register::{Edit, GIT, Kind, Register, without_links};
 use crate::hooks_setup::undo::{Group, grouped, known_edits, tidy};
 use crate::hooks_setup::{Whose, add, dry, state_dir, targets, targets_help, told, with_git};
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{CliError, Outcome, Output};
 
 /// Take tenure's hooks out of the settings of coding agents again
 ///
@@ -57,7 +57,7 @@ struct Tally {
     /// What was removed beside the changes of a plan, in the same order.
     tidied: Vec<Vec<String>>,
     git: Option<(GitHooks, Done)>,
-    failed: Vec<Trouble>,
+    failed: Vec<CliError>,
 }
 
 impl Args {
@@ -69,13 +69,13 @@ impl Args {
 pub fn run(args: &Args, app: &App) -> Outcome {
     let state_dir = state_dir()?;
     let mut tally = Tally::default();
-    let opened = match (args.dry_run, Path::new(&state_dir).exists()) {
+    let context = match (args.dry_run, Path::new(&state_dir).exists()) {
         (true, _) => Register::peek(&state_dir),
         (false, true) => Register::open(&state_dir),
         (false, false) => Ok(Register::none(&state_dir)),
     };
     // What is in the usual places is undone without the register too.
-    let mut register = opened.or_else(|trouble| match trouble.exit {
+    let mut register = context.or_else(|trouble| match trouble.exit {
         Exit::TIMED_OUT => Err(trouble),
         _ => {
             tally.failed.push(trouble);
@@ -101,7 +101,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         let hint = Hint::step("uninstall with that version of tenure");
         tally
             .failed
-            .push(Trouble::new(Class::Invalid, "invalid", message, hint));
+            .push(CliError::new(Class::Invalid, "invalid", message, hint));
     }
     shown(args, app, tally)
 }
@@ -111,11 +111,11 @@ fn meant(
     args: &Args,
     register: &Register,
     state_dir: &str,
-) -> Result<(Vec<Edit>, Vec<Edit>), Trouble> {
+) -> Result<(Vec<Edit>, Vec<Edit>), CliError> {
     let scope = args.whose.scope()?;
     let is_named = |name: &str| args.all || args.agents.iter().any(|agent| agent == name);
     let mut edits = Vec::new();
-    for place in Place::all(&scope, is_named)? {
+    for place in InstallTarget::all(&scope, is_named)? {
         edits.extend(known_edits(&place, state_dir, register)?);
     }
     if args.agents.iter().any(|name| name == GIT) {
@@ -153,7 +153,7 @@ fn undo(
     dry_run: bool,
     register: &mut Register,
     tally: &mut Tally,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let plan = Plan::undo(group)?;
     let mut tidied = Vec::new();
     if !dry_run {
@@ -178,7 +178,7 @@ fn undo_git(
     dry_run: bool,
     register: &mut Register,
     tally: &mut Tally,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let git = GitHooks::of(edit);
     let done = git.uninstall(dry_run)?;
     if !dry_run {
@@ -206,9 +206,10 @@ fn shown(args: &Args, app: &App, tally: Tally) -> Outcome {
         return Err(failed.remove(0));
     }
     let git = git.map(|(first, done)| git_part(&first, &done, args.dry_run));
-    let shown = match args.dry_run {
-        true => dry(&plans, git),
-        false => undone(args, app, &plans, &tidied, git, &mut failed)?,
+    let shown = if args.dry_run {
+        dry(&plans, git)
+    } else {
+        undone(args, app, &plans, &tidied, git, &mut failed)?
     };
     if failed.is_empty() {
         return Ok(shown);
@@ -231,47 +232,52 @@ fn undone(
     plans: &[Plan],
     tidied: &[Vec<String>],
     git: Option<(Lines, Value)>,
-    failed: &mut Vec<Trouble>,
+    failed: &mut Vec<CliError>,
 ) -> Outcome {
     let mut text = Lines::default();
     for (plan, tidied) in plans.iter().zip(tidied) {
-        let word = match plan.changes.is_empty() && tidied.is_empty() {
-            true => "nothing of tenure's was there",
-            false => "uninstalled",
+        let word = if plan.changes.is_empty() && tidied.is_empty() {
+            "nothing of tenure's was there"
+        } else {
+            "uninstalled"
         };
         add(&mut text, &format!("{}: {word}", plan.place.agent));
         for line in plan.done().iter().chain(tidied) {
             add(&mut text, &format!("  {line}"));
         }
     }
-    let left = |plan: &Plan| match plan.place.found {
-        true => plan.json(State::NotInstalled),
-        false => plan.json(State::NotFound),
+    let left = |plan: &Plan| {
+        if plan.place.found {
+            plan.json(State::NotInstalled)
+        } else {
+            plan.json(State::NotFound)
+        }
     };
     let mut agents: Vec<Value> = plans.iter().map(left).collect();
     with_git(&mut text, &mut agents, git);
-    let unlocked = match args.all && !args.whose.is_given() {
-        true => unlock_worktrees(app).unwrap_or_else(|trouble| {
+    let unlocked = if args.all && !args.whose.is_given() {
+        unlock_worktrees(app).unwrap_or_else(|trouble| {
             failed.push(trouble);
             Vec::new()
-        }),
-        false => Vec::new(),
+        })
+    } else {
+        Vec::new()
     };
     for dir in &unlocked {
         add(&mut text, &format!("git: {dir} is no longer locked"));
     }
-    Ok(Shown::new("agents", &agents, text).with("unlocked", &unlocked))
+    Ok(Output::new("agents", &agents, text).with("unlocked", &unlocked))
 }
 
 /// Takes our locks off the worktrees of sessions that still work there: without hooks nobody would later.
-fn unlock_worktrees(app: &App) -> Result<Vec<String>, Trouble> {
+fn unlock_worktrees(app: &App) -> Result<Vec<String>, CliError> {
     let (_, store) = tenure_app::location::settings_and_store()?;
     if !store.exists() {
         return Ok(Vec::new());
     }
-    let mut opened = app.open()?;
-    let open = opened.service().list(&ListRequest::default())?.value.items;
-    let machine = opened.machine();
+    let mut context = app.open()?;
+    let open = context.service().list(&ListRequest::default())?.value.items;
+    let machine = context.machine();
     let mut dirs: Vec<String> = open.into_iter().map(|session| session.dir).collect();
     dirs.retain(|dir| machine.tree_lock(dir).is_some());
     dirs.sort();
@@ -289,9 +295,10 @@ fn git_part(first: &GitHooks, done: &Done, dry_run: bool) -> (Lines, Value) {
         (false, true) => "would be uninstalled",
         (false, false) => "uninstalled",
     };
-    let state = match dry_run && !done.is_nothing() {
-        true => State::Installed,
-        false => State::NotInstalled,
+    let state = if dry_run && !done.is_nothing() {
+        State::Installed
+    } else {
+        State::NotInstalled
     };
     (told(word, done), first.json(state, done))
 }

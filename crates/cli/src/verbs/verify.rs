@@ -8,7 +8,7 @@ use tenure_service::error::Error;
 use tenure_service::mirror::compare::ContextFile;
 
 use crate::app::App;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{CliError, Outcome, Output};
 
 /// Check that this is the session it is taken for: exit 0, or 6 with every disagreement
 ///
@@ -34,12 +34,12 @@ pub struct Args {
 pub fn run(args: &Args, app: &App) -> Outcome {
     let project = args.project.as_deref().map(place).transpose()?;
     let file = args.file.as_deref().map(read);
-    let mut opened = app.open()?;
-    let here = opened.here();
-    let naming = app.naming(None);
-    let answer = opened
+    let mut context = app.open()?;
+    let here = context.here();
+    let act_for = app.act_for(None);
+    let answer = context
         .service()
-        .verify(&naming, &here, project.as_ref(), file.as_ref())?;
+        .verify(&act_for, &here, project.as_ref(), file.as_ref())?;
     let Verified { context, faults } = &answer.value;
     let handle = &context.session.handle;
     if !faults.is_empty() {
@@ -48,12 +48,12 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             None => handle.clone(),
         };
         let faults = faults.clone();
-        let mut trouble = Trouble::from(Error::Faulty { what, faults });
+        let mut trouble = CliError::from(Error::Faulty { what, faults });
         trouble.problem.notices = answer.notices;
         return Err(trouble);
     }
     let part = json!({"session": handle, "id": context.session.id, "faults": []});
-    Ok(Shown::new("verified", &part, format!("{handle}: everything agrees")).told(&answer))
+    Ok(Output::new("verified", &part, format!("{handle}: everything agrees")).told(&answer))
 }
 
 /// A file that may be missing or something else than a file.

@@ -5,7 +5,7 @@ use tenure_service::view::SessionView;
 
 use crate::app::App;
 use crate::child::unfinished;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Wait until a session ends, or is idle
 #[derive(Debug, clap::Args)]
@@ -41,11 +41,11 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         What::Idle => Until::Rests,
     };
     let timeout = args.timeout.map(|Span(length)| length);
-    let mut opened = app.open()?;
-    let answer = awaited::session(&mut opened, &args.name, until, timeout).map_err(unfinished)?;
+    let mut context = app.open()?;
+    let answer = awaited::session(&mut context, &args.name, until, timeout).map_err(unfinished)?;
     let session = &answer.value;
     let saw = Saw::of(session);
-    Ok(Shown::new("session", session, saw.text(session))
+    Ok(Output::new("session", session, saw.text(session))
         .with("saw", &saw)
         .told(&answer))
 }

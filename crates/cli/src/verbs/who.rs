@@ -6,7 +6,7 @@ use tenure_service::ListRequest;
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 use crate::render;
 
 /// Show who else works in a repository, in any of its worktrees
@@ -37,26 +37,31 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         None => current_dir()?,
     };
     let place = place(&dir)?;
-    let request = match args.here {
-        true => ListRequest::below(&place),
-        false => ListRequest::around(&place),
+    let request = if args.here {
+        ListRequest::below(&place)
+    } else {
+        ListRequest::around(&place)
     };
-    let mut opened = app.open()?;
-    let answer = opened.service().who(&app.naming(None), &request)?;
+    let mut context = app.open()?;
+    let answer = context.service().who(&app.act_for(None), &request)?;
     let others = &answer.value.items;
-    let unmanaged = unmanaged::beside(&mut opened, &request)?;
-    let text = match others.is_empty() && unmanaged.is_empty() {
-        true => "nobody else works here".into(),
-        false => render::people(&render::flat(others), &unmanaged, app.verbose),
+    let unmanaged = unmanaged::beside(&mut context, &request)?;
+    let text = if others.is_empty() && unmanaged.is_empty() {
+        "nobody else works here".into()
+    } else {
+        render::people(&render::flat(others), &unmanaged, app.verbose)
     };
     let is_sure = !unmanaged.is_empty() || others.iter().any(|one| one.state != "unknown");
-    let exit = match () {
-        () if !args.exit_code => Exit::DONE,
-        () if is_sure => Exit::HELD,
-        () if others.is_empty() => Exit::DONE,
-        () => Exit::CANNOT_TELL,
+    let exit = if !args.exit_code {
+        Exit::DONE
+    } else if is_sure {
+        Exit::HELD
+    } else if others.is_empty() {
+        Exit::DONE
+    } else {
+        Exit::CANNOT_TELL
     };
-    Ok(Shown::new("sessions", others, text)
+    Ok(Output::new("sessions", others, text)
         .with("more", &answer.value.more)
         .with("unmanaged", &unmanaged)
         .told(&answer)

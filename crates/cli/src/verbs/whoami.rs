@@ -1,5 +1,5 @@
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 use crate::render;
 
 /// Show which session this is, and what decided that
@@ -11,13 +11,13 @@ Examples:
 pub struct Args {}
 
 pub fn run(_: &Args, app: &App) -> Outcome {
-    let mut opened = app.open()?;
-    let here = opened.here();
-    let answer = opened.service().stand(&app.naming(None), &here)?;
+    let mut context = app.open()?;
+    let here = context.here();
+    let answer = context.service().whoami(&app.act_for(None), &here)?;
     let (who, mission) = (&answer.value.who, &answer.value.mission);
     let mut text = render::session(who, true);
     text.extend(&render::membership(mission));
-    Ok(Shown::new("session", &who.session, text)
+    Ok(Output::new("session", &who.session, text)
         .with("resolved", &who.resolved)
         .with("meta", &who.metadata)
         .with("participant", &mission.participant)

@@ -1,5 +1,5 @@
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 use crate::render;
 
 /// Explain why an item is held or free, and which command would change that
@@ -15,10 +15,10 @@ pub struct Args {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let key = app.key(&args.key)?;
-    let mut opened = app.open()?;
-    let answer = opened.service().why(&key)?;
+    let mut context = app.open()?;
+    let answer = context.service().why(&key)?;
     let text = render::why(&answer.value);
-    Ok(Shown::new("claim", &answer.value.claim, text)
+    Ok(Output::new("claim", &answer.value.claim, text)
         .with("why", &answer.value.why)
         .told(&answer))
 }

@@ -81,7 +81,7 @@ fn f_c05_a_stopped_holder_outlasts_every_timer_and_loses_only_by_takeover() {
     assert_eq!(claim["epoch"], 2);
     assert_eq!(claim["taken_from"]["handle"], slow.as_str());
     let log = events(&bob, "wp:42");
-    let taken = log.iter().find(|event| event["kind"] == "claim.taken");
+    let taken = log.iter().find(|event| event["kind"] == "claim.taken_over");
     let taken = taken.expect("the takeover is on record");
     assert_eq!(taken["mechanism"], "takeover");
     assert_eq!(taken["reason"], "stuck");
@@ -153,7 +153,7 @@ fn f_c17_only_a_registered_session_can_claim_and_the_hint_makes_it_one() {
     let env = env();
     env.tenure(&["claim", "wp:42"]).fails(4);
     let claude = env.agent("claude");
-    let error = refused(&claude, 4, "nobody", "claim wp:42");
+    let error = refused(&claude, 4, "no_session", "claim wp:42");
     let hint = &error["hints"][0];
     let mut command = format!("tenure {}", text(&hint["verb"]));
     for word in hint["args"].as_array().expect("words") {
@@ -213,5 +213,5 @@ fn every_verb_of_claims_and_each_of_its_flags_reaches_the_service() {
     assert_eq!(last["actor"]["handle"], handle(&bob).as_str());
     assert_eq!(last["reason"], "asleep");
     let nobody = env.tenure(&["guard", "wp:1", "--json"]).fails(4).json();
-    assert_eq!(nobody["error"]["kind"], "nobody");
+    assert_eq!(nobody["error"]["kind"], "no_session");
 }

@@ -50,7 +50,7 @@ fn only_a_person_dismisses_all() {
     let registered = session(&env, "codex");
     let unknown = env.agent("gemini");
     for agent in [&registered, &unknown] {
-        refused(agent, 1, "only_person", "dismiss --all --reason tidy");
+        refused(agent, 1, "person_only", "dismiss --all --reason tidy");
     }
     assert_eq!(dismissed(&env), Vec::<Value>::new());
     let person = env.agent("bash");

@@ -100,7 +100,7 @@ fn it_takes_a_reason_and_a_person() {
     let stranger = env.agent("codex");
     for agent in [&claude, &stranger, &gemini] {
         let line = format!("end {handle} --kill --reason because");
-        refused(agent, 1, "only_person", &line);
+        refused(agent, 1, "person_only", &line);
     }
     assert!(gemini.is_alive());
     assert_eq!(state(&env, &handle)["state"], "live");

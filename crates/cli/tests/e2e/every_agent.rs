@@ -16,9 +16,12 @@ fn rows() -> impl Iterator<Item = &'static Adapter> {
 
 fn files(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).expect("it can be read").flatten();
-    let inside = |path: PathBuf| match path.is_dir() {
-        true => files(&path),
-        false => vec![path],
+    let inside = |path: PathBuf| {
+        if path.is_dir() {
+            files(&path)
+        } else {
+            vec![path]
+        }
     };
     entries.flat_map(|entry| inside(entry.path())).collect()
 }

@@ -204,7 +204,7 @@ fn status_outside_a_session_says_what_to_do() {
         assert!(said.contains(command), "{said}");
     }
     let json = env.tenure(&["status", "--json"]).ok().json();
-    assert!(json["status"]["nobody"].is_string(), "{json}");
+    assert!(json["status"]["no_session"].is_string(), "{json}");
 }
 
 #[test]

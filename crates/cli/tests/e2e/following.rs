@@ -22,9 +22,10 @@ fn every_watcher_ends_when_nobody_reads_any_more() {
             let line = format!(
                 "{{ tenure {verb} {more}; echo \"code $?\" >&2; }} | {{ read first; exec <&-; }}"
             );
-            let line = match verb.starts_with("wait") {
-                true => format!("{{ tenure {verb} {more}; echo \"code $?\" >&2; }} | :"),
-                false => line,
+            let line = if verb.starts_with("wait") {
+                format!("{{ tenure {verb} {more}; echo \"code $?\" >&2; }} | :")
+            } else {
+                line
             };
             let end = ends(ann.start(Cmd::shell(&line)));
             let code = if verb.starts_with("wait") { 141 } else { 0 };

@@ -112,12 +112,13 @@ fn files(dir: &Path) -> Vec<(PathBuf, String, u32)> {
         .map(|entry| {
             let path = entry.expect("a scratch directory is ours").path();
             let meta = std::fs::symlink_metadata(&path).expect("a scratch directory is ours");
-            let content = match meta.is_symlink() {
-                true => std::fs::read_link(&path)
+            let content = if meta.is_symlink() {
+                std::fs::read_link(&path)
                     .expect("a scratch directory is ours")
                     .display()
-                    .to_string(),
-                false => std::fs::read_to_string(&path).expect("a scratch directory is ours"),
+                    .to_string()
+            } else {
+                std::fs::read_to_string(&path).expect("a scratch directory is ours")
             };
             (path, content, meta.permissions().mode())
         })

@@ -103,7 +103,7 @@ fn f_h11_clear_is_one_session_with_another_conversation_and_the_same_claims() {
     assert_eq!(me["native_id"], "a2");
     assert_eq!(held(&me, "/claims"), ["wp:1@1"]);
     assert_eq!(sessions(&env).len(), 1);
-    assert_eq!(events(&env, "session.rotated").len(), 1);
+    assert_eq!(events(&env, "session.conversation").len(), 1);
     assert_eq!(events(&env, "session.ended").len(), 0);
 }
 

@@ -94,7 +94,7 @@ fn f_i04_nobody_is_taken_for_the_newest_session() {
         &["renew"],
     ] {
         let answer = env.tenure(&[call, &["--json"]].concat()).fails(4).json();
-        assert_eq!(answer["error"]["kind"], "nobody", "{call:?}");
+        assert_eq!(answer["error"]["kind"], "no_session", "{call:?}");
         assert!(count(&answer, "/error/hints") > 0);
     }
     assert_eq!(held(&ask(&a, &["whoami"]), "/session/claims"), ["wp:1@1"]);

@@ -168,7 +168,7 @@ fn acting_for_a_stranger_takes_a_reason() {
         );
     }
     let renew = format!("renew|--session|{stranger}");
-    refused(&bob, 2, "only_itself", &renew);
+    refused(&bob, 2, "own_session_only", &renew);
     before.assert_unchanged(&env);
 }
 

@@ -32,11 +32,10 @@ fn tree(dir: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(dir).expect("it works").flatten() {
         let path = entry.path();
-        match path.is_dir() {
-            true => found.extend(tree(&path)),
-            false => {
-                found.insert(path.clone(), get(&path));
-            }
+        if path.is_dir() {
+            found.extend(tree(&path))
+        } else {
+            found.insert(path.clone(), get(&path));
         }
     }
     found
@@ -248,9 +247,8 @@ fn a_file_of_another_user_and_what_is_no_file_are_left_alone() {
     let refused = env.tenure(&["install", "claude"]).fails(6);
     assert!(refused.stderr.contains("is not a plain file"), "{refused}");
     std::fs::remove_dir(claude(&env)).unwrap();
-    match chown_away(&claude(&env)) {
-        true => {}
-        false => symlink("/etc/passwd", claude(&env)).unwrap(),
+    if !chown_away(&claude(&env)) {
+        symlink("/etc/passwd", claude(&env)).unwrap()
     }
     let refused = env.tenure(&["install", "claude"]).fails(6);
     assert!(refused.stderr.contains("belongs to uid"), "{refused}");

@@ -37,7 +37,6 @@ mod lock_command;
 mod locks;
 mod log_of_session;
 mod manual;
-mod meanwhile;
 mod mirror_links;
 mod mirrors;
 mod mission_rows;
@@ -71,7 +70,6 @@ mod store_files;
 mod support;
 mod survivors;
 mod titles;
-mod trampling;
 mod transcript_append;
 mod transcripts;
 mod tree_locks;
@@ -84,6 +82,8 @@ mod waiting;
 mod watching;
 mod windowless;
 mod windows;
+mod worktree_changes;
+mod write_conflicts;
 
 use std::path::Path;
 

@@ -248,7 +248,7 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     --- stdout
       5  [time]  claim.granted  ann-XXXX  issue:acme/web#42 (epoch 1)  by claim: nobody ever had it
       10  [time]  claim.freed  ann-XXXX  issue:acme/web#42 (epoch 1)  by taken: taken by bob-XXXX: stuck
-      11  [time]  claim.taken  bob-XXXX  issue:acme/web#42 (epoch 2)  by takeover: ann-XXXX had it: stuck, because "stuck"
+      11  [time]  claim.taken_over  bob-XXXX  issue:acme/web#42 (epoch 2)  by takeover: ann-XXXX had it: stuck, because "stuck"
       12  [time]  claim.done  bob-XXXX  issue:acme/web#42 (epoch 2)  by done: the holder's own act
     --- stderr
     "#);

@@ -132,9 +132,10 @@ fn what_is_not_there_any_more_is_said() {
     claude.kill9();
     assert_eq!(one(&env, &handle)["problem"], Value::Null);
     for (path, words) in [(&place, "its directory"), (&file, "its transcript")] {
-        match path.is_dir() {
-            true => std::fs::remove_dir(path).unwrap(),
-            false => std::fs::remove_file(path).unwrap(),
+        if path.is_dir() {
+            std::fs::remove_dir(path).unwrap()
+        } else {
+            std::fs::remove_file(path).unwrap()
         }
         for more in [&["--print"][..], &[]] {
             let said = refused(&env, 4, "not_found", &[&["resume", &handle], more].concat());
@@ -248,7 +249,7 @@ fn an_agent_may_see_what_was_cut_off_and_not_start_it_all() {
     recorder(&env, "claude");
     let model = session(&env, "claude");
     let error = run(&model, 1, "resume --all")["error"].clone();
-    assert_eq!(error["kind"], "only_person", "{error}");
+    assert_eq!(error["kind"], "person_only", "{error}");
     assert!(!env.dir().join("started").exists());
     let listed = run(&model, 0, "resume --all --print");
     assert_eq!(listed["resume"][0]["argv"][2], "c-1");

@@ -64,9 +64,10 @@ fn names_both(event: &Value, path: &Path, one: &str, other: &str) {
 fn f_t01_another_sessions_file_is_refused_at_registration_and_recorded_with_both_sides() {
     for known in [true, false] {
         let env = env();
-        let bob = match known {
-            true => claude(&env, "bbb"),
-            false => env.agent("claude"),
+        let bob = if known {
+            claude(&env, "bbb")
+        } else {
+            env.agent("claude")
         };
         register(&bob, "claude", "--native-id bbb");
         let ann = claude(&env, "aaa");
@@ -98,7 +99,7 @@ fn f_t01_another_sessions_file_is_refused_at_registration_and_recorded_with_both
         refused(&new, 6, "invalid", &line);
         assert_eq!(contaminations(&bob).len(), 2);
         names_both(&contaminations(&bob)[1], &theirs, "ccc", &handle(&bob));
-        refused(&new, 4, "nobody", "whoami");
+        refused(&new, 4, "no_session", "whoami");
         assert_eq!(fs::read_to_string(&theirs).unwrap(), line_of("bbb"));
     }
 }
@@ -227,7 +228,7 @@ fn f_t02_a_subagents_id_or_file_never_becomes_a_sessions() {
         subagent.display()
     ));
     assert_eq!(contaminations(&ann).len(), before + 3, "each is recorded");
-    refused(&new, 4, "nobody", "whoami");
+    refused(&new, 4, "no_session", "whoami");
     let other = env.agent("openclaw");
     refused(
         &other,

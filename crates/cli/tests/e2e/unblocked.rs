@@ -244,7 +244,10 @@ fn is_recent(env: &Env, repo: &Path, a: &Hooked, b: &Hooked) -> (bool, bool) {
         .iter()
         .any(|other| other["wrote"].as_array().is_some_and(|all| !all.is_empty()));
     let is_told = told(&b.write(&[], &file)).is_some();
-    assert_eq!(events(env, "session.trampled").len(), usize::from(is_told));
+    assert_eq!(
+        events(env, "session.write_conflict").len(),
+        usize::from(is_told)
+    );
     (wrote, is_told)
 }
 

@@ -240,9 +240,10 @@ fn started_as(spec: &AgentSpec, looks: &Looks) -> Role {
         return Role::Helper;
     }
     let is_daemon = |daemon: &DaemonSpec| words.contains(&daemon.flag);
-    match spec.daemon.as_ref().is_some_and(is_daemon) {
-        true => Role::Daemon,
-        false => Role::Agent,
+    if spec.daemon.as_ref().is_some_and(is_daemon) {
+        Role::Daemon
+    } else {
+        Role::Agent
     }
 }
 
@@ -279,9 +280,10 @@ pub fn started_as_fork(spec: &AgentSpec, looks: &Looks) -> bool {
 /// How a process of this agent was started; none where it does not look like one.
 pub fn started(name: &AgentName, looks: &Looks) -> Option<Start> {
     let spec = recognise(looks).filter(|spec| spec.name == name.as_str())?;
-    let first = match is_interpreter(base(&looks.exe)) {
-        true => script_at(looks)? + 1,
-        false => 1,
+    let first = if is_interpreter(base(&looks.exe)) {
+        script_at(looks)? + 1
+    } else {
+        1
     };
     let arguments = looks.argv.get(first..).unwrap_or_default();
     Some(start::read(&spec.command_line, arguments))

@@ -3,7 +3,7 @@
 use super::StoreError;
 use crate::id::SessionId;
 use crate::time::Timestamp;
-use crate::trample::{FileStamp, FileWrite, Tree};
+use crate::write_conflict::{FileStamp, FileWrite, Tree};
 
 /// Rows of a transaction.
 pub trait WriteRows {

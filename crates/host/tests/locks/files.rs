@@ -112,14 +112,20 @@ fn f_k10_f_k11_a_file_is_private_from_birth_and_flushed_before_and_after_its_nam
 fn step(line: &str, dir: &str) -> Option<&'static str> {
     let is = |call: &str| line.contains(&format!(" {call}("));
     let temporary = line.contains("/.file.");
-    match () {
-        () if is("openat") && temporary && line.contains(", 0600)") => Some("made 0600"),
-        () if is("openat") && temporary => Some("made readable for others"),
-        () if is("write") && temporary => Some("written"),
-        () if (is("fsync") || is("fdatasync")) && temporary => Some("flushed"),
-        () if line.contains(" rename") && temporary => Some("renamed"),
-        () if (is("fsync") || is("fdatasync")) && line.contains(dir) => Some("directory flushed"),
-        () => None,
+    if is("openat") && temporary && line.contains(", 0600)") {
+        Some("made 0600")
+    } else if is("openat") && temporary {
+        Some("made readable for others")
+    } else if is("write") && temporary {
+        Some("written")
+    } else if (is("fsync") || is("fdatasync")) && temporary {
+        Some("flushed")
+    } else if line.contains(" rename") && temporary {
+        Some("renamed")
+    } else if (is("fsync") || is("fdatasync")) && line.contains(dir) {
+        Some("directory flushed")
+    } else {
+        None
     }
 }
 

@@ -33,7 +33,7 @@ pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
             return answer;
         }
         assert!(Instant::now() < deadline, "waited in vain: {what}");
-        pause::for_a_while(Duration::from_millis(1));
+        pause::sleep(Duration::from_millis(1));
     }
 }
 

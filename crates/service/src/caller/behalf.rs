@@ -1,7 +1,7 @@
 //! Who acts, by the rule of [`tenure_core::behalf`], for use cases that give, guard or renew.
 
 use crate::answer::Reader;
-use crate::caller::{self, Caller, Naming};
+use crate::caller::{self, ActFor, Caller};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use tenure_core::id::SessionId;
@@ -9,8 +9,8 @@ use tenure_core::liveness::Doubt;
 use tenure_core::session::{Session, Standing};
 
 /// Who is given something: itself, or a session that is seen to live.
-pub fn receiving(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
-    let mut caller = caller::acting(ctx, naming)?;
+pub fn receiving(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
+    let mut caller = caller::for_write(ctx, act_for)?;
     if !caller.is_itself() {
         caller.session = seen_to_live(ctx, caller.session)?;
     }
@@ -25,16 +25,16 @@ pub struct Tidying {
 }
 
 /// Who tidies: a person that names a session needs no reason, everybody else as always.
-pub fn tidying(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Tidying, Stop> {
+pub fn tidying(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Tidying, Stop> {
     let by = caller::anybody(ctx)?.map(|caller| caller.session.id);
-    if let (Reader::Person | Reader::Newcomer, Some(name)) = (ctx.reader, &naming.session) {
+    if let (Reader::Person | Reader::Newcomer, Some(name)) = (ctx.reader, &act_for.session) {
         return Ok(Tidying {
             session: caller::find(ctx, name)?,
             actor: by,
-            reason: naming.reason.clone().map(String::from),
+            reason: act_for.reason.clone().map(String::from),
         });
     }
-    let caller = caller::acting_or_closed(ctx, naming)?;
+    let caller = caller::for_write_or_closed(ctx, act_for)?;
     Ok(Tidying {
         reason: caller.reason_text(),
         session: caller.session,
@@ -44,8 +44,8 @@ pub fn tidying(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Tidying, Stop> {
 
 /// Who asks whether it may write. One that is dead is answered as what it is: its claims are free or
 /// another's. Of one on whose behalf somebody asks, an expired lease leaves it open.
-pub fn guarding(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
-    let caller = caller::acting_or_closed(ctx, naming)?;
+pub fn guarding(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
+    let caller = caller::for_write_or_closed(ctx, act_for)?;
     if !caller.is_itself()
         && caller.session.is_open()
         && let Standing::Suspect { doubt, .. } | Standing::Expired(doubt) =
@@ -57,22 +57,22 @@ pub fn guarding(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
 }
 
 /// Who does what only a session itself can do.
-pub fn itself(ctx: &mut Ctx<'_>, naming: &Naming, what: &'static str) -> Result<Caller, Stop> {
-    let caller = caller::looking(ctx, naming)?;
+pub fn itself(ctx: &mut Ctx<'_>, act_for: &ActFor, what: &'static str) -> Result<Caller, Stop> {
+    let caller = caller::for_read(ctx, act_for)?;
     if caller.is_itself() {
         return Ok(caller);
     }
-    let session = ctx.bury_if_dead(caller.session)?;
+    let session = ctx.record_death_if_proved(caller.session)?;
     if !session.is_open() {
         return Err(caller::not_live(&session).into());
     }
     let handle = session.handle.to_string();
-    Err(Error::OnlyItself { handle, what }.into())
+    Err(Error::OwnSessionOnly { handle, what }.into())
 }
 
 /// A session that can be given something: it must be seen to live.
 pub fn seen_to_live(ctx: &mut Ctx<'_>, session: Session) -> Result<Session, Stop> {
-    let session = ctx.bury_if_dead(session)?;
+    let session = ctx.record_death_if_proved(session)?;
     if !session.is_open() {
         return Err(caller::not_live(&session).into());
     }

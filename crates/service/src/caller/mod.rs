@@ -13,7 +13,7 @@ use crate::answer::reader_of;
 pub use crate::caller::named::{descends_from, find};
 use crate::caller::present::{Met, nearest};
 use crate::context::{Ctx, Stop};
-use crate::error::{Error, NobodyWhy};
+use crate::error::{Error, NoSessionWhy};
 use crate::session::beat::renew_if_due;
 pub use crate::session::beat::{is_due, renew, renew_doing, resolve_doubts};
 use tenure_core::agent;
@@ -27,7 +27,7 @@ use tenure_core::session::Session;
 
 /// How a caller names the session that it acts for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Naming {
+pub struct ActFor {
     pub session: Option<String>,
     pub reason: Option<Reason>,
 }
@@ -116,37 +116,38 @@ enum Found {
     Several {
         sessions: Vec<Session>,
     },
-    Nobody(NobodyWhy),
+    NoSession(NoSessionWhy),
     Refused(Error),
 }
 
 /// Who is calling, for a use case that acts: it is told its notices and the lease is renewed.
-pub fn acting(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
-    let caller = acting_or_closed(ctx, naming)?;
-    match caller.session.is_open() {
-        true => Ok(caller),
-        false => Err(not_live(&caller.session).into()),
+pub fn for_write(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
+    let caller = for_write_or_closed(ctx, act_for)?;
+    if caller.session.is_open() {
+        Ok(caller)
+    } else {
+        Err(not_live(&caller.session).into())
     }
 }
 
 /// The same, where a session that has ended is answered too.
-pub fn acting_or_closed(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
-    let mut caller = resolve(ctx, naming, true)?;
+pub fn for_write_or_closed(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
+    let mut caller = resolve(ctx, act_for, true)?;
     if !caller.is_itself() {
-        caller.session = ctx.bury_if_dead(caller.session)?;
+        caller.session = ctx.record_death_if_proved(caller.session)?;
     }
     arrive(ctx, caller)
 }
 
 /// Who is calling, for a use case that only looks. A named session needs no reason then.
-pub fn looking(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Caller, Stop> {
-    let caller = resolve(ctx, naming, false)?;
+pub fn for_read(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
+    let caller = resolve(ctx, act_for, false)?;
     arrive(ctx, caller)
 }
 
 /// The caller's handle, without telling it anything.
-pub fn peek(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<String, Stop> {
-    let caller = resolve(ctx, naming, false)?;
+pub fn peek(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<String, Stop> {
+    let caller = resolve(ctx, act_for, false)?;
     Ok(caller.session.handle.to_string())
 }
 
@@ -154,7 +155,9 @@ pub fn peek(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<String, Stop> {
 pub fn tell_if_own(ctx: &mut Ctx<'_>, id: SessionId) -> Result<(), Stop> {
     match natural(ctx)? {
         Found::Session(caller) if caller.session.id == id => ctx.tell(id),
-        Found::Session(_) | Found::Several { .. } | Found::Nobody(_) | Found::Refused(_) => Ok(()),
+        Found::Session(_) | Found::Several { .. } | Found::NoSession(_) | Found::Refused(_) => {
+            Ok(())
+        }
     }
 }
 
@@ -162,7 +165,7 @@ pub fn tell_if_own(ctx: &mut Ctx<'_>, id: SessionId) -> Result<(), Stop> {
 pub fn anybody(ctx: &mut Ctx<'_>) -> Result<Option<Caller>, Stop> {
     match natural(ctx)? {
         Found::Session(caller) => arrive(ctx, *caller).map(Some),
-        Found::Several { .. } | Found::Nobody(_) | Found::Refused(_) => Ok(None),
+        Found::Several { .. } | Found::NoSession(_) | Found::Refused(_) => Ok(None),
     }
 }
 
@@ -170,7 +173,7 @@ pub fn anybody(ctx: &mut Ctx<'_>) -> Result<Option<Caller>, Stop> {
 pub fn unnamed(ctx: &mut Ctx<'_>) -> Result<Option<Session>, Stop> {
     match natural(ctx)? {
         Found::Session(caller) => Ok(Some(caller.session)),
-        Found::Several { .. } | Found::Nobody(_) | Found::Refused(_) => Ok(None),
+        Found::Several { .. } | Found::NoSession(_) | Found::Refused(_) => Ok(None),
     }
 }
 
@@ -207,29 +210,30 @@ fn arrive(ctx: &mut Ctx<'_>, mut caller: Caller) -> Result<Caller, Stop> {
 
 /// Refuses an act that takes a reason and has none.
 pub fn permit(relation: Relation, session: &Session, reason: Option<&Reason>) -> Result<(), Error> {
-    match relation.permits(reason) {
-        true => Ok(()),
-        false => Err(Error::ReasonNeeded {
+    if relation.permits(reason) {
+        Ok(())
+    } else {
+        Err(Error::ReasonNeeded {
             handle: session.handle.to_string(),
-        }),
+        })
     }
 }
 
-fn resolve(ctx: &mut Ctx<'_>, naming: &Naming, acts: bool) -> Result<Caller, Stop> {
+fn resolve(ctx: &mut Ctx<'_>, act_for: &ActFor, acts: bool) -> Result<Caller, Stop> {
     let found = natural(ctx)?;
-    let Some(name) = &naming.session else {
+    let Some(name) = &act_for.session else {
         return match found {
             Found::Session(caller) => Ok(Caller {
-                reason: naming.reason.clone(),
+                reason: act_for.reason.clone(),
                 ..*caller
             }),
             Found::Several { sessions } => Err(several(&sessions).into()),
-            Found::Nobody(why) => Err(Error::Nobody { why }.into()),
+            Found::NoSession(why) => Err(Error::NoSession { why }.into()),
             Found::Refused(error) => Err(error.into()),
         };
     };
     let session = find(ctx, name)?;
-    let reason = naming.reason.clone();
+    let reason = act_for.reason.clone();
     let caller = Caller {
         evidence: format!("--session {name}"),
         by: ResolvedBy::Flag,
@@ -264,7 +268,7 @@ fn resolve(ctx: &mut Ctx<'_>, naming: &Naming, acts: bool) -> Result<Caller, Sto
                 ..caller
             })
         }
-        Found::Several { .. } | Found::Nobody(_) | Found::Refused(_) => {
+        Found::Several { .. } | Found::NoSession(_) | Found::Refused(_) => {
             if acts {
                 permit(Relation::Stranger, &caller.session, caller.reason.as_ref())?;
             }
@@ -357,11 +361,13 @@ fn natural(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
 fn agent_of(ctx: &mut Ctx<'_>, found: &Found) -> Result<(Option<AgentName>, bool), Stop> {
     Ok(match found {
         Found::Session(caller) => (Some(caller.session.agent.clone()), false),
-        Found::Nobody(NobodyWhy::NoSession | NobodyWhy::Variable(_)) => {
+        Found::NoSession(NoSessionWhy::NotInside | NoSessionWhy::Variable(_)) => {
             (None, has_agents_environment(ctx)?)
         }
-        Found::Nobody(NobodyWhy::EndedHere { agent, .. }) => (None, agent.as_str() != agent::HUMAN),
-        Found::Nobody(NobodyWhy::UnregisteredAgent { .. } | NobodyWhy::BrokenWalk(_))
+        Found::NoSession(NoSessionWhy::EndedHere { agent, .. }) => {
+            (None, agent.as_str() != agent::HUMAN)
+        }
+        Found::NoSession(NoSessionWhy::UnregisteredAgent { .. } | NoSessionWhy::BrokenWalk(_))
         | Found::Several { .. }
         | Found::Refused(_) => (None, true),
     })
@@ -385,9 +391,12 @@ fn walk(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
             Met::Past(session, life) => return Ok(was(*session, life)),
             Met::Agent(spec) => {
                 let agent = spec.name.to_owned();
-                return Ok(Found::Nobody(NobodyWhy::UnregisteredAgent { agent, pid }));
+                return Ok(Found::NoSession(NoSessionWhy::UnregisteredAgent {
+                    agent,
+                    pid,
+                }));
             }
-            Met::Sessions(Present::Nobody) => {}
+            Met::Sessions(Present::NoSession) => {}
         }
     }
     // What stands above the place where the walk ended is not known: it may be an agent, or another
@@ -398,13 +407,13 @@ fn walk(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
         .as_ref()
         .filter(|_| facts.observer.proc_is_own)
     {
-        return Ok(Found::Nobody(NobodyWhy::BrokenWalk(why.clone())));
+        return Ok(Found::NoSession(NoSessionWhy::BrokenWalk(why.clone())));
     }
     if let Some(found) = by_namespace(ctx, facts)? {
         return Ok(found);
     }
     if let Some(why) = &facts.chain_broken {
-        return Ok(Found::Nobody(NobodyWhy::BrokenWalk(why.clone())));
+        return Ok(Found::NoSession(NoSessionWhy::BrokenWalk(why.clone())));
     }
     by_variable(ctx, facts)
 }
@@ -421,15 +430,16 @@ fn evidence(height: usize, pid: u32) -> String {
 /// A process that was a session's in this life, and is no longer.
 fn was(session: Session, life: Life) -> Found {
     let handle = session.handle.to_string();
-    match session.life == life {
-        true => Found::Nobody(NobodyWhy::EndedHere {
+    if session.life == life {
+        Found::NoSession(NoSessionWhy::EndedHere {
             handle,
             agent: session.agent,
-        }),
-        false => Found::Refused(Error::Superseded {
+        })
+    } else {
+        Found::Refused(Error::Superseded {
             handle,
             life: life.0,
-        }),
+        })
     }
 }
 
@@ -504,9 +514,9 @@ fn by_namespace(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Option<Found>,
 /// TENURE_SESSION of a caller that has neither an agent above it nor a terminal.
 fn by_variable(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Found, Stop> {
     let Some(text) = facts.session_variable.as_deref() else {
-        return Ok(Found::Nobody(NobodyWhy::NoSession));
+        return Ok(Found::NoSession(NoSessionWhy::NotInside));
     };
-    let nobody = |why: String| Ok(Found::Nobody(NobodyWhy::Variable(why)));
+    let nobody = |why: String| Ok(Found::NoSession(NoSessionWhy::Variable(why)));
     let Ok(token) = SessionToken::parse(text) else {
         return nobody("TENURE_SESSION is set, but not to SESSION-ID.LIFE".into());
     };

@@ -29,9 +29,10 @@ pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
         return ctx.tx.session(id)?.ok_or_else(|| no_such().into());
     }
     let mut fitting = ctx.tx.match_sessions(name, MOST_CANDIDATES + 1)?;
-    let several = match fitting.len() > MOST_CANDIDATES {
-        true => format!("more than {MOST_CANDIDATES}"),
-        false => "several".to_owned(),
+    let several = if fitting.len() > MOST_CANDIDATES {
+        format!("more than {MOST_CANDIDATES}")
+    } else {
+        "several".to_owned()
     };
     match fitting.len() {
         0 => Err(Error::NoSuchSession {

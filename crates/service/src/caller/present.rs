@@ -160,12 +160,11 @@ fn nearest_at_once(
     };
     for (height, one) in above[..before].iter().enumerate() {
         let mut past = past_among(ctx, &lives, &one.process)?;
-        let met = match past.is_empty() {
-            true => agent::speaker(&one.looks).map(Met::Agent),
-            false => {
-                let (session, life) = past.swap_remove(0);
-                past_counts(one).then(|| Met::Past(Box::new(session), life))
-            }
+        let met = if past.is_empty() {
+            agent::speaker(&one.looks).map(Met::Agent)
+        } else {
+            let (session, life) = past.swap_remove(0);
+            past_counts(one).then(|| Met::Past(Box::new(session), life))
         };
         if let Some(met) = met {
             return Ok(Some((height, met)));

@@ -7,23 +7,23 @@ use std::time::Duration;
 
 use super::assess::{Finding, Refusal, assess};
 use super::grant::{Receiver, answer, carry_out};
+use super::grant_plan::GrantPlan;
 use super::guard::covering_hold;
 use super::request::{
     ChildRequest, ChildTurn, ClaimRequest, Grant, Pick, Turn, Wait, Waiting, check_note,
 };
 use super::rivals::{Asker, end_holds, end_sessions, locks_of};
-use super::steps::Steps;
-use crate::caller::{self, Caller, Naming, ResolvedBy, behalf};
+use crate::caller::{self, ActFor, Caller, ResolvedBy, behalf};
 use crate::context::{Ctx, Stop, Unseen};
 use crate::error::Error;
-use crate::session::birth::{Birth, born};
+use crate::session::new_session::{NewSession, born};
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
 use tenure_core::id::{Epoch, SessionId, SessionToken, Ticket};
 use tenure_core::key::Key;
-use tenure_core::line::{Fitness, NotedTurn, Place, TURN, Waiter, must_pass, place};
+use tenure_core::line::{Fitness, LinePosition, NotedTurn, TURN, Waiter, line_position, must_pass};
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
 use tenure_core::session::{ClosedBy, Session, Title};
@@ -32,10 +32,10 @@ use tenure_core::text;
 
 impl Service<'_> {
     /// Claims at once, or is refused.
-    pub fn claim(&mut self, naming: &Naming, request: &ClaimRequest) -> Reply<Vec<Grant>> {
+    pub fn claim(&mut self, act_for: &ActFor, request: &ClaimRequest) -> Reply<Vec<Grant>> {
         check_note(request.note.as_deref())?;
         self.transact(Mode::Write, |ctx| {
-            let caller = behalf::receiving(ctx, naming)?;
+            let caller = behalf::receiving(ctx, act_for)?;
             let asker = Asker {
                 id: caller.session.id,
                 blind: caller.blind,
@@ -50,13 +50,13 @@ impl Service<'_> {
     /// Looks whether a waiter's turn has come; puts it in line if it is in none.
     pub fn claim_turn(
         &mut self,
-        naming: &Naming,
+        act_for: &ActFor,
         request: &ClaimRequest,
         waiting: &Waiting,
     ) -> Reply<Turn> {
         check_note(request.note.as_deref())?;
         self.transact(Mode::Read, |ctx| {
-            let caller = behalf::receiving(ctx, naming)?;
+            let caller = behalf::receiving(ctx, act_for)?;
             still_lives(ctx, &caller)?;
             let asker = Asker {
                 id: caller.session.id,
@@ -81,13 +81,13 @@ impl Service<'_> {
     /// Without a place to wait at it is a plain claim: granted at once, or refused.
     pub fn claim_for_child(
         &mut self,
-        naming: &Naming,
+        act_for: &ActFor,
         request: &ChildRequest,
         waiting: Option<&Waiting>,
     ) -> Reply<ChildTurn> {
         check_note(request.claim.note.as_deref())?;
         self.transact(Mode::Read, |ctx| {
-            claim_for_child(ctx, naming, request, waiting)
+            claim_for_child(ctx, act_for, request, waiting)
         })
     }
 
@@ -133,7 +133,7 @@ enum Choice {
 
 /// A key that the asker gets, or has.
 enum Taken {
-    Granted(Box<Steps>),
+    Granted(Box<GrantPlan>),
     Mine { key: Key, retry: bool },
 }
 
@@ -268,11 +268,11 @@ fn wait_for_turn(ctx: &mut Ctx<'_>, taken: Vec<Taken>, waiting: &Waiting) -> Res
         let Taken::Granted(steps) = one else { continue };
         let key = &steps.record.key;
         let mut line = line_of(ctx, key)?;
-        if let Place::After {
+        if let LinePosition::After {
             ticket,
             noted,
             left,
-        } = place(&line, me, steps.record.epoch, &ctx.now)
+        } = line_position(&line, me, steps.record.epoch, &ctx.now)
         {
             if !noted && let Some(at) = line.iter().position(|(one, _)| one.ticket == ticket) {
                 unnoted.push((steps.record.epoch, line.swap_remove(at).0));
@@ -474,7 +474,7 @@ fn refusal_of(
 
 /// Ends what rivals that are gone left open, once for all the keys: several may have the same rival.
 fn end_rivals(ctx: &mut Ctx<'_>, receiver: &Receiver<'_>, taken: &[Taken]) -> Result<(), Stop> {
-    let mut granted: Vec<&Steps> = Vec::new();
+    let mut granted: Vec<&GrantPlan> = Vec::new();
     for one in taken {
         if let Taken::Granted(steps) = one {
             granted.push(steps);
@@ -509,12 +509,12 @@ fn give_up(
 
 fn claim_for_child(
     ctx: &mut Ctx<'_>,
-    naming: &Naming,
+    act_for: &ActFor,
     request: &ChildRequest,
     waiting: Option<&Waiting>,
 ) -> Result<ChildTurn, Stop> {
-    let caller = match &naming.session {
-        Some(_) => Some(behalf::receiving(ctx, naming)?),
+    let caller = match &act_for.session {
+        Some(_) => Some(behalf::receiving(ctx, act_for)?),
         None => caller::anybody(ctx)?,
     };
     if let Some(caller) = &caller {
@@ -536,7 +536,7 @@ fn claim_for_child(
             let receiver = Receiver {
                 session: &session,
                 actor: caller.as_ref().and_then(|caller| caller.actor),
-                reason: naming.reason.clone(),
+                reason: act_for.reason.clone(),
                 renews: false,
             };
             let grants = hand_out(ctx, &receiver, taken, &request.claim)?;
@@ -564,7 +564,7 @@ fn child_session(
     request: &ChildRequest,
     caller: Option<&Caller>,
 ) -> Result<Session, Stop> {
-    let birth = Birth {
+    let birth = NewSession {
         agent: request.agent.clone(),
         native_id: None,
         fork_of: None,
@@ -574,7 +574,7 @@ fn child_session(
             &request.title,
             text::MAX_TITLE,
         ))),
-        place: request.place.clone(),
+        workdir: request.workdir.clone(),
         hosted: false,
         process: request.chain.first().map(|own| own.process.clone()),
         start: None,

@@ -8,7 +8,7 @@ use super::request::{
     Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest, check_note,
 };
 use crate::caller::behalf;
-use crate::caller::{self, Caller, Naming};
+use crate::caller::{self, ActFor, Caller};
 use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
@@ -23,9 +23,9 @@ use tenure_core::text;
 
 impl Service<'_> {
     /// Gives a key back, or finishes its item.
-    pub fn release(&mut self, naming: &Naming, request: &ReleaseRequest) -> Reply<ClaimView> {
+    pub fn release(&mut self, act_for: &ActFor, request: &ReleaseRequest) -> Reply<ClaimView> {
         self.transact(Mode::Write, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
+            let caller = caller::for_write(ctx, act_for)?;
             let (mut record, hold) = own_hold(ctx, &caller, &request.key, request.epoch)?;
             ctx.lock([Lock::Key(hold.key.clone()), Lock::Session(hold.session)])?;
             let (by, kind) = if request.done {
@@ -49,10 +49,10 @@ impl Service<'_> {
     }
 
     /// Hands a key to another live session.
-    pub fn handoff(&mut self, naming: &Naming, request: &HandoffRequest) -> Reply<ClaimView> {
+    pub fn handoff(&mut self, act_for: &ActFor, request: &HandoffRequest) -> Reply<ClaimView> {
         check_note(request.note.as_deref())?;
         self.transact(Mode::Write, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
+            let caller = caller::for_write(ctx, act_for)?;
             let (_, hold) = own_hold(ctx, &caller, &request.key, request.epoch)?;
             let to = live_receiver(ctx, &request.to)?;
             if to.id == caller.session.id {
@@ -105,9 +105,9 @@ impl Service<'_> {
     }
 
     /// Takes a key from whoever holds it, with a reason, on record.
-    pub fn takeover(&mut self, naming: &Naming, request: &TakeoverRequest) -> Reply<Grant> {
+    pub fn takeover(&mut self, act_for: &ActFor, request: &TakeoverRequest) -> Reply<Grant> {
         check_note(request.note.as_deref())?;
-        let Some(reason) = naming.reason.clone() else {
+        let Some(reason) = act_for.reason.clone() else {
             return Err(Error::Usage {
                 what: "a takeover takes a reason".into(),
                 hint: Hint::step("add --reason REASON (logged; the holder is told)"),
@@ -115,24 +115,24 @@ impl Service<'_> {
             .into());
         };
         self.transact(Mode::Write, |ctx| {
-            let caller = behalf::receiving(ctx, naming)?;
+            let caller = behalf::receiving(ctx, act_for)?;
             takeover(ctx, &caller, request, &reason)
         })
     }
 
     /// Tells whether the caller may write to what a key protects.
-    pub fn guard(&mut self, naming: &Naming, request: &GuardRequest) -> Reply<ClaimView> {
+    pub fn guard(&mut self, act_for: &ActFor, request: &GuardRequest) -> Reply<ClaimView> {
         self.transact(Mode::Read, |ctx| {
-            let caller = behalf::guarding(ctx, naming)?;
+            let caller = behalf::guarding(ctx, act_for)?;
             guard(ctx, &caller, request)
         })
     }
 
     /// Whether the caller, if it is a session, works on under no claim that it lost.
-    pub fn guard_lost(&mut self, naming: &Naming) -> Reply<()> {
+    pub fn guard_lost(&mut self, act_for: &ActFor) -> Reply<()> {
         self.transact(Mode::Read, |ctx| {
-            let caller = match &naming.session {
-                Some(_) => Some(behalf::guarding(ctx, naming)?),
+            let caller = match &act_for.session {
+                Some(_) => Some(behalf::guarding(ctx, act_for)?),
                 None => caller::anybody(ctx)?,
             };
             match caller {
@@ -173,12 +173,13 @@ fn takeover(
     let record = held_record(ctx, &request.key, None)?;
     let key = record.key.clone();
     let Some(hold) = record.current().cloned() else {
-        return Err(match record.is_done() {
-            true => Error::Done {
+        return Err(if record.is_done() {
+            Error::Done {
                 key,
                 claim: Box::new(shown(ctx, &record)?),
-            },
-            false => Error::Free { key },
+            }
+        } else {
+            Error::Free { key }
         }
         .into());
     };

@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use super::grant::{holder_of, shown};
+use super::grant_plan::GrantPlan;
 use super::request::ClaimRequest;
 use super::rivals::{Asker, Rivals, rivals};
-use super::steps::Steps;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use tenure_core::claim::{Ask, ClaimRecord, EndedBy, Hold, Verdict, decide};
@@ -20,7 +20,7 @@ use tenure_core::session::{Session, Standing};
 /// What a request for one key would come to.
 pub(super) enum Finding {
     /// It can be granted, after these steps.
-    Free(Box<Steps>),
+    Free(Box<GrantPlan>),
     /// The asker has it: from before, or by this very request.
     Mine {
         key: Key,
@@ -98,7 +98,7 @@ pub(super) fn assess(
     {
         return refused(ctx, error, None);
     }
-    Ok(Finding::Free(Box::new(Steps {
+    Ok(Finding::Free(Box::new(GrantPlan {
         record,
         holder: holder.map(|(session, _)| (session, former)),
         rivals,

@@ -1,11 +1,11 @@
 //! Granting: the one place where an epoch is raised, and how a hold ends and is shown.
 
+use super::grant_plan::GrantPlan;
 use super::request::{ClaimRequest, Grant};
-use super::steps::Steps;
 use crate::caller::{self, Caller};
 use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop};
-use tenure_core::claim::{ClaimRecord, EndedBy, Former, Hold, HoldEnd, Means, TakenFrom};
+use tenure_core::claim::{ClaimRecord, EndedBy, Hold, HoldEnd, Means, PreviousHolder, TakenFrom};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{RequestId, SessionId};
 use tenure_core::key::Key;
@@ -53,18 +53,18 @@ impl<'a> Receiver<'a> {
 pub(super) fn carry_out(
     ctx: &mut Ctx<'_>,
     receiver: &Receiver<'_>,
-    steps: &Steps,
+    steps: &GrantPlan,
     request: &ClaimRequest,
 ) -> Result<Grant, Stop> {
     let mut record = steps.record.clone();
     if let Some((holder, former)) = &steps.holder {
         match (former, steps.record.current()) {
-            (Former::Gone(proof), Some(hold)) => {
+            (PreviousHolder::Gone(proof), Some(hold)) => {
                 end(ctx, hold, EndedBy::Death)?;
                 log_end(ctx, hold, EndedBy::Death, &proof.to_string())?;
                 ctx.dead.push(holder.id);
             }
-            (Former::Expired(doubt), Some(hold)) => {
+            (PreviousHolder::Expired(doubt), Some(hold)) => {
                 let why = format!("{doubt}; its lease and the lock-delay are over");
                 end(ctx, hold, EndedBy::Lease)?;
                 log_end(ctx, hold, EndedBy::Lease, &why)?;
@@ -80,7 +80,7 @@ pub(super) fn carry_out(
         former.survivors.clone_from(&steps.survivors.found);
         former.survivors_unsure.clone_from(&steps.survivors.doubt);
         // Its session is still open until its death is recorded.
-        if let Some((_, Former::Gone(proof))) = &steps.holder {
+        if let Some((_, PreviousHolder::Gone(proof))) = &steps.holder {
             former.proof = proof.to_string();
         }
     }
@@ -131,8 +131,8 @@ pub(super) fn taken(session: &Session, hold: &Hold, by: EndedBy, proof: String) 
         epoch: hold.epoch.0,
         by: by.as_str().into(),
         proof,
-        dir: session.place.dir.clone(),
-        branch: session.place.branch.clone(),
+        dir: session.workdir.dir.clone(),
+        branch: session.workdir.branch.clone(),
         survivors: Vec::new(),
         survivors_unsure: None,
         also_ended: Vec::new(),

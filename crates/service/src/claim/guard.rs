@@ -25,9 +25,10 @@ pub(super) fn held_record(
         return Ok(record);
     }
     let held = ctx.held_key(key, me)?;
-    match held == *key {
-        true => Ok(record),
-        false => ctx.claim_record(&held),
+    if held == *key {
+        Ok(record)
+    } else {
+        ctx.claim_record(&held)
     }
 }
 
@@ -158,9 +159,10 @@ pub(super) fn not_lost(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
             claims.push(shown(ctx, &record)?);
         }
     }
-    match claims.is_empty() {
-        true => Ok(()),
-        false => Err(Error::LostBefore { claims }.into()),
+    if claims.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::LostBefore { claims }.into())
     }
 }
 

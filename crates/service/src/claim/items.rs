@@ -54,9 +54,10 @@ impl Ctx<'_> {
         let is_unread = |dir: &&String| self.evidence.remote(dir).is_none();
         let dirs = homes.map(|home| &home.dir);
         let unread: Vec<String> = dirs.filter(is_unread).cloned().collect();
-        match unread.is_empty() {
-            true => Ok(()),
-            false => Err(Stop::Look(Want::Remotes(unread))),
+        if unread.is_empty() {
+            Ok(())
+        } else {
+            Err(Stop::Look(Want::Remotes(unread)))
         }
     }
 

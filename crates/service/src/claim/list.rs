@@ -10,7 +10,7 @@ use tenure_core::spelling;
 use tenure_core::store::{ClaimFilter, Mode, StoreError};
 
 use super::grant::shown;
-use crate::caller::{self, Naming};
+use crate::caller::{self, ActFor};
 use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop};
 use crate::list::{Listed, unless_damaged};
@@ -19,13 +19,13 @@ use crate::transact::{Reply, Service};
 impl Service<'_> {
     pub fn claims(
         &mut self,
-        naming: Option<&Naming>,
+        act_for: Option<&ActFor>,
         filter: &ClaimFilter,
     ) -> Reply<Listed<ClaimView>> {
         self.transact(Mode::Read, |ctx| {
             let mut filter = filter.clone();
-            match naming {
-                Some(naming) => filter.session = Some(caller::looking(ctx, naming)?.session.id),
+            match act_for {
+                Some(act_for) => filter.session = Some(caller::for_read(ctx, act_for)?.session.id),
                 None => {
                     caller::anybody(ctx)?;
                 }

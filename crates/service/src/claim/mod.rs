@@ -7,13 +7,13 @@ mod acquire;
 mod acts;
 mod assess;
 mod grant;
+mod grant_plan;
 mod guard;
 mod items;
 mod list;
 mod regrant;
 mod request;
 mod rivals;
-mod steps;
 pub mod view;
 mod why;
 

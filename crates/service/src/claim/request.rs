@@ -9,7 +9,7 @@ use crate::session::view::SessionView;
 use tenure_core::id::{AgentName, Epoch, RequestId, SessionToken, Ticket};
 use tenure_core::key::Key;
 use tenure_core::process::{Ancestor, Process};
-use tenure_core::session::Place;
+use tenure_core::session::Workdir;
 use tenure_core::store::Topic;
 use tenure_core::text;
 
@@ -73,7 +73,7 @@ pub struct ChildRequest {
     pub chain: Vec<Ancestor>,
     pub agent: AgentName,
     pub title: String,
-    pub place: Place,
+    pub workdir: Workdir,
 }
 
 /// What a command that shall hold a key came to.

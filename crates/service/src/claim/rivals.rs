@@ -5,11 +5,11 @@
 //! the same holder has beside the path: else two overlapping holds would protect each other.
 
 use super::grant::{end, holder_of, log_end, shown};
-use super::steps::Rival;
+use super::grant_plan::Rival;
 use crate::caller::Caller;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use tenure_core::claim::{Ask, ClaimRecord, EndedBy, Former, Hold, Verdict, decide};
+use tenure_core::claim::{Ask, ClaimRecord, EndedBy, Hold, PreviousHolder, Verdict, decide};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::SessionId;
 use tenure_core::key::Key;
@@ -102,7 +102,7 @@ pub(super) fn locks_of(gone: &[Rival]) -> Vec<Lock> {
     let mut locks = Vec::new();
     for (hold, session, former) in gone {
         locks.push(Lock::Key(hold.key.clone()));
-        if matches!(former, Former::Expired(_)) {
+        if matches!(former, PreviousHolder::Expired(_)) {
             locks.push(Lock::Session(session.id));
         }
     }
@@ -143,7 +143,7 @@ pub(super) fn end_sessions(
     taker: &Session,
 ) -> Result<(), Stop> {
     for (hold, session, former) in gone {
-        if matches!(former, Former::Gone(_)) {
+        if matches!(former, PreviousHolder::Gone(_)) {
             ctx.dead.push(session.id);
         } else {
             let why = reason(key, taker);

@@ -42,7 +42,7 @@ fn why(ctx: &mut Ctx<'_>, me: Option<&Caller>, key: &Key) -> Result<Why, Stop> {
     let holder = match record.current() {
         Some(hold) => {
             let session = ctx.session(hold.session)?;
-            let session = ctx.bury_if_dead(session)?;
+            let session = ctx.record_death_if_proved(session)?;
             let standing = ctx.standing(&session)?;
             Some((session, standing))
         }

@@ -1,6 +1,6 @@
 //! What to do about an error: commands that exist, or plain steps.
 
-use super::{Error, NobodyWhy, pids};
+use super::{Error, NoSessionWhy, pids};
 use tenure_core::hint::Hint;
 use tenure_core::key::Key;
 use tenure_core::mission::check::Fault;
@@ -15,7 +15,7 @@ impl Error {
             Error::Usage { hint, .. }
             | Error::NotFound { hint, .. }
             | Error::Invalid { hint, .. } => vec![hint.clone()],
-            Error::Nobody { why } => nobody_hints(why),
+            Error::NoSession { why } => no_session_hints(why),
             Error::NoSuchSession { .. } => {
                 vec![Hint::run("ps", ["--all"], "to see every session")]
             }
@@ -27,11 +27,11 @@ impl Error {
                 )]
             }
             Error::ReasonNeeded { .. } => vec![add_a_reason()],
-            Error::OnlyItself { handle, .. } => vec![
+            Error::OwnSessionOnly { handle, .. } => vec![
                 Hint::step(format!("run it inside {handle}, without --session")),
                 Hint::run("tell", [handle, "MESSAGE"], "to ask it to"),
             ],
-            Error::OnlyPerson { .. } => vec![Hint::step("ask the person that you work for")],
+            Error::PersonOnly { .. } => vec![Hint::step("ask the person that you work for")],
             Error::NotLive { handle, .. } | Error::NothingToDismiss { handle, .. } => {
                 vec![Hint::run("show", [handle], "for details")]
             }
@@ -166,15 +166,15 @@ fn malformed_hint(what: &str) -> Hint {
     })
 }
 
-fn nobody_hints(why: &NobodyWhy) -> Vec<Hint> {
+fn no_session_hints(why: &NoSessionWhy) -> Vec<Hint> {
     let mut hints = match why {
-        NobodyWhy::UnregisteredAgent { agent, .. } => {
+        NoSessionWhy::UnregisteredAgent { agent, .. } => {
             vec![Hint::run("register", ["--agent", agent], "to register it")]
         }
-        NobodyWhy::EndedHere { .. } => {
+        NoSessionWhy::EndedHere { .. } => {
             vec![Hint::verb("register", "to go on as the same session")]
         }
-        NobodyWhy::NoSession | NobodyWhy::BrokenWalk(_) | NobodyWhy::Variable(_) => vec![
+        NoSessionWhy::NotInside | NoSessionWhy::BrokenWalk(_) | NoSessionWhy::Variable(_) => vec![
             Hint::verb("register", "to make this shell or agent a session"),
             register_script(),
         ],

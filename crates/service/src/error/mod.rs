@@ -23,9 +23,9 @@ use tenure_core::time::Span;
 
 /// Why the caller is nobody.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NobodyWhy {
+pub enum NoSessionWhy {
     /// No process above the caller is a session's.
-    NoSession,
+    NotInside,
     /// The nearest agent above the caller is not registered.
     UnregisteredAgent { agent: String, pid: u32 },
     /// The nearest session above the caller has ended.
@@ -51,10 +51,10 @@ pub enum Error {
         hint: Hint,
     },
     /// The caller is no session.
-    #[error("{}", nobody_message(.why))]
-    Nobody {
+    #[error("{}", no_session_message(.why))]
+    NoSession {
         /// Why not.
-        why: NobodyWhy,
+        why: NoSessionWhy,
     },
     /// No session has this name.
     #[error("no session is called {name:?}")]
@@ -96,7 +96,7 @@ pub enum Error {
     },
     /// Somebody else did what only the session itself can do.
     #[error("only {handle} itself can {what}")]
-    OnlyItself {
+    OwnSessionOnly {
         /// The session that was named.
         handle: String,
         /// What it alone can do, as a verb.
@@ -104,7 +104,7 @@ pub enum Error {
     },
     /// An agent asked for what only a person may do.
     #[error("only a person can {what}; agents cannot")]
-    OnlyPerson {
+    PersonOnly {
         /// What, as a verb.
         what: &'static str,
     },
@@ -293,8 +293,8 @@ impl Error {
             Error::Malformed(_)
             | Error::Usage { .. }
             | Error::ReasonNeeded { .. }
-            | Error::OnlyItself { .. } => Class::Usage,
-            Error::Nobody { .. }
+            | Error::OwnSessionOnly { .. } => Class::Usage,
+            Error::NoSession { .. }
             | Error::NoSuchSession { .. }
             | Error::NotFound { .. }
             | Error::NoMission { .. } => Class::NotFound,
@@ -307,7 +307,7 @@ impl Error {
             | Error::NoSuchEpoch { .. } => Class::Lost,
             Error::NotLive { .. }
             | Error::NothingToDismiss { .. }
-            | Error::OnlyPerson { .. }
+            | Error::PersonOnly { .. }
             | Error::Done { .. }
             | Error::AlreadyHeld { .. }
             | Error::Free { .. } => Class::Refused,
@@ -329,14 +329,14 @@ impl Error {
         match self {
             Error::Malformed(_) => "malformed",
             Error::Usage { .. } => "usage",
-            Error::Nobody { .. } => "nobody",
+            Error::NoSession { .. } => "no_session",
             Error::NoSuchSession { .. } => "no_such_session",
             Error::NotFound { .. } => "not_found",
             Error::Ambiguous { .. } => "ambiguous",
             Error::Superseded { .. } => "superseded",
             Error::ReasonNeeded { .. } => "reason_needed",
-            Error::OnlyItself { .. } => "only_itself",
-            Error::OnlyPerson { .. } => "only_person",
+            Error::OwnSessionOnly { .. } => "own_session_only",
+            Error::PersonOnly { .. } => "person_only",
             Error::NotLive { .. } => "not_live",
             Error::NothingToDismiss { .. } => "nothing_to_dismiss",
             Error::CannotTell { .. } => "cannot_tell",
@@ -391,19 +391,19 @@ fn fault_lines(what: &str, faults: &[Fault]) -> Vec<String> {
     std::iter::once(head).chain(each).collect()
 }
 
-fn nobody_message(why: &NobodyWhy) -> String {
+fn no_session_message(why: &NoSessionWhy) -> String {
     match why {
-        NobodyWhy::NoSession => "not running inside a tenure session".into(),
-        NobodyWhy::UnregisteredAgent { agent, pid } => {
+        NoSessionWhy::NotInside => "not running inside a tenure session".into(),
+        NoSessionWhy::UnregisteredAgent { agent, pid } => {
             format!("this process belongs to {agent} (pid {pid}), which is not registered")
         }
-        NobodyWhy::EndedHere { handle, .. } => {
+        NoSessionWhy::EndedHere { handle, .. } => {
             format!("this process belongs to {handle}, which has ended")
         }
-        NobodyWhy::BrokenWalk(why) => {
+        NoSessionWhy::BrokenWalk(why) => {
             format!("cannot tell which session this process belongs to: {why}")
         }
-        NobodyWhy::Variable(why) => format!("not running inside a tenure session: {why}"),
+        NoSessionWhy::Variable(why) => format!("not running inside a tenure session: {why}"),
     }
 }
 

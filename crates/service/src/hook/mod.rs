@@ -1,8 +1,8 @@
 //! What agents tell their hooks, and what is answered.
 
-mod hear;
-mod meanwhile;
+mod handle_event;
 mod tools;
+mod worktree_changes;
 
-pub use hear::{AgentEvent, Brief, Heard};
+pub use handle_event::{AgentEvent, Brief, Heard};
 pub use tools::{Advice, GuardPolicy, ToolUse};

@@ -17,7 +17,7 @@ use tenure_core::notice::NoticeKind;
 use tenure_core::repository::Space;
 use tenure_core::session::{Doing, Session, Standing};
 use tenure_core::store::{ClaimFilter, SessionFilter};
-use tenure_core::trample::{
+use tenure_core::write_conflict::{
     FileWrite, Finding, Mode, Neighbour, RepoFile, TOLD_AGAIN_AFTER, Tree, Way, fits, is_news,
 };
 use tenure_core::{spelling, text};
@@ -78,9 +78,10 @@ pub fn advise(
         ctx.look_at_files(&tool.writes)?;
     }
     for path in &tool.writes {
-        let claimed = match reserved {
-            true => claimed(ctx, session, path)?,
-            false => Claimed::ByNobody,
+        let claimed = if reserved {
+            claimed(ctx, session, path)?
+        } else {
+            Claimed::ByNobody
         };
         let is_own = matches!(claimed, Claimed::Own);
         findings.extend(second_writer(ctx, session, path, is_own)?);
@@ -101,7 +102,7 @@ pub fn advise(
         }
     }
     for finding in &findings {
-        let kind = EventKind::Trampled;
+        let kind = EventKind::WriteConflict;
         ctx.log(&ctx.event(
             kind,
             Some(session.id),
@@ -171,14 +172,14 @@ fn headlines(
     })?;
     let is_news = |finding: &&Finding| {
         !met.iter().any(|event| {
-            event.kind == EventKind::Trampled.as_str()
+            event.kind == EventKind::WriteConflict.as_str()
                 && event.session == Some(session.id)
                 && finding.is_in(&event.mechanism, &event.evidence)
         })
     };
     let news = said(findings).filter(is_news);
     Ok(news
-        .map(|finding| finding.headline(&session.place.dir))
+        .map(|finding| finding.headline(&session.workdir.dir))
         .collect())
 }
 
@@ -242,15 +243,16 @@ fn second_writer(
     for write in news {
         let other = ctx.session(write.session)?;
         if lives(ctx, &other)? {
-            let way = match reserved {
-                true => Way::Reserved,
-                false => way(ctx, path)?,
+            let way = if reserved {
+                Way::Reserved
+            } else {
+                way(ctx, path)?
             };
             return Ok(Some(Finding::SecondWriter {
                 path: path.to_owned(),
                 handle: other.handle.to_string(),
                 doing: doing(&other),
-                dir: other.place.dir,
+                dir: other.workdir.dir,
                 ago: write.at.age_at(ctx.now.wall),
                 way,
             }));
@@ -273,9 +275,10 @@ fn way(ctx: &mut Ctx<'_>, path: &str) -> Result<Way, Stop> {
         return Ok(Way::Wait("its name cannot be a key"));
     };
     let is_done = ctx.tx.claim(&key)?.is_some_and(|record| record.is_done());
-    Ok(match is_done {
-        true => Way::Wait("its claim was released as done"),
-        false => Way::Claim(key.to_string()),
+    Ok(if is_done {
+        Way::Wait("its claim was released as done")
+    } else {
+        Way::Claim(key.to_string())
     })
 }
 
@@ -368,14 +371,17 @@ fn tree_moved(
     others.retain(|other| other.id != session.id && other.parent != Some(session.token()));
     // All at once: each look means to begin again.
     ctx.look_at_all(&others)?;
-    let mut dirs: Vec<String> = others.iter().map(|other| other.place.dir.clone()).collect();
+    let mut dirs: Vec<String> = others
+        .iter()
+        .map(|other| other.workdir.dir.clone())
+        .collect();
     dirs.sort_unstable();
     dirs.dedup();
     ctx.look_at_files(&dirs)?;
     let mut neighbours = Vec::new();
     for other in others {
         let same_tree = ctx
-            .file(&other.place.dir)?
+            .file(&other.workdir.dir)?
             .is_some_and(|there| there.root == here.root);
         if same_tree && lives(ctx, &other)? {
             neighbours.push(Neighbour {

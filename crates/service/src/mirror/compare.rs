@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::content::{Context, outer_id, team};
+use super::content::{SessionContext, outer_id, team};
 use crate::mission::view::ParticipantView;
 use tenure_core::hint::Hint;
 use tenure_core::mission::check::Fault;
@@ -24,7 +24,7 @@ pub struct ContextFile {
 
 impl ContextFile {
     /// Everything about it that disagrees with the session.
-    pub fn disagreements(&self, context: &Context) -> Vec<Fault> {
+    pub fn disagreements(&self, context: &SessionContext) -> Vec<Fault> {
         match &self.text {
             Ok(text) => disagreements(text, &self.path, context),
             Err(why) => vec![Fault {
@@ -43,7 +43,7 @@ impl ContextFile {
 }
 
 /// Everything in the file that disagrees with the session.
-pub fn disagreements(text: &str, file: &str, context: &Context) -> Vec<Fault> {
+pub fn disagreements(text: &str, file: &str, context: &SessionContext) -> Vec<Fault> {
     let mut found = Found {
         file,
         context,
@@ -60,7 +60,7 @@ pub fn disagreements(text: &str, file: &str, context: &Context) -> Vec<Fault> {
 
 struct Found<'a> {
     file: &'a str,
-    context: &'a Context,
+    context: &'a SessionContext,
     faults: Vec<Fault>,
     known: usize,
 }
@@ -127,12 +127,13 @@ impl Found<'_> {
             .iter()
             .flatten()
             .any(|one| one.native_id == named);
-        let why = match had {
-            true => format!(
+        let why = if had {
+            format!(
                 "an earlier conversation of this session; it is in {} now",
                 outer_id(session)
-            ),
-            false => format!("another session's: this is {}", outer_id(session)),
+            )
+        } else {
+            format!("another session's: this is {}", outer_id(session))
         };
         self.add("session_id", named, why);
     }

@@ -43,7 +43,7 @@ impl Format {
 
 /// The one context of a session: what a mirror shows of it.
 #[derive(Debug, Clone)]
-pub struct Context {
+pub struct SessionContext {
     pub session: SessionView,
     pub metadata: BTreeMap<String, String>,
     /// The missions that it takes part in.
@@ -95,7 +95,7 @@ pub fn writer_of(text: &str) -> Option<String> {
     Some(file["tenure"]["session"].as_str()?.to_owned())
 }
 
-pub fn documents(format: Format, context: &Context) -> Vec<Document> {
+pub fn documents(format: Format, context: &SessionContext) -> Vec<Document> {
     match format {
         Format::Json => vec![ours(context)],
         Format::Pact => vec![pact(context)],
@@ -113,7 +113,7 @@ pub fn outer_id(session: &SessionView) -> &str {
 }
 
 fn document(
-    context: &Context,
+    context: &SessionContext,
     below: Option<String>,
     identity: &'static str,
     fields: Value,
@@ -134,7 +134,7 @@ fn document(
 }
 
 /// Who wrote the file, and for which process: without it nobody could tell a stale one.
-fn writer(context: &Context) -> Value {
+fn writer(context: &SessionContext) -> Value {
     let session = &context.session;
     json!({
         "session": session.id,
@@ -148,7 +148,7 @@ fn writer(context: &Context) -> Value {
     })
 }
 
-fn ours(context: &Context) -> Document {
+fn ours(context: &SessionContext) -> Document {
     let fields = json!({
         "v": 1,
         "id": context.session.id,
@@ -166,7 +166,7 @@ pub fn team(metadata: &BTreeMap<String, String>) -> Option<&str> {
     kept.map(String::as_str)
 }
 
-fn pact(context: &Context) -> Document {
+fn pact(context: &SessionContext) -> Document {
     let session = &context.session;
     let fields = json!({
         "team_name": team(&context.metadata).unwrap_or_default(),
@@ -177,7 +177,7 @@ fn pact(context: &Context) -> Document {
     document(context, None, "session_id", fields)
 }
 
-fn spec_kitty(context: &Context, one: &ParticipantView) -> Document {
+fn spec_kitty(context: &SessionContext, one: &ParticipantView) -> Document {
     let kept = |name: &str| context.metadata.get(name).cloned().unwrap_or_default();
     let fields = json!({
         "mission_id": one.mission,
@@ -195,7 +195,7 @@ fn spec_kitty(context: &Context, one: &ParticipantView) -> Document {
     document(context, Some(below), "participant_id", fields)
 }
 
-fn spec_kitty_pointer(context: &Context) -> Document {
+fn spec_kitty_pointer(context: &SessionContext) -> Document {
     let live = context.session.ended_at.is_none();
     let active = context.active.as_ref().filter(|_| live);
     let fields = json!({

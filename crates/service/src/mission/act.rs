@@ -4,8 +4,8 @@ use super::pick;
 use super::request::{
     ChangeRequest, Changed, Here, JoinRequest, Joined, Left, PointRequest, Pointed, Whose,
 };
-use super::roster::{Present, looking, present, view};
-use crate::caller::{self, Caller, Naming};
+use super::roster::{Present, present, view, viewer};
+use crate::caller::{self, ActFor, Caller};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::mission::view::ParticipantView;
@@ -23,12 +23,12 @@ impl Service<'_> {
     /// Makes the calling session a participant; joining again changes its role alone.
     pub fn join_mission(
         &mut self,
-        naming: &Naming,
+        act_for: &ActFor,
         here: &Here,
         request: &JoinRequest,
     ) -> Reply<Joined> {
         self.transact(Mode::Write, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
+            let caller = caller::for_write(ctx, act_for)?;
             join(ctx, &caller, here, request)
         })
     }
@@ -36,12 +36,12 @@ impl Service<'_> {
     /// Changes the caller's own row.
     pub fn change_participant(
         &mut self,
-        naming: &Naming,
+        act_for: &ActFor,
         here: &Here,
         request: &ChangeRequest,
     ) -> Reply<Changed> {
         self.transact(Mode::Write, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
+            let caller = caller::for_write(ctx, act_for)?;
             let found = pick::resolve(ctx, Some(&caller.session), here, request.mission.as_ref())?;
             let mission = pick::meant(&found)?;
             ctx.lock([Lock::Mission(mission.to_string())])?;
@@ -58,12 +58,12 @@ impl Service<'_> {
     /// Takes the calling session out of a mission, whatever is wrong with its row.
     pub fn leave_mission(
         &mut self,
-        naming: &Naming,
+        act_for: &ActFor,
         here: &Here,
         mission: Option<&str>,
     ) -> Reply<Left> {
         self.transact(Mode::Write, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
+            let caller = caller::for_write(ctx, act_for)?;
             let mission = match mission {
                 Some(named) => named.to_owned(),
                 None => {
@@ -77,17 +77,17 @@ impl Service<'_> {
 
     pub fn point_to_mission(
         &mut self,
-        naming: &Naming,
+        act_for: &ActFor,
         here: &Here,
         request: &PointRequest,
     ) -> Reply<Pointed> {
         self.transact(Mode::Write, |ctx| {
             let (me, by) = match request.whose {
                 Whose::Session => {
-                    let caller = caller::acting(ctx, naming)?;
+                    let caller = caller::for_write(ctx, act_for)?;
                     (Some(caller.session.clone()), Some(caller))
                 }
-                Whose::Repo | Whose::User => (looking(ctx, naming)?, None),
+                Whose::Repo | Whose::User => (viewer(ctx, act_for)?, None),
             };
             point(ctx, (me.as_ref(), by.as_ref()), here, request)
         })
@@ -181,7 +181,7 @@ fn free_of_the_gone(
         return Ok(named.clone());
     };
     let other = ctx.session(row.session)?;
-    let other = ctx.bury_if_dead(other)?;
+    let other = ctx.record_death_if_proved(other)?;
     if !ctx.standing(&other)?.is_gone() {
         return Err(Error::Invalid {
             what: format!("participant {named} of {mission} is {}", other.handle),

@@ -2,8 +2,8 @@
 
 use super::pick;
 use super::request::Here;
-use super::roster::looking;
-use crate::caller::Naming;
+use super::roster::viewer;
+use crate::caller::ActFor;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
@@ -19,29 +19,29 @@ impl Service<'_> {
     /// how many rows and pointers were checked.
     pub fn check_missions(
         &mut self,
-        naming: &Naming,
+        act_for: &ActFor,
         here: &Here,
         mission: Option<&MissionId>,
         all: bool,
     ) -> Reply<usize> {
         self.transact(Mode::Read, |ctx| {
-            let me = looking(ctx, naming)?;
+            let me = viewer(ctx, act_for)?;
             let mut checked = Checked::default();
-            let what = match all {
-                true => {
-                    every_row(ctx, here, &mut checked)?;
-                    every_pointer(ctx, &mut checked)?;
-                    "what is stored of missions".to_owned()
-                }
-                false => active(ctx, me.as_ref(), here, mission, &mut checked)?,
+            let what = if all {
+                every_row(ctx, here, &mut checked)?;
+                every_pointer(ctx, &mut checked)?;
+                "what is stored of missions".to_owned()
+            } else {
+                active(ctx, me.as_ref(), here, mission, &mut checked)?
             };
-            match checked.faults.is_empty() {
-                true => Ok(checked.count),
-                false => Err(Error::Faulty {
+            if checked.faults.is_empty() {
+                Ok(checked.count)
+            } else {
+                Err(Error::Faulty {
                     what,
                     faults: checked.faults,
                 }
-                .into()),
+                .into())
             }
         })
     }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::pick;
 use super::request::Here;
 use super::roster::{present, view};
-use crate::caller::{self, Naming};
+use crate::caller::{self, ActFor};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::mirror::compare::ContextFile;
-use crate::mirror::content::Context;
+use crate::mirror::content::SessionContext;
 use crate::mission::view::{ParticipantView, PointerView};
 use crate::session::look::{Whoami, whoami};
 use crate::transact::{Reply, Service};
@@ -19,7 +19,7 @@ use tenure_core::id::{Cursor, SessionId};
 use tenure_core::mirror_failure::MirrorFailure;
 use tenure_core::mission::check::Fault;
 use tenure_core::mission::pointer::Scope;
-use tenure_core::session::{Place, Session};
+use tenure_core::session::{Session, Workdir};
 use tenure_core::store::Mode;
 
 /// The mission that is active for a session, and its part in it.
@@ -41,16 +41,16 @@ pub struct Bearings {
 /// What a check of a session came to.
 #[derive(Debug, Clone)]
 pub struct Verified {
-    pub context: Context,
+    pub context: SessionContext,
     /// What is wrong, apart from files.
     pub faults: Vec<Fault>,
 }
 
 impl Service<'_> {
-    /// Who the caller is, with its active mission.
-    pub fn stand(&mut self, naming: &Naming, here: &Here) -> Reply<Bearings> {
+    /// The one authoritative answer to "who am I": the caller's session and its active mission.
+    pub fn whoami(&mut self, act_for: &ActFor, here: &Here) -> Reply<Bearings> {
         self.transact(Mode::Read, |ctx| {
-            let caller = caller::looking(ctx, naming)?;
+            let caller = caller::for_read(ctx, act_for)?;
             let who = whoami(ctx, &caller)?;
             let mission = active(ctx, &caller.session, here)?;
             Ok(Bearings { who, mission })
@@ -61,13 +61,13 @@ impl Service<'_> {
     /// project that is named, with variables and missions that agree, and a context file of its own.
     pub fn verify(
         &mut self,
-        naming: &Naming,
+        act_for: &ActFor,
         here: &Here,
-        project: Option<&Place>,
+        project: Option<&Workdir>,
         file: Option<&ContextFile>,
     ) -> Reply<Verified> {
         self.transact(Mode::Read, |ctx| {
-            let mut verified = verify(ctx, naming, here, project)?;
+            let mut verified = verify(ctx, act_for, here, project)?;
             if let Some(file) = file {
                 let faults = file.disagreements(&verified.context);
                 verified.faults.extend(faults);
@@ -77,10 +77,10 @@ impl Service<'_> {
     }
 
     /// A session's context, for its mirrors; nobody is told anything and nothing is renewed.
-    pub fn context(&mut self, session: SessionId, here: &Here) -> Reply<Context> {
+    pub fn context(&mut self, session: SessionId, here: &Here) -> Reply<SessionContext> {
         self.transact(Mode::Read, |ctx| {
             let session = ctx.session(session)?;
-            let session = ctx.bury_if_dead(session)?;
+            let session = ctx.record_death_if_proved(session)?;
             context(ctx, &session, here)
         })
     }
@@ -154,7 +154,7 @@ fn active(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<Membershi
     Ok(membership)
 }
 
-fn context(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<Context, Stop> {
+fn context(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<SessionContext, Stop> {
     let mut missions = Vec::new();
     for row in ctx.tx.participations(session.id)? {
         let (all, _) = present(ctx, here, &row.mission)?;
@@ -172,7 +172,7 @@ fn context(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<Context,
         }
     }
     let kept = ctx.tx.metadata(session.id)?;
-    Ok(Context {
+    Ok(SessionContext {
         session: ctx.view(session)?,
         metadata: kept
             .into_iter()
@@ -186,18 +186,18 @@ fn context(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<Context,
 
 fn verify(
     ctx: &mut Ctx<'_>,
-    naming: &Naming,
+    act_for: &ActFor,
     here: &Here,
-    project: Option<&Place>,
+    project: Option<&Workdir>,
 ) -> Result<Verified, Stop> {
-    let named = match &naming.session {
+    let named = match &act_for.session {
         Some(name) => Some(caller::find(ctx, name)?),
         None => None,
     };
-    let found = match (caller::looking(ctx, &Naming::default()), &named) {
+    let found = match (caller::for_read(ctx, &ActFor::default()), &named) {
         (Ok(caller), _) => Some(caller),
         // A script beside the sessions may check any of them.
-        (Err(Stop::Refuse(error)), Some(_)) if matches!(*error, Error::Nobody { .. }) => None,
+        (Err(Stop::Refuse(error)), Some(_)) if matches!(*error, Error::NoSession { .. }) => None,
         (Err(other), _) => return Err(other),
     };
     let mut faults = Vec::new();
@@ -213,7 +213,7 @@ fn verify(
     };
     let session = match (&found, named) {
         (Some(caller), None) => caller.session.clone(),
-        (None, Some(named)) => ctx.bury_if_dead(named)?,
+        (None, Some(named)) => ctx.record_death_if_proved(named)?,
         (Some(caller), Some(named)) => {
             if named.id != caller.session.id {
                 let why = format!("this process belongs to {}", caller.session.handle);
@@ -248,7 +248,7 @@ fn verify(
     if let Some(project) = project
         && !works_in(ctx, &session, project)?
     {
-        let why = format!("{} works in {}", session.handle, session.place.dir);
+        let why = format!("{} works in {}", session.handle, session.workdir.dir);
         let hint = Hint::step("run it in that directory, or register with --dir");
         add(&session, "project", project.dir.clone(), why, hint);
     }
@@ -262,13 +262,13 @@ fn verify(
 }
 
 /// Whether a session works in a project: in its repository, or in that directory or below it.
-fn works_in(ctx: &Ctx<'_>, session: &Session, project: &Place) -> Result<bool, Stop> {
-    if let (Some(own), Some(other)) = (&session.place.repo, &project.repo) {
+fn works_in(ctx: &Ctx<'_>, session: &Session, project: &Workdir) -> Result<bool, Stop> {
+    if let (Some(own), Some(other)) = (&session.workdir.repo, &project.repo) {
         // A repository's name may have changed since the session registered.
-        return Ok(own == other || same_repository(ctx, &session.place.dir, &project.dir)?);
+        return Ok(own == other || same_repository(ctx, &session.workdir.dir, &project.dir)?);
     }
     let (own, other) = (
-        session.place.dir.as_str(),
+        session.workdir.dir.as_str(),
         project.dir.trim_end_matches('/'),
     );
     let below = own.strip_prefix(other);

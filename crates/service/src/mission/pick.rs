@@ -14,7 +14,7 @@ pub fn scopes(session: Option<&Session>, here: &Here) -> Vec<Scope> {
     let repo = here
         .repo
         .clone()
-        .or_else(|| session.and_then(|session| session.place.repo.clone()));
+        .or_else(|| session.and_then(|session| session.workdir.repo.clone()));
     let repo = repo.map(Scope::Repo);
     let user = Scope::User(here.user.clone());
     own.into_iter().chain(repo).chain([user]).collect()
@@ -34,9 +34,10 @@ pub fn membership(
         None => true,
         Some(session) => ctx.tx.participant(mission, session.id)?.is_some(),
     };
-    Ok(match joined {
-        true => Membership::Joined,
-        false => Membership::NotJoined,
+    Ok(if joined {
+        Membership::Joined
+    } else {
+        Membership::NotJoined
     })
 }
 

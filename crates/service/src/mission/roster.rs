@@ -2,7 +2,7 @@
 
 use super::pick;
 use super::request::Here;
-use crate::caller::{self, Naming};
+use crate::caller::{self, ActFor};
 use crate::context::{Ctx, Stop, Unseen};
 use crate::mission::view::{MissionView, ParticipantView, PointerView};
 use crate::session::view::NameView;
@@ -49,12 +49,12 @@ impl Present {
 impl Service<'_> {
     pub fn roster(
         &mut self,
-        naming: &Naming,
+        act_for: &ActFor,
         here: &Here,
         mission: Option<&MissionId>,
     ) -> Reply<Roster> {
         self.transact(Mode::Read, |ctx| {
-            let me = looking(ctx, naming)?;
+            let me = viewer(ctx, act_for)?;
             let found = pick::resolve(ctx, me.as_ref(), here, mission)?;
             let mission = pick::meant(&found)?;
             roster(ctx, me.as_ref(), here, &mission, found.into())
@@ -62,9 +62,9 @@ impl Service<'_> {
     }
 
     /// The mission that is meant where none is named; that none is, is an error.
-    pub fn active_mission(&mut self, naming: &Naming, here: &Here) -> Reply<PointerView> {
+    pub fn active_mission(&mut self, act_for: &ActFor, here: &Here) -> Reply<PointerView> {
         self.transact(Mode::Read, |ctx| {
-            let me = looking(ctx, naming)?;
+            let me = viewer(ctx, act_for)?;
             let found = pick::resolve(ctx, me.as_ref(), here, None)?;
             pick::meant(&found)?;
             Ok(found.into())
@@ -72,9 +72,14 @@ impl Service<'_> {
     }
 
     /// Every mission; those that nobody takes part in only on request.
-    pub fn missions(&mut self, naming: &Naming, here: &Here, all: bool) -> Reply<Vec<MissionView>> {
+    pub fn missions(
+        &mut self,
+        act_for: &ActFor,
+        here: &Here,
+        all: bool,
+    ) -> Reply<Vec<MissionView>> {
         self.transact(Mode::Read, |ctx| {
-            let me = looking(ctx, naming)?;
+            let me = viewer(ctx, act_for)?;
             let mut found = Vec::new();
             let mut unseen = Unseen::default();
             for mission in ctx.tx.list_missions()? {
@@ -94,9 +99,9 @@ impl Service<'_> {
 }
 
 /// Who looks, if it is anybody: whoever is no session may look too.
-pub fn looking(ctx: &mut Ctx<'_>, naming: &Naming) -> Result<Option<Session>, Stop> {
-    if naming.session.is_some() {
-        return Ok(Some(caller::looking(ctx, naming)?.session));
+pub fn viewer(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Option<Session>, Stop> {
+    if act_for.session.is_some() {
+        return Ok(Some(caller::for_read(ctx, act_for)?.session));
     }
     Ok(caller::anybody(ctx)?.map(|caller| caller.session))
 }
@@ -183,9 +188,10 @@ pub fn view(ctx: &mut Ctx<'_>, one: &Present, all: &[Present]) -> Result<Partici
         .iter()
         .filter(|other| one.seen().collides_with(&other.seen()));
     let participant = &one.participant;
-    let drive = match one.gone {
-        true => Drive::Inactive,
-        false => participant.drive,
+    let drive = if one.gone {
+        Drive::Inactive
+    } else {
+        participant.drive
     };
     Ok(ParticipantView {
         mission: participant.mission.to_string(),

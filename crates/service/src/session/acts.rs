@@ -1,6 +1,6 @@
 //! What happens to a session between its registration and its end.
 
-use crate::caller::{self, Naming, behalf};
+use crate::caller::{self, ActFor, behalf};
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, add_a_reason};
 use crate::session::view::SessionView;
@@ -30,9 +30,9 @@ pub enum MetaChange {
 
 impl Service<'_> {
     /// Ends a session and everything that it holds.
-    pub fn end(&mut self, naming: &Naming) -> Reply<SessionView> {
+    pub fn end(&mut self, act_for: &ActFor) -> Reply<SessionView> {
         self.transact(Mode::Write, |ctx| {
-            let caller = caller::acting_or_closed(ctx, naming)?;
+            let caller = caller::for_write_or_closed(ctx, act_for)?;
             refuse_ended(&caller.session)?;
             let reason = caller.reason_text();
             let why = reason.clone().unwrap_or_else(|| "it said so".into());
@@ -41,7 +41,7 @@ impl Service<'_> {
         })
     }
 
-    pub fn renew(&mut self, naming: &Naming, request: &RenewRequest) -> Reply<SessionView> {
+    pub fn renew(&mut self, act_for: &ActFor, request: &RenewRequest) -> Reply<SessionView> {
         if let Some(Span(length)) = request.length {
             if length > Policy::LONGEST_SILENCE {
                 return Err(usage(
@@ -50,12 +50,12 @@ impl Service<'_> {
                 )
                 .into());
             }
-            if naming.reason.is_none() {
+            if act_for.reason.is_none() {
                 return Err(usage("declaring silence takes a reason", add_a_reason()).into());
             }
         }
         self.transact(Mode::Write, |ctx| {
-            let caller = behalf::itself(ctx, naming, "renew its lease")?;
+            let caller = behalf::itself(ctx, act_for, "renew its lease")?;
             renew_session(ctx, caller, request)
         })
     }
@@ -70,7 +70,7 @@ impl Service<'_> {
         self.transact(Mode::Write, |ctx| {
             let from = caller::anybody(ctx)?;
             let to = caller::find(ctx, to)?;
-            let to = ctx.bury_if_dead(to)?;
+            let to = ctx.record_death_if_proved(to)?;
             let sender = from.as_ref().map(|caller| caller.session.handle.as_str());
             let sender = sender.unwrap_or("somebody without a session");
             let said = format!("{sender} says: {}", text::quoted(message));
@@ -85,12 +85,12 @@ impl Service<'_> {
     }
 
     /// Sets or forgets one of a session's small values.
-    pub fn change_metadata(&mut self, naming: &Naming, change: &MetaChange) -> Reply<SessionView> {
+    pub fn change_metadata(&mut self, act_for: &ActFor, change: &MetaChange) -> Reply<SessionView> {
         if let MetaChange::Set(_, value) = change {
             check_meta_value(value).map_err(Error::from)?;
         }
         self.transact(Mode::Write, |ctx| {
-            let caller = caller::acting(ctx, naming)?;
+            let caller = caller::for_write(ctx, act_for)?;
             let id = caller.session.id;
             let present = ctx.tx.metadata(id)?;
             let (key, value) = match change {

@@ -1,6 +1,6 @@
 //! A person and a session: where its window is, that a person went there, and what the person calls its work.
 
-use crate::caller::{self, Naming, behalf};
+use crate::caller::{self, ActFor, behalf};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::session::view::SessionView;
@@ -29,7 +29,7 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
-            let session = ctx.bury_if_dead(session)?;
+            let session = ctx.record_death_if_proved(session)?;
             if !session.is_open() {
                 return Err(caller::not_live(&session).into());
             }
@@ -49,19 +49,20 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
-            match caller::is_agents(ctx)? {
-                true => Ok(()),
-                false => attend(ctx, &session),
+            if caller::is_agents(ctx)? {
+                Ok(())
+            } else {
+                attend(ctx, &session)
             }
         })
     }
 
     /// Gives the session that is named a title, or takes it away where the text is empty. A person needs no
     /// reason for that.
-    pub fn rename(&mut self, naming: &Naming, text: &str) -> Reply<SessionView> {
+    pub fn rename(&mut self, act_for: &ActFor, text: &str) -> Reply<SessionView> {
         let title = chosen(text).map_err(Error::from)?;
         self.transact(Mode::Write, |ctx| {
-            let act = behalf::tidying(ctx, naming)?;
+            let act = behalf::tidying(ctx, act_for)?;
             if title.is_none() {
                 // Without a person's title, the agent's own is shown.
                 ctx.ask_about_all(std::slice::from_ref(&act.session))?;

@@ -38,7 +38,7 @@ pub type Unrecorded = BTreeMap<SessionId, String>;
 
 impl Ctx<'_> {
     /// A session, once its death is recorded if it is dead.
-    pub fn bury_if_dead(&mut self, session: Session) -> Result<Session, Stop> {
+    pub fn record_death_if_proved(&mut self, session: Session) -> Result<Session, Stop> {
         if session.is_open()
             && let Liveness::Dead(_) = self.liveness(&session)?
         {
@@ -72,9 +72,10 @@ impl Ctx<'_> {
 
     fn bury_all_of(&self, mut dead: Vec<SessionId>) -> Result<(), Stop> {
         dead.retain(|id| !self.unrecorded.contains_key(id));
-        match dead.is_empty() {
-            true => Ok(()),
-            false => Err(Stop::Bury(dead)),
+        if dead.is_empty() {
+            Ok(())
+        } else {
+            Err(Stop::Bury(dead))
         }
     }
 

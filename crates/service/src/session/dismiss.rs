@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::answer::Reader;
-use crate::caller::{self, Naming, behalf};
+use crate::caller::{self, ActFor, behalf};
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, add_a_reason};
 use crate::session::view::SessionView;
@@ -20,10 +20,10 @@ use tenure_core::store::{Lock, Mode, SessionFilter};
 
 impl Service<'_> {
     /// Dismisses one session that was cut off.
-    pub fn dismiss(&mut self, naming: &Naming) -> Reply<SessionView> {
+    pub fn dismiss(&mut self, act_for: &ActFor) -> Reply<SessionView> {
         self.transact(Mode::Write, |ctx| {
-            let act = behalf::tidying(ctx, naming)?;
-            let session = ctx.bury_if_dead(act.session)?;
+            let act = behalf::tidying(ctx, act_for)?;
+            let session = ctx.record_death_if_proved(act.session)?;
             if let Some(state) = nothing_to_dismiss(&session) {
                 let handle = session.handle.to_string();
                 return Err(Error::NothingToDismiss { handle, state }.into());
@@ -42,7 +42,7 @@ impl Service<'_> {
         self.transact(Mode::Write, |ctx| {
             if caller::is_agents(ctx)? {
                 let what = "dismiss every session";
-                return Err(Error::OnlyPerson { what }.into());
+                return Err(Error::PersonOnly { what }.into());
             }
             let actor = caller::anybody(ctx)?.map(|caller| caller.session.id);
             if ctx.reader == Reader::Program && reason.is_none() {

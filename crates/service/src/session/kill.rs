@@ -9,7 +9,7 @@
 //! cut off. Events that the dying process still sends, and looks of others that find it dead, may close the
 //! session first; the person's word replaces theirs, unless another process took the session up meanwhile.
 
-use crate::caller::{self, Naming, behalf};
+use crate::caller::{self, ActFor, behalf};
 use crate::error::{Error, add_a_reason};
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
@@ -32,8 +32,8 @@ pub struct Killable {
 
 impl Service<'_> {
     /// The process of a session that is to be killed; nothing is changed.
-    pub fn killable(&mut self, naming: &Naming) -> Reply<Killable> {
-        if naming.reason.is_none() {
+    pub fn killable(&mut self, act_for: &ActFor) -> Reply<Killable> {
+        if act_for.reason.is_none() {
             let what = "killing a session's process takes a reason".into();
             let hint = add_a_reason();
             return Err(Error::Usage { what, hint }.into());
@@ -41,9 +41,9 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| {
             if caller::is_agents(ctx)? {
                 let what = "kill a session's process";
-                return Err(Error::OnlyPerson { what }.into());
+                return Err(Error::PersonOnly { what }.into());
             }
-            let caller = caller::acting(ctx, naming)?;
+            let caller = caller::for_write(ctx, act_for)?;
             if caller.is_itself() {
                 let what = "this command runs in that session".into();
                 let hint = Hint::verb("end", "to end it without killing its process");
@@ -77,17 +77,17 @@ impl Service<'_> {
     /// Records that a person ended a session whose process was killed, in these words.
     pub fn end_killed(
         &mut self,
-        naming: &Naming,
+        act_for: &ActFor,
         killed: &Killable,
         how: &str,
     ) -> Reply<SessionView> {
         self.transact(Mode::Write, |ctx| {
-            let caller = caller::looking(ctx, naming)?;
+            let caller = caller::for_read(ctx, act_for)?;
             let session = caller.session;
             if session.token() != killed.token {
                 return ctx.view(&session);
             }
-            let reason = naming.reason.clone().map(String::from);
+            let reason = act_for.reason.clone().map(String::from);
             let why = match &reason {
                 Some(reason) => format!("{reason} ({how})"),
                 None => how.to_owned(),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::answer::Reader;
-use crate::caller::{self, Caller, Naming};
+use crate::caller::{self, ActFor, Caller};
 use crate::context::{Ctx, Stop, Unseen};
 use crate::error::Error;
 use crate::list::{Listed, unless_damaged};
@@ -12,12 +12,12 @@ use crate::session::acts::no_such_value;
 use crate::session::troubles::{self, Troubles};
 use crate::session::view::{ResolvedView, SessionView};
 use crate::transact::{Reply, Service};
-use tenure_core::activity::Shown;
+use tenure_core::activity::ShownActivity;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::liveness::Liveness;
 use tenure_core::order::{Facts, Rank, rank};
 use tenure_core::process::Process;
-use tenure_core::session::{Doing, MetaKey, Place, Session, State};
+use tenure_core::session::{Doing, MetaKey, Session, State, Workdir};
 use tenure_core::store::{Mode, SessionFilter};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,21 +35,21 @@ pub struct ListRequest {
 
 impl ListRequest {
     /// Those in the repository of a place; outside a repository, in that directory or below it.
-    pub fn around(place: &Place) -> Self {
-        match &place.repo {
+    pub fn around(workdir: &Workdir) -> Self {
+        match &workdir.repo {
             Some(repo) => Self {
                 repo: Some(repo.clone()),
-                worktree: Some(place.dir.clone()),
+                worktree: Some(workdir.dir.clone()),
                 ..Self::default()
             },
-            None => Self::below(place),
+            None => Self::below(workdir),
         }
     }
 
     /// Those in exactly this directory or below it.
-    pub fn below(place: &Place) -> Self {
+    pub fn below(workdir: &Workdir) -> Self {
         Self {
-            under: Some(place.dir.clone()),
+            under: Some(workdir.dir.clone()),
             ..Self::default()
         }
     }
@@ -86,23 +86,23 @@ pub struct Awaited {
 }
 
 impl Service<'_> {
-    /// The one authoritative answer to "who am I".
-    pub fn whoami(&mut self, naming: &Naming) -> Reply<Whoami> {
+    /// The caller's session, with what it holds.
+    pub fn own_session(&mut self, act_for: &ActFor) -> Reply<Whoami> {
         self.transact(Mode::Read, |ctx| {
-            let caller = caller::looking(ctx, naming)?;
+            let caller = caller::for_read(ctx, act_for)?;
             whoami(ctx, &caller)
         })
     }
 
     /// Who else is open there.
-    pub fn who(&mut self, naming: &Naming, request: &ListRequest) -> Reply<Listed<SessionView>> {
+    pub fn who(&mut self, act_for: &ActFor, request: &ListRequest) -> Reply<Listed<SessionView>> {
         let dir = request.worktree.as_ref().or(request.under.as_ref());
         if let Some(dir) = dir {
             self.mend_tree_locks(dir);
         }
         self.transact(Mode::Read, |ctx| {
             // Without telling it anything: that is for the answer.
-            let me = match caller::peek(ctx, naming) {
+            let me = match caller::peek(ctx, act_for) {
                 Ok(handle) => Some(handle),
                 Err(Stop::Refuse(_)) => None,
                 Err(other) => return Err(other),
@@ -122,7 +122,7 @@ impl Service<'_> {
         let shown = self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
-            let session = ctx.bury_if_dead(session)?;
+            let session = ctx.record_death_if_proved(session)?;
             ctx.ask_about_all(std::slice::from_ref(&session))?;
             let caller = Caller {
                 evidence: format!("named {name}"),
@@ -151,7 +151,7 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
-            let session = ctx.bury_if_dead(session)?;
+            let session = ctx.record_death_if_proved(session)?;
             let view = ctx.view(&session)?;
             match ctx.liveness(&session)? {
                 Liveness::Alive => Ok((true, view)),
@@ -167,8 +167,8 @@ impl Service<'_> {
     }
 
     /// The caller's handle, and nothing else: no notice is delivered and nothing is renewed.
-    pub fn peek(&mut self, naming: &Naming) -> Reply<String> {
-        self.transact(Mode::Read, |ctx| caller::peek(ctx, naming))
+    pub fn peek(&mut self, act_for: &ActFor) -> Reply<String> {
+        self.transact(Mode::Read, |ctx| caller::peek(ctx, act_for))
     }
 
     /// A session that somebody waits for.
@@ -176,7 +176,7 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
-            let session = ctx.bury_if_dead(session)?;
+            let session = ctx.record_death_if_proved(session)?;
             ctx.ask_about_all(std::slice::from_ref(&session))?;
             let rests = (ctx.shown(&session)).is_some_and(|now| now.doing != Doing::Busy);
             let transcript = match &session.native_id {
@@ -215,11 +215,11 @@ impl Service<'_> {
     /// A session's small values; one of them, if it is named.
     pub fn metadata(
         &mut self,
-        naming: &Naming,
+        act_for: &ActFor,
         key: Option<&MetaKey>,
     ) -> Reply<BTreeMap<String, String>> {
         self.transact(Mode::Read, |ctx| {
-            let caller = caller::looking(ctx, naming)?;
+            let caller = caller::for_read(ctx, act_for)?;
             let mut kept = plain(ctx.tx.metadata(caller.session.id)?);
             if let Some(key) = key {
                 let value = kept
@@ -305,9 +305,10 @@ pub(crate) fn listed_rows(
 ) -> Result<Listed<SessionView>, Stop> {
     let filter = filter_of(request);
     let limit = filter.limit;
-    let mut more = match limit > 0 && found >= limit {
-        true => ctx.tx.count_sessions(&filter)?.saturating_sub(found),
-        false => 0,
+    let mut more = if limit > 0 && found >= limit {
+        ctx.tx.count_sessions(&filter)?.saturating_sub(found)
+    } else {
+        0
     };
     if limit > 0 && rows.len() > limit {
         more += rows.len() - limit;
@@ -323,7 +324,7 @@ pub(crate) fn listed_rows(
 pub(crate) struct Row {
     pub session: Session,
     state: State,
-    shown: Option<Shown>,
+    shown: Option<ShownActivity>,
     pub view: SessionView,
 }
 
@@ -452,11 +453,14 @@ pub(crate) fn add_renamed(
         ..filter.clone()
     })?;
     beside.retain(|other| !sessions.iter().any(|known| known.id == other.id));
-    let dirs: Vec<String> = beside.iter().map(|other| other.place.dir.clone()).collect();
+    let dirs: Vec<String> = beside
+        .iter()
+        .map(|other| other.workdir.dir.clone())
+        .collect();
     ctx.look_at_files(&dirs)?;
     for other in beside {
         // A repository below this one is another.
-        let there = ctx.file(&other.place.dir)?;
+        let there = ctx.file(&other.workdir.dir)?;
         if there.is_some_and(|there| there.root == here.root) {
             sessions.push(other);
         }

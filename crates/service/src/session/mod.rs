@@ -3,17 +3,17 @@
 pub mod acts;
 pub mod attend;
 pub mod beat;
-pub mod birth;
 pub mod burial;
 pub mod cut_off;
 pub mod dismiss;
 pub mod kill;
 pub mod look;
+pub mod new_session;
 pub mod register;
 pub mod resume;
 pub mod status;
-pub mod strangers;
 pub(crate) mod troubles;
+pub mod unmanaged;
 pub mod view;
 
 pub use acts::{MetaChange, RenewRequest};

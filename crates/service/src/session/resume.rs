@@ -1,6 +1,6 @@
 //! What can be taken up again: sessions that are gone and whose conversation nobody is in.
 //!
-//! Naming one that lives is refused: two processes in one conversation mix what they write. All of them
+//! ActFor one that lives is refused: two processes in one conversation mix what they write. All of them
 //! are those that were *cut off*, lately, with a conversation to go on with, and that nobody dismissed. One that left
 //! is not started again, and a conversation in which two were cut off is named once.
 
@@ -36,19 +36,20 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
-            let session = ctx.bury_if_dead(session)?;
+            let session = ctx.record_death_if_proved(session)?;
             resumable(ctx, &session)
         })
     }
 
     /// Refuses to let an agent start every session that was cut off: models run what they read.
     pub fn may_start_all(&mut self) -> Reply<()> {
-        self.transact(Mode::Read, |ctx| match caller::is_agents(ctx)? {
-            true => {
+        self.transact(Mode::Read, |ctx| {
+            if caller::is_agents(ctx)? {
                 let what = "start every session that was cut off";
-                Err(Error::OnlyPerson { what }.into())
+                Err(Error::PersonOnly { what }.into())
+            } else {
+                Ok(())
             }
-            false => Ok(()),
         })
     }
 
@@ -144,12 +145,13 @@ fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conversation, St
             refuse_living(ctx, &other)?;
         }
     }
-    let problem = match resumes(session) {
-        false => Some(format!(
+    let problem = if !resumes(session) {
+        Some(format!(
             "tenure knows no command that resumes {}",
             session.agent
-        )),
-        true => missing(ctx, session)?,
+        ))
+    } else {
+        missing(ctx, session)?
     };
     Ok(Conversation { native_id, problem })
 }
@@ -172,9 +174,10 @@ fn missing(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<String>, Stop>
             return Ok(Some(format!("its transcript {file} is not there")));
         }
     }
-    Ok(match ctx.is_there(dir)? {
-        true => None,
-        false => Some(format!("its directory {} is gone", text::name(dir))),
+    Ok(if ctx.is_there(dir)? {
+        None
+    } else {
+        Some(format!("its directory {} is gone", text::name(dir)))
     })
 }
 
@@ -199,7 +202,7 @@ fn refuse_living(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
 
 /// What must still be there for a session to be taken up again.
 pub(crate) fn files_of(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<String>, Stop> {
-    let mut files = vec![session.place.dir.clone()];
+    let mut files = vec![session.workdir.dir.clone()];
     if let Some(native_id) = &session.native_id {
         let transcript = ctx.tx.transcript_of(session.id, native_id)?;
         files.extend(transcript.map(|known| known.path));

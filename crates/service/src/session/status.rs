@@ -1,13 +1,13 @@
 //! Where a caller stands: who it is, what it holds, who else is here, and what needs attention.
 //!
 //! A status is read by people and models when they sit down; a glance is one line, drawn again and again
-//! beside a conversation. A glance tells nobody anything and renews nothing: what waits to be told is still
+//! beside a conversation. A glance tells the session nothing and renews nothing: what waits to be told is still
 //! told where the model reads it.
 
 use std::time::Duration;
 
 use crate::caller::present::speaking;
-use crate::caller::{self, Caller, Naming};
+use crate::caller::{self, ActFor, Caller};
 use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop, Unseen};
 use crate::session::cut_off::{cut_off_here, handles_cut_off_here};
@@ -32,8 +32,8 @@ const MOST_FILES: usize = 8;
 pub struct Status {
     /// The caller, if it is a session.
     pub me: Option<SessionView>,
-    /// Why it is nobody, otherwise.
-    pub nobody: Option<String>,
+    /// Why it is no_session, otherwise.
+    pub no_session: Option<String>,
     pub claims: Vec<ClaimView>,
     /// Others that are open in the same repository or directory, with the files that they wrote lately.
     pub others: Vec<SessionView>,
@@ -71,17 +71,17 @@ pub struct Glance {
 }
 
 impl Service<'_> {
-    pub fn status(&mut self, naming: &Naming, here: &ListRequest) -> Reply<Status> {
+    pub fn status(&mut self, act_for: &ActFor, here: &ListRequest) -> Reply<Status> {
         self.transact(Mode::Read, |ctx| {
-            let found = caller::looking(ctx, naming);
-            let (caller, nobody) = match found {
+            let found = caller::for_read(ctx, act_for);
+            let (caller, no_session) = match found {
                 Ok(caller) => (Some(caller), None),
-                Err(Stop::Refuse(error)) if naming.session.is_none() => {
+                Err(Stop::Refuse(error)) if act_for.session.is_none() => {
                     (None, Some(error.to_string()))
                 }
                 Err(other) => return Err(other),
             };
-            status(ctx, caller.as_ref(), nobody, here)
+            status(ctx, caller.as_ref(), no_session, here)
         })
     }
 
@@ -98,7 +98,7 @@ impl Service<'_> {
 fn status(
     ctx: &mut Ctx<'_>,
     caller: Option<&Caller>,
-    nobody: Option<String>,
+    no_session: Option<String>,
     here: &ListRequest,
 ) -> Result<Status, Stop> {
     let me = match caller {
@@ -150,7 +150,7 @@ fn status(
             .map(|other| other.session.handle.to_string())
             .collect(),
         me,
-        nobody,
+        no_session,
         claims: own,
         others: others.into_iter().map(|other| other.view).collect(),
         cut_off_elsewhere: everywhere.len().saturating_sub(cut_off.len()),
@@ -237,7 +237,7 @@ fn left_running(ctx: &mut Ctx<'_>, here: &ListRequest) -> Result<Vec<String>, St
 }
 
 fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {
-    let place = &session.place;
+    let place = &session.workdir;
     let neighbours = ctx.tx.list_sessions(&SessionFilter {
         repo: place.repo.clone(),
         under: place.repo.is_none().then(|| place.dir.clone()),
@@ -269,7 +269,7 @@ fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {
     };
     Ok(Glance {
         handle: session.handle.to_string(),
-        repo: session.place.repo.clone(),
+        repo: session.workdir.repo.clone(),
         holds: holds.iter().map(|hold| hold.key.to_string()).collect(),
         lost: lost(ctx, session)?,
         twins: twins(ctx, session)?,

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tenure_core::activity::{self, Shown};
+use tenure_core::activity::{self, ShownActivity};
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
 use tenure_core::session::{Doing, Session, Standing, State, TitleBy};
@@ -232,7 +232,7 @@ pub struct Seen<'a> {
     /// The state that people are shown.
     pub state: State,
     /// What it does.
-    pub shown: Option<&'a Shown>,
+    pub shown: Option<&'a ShownActivity>,
     /// Whether a turn ended since a person was last there.
     pub finished: bool,
     /// The process that its life was judged by.
@@ -296,9 +296,9 @@ impl SessionView {
             parent: session.parent.map(|token| token.id.to_string()),
             title: title.map(|title| title.text.clone()),
             title_by: title.map(|title| title.by.as_str()),
-            dir: session.place.dir.clone(),
-            repo: session.place.repo.clone(),
-            branch: session.place.branch.clone(),
+            dir: session.workdir.dir.clone(),
+            repo: session.workdir.repo.clone(),
+            branch: session.workdir.branch.clone(),
             place: (seen.testimony)
                 .and_then(|testimony| testimony.place.as_ref())
                 .map(ToString::to_string),
@@ -362,7 +362,7 @@ fn state_reason(session: &Session, seen: &Seen<'_>) -> String {
 }
 
 /// Who says what a session does, and how old that is.
-fn evidence(shown: &Shown, now: &Now) -> String {
+fn evidence(shown: &ShownActivity, now: &Now) -> String {
     use tenure_core::time::Span;
     let source = match shown.source {
         activity::EVENTS => "its events",
@@ -370,11 +370,10 @@ fn evidence(shown: &Shown, now: &Now) -> String {
     };
     let age = Span(shown.since.age_at(now.wall));
     let doing = shown.doing.as_str();
-    match shown.certain {
-        true => format!("{doing} by {source}, {age} ago"),
-        false => {
-            format!("{doing} by {source}, {age} ago, and this agent does not tell when that ends")
-        }
+    if shown.certain {
+        format!("{doing} by {source}, {age} ago")
+    } else {
+        format!("{doing} by {source}, {age} ago, and this agent does not tell when that ends")
     }
 }
 

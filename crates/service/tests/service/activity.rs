@@ -10,11 +10,11 @@ use tenure_core::process::CallerFacts;
 use tenure_core::session::Doing;
 use tenure_core::store::{Mode, Store};
 use tenure_core::time::Timestamp;
-use tenure_core::trample::FileWrite;
 use tenure_core::witness::{OwnWord, Question, Subject, Testimony, Witness};
+use tenure_core::write_conflict::FileWrite;
 use tenure_service::view::SessionView;
 use tenure_service::{
-    AgentEvent, Awaited, ListRequest, Naming, Reply, Service, TakeoverRequest, Until,
+    ActFor, AgentEvent, Awaited, ListRequest, Reply, Service, TakeoverRequest, Until,
 };
 
 use crate::{Policy, Reason, Rig, Who, key};
@@ -91,7 +91,9 @@ impl Stage {
             wants_brief: false,
         };
         shape(&mut event);
-        self.rig.call(who, |service| service.hear(&event)).unwrap();
+        self.rig
+            .call(who, |service| service.handle_event(&event))
+            .unwrap();
     }
 
     fn does(&mut self, who: &Who, agent: &'static str, doing: Doing) {
@@ -444,13 +446,13 @@ fn f_v11_those_that_need_a_person_come_first() {
         epoch: None,
         note: None,
     };
-    let naming = Naming {
+    let act_for = ActFor {
         session: None,
         reason: Reason::parse("it hangs").ok(),
     };
     stage
         .rig
-        .call(&taker, |service| service.takeover(&naming, &takes))
+        .call(&taker, |service| service.takeover(&act_for, &takes))
         .unwrap();
     dead.dies();
     let shown: Vec<(u32, Option<&str>)> = stage

@@ -198,7 +198,7 @@ fn a_lease_is_renewed_by_the_session_itself_only() {
     }
     let renew = [&["renew", "--for", "2h"], &why[..]].concat();
     let error = refused(&two.me, 2, &renew);
-    assert_eq!(error["kind"], "only_itself");
+    assert_eq!(error["kind"], "own_session_only");
     assert_eq!(two.lease(), before);
     ask(&two.other, &renew);
     assert!(two.lease() > before);

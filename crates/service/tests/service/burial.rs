@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_core::event::EventFilter;
 use tenure_core::id::NativeId;
 use tenure_core::store::{ClaimFilter, Mode, SessionFilter, Store};
-use tenure_service::{ListRequest, Naming};
+use tenure_service::{ActFor, ListRequest};
 
 use crate::{Rig, TICK, Who, key, kind};
 
@@ -95,7 +95,7 @@ fn all_that_died_can_be_resumed_in_one_go() {
 fn a_dead_session_that_cannot_be_read_is_named_and_the_others_are_recorded() {
     let (mut rig, alive) = many_dead();
     rig.store.unreadable = Some(key("wp:240"));
-    let (me, here) = (Naming::default(), ListRequest::default());
+    let (me, here) = (ActFor::default(), ListRequest::default());
     for look in 1..=3 {
         let mut named = None;
         rig.call(&alive, |service| {

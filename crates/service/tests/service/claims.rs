@@ -313,7 +313,7 @@ fn f_c16_every_end_of_a_claim_is_on_record_with_mechanism_and_evidence() {
     ] {
         let log = events(&bob, &format!("wp:{how}"));
         let grant = |event: &&Value| {
-            ["claim.granted", "claim.taken"].contains(&text(&event["kind"]).as_str())
+            ["claim.granted", "claim.taken_over"].contains(&text(&event["kind"]).as_str())
         };
         let ends: Vec<&Value> = log.iter().filter(|event| !grant(event)).collect();
         assert_eq!(ends.len(), 1, "{how}: {log:?}");
@@ -349,7 +349,7 @@ fn a_guard_answers_yes_free_held_nobody_and_lost() {
     run(&ann, 0, "guard wp:42 --epoch 1");
     refused(&bob, 3, "held", "guard wp:42");
     let nobody = env.tenure(&["guard", "wp:42"]).fails(4).json();
-    assert_eq!(nobody["error"]["kind"], "nobody");
+    assert_eq!(nobody["error"]["kind"], "no_session");
     run(&bob, 0, "takeover wp:42 --reason x");
     refused(&ann, 5, "lost", "guard wp:42");
 }

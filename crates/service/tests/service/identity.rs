@@ -4,14 +4,14 @@ use tenure_core::id::{AgentName, NativeId};
 use tenure_core::policy::Policy;
 use tenure_core::process::CallerFacts;
 use tenure_service::answer::{Class, Problem};
-use tenure_service::{Glancer, Naming, RegisterRequest, RenewRequest, Service};
+use tenure_service::{ActFor, Glancer, RegisterRequest, RenewRequest, Service};
 
 use crate::{Rig, Who, asks, key};
 
 /// The class of the refusal of a call by a caller of whom this is seen.
 fn call_with(rig: &mut Rig, who: &Who, facts: &CallerFacts) -> Result<(), Class> {
     let mut service = Service::new(&mut rig.store, &who.world, facts, Policy::default());
-    match service.renew(&Naming::default(), &RenewRequest::default()) {
+    match service.renew(&ActFor::default(), &RenewRequest::default()) {
         Ok(_) => Ok(()),
         Err(failure) => Err(failure.error.class()),
     }
@@ -67,7 +67,7 @@ fn the_store_is_asked_as_often_for_many_processes_as_for_one() {
     let mut whoami = |pids: &[u32]| {
         lookups(&mut |rig| {
             let who = rig.here(pids);
-            rig.call(&who, |service| service.whoami(&Naming::default()))
+            rig.call(&who, |service| service.own_session(&ActFor::default()))
                 .unwrap();
         })
     };
@@ -76,7 +76,7 @@ fn the_store_is_asked_as_often_for_many_processes_as_for_one() {
     assert_eq!(far, near);
     let strangers = lookups(&mut |rig| {
         let processes = [100, 101, 102, 103].map(|pid| rig.world.process(pid));
-        let strange = rig.call(&session, |service| service.strangers(&processes));
+        let strange = rig.call(&session, |service| service.unmanaged(&processes));
         assert_eq!(strange.unwrap(), [false, true, true, true]);
     });
     assert_eq!(strangers, 1);
@@ -129,7 +129,7 @@ fn suggested(rig: &mut Rig, who: &Who, at_terminal: bool) -> Vec<&'static str> {
     };
     let mut service = Service::new(&mut rig.store, &who.world, &facts, Policy::default());
     let why = service.why(&key("wp:1")).unwrap().value.why;
-    let claim = service.claim(&Naming::default(), &asks(&["wp:1"]));
+    let claim = service.claim(&ActFor::default(), &asks(&["wp:1"]));
     let problem = Problem::from(claim.expect_err("it is held, or the caller is nobody"));
     let mut all = why.hints;
     all.extend(problem.shown_hints());

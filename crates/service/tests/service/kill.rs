@@ -4,14 +4,14 @@ use tenure_core::id::{AgentName, NativeId};
 use tenure_core::reason::Reason;
 use tenure_core::session::{ClosedBy, EndKind, Session};
 use tenure_core::store::{Mode, Store};
-use tenure_service::{Killable, Naming, RegisterRequest};
+use tenure_service::{ActFor, Killable, RegisterRequest};
 
 use crate::{Rig, Who, kind};
 
 const HOW: &str = "pid 20 was ended with SIGTERM";
 
-fn naming(name: &str) -> Naming {
-    Naming {
+fn act_for(name: &str) -> ActFor {
+    ActFor {
         session: Some(name.to_owned()),
         reason: Reason::parse("its window was closed").ok(),
     }
@@ -32,13 +32,13 @@ fn rig() -> (Rig, Who, Who, String) {
 }
 
 fn killable(rig: &mut Rig, who: &Who, name: &str) -> Killable {
-    let naming = naming(name);
-    rig.call(who, |service| service.killable(&naming)).unwrap()
+    let act_for = act_for(name);
+    rig.call(who, |service| service.killable(&act_for)).unwrap()
 }
 
 fn record(rig: &mut Rig, who: &Who, name: &str, killed: &Killable) {
-    let naming = naming(name);
-    let ended = rig.call(who, |service| service.end_killed(&naming, killed, HOW));
+    let act_for = act_for(name);
+    let ended = rig.call(who, |service| service.end_killed(&act_for, killed, HOW));
     ended.unwrap();
 }
 
@@ -52,7 +52,7 @@ fn the_persons_word_replaces_what_the_dying_process_said() {
     let (mut rig, gemini, person, handle) = rig();
     let killed = killable(&mut rig, &person, &handle);
     // It said so itself on its way out, and it was found dead as well.
-    rig.call(&gemini, |service| service.end(&Naming::default()))
+    rig.call(&gemini, |service| service.end(&ActFor::default()))
         .unwrap();
     gemini.dies();
     record(&mut rig, &person, &handle, &killed);
@@ -94,8 +94,8 @@ fn only_what_is_seen_to_live_here_can_be_killed() {
     let (mut rig, gemini, person, handle) = rig();
     let far = rig.inside(&[50]);
     let ask = |rig: &mut Rig, who: &Who| {
-        let naming = naming(&handle);
-        kind(rig.call(who, |service| service.killable(&naming)))
+        let act_for = act_for(&handle);
+        kind(rig.call(who, |service| service.killable(&act_for)))
     };
     assert_eq!(ask(&mut rig, &person), "granted");
     assert_eq!(ask(&mut rig, &far), "cannot_tell");
@@ -110,11 +110,11 @@ fn an_agent_may_not_and_nobody_without_a_reason() {
     rig.register(&agent, "w-1");
     let child = rig.here(&[61, 20]);
     for who in [&agent, &gemini, &child] {
-        let naming = naming(&handle);
-        let asked = rig.call(who, |service| service.killable(&naming));
-        assert_eq!(kind(asked), "only_person");
+        let act_for = act_for(&handle);
+        let asked = rig.call(who, |service| service.killable(&act_for));
+        assert_eq!(kind(asked), "person_only");
     }
-    let unsaid = Naming {
+    let unsaid = ActFor {
         session: Some(handle),
         reason: None,
     };

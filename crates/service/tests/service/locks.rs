@@ -9,12 +9,12 @@ use tenure_core::id::{AgentName, Epoch, HostId, NativeId, SessionId, SessionToke
 use tenure_core::mission::change::Change;
 use tenure_core::mission::{MissionId, ParticipantId, Role};
 use tenure_core::reason::Reason;
-use tenure_core::session::{Doing, Place};
+use tenure_core::session::{Doing, Workdir};
 use tenure_core::store::{Mode, Store};
 use tenure_service::{
-    AgentEvent, ChangeRequest, ChildRequest, ChildTurn, ClaimRequest, GuardPolicy, HandoffRequest,
-    Here, JoinRequest, ListRequest, Naming, Pick, PointRequest, ReleaseRequest, TakeoverRequest,
-    ToolUse, Whose,
+    ActFor, AgentEvent, ChangeRequest, ChildRequest, ChildTurn, ClaimRequest, GuardPolicy,
+    HandoffRequest, Here, JoinRequest, ListRequest, Pick, PointRequest, ReleaseRequest,
+    TakeoverRequest, ToolUse, Whose,
 };
 use tenure_store::SqliteStore;
 
@@ -22,13 +22,14 @@ use super::{LEASE, LOCK_DELAY, Rig, Who, asks, key, kind, unseen};
 
 impl Rig {
     fn ends(&mut self, who: &Who) {
-        self.call(who, |service| service.end(&Naming::default()))
+        self.call(who, |service| service.end(&ActFor::default()))
             .unwrap();
     }
 
     fn hears(&mut self, who: &Who, native: &str, what: Happening) {
         let event = event(who, native, what);
-        self.call(who, |service| service.hear(&event)).unwrap();
+        self.call(who, |service| service.handle_event(&event))
+            .unwrap();
     }
 }
 
@@ -86,7 +87,7 @@ fn a_heartbeat_asks_once_who_speaks() {
 fn several_keys_are_locked_in_order_however_they_are_named() {
     let mut rig = Rig::new();
     let [ann, bob] = two(&mut rig);
-    let me = Naming::default();
+    let me = ActFor::default();
     let mixed = all_of(&["wp:z", "path:acme/web:b/**", "wp:a", "path:acme/api:a/**"]);
     rig.call(&ann, |service| service.claim(&me, &mixed))
         .unwrap();
@@ -115,8 +116,8 @@ fn acts_on_claims_keep_the_order() {
         rig.claim(who, text).unwrap();
     }
     gone.dies();
-    let me = Naming::default();
-    let bobs = rig.call(&bob, |service| service.whoami(&me)).unwrap();
+    let me = ActFor::default();
+    let bobs = rig.call(&bob, |service| service.own_session(&me)).unwrap();
     let handed = HandoffRequest {
         key: key("path:acme/web:src/a/**"),
         to: bobs.session.handle,
@@ -125,7 +126,7 @@ fn acts_on_claims_keep_the_order() {
     };
     rig.call(&ann, |service| service.handoff(&me, &handed))
         .unwrap();
-    let naming = Naming {
+    let act_for = ActFor {
         session: None,
         reason: Reason::parse("it is stuck").ok(),
     };
@@ -137,7 +138,7 @@ fn acts_on_claims_keep_the_order() {
             epoch: None,
             note: None,
         };
-        rig.call(from, |service| service.takeover(&naming, &request))
+        rig.call(from, |service| service.takeover(&act_for, &request))
             .unwrap();
     }
     let done = ReleaseRequest {
@@ -173,11 +174,11 @@ fn waiters_and_commands_keep_the_order() {
         chain: child.facts().chain,
         agent: AgentName::known("command"),
         title: "make".into(),
-        place: Place::default(),
+        workdir: Workdir::default(),
     };
     let mut waiting = rig.waiting(50);
     rig.claim(&bob, "wp:2").unwrap();
-    let me = Naming::default();
+    let me = ActFor::default();
     let turn = rig
         .call(&ann, |service| {
             service.claim_for_child(&me, &request, Some(&waiting))
@@ -221,12 +222,14 @@ fn events_of_agents_keep_the_order() {
         }),
         ..event(&ann, "a3", Happening::SubagentStart)
     };
-    rig.call(&ann, |service| service.hear(&writes)).unwrap();
+    rig.call(&ann, |service| service.handle_event(&writes))
+        .unwrap();
     let again = AgentEvent {
         process: bob.facts().chain.into_iter().next(),
         ..writes
     };
-    rig.call(&bob, |service| service.hear(&again)).unwrap();
+    rig.call(&bob, |service| service.handle_event(&again))
+        .unwrap();
     let end = Happening::End {
         ends_worker: true,
         reason: String::new(),
@@ -251,7 +254,7 @@ fn missions_keep_the_order() {
         roles: Vec::new(),
     };
     let mission = MissionId::parse("launch").unwrap();
-    let me = Naming::default();
+    let me = ActFor::default();
     let participant = {
         let join = JoinRequest {
             mission: mission.clone(),
@@ -363,7 +366,7 @@ fn a_holder_that_speaks_between_two_attempts_keeps_its_key() {
             }
         }
         // What is done after the grant changes nothing.
-        rig.store.take_meanwhile();
+        rig.store.take_worktree_changes();
     }
     assert!(kept > 0, "it never came between");
 }
@@ -377,7 +380,7 @@ fn whoever_is_granted_a_key_between_two_attempts_keeps_it() {
             let mut rig = Rig::new();
             let [ann, bob] = two(&mut rig);
             let bobs = rig
-                .call(&bob, |service| service.whoami(&Naming::default()))
+                .call(&bob, |service| service.own_session(&ActFor::default()))
                 .unwrap();
             let bobs = SessionId::parse(&bobs.session.id).unwrap();
             let taken = match wanted {
@@ -407,7 +410,7 @@ fn whoever_is_granted_a_key_between_two_attempts_keeps_it() {
             let theirs = theirs.session == bobs && theirs.ended.is_none();
             assert_ne!(
                 mine,
-                theirs && !rig.store.take_meanwhile(),
+                theirs && !rig.store.take_worktree_changes(),
                 "before {before}"
             );
             between += usize::from(before > 1 && theirs);

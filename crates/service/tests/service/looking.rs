@@ -3,25 +3,25 @@
 use tenure_core::event::EventFilter;
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::registration::Source;
-use tenure_core::session::Place;
+use tenure_core::session::Workdir;
 use tenure_core::store::{Mode, Store};
 use tenure_service::mirror::compare::ContextFile;
 use tenure_service::{
-    Glancer, Here, ListRequest, Naming, RegisterRequest, Subject, Until, Vouched,
+    ActFor, Glancer, Here, ListRequest, RegisterRequest, Subject, Until, Vouched,
 };
 
 use crate::{Rig, Who};
 
-fn place(dir: &str, repo: Option<&str>) -> Place {
-    Place {
+fn place(dir: &str, repo: Option<&str>) -> Workdir {
+    Workdir {
         dir: dir.into(),
         repo: repo.map(str::to_owned),
-        ..Place::default()
+        ..Workdir::default()
     }
 }
 
 /// A session that works somewhere, by its handle.
-fn works_in(rig: &mut Rig, pid: u32, place: Place) -> (Who, String) {
+fn works_in(rig: &mut Rig, pid: u32, workdir: Workdir) -> (Who, String) {
     let who = rig.here(&[pid]);
     let request = RegisterRequest {
         subject: Subject::Given(who.facts().chain),
@@ -30,7 +30,7 @@ fn works_in(rig: &mut Rig, pid: u32, place: Place) -> (Who, String) {
         transcript: None,
         source: Source::Start,
         hosted: false,
-        place,
+        workdir,
         place_named: true,
         title: None,
         parent: None,
@@ -42,7 +42,7 @@ fn works_in(rig: &mut Rig, pid: u32, place: Place) -> (Who, String) {
 }
 
 fn handles(rig: &mut Rig, who: &Who, request: &ListRequest) -> Vec<String> {
-    let found = rig.call(who, |service| service.who(&Naming::default(), request));
+    let found = rig.call(who, |service| service.who(&ActFor::default(), request));
     let mut handles: Vec<String> = found
         .unwrap()
         .items
@@ -95,7 +95,7 @@ fn a_context_file_that_cannot_be_read_is_a_fault_beside_the_others() {
         let project = place("/elsewhere", None);
         let verified = rig.call(&me, |service| {
             let here = Here::default();
-            service.verify(&Naming::default(), &here, Some(&project), Some(&file))
+            service.verify(&ActFor::default(), &here, Some(&project), Some(&file))
         });
         let faults = verified.unwrap().faults.into_iter();
         let faults: Vec<_> = faults.map(|one| (one.field, one.subject)).collect();
@@ -114,20 +114,20 @@ fn a_context_file_that_cannot_be_read_is_a_fault_beside_the_others() {
 fn lines_of_another_conversation_are_named_and_recorded() {
     let mut rig = Rig::new();
     let (me, handle) = works_in(&mut rig, 20, place("/w/web", None));
-    let naming = Naming {
+    let act_for = ActFor {
         session: Some(handle.clone()),
         reason: None,
     };
     let path = "/home/ann/.claude/projects/-w-web/conversation-20.jsonl";
     let kept = rig.call(&me, |service| service.keep_transcript(&handle, path));
     let file = kept.unwrap();
-    let vouched = rig.call(&me, |service| service.transcript_to_write(&naming));
+    let vouched = rig.call(&me, |service| service.transcript_to_write(&act_for));
     assert_eq!(vouched.unwrap(), Vouched::File(Box::new(file.clone())));
     let mut problems = |lines: &str| {
         let mut found = Vec::new();
         rig.call(&me, |service| {
-            found = service.check_appended(&naming, &file, lines.as_bytes())?;
-            service.peek(&naming)
+            found = service.check_appended(&act_for, &file, lines.as_bytes())?;
+            service.peek(&act_for)
         })
         .unwrap();
         let mut tx = rig.store.begin(Mode::Read).unwrap();

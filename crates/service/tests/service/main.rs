@@ -29,14 +29,14 @@ use tenure_core::policy::Policy;
 use tenure_core::process::{BootId, CallerFacts, RunState, Sighting};
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
-use tenure_core::session::{MetaKey, Place};
+use tenure_core::session::{MetaKey, Workdir};
 use tenure_core::store::{Mode, Store};
 use tenure_core::time::{Span, Timestamp};
 use tenure_service::answer::Class;
 use tenure_service::error::Error;
 use tenure_service::view::ClaimView;
 use tenure_service::{
-    ClaimRequest, GuardRequest, MetaChange, Naming, Pick, RegisterRequest, Registered,
+    ActFor, ClaimRequest, GuardRequest, MetaChange, Pick, RegisterRequest, Registered,
     ReleaseRequest, RenewRequest, Service, Subject, Turn, Wait, Waiting,
 };
 use tenure_store::SqliteStore;
@@ -151,7 +151,7 @@ impl Rig {
             transcript: None,
             source: Source::Start,
             hosted: false,
-            place: Place::default(),
+            workdir: Workdir::default(),
             place_named: false,
             title: None,
             parent: None,
@@ -168,7 +168,7 @@ impl Rig {
 
     fn claim(&mut self, who: &Who, text: &str) -> Result<ClaimView, Error> {
         let request = asks(&[text]);
-        let grants = self.call(who, |service| service.claim(&Naming::default(), &request));
+        let grants = self.call(who, |service| service.claim(&ActFor::default(), &request));
         grants.map(|mut grants| grants.remove(0))
     }
 
@@ -178,7 +178,7 @@ impl Rig {
             epoch: None,
             done: false,
         };
-        self.call(who, |service| service.release(&Naming::default(), &request))
+        self.call(who, |service| service.release(&ActFor::default(), &request))
             .unwrap();
     }
 
@@ -187,23 +187,23 @@ impl Rig {
             key: key(text),
             epoch: None,
         };
-        self.call(who, |service| service.guard(&Naming::default(), &request))
+        self.call(who, |service| service.guard(&ActFor::default(), &request))
     }
 
     fn renew(&mut self, who: &Who, length: Option<Duration>) -> Result<(), Error> {
-        let naming = Naming {
+        let act_for = ActFor {
             session: None,
             reason: Reason::parse("a long build").ok(),
         };
         let length = length.map(Span);
         let request = RenewRequest { length };
-        self.call(who, |service| service.renew(&naming, &request))
+        self.call(who, |service| service.renew(&act_for, &request))
             .map(|_| ())
     }
 
     /// One look of a waiter at its turn.
     fn look(&mut self, who: &Who, waiting: &mut Waiting, text: &str) -> Option<Wait> {
-        let (request, me) = (asks(&[text]), Naming::default());
+        let (request, me) = (asks(&[text]), ActFor::default());
         let turn = self
             .call(who, |service| service.claim_turn(&me, &request, waiting))
             .unwrap();
@@ -319,15 +319,15 @@ fn a_call_on_behalf_of_a_session_does_not_renew_it() {
         .handle
         .clone();
     rig.clock.advance(LEASE);
-    let naming = Naming {
+    let act_for = ActFor {
         session: Some(holder),
         reason: Reason::parse("test").ok(),
     };
     let request = asks(&["wp:2"]);
-    let claim = rig.call(&near, |service| service.claim(&naming, &request));
+    let claim = rig.call(&near, |service| service.claim(&act_for, &request));
     assert_eq!(kind(claim), "cannot_tell", "it is not seen to live");
     let change = MetaChange::Set(MetaKey::parse("team").unwrap(), "blue".into());
-    rig.call(&near, |service| service.change_metadata(&naming, &change))
+    rig.call(&near, |service| service.change_metadata(&act_for, &change))
         .unwrap();
     assert_eq!(kind(rig.claim(&near, "wp:1")), "suspect");
 }
@@ -387,7 +387,7 @@ fn f_i23_from_a_sandbox_nothing_is_taken_until_a_call_outside_proves_the_death()
     assert_eq!(kind(rig.claim(&tool, "wp:1")), "cannot_tell", "it lives");
     holder.dies();
     assert_eq!(kind(rig.claim(&tool, "wp:1")), "cannot_tell");
-    let looks = |service: &mut Service<'_>| service.whoami(&Naming::default());
+    let looks = |service: &mut Service<'_>| service.own_session(&ActFor::default());
     rig.call(&agent, looks).unwrap();
     let claim = rig.claim(&tool, "wp:1").unwrap();
     assert_eq!(claim.taken_from.unwrap().by, "death");
@@ -410,10 +410,10 @@ fn f_i23_a_death_that_could_not_be_recorded_is_recorded_by_the_next_call_outside
         rig.store.busy_at(transaction);
         let (facts, policy) = (agent.facts(), Policy::default());
         let mut service = Service::new(&mut rig.store, &agent.world, &facts, policy);
-        let answered = service.whoami(&Naming::default()).is_ok();
-        let was_busy = !rig.store.take_meanwhile();
+        let answered = service.own_session(&ActFor::default()).is_ok();
+        let was_busy = !rig.store.take_worktree_changes();
         failed += usize::from(answered && was_busy);
-        let looks = |service: &mut Service<'_>| service.whoami(&Naming::default());
+        let looks = |service: &mut Service<'_>| service.own_session(&ActFor::default());
         rig.call(&agent, looks).unwrap();
         assert_eq!(kind(rig.claim(&tool, "wp:1")), "granted", "{transaction}");
         rig.call(&agent, looks).unwrap();
@@ -451,7 +451,7 @@ fn a_process_that_ends_its_session_twice_goes_on_as_the_same_session() {
     let born = rig.register(&ann, "n1");
     rig.claim(&ann, "wp:1").unwrap();
     for life in [2, 3, 4] {
-        let ends = |service: &mut Service<'_>| service.end(&Naming::default());
+        let ends = |service: &mut Service<'_>| service.end(&ActFor::default());
         rig.call(&ann, ends).unwrap();
         let again = rig.register(&ann, "n1");
         assert_eq!(again.session.registered, Some("resumed"), "life {life}");
@@ -570,7 +570,7 @@ fn f_d06_age_and_number_drop_nothing_of_a_session_that_lives() {
         let brief = rig.here(&[pid]);
         rig.register(&brief, &format!("n{pid}"));
         rig.claim(&brief, &format!("wp:{pid}")).unwrap();
-        rig.call(&brief, |service| service.end(&Naming::default()))
+        rig.call(&brief, |service| service.end(&ActFor::default()))
             .unwrap();
         rig.clock.advance(year / 600);
     }
@@ -669,7 +669,7 @@ fn any_number_of_dead_holders_can_stand_before_the_item_that_is_taken() {
             pick,
             ..asks(&keys)
         };
-        let grants = rig.call(&heir, |service| service.claim(&Naming::default(), &request));
+        let grants = rig.call(&heir, |service| service.claim(&ActFor::default(), &request));
         let count = if pick == Pick::Any { 1 } else { 250 };
         assert_eq!(grants.unwrap().len(), count);
     }

@@ -8,7 +8,7 @@ use tenure_core::store::{Mode, Store};
 use tenure_service::answer::Class;
 use tenure_service::error::Error;
 use tenure_service::view::{ClaimView, EventView};
-use tenure_service::{Naming, TakeoverRequest};
+use tenure_service::{ActFor, TakeoverRequest};
 
 use super::{LEASE, LOCK_DELAY, Rig, Who, key, kind, unseen};
 
@@ -25,7 +25,7 @@ impl Rig {
         text: &str,
         (from, epoch): (Option<&str>, Option<u64>),
     ) -> Result<ClaimView, Error> {
-        let naming = Naming {
+        let act_for = ActFor {
             session: None,
             reason: Reason::parse("it is stuck").ok(),
         };
@@ -35,7 +35,7 @@ impl Rig {
             epoch: epoch.map(Epoch),
             note: None,
         };
-        self.call(who, |service| service.takeover(&naming, &request))
+        self.call(who, |service| service.takeover(&act_for, &request))
     }
 
     /// What the log says of a key's end.
@@ -134,7 +134,7 @@ fn a_takeover_is_refused_by_a_third_session_that_lives() {
 #[test]
 fn what_was_expected_of_the_key_is_checked_before_anything_is_taken_along() {
     let (mut rig, [ann, bob, eve]) = overlapping();
-    let eve_is = rig.call(&eve, |service| service.whoami(&Naming::default()));
+    let eve_is = rig.call(&eve, |service| service.own_session(&ActFor::default()));
     let eve_is = eve_is.unwrap().session.handle;
     for expected in [(Some(eve_is.as_str()), None), (None, Some(7))] {
         assert_eq!(kind(rig.takeover(&bob, ALL, expected)), "held");

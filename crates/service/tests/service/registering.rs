@@ -181,7 +181,7 @@ fn a_session_that_ended_while_its_process_went_on_is_resumed_however_often() {
     ask(&a, &["claim", "wp:1"]);
     for life in 2..5 {
         ask(&a, &["end"]);
-        assert_eq!(refused(&a, 4, &["whoami"])["kind"], "nobody");
+        assert_eq!(refused(&a, 4, &["whoami"])["kind"], "no_session");
         let back = register(&a, &["--native-id", "a1"]);
         assert_eq!(back["session"]["registered"], "resumed", "life {life}");
         assert_eq!(back["session"]["id"], first["session"]["id"]);

@@ -8,7 +8,7 @@ use tenure_core::session::{Doing, Session};
 use tenure_core::store::{Mode, Store};
 use tenure_core::time::Timestamp;
 use tenure_core::witness::{OwnWord, Question, Subject, TerminalPlace, Testimony, Witness};
-use tenure_service::{AgentEvent, ListRequest, Naming, Service};
+use tenure_service::{ActFor, AgentEvent, ListRequest, Service};
 
 use crate::{Rig, Who, kind};
 
@@ -37,7 +37,8 @@ fn event(who: &Who, native: &str) -> AgentEvent {
 
 impl Rig {
     fn hears_event(&mut self, who: &Who, event: &AgentEvent) {
-        self.call(who, |service| service.hear(event)).unwrap();
+        self.call(who, |service| service.handle_event(event))
+            .unwrap();
     }
 
     fn prompted(&mut self, who: &Who, native: &str, prompt: &str) {
@@ -54,17 +55,17 @@ impl Rig {
 
     /// The title that is kept, and who chose it.
     fn title(&mut self, who: &Who) -> Option<(String, &'static str)> {
-        let me = self.call(who, |service| service.whoami(&Naming::default()));
+        let me = self.call(who, |service| service.own_session(&ActFor::default()));
         let session = me.unwrap().session;
         session.title.zip(session.title_by)
     }
 
     fn rename(&mut self, who: &Who, name: &str, reason: Option<&str>, title: &str) -> String {
-        let naming = Naming {
+        let act_for = ActFor {
             session: Some(name.to_owned()),
             reason: reason.map(|reason| Reason::parse(reason).unwrap()),
         };
-        let renamed = self.call(who, |service| service.rename(&naming, title));
+        let renamed = self.call(who, |service| service.rename(&act_for, title));
         match renamed {
             Ok(session) => session.title.unwrap_or_default(),
             Err(error) => format!("error {}", kind::<()>(Err(error))),

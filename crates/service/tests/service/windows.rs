@@ -10,7 +10,7 @@ use tenure_core::witness::{Question, Subject as About, Testimony, Witness};
 use tenure_core::world::World;
 use tenure_service::error::Error;
 use tenure_service::view::SessionView;
-use tenure_service::{AgentEvent, Heard, Naming, RegisterRequest, Service};
+use tenure_service::{ActFor, AgentEvent, Heard, RegisterRequest, Service};
 
 use super::{Rig, Who, asks, kind};
 
@@ -73,7 +73,8 @@ impl Rig {
             speaks: true,
             wants_brief: false,
         };
-        self.call(&hook, |service| service.hear(&event)).unwrap()
+        self.call(&hook, |service| service.handle_event(&event))
+            .unwrap()
     }
 
     /// A conversation begins in a window, and is in a turn.
@@ -125,7 +126,7 @@ impl Rig {
             value: native.into(),
         });
         let mut service = Service::new(&mut self.store, &self.world, &facts, Policy::default());
-        match service.whoami(&Naming::default()) {
+        match service.own_session(&ActFor::default()) {
             Ok(answer) => Ok(answer.value.session.handle),
             Err(failure) => Err(failure.error),
         }
@@ -171,7 +172,7 @@ fn a_conversation_is_bound_to_its_window_and_not_to_the_one_that_started_the_dae
     // The window is a session now, and the daemon is no agent that anybody misses.
     let looker = rig.here(&[90]);
     let asked = [TWO, DAEMON, ONE].map(|pid| rig.world.process(pid));
-    let strange = rig.call(&looker, |service| service.strangers(&asked));
+    let strange = rig.call(&looker, |service| service.unmanaged(&asked));
     assert_eq!(strange.unwrap(), [false, false, true]);
 }
 
@@ -181,14 +182,14 @@ fn a_tool_below_the_daemon_is_its_own_conversations() {
     let (one, two) = (rig.begins("t1", ONE), rig.begins("t2", TWO));
     for heard in [&one, &two] {
         let tool = rig.tool_of(heard);
-        let me = rig.call(&tool, |service| service.whoami(&Naming::default()));
+        let me = rig.call(&tool, |service| service.own_session(&ActFor::default()));
         let me = me.unwrap();
         assert_eq!(Some(me.session.handle), heard.session);
         assert_eq!(me.resolved.by, "ancestry");
     }
     // Nothing picks one of two, and the window above the daemon is not asked.
     let nobody = rig.here(&[71, DAEMON, ONE]);
-    let found = rig.call(&nobody, |service| service.whoami(&Naming::default()));
+    let found = rig.call(&nobody, |service| service.own_session(&ActFor::default()));
     assert_eq!(kind(found), "ambiguous");
 }
 
@@ -198,9 +199,9 @@ fn what_runs_below_a_daemon_without_sessions_is_not_the_windows_above_it() {
     let window = rig.here(&[ONE]);
     rig.register(&window, "w");
     let tool = rig.here(&[71, DAEMON, ONE]);
-    let found = rig.call(&tool, |service| service.whoami(&Naming::default()));
+    let found = rig.call(&tool, |service| service.own_session(&ActFor::default()));
     let error = found.err().unwrap();
-    assert_eq!(error.kind(), "nobody");
+    assert_eq!(error.kind(), "no_session");
     assert!(
         error.to_string().contains(&format!("pid {DAEMON}")),
         "{error}"
@@ -335,7 +336,7 @@ fn a_conversation_that_another_window_takes_up_is_the_same_session_there() {
     assert_eq!(held.len(), 1, "{held:?}");
     // The life that ended speaks for nobody.
     let old = rig.tool_of(&first);
-    let me = rig.call(&old, |service| service.whoami(&Naming::default()));
+    let me = rig.call(&old, |service| service.own_session(&ActFor::default()));
     let disagreements = me.unwrap().resolved.disagreements;
     assert_eq!(disagreements.len(), 1, "{disagreements:?}");
 }
@@ -404,9 +405,10 @@ fn a_conversation_that_lived_with_the_daemon_goes_to_its_window_once_that_is_kno
         let tool = rig.tool_of(&heard);
         rig.claim(&tool, KEY).unwrap();
         rig.world.opens(ONE, "t1");
-        let again = match starts {
-            true => rig.says("t1", Happening::Start, Doing::Idle),
-            false => rig.prompts("t1"),
+        let again = if starts {
+            rig.says("t1", Happening::Start, Doing::Idle)
+        } else {
+            rig.prompts("t1")
         };
         assert_eq!(again.session, heard.session);
         assert_eq!(rig.open(), 1);
@@ -522,7 +524,7 @@ fn a_turn_whose_end_was_not_heard_of_is_over_when_the_daemon_says_so() {
         if may_ask {
             service = service.with_witness(&Silent);
         }
-        let taken = service.claim(&Naming::default(), &asks(&[KEY]));
+        let taken = service.claim(&ActFor::default(), &asks(&[KEY]));
         let taken = taken.map_err(|failure| failure.error);
         assert_eq!(kind(taken), expected, "{said:?} {may_ask}");
         let shown = service.show(&heard.session.clone().unwrap());

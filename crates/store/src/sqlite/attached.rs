@@ -66,11 +66,12 @@ impl Attached {
 
     /// The same, as a refusal to go on.
     pub(super) fn check(&self, store: &str) -> Result<(), StoreError> {
-        match self.is_there() {
-            true => Ok(()),
-            false => Err(StoreError::Replaced {
+        if self.is_there() {
+            Ok(())
+        } else {
+            Err(StoreError::Replaced {
                 store: store.to_owned(),
-            }),
+            })
         }
     }
 }

@@ -227,9 +227,10 @@ impl ClaimRows for SqliteTx<'_> {
 
     fn list_claims(&mut self, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, StoreError> {
         let (sql, values) = list_statement(filter);
-        match filter.readable_only {
-            true => self.all_readable("claims", &sql, params_from_iter(values), read_claim),
-            false => self.all("claims", &sql, params_from_iter(values), read_claim),
+        if filter.readable_only {
+            self.all_readable("claims", &sql, params_from_iter(values), read_claim)
+        } else {
+            self.all("claims", &sql, params_from_iter(values), read_claim)
         }
     }
 

@@ -117,9 +117,10 @@ impl EventRows for SqliteTx<'_> {
         let after = after.map(|after| i64::try_from(after).unwrap_or(i64::MAX));
         let (sql, values) = statement(filter, after);
         let values = params_from_iter(values);
-        let mut found = match filter.readable_only {
-            true => self.all_readable("events", &sql, values, read_event)?,
-            false => self.all("events", &sql, values, read_event)?,
+        let mut found = if filter.readable_only {
+            self.all_readable("events", &sql, values, read_event)?
+        } else {
+            self.all("events", &sql, values, read_event)?
         };
         if after.is_none() {
             found.reverse();

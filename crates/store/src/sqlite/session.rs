@@ -11,7 +11,7 @@ use rusqlite::{ToSql, params, params_from_iter};
 use tenure_core::id::{AgentName, Handle, Life, Malformed, NativeId, SessionId, SessionToken};
 use tenure_core::process::Process;
 use tenure_core::session::{
-    Activity, Closed, ClosedBy, Doing, EndKind, Place, Session, Start, Title, TitleBy,
+    Activity, Closed, ClosedBy, Doing, EndKind, Session, Start, Title, TitleBy, Workdir,
 };
 use tenure_core::store::{ProcessPlace, SessionFilter, SessionRows, StoreError};
 use tenure_core::time::{Deadline, Era, Timestamp};
@@ -209,9 +209,9 @@ fn with_cells<T>(
         session.parent.map(|parent| parent.life.0),
         session.twin_of.map(|twin| twin.to_string()),
         session.title.as_ref().map(|title| title.text.as_str()),
-        session.place.dir,
-        session.place.repo,
-        session.place.branch,
+        session.workdir.dir,
+        session.workdir.repo,
+        session.workdir.branch,
         session.hosted,
         session.life.0,
         process.map(|p| p.host.as_str()),
@@ -264,7 +264,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Session, StoreError> {
         parent: read_parent(cells)?,
         twin_of: cells.maybe_parsed(SessionId::parse)?,
         title: cells.maybe_text()?.map(Title::person),
-        place: Place {
+        workdir: Workdir {
             dir: cells.text()?,
             repo: cells.maybe_text()?,
             branch: cells.maybe_text()?,
@@ -418,9 +418,10 @@ impl SessionRows for SqliteTx<'_> {
 
     fn list_sessions(&mut self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
         let (sql, values) = list_statement(filter);
-        match filter.readable_only {
-            true => self.all_readable("sessions", &sql, params_from_iter(values), read),
-            false => self.all("sessions", &sql, params_from_iter(values), read),
+        if filter.readable_only {
+            self.all_readable("sessions", &sql, params_from_iter(values), read)
+        } else {
+            self.all("sessions", &sql, params_from_iter(values), read)
         }
     }
 

@@ -7,7 +7,7 @@ use rusqlite::params;
 use tenure_core::id::SessionId;
 use tenure_core::store::{StoreError, WriteRows};
 use tenure_core::time::Timestamp;
-use tenure_core::trample::{FileStamp, FileWrite, Tree};
+use tenure_core::write_conflict::{FileStamp, FileWrite, Tree};
 
 use super::handle::{SqliteTx, limit_or_all};
 use super::row::Cells;

@@ -31,9 +31,10 @@ fn draw() -> Result<String, Box<dyn Error>> {
     let svg = picture::of_demo(&String::from_utf8(printed.stdout)?);
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(picture::FILE);
     if std::env::args().any(|arg| arg == "--check") {
-        return match std::fs::read_to_string(&file)? == svg {
-            true => Ok("docs/demo.svg is what the demo prints".to_owned()),
-            false => Err("docs/demo.svg is not what the demo prints: run scripts/picture".into()),
+        return if std::fs::read_to_string(&file)? == svg {
+            Ok("docs/demo.svg is what the demo prints".to_owned())
+        } else {
+            Err("docs/demo.svg is not what the demo prints: run scripts/picture".into())
         };
     }
     std::fs::write(&file, svg)?;

@@ -8,7 +8,7 @@ use tenure_core::id::{AgentName, Epoch, Handle, HostId, Life, NativeId, SessionI
 use tenure_core::key::Key;
 use tenure_core::notice::{Notice, NoticeKind};
 use tenure_core::process::{BootId, Process, StartTicks};
-use tenure_core::session::{Closed, ClosedBy, Place, Session};
+use tenure_core::session::{Closed, ClosedBy, Session, Workdir};
 use tenure_core::store::{Mode, Store, StoreError, Tx};
 use tenure_core::time::{Deadline, Era, Now, Timestamp};
 
@@ -101,7 +101,7 @@ pub fn session(n: u32) -> Session {
         parent: None,
         twin_of: None,
         title: None,
-        place: Place {
+        workdir: Workdir {
             dir: format!("/work/{n}"),
             repo: None,
             branch: None,

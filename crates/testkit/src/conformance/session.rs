@@ -2,7 +2,7 @@
 
 use tenure_core::id::{Handle, Life, SessionToken};
 use tenure_core::session::{
-    Activity, Closed, ClosedBy, Doing, EndKind, Place, Session, Start, Title, TitleBy,
+    Activity, Closed, ClosedBy, Doing, EndKind, Session, Start, Title, TitleBy, Workdir,
 };
 use tenure_core::store::{SessionFilter, Store};
 use tenure_core::time::{Deadline, Era, Timestamp};
@@ -23,7 +23,7 @@ fn full(n: u32) -> Session {
             text: "fix \"the\" thing; DROP TABLE – ü".into(),
             by: TitleBy::Prompt,
         }),
-        place: Place {
+        workdir: Workdir {
             dir: "/work/a b/ü".into(),
             repo: Some("acme/web".into()),
             branch: Some("feature/x".into()),
@@ -321,7 +321,7 @@ pub fn listing_by_directory_takes_it_and_what_is_below(store: &mut dyn Store) {
     write(store, |tx| {
         for (n, dir) in (1..).zip(dirs) {
             let mut there = session(n);
-            there.place.dir = dir.into();
+            there.workdir.dir = dir.into();
             tx.insert_session(&there).unwrap();
         }
     });
@@ -349,7 +349,7 @@ pub fn listing_by_repository_and_by_parent(store: &mut dyn Store) {
         parent: Some(parent),
         ..session(2)
     };
-    child.place.repo = Some("acme/web".into());
+    child.workdir.repo = Some("acme/web".into());
     let elsewhere = Session {
         parent: Some(token(1)),
         ..session(3)

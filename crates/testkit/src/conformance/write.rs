@@ -2,7 +2,7 @@
 
 use tenure_core::store::Store;
 use tenure_core::time::Timestamp;
-use tenure_core::trample::{FileStamp, FileWrite, Tree};
+use tenure_core::write_conflict::{FileStamp, FileWrite, Tree};
 
 use super::sample::*;
 

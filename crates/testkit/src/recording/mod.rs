@@ -74,7 +74,7 @@ impl<S: Store> RecordingStore<S> {
     }
 
     /// Whether what somebody else was to do is still to be done; it is not done any more.
-    pub fn take_meanwhile(&mut self) -> bool {
+    pub fn take_worktree_changes(&mut self) -> bool {
         self.meanwhile.take().is_some()
     }
 }

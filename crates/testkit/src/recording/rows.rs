@@ -22,8 +22,8 @@ use tenure_core::store::{
     SessionRows, StoreError, TranscriptRows, WriteRows,
 };
 use tenure_core::time::{Deadline, Timestamp};
-use tenure_core::trample::{FileStamp, FileWrite, Tree};
 use tenure_core::transcript::Transcript;
+use tenure_core::write_conflict::{FileStamp, FileWrite, Tree};
 
 use super::RecordingTx;
 

@@ -17,7 +17,7 @@ use tenure_service::Nameable;
 use self::engine::{Candidate, Offer, Wanted};
 use crate::app::App;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Print a shell's completion script
 ///
@@ -60,7 +60,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             String::from_utf8_lossy(&script).into_owned()
         }
     };
-    Ok(Shown::new("completions", &text, Lines::own(&text)))
+    Ok(Output::new("completions", &text, Lines::own(&text)))
 }
 
 /// Answers a shell's script.
@@ -84,7 +84,7 @@ pub fn ask(args: &AskArgs, mut grammar: clap::Command) -> Outcome {
             lines.join("\n")
         }
     };
-    Ok(Shown::default().say(Lines::of_file(&text)))
+    Ok(Output::default().say(Lines::of_file(&text)))
 }
 
 fn names(wanted: Wanted) -> Vec<Candidate> {

@@ -12,7 +12,7 @@ use tenure_host::pause;
 
 use self::worker::{Call, Worker, wrong};
 use crate::app::App;
-use crate::output::{Outcome, Shown, Trouble, put};
+use crate::output::{CliError, Outcome, Output, put};
 
 /// Show tenure at work, with real processes in a scratch directory
 ///
@@ -84,7 +84,7 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     story.chapter("nothing is left behind");
     match story.failed {
         Some(trouble) => Err(trouble),
-        None => Ok(Shown::default().with("demo", &story.told)),
+        None => Ok(Output::default().with("demo", &story.told)),
     }
 }
 
@@ -93,7 +93,7 @@ struct Story {
     told: Vec<String>,
     silent: bool,
     /// Why a part of it could not be shown.
-    failed: Option<Trouble>,
+    failed: Option<CliError>,
 }
 
 impl Story {
@@ -120,7 +120,7 @@ fn text(value: &Value) -> String {
 }
 
 /// Checks an exit code and hands out the answer.
-fn expect<'a>(call: &'a Call, code: i64, what: &str) -> Result<&'a Value, Trouble> {
+fn expect<'a>(call: &'a Call, code: i64, what: &str) -> Result<&'a Value, CliError> {
     if call.code == code {
         return Ok(&call.json);
     }
@@ -130,7 +130,7 @@ fn expect<'a>(call: &'a Call, code: i64, what: &str) -> Result<&'a Value, Troubl
     )))
 }
 
-fn check(holds: bool, what: &str, answer: &Value) -> Result<(), Trouble> {
+fn check(holds: bool, what: &str, answer: &Value) -> Result<(), CliError> {
     if holds {
         Ok(())
     } else {
@@ -138,7 +138,7 @@ fn check(holds: bool, what: &str, answer: &Value) -> Result<(), Trouble> {
     }
 }
 
-fn race(story: &mut Story, workers: &mut [Worker]) -> Result<usize, Trouble> {
+fn race(story: &mut Story, workers: &mut [Worker]) -> Result<usize, CliError> {
     story.chapter("three agents claim one item at the same moment");
     for worker in workers.iter_mut() {
         worker.send(&["claim", ITEM])?;
@@ -165,7 +165,7 @@ fn race(story: &mut Story, workers: &mut [Worker]) -> Result<usize, Trouble> {
     winner.ok_or_else(|| wrong("nobody won".into()))
 }
 
-fn crash(story: &mut Story, dead: &mut Worker, heir: &mut Worker) -> Result<(), Trouble> {
+fn crash(story: &mut Story, dead: &mut Worker, heir: &mut Worker) -> Result<(), CliError> {
     story.chapter("the winner is killed with kill -9; the next claim succeeds at once");
     dead.kill()?;
     let call = heir.call(&["claim", ITEM])?;
@@ -180,10 +180,10 @@ fn crash(story: &mut Story, dead: &mut Worker, heir: &mut Worker) -> Result<(), 
     Ok(())
 }
 
-fn silence(story: &mut Story, holder: &Worker, other: &mut Worker) -> Result<(), Trouble> {
+fn silence(story: &mut Story, holder: &Worker, other: &mut Worker) -> Result<(), CliError> {
     story.chapter("the new holder is stopped for longer than every timeout, but it is alive");
     holder.stop()?;
-    pause::for_a_while(LONG);
+    pause::sleep(LONG);
     let call = other.call(&["claim", ITEM])?;
     let error = &expect(&call, 3, "claiming from a stopped holder")?["error"];
     check(
@@ -200,7 +200,7 @@ fn silence(story: &mut Story, holder: &Worker, other: &mut Worker) -> Result<(),
     Ok(())
 }
 
-fn takeover(story: &mut Story, loser: &mut Worker, taker: &mut Worker) -> Result<(), Trouble> {
+fn takeover(story: &mut Story, loser: &mut Worker, taker: &mut Worker) -> Result<(), CliError> {
     story.chapter("a takeover, with a reason that is logged");
     let call = taker.call(&["takeover", ITEM, "--reason", "it is stuck"])?;
     let claim = &expect(&call, 0, "the takeover")?["claim"];
@@ -234,7 +234,7 @@ fn resume(
     other: &mut Worker,
     home: &std::path::Path,
     conversation: &str,
-) -> Result<Worker, Trouble> {
+) -> Result<Worker, CliError> {
     story.chapter("a holder of two items is killed; another takes one; then it resumes");
     let call = holder.call(&["claim", SECOND_ITEM])?;
     expect(&call, 0, "the second claim")?;

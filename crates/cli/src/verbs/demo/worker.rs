@@ -15,11 +15,11 @@ use tenure_core::process::{RunState, Sighting};
 use tenure_host::{pause, process};
 use tenure_service::answer::{Class, Hint};
 
-use crate::output::{Outcome, Shown, Trouble, put};
+use crate::output::{CliError, Outcome, Output, put};
 
 /// A result that is not what tenure promises.
-pub fn wrong(what: String) -> Trouble {
-    Trouble::new(
+pub fn wrong(what: String) -> CliError {
+    CliError::new(
         Class::Refused,
         "demo",
         what,
@@ -47,7 +47,7 @@ pub struct Call {
 
 impl Worker {
     /// Starts a worker on the scratch state directory.
-    pub fn start(home: &Path, name: &'static str) -> Result<Self, Trouble> {
+    pub fn start(home: &Path, name: &'static str) -> Result<Self, CliError> {
         let program = tenure_host::env::program()
             .map_err(|error| wrong(format!("no program to run: {error}")))?;
         let mut child = Command::new(program)
@@ -79,7 +79,7 @@ impl Worker {
     }
 
     /// Asks for a call without waiting for its answer.
-    pub fn send(&mut self, arguments: &[&str]) -> Result<(), Trouble> {
+    pub fn send(&mut self, arguments: &[&str]) -> Result<(), CliError> {
         let failed = |error: std::io::Error| wrong(format!("a worker does not listen: {error}"));
         let Some(input) = &mut self.input else {
             return Err(wrong("a worker was closed".into()));
@@ -90,7 +90,7 @@ impl Worker {
     }
 
     /// Waits for the answer to the oldest call.
-    pub fn receive(&mut self) -> Result<Call, Trouble> {
+    pub fn receive(&mut self) -> Result<Call, CliError> {
         let mut text = String::new();
         self.output
             .read_line(&mut text)
@@ -104,20 +104,20 @@ impl Worker {
     }
 
     /// Runs tenure in the worker and waits for the answer.
-    pub fn call(&mut self, arguments: &[&str]) -> Result<Call, Trouble> {
+    pub fn call(&mut self, arguments: &[&str]) -> Result<Call, CliError> {
         self.send(arguments)?;
         self.receive()
     }
 
     /// Ends the worker as a crash would.
-    pub fn kill(&mut self) -> Result<(), Trouble> {
+    pub fn kill(&mut self) -> Result<(), CliError> {
         let failed = |error: std::io::Error| wrong(format!("a worker did not die: {error}"));
         self.child.kill().map_err(failed)?;
         self.child.wait().map(|_| ()).map_err(failed)
     }
 
     /// Stops the worker: it lives, but does nothing.
-    pub fn stop(&self) -> Result<(), Trouble> {
+    pub fn stop(&self) -> Result<(), CliError> {
         self.signal(Signal::STOP)?;
         let tries = PATIENCE.as_millis() / 5;
         for _ in 0..tries {
@@ -131,16 +131,16 @@ impl Worker {
             ) {
                 return Ok(());
             }
-            pause::for_a_while(Duration::from_millis(5));
+            pause::sleep(Duration::from_millis(5));
         }
         Err(wrong("a worker did not stop".into()))
     }
 
-    pub fn go_on(&self) -> Result<(), Trouble> {
+    pub fn go_on(&self) -> Result<(), CliError> {
         self.signal(Signal::CONT)
     }
 
-    fn signal(&self, signal: Signal) -> Result<(), Trouble> {
+    fn signal(&self, signal: Signal) -> Result<(), CliError> {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| wrong("a worker has no pid".into()))?;
         kill_process(pid, signal).map_err(|error| wrong(format!("a worker got no signal: {error}")))
@@ -179,5 +179,5 @@ pub fn run() -> Outcome {
             break;
         }
     }
-    Ok(Shown::default())
+    Ok(Output::default())
 }

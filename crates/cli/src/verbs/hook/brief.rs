@@ -5,9 +5,9 @@
 //! [`MOST_BYTES`] in one answer; what does not fit is counted and comes with the next. Text from outside
 //! stays inside its line, quoted where it could be taken for more than a name.
 
-use tenure_core::meanwhile::{Fate, Meanwhile};
 use tenure_core::notice::{Notice, NoticeKind, Pending};
 use tenure_core::text;
+use tenure_core::worktree_changes::{Fate, WorktreeChanges};
 use tenure_service::view::{HeldView, SessionView};
 use tenure_service::{Advice, Brief};
 
@@ -87,9 +87,10 @@ pub fn message(told: &[Notice], advice: &Advice) -> Option<String> {
         .map(|notice| notice.message.as_str())
         .chain(advice.headlines.iter().map(String::as_str));
     let first = all.next()?;
-    let blocked = match advice.block.is_some() && !advice.headlines.is_empty() {
-        true => "tenure blocked this",
-        false => "tenure",
+    let blocked = if advice.block.is_some() && !advice.headlines.is_empty() {
+        "tenure blocked this"
+    } else {
+        "tenure"
     };
     let line = format!("{blocked}: {}", text::line(first));
     let line = clipped(line, LONGEST_HEADLINE);
@@ -181,7 +182,7 @@ fn lines_of(brief: &Brief) -> Vec<String> {
     lines
 }
 
-fn became_of_tree(meanwhile: &Meanwhile) -> Option<String> {
+fn became_of_tree(meanwhile: &WorktreeChanges) -> Option<String> {
     if let Some(root) = &meanwhile.gone {
         let root = text::name(root);
         return Some(format!("The worktree {root} that you worked in is gone."));
@@ -204,7 +205,7 @@ fn became_of_tree(meanwhile: &Meanwhile) -> Option<String> {
     (!changes.is_empty()).then(|| format!("Since you last worked here {}.", changes.join(" and ")))
 }
 
-fn became_of_files(meanwhile: &Meanwhile) -> Option<String> {
+fn became_of_files(meanwhile: &WorktreeChanges) -> Option<String> {
     let files = &meanwhile.files;
     let mut named: Vec<String> = files
         .iter()
@@ -243,9 +244,10 @@ fn other(session: &SessionView) -> String {
         None => String::new(),
     };
     let held = session.claims.as_deref().unwrap_or_default();
-    let holds = match held.is_empty() {
-        true => String::new(),
-        false => format!(", holds {}", claims(held)),
+    let holds = if held.is_empty() {
+        String::new()
+    } else {
+        format!(", holds {}", claims(held))
     };
     let (handle, dir) = (&session.handle, text::name(&session.dir));
     format!("  {handle} ({state}{branch} in {dir}){holds}")

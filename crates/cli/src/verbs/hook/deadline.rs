@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use tenure_agents::{Adapter, Answer, Report};
 use tenure_core::agent_event::Happening;
 use tenure_core::process::Ancestor;
-use tenure_core::trample::Mode;
+use tenure_core::write_conflict::Mode;
 use tenure_host::watchdog::{Late, Limits, Watchdog};
 use tenure_service::answer::{Class, Hint};
 
-use crate::output::Trouble;
+use crate::output::CliError;
 use crate::sink;
 
 /// How long an event may take: first what is waited for by itself, then the watchdog's limits.
@@ -158,7 +158,7 @@ fn late(adapter: &Adapter, mode: Option<Mode>, known: &Known) -> Late {
     let waited = steps.get(at).copied().unwrap_or(Step::Store).words();
     let message = format!("the time of the hook was over while it waited for {waited}");
     let hint = Hint::verb("ps", "for details");
-    let trouble = Trouble::new(Class::Store, "hook_timed_out", message, hint);
+    let trouble = CliError::new(Class::Store, "hook_timed_out", message, hint);
     let answer = super::missed(adapter, mode, report, known.process.get(), &trouble.problem);
     let said = adapter.answer(&report.name, &answer);
     Late {

@@ -26,7 +26,7 @@ use tenure_core::id::AgentName;
 use tenure_core::notice::{Channel, Notice, Pending};
 use tenure_core::process::Ancestor;
 use tenure_core::session::Doing;
-use tenure_core::trample::Mode;
+use tenure_core::write_conflict::Mode;
 use tenure_host::kernel_lock::one_spelling;
 use tenure_host::{cwd, event_input, terminal};
 use tenure_service::answer::{Hint, Problem};
@@ -34,7 +34,7 @@ use tenure_service::{AgentEvent, GuardPolicy, Heard, ToolUse};
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::{Outcome, Shown, command_line, warn};
+use crate::output::{Outcome, Output, command_line, warn};
 use crate::sink::{self, Unwritten};
 
 use deadline::{Deadline, Step};
@@ -110,7 +110,7 @@ pub fn run_typed(arguments: &[OsString]) -> Exit {
 /// Runs the hook as clap read it.
 pub fn run(args: &Args, _: &App) -> Outcome {
     let words = [args.agent.as_str(), "--mode", args.mode.as_str()];
-    Ok(Shown::silent(run_typed(&words.map(OsString::from))))
+    Ok(Output::silent(run_typed(&words.map(OsString::from))))
 }
 
 fn parse(arguments: &[OsString]) -> Result<(&'static Adapter, Option<Mode>), String> {
@@ -298,7 +298,7 @@ fn hear(
             program = Some(found);
             None
         }
-        Whose::Nobody => None,
+        Whose::NotFound => None,
         Whose::Another => return Err(Missed::NotOurs),
     };
     let spare = process
@@ -340,7 +340,7 @@ fn hear(
     };
     let outcome = store
         .open()
-        .and_then(|mut service| service.hear(&event).map_err(Problem::from));
+        .and_then(|mut service| service.handle_event(&event).map_err(Problem::from));
     match outcome {
         Ok(tenure_service::Answer { value, notices, .. }) => Ok(Recorded {
             heard: value,
@@ -357,8 +357,8 @@ fn mirror(store: HookStore, heard: &Heard, dir: &str, until: Instant) {
     let Some(session) = heard.id.filter(|_| heard.changed) else {
         return;
     };
-    if let Some(mut opened) = store.with_mirrors(dir) {
-        for said in mirrors::refresh(&mut opened, session, until) {
+    if let Some(mut context) = store.with_mirrors(dir) {
+        for said in mirrors::refresh(&mut context, session, until) {
             say(&format!("warning: {said}"));
         }
     }
@@ -369,9 +369,10 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
         Some(dir) => dir.clone(),
         None => cwd::name().to_string_lossy().into_owned(),
     };
-    let agent = match adapter.is_any_program {
-        true => report.agent.clone(),
-        false => AgentName::parse(adapter.name).ok(),
+    let agent = if adapter.is_any_program {
+        report.agent.clone()
+    } else {
+        AgentName::parse(adapter.name).ok()
     };
     let transcript = report.transcript.as_deref();
     let ends = matches!(report.what, Happening::End { .. } | Happening::Leaves);

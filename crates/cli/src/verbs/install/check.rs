@@ -13,7 +13,7 @@ use crate::hooks_setup::place::Scope;
 use crate::hooks_setup::plan::{LONGEST, Plan, State, Wanted, hash};
 use crate::hooks_setup::register::{Edit, GIT, Kind, Register, without_links};
 use crate::hooks_setup::undo::{Group, grouped};
-use crate::output::{Cell, Outcome, Shown, Trouble, table};
+use crate::output::{Cell, CliError, Outcome, Output, table};
 
 /// The listed edits of these agents; of all where none is named.
 pub fn elsewhere(register: &Register, names: &[String]) -> Vec<Edit> {
@@ -69,7 +69,7 @@ pub fn checked(
     Ok(shown(rows))
 }
 
-fn shown(rows: Vec<Row>) -> Shown {
+fn shown(rows: Vec<Row>) -> Output {
     let all_well = rows.iter().all(|row| row.is_well);
     let (mut cells, mut agents, mut notes) = (Vec::new(), Vec::new(), Vec::new());
     for row in rows {
@@ -84,11 +84,8 @@ fn shown(rows: Vec<Row>) -> Shown {
     if !all_well {
         add(&mut text, "tenure install sets them up");
     }
-    let exit = match all_well {
-        true => Exit::DONE,
-        false => Exit::REFUSED,
-    };
-    Shown::new("agents", &agents, text).exit(exit)
+    let exit = if all_well { Exit::DONE } else { Exit::REFUSED };
+    Output::new("agents", &agents, text).exit(exit)
 }
 
 fn row(plan: &Plan) -> Row {
@@ -101,16 +98,15 @@ fn row(plan: &Plan) -> Row {
     let mut notes = Vec::new();
     let status_line = plan.status_line.filter(|_| is_there);
     notes.extend(status_line.map(|whose| status_line_note(place.agent, whose)));
-    match is_there {
-        true => notes.extend(
+    if is_there {
+        notes.extend(
             plan.notes
                 .iter()
                 .map(|note| format!("{}: {note}", place.agent)),
-        ),
-        false => {
-            json["mode"] = Value::Null;
-            json["notes"] = Value::Array(Vec::new());
-        }
+        )
+    } else {
+        json["mode"] = Value::Null;
+        json["notes"] = Value::Array(Vec::new());
     }
     Row {
         cells: cells(
@@ -132,7 +128,7 @@ fn status_line_note(agent: &str, whose: StatusLine) -> String {
         StatusLine::Another => format!(
             "{agent}: the status line is not tenure's; it can call `tenure statusline {agent}` to show both"
         ),
-        StatusLine::Nobodys => format!(
+        StatusLine::Absent => format!(
             "{agent}: the status line is not installed; `tenure install {agent} --statusline` adds it"
         ),
     }
@@ -170,10 +166,11 @@ fn plugin_row(group: &Group) -> Row {
     }
 }
 
-fn git_row(git: &GitHooks, program: &str) -> Result<Row, Trouble> {
-    let state = match git.dir().parent().is_some_and(Path::is_dir) {
-        true => git.state(program)?,
-        false => State::NotFound,
+fn git_row(git: &GitHooks, program: &str) -> Result<Row, CliError> {
+    let state = if git.dir().parent().is_some_and(Path::is_dir) {
+        git.state(program)?
+    } else {
+        State::NotFound
     };
     Ok(Row {
         cells: cells(GIT, state, "-", "project", git.dir()),

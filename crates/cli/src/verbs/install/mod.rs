@@ -9,18 +9,18 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 use tenure_agents::install::{MODES, word_of};
-use tenure_core::trample::Mode;
+use tenure_core::write_conflict::Mode;
 use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
 use crate::hooks_setup::git_hooks::GitHooks;
-use crate::hooks_setup::place::{self, Place, Scope};
+use crate::hooks_setup::place::{self, InstallTarget, Scope};
 use crate::hooks_setup::plan::{Plan, State, Wanted};
 use crate::hooks_setup::register::{GIT, Register};
 use crate::hooks_setup::undo::usual_edits;
 use crate::hooks_setup::{Part, Whose, add, dry, state_dir, targets, targets_help, told, with_git};
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{CliError, Outcome, Output};
 
 /// Make coding agents tell tenure what they do, by hooks in their settings
 ///
@@ -85,9 +85,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     if !looks_only {
         app.make_state_dir()?;
     }
-    let mut register = match looks_only {
-        true => Register::peek(&wanted.state_dir)?,
-        false => Register::open(&wanted.state_dir)?,
+    let mut register = if looks_only {
+        Register::peek(&wanted.state_dir)?
+    } else {
+        Register::open(&wanted.state_dir)?
     };
     if let Some(dir) = &args.plugin {
         return plugin_dir::run(dir, &args.agents, &wanted, args.dry_run, &mut register);
@@ -100,22 +101,25 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         .filter(|name| !is_git(name))
         .cloned()
         .collect();
-    let git = match args.agents.iter().any(|name| is_git(&name)) {
-        true => Some(GitHooks::find(&scope)?),
-        false => None,
+    let git = if args.agents.iter().any(|name| is_git(&name)) {
+        Some(GitHooks::find(&scope)?)
+    } else {
+        None
     };
-    let elsewhere = match args.check && !args.whose.is_given() {
-        true => check::elsewhere(&register, &args.agents),
-        false => Vec::new(),
+    let elsewhere = if args.check && !args.whose.is_given() {
+        check::elsewhere(&register, &args.agents)
+    } else {
+        Vec::new()
     };
-    let places = match git.is_some() && names.is_empty() {
-        true => Vec::new(),
-        false => match places(&names, &scope) {
+    let places = if git.is_some() && names.is_empty() {
+        Vec::new()
+    } else {
+        match places(&names, &scope) {
             Err(_) if !elsewhere.is_empty() => Vec::new(),
             found => found?,
-        },
+        }
     };
-    let plan = |place: Place| Plan::install(place, &wanted);
+    let plan = |place: InstallTarget| Plan::install(place, &wanted);
     let plans: Vec<Plan> = places.into_iter().map(plan).collect::<Result<_, _>>()?;
     if args.check {
         return check::checked(&plans, git, elsewhere, &wanted);
@@ -143,7 +147,7 @@ fn note(
     plans: &[Plan],
     git: Option<&GitHooks>,
     wanted: &Wanted,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let mut edits = Vec::new();
     for plan in plans {
         edits.extend(usual_edits(&plan.place, &wanted.state_dir)?);
@@ -157,7 +161,7 @@ fn note(
 }
 
 /// Installs for git, or only says what would be done.
-fn part(git: Option<&GitHooks>, wanted: &Wanted, dry: bool) -> Result<Part, Trouble> {
+fn part(git: Option<&GitHooks>, wanted: &Wanted, dry: bool) -> Result<Part, CliError> {
     let Some(git) = git else {
         return Ok(None);
     };
@@ -175,27 +179,30 @@ fn part(git: Option<&GitHooks>, wanted: &Wanted, dry: bool) -> Result<Part, Trou
 }
 
 /// The places of the agents that were named, or else of those that are here.
-fn places(names: &[String], scope: &Scope) -> Result<Vec<Place>, Trouble> {
-    let all = Place::all(scope, |_| true)?;
-    let is_meant = |place: &Place| match names.is_empty() {
-        true => place.found,
-        false => names.iter().any(|name| name == place.agent),
+fn places(names: &[String], scope: &Scope) -> Result<Vec<InstallTarget>, CliError> {
+    let all = InstallTarget::all(scope, |_| true)?;
+    let is_meant = |place: &InstallTarget| {
+        if names.is_empty() {
+            place.found
+        } else {
+            names.iter().any(|name| name == place.agent)
+        }
     };
-    let meant: Vec<Place> = all.into_iter().filter(is_meant).collect();
+    let meant: Vec<InstallTarget> = all.into_iter().filter(is_meant).collect();
     if meant.is_empty() {
         let names = place::names();
         let message = format!("none of {} is here", names.join(", "));
         let one = names.first().copied();
         let hint = Hint::run("install", one, "to install for one that is not here yet");
-        return Err(Trouble::new(Class::NotFound, "not_found", message, hint));
+        return Err(CliError::new(Class::NotFound, "not_found", message, hint));
     }
     Ok(meant)
 }
 
-fn own_path() -> Result<String, Trouble> {
+fn own_path() -> Result<String, CliError> {
     let lost = |why: String| {
         let hint = Hint::step("run tenure by a path that is plain text");
-        Trouble::new(Class::Invalid, "invalid", why, hint)
+        CliError::new(Class::Invalid, "invalid", why, hint)
     };
     let path = tenure_host::env::program()
         .map_err(|error| lost(format!("cannot tell where tenure itself is: {error}")))?;
@@ -208,7 +215,7 @@ fn own_path() -> Result<String, Trouble> {
     }
 }
 
-fn installed(plans: &[Plan], git: Part) -> Shown {
+fn installed(plans: &[Plan], git: Part) -> Output {
     let mut text = Lines::default();
     for plan in plans {
         let (agent, mode) = (plan.place.agent, plan.mode.map_or("", word_of));
@@ -233,5 +240,5 @@ fn installed(plans: &[Plan], git: Part) -> Shown {
         .map(|plan| plan.json(State::Installed))
         .collect();
     with_git(&mut text, &mut agents, git);
-    Shown::new("agents", &agents, text)
+    Output::new("agents", &agents, text)
 }

@@ -10,11 +10,11 @@ use tenure_core::text;
 use tenure_host::settings_file::SettingsFile;
 use tenure_service::answer::{Class, Hint};
 
-use crate::hooks_setup::place::{Place, Scope};
+use crate::hooks_setup::place::{InstallTarget, Scope};
 use crate::hooks_setup::plan::{Wanted, hash, read};
 use crate::hooks_setup::register::{Edit, Kind, Owner, Register};
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{CliError, Outcome, Output};
 
 /// The agents that read a plugin directory, and how their hooks are written there.
 fn readers() -> Vec<(&'static str, &'static HooksFormat)> {
@@ -37,7 +37,7 @@ pub fn run(
     let Some((agent, format)) = readers.iter().find(|(name, _)| is_meant(name)) else {
         let names: Vec<&str> = readers.iter().map(|(name, _)| *name).collect();
         let names = names.join(", ");
-        return Err(Trouble::new(
+        return Err(CliError::new(
             Class::Usage,
             "usage",
             format!("--plugin is for {names} alone"),
@@ -54,7 +54,7 @@ pub fn run(
         mode: wanted.mode.unwrap_or_default(),
     };
     let files = plugin::files(format, &line, env!("CARGO_PKG_VERSION")).map_err(|refusal| {
-        Trouble::new(
+        CliError::new(
             Class::Internal,
             "internal",
             refusal.to_string(),
@@ -74,7 +74,7 @@ pub fn run(
                 dir.display()
             );
             let hint = Hint::step("give --plugin another directory");
-            return Err(Trouble::new(Class::Invalid, "invalid", message, hint));
+            return Err(CliError::new(Class::Invalid, "invalid", message, hint));
         }
         edits.push(edit(agent, &dir, &file, &text));
         if file.text() != Some(&text) {
@@ -108,7 +108,7 @@ fn shown(
     line: &HookLine,
     changes: &[(SettingsFile, String)],
     dry_run: bool,
-) -> Shown {
+) -> Output {
     let paths: Vec<&Path> = changes.iter().map(|(file, _)| file.path()).collect();
     let done = match (dry_run, paths.is_empty()) {
         (_, true) => "is as it should be",
@@ -141,12 +141,12 @@ fn shown(
         "files": paths,
         "notes": notes,
     });
-    Shown::new("agents", &[part], text).with("dry_run", &dry_run)
+    Output::new("agents", &[part], text).with("dry_run", &dry_run)
 }
 
 /// Whether the same hooks are in the user's settings.
 fn is_in_settings(agent: &str, format: &HooksFormat) -> bool {
-    let place = Place::all(&Scope::User, |name| name == agent)
+    let place = InstallTarget::all(&Scope::User, |name| name == agent)
         .ok()
         .and_then(|all| all.into_iter().next());
     let text = place

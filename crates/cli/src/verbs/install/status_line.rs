@@ -4,13 +4,13 @@ use std::io::{BufRead, IsTerminal};
 
 use super::Args;
 use crate::app::App;
-use crate::hooks_setup::place::Place;
+use crate::hooks_setup::place::InstallTarget;
 use crate::hooks_setup::plan::read;
-use crate::output::Trouble;
+use crate::output::CliError;
 use crate::sink::mention;
 use tenure_agents::install::StatusLine;
 
-pub fn is_wanted(args: &Args, app: &App) -> Result<bool, Trouble> {
+pub fn is_wanted(args: &Args, app: &App) -> Result<bool, CliError> {
     if args.statusline {
         return Ok(true);
     }
@@ -20,9 +20,9 @@ pub fn is_wanted(args: &Args, app: &App) -> Result<bool, Trouble> {
     }
     let scope = args.whose.scope()?;
     let is_meant = |name: &str| args.agents.is_empty() || args.agents.iter().any(|one| one == name);
-    let places = Place::all(&scope, is_meant)?;
-    let found = |place: &&Place| place.found || !args.agents.is_empty();
-    let bare: Vec<&Place> = places
+    let places = InstallTarget::all(&scope, is_meant)?;
+    let found = |place: &&InstallTarget| place.found || !args.agents.is_empty();
+    let bare: Vec<&InstallTarget> = places
         .iter()
         .filter(found)
         .filter(|place| has_none(place))
@@ -35,13 +35,13 @@ fn is_at_terminal() -> bool {
 }
 
 /// Whether the agent draws a line and nobody set one. What is wrong with the file is said when it is edited.
-fn has_none(place: &Place) -> bool {
+fn has_none(place: &InstallTarget) -> bool {
     let Some(format) = place.settings.hooks() else {
         return false;
     };
     let text = read(&place.file()).map(|file| file.text().unwrap_or_default().to_owned());
     let whose = text.map(|text| format.status_line(&text));
-    matches!(whose, Ok(Ok(Some(StatusLine::Nobodys))))
+    matches!(whose, Ok(Ok(Some(StatusLine::Absent))))
 }
 
 /// Anything but a yes is a no.

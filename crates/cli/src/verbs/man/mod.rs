@@ -12,7 +12,7 @@ use tenure_service::answer::{Class, Hint};
 use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{CliError, Outcome, Output};
 
 /// Print a manual page, or write all of them
 #[derive(Debug, clap::Args)]
@@ -50,10 +50,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let Some(page) = pages.iter().find(|page| page.words == args.verb) else {
         let message = format!("there is no verb {:?}", args.verb.join(" "));
         let hint = Hint::run("help", ["--all"], "to see every verb");
-        return Err(Trouble::new(Class::NotFound, "not_found", message, hint));
+        return Err(CliError::new(Class::NotFound, "not_found", message, hint));
     };
     let text = page.roff().map_err(|error| unmade(&error))?;
-    Ok(Shown::new("man", &text, Lines::own(&text)))
+    Ok(Output::new("man", &text, Lines::own(&text)))
 }
 
 /// Every page, tenure's own first.
@@ -164,25 +164,26 @@ fn reference(name: &str) -> String {
 fn escaped(text: &str) -> String {
     let line = |line: &str| {
         let line = line.replace('\\', "\\e").replace('-', "\\-");
-        match line.starts_with(['.', '\'']) {
-            true => format!("\\&{line}"),
-            false => line,
+        if line.starts_with(['.', '\'']) {
+            format!("\\&{line}")
+        } else {
+            line
         }
     };
     let lines: Vec<String> = text.lines().map(line).collect();
     lines.join("\n")
 }
 
-fn unmade(error: &io::Error) -> Trouble {
+fn unmade(error: &io::Error) -> CliError {
     let message = format!("cannot make the page: {error}");
     let hint = Hint::step("please report it");
-    Trouble::new(Class::Internal, "internal", message, hint)
+    CliError::new(Class::Internal, "internal", message, hint)
 }
 
 fn write_all(dir: &Path, pages: &[Page]) -> Outcome {
     let failed = |error: io::Error| {
         let hint = Hint::step("give --dir a directory that you can write to");
-        Trouble::new(Class::Invalid, "invalid", error.to_string(), hint)
+        CliError::new(Class::Invalid, "invalid", error.to_string(), hint)
     };
     fs_err::create_dir_all(dir).map_err(failed)?;
     let mut written = Vec::new();
@@ -194,7 +195,7 @@ fn write_all(dir: &Path, pages: &[Page]) -> Outcome {
     }
     let mut text = Lines::default();
     written.iter().for_each(|path| text.line(path));
-    Ok(Shown::new("man", &written, text))
+    Ok(Output::new("man", &written, text))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tenure_service::{PointRequest, Whose};
 use super::shown::{decision, warn};
 use crate::app::App;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{CliError, Outcome, Output};
 
 /// Say which mission is the active one, or show which one is
 ///
@@ -69,12 +69,12 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         },
         mission,
     };
-    let mut opened = app.open()?;
-    let here = opened.here();
-    let naming = app.naming(args.reason.as_ref());
-    let answer = opened
+    let mut context = app.open()?;
+    let here = context.here();
+    let act_for = app.act_for(args.reason.as_ref());
+    let answer = context
         .service()
-        .point_to_mission(&naming, &here, &request)?;
+        .point_to_mission(&act_for, &here, &request)?;
     let pointed = &answer.value;
     let warnings: Vec<String> = pointed.faults.iter().map(ToString::to_string).collect();
     warn(app, &warnings);
@@ -93,7 +93,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         "mission": pointed.mission,
         "before": pointed.before,
     });
-    Ok(Shown::new("use", &part, text)
+    Ok(Output::new("use", &part, text)
         .with("pointer", &pointed.pointer)
         .with("warnings", &warnings)
         .told(&answer))
@@ -104,14 +104,16 @@ fn active(args: &Args, app: &App) -> Outcome {
     if args.whose != WhoseArg::Session {
         let message = "no mission was named";
         let name = Hint::step("name a mission, or say --clear");
-        let mut trouble = Trouble::new(Class::Usage, "usage", message, name);
+        let mut trouble = CliError::new(Class::Usage, "usage", message, name);
         let show = Hint::run("mission", ["use"], "to see which one is active");
         trouble.problem.hints.push(show);
         return Err(trouble);
     }
-    let mut opened = app.open()?;
-    let here = opened.here();
-    let answer = opened.service().active_mission(&app.naming(None), &here)?;
+    let mut context = app.open()?;
+    let here = context.here();
+    let answer = context
+        .service()
+        .active_mission(&app.act_for(None), &here)?;
     let pointer = &answer.value;
     let warnings: Vec<String> = pointer
         .passed_over
@@ -121,5 +123,5 @@ fn active(args: &Args, app: &App) -> Outcome {
     warn(app, &warnings);
     let mission = pointer.mission.as_deref().unwrap_or_default();
     let text = format!("{mission} ({}: {})", pointer.by, pointer.evidence);
-    Ok(Shown::new("pointer", pointer, text).told(&answer))
+    Ok(Output::new("pointer", pointer, text).told(&answer))
 }

@@ -2,7 +2,7 @@ use serde_json::json;
 use tenure_core::mission::MissionId;
 
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Check what is stored of a mission: every error at once, exit 6
 #[derive(Debug, clap::Args)]
@@ -23,15 +23,15 @@ pub struct Args {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mission = args.mission.as_deref().map(MissionId::parse).transpose()?;
-    let mut opened = app.open()?;
-    let here = opened.here();
-    let naming = app.naming(None);
-    let answer = opened
+    let mut context = app.open()?;
+    let here = context.here();
+    let act_for = app.act_for(None);
+    let answer = context
         .service()
-        .check_missions(&naming, &here, mission.as_ref(), args.all)?;
+        .check_missions(&act_for, &here, mission.as_ref(), args.all)?;
     let checked = answer.value;
     let part = json!({"checked": checked, "faults": []});
-    Ok(Shown::new(
+    Ok(Output::new(
         "check",
         &part,
         format!("nothing is wrong ({checked} checked)"),

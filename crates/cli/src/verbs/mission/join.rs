@@ -4,7 +4,7 @@ use tenure_service::JoinRequest;
 
 use super::shown::warn;
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Become a participant of a mission; joining again keeps everything but the role
 ///
@@ -42,10 +42,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             .map(ParticipantId::parse)
             .transpose()?,
     };
-    let mut opened = app.open()?;
-    let here = opened.here();
-    let naming = app.naming(args.reason.as_ref());
-    let answer = opened.service().join_mission(&naming, &here, &request)?;
+    let mut context = app.open()?;
+    let here = context.here();
+    let act_for = app.act_for(args.reason.as_ref());
+    let answer = context.service().join_mission(&act_for, &here, &request)?;
     let joined = &answer.value;
     warn(app, &joined.warnings);
     let one = &joined.participant;
@@ -54,7 +54,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         "{} {word} {} as {} (participant {})",
         one.session.handle, one.mission, one.role, one.participant_id
     );
-    Ok(Shown::new("participant", one, text)
+    Ok(Output::new("participant", one, text)
         .with("joined", &if joined.new { "new" } else { "same" })
         .with("warnings", &joined.warnings)
         .told(&answer))

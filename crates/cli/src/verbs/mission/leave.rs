@@ -2,7 +2,7 @@ use serde_json::json;
 use tenure_core::reason::Reason;
 
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Take this session out of a mission; works whatever is wrong with what is stored
 #[derive(Debug, clap::Args)]
@@ -25,19 +25,20 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut opened = app.open()?;
-    let here = opened.here();
-    let naming = app.naming(args.reason.as_ref());
+    let mut context = app.open()?;
+    let here = context.here();
+    let act_for = app.act_for(args.reason.as_ref());
     let named = args.named.as_deref().or(args.mission.as_deref());
-    let answer = opened.service().leave_mission(&naming, &here, named)?;
+    let answer = context.service().leave_mission(&act_for, &here, named)?;
     let left = &answer.value;
-    let text = match left.cleared {
-        true => format!(
+    let text = if left.cleared {
+        format!(
             "left {}; it is no longer this session's active mission",
             left.mission
-        ),
-        false => format!("left {}", left.mission),
+        )
+    } else {
+        format!("left {}", left.mission)
     };
     let part = json!({"mission": left.mission, "pointer_cleared": left.cleared});
-    Ok(Shown::new("left", &part, text).told(&answer))
+    Ok(Output::new("left", &part, text).told(&answer))
 }

@@ -1,6 +1,6 @@
 use super::shown;
 use crate::app::App;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// List missions: how many take part, live and drive
 #[derive(Debug, clap::Args)]
@@ -15,11 +15,11 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut opened = app.open()?;
-    let here = opened.here();
-    let answer = opened
+    let mut context = app.open()?;
+    let here = context.here();
+    let answer = context
         .service()
-        .missions(&app.naming(None), &here, args.all)?;
+        .missions(&app.act_for(None), &here, args.all)?;
     let text = shown::missions(&answer.value);
-    Ok(Shown::new("missions", &answer.value, text).told(&answer))
+    Ok(Output::new("missions", &answer.value, text).told(&answer))
 }

@@ -61,9 +61,10 @@ pub fn roster(roster: &Roster, app: &App, now: Timestamp) -> Lines {
 }
 
 fn row(one: &ParticipantView, now: Timestamp) -> Vec<Cell> {
-    let drive = match one.collides_with.is_empty() {
-        true => one.drive.to_owned(),
-        false => format!("{} !", one.drive),
+    let drive = if one.collides_with.is_empty() {
+        one.drive.to_owned()
+    } else {
+        format!("{} !", one.drive)
     };
     let state = match one.state {
         "live" => "live".to_owned(),

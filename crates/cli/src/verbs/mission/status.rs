@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use serde_json::json;
-use tenure_app::open::Opened;
+use tenure_app::open::Context;
 use tenure_app::watch::{Next, on_change};
 use tenure_core::mission::MissionId;
 use tenure_core::notice::Pending;
@@ -14,7 +14,7 @@ use tenure_service::{Answer, Roster};
 use super::shown::{roster, warn};
 use crate::app::App;
 use crate::child::exit_of_watching;
-use crate::output::{CLEAR, Outcome, Shown, Trouble, put};
+use crate::output::{CLEAR, CliError, Outcome, Output, put};
 
 /// Show who takes part: role, focus, drive, live or not, last activity, collisions
 #[derive(Debug, clap::Args)]
@@ -40,15 +40,15 @@ const REST: Duration = Duration::from_millis(100);
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mission = args.mission.as_deref().map(MissionId::parse).transpose()?;
-    let mut opened = app.open()?;
+    let mut context = app.open()?;
     if args.watch {
-        return watch(&mut opened, mission.as_ref(), app);
+        return watch(&mut context, mission.as_ref(), app);
     }
-    let answer = look(&mut opened, mission.as_ref(), app)?;
+    let answer = look(&mut context, mission.as_ref(), app)?;
     let warnings = warnings(&answer.value);
     warn(app, &warnings);
     let text = roster(&answer.value, app, clock::wall());
-    Ok(Shown::new("mission", &answer.value.mission, text)
+    Ok(Output::new("mission", &answer.value.mission, text)
         .with("participants", &answer.value.participants)
         .with("pointer", &answer.value.pointer)
         .with("faults", &answer.value.faults)
@@ -57,12 +57,14 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 }
 
 fn look(
-    opened: &mut Opened,
+    context: &mut Context,
     mission: Option<&MissionId>,
     app: &App,
-) -> Result<Answer<Roster>, Trouble> {
-    let here = opened.here();
-    Ok(opened.service().roster(&app.naming(None), &here, mission)?)
+) -> Result<Answer<Roster>, CliError> {
+    let here = context.here();
+    Ok(context
+        .service()
+        .roster(&app.act_for(None), &here, mission)?)
 }
 
 /// What is wrong with what is stored, and pointers that are not followed.
@@ -72,22 +74,23 @@ fn warnings(found: &Roster) -> Vec<String> {
 }
 
 /// Shows the roster whenever it changed, until a signal comes or nobody reads it any more.
-fn watch(opened: &mut Opened, mission: Option<&MissionId>, app: &App) -> Outcome {
+fn watch(context: &mut Context, mission: Option<&MissionId>, app: &App) -> Outcome {
     let on_screen = !app.style.json && std::io::stdout().is_terminal();
     let mut before = String::new();
     let mut told = Pending::default();
-    let ended = on_change::<(), Trouble>(opened, REST, |opened| {
-        let answer = look(opened, mission, app)?;
+    let ended = on_change::<(), CliError>(context, REST, |context| {
+        let answer = look(context, mission, app)?;
         let found = &answer.value;
-        let text = match app.style.json {
-            true => json!({
+        let text = if app.style.json {
+            json!({
                 "v": 1,
                 "mission": found.mission,
                 "participants": found.participants,
                 "warnings": warnings(found),
             })
-            .to_string(),
-            false => roster(found, app, clock::wall()).as_str().to_owned(),
+            .to_string()
+        } else {
+            roster(found, app, clock::wall()).as_str().to_owned()
         };
         if !app.style.json && answer.notices != told {
             let channel = app.style.tell(&answer.notices);
@@ -106,5 +109,5 @@ fn watch(opened: &mut Opened, mission: Option<&MissionId>, app: &App) -> Outcome
             limit: if on_screen { TICK } else { TICK * 3 },
         })
     })?;
-    Ok(Shown::silent(exit_of_watching(&ended)))
+    Ok(Output::silent(exit_of_watching(&ended)))
 }

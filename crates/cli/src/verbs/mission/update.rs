@@ -8,7 +8,7 @@ use tenure_service::ChangeRequest;
 use super::shown::{decision, warn};
 use crate::app::App;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 #[derive(Debug, clap::Args)]
 pub struct More {
@@ -31,12 +31,12 @@ pub fn update(field: &str, value: &str, more: &More, app: &App) -> Outcome {
         change: Change::named(field, value)?,
         strict: more.strict,
     };
-    let mut opened = app.open()?;
-    let here = opened.here();
-    let naming = app.naming(more.reason.as_ref());
-    let answer = opened
+    let mut context = app.open()?;
+    let here = context.here();
+    let act_for = app.act_for(more.reason.as_ref());
+    let answer = context
         .service()
-        .change_participant(&naming, &here, &request)?;
+        .change_participant(&act_for, &here, &request)?;
     let changed = &answer.value;
     let passed = changed.pointer.passed_over.iter().map(ToString::to_string);
     let warnings: Vec<String> = changed.warnings.iter().cloned().chain(passed).collect();
@@ -48,7 +48,7 @@ pub fn update(field: &str, value: &str, more: &More, app: &App) -> Outcome {
         one.session.handle, one.mission, one.drive
     ));
     text.extend(&decision(app, &changed.pointer));
-    Ok(Shown::new("participant", one, text)
+    Ok(Output::new("participant", one, text)
         .with("pointer", &changed.pointer)
         .with("warnings", &warnings)
         .told(&answer))

@@ -24,7 +24,7 @@ use super::JOBS;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Print the JSON Schema of every answer, error and event
 ///
@@ -40,7 +40,7 @@ pub struct Args {}
 pub fn run(_: &Args, _: &App) -> Outcome {
     let schema = schema();
     let text = serde_json::to_string_pretty(&schema).unwrap_or_default();
-    Ok(Shown::new("schema", &schema, Lines::own(&text)))
+    Ok(Output::new("schema", &schema, Lines::own(&text)))
 }
 
 fn schema() -> Value {

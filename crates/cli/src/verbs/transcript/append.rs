@@ -5,11 +5,11 @@ use tenure_app::transcript::{self, MOST_BYTES};
 use tenure_core::reason::Reason;
 use tenure_core::time::Span;
 use tenure_host::append::Durability;
-use tenure_service::Naming;
+use tenure_service::ActFor;
 use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
-use crate::output::{Outcome, Shown, Trouble};
+use crate::output::{CliError, Outcome, Output};
 
 /// Append JSON lines from stdin, all or nothing, under the file's lock
 #[derive(Debug, clap::Args)]
@@ -38,25 +38,26 @@ pub struct Args {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let lines = stdin()?;
-    let naming = Naming {
+    let act_for = ActFor {
         session: Some(args.name.clone()),
         reason: args.reason.clone(),
     };
-    let durability = match args.durable {
-        true => Durability::Disk,
-        false => Durability::Kernel,
+    let durability = if args.durable {
+        Durability::Disk
+    } else {
+        Durability::Kernel
     };
-    let answer = transcript::append(&mut app.open()?, &naming, &lines, args.wait.0, durability)?;
+    let answer = transcript::append(&mut app.open()?, &act_for, &lines, args.wait.0, durability)?;
     let done = &answer.value;
     let (path, count) = (&done.file.path, done.lines);
     let part = json!({"path": path, "session": done.file.handle, "offset": done.offset, "lines": count, "bytes": lines.len()});
     let text = format!("{count} lines appended to {path}");
-    Ok(Shown::new("transcript", &part, text).told(&answer))
+    Ok(Output::new("transcript", &part, text).told(&answer))
 }
 
-fn stdin() -> Result<Vec<u8>, Trouble> {
+fn stdin() -> Result<Vec<u8>, CliError> {
     let usage = |message: String, step: &str| {
-        Trouble::new(Class::Usage, "usage", message, Hint::step(step))
+        CliError::new(Class::Usage, "usage", message, Hint::step(step))
     };
     let mut lines = Vec::new();
     let read = std::io::stdin()
@@ -68,11 +69,12 @@ fn stdin() -> Result<Vec<u8>, Trouble> {
             "give whole lines on stdin",
         )
     })?;
-    match lines.len() as u64 > MOST_BYTES {
-        true => Err(usage(
+    if lines.len() as u64 > MOST_BYTES {
+        Err(usage(
             "more than 64 MiB at once".into(),
             "append it in parts",
-        )),
-        false => Ok(lines),
+        ))
+    } else {
+        Ok(lines)
     }
 }

@@ -3,7 +3,7 @@ use tenure_app::transcript::{self, Found};
 
 use crate::app::App;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Say which file it is
 #[derive(Debug, clap::Args)]
@@ -22,5 +22,5 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     }
     let exists = std::path::Path::new(&file.path).exists();
     let part = json!({"path": file.path, "session": file.handle, "native_id": file.native_id, "exists": exists, "quarantined": quarantined});
-    Ok(Shown::new("transcript", &part, text).told(&answer))
+    Ok(Output::new("transcript", &part, text).told(&answer))
 }

@@ -4,7 +4,7 @@ use tenure_app::transcript::{self, Found};
 use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{Outcome, Shown};
+use crate::output::{Outcome, Output};
 
 /// Report a torn tail, malformed lines and lines of other conversations; change nothing
 #[derive(Debug, clap::Args)]
@@ -32,7 +32,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     }
     let part = json!({"path": file.path, "session": file.handle, "lines": found.lines, "problems": found.problems, "more": found.more, "quarantined": quarantined});
     let exit = if clean { Exit::DONE } else { Exit::INVALID };
-    Ok(Shown::new("transcript", &part, text)
+    Ok(Output::new("transcript", &part, text)
         .told(&answer)
         .exit(exit))
 }

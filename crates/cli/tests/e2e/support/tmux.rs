@@ -28,9 +28,10 @@ pub fn with_tmux() -> Env {
 
 fn program() -> String {
     let named = std::env::var("TENURE_TMUX").unwrap_or_default();
-    match named.is_empty() {
-        true => "tmux".to_owned(),
-        false => named,
+    if named.is_empty() {
+        "tmux".to_owned()
+    } else {
+        named
     }
 }
 

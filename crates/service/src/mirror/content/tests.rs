@@ -50,8 +50,8 @@ fn session(id: &str) -> SessionView {
     }
 }
 
-fn context() -> Context {
-    Context {
+fn context() -> SessionContext {
+    SessionContext {
         session: session("one"),
         metadata: BTreeMap::from([("team".to_owned(), "blue".to_owned())]),
         missions: vec![ParticipantView {
@@ -177,7 +177,7 @@ fn a_stale_file_is_told_apart_field_by_field() {
     assert_eq!(fields(&old.to_string()), ["started_at"]);
     let other = documents(
         Format::Json,
-        &Context {
+        &SessionContext {
             session: session("two"),
             ..context()
         },

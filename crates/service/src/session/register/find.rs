@@ -88,7 +88,7 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Enrolled
         caller::permit(relation, before, request.reason.as_ref())?;
     }
     let session = work.carry_out(ctx, &plan)?;
-    if let Some(before) = before.filter(|before| before.place.dir != session.place.dir) {
+    if let Some(before) = before.filter(|before| before.workdir.dir != session.workdir.dir) {
         ctx.move_tree(&before, false);
     }
     ctx.move_tree(&session, true);

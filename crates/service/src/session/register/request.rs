@@ -7,7 +7,7 @@ use tenure_core::id::{AgentName, NativeId, SessionToken};
 use tenure_core::process::{Ancestor, Looks, Process};
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
-use tenure_core::session::{MetaKey, Place, Session};
+use tenure_core::session::{MetaKey, Session, Workdir};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
@@ -33,7 +33,7 @@ pub struct RegisterRequest {
     pub source: Source,
     /// Whether the process speaks for several conversations.
     pub hosted: bool,
-    pub place: Place,
+    pub workdir: Workdir,
     /// Whether the place was named, and so replaces the one that is known.
     pub place_named: bool,
     /// What people may call its work.

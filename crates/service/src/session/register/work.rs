@@ -6,7 +6,7 @@ use crate::caller::present::{Met, below, nearest, sessions_of};
 use crate::claim::{end_by_lease, regrant};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use crate::session::birth::{Birth, begin_life, born, move_to_window};
+use crate::session::new_session::{NewSession, begin_life, born, move_to_window};
 use crate::session::view::HeldView;
 use tenure_core::claim::Means;
 use tenure_core::event::{EventKind, NewEvent};
@@ -85,14 +85,14 @@ impl Work<'_> {
         fork_of: Option<NativeId>,
         twin_of: Option<SessionId>,
     ) -> Result<Session, Stop> {
-        let birth = Birth {
+        let birth = NewSession {
             agent: self.agent.clone(),
             native_id,
             fork_of,
             parent: self.parent(ctx)?,
             twin_of,
             title: self.request.title.clone().map(Title::person),
-            place: self.request.place.clone(),
+            workdir: self.request.workdir.clone(),
             hosted: self.hosted,
             process: self.candidate.process.clone(),
             start: self.start(),
@@ -189,9 +189,10 @@ impl Work<'_> {
 
     /// A lease is renewed by the session itself only.
     fn renew(&self, ctx: &mut Ctx<'_>, session: &mut Session) -> Result<(), Stop> {
-        match self.is_own {
-            true => caller::renew(ctx, session),
-            false => Ok(()),
+        if self.is_own {
+            caller::renew(ctx, session)
+        } else {
+            Ok(())
         }
     }
 
@@ -238,8 +239,8 @@ impl Work<'_> {
         if self.request.title.is_some() {
             merged.title = self.request.title.clone().map(Title::person);
         }
-        if self.request.place_named || merged.place.dir.is_empty() {
-            merged.place = self.request.place.clone();
+        if self.request.place_named || merged.workdir.dir.is_empty() {
+            merged.workdir = self.request.workdir.clone();
         }
         merged
     }
@@ -387,9 +388,13 @@ pub(super) fn tell_twins(
             "{} (pid {} in {})",
             session.handle,
             process.pid,
-            text::name(&session.place.dir)
+            text::name(&session.workdir.dir)
         ),
-        None => format!("{} (in {})", session.handle, text::name(&session.place.dir)),
+        None => format!(
+            "{} (in {})",
+            session.handle,
+            text::name(&session.workdir.dir)
+        ),
     };
     let to_owner = format!(
         "{} is in {native} too; what both write there will mix",

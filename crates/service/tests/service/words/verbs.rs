@@ -15,15 +15,15 @@ use tenure_core::policy::Policy;
 use tenure_core::process::CallerFacts;
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
-use tenure_core::session::{MetaKey, Place};
+use tenure_core::session::{MetaKey, Workdir};
 use tenure_core::store::ClaimFilter;
 use tenure_core::time::Span;
 use tenure_service::answer::Class;
 use tenure_service::error::Error;
 use tenure_service::view::NoticeView;
 use tenure_service::{
-    Answer, ChangeRequest, ClaimRequest, Failure, Grant, GuardRequest, HandoffRequest, Here,
-    JoinRequest, ListRequest, MetaChange, Naming, Pick, PointRequest, RegisterRequest,
+    ActFor, Answer, ChangeRequest, ClaimRequest, Failure, Grant, GuardRequest, HandoffRequest,
+    Here, JoinRequest, ListRequest, MetaChange, Pick, PointRequest, RegisterRequest,
     ReleaseRequest, RenewRequest, Reply, Resumable, Service, Subject, TakeoverRequest, Turn,
     Waiting, Whose,
 };
@@ -160,8 +160,8 @@ impl<'a> Line<'a> {
         Key::parse(self.words[1]).map_err(|error| self.bad(error))
     }
 
-    fn naming(&self) -> Result<Naming, Failure> {
-        Ok(Naming {
+    fn act_for(&self) -> Result<ActFor, Failure> {
+        Ok(ActFor {
             session: self.text("--session"),
             reason: self.parsed("--reason", Reason::parse)?,
         })
@@ -258,26 +258,26 @@ fn data(error: &Error) -> Map<String, Value> {
 impl Call<'_, '_> {
     fn outcome(&mut self) -> Outcome {
         let line = self.line;
-        let naming = &line.naming()?;
+        let act_for = &line.act_for()?;
         let service = &mut self.service;
         let claim = |claim: &_| json!({"claim": claim});
         let session = |session: &_| json!({"session": session});
         match line.words[0] {
             "register" => self.register(),
-            "claim" => self.claim(naming),
-            "mission" => self.mission(naming),
+            "claim" => self.claim(act_for),
+            "mission" => self.mission(act_for),
             "release" => {
                 let (key, epoch) = (line.key()?, line.epoch());
                 let done = line.has("--done");
                 parts(
-                    service.release(naming, &ReleaseRequest { key, epoch, done }),
+                    service.release(act_for, &ReleaseRequest { key, epoch, done }),
                     claim,
                 )
             }
-            "guard" if line.has("--lost") => parts(service.guard_lost(naming), |()| json!({})),
+            "guard" if line.has("--lost") => parts(service.guard_lost(act_for), |()| json!({})),
             "guard" => {
                 let (key, epoch) = (line.key()?, line.epoch());
-                parts(service.guard(naming, &GuardRequest { key, epoch }), claim)
+                parts(service.guard(act_for, &GuardRequest { key, epoch }), claim)
             }
             "handoff" => {
                 let request = HandoffRequest {
@@ -286,7 +286,7 @@ impl Call<'_, '_> {
                     epoch: line.epoch(),
                     note: line.text("--note"),
                 };
-                parts(service.handoff(naming, &request), claim)
+                parts(service.handoff(act_for, &request), claim)
             }
             "takeover" => {
                 let request = TakeoverRequest {
@@ -295,16 +295,16 @@ impl Call<'_, '_> {
                     epoch: line.epoch(),
                     note: line.text("--note"),
                 };
-                parts(service.takeover(naming, &request), claim)
+                parts(service.takeover(act_for, &request), claim)
             }
             "renew" => {
                 let length = line.flag("--for").map(|text| {
                     let span: Span = text.parse().expect("a span");
                     span
                 });
-                parts(service.renew(naming, &RenewRequest { length }), session)
+                parts(service.renew(act_for, &RenewRequest { length }), session)
             }
-            "end" => parts(service.end(naming), session),
+            "end" => parts(service.end(act_for), session),
             "tell" => parts(service.tell(line.words[1], line.words[2]), session),
             "meta" => {
                 let key = MetaKey::parse(line.words[2]).map_err(|error| line.bad(error))?;
@@ -312,9 +312,9 @@ impl Call<'_, '_> {
                     "set" => MetaChange::Set(key, line.words[3].to_owned()),
                     _ => MetaChange::Unset(key),
                 };
-                parts(service.change_metadata(naming, &change), session)
+                parts(service.change_metadata(act_for, &change), session)
             }
-            "whoami" => parts(service.stand(naming, &here()), |found| {
+            "whoami" => parts(service.whoami(act_for, &here()), |found| {
                 let who = &found.who;
                 json!({
                     "session": who.session, "resolved": who.resolved, "meta": who.metadata,
@@ -364,7 +364,7 @@ impl Call<'_, '_> {
             }
             "claims" => {
                 let filter = ClaimFilter::default();
-                let own = line.has("--mine").then_some(naming);
+                let own = line.has("--mine").then_some(act_for);
                 parts(
                     service.claims(own, &filter),
                     |list| json!({"claims": list.items}),
@@ -402,9 +402,9 @@ impl Call<'_, '_> {
                 _ => Source::Start,
             },
             hosted: line.has("--hosted"),
-            place: Place {
+            workdir: Workdir {
                 dir: line.text("--dir").unwrap_or_else(|| "/work".to_owned()),
-                ..Place::default()
+                ..Workdir::default()
             },
             place_named: line.flag("--dir").is_some(),
             title: line.text("--title"),
@@ -421,7 +421,7 @@ impl Call<'_, '_> {
         })
     }
 
-    fn claim(&mut self, naming: &Naming) -> Outcome {
+    fn claim(&mut self, act_for: &ActFor) -> Outcome {
         let line = self.line;
         let (any, all) = (line.has("--any"), line.has("--all"));
         let keys: Result<_, _> = line.words[1..]
@@ -442,14 +442,14 @@ impl Call<'_, '_> {
             several => json!({"claims": several}),
         };
         if line.flag("--wait").is_none() {
-            return parts(self.service.claim(naming, &request), shown);
+            return parts(self.service.claim(act_for, &request), shown);
         }
         // Whoever must wait has no time.
         let waiting = Waiting {
             process: self.world.process(1),
             ticket: None,
         };
-        let Answer { value, notices, .. } = self.service.claim_turn(naming, &request, &waiting)?;
+        let Answer { value, notices, .. } = self.service.claim_turn(act_for, &request, &waiting)?;
         match value {
             Turn::Granted(grants) => Ok((shown(&grants), notices)),
             Turn::Wait(wait) => Err(Failure {
@@ -459,7 +459,7 @@ impl Call<'_, '_> {
         }
     }
 
-    fn mission(&mut self, naming: &Naming) -> Outcome {
+    fn mission(&mut self, act_for: &ActFor) -> Outcome {
         let (line, here) = (self.line, &here());
         let service = &mut self.service;
         let named = line.words.get(2).copied();
@@ -471,7 +471,7 @@ impl Call<'_, '_> {
                         .map_err(|error| line.bad(error))?,
                     participant: line.parsed("--participant", ParticipantId::parse)?,
                 };
-                parts(service.join_mission(naming, here, &request), |joined| {
+                parts(service.join_mission(act_for, here, &request), |joined| {
                     json!({
                         "participant": joined.participant, "warnings": joined.warnings,
                         "joined": if joined.new { "new" } else { "same" },
@@ -481,12 +481,12 @@ impl Call<'_, '_> {
             "leave" => {
                 let named = named.or(line.flag("--mission"));
                 parts(
-                    service.leave_mission(naming, here, named),
+                    service.leave_mission(act_for, here, named),
                     |left| json!({"left": {"mission": left.mission, "pointer_cleared": left.cleared}}),
                 )
             }
             "use" if named.is_none() && !line.has("--clear") => parts(
-                service.active_mission(naming, here),
+                service.active_mission(act_for, here),
                 |pointer| json!({"pointer": pointer}),
             ),
             "use" => {
@@ -502,20 +502,20 @@ impl Call<'_, '_> {
                         .map_err(|error| line.bad(error))?,
                 };
                 parts(
-                    service.point_to_mission(naming, here, &request),
+                    service.point_to_mission(act_for, here, &request),
                     |pointed| json!({"pointer": pointed.pointer}),
                 )
             }
             "status" => parts(
-                service.roster(naming, here, line.mission()?.as_ref()),
+                service.roster(act_for, here, line.mission()?.as_ref()),
                 |roster| json!({"mission": roster.mission, "participants": roster.participants}),
             ),
             "list" => parts(
-                service.missions(naming, here, line.has("--all")),
+                service.missions(act_for, here, line.has("--all")),
                 |missions| json!({"missions": missions}),
             ),
             "check" => parts(
-                service.check_missions(naming, here, line.mission()?.as_ref(), line.has("--all")),
+                service.check_missions(act_for, here, line.mission()?.as_ref(), line.has("--all")),
                 |checked| json!({"check": {"checked": checked}}),
             ),
             field => {
@@ -525,7 +525,7 @@ impl Call<'_, '_> {
                     strict: line.has("--strict"),
                 };
                 parts(
-                    service.change_participant(naming, here, &request),
+                    service.change_participant(act_for, here, &request),
                     |changed| {
                         json!({
                             "participant": changed.participant, "pointer": changed.pointer,

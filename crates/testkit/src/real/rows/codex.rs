@@ -31,9 +31,10 @@ fn words(sandboxed: bool) -> Vec<&'static str> {
         "--skip-git-repo-check",
         "--dangerously-bypass-hook-trust",
     ];
-    match sandboxed {
-        true => words.extend(["--sandbox", "workspace-write"]),
-        false => words.push("--dangerously-bypass-approvals-and-sandbox"),
+    if sandboxed {
+        words.extend(["--sandbox", "workspace-write"])
+    } else {
+        words.push("--dangerously-bypass-approvals-and-sandbox")
     }
     words
 }

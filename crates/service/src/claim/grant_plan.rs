@@ -1,17 +1,17 @@
 //! What stands between a free key and its grant.
 
-use tenure_core::claim::{ClaimRecord, Former, Hold};
+use tenure_core::claim::{ClaimRecord, Hold, PreviousHolder};
 use tenure_core::process::Survivors;
 use tenure_core::session::Session;
 
 /// An overlapping hold of a session that is gone.
-pub(super) type Rival = (Hold, Session, Former);
+pub(super) type Rival = (Hold, Session, PreviousHolder);
 
 /// What must happen before a key is granted.
-pub(super) struct Steps {
+pub(super) struct GrantPlan {
     pub(super) record: ClaimRecord,
     /// The holder that is gone, and its hold is still open.
-    pub(super) holder: Option<(Session, Former)>,
+    pub(super) holder: Option<(Session, PreviousHolder)>,
     /// Overlapping holds of sessions that are gone.
     pub(super) rivals: Vec<Rival>,
     /// What the former holder left behind.

@@ -42,7 +42,7 @@ fn the_second_writer_of_a_file_is_told_once_with_who_and_the_way_out() {
         told(&answer).is_some_and(|said| said.contains(&b.handle())),
         "{answer}"
     );
-    let log = events(&env, "session.trampled");
+    let log = events(&env, "session.write_conflict");
     let means: Vec<&Value> = log.iter().map(|event| &event["mechanism"]).collect();
     assert_eq!(means, ["second_writer", "second_writer"]);
 }
@@ -92,7 +92,7 @@ fn whoever_observes_says_nothing_to_the_model_and_the_log_has_it() {
     assert_eq!(b.run(OBSERVE, "git stash"), Value::Null);
     let resumed = b.event(OBSERVE, "SessionStart", json!({"source": "resume"}));
     assert_eq!(resumed, Value::Null, "no brief either");
-    let log = events(&env, "session.trampled");
+    let log = events(&env, "session.write_conflict");
     let means: Vec<&Value> = log.iter().map(|event| &event["mechanism"]).collect();
     assert_eq!(means, ["second_writer", "reserved", "tree_moved"]);
     // What somebody told it waits for a call of its own.
@@ -116,7 +116,7 @@ fn the_dead_and_the_ended_have_no_feet() {
     assert_eq!(b.write(BLOCK, &repo.join("src/one")), Value::Null);
     assert_eq!(b.write(BLOCK, &repo.join("two")), Value::Null);
     assert_eq!(b.run(BLOCK, "git reset --hard"), Value::Null);
-    assert_eq!(events(&env, "session.trampled").len(), 0);
+    assert_eq!(events(&env, "session.write_conflict").len(), 0);
 }
 
 #[test]

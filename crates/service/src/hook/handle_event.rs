@@ -13,10 +13,10 @@
 use crate::caller::present::{is_among, open_at, speaking, speaking_through};
 use crate::context::{Ctx, Stop};
 use crate::evidence::{Surroundings, Want};
-use crate::hook::meanwhile::{leave, meanwhile};
 use crate::hook::tools::{Advice, ToolUse, advise};
-use crate::session::birth::move_to_window;
+use crate::hook::worktree_changes::{leave, meanwhile};
 use crate::session::look::{ListRequest, filter_of, list};
+use crate::session::new_session::move_to_window;
 use crate::session::register::{Enrolled, RegisterRequest, Subject, register};
 use crate::session::view::{HeldView, SessionView};
 use crate::transact::{Reply, Service};
@@ -27,7 +27,6 @@ use tenure_core::end::{self, Ending, Terminal};
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::liveness::Liveness;
-use tenure_core::meanwhile::Meanwhile;
 use tenure_core::present::{Present, in_conversation};
 use tenure_core::process::Ancestor;
 use tenure_core::program::{Found, Program};
@@ -35,6 +34,7 @@ use tenure_core::registration::Source;
 use tenure_core::session::{Activity, ClosedBy, Doing, EndKind, Session, TitleBy};
 use tenure_core::store::{Lock, Mode};
 use tenure_core::title;
+use tenure_core::worktree_changes::WorktreeChanges;
 
 /// How many others a brief names at most.
 const MOST_OTHERS: usize = 50;
@@ -99,14 +99,14 @@ pub struct Brief {
     pub me: SessionView,
     pub regranted: Vec<HeldView>,
     /// What became of its worktree while it was away.
-    pub meanwhile: Meanwhile,
+    pub meanwhile: WorktreeChanges,
     /// Who else works in the same repository, or in the same directory where there is none.
     pub others: Vec<SessionView>,
     pub more_others: usize,
 }
 
 impl Service<'_> {
-    pub fn hear(&mut self, event: &AgentEvent) -> Reply<Heard> {
+    pub fn handle_event(&mut self, event: &AgentEvent) -> Reply<Heard> {
         self.transact(Mode::Read, |ctx| match &event.program {
             Some(program) => hear_program(ctx, program, event),
             None => hear(ctx, event),
@@ -446,9 +446,10 @@ fn note_transcript(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> 
 
 /// Tells the session what waits for it, if the model will read it.
 fn tell(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
-    match event.reaches_model {
-        true => ctx.tell(session.id),
-        false => Ok(()),
+    if event.reaches_model {
+        ctx.tell(session.id)
+    } else {
+        Ok(())
     }
 }
 
@@ -547,7 +548,7 @@ fn request(event: &AgentEvent, window: Option<Ancestor>, around: Surroundings) -
             _ => Source::Event,
         },
         hosted: false,
-        place: around.place,
+        workdir: around.workdir,
         place_named: matches!(event.what, Happening::Start | Happening::Fork),
         title: None,
         parent: None,
@@ -558,23 +559,24 @@ fn request(event: &AgentEvent, window: Option<Ancestor>, around: Surroundings) -
 }
 
 fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Enrolled) -> Result<Brief, Stop> {
-    let here = match &session.place.repo {
+    let here = match &session.workdir.repo {
         Some(repo) => ListRequest {
             repo: Some(repo.clone()),
-            worktree: Some(session.place.dir.clone()),
+            worktree: Some(session.workdir.dir.clone()),
             limit: MOST_OTHERS,
             ..ListRequest::default()
         },
         None => ListRequest {
-            under: Some(session.place.dir.clone()),
+            under: Some(session.workdir.dir.clone()),
             limit: MOST_OTHERS,
             ..ListRequest::default()
         },
     };
     let listed = list(ctx, &here)?;
-    let all = match listed.len() < MOST_OTHERS {
-        true => listed.len(),
-        false => ctx.tx.count_sessions(&filter_of(&here))?,
+    let all = if listed.len() < MOST_OTHERS {
+        listed.len()
+    } else {
+        ctx.tx.count_sessions(&filter_of(&here))?
     };
     let more_others = all.saturating_sub(listed.len());
     let others = listed
@@ -587,7 +589,7 @@ fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Enrolled) -> Result<Brief,
         regranted: done.regranted.clone(),
         meanwhile: match done.word {
             "resumed" => meanwhile(ctx, session)?,
-            _ => Meanwhile::default(),
+            _ => WorktreeChanges::default(),
         },
         others,
         more_others,

@@ -375,9 +375,10 @@ fn claim_that_fits(pattern: &str) -> String {
     if !pattern.contains('*') {
         return format!("`tenure claim {}`", text::shell(pattern));
     }
-    let example = match pattern.contains(':') {
-        true => pattern.replace('*', "NAME"),
-        false => format!("wp:{}", pattern.replace('*', "NAME")),
+    let example = if pattern.contains(':') {
+        pattern.replace('*', "NAME")
+    } else {
+        format!("wp:{}", pattern.replace('*', "NAME"))
     };
     let fits = fits(pattern, &example);
     let example = if fits { example.as_str() } else { "KEY" };

@@ -5,9 +5,9 @@
 //! last counts, and a file that was being written is not compared.
 
 use crate::context::{Ctx, Stop};
-use tenure_core::meanwhile::{Meanwhile, of_file, of_tree};
 use tenure_core::session::Session;
-use tenure_core::trample::Tree;
+use tenure_core::worktree_changes::{WorktreeChanges, of_file, of_tree};
+use tenure_core::write_conflict::Tree;
 
 /// How many files are looked at.
 const MOST: usize = 20;
@@ -45,9 +45,9 @@ pub fn leave(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
 }
 
 /// What became of it since.
-pub fn meanwhile(ctx: &mut Ctx<'_>, session: &Session) -> Result<Meanwhile, Stop> {
+pub fn meanwhile(ctx: &mut Ctx<'_>, session: &Session) -> Result<WorktreeChanges, Stop> {
     let Some(before) = ctx.tx.tree_of(session.id)? else {
-        return Ok(Meanwhile::default());
+        return Ok(WorktreeChanges::default());
     };
     let writes = ctx.tx.writes_of(session.id, MOST)?;
     let mut paths: Vec<String> = writes.iter().map(|write| write.path.clone()).collect();

@@ -3,10 +3,10 @@
 //! Pure. What the worktree was when the session last worked there is compared with what it is: the commit,
 //! the branch, and the files that the session wrote.
 
-use crate::trample::{FileStamp, RepoFile, Tree};
+use crate::write_conflict::{FileStamp, RepoFile, Tree};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Meanwhile {
+pub struct WorktreeChanges {
     /// The worktree, if it is no longer there.
     pub gone: Option<String>,
     /// The commits that were and are checked out, if they differ.
@@ -27,19 +27,19 @@ pub enum Fate {
 }
 
 /// Compares a worktree with what it was; the files are left out.
-pub fn of_tree(before: &Tree, now: Option<&RepoFile>) -> Meanwhile {
+pub fn of_tree(before: &Tree, now: Option<&RepoFile>) -> WorktreeChanges {
     let Some(now) = now.filter(|now| now.root == before.root) else {
-        return Meanwhile {
+        return WorktreeChanges {
             gone: Some(before.root.clone()),
-            ..Meanwhile::default()
+            ..WorktreeChanges::default()
         };
     };
     let differs =
         |was: &Option<String>, is: &Option<String>| (was != is).then(|| (was.clone(), is.clone()));
-    Meanwhile {
+    WorktreeChanges {
         head: differs(&before.head, &now.head),
         branch: differs(&before.branch, &now.branch),
-        ..Meanwhile::default()
+        ..WorktreeChanges::default()
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
         let same = now("/w", "a", Some("main"));
         assert_eq!(
             of_tree(&tree("a", Some("main")), Some(&same)),
-            Meanwhile::default()
+            WorktreeChanges::default()
         );
     }
 

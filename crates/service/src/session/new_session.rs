@@ -5,18 +5,18 @@ use tenure_core::agent;
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, Life, NativeId, SessionId, SessionToken};
 use tenure_core::process::{Looks, Process};
-use tenure_core::session::{Place, Session, Start, Title};
+use tenure_core::session::{Session, Start, Title, Workdir};
 use tenure_core::store::Lock;
 
 /// What a new session is born with.
-pub struct Birth {
+pub struct NewSession {
     pub agent: AgentName,
     pub native_id: Option<NativeId>,
     pub fork_of: Option<NativeId>,
     pub parent: Option<SessionToken>,
     pub twin_of: Option<SessionId>,
     pub title: Option<Title>,
-    pub place: Place,
+    pub workdir: Workdir,
     pub hosted: bool,
     pub process: Option<Process>,
     pub start: Option<Start>,
@@ -24,7 +24,7 @@ pub struct Birth {
 }
 
 /// Makes a session in its first life.
-pub fn born(ctx: &mut Ctx<'_>, birth: Birth) -> Result<Session, Stop> {
+pub fn born(ctx: &mut Ctx<'_>, birth: NewSession) -> Result<Session, Stop> {
     let (id, handle) = ctx.mint(&birth.agent)?;
     let session = Session {
         id,
@@ -35,7 +35,7 @@ pub fn born(ctx: &mut Ctx<'_>, birth: Birth) -> Result<Session, Stop> {
         parent: birth.parent,
         twin_of: birth.twin_of,
         title: birth.title,
-        place: birth.place,
+        workdir: birth.workdir,
         hosted: birth.hosted,
         life: Life::FIRST,
         process: birth.process,

@@ -7,7 +7,7 @@ use tenure_core::store::Mode;
 
 impl Service<'_> {
     /// Which of these processes are no session's present process. Nobody is told anything on the way.
-    pub fn strangers(&mut self, processes: &[Process]) -> Reply<Vec<bool>> {
+    pub fn unmanaged(&mut self, processes: &[Process]) -> Reply<Vec<bool>> {
         self.transact(Mode::Read, |ctx| {
             let open = open_at(ctx, processes.iter())?;
             let strange = processes.iter().map(|process| !is_among(&open, process));
