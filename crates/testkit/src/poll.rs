@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Asks every few milliseconds until there is an answer; panics act_for `what` at the deadline.
+/// Asks every few milliseconds until there is an answer; panics, naming `what`, at the deadline.
 #[track_caller]
 pub fn poll<T>(deadline: Duration, what: &str, mut f: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + deadline;

@@ -1,4 +1,4 @@
-//! The verbs, one file each, none act_for another. A new verb takes:
+//! The verbs, one file each, none importing another. A new verb takes:
 //! 1. a file with `Args` (its help, with examples of itself) and `run`: parse, one call to the service, render;
 //! 2. its `mod` line and its row in the table below, under the job that people come for;
 //! 3. a call of it that succeeds in `valid_call` (tests/e2e/output.rs), and a test of what it does beside that;

@@ -1,6 +1,6 @@
 //! What can be taken up again: sessions that are gone and whose conversation nobody is in.
 //!
-//! ActFor one that lives is refused: two processes in one conversation mix what they write. All of them
+//! Naming one that lives is refused: two processes in one conversation mix what they write. All of them
 //! are those that were *cut off*, lately, with a conversation to go on with, and that nobody dismissed. One that left
 //! is not started again, and a conversation in which two were cut off is named once.
 
