@@ -341,30 +341,46 @@ fn every_dependency_is_used() {
     }
 }
 
-/// docs/guarantees.md names its proofs as `file.rs` and `file.rs::test`; each must be there.
+/// The documents name tests as `file.rs` and `file.rs::test`; each must be there.
 #[test]
-fn every_proof_that_the_guarantees_name_is_there() {
-    let text = std::fs::read_to_string(crates().join("../docs/guarantees.md")).unwrap();
+fn every_test_that_the_documents_name_is_there() {
+    let guarantees = tests_named_in("guarantees.md");
+    assert!(guarantees > 100, "{guarantees} tests were found");
+    for document in [
+        "adding-an-agent.md",
+        "adding-a-verb.md",
+        "adding-a-column.md",
+    ] {
+        assert!(tests_named_in(document) > 0, "{document} names no test");
+    }
+}
+
+/// How many tests a document names; panics at one that is missing.
+fn tests_named_in(document: &str) -> usize {
+    let text = std::fs::read_to_string(crates().join("../docs").join(document)).unwrap();
     let mut tests = 0;
     for name in text.split('`').skip(1).step_by(2) {
         let (file, test) = match name.split_once("::") {
             Some((file, test)) => (file, Some(test)),
             None => (name, None),
         };
-        if !file.ends_with(".rs") {
+        let Some(test) = test.filter(|_| file.ends_with(".rs")) else {
+            let is_proof = document == "guarantees.md" && file.ends_with(".rs");
+            assert!(!is_proof || path_of(file).exists(), "{document}: {name}");
             continue;
-        }
-        let file = match file.strip_prefix("e2e/") {
-            Some(own) => crates().join("cli/tests/e2e").join(own),
-            None => crates().join(file),
         };
-        let Ok(code) = std::fs::read_to_string(&file) else {
-            panic!("{name}: there is no {}", file.display());
+        let Ok(code) = std::fs::read_to_string(path_of(file)) else {
+            panic!("{document}: {name}: no such file");
         };
-        if let Some(test) = test {
-            assert!(code.contains(&format!("fn {test}(")), "{name}");
-            tests += 1;
-        }
+        assert!(code.contains(&format!("fn {test}(")), "{document}: {name}");
+        tests += 1;
     }
-    assert!(tests > 100, "{tests} tests were found");
+    tests
+}
+
+fn path_of(file: &str) -> PathBuf {
+    match file.strip_prefix("e2e/") {
+        Some(own) => crates().join("cli/tests/e2e").join(own),
+        None => crates().join(file),
+    }
 }

@@ -55,6 +55,7 @@ mod person_told;
 mod picture;
 mod project_settings;
 mod races;
+mod recorder;
 mod registering;
 mod replaced;
 mod repositories;
