@@ -31,6 +31,12 @@ fn opened(env: &Env) -> Connection {
     Connection::open(env.state().join("tenure.db")).expect("the store is there")
 }
 
+/// Whether a hook's reason is the store. On a slow machine the watchdog answers before the store gives up.
+fn names_store(said: &Output) -> bool {
+    let reasons = ["in use by another process", "waited for the store"];
+    reasons.iter().any(|why| said.stderr.contains(why))
+}
+
 #[test]
 fn f_h01_a_store_that_is_locked_delays_an_agent_by_its_limit_and_no_more() {
     let env = env();
@@ -43,10 +49,7 @@ fn f_h01_a_store_that_is_locked_delays_an_agent_by_its_limit_and_no_more() {
     // Its activity changes, so it must write.
     for event in ["PreToolUse.Bash", "SessionStart.clear", "PermissionRequest"] {
         let said = within(LIMIT, || claude(&env, &a, event, "a2"));
-        assert!(
-            said.stderr.contains("in use by another process"),
-            "{event}\n{said}"
-        );
+        assert!(names_store(&said), "{event}\n{said}");
     }
     let start = shortest(|| claude(&env, &a, "SessionStart.clear", "a3"));
     let end = shortest(|| claude(&env, &a, "SessionEnd.other", "a1"));
@@ -92,7 +95,7 @@ fn f_h01_a_store_that_somebody_makes_and_never_finishes_delays_an_agent_no_more(
     lock.lock().expect("nobody else has it");
     let a = env.agent("claude");
     let said = within(LIMIT, || claude(&env, &a, "SessionStart.startup", "a1"));
-    assert!(said.stderr.contains("in use by another process"), "{said}");
+    assert!(names_store(&said), "{said}");
     drop(lock);
     claude(&env, &a, "PreToolUse.Bash", "a1");
     assert_eq!(only(&env)["native_id"], "a1");
