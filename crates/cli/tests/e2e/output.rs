@@ -283,7 +283,7 @@ fn settings_are_shown_with_where_they_came_from() {
     stalled_after  15m  default  silence in one turn after which a session is shown as stalled
     agent.brief  true  default  whether a model is told at its start who it is and who else works here
     ps.unmanaged  false  TENURE_PS_UNMANAGED  whether agents that run without hooks are shown
-    privacy.titles  true  default  whether a session is named after its first prompt; false keeps prompts out of the store
+    privacy.titles  true  default  whether a session is named after its first prompt; false keeps prompts, and the commands, files and questions that it asks about, out of the store
     goto.command  default  what focuses a window outside of tmux: words, with {handle} {pid} {tty} {pane}
     guard.mode  default  what is done about a tool under another session's feet; by default as installed
     guard.require_claim  default  what a claim must look like for a file to be written at all, such as issue:*
