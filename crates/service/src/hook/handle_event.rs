@@ -18,6 +18,7 @@ use crate::hook::worktree_changes::{leave, meanwhile};
 use crate::session::look::{ListRequest, filter_of, list};
 use crate::session::new_session::move_to_window;
 use crate::session::register::{Enrolled, RegisterRequest, Subject, register};
+use crate::session::title::note as keep_title;
 use crate::session::view::{HeldView, SessionView};
 use crate::transact::{Reply, Service};
 use crate::{caller, transcript};
@@ -32,7 +33,7 @@ use tenure_core::process::Ancestor;
 use tenure_core::program::{Found, Program};
 use tenure_core::registration::Source;
 use tenure_core::session::{Activity, ClosedBy, Doing, EndKind, Session, TitleBy};
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::Mode;
 use tenure_core::title;
 use tenure_core::worktree_changes::WorktreeChanges;
 
@@ -394,15 +395,10 @@ fn note_title(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -> R
     let named = event.title.as_deref();
     let named = named.and_then(|text| title::titled(text, TitleBy::Agent));
     let title = named.or_else(|| event.prompt.as_deref().and_then(title::of_prompt));
-    let present = session.title.as_ref();
-    let Some(title) = title.filter(|title| title::replaces(title, present)) else {
-        return Ok(());
-    };
-    ctx.lock([Lock::Session(session.id)])?;
-    session.title = Some(title);
-    ctx.tx.update_session(session)?;
-    session.revision += 1;
-    Ok(())
+    match title {
+        Some(title) => keep_title(ctx, session, title),
+        None => Ok(()),
+    }
 }
 
 /// A subagent's beginning and end are kept in the log: it shares its session's identity.
