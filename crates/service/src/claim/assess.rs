@@ -168,9 +168,10 @@ fn survivors(ctx: &mut Ctx<'_>, record: &ClaimRecord, me: SessionId) -> Result<S
         None | Some(EndedBy::Death | EndedBy::End) => {
             let session = ctx.session(hold.session)?;
             // One that came back goes on in a later life; what the earlier ones left is still there.
-            let life = match session.is_open() {
-                true => hold.life,
-                false => session.life,
+            let life = if session.is_open() {
+                hold.life
+            } else {
+                session.life
             };
             ctx.survivors(&session, life)
         }
