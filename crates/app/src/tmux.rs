@@ -229,10 +229,12 @@ impl Client {
             self.child.kill().ok();
         }
         let status = self.child.wait().map_err(|error| error.to_string())?;
-        match ended {
-            true if status.success() => Ok(self.said),
-            true => Err(format!("tmux refused: {status}")),
-            false => Err("tmux did not answer in time".to_owned()),
+        if !ended {
+            Err("tmux did not answer in time".to_owned())
+        } else if status.success() {
+            Ok(self.said)
+        } else {
+            Err(format!("tmux refused: {status}"))
         }
     }
 }

@@ -78,8 +78,8 @@ impl App {
     /// Where there is no store yet: finds out what would fail before one is made for it.
     pub fn check_before_making(
         &self,
-        check: impl FnOnce(&Opened) -> Result<(), Problem>,
-    ) -> Result<(), Trouble> {
+        check: impl FnOnce(&Context) -> Result<(), Problem>,
+    ) -> Result<(), CliError> {
         let (_, file) = location::settings_and_store()?;
         if location::is_absent(&file) {
             check(&tenure_app::open::open(Purpose::Change)?)?;

@@ -261,9 +261,10 @@ fn distance(one: &str, other: &str) -> usize {
                 .min(rows[i - 1][j - 1] + differs);
             let is_swapped =
                 i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1];
-            row.push(match is_swapped {
-                true => least.min(rows[i - 2][j - 2] + 1),
-                false => least,
+            row.push(if is_swapped {
+                least.min(rows[i - 2][j - 2] + 1)
+            } else {
+                least
             });
         }
         rows.push(row);

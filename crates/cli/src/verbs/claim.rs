@@ -99,9 +99,10 @@ const MOST_KEYS: usize = 10_000;
 impl Args {
     /// A command is a session of its own; everybody else must be one already.
     pub fn changes(&self) -> Changes {
-        match self.command.is_empty() {
-            true => Changes::Known,
-            false => Changes::Anything,
+        if self.command.is_empty() {
+            Changes::Known
+        } else {
+            Changes::Anything
         }
     }
 }

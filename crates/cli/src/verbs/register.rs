@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use tenure_app::named;
-use tenure_app::open::Opened;
+use tenure_app::open::Context;
 use tenure_app::place::{place, place_here};
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::reason::Reason;

@@ -143,7 +143,7 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     no session here
     run `tenure register` to make this shell or agent a session; `tenure install` registers agents automatically
     1 cut off elsewhere: tenure ps
-    nobody else works here
+    no other session works here
     --- stderr
     ");
     assert_snapshot!(env.tenure(&["whoami"]), @r#"

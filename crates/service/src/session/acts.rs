@@ -165,13 +165,13 @@ fn usage(what: &str, hint: Hint) -> Error {
 /// The error for a small value that is not kept.
 /// Refuses a name that tenure keeps for itself.
 pub fn refuse_reserved(key: &MetaKey) -> Result<(), Error> {
-    match key.is_reserved() {
-        false => Ok(()),
-        true => Err(Error::Invalid {
-            what: format!("{} is reserved for tenure", key.as_str()),
-            hint: Hint::step("choose a name that does not begin with `tenure.`"),
-        }),
+    if !key.is_reserved() {
+        return Ok(());
     }
+    Err(Error::Invalid {
+        what: format!("{} is reserved for tenure", key.as_str()),
+        hint: Hint::step("choose a name that does not begin with `tenure.`"),
+    })
 }
 
 pub fn no_such_value(key: &MetaKey) -> Error {

@@ -190,7 +190,7 @@ fn a_title_that_is_taken_away_gives_back_the_one_before() {
     }
     // Taking away what no person gave changes nothing.
     assert_eq!(rig.rename(&who, &handle, None, ""), "Fix the login");
-    let values = |service: &mut Service<'_>| service.metadata(&Naming::default(), None);
+    let values = |service: &mut Service<'_>| service.metadata(&ActFor::default(), None);
     assert!(rig.call(&who, values).unwrap().is_empty());
 }
 
@@ -202,7 +202,7 @@ fn a_first_prompt_is_kept_beneath_a_title_that_was_there_before_it() {
     rig.rename(&who, &handle, None, "Mine");
     rig.prompted(&who, "c1", "Fix the login");
     rig.prompted(&who, "c1", "and the logout");
-    let values = |service: &mut Service<'_>| service.metadata(&Naming::default(), None);
+    let values = |service: &mut Service<'_>| service.metadata(&ActFor::default(), None);
     assert!(rig.call(&who, values).unwrap().is_empty(), "no list has it");
     assert_eq!(rig.rename(&who, &handle, None, ""), "Fix the login");
 }
@@ -244,7 +244,7 @@ fn a_value_that_tenure_keeps_for_itself_cannot_be_set() {
     let key = MetaKey::parse("tenure.title.prompt").unwrap();
     let sets = MetaChange::Set(key, "x".into());
     let refused = rig.call(&who, |service| {
-        service.change_metadata(&Naming::default(), &sets)
+        service.change_metadata(&ActFor::default(), &sets)
     });
     assert_eq!(kind(refused), "invalid");
 }

@@ -336,9 +336,10 @@ fn hear(
         wants_brief: speaks && starts && store.wants_brief(),
         prompt: report.prompt.clone().filter(|_| keeps),
         title: report.title.clone().filter(|_| keeps),
-        asks: match keeps {
-            true => report.asks.clone(),
-            false => report.asks_kind.clone().map(Asked::Exactly),
+        asks: if keeps {
+            report.asks.clone()
+        } else {
+            report.asks_kind.clone().map(Asked::Exactly)
         },
         ..event
     };
