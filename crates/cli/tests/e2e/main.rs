@@ -5,8 +5,10 @@
 mod activity;
 mod append_beside_agent;
 mod claims;
+mod coming_back;
 mod commands;
 mod completion;
+mod cut_off;
 mod daemons;
 mod demo;
 mod dismissing;

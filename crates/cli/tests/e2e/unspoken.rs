@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tenure_testkit::{Agent, Cmd, Env};
 
 use crate::support::person::seeing;
@@ -118,4 +118,21 @@ fn hooks_of_the_project_count() {
         .ok();
     assert!(Path::new(&project).join(".opencode").is_dir());
     assert_says(&env, &opencode, "installed", NOT_SPOKEN);
+}
+
+/// It works here, and tenure knows only of sessions.
+#[test]
+fn a_brief_does_not_say_that_nobody_works_beside_an_unmanaged_agent() {
+    let env = seeing();
+    let _stranger = env.agent("claude");
+    let agent = env.agent("claude");
+    let event = json!({"hook_event_name": "SessionStart", "session_id": "c-1", "source": "startup", "cwd": env.work()});
+    let said = agent
+        .tenure_stdin(&["hook", "claude"], &event.to_string())
+        .ok()
+        .stdout;
+    assert!(said.contains("tenure knows of no other session here"), "{said}");
+    assert!(!said.to_lowercase().contains("nobody else"), "{said}");
+    let status = agent.tenure(&["status"]).ok().stdout;
+    assert!(!status.contains("nobody else"), "{status}");
 }
