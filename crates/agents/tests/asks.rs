@@ -200,7 +200,12 @@ fn the_kind_of_a_question_has_none_of_its_words() {
     let rough = json!({"notification_type": "permission_prompt", "message": "secret"});
     let input = json!({"notification_type": "agent_needs_input", "message": "secret"});
     for (agent, name, event, kind) in [
-        ("claude", "PermissionRequest", command, "permission for Bash"),
+        (
+            "claude",
+            "PermissionRequest",
+            command,
+            "permission for Bash",
+        ),
         ("claude", "PermissionRequest", file, "permission for Edit"),
         ("claude", "PermissionRequest", plan, "approval of its plan"),
         (
@@ -210,12 +215,7 @@ fn the_kind_of_a_question_has_none_of_its_words() {
             "an answer to its question",
         ),
         ("claude", "Notification", rough, "permission"),
-        (
-            "claude",
-            "Notification",
-            input,
-            "an answer to its question",
-        ),
+        ("claude", "Notification", input, "an answer to its question"),
         ("gemini", "Notification", exec, "permission for a command"),
         (
             "gemini",

@@ -424,7 +424,10 @@ pub fn events(events: &[EventView]) -> Lines {
             .session
             .as_ref()
             .map_or("-", |name| name.handle.as_str());
-        let mut line = format!("{:>6}  {time:<12}  {:<18}  {session}", event.cursor, event.kind);
+        let mut line = format!(
+            "{:>6}  {time:<12}  {:<18}  {session}",
+            event.cursor, event.kind
+        );
         if let Some(key) = &event.key {
             line.push_str(&format!("  {key}"));
         }

@@ -131,7 +131,10 @@ impl Grammar {
             return (message, typed.help());
         }
         let flag = word.split('=').next().unwrap_or(&word);
-        let flags = typed.command.get_arguments().filter_map(|arg| arg.get_long());
+        let flags = typed
+            .command
+            .get_arguments()
+            .filter_map(|arg| arg.get_long());
         let flags = flags.map(|flag| format!("--{flag}"));
         let Some(near) = nearest_of(flag, flags) else {
             return (format!("{name} has no flag {flag}"), typed.help());
@@ -310,7 +313,9 @@ mod tests {
 
     #[test]
     fn a_slip_is_told_from_another_word() {
-        let verbs = ["ps", "claim", "claims", "status", "show", "end", "log", "help"];
+        let verbs = [
+            "ps", "claim", "claims", "status", "show", "end", "log", "help",
+        ];
         let near = |word: &str| nearest_of(word, verbs.iter().map(|verb| (*verb).to_owned()));
         for (word, verb) in [
             ("clain", "claim"),

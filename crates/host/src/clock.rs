@@ -7,8 +7,8 @@
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use tenure_core::process::BootId;
 use tenure_core::local_time::Zone;
+use tenure_core::process::BootId;
 use tenure_core::time::{Era, Now, Timestamp};
 
 use crate::{env, read, system};

@@ -26,14 +26,16 @@ pub struct Of<'a> {
 /// For how long the newest command of a process has been running.
 pub fn newest(above: &Process, of: Of<'_>) -> Option<Duration> {
     let own_session = seat::present(above)?.stat.session;
-    let ages = system::children(above.pid, MOST).into_iter().filter_map(|pid| {
-        let View::Present(seen) = system::view(pid) else {
-            return None;
-        };
-        let is_apart = seen.stat.session == pid && own_session != pid;
-        let runs = seen.stat.parent == above.pid && seen.stat.state != RunState::Zombie;
-        (is_apart && runs && of.has(pid)).then(|| age(seen.stat.start))?
-    });
+    let ages = system::children(above.pid, MOST)
+        .into_iter()
+        .filter_map(|pid| {
+            let View::Present(seen) = system::view(pid) else {
+                return None;
+            };
+            let is_apart = seen.stat.session == pid && own_session != pid;
+            let runs = seen.stat.parent == above.pid && seen.stat.state != RunState::Zombie;
+            (is_apart && runs && of.has(pid)).then(|| age(seen.stat.start))?
+        });
     let newest = ages.min();
     // Only then did all of it belong to this process.
     seat::present(above)?;

@@ -364,9 +364,15 @@ impl Ctx<'_> {
             life,
         };
         let signs = Signs {
-            tokens: lives.iter().map(|(life, _)| of(*life).to_string()).collect(),
+            tokens: lives
+                .iter()
+                .map(|(life, _)| of(*life).to_string())
+                .collect(),
             natives: self.native_signs(session, life)?,
-            leaders: lives.iter().map(|(_, process)| Leader::of(process)).collect(),
+            leaders: lives
+                .iter()
+                .map(|(_, process)| Leader::of(process))
+                .collect(),
         };
         Err(Stop::Look(Want::Survivors(vec![(token, signs)])))
     }

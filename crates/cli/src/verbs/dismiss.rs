@@ -18,7 +18,11 @@ Examples:
   tenure dismiss --all --since 7d")]
 pub struct Args {
     /// Which session: its handle, its id, or any unique part of either
-    #[arg(id = "cut_off", value_name = "SESSION", required_unless_present = "all")]
+    #[arg(
+        id = "cut_off",
+        value_name = "SESSION",
+        required_unless_present = "all"
+    )]
     name: Option<String>,
 
     /// Every session that was cut off lately

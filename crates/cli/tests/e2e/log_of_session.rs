@@ -150,7 +150,10 @@ fn people_are_shown_times_as_their_own_clock_tells_them() {
         let cmd = Cmd::new("tenure").args(["log", "wp:1"]).env("TZ", zone);
         let said = ann.run(cmd).ok().stdout;
         let words = said.split_whitespace().skip(1);
-        words.take_while(|word| !word.contains('.')).collect::<Vec<&str>>().join(" ")
+        words
+            .take_while(|word| !word.contains('.'))
+            .collect::<Vec<&str>>()
+            .join(" ")
     };
     let json = asked_by_nobody(&env, &["log", "wp:1"]);
     let moment = json["events"][0]["at"].as_str().expect("a time").to_owned();

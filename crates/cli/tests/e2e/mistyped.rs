@@ -122,7 +122,11 @@ fn a_mistyped_verb_or_flag_is_answered_with_the_nearest() {
         // Nothing like it.
         ("pause", "there is no verb \"pause\"", "help --all"),
         ("open", "there is no verb \"open\"", "help --all"),
-        ("worktree add", "there is no verb \"worktree\"", "help --all"),
+        (
+            "worktree add",
+            "there is no verb \"worktree\"",
+            "help --all",
+        ),
         // What other tools call it.
         ("ls", "did you mean ps?", "ps"),
         ("list -a", "did you mean ps?", "ps -a"),
@@ -147,7 +151,10 @@ fn a_mistyped_verb_or_flag_is_answered_with_the_nearest() {
         error.ends_with("mission has no verb \"joi\"; did you mean join?"),
         "{error}"
     );
-    assert_eq!(hint, "run `tenure mission join --help` to see how it is used");
+    assert_eq!(
+        hint,
+        "run `tenure mission join --help` to see how it is used"
+    );
     let (error, hint) = wrong(&env, 4, "help clain");
     assert!(error.ends_with("did you mean claim?"), "{error}");
     assert_eq!(hint, "run `tenure claim --help` to see how it is used");

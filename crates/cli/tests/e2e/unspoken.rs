@@ -131,7 +131,10 @@ fn a_brief_does_not_say_that_nobody_works_beside_an_unmanaged_agent() {
         .tenure_stdin(&["hook", "claude"], &event.to_string())
         .ok()
         .stdout;
-    assert!(said.contains("tenure knows of no other session here"), "{said}");
+    assert!(
+        said.contains("tenure knows of no other session here"),
+        "{said}"
+    );
     assert!(!said.to_lowercase().contains("nobody else"), "{said}");
     let status = agent.tenure(&["status"]).ok().stdout;
     assert!(!status.contains("nobody else"), "{status}");

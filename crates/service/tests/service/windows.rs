@@ -490,7 +490,9 @@ fn a_session_that_died_in_its_second_window_is_still_known_by_its_first() {
         require_quiet: true,
         ..asks(&[KEY])
     };
-    let refused = rig.call(&taker, |service| service.claim(&ActFor::default(), &request));
+    let refused = rig.call(&taker, |service| {
+        service.claim(&ActFor::default(), &request)
+    });
     assert_eq!(kind(refused), "survivors");
     let signs = rig.world.signs().remove(0);
     let leaders: Vec<u32> = signs.leaders.iter().map(|leader| leader.pid).collect();

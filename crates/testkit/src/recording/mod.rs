@@ -178,8 +178,7 @@ impl RecordingTx<'_> {
     /// Reads the log. A writer asks for a few of the newest entries; a time costs it all that the session ever did.
     #[track_caller]
     fn reads_log(&mut self, filter: &EventFilter) {
-        let is_bounded =
-            (1..=MOST_EVENTS).contains(&filter.limit) && filter.since.is_none();
+        let is_bounded = (1..=MOST_EVENTS).contains(&filter.limit) && filter.since.is_none();
         if self.mode != Mode::Read && !is_bounded {
             self.fail(&format!("a writer reads the log: {filter:?}"));
         }

@@ -266,9 +266,8 @@ mod tests {
             .arg(Arg::new("cmd").value_name("CMD").last(true).num_args(0..));
         let mission = Command::new("mission")
             .subcommand(Command::new("join").arg(Arg::new("mission").value_name("MISSION")));
-        let some = [("goto", "open"), ("dismiss", "cut_off")].map(|(verb, which)| {
-            Command::new(verb).arg(Arg::new(which).value_name("SESSION"))
-        });
+        let some = [("goto", "open"), ("dismiss", "cut_off")]
+            .map(|(verb, which)| Command::new(verb).arg(Arg::new(which).value_name("SESSION")));
         let help = Command::new("help").arg(Arg::new("topic").value_name("VERB").num_args(0..));
         let mut root = Command::new("tenure")
             .disable_help_flag(true)
