@@ -153,7 +153,7 @@ fn ask_all(
     words: &[&str],
     until: Instant,
 ) -> Vec<Option<Vec<u8>>> {
-    let start = |socket: &&str| {
+    let start = |socket: &&str| -> Option<Client> {
         let in_time = clock::instant() < until;
         in_time.then(|| Client::start(program, socket, words).ok())?
     };
