@@ -21,7 +21,8 @@ use tenure_core::agent::{self, DaemonSpec};
 use tenure_core::id::NativeId;
 use tenure_core::process::{Ancestor, Observer, Process};
 
-use crate::{clock, env, process, read, running, system};
+use crate::env::{self, Environment};
+use crate::{clock, process, read, running, system};
 
 /// How long the daemon may take; it takes a few milliseconds.
 const PATIENCE: Duration = Duration::from_millis(600);
@@ -36,7 +37,7 @@ pub(crate) fn find(
     observer: &Observer,
 ) -> Option<Ancestor> {
     let until = clock::instant() + PATIENCE;
-    let socket = socket_of(spec)?;
+    let socket = socket_of(spec, daemon)?;
     let port = Daemon::reach(&socket, daemon, until)
         .and_then(|mut daemon| daemon.port_of(spec, conversation))
         .ok()
@@ -63,15 +64,21 @@ pub(crate) fn has_turn(
     conversation: &NativeId,
 ) -> Option<bool> {
     let until = clock::instant() + PATIENCE;
-    let socket = socket_of(spec)?;
+    let socket = socket_of(spec, daemon)?;
     let mut daemon = Daemon::reach(&socket, daemon, until).ok()?;
     daemon.has_turn(spec, conversation).ok().flatten()
 }
 
-fn socket_of(spec: &DaemonSpec) -> Option<PathBuf> {
-    let own = match env::var(spec.variable).filter(|dir| !dir.is_empty()) {
+/// Where the daemon listens: in its own home, which may be another than the caller's.
+fn socket_of(spec: &DaemonSpec, daemon: &Process) -> Option<PathBuf> {
+    let theirs = Environment::of(daemon.pid);
+    let var = |name: &str| match &theirs {
+        Some(theirs) => theirs.var(name),
+        None => env::var(name).filter(|value| !value.is_empty()),
+    };
+    let own = match var(spec.variable) {
         Some(dir) => PathBuf::from(dir),
-        None => PathBuf::from(env::var("HOME")?).join(spec.home),
+        None => PathBuf::from(var("HOME")?).join(spec.home),
     };
     let named = own.join(spec.socket);
     // A link keeps the name of a socket short enough for the kernel.
