@@ -12,6 +12,7 @@ use tenure_core::id::AgentName;
 use tenure_core::session::Doing;
 
 use crate::adapter::{Adapter, FirstWord};
+use crate::hooks::AN_ANSWER;
 use crate::payload::Payload;
 use crate::report::{Report, Tool, Tools, own_answer};
 
@@ -84,6 +85,7 @@ fn read(_: &Adapter, event: &[u8]) -> Report {
     };
     if report.doing == Some(Doing::Waiting) {
         report.asks = payload.text("asks").map(Asked::Exactly);
+        report.asks_kind = report.asks.as_ref().map(|_| AN_ANSWER.to_owned());
     }
     report.attended = matches!(report.name.as_str(), "start" | "fork");
     report.transcript = payload.path("transcript_path");

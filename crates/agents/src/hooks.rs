@@ -37,11 +37,13 @@ const FIELDS: &[&str] = &[
     "title",
 ];
 
+/// What a question asks for, without its words.
+pub(crate) const AN_ANSWER: &str = "an answer to its question";
 /// Tools that ask a person by being used, and what they ask for.
 const ASKING_TOOLS: &[(&str, &str)] = &[
-    ("AskUserQuestion", "an answer to its question"),
-    ("ask_user", "an answer to its question"),
-    ("question", "an answer to its question"),
+    ("AskUserQuestion", AN_ANSWER),
+    ("ask_user", AN_ANSWER),
+    ("question", AN_ANSWER),
     ("ExitPlanMode", "approval of its plan"),
     ("exit_plan_mode", "approval of its plan"),
 ];
@@ -87,7 +89,7 @@ pub(crate) fn fill(row: &Adapter, report: &mut Report, payload: &mut Payload) {
         let known = row.notifications.iter().find(|(name, _)| *name == kind);
         report.doing = known.map(|(_, doing)| *doing);
     }
-    report.asks = asked(row, report, payload);
+    (report.asks, report.asks_kind) = asked(row, report, payload).unzip();
     // Some agents submit an empty prompt by themselves after each round of tools.
     report.attended = match event.means {
         Means::Start => report.doing.is_some(),
@@ -126,35 +128,47 @@ fn happening(event: &Event, source: &str, payload: &mut Payload) -> Happening {
     }
 }
 
-/// What a session waits for.
-fn asked(row: &Adapter, report: &Report, payload: &mut Payload) -> Option<Asked> {
+/// What a session waits for, and of which kind that is.
+fn asked(row: &Adapter, report: &Report, payload: &mut Payload) -> Option<(Asked, String)> {
     if report.doing != Some(Doing::Waiting) {
         return None;
     }
+    let exactly = |words: String, kind: String| Some((Asked::Exactly(words), kind));
     match report.name.as_str() {
         "Notification" => {
             if let Some(command) = payload.text("details.command") {
-                return Some(Asked::Exactly(format!("permission for `{command}`")));
+                let words = format!("permission for `{command}`");
+                return exactly(words, "permission for a command".into());
             }
             if let Some(file) = payload.text("details.filePath") {
-                return Some(Asked::Exactly(format!("permission to write {file}")));
+                let words = format!("permission to write {file}");
+                return exactly(words, "permission to write a file".into());
             }
-            payload.text("message").map(Asked::Roughly)
+            let kind = match payload.text("notification_type").as_deref() {
+                Some("permission_prompt" | "ToolPermission") => "permission",
+                _ => AN_ANSWER,
+            };
+            let words = payload.text("message")?;
+            Some((Asked::Roughly(words), kind.into()))
         }
-        "Elicitation" => payload.text("message").map(Asked::Exactly),
-        _ => permission(row, payload).map(Asked::Exactly),
+        "Elicitation" => exactly(payload.text("message")?, AN_ANSWER.into()),
+        _ => {
+            let (words, kind) = permission(row, payload)?;
+            exactly(words, kind)
+        }
     }
 }
 
-/// The tool's use that a person must allow.
-fn permission(row: &Adapter, payload: &mut Payload) -> Option<String> {
+/// The tool's use that a person must allow, and the kind of it.
+fn permission(row: &Adapter, payload: &mut Payload) -> Option<(String, String)> {
     let tool = payload.words("tool_name")?;
     if let Some((_, asks)) = ASKING_TOOLS.iter().find(|(name, _)| *name == tool) {
-        return Some((*asks).to_owned());
+        return Some(((*asks).to_owned(), (*asks).to_owned()));
     }
+    let kind = format!("permission for {tool}");
     let command = (tool == row.tools.shell).then(|| payload.text("tool_input.command"));
     if let Some(command) = command.flatten() {
-        return Some(format!("permission for `{command}`"));
+        return Some((format!("permission for `{command}`"), kind));
     }
     let files = [
         "tool_input.file_path",
@@ -162,10 +176,8 @@ fn permission(row: &Adapter, payload: &mut Payload) -> Option<String> {
         "tool_input.notebook_path",
     ];
     let file = files.iter().find_map(|field| payload.text(field));
-    Some(match file {
-        Some(file) => format!("permission for {tool} of {file}"),
-        None => format!("permission for {tool}"),
-    })
+    let words = file.map(|file| format!("{kind} of {file}"));
+    Some((words.unwrap_or_else(|| kind.clone()), kind))
 }
 
 fn tool(row: &Adapter, event: &Event, payload: &mut Payload) -> Option<Tool> {

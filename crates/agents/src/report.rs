@@ -25,6 +25,8 @@ pub struct Report {
     pub doing: Option<Doing>,
     /// What it waits for a person to answer, where it does.
     pub asks: Option<Asked>,
+    /// The kind of what it waits for, without commands, files and questions.
+    pub asks_kind: Option<String>,
     /// Whether it shows that a person is there.
     pub attended: bool,
     pub dir: Option<String>,
@@ -132,6 +134,7 @@ impl Report {
             subagent: None,
             doing: None,
             asks: None,
+            asks_kind: None,
             attended: false,
             dir,
             transcript: None,

@@ -187,3 +187,52 @@ fn a_person_is_there_when_a_prompt_comes() {
         );
     }
 }
+
+#[test]
+fn the_kind_of_a_question_has_none_of_its_words() {
+    let command = json!({"tool_name": "Bash", "tool_input": {"command": "secret"}});
+    let file = json!({"tool_name": "Edit", "tool_input": {"file_path": "/w/secret"}});
+    let plan = json!({"tool_name": "ExitPlanMode", "tool_input": {"plan": "secret"}});
+    let exec = json!({"notification_type": "ToolPermission", "message": "secret",
+        "details": {"type": "exec", "command": "secret"}});
+    let write = json!({"notification_type": "ToolPermission", "message": "secret",
+        "details": {"type": "edit", "filePath": "/w/secret"}});
+    let rough = json!({"notification_type": "permission_prompt", "message": "secret"});
+    let input = json!({"notification_type": "agent_needs_input", "message": "secret"});
+    for (agent, name, event, kind) in [
+        (
+            "claude",
+            "PermissionRequest",
+            command,
+            "permission for Bash",
+        ),
+        ("claude", "PermissionRequest", file, "permission for Edit"),
+        ("claude", "PermissionRequest", plan, "approval of its plan"),
+        (
+            "claude",
+            "Elicitation",
+            json!({"message": "secret?"}),
+            "an answer to its question",
+        ),
+        ("claude", "Notification", rough, "permission"),
+        ("claude", "Notification", input, "an answer to its question"),
+        ("gemini", "Notification", exec, "permission for a command"),
+        (
+            "gemini",
+            "Notification",
+            write,
+            "permission to write a file",
+        ),
+    ] {
+        let report = read(agent, name, &event);
+        assert!(report.asks.is_some(), "{agent} {event}");
+        assert_eq!(report.asks_kind.as_deref(), Some(kind), "{agent} {event}");
+    }
+    let generic = adapter("generic").expect("there is such an agent");
+    let event = json!({"event": "waiting", "agent": "nightly", "asks": "secret"});
+    let report = generic.read(event.to_string().as_bytes());
+    assert_eq!(
+        report.asks_kind.as_deref(),
+        Some("an answer to its question")
+    );
+}

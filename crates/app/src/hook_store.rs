@@ -14,7 +14,7 @@ use tenure_host::machine::Machine;
 use tenure_service::answer::Problem;
 use tenure_service::{GuardPolicy, Service};
 
-use crate::location::{machine_of, open_store, state_dir_of, store_file};
+use crate::location::{is_absent, machine_of, open_store, state_dir_of, store_file};
 use crate::open::Context;
 use crate::settings::Settings;
 
@@ -41,10 +41,10 @@ impl HookStore {
     pub fn prepare_existing(until: Instant) -> Result<Option<Self>, Problem> {
         let settings = Settings::of_user()?;
         let file = store_file(&settings)?;
-        if file.exists() {
-            Self::at(settings, file, until).map(Some)
-        } else {
+        if is_absent(&file) {
             Ok(None)
+        } else {
+            Self::at(settings, file, until).map(Some)
         }
     }
 

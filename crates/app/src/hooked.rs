@@ -9,7 +9,7 @@ use serde::Serialize;
 use tenure_agents::install::trust::{Trust, trust};
 use tenure_agents::install::{Format, Settings};
 use tenure_agents::{Adapter, FirstWord};
-use tenure_host::env::var as env;
+use tenure_host::env::Environment;
 use tenure_host::{git, read};
 
 /// No settings are longer.
@@ -29,17 +29,19 @@ pub enum Hooks {
     Missing,
     /// tenure has no hooks for this agent.
     None,
-    /// Its settings cannot be read.
+    /// Its settings, or the environment that says where they are, cannot be read.
     Unknown,
 }
 
 impl Hooks {
-    /// What the settings of an agent that works in this directory say.
-    pub fn of(adapter: Option<&Adapter>, dir: Option<&str>) -> Self {
+    /// What the settings say of an agent that runs as this process and works in this directory. They are looked for
+    /// where that process was told to look for them, which may be another home than the caller's.
+    pub fn of(adapter: Option<&Adapter>, pid: u32, dir: Option<&str>) -> Self {
         let Some(settings) = adapter.and_then(|adapter| adapter.settings.as_ref()) else {
             return Hooks::None;
         };
-        let Some(own) = user_dir(settings) else {
+        let Some(own) = Environment::of(pid).and_then(|theirs| user_dir(settings, &theirs, dir))
+        else {
             return Hooks::Unknown;
         };
         let mut said = in_dir(settings, &own, &own);
@@ -72,7 +74,10 @@ impl Hooks {
             Hooks::Off => "its hooks are switched off in its settings".to_owned(),
             Hooks::Missing => format!("its hooks are not installed: run tenure install {agent}"),
             Hooks::None => format!("tenure has no hooks for {agent}"),
-            Hooks::Unknown => "its settings cannot be read: run tenure install --check".to_owned(),
+            Hooks::Unknown => {
+                "its settings or its environment cannot be read: run tenure install --check"
+                    .to_owned()
+            }
         }
     }
 }
@@ -123,15 +128,15 @@ fn in_dir(settings: &Settings, dir: &Path, own: &Path) -> Hooks {
     }
 }
 
-/// The agent's own directory, as its settings in this environment say.
-fn user_dir(settings: &Settings) -> Option<PathBuf> {
-    let set = |name: &str| {
-        env(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+/// The agent's own directory, as its environment says. A path that does not begin at the root begins where it works.
+fn user_dir(settings: &Settings, theirs: &Environment, dir: Option<&str>) -> Option<PathBuf> {
+    let set = |name: &str| theirs.var(name).map(PathBuf::from);
     let moved = settings
         .variable
         .and_then(|(name, folder)| Some(set(name)?.join(folder)));
-    moved.or_else(|| Some(set("HOME")?.join(settings.home)))
+    let own = moved.or_else(|| Some(set("HOME")?.join(settings.home)))?;
+    if own.is_absolute() {
+        return Some(own);
+    }
+    Some(Path::new(dir?).join(own))
 }

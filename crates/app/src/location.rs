@@ -1,5 +1,6 @@
 //! Where state is kept, and opening what is there: the one place that knows which backend a location names.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -82,6 +83,12 @@ pub fn empty_store(file: &Path, observer: &Observer) -> Result<Box<dyn Store>, P
     Ok(Box::new(store))
 }
 
+/// Whether nothing has this name. Where that cannot be told, something may: whoever opens it is told why not.
+pub fn is_missing(path: &Path) -> bool {
+    let found = fs_err::symlink_metadata(path);
+    found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
 fn dir_of(file: &Path) -> &Path {
     file.parent().unwrap_or(Path::new("/"))
 }
@@ -103,9 +110,9 @@ pub fn make_state_dir() -> Result<Option<PathBuf>, Problem> {
 
 /// The directory of a store's file, and its path if it was missing.
 pub fn make_dir_of(file: &Path) -> Result<(StateDir, Option<PathBuf>), Problem> {
-    let was_there = dir_of(file).exists();
+    let was_missing = is_missing(dir_of(file));
     let state = state_dir_of(file)?;
-    let made = (!was_there).then(|| state.path().to_owned());
+    let made = was_missing.then(|| state.path().to_owned());
     Ok((state, made))
 }
 
@@ -153,10 +160,10 @@ pub fn locks() -> Result<LockDir, Problem> {
 /// The same for a caller that only reads; none where nothing was ever locked.
 pub fn locks_if_any() -> Result<Option<LockDir>, Problem> {
     let state = peeked_state_dir_of(&settings_and_store()?.1)?;
-    if state.path().join(LOCKS).exists() {
-        lock_dir(&state).map(Some)
-    } else {
+    if is_missing(&state.path().join(LOCKS)) {
         Ok(None)
+    } else {
+        lock_dir(&state).map(Some)
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Context {
 pub enum Purpose {
     /// To read: a store that is not there is an empty one, and nothing is made.
     Read,
+    /// To change what is in it: the same, for in an empty store there is nothing to change.
+    Change,
     /// To write: a store that is not there is made.
     Write,
 }
@@ -52,7 +54,7 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
     let worktree = worktree_here();
     let settings = Settings::of_project(worktree.as_ref().map(|found| found.root.as_path()))?;
     let file = store_file(&settings)?;
-    let is_absent = purpose == Purpose::Read && is_absent(&file);
+    let is_absent = purpose != Purpose::Write && is_absent(&file);
     let (state, made) = if is_absent {
         (peeked_state_dir_of(&file)?, None)
     } else {

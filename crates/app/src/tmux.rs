@@ -2,19 +2,21 @@
 //!
 //! No server is ever started: what is asked for here starts none, and a socket that is not there, or another
 //! user's, is not asked. A server that does not answer in time is left alone, and the client that asked is killed.
+//! Several servers are asked at the same time, within one deadline.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::io::Read;
+use std::ffi::{OsStr, OsString};
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use tenure_core::time::Timestamp;
 use tenure_host::{clock, env, pause};
 
-/// How long a server may take to say where its panes are.
+/// How long all servers together may take to say where their panes are.
 const LOOK: Duration = Duration::from_millis(300);
 /// How long it may take to do what a person asked for.
 const ACT: Duration = Duration::from_secs(5);
@@ -28,6 +30,17 @@ const PANES: &str = "P|#{pane_id}|#{pane_tty}|#{pane_pid}|#{session_attached}|\
      #{session_name}:#{window_index}.#{pane_index}";
 /// The pane that each client shows, and when its person last pressed a key.
 const CLIENTS: &str = "C|#{pane_id}|#{client_activity}";
+
+const QUESTION: [&str; 8] = [
+    "list-panes",
+    "-a",
+    "-F",
+    PANES,
+    ";",
+    "list-clients",
+    "-F",
+    CLIENTS,
+];
 
 /// The panes of one server.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -52,18 +65,15 @@ pub struct Pane {
 impl Server {
     /// Asks the server at this socket; nothing where it does not answer, or there is no tmux.
     pub fn look(socket: &str) -> Option<Self> {
-        let words = [
-            "list-panes",
-            "-a",
-            "-F",
-            PANES,
-            ";",
-            "list-clients",
-            "-F",
-            CLIENTS,
-        ];
-        let said = ask(socket, &words, LOOK).ok()?;
-        Some(Self::read(&String::from_utf8_lossy(&said)))
+        Self::look_at_all(&[socket]).pop()?
+    }
+
+    /// Asks all of these within one deadline; nothing for those that do not answer.
+    pub fn look_at_all(sockets: &[&str]) -> Vec<Option<Self>> {
+        let until = clock::instant() + LOOK;
+        let answers = ask_all(&program(), sockets, &QUESTION, until);
+        let read = |said: Vec<u8>| Self::read(&String::from_utf8_lossy(&said));
+        answers.into_iter().map(|said| said.map(read)).collect()
     }
 
     pub fn pane(&self, id: &str) -> Option<&Pane> {
@@ -130,48 +140,130 @@ pub fn program() -> OsString {
 }
 
 fn ask(socket: &str, words: &[&str], limit: Duration) -> Result<Vec<u8>, String> {
-    let found = fs_err::metadata(socket).map_err(|error| error.to_string())?;
-    if !found.file_type().is_socket() || found.uid() != rustix::process::geteuid().as_raw() {
-        return Err(format!("{socket} is not a socket of yours"));
-    }
-    let program = program();
-    let mut child = Command::new(&program)
-        .args(["-S", socket])
-        .args(words)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| format!("cannot run {}: {error}", program.display()))?;
     let until = clock::instant() + limit;
-    let said = read_until(&mut child, until);
-    let ended = said.is_some() && ends_until(&mut child, until);
-    if !ended {
-        // Already gone is as good.
-        child.kill().ok();
+    let mut client = Client::start(&program(), socket, words)?;
+    read_until(std::slice::from_mut(&mut client), until);
+    client.finish(until)
+}
+
+/// Asks several servers the same at the same time: they share one deadline, however many do not answer.
+fn ask_all(
+    program: &OsStr,
+    sockets: &[&str],
+    words: &[&str],
+    until: Instant,
+) -> Vec<Option<Vec<u8>>> {
+    let start = |socket: &&str| -> Option<Client> {
+        let in_time = clock::instant() < until;
+        in_time.then(|| Client::start(program, socket, words).ok())?
+    };
+    let started: Vec<Option<Client>> = sockets.iter().map(start).collect();
+    let (which, mut clients): (Vec<usize>, Vec<Client>) = started
+        .into_iter()
+        .enumerate()
+        .filter_map(|(at, client)| Some((at, client?)))
+        .unzip();
+    read_until(&mut clients, until);
+    let mut answers = vec![None; sockets.len()];
+    for (at, client) in which.into_iter().zip(clients) {
+        answers[at] = client.finish(until).ok();
     }
-    let status = child.wait().map_err(|error| error.to_string())?;
-    match said {
-        Some(said) if ended && status.success() => Ok(said),
-        _ if ended => Err(format!("tmux refused: {status}")),
-        _ => Err("tmux did not answer in time".to_owned()),
+    answers
+}
+
+/// A client of a server, which says something and ends.
+struct Client {
+    child: Child,
+    /// What it writes to; nothing once it said everything, or too much.
+    output: Option<ChildStdout>,
+    said: Vec<u8>,
+    /// Whether it said everything.
+    is_whole: bool,
+}
+
+impl Client {
+    fn start(program: &OsStr, socket: &str, words: &[&str]) -> Result<Self, String> {
+        let found = fs_err::metadata(socket).map_err(|error| error.to_string())?;
+        if !found.file_type().is_socket() || found.uid() != rustix::process::geteuid().as_raw() {
+            return Err(format!("{socket} is not a socket of yours"));
+        }
+        let mut child = Command::new(program)
+            .args(["-S", socket])
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("cannot run {}: {error}", program.display()))?;
+        Ok(Self {
+            output: child.stdout.take(),
+            child,
+            said: Vec::new(),
+            is_whole: false,
+        })
+    }
+
+    /// Reads what is there.
+    fn receive(&mut self) {
+        let Some(output) = &mut self.output else {
+            return;
+        };
+        let mut piece = [0; 4096];
+        match output.read(&mut piece) {
+            Ok(0) => self.is_whole = true,
+            Ok(count) if self.said.len() + count <= LONGEST => {
+                self.said.extend_from_slice(&piece[..count]);
+                return;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => return,
+            Ok(_) | Err(_) => {}
+        }
+        self.output = None;
+    }
+
+    /// What it said, if it said everything and ended by then; else it is killed.
+    fn finish(mut self, until: Instant) -> Result<Vec<u8>, String> {
+        let ended = self.is_whole && ends_until(&mut self.child, until);
+        if !ended {
+            // Already gone is as good.
+            self.child.kill().ok();
+        }
+        let status = self.child.wait().map_err(|error| error.to_string())?;
+        if !ended {
+            Err("tmux did not answer in time".to_owned())
+        } else if status.success() {
+            Ok(self.said)
+        } else {
+            Err(format!("tmux refused: {status}"))
+        }
     }
 }
 
-fn read_until(child: &mut Child, until: Instant) -> Option<Vec<u8>> {
-    let mut output = child.stdout.take()?;
-    let mut said = Vec::new();
-    let mut piece = [0; 4096];
+/// Reads what all of them say, until each has ended its output or the time is over.
+fn read_until(clients: &mut [Client], until: Instant) {
     loop {
         let left = until.saturating_duration_since(clock::instant());
-        let timeout = Timespec::try_from(left).ok()?;
-        let mut polled = [PollFd::new(&output, PollFlags::IN)];
-        if left.is_zero() || poll(&mut polled, Some(&timeout)).ok()? == 0 || said.len() > LONGEST {
-            return None;
-        }
-        match output.read(&mut piece).ok()? {
-            0 => return Some(said),
-            count => said.extend_from_slice(&piece[..count]),
+        let ready: Vec<bool> = {
+            let outputs = clients.iter().filter_map(|client| client.output.as_ref());
+            let mut polled: Vec<PollFd<'_>> = outputs
+                .map(|output| PollFd::new(output, PollFlags::IN))
+                .collect();
+            let Some(timeout) = Timespec::try_from(left).ok().filter(|_| !left.is_zero()) else {
+                return;
+            };
+            if polled.is_empty() {
+                return;
+            }
+            match poll(&mut polled, Some(&timeout)) {
+                Ok(_) => polled.iter().map(|one| !one.revents().is_empty()).collect(),
+                // A signal came in between: the same again, for what is left of the time.
+                Err(Errno::INTR) => continue,
+                Err(_) => return,
+            }
+        };
+        let open = clients.iter_mut().filter(|client| client.output.is_some());
+        for (client, _) in open.zip(ready).filter(|(_, is_ready)| *is_ready) {
+            client.receive();
         }
     }
 }
@@ -214,5 +306,77 @@ mod tests {
         assert!(!socket.exists());
         fs_err::write(&socket, "").unwrap();
         assert_eq!(Server::look(socket.to_str().unwrap()), None);
+    }
+
+    fn sockets(dir: &std::path::Path, count: usize) -> Vec<String> {
+        let socket = |number: usize| {
+            let path = dir.join(number.to_string());
+            // The name stays when the listener is closed.
+            std::os::unix::net::UnixListener::bind(&path).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        (0..count).map(socket).collect()
+    }
+
+    fn script(dir: &std::path::Path, text: &str) -> OsString {
+        use std::os::unix::fs::PermissionsExt;
+        let path = dir.join("program");
+        fs_err::write(&path, format!("#!/bin/sh\ncd '{}'\n{text}", dir.display())).unwrap();
+        fs_err::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        path.into_os_string()
+    }
+
+    /// Each of these answers only once all of them were asked.
+    #[test]
+    fn servers_are_asked_at_the_same_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = script(
+            dir.path(),
+            ">asked.$$\nwhile [ \"$(ls asked.* | wc -l)\" -lt 3 ]; do sleep 0.01; done\necho \"$2\"\n",
+        );
+        let sockets = sockets(dir.path(), 3);
+        let sockets: Vec<&str> = sockets.iter().map(String::as_str).collect();
+        let until = clock::instant() + Duration::from_secs(20);
+        let answers = ask_all(&program, &sockets, &[], until);
+        let expected: Vec<_> = sockets
+            .iter()
+            .map(|socket| Some(format!("{socket}\n").into_bytes()))
+            .collect();
+        assert_eq!(answers, expected);
+    }
+
+    #[test]
+    fn a_server_that_is_silent_costs_the_others_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = script(
+            dir.path(),
+            "case $2 in */0) exec sleep 600;; */1) exit 3;; esac\necho here\n",
+        );
+        let sockets = sockets(dir.path(), 3);
+        let sockets: Vec<&str> = sockets.iter().map(String::as_str).collect();
+        let until = clock::instant() + Duration::from_secs(3);
+        let answers = ask_all(&program, &sockets, &[], until);
+        assert_eq!(answers, [None, None, Some(b"here\n".to_vec())]);
+    }
+
+    #[test]
+    fn a_signal_in_between_does_not_end_the_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        // A signal to a thread's number goes to that thread first. The handler does nothing.
+        let program = script(
+            dir.path(),
+            "for _ in 1 2 3; do kill -XFSZ $3; sleep 0.05; done\necho here\n",
+        );
+        let far = rustix::process::Rlimit {
+            current: Some(1 << 40),
+            maximum: None,
+        };
+        rustix::process::setrlimit(rustix::process::Resource::Fsize, far).unwrap();
+        tenure_host::file_limit::survive();
+        let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
+        let sockets = sockets(dir.path(), 1);
+        let until = clock::instant() + Duration::from_secs(20);
+        let answers = ask_all(&program, &[&sockets[0]], &[&thread], until);
+        assert_eq!(answers, [Some(b"here\n".to_vec())]);
     }
 }

@@ -93,7 +93,7 @@ pub fn waits_for_work(agent: &str, process: &Ancestor) -> bool {
 fn describe(running: &Running) -> Unmanaged {
     let adapter = tenure_agents::adapter(running.agent);
     let known = adapter.and_then(|adapter| registered(adapter, &running.process.process));
-    let hooks = Hooks::of(adapter, running.dir.as_deref());
+    let hooks = Hooks::of(adapter, running.process.process.pid, running.dir.as_deref());
     let first_word = adapter.map(|adapter| adapter.first_word);
     let (native_id, activity) = match known {
         Some(entry) => (

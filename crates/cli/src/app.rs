@@ -3,17 +3,38 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use tenure_app::mirror;
 use tenure_app::open::{Context, Purpose};
 use tenure_app::place::complete_keys;
+use tenure_app::{location, mirror};
 use tenure_core::id::Cursor;
 use tenure_core::key::Key;
 use tenure_core::notice::{Channel, Notice};
 use tenure_core::reason::Reason;
 use tenure_service::ActFor;
+use tenure_service::answer::Problem;
 
 use crate::exit::Exit;
 use crate::output::{CliError, Output, Style, warn};
+
+/// What a verb changes where it succeeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changes {
+    Nothing,
+    /// What the store has already: without a store there is nothing to change, and none is made.
+    Known,
+    /// Also what the store does not have yet.
+    Anything,
+}
+
+impl From<bool> for Changes {
+    fn from(changes: bool) -> Self {
+        if changes {
+            Changes::Anything
+        } else {
+            Changes::Nothing
+        }
+    }
+}
 
 /// What was typed before the verb, for every verb.
 pub struct App {
@@ -22,8 +43,8 @@ pub struct App {
     pub session: Option<String>,
     /// `-v`.
     pub verbose: bool,
-    /// Whether the verb changes anything.
-    pub changes: bool,
+    /// What the verb changes where it succeeds.
+    pub changes: Changes,
     /// The whole command line, for verbs that explain it.
     pub grammar: fn() -> clap::Command,
     /// Where the log stood when the store was first opened, where there are mirrors to keep up to date.
@@ -38,10 +59,10 @@ impl App {
 
     /// Opens the store that the settings name; a verb that changes nothing makes none.
     pub fn open(&self) -> Result<Context, CliError> {
-        let purpose = if self.changes {
-            Purpose::Write
-        } else {
-            Purpose::Read
+        let purpose = match self.changes {
+            Changes::Anything => Purpose::Write,
+            Changes::Known => Purpose::Change,
+            Changes::Nothing => Purpose::Read,
         };
         let mut context = tenure_app::open::open(purpose)?;
         self.mention_made(context.made.take().as_deref());
@@ -54,9 +75,21 @@ impl App {
         Ok(context)
     }
 
+    /// Where there is no store yet: finds out what would fail before one is made for it.
+    pub fn check_before_making(
+        &self,
+        check: impl FnOnce(&Context) -> Result<(), Problem>,
+    ) -> Result<(), CliError> {
+        let (_, file) = location::settings_and_store()?;
+        if location::is_absent(&file) {
+            check(&tenure_app::open::open(Purpose::Change)?)?;
+        }
+        Ok(())
+    }
+
     /// Makes the state directory where there is none, for a verb that keeps other things in it.
     pub fn make_state_dir(&self) -> Result<(), CliError> {
-        let made = tenure_app::location::make_state_dir()?;
+        let made = location::make_state_dir()?;
         self.mention_made(made.as_deref());
         Ok(())
     }
@@ -87,7 +120,7 @@ impl App {
     pub fn show(&self, shown: &Output) -> Exit {
         let showed = self.style.show(shown);
         self.delivered(&shown.notices, showed.channel);
-        showed.end(self.changes)
+        showed.end(self.changes != Changes::Nothing)
     }
 
     /// Shows a failure, and keeps which notices it told.

@@ -45,7 +45,7 @@ pub struct Cli {
     )]
     session: Option<String>,
 
-    /// Print nothing on success
+    /// Print nothing on success; ps prints the handles alone
     #[arg(long, short, global = true, help_heading = "Everywhere")]
     quiet: bool,
 

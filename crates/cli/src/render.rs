@@ -118,10 +118,9 @@ pub fn counts(answer: &Map<String, Value>, room: Option<usize>) -> String {
     let cut_off = count(&|one: &Value| {
         one["rank"] == "died_with_work" && one["resume"]["starting"].is_null()
     });
-    let time = now().to_string();
+    let time = clock::zone().short(now(), now());
     let counts = format!(
-        "{} UTC  {} waiting, {cut_off} cut off, {} busy, {} idle  (q ends)",
-        time.get(11..19).unwrap_or_default(),
+        "{time}  {} waiting, {cut_off} cut off, {} busy, {} idle  (q ends)",
         does("waiting"),
         does("busy"),
         does("idle"),
@@ -417,14 +416,18 @@ pub fn events(events: &[EventView]) -> Lines {
     if events.is_empty() {
         return "no events".into();
     }
+    let (zone, now) = (clock::zone(), now());
     let mut text = Lines::default();
     for event in events {
-        let time = event.at.to_string();
+        let time = zone.short(event.at, now);
         let session = event
             .session
             .as_ref()
             .map_or("-", |name| name.handle.as_str());
-        let mut line = format!("{:>6}  {time}  {:<18}  {session}", event.cursor, event.kind);
+        let mut line = format!(
+            "{:>6}  {time:<12}  {:<18}  {session}",
+            event.cursor, event.kind
+        );
         if let Some(key) = &event.key {
             line.push_str(&format!("  {key}"));
         }

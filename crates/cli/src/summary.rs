@@ -74,7 +74,7 @@ pub fn status(status: &Status) -> Lines {
         other,
     );
     if status.others.is_empty() {
-        text.line("nobody else works here");
+        text.line("no other session works here");
     }
     list(
         &mut text,

@@ -33,11 +33,42 @@ impl Grammar {
         CliError::new(Class::Usage, "usage", message, hint)
     }
 
-    /// The verb that is spelt most like a word that is none.
-    pub fn nearest_verb(self, word: &str) -> Option<&'static str> {
-        let parsed = (self.command)().try_get_matches_from(["tenure", word]);
-        let near = nearest(&parsed.err()?, ContextKind::SuggestedSubcommand)?;
-        self.verb(&near)
+    /// What is said of a word that is not a verb of those before it.
+    pub fn no_verb(self, before: &[&str], word: &str) -> (String, Hint) {
+        let line = ["tenure"].iter().chain(before).map(OsString::from);
+        let typed = self.typed(&line.collect::<Vec<OsString>>());
+        self.not_among(&typed, word, |_| None)
+    }
+
+    /// The same with the whole command as it may be meant, where that can be typed.
+    fn not_among(
+        self,
+        typed: &Typed,
+        word: &str,
+        corrected: impl FnOnce(&str) -> Option<Hint>,
+    ) -> (String, Hint) {
+        let whose = match typed.verb {
+            Some(_) => format!("{} has no verb {word:?}", typed.name()),
+            None => format!("there is no verb {word:?}"),
+        };
+        let usual = self.usual(word).filter(|_| typed.verb.is_none());
+        let near = || nearest_of(word, names_of(&typed.command)).map(|near| (near, ""));
+        let Some((near, flags)) = usual.or_else(near) else {
+            return (whose, typed.help());
+        };
+        let hint = flags.is_empty().then(|| corrected(&near)).flatten();
+        let hint = hint.unwrap_or_else(|| match typed.verb {
+            None => help(self.verb(&near), &[]),
+            Some(_) => help(typed.verb, &[&typed.below[..], &[near.clone()]].concat()),
+        });
+        (format!("{whose}; did you mean {near}{flags}?"), hint)
+    }
+
+    /// What people type who know other tools: the verb for it, and its flags.
+    fn usual(self, word: &str) -> Option<(String, &'static str)> {
+        let (_, verbs, flags) = USUAL.iter().find(|(usual, _, _)| usual.contains(&word))?;
+        let verb = verbs.iter().find_map(|verb| self.verb(verb))?;
+        Some((verb.to_owned(), flags))
     }
 
     /// The name of a verb as the table has it.
@@ -51,8 +82,9 @@ impl Grammar {
         let mut typed = Typed {
             verb: None,
             below: Vec::new(),
+            command: (self.command)(),
         };
-        let mut command = (self.command)();
+        typed.command.build();
         let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
         while let Some(word) = words.next() {
             if word == "--session" {
@@ -61,14 +93,14 @@ impl Grammar {
             if word.starts_with('-') && word != "--" {
                 continue;
             }
-            let Some(found) = command.find_subcommand(word).cloned() else {
+            let Some(found) = typed.command.find_subcommand(word).cloned() else {
                 break;
             };
             match typed.verb {
                 None => typed.verb = self.verb(found.get_name()),
                 Some(_) => typed.below.push(found.get_name().to_owned()),
             }
-            command = found;
+            typed.command = found;
         }
         typed
     }
@@ -80,27 +112,7 @@ impl Grammar {
         arguments: &[OsString],
     ) -> (String, Hint) {
         let word = text_of(error, ContextKind::InvalidSubcommand).unwrap_or_default();
-        let whose = match typed.verb {
-            Some(_) => format!("{} has no verb {word:?}", typed.name()),
-            None => format!("there is no verb {word:?}"),
-        };
-        let Some(near) = nearest(error, ContextKind::SuggestedSubcommand) else {
-            return (whose, typed.help());
-        };
-        let hint = self.corrected(arguments, &word, &near).unwrap_or_else(|| {
-            let near_help = match typed.verb {
-                None => self.verb(&near).map(help_of),
-                Some(verb) => Some(
-                    Typed {
-                        verb: Some(verb),
-                        below: vec![near.clone()],
-                    }
-                    .help(),
-                ),
-            };
-            near_help.unwrap_or_else(|| typed.help())
-        });
-        (format!("{whose}; did you mean {near}?"), hint)
+        self.not_among(typed, &word, |near| self.corrected(arguments, &word, near))
     }
 
     fn no_such_flag(
@@ -119,7 +131,12 @@ impl Grammar {
             return (message, typed.help());
         }
         let flag = word.split('=').next().unwrap_or(&word);
-        let Some(near) = nearest(error, ContextKind::SuggestedArg) else {
+        let flags = typed
+            .command
+            .get_arguments()
+            .filter_map(|arg| arg.get_long());
+        let flags = flags.map(|flag| format!("--{flag}"));
+        let Some(near) = nearest_of(flag, flags) else {
             return (format!("{name} has no flag {flag}"), typed.help());
         };
         let message = format!("{name} has no flag {flag}; did you mean {near}?");
@@ -164,36 +181,41 @@ impl Grammar {
     }
 }
 
-pub fn every_verb() -> Hint {
+fn every_verb() -> Hint {
     Hint::run("help", ["--all"], "to see every verb")
 }
 
-/// The help of a verb, which anyone may read.
-pub fn help_of(verb: &'static str) -> Hint {
-    Typed {
-        verb: Some(verb),
-        below: Vec::new(),
+/// The help of a verb, or of one of its own, which anyone may read.
+fn help(verb: Option<&'static str>, below: &[String]) -> Hint {
+    let Some(verb) = verb else {
+        return every_verb();
+    };
+    let args = below.iter().map(String::as_str).chain(["--help"]);
+    Hint {
+        // Help takes nothing from anybody, whatever its verb does.
+        audience: For::Anyone,
+        ..Hint::run(verb, args, "to see how it is used")
     }
-    .help()
 }
+
+/// What people type who know other tools, and the verb for it: the first of these that there is.
+const USUAL: &[(&[&str], &[&str], &str)] = &[
+    (&["list", "ls"], &["ps"], ""),
+    (&["attach"], &["goto"], ""),
+    (&["kill"], &["end"], " --kill"),
+    (&["start"], &["run", "register"], ""),
+];
 
 /// The verb that was typed, and a verb of its own.
 struct Typed {
     verb: Option<&'static str>,
     below: Vec<String>,
+    command: clap::Command,
 }
 
 impl Typed {
     fn help(&self) -> Hint {
-        let Some(verb) = self.verb else {
-            return every_verb();
-        };
-        let args = self.below.iter().map(String::as_str).chain(["--help"]);
-        Hint {
-            // Help takes nothing from anybody, whatever its verb does.
-            audience: For::Anyone,
-            ..Hint::run(verb, args, "to see how it is used")
-        }
+        help(self.verb, &self.below)
     }
 
     /// What it is called in a message.
@@ -206,13 +228,51 @@ impl Typed {
     }
 }
 
-/// The best of what clap suggests: it puts that last.
-fn nearest(error: &clap::Error, kind: ContextKind) -> Option<String> {
-    match error.get(kind)? {
-        ContextValue::String(one) => Some(one.clone()),
-        ContextValue::Strings(several) => several.last().cloned(),
-        _ => None,
+/// The names of a command's verbs.
+fn names_of(command: &clap::Command) -> impl Iterator<Item = String> {
+    let verbs = command.get_subcommands();
+    verbs.map(|verb| verb.get_name().to_owned())
+}
+
+/// How many letters of a word may be wrong, missing or too many.
+const MOST_WRONG: usize = 2;
+
+/// The one of these that is spelt most like a word. A word that begins otherwise, or that has more than a few letters
+/// wrong, is not a slip.
+fn nearest_of(word: &str, names: impl Iterator<Item = String>) -> Option<String> {
+    let begins = |text: &str| text.trim_start_matches('-').chars().next();
+    let first = begins(word)?;
+    let near = names.filter(|name| begins(name) == Some(first));
+    let near = near.map(|name| (distance(word, &name), name));
+    let near = near.filter(|(distance, name)| {
+        // Of a short word little is left where that many letters are wrong.
+        *distance <= MOST_WRONG && *distance < name.trim_start_matches('-').len()
+    });
+    near.min().map(|(_, name)| name)
+}
+
+/// How many letters must be changed, added, removed or swapped with the next one.
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let mut rows = vec![(0..=other.len()).collect::<Vec<usize>>()];
+    for i in 1..=one.len() {
+        let mut row = vec![i];
+        for j in 1..=other.len() {
+            let differs = usize::from(one[i - 1] != other[j - 1]);
+            let least = (rows[i - 1][j] + 1)
+                .min(row[j - 1] + 1)
+                .min(rows[i - 1][j - 1] + differs);
+            let is_swapped =
+                i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1];
+            row.push(if is_swapped {
+                least.min(rows[i - 2][j - 2] + 1)
+            } else {
+                least
+            });
+        }
+        rows.push(row);
     }
+    rows[one.len()][other.len()]
 }
 
 fn text_of(error: &clap::Error, kind: ContextKind) -> Option<String> {
@@ -245,4 +305,34 @@ fn said(error: &clap::Error) -> String {
             "number too large to fit in target type",
             "the number is too large",
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_told_from_another_word() {
+        let verbs = [
+            "ps", "claim", "claims", "status", "show", "end", "log", "help",
+        ];
+        let near = |word: &str| nearest_of(word, verbs.iter().map(|verb| (*verb).to_owned()));
+        for (word, verb) in [
+            ("clain", "claim"),
+            ("calim", "claim"),
+            ("claimss", "claims"),
+            ("satus", "status"),
+            ("sttus", "status"),
+            ("shwo", "show"),
+            ("lgo", "log"),
+        ] {
+            assert_eq!(near(word).as_deref(), Some(verb), "{word}");
+        }
+        for word in ["", "x", "pause", "list", "sessions", "elephant"] {
+            assert_eq!(near(word), None, "{word}");
+        }
+        let flags = ["--limit", "--all"].map(str::to_owned);
+        let near = nearest_of("--limt", flags.into_iter());
+        assert_eq!(near.as_deref(), Some("--limit"));
+    }
 }

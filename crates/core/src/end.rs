@@ -49,10 +49,9 @@ impl Terminal {
 
 /// The kind of an end.
 pub fn kind(session: &Session, doing: Option<Doing>, ending: Ending<'_>) -> EndKind {
-    let is_headless = session.start.as_ref().is_some_and(|start| start.headless);
     let left = match ending {
         Ending::Asked => true,
-        _ if is_headless => doing == Some(Doing::Idle),
+        _ if is_headless(session) => doing == Some(Doing::Idle) && !awaits_its_first_turn(session),
         Ending::Said { reason, terminal } => {
             let spec = spec_of(&session.agent);
             let is_clear = spec.is_none_or(|spec| !spec.unclear_ends.contains(&reason));
@@ -63,11 +62,26 @@ pub fn kind(session: &Session, doing: Option<Doing>, ending: Ending<'_>) -> EndK
     if left { EndKind::Left } else { EndKind::CutOff }
 }
 
+fn is_headless(session: &Session) -> bool {
+    let start = session.start.as_ref();
+    start.is_some_and(|start| start.headless)
+}
+
+/// Whether nobody sits at a session and nothing happened since its start: it rests, but not because a turn was over.
+pub fn awaits_its_first_turn(session: &Session) -> bool {
+    let resting = session.activity.as_ref();
+    let resting = resting.filter(|activity| activity.doing == Doing::Idle);
+    let asked_at = session.attended_at;
+    let is_untouched =
+        resting.is_some_and(|activity| asked_at.is_some_and(|asked| activity.since <= asked));
+    is_headless(session) && is_untouched
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::id::{AgentName, Handle, Life, SessionId};
-    use crate::session::{Start, Workdir};
+    use crate::session::{Activity, Start, Workdir};
     use crate::time::{Deadline, Era, Timestamp};
 
     fn session(agent: &'static str, headless: bool) -> Session {
@@ -181,6 +195,24 @@ mod tests {
                 assert_eq!(of(doing), EndKind::CutOff, "{ending:?} {doing:?}");
             }
         }
+    }
+
+    #[test]
+    fn who_was_killed_before_its_first_turn_did_not_leave() {
+        let mut early = session("claude", true);
+        let rests_since = |at: i64| Activity {
+            doing: Doing::Idle,
+            since: Timestamp(at),
+            asks: None,
+        };
+        early.attended_at = Some(Timestamp(5));
+        early.activity = Some(rests_since(5));
+        for ending in [said("other"), DIED] {
+            let kind = kind(&early, Some(Doing::Idle), ending);
+            assert_eq!(kind, EndKind::CutOff, "{ending:?}");
+        }
+        early.activity = Some(rests_since(6));
+        assert_eq!(kind(&early, Some(Doing::Idle), DIED), EndKind::Left);
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod id;
 pub mod key;
 pub mod line;
 pub mod liveness;
+pub mod local_time;
 pub mod mirror_failure;
 pub mod mission;
 pub mod notice;

@@ -152,14 +152,41 @@ pub struct NativeVariable {
 /// By what the processes that a session left behind are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signs {
-    /// TENURE_SESSION as it was for the life that ended.
-    pub token: String,
+    /// TENURE_SESSION as it was for each of the lives that ended.
+    pub tokens: Vec<String>,
     /// The agent's own id variable and the conversations that it named.
     pub natives: Vec<(&'static str, String)>,
-    /// The process that ended: it may have led a session of processes.
-    pub leader: u32,
-    /// When that process started; what it left behind is no older.
-    pub since: StartTicks,
+    /// The processes of these lives; what they left behind is no older than the first of them.
+    pub leaders: Vec<Leader>,
+}
+
+/// A process that may have led a session of processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leader {
+    pub pid: u32,
+    pub start: StartTicks,
+}
+
+impl Leader {
+    pub fn of(process: &Process) -> Self {
+        Self {
+            pid: process.pid,
+            start: process.start,
+        }
+    }
+
+    /// Whether it may have started a process that began then.
+    pub fn is_older_than(self, start: StartTicks) -> bool {
+        start.ticks + u64::from(start.shifted) >= self.start.ticks
+    }
+}
+
+impl Signs {
+    /// Whether a process that began then may be one that was left behind.
+    pub fn may_be_of(&self, start: StartTicks) -> bool {
+        let mut leaders = self.leaders.iter();
+        leaders.any(|leader| leader.is_older_than(start))
+    }
 }
 
 /// What was found of a session whose process is dead.

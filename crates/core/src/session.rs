@@ -362,6 +362,21 @@ impl MetaKey {
     }
 }
 
+/// What the names begin with that tenure keeps for itself.
+const RESERVED: &str = "tenure.";
+
+impl MetaKey {
+    /// Whether tenure keeps this value for itself: nobody sets it, and no list shows it.
+    pub fn is_reserved(&self) -> bool {
+        self.as_str().starts_with(RESERVED)
+    }
+
+    /// Where a title is kept while a person's is shown.
+    pub fn title_by(by: TitleBy) -> Self {
+        Self(format!("{RESERVED}title.{}", by.as_str()))
+    }
+}
+
 /// Checks a value before it is kept.
 pub fn check_meta_value(value: &str) -> Result<(), Malformed> {
     if value.len() > META_BYTES {

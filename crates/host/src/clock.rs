@@ -4,12 +4,21 @@
 //! outside of one agree. It stands still while the machine is suspended and starts anew with each boot;
 //! the era says which boot. Moving the wall clock changes what is shown and nothing else.
 
+use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use tenure_core::local_time::Zone;
 use tenure_core::process::BootId;
 use tenure_core::time::{Era, Now, Timestamp};
 
-use crate::system;
+use crate::{env, read, system};
+
+/// The zone of the machine.
+const LOCAL_ZONE: &str = "/etc/localtime";
+/// Where zones are found by their names.
+const ZONES: &str = "/usr/share/zoneinfo";
+/// No zone is longer.
+const LONGEST_ZONE: u64 = 1 << 20;
 
 /// What time it is in this boot.
 pub fn now(boot: &BootId) -> Now {
@@ -26,6 +35,19 @@ pub fn now(boot: &BootId) -> Now {
 /// What the clock on the wall says, for people only.
 pub fn wall() -> Timestamp {
     timestamp(SystemTime::now())
+}
+
+/// The time zone of whoever runs this; UTC where it cannot be found out.
+pub fn zone() -> Zone {
+    let named = env::var("TZ").and_then(|named| named.into_string().ok());
+    let of_file = |path: &Path| Zone::of_file(&read::whole(path, LONGEST_ZONE).ok()?);
+    let found = match named.as_deref().map(|named| named.trim_start_matches(':')) {
+        None => of_file(Path::new(LOCAL_ZONE)),
+        Some("") => None,
+        // An absolute path stays what it is.
+        Some(named) => of_file(&Path::new(ZONES).join(named)).or_else(|| Zone::spelt_out(named)),
+    };
+    found.unwrap_or_else(Zone::utc)
 }
 
 /// Now, for deadlines and durations of this process.

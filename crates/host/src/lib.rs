@@ -10,7 +10,6 @@ pub mod append;
 pub mod boot;
 pub mod caller;
 pub mod clock;
-#[cfg(target_os = "linux")]
 pub mod commands;
 pub mod cwd;
 pub mod env;
@@ -28,7 +27,6 @@ mod lock_wait;
 pub mod log_readers;
 pub mod machine;
 pub mod parent_dir;
-#[cfg(target_os = "linux")]
 mod parting;
 mod path_error;
 pub mod pause;
@@ -48,11 +46,8 @@ pub mod state_dir;
 pub mod survivors;
 mod system;
 pub mod terminal;
-#[cfg(target_os = "linux")]
-pub mod terminal_gone;
 mod timens;
 mod tree_lock;
 pub mod watch;
 pub mod watchdog;
-#[cfg(target_os = "linux")]
 mod window;

@@ -58,7 +58,6 @@ impl World for Machine {
         process::chain_from(pid, &self.observer).0
     }
 
-    #[cfg(target_os = "linux")]
     fn window(
         &self,
         spec: &DaemonSpec,
@@ -68,22 +67,10 @@ impl World for Machine {
         crate::window::find(spec, daemon, conversation, &self.observer)
     }
 
-    #[cfg(not(target_os = "linux"))]
-    fn window(&self, _: &DaemonSpec, _: &Process, _: &NativeId) -> Option<Ancestor> {
-        None
-    }
-
-    #[cfg(target_os = "linux")]
     fn was_orderly(&self, traces: &Traces, home: &str, gone: &Process) -> Option<bool> {
         crate::parting::was_orderly(traces, Path::new(home), gone, &self.observer)
     }
 
-    #[cfg(not(target_os = "linux"))]
-    fn was_orderly(&self, _: &Traces, _: &str, _: &Process) -> Option<bool> {
-        None
-    }
-
-    #[cfg(target_os = "linux")]
     fn has_turn(
         &self,
         spec: &DaemonSpec,
@@ -91,11 +78,6 @@ impl World for Machine {
         conversation: &NativeId,
     ) -> Option<bool> {
         crate::window::has_turn(spec, daemon, conversation)
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn has_turn(&self, _: &DaemonSpec, _: &Process, _: &NativeId) -> Option<bool> {
-        None
     }
 
     fn place(&self, dir: &str) -> Workdir {

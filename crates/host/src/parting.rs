@@ -13,11 +13,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use rustix::time::{ClockId, clock_gettime};
 use tenure_core::agent::Traces;
 use tenure_core::process::{Observer, Process};
 
-use crate::read;
+use crate::{read, system};
 
 /// How long before its directory a process may seem to have begun; the kernel counts in hundredths.
 const EARLY: Duration = Duration::from_secs(1);
@@ -88,10 +87,8 @@ fn is_held(locks: &str, inode: u64) -> bool {
 
 /// The moment on the wall that is this many ticks after the boot.
 fn moment(ticks: u64) -> Option<SystemTime> {
-    let since_boot = Duration::try_from(clock_gettime(ClockId::Boottime)).ok()?;
-    let per_second = rustix::param::clock_ticks_per_second();
-    let began = Duration::from_millis(ticks.saturating_mul(1000) / per_second.max(1));
-    SystemTime::now().checked_sub(since_boot.checked_sub(began)?)
+    let ago = system::since_boot()?.checked_sub(system::after_boot(ticks))?;
+    SystemTime::now().checked_sub(ago)
 }
 
 #[cfg(test)]
@@ -122,7 +119,7 @@ mod tests {
                 proc_is_own: true,
                 shared_store: false,
             };
-            let since_boot = Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap();
+            let since_boot = system::since_boot().unwrap();
             let per_second = rustix::param::clock_ticks_per_second();
             let ticks = u64::try_from(since_boot.as_millis()).unwrap() * per_second / 1000;
             let process = Process {

@@ -6,13 +6,11 @@
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
-#[cfg(target_os = "linux")]
 use std::time::Instant;
 
 use tenure_core::agent;
 use tenure_core::process::{Ancestor, Observer, RunState};
 
-#[cfg(target_os = "linux")]
 use crate::clock;
 use crate::stat::View;
 use crate::{process, system};
@@ -37,7 +35,6 @@ pub fn agents(observer: &Observer) -> Vec<Running> {
 }
 
 /// The process of this agent that has this socket open, if exactly one has and it is found in time.
-#[cfg(target_os = "linux")]
 pub(crate) fn with_socket(
     inode: u64,
     agent: &str,

@@ -75,7 +75,7 @@ fn device_name(number: u64) -> Option<String> {
 
 /// The terminal that it reads from.
 fn input(pid: u32) -> Option<String> {
-    let link = fs_err::read_link(format!("/proc/{pid}/fd/0")).ok()?;
+    let link = system::descriptor(pid, 0)?;
     let name = link.to_str()?.strip_prefix("/dev/")?;
     let is_terminal = name.starts_with("pts/") || name.starts_with("tty");
     (is_terminal && !name.ends_with(" (deleted)")).then(|| name.to_owned())

@@ -248,10 +248,7 @@ fn refuse_shared_above(path: &Path) -> Result<(), StateDirError> {
 
 /// Opens a directory that is only asked what file system it is on, even if it may not be read.
 fn open_path(dir: &Path) -> io::Result<std::os::fd::OwnedFd> {
-    #[cfg(target_os = "linux")]
-    let how = OFlags::PATH | OFlags::CLOEXEC;
-    #[cfg(not(target_os = "linux"))]
-    let how = OFlags::RDONLY | OFlags::CLOEXEC;
+    let how = system::TO_BE_NAMED | OFlags::CLOEXEC;
     rustix::fs::open(dir, how, rustix::fs::Mode::empty())
         .map_err(|e| path_error::at("open", dir, e))
 }

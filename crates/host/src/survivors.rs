@@ -93,8 +93,7 @@ impl Suspect {
             View::Absent | View::Thread { .. } => return Ok(None),
             View::Unreadable(why) => return Err(why),
         };
-        let young =
-            |sign: &Signs| seen.start.ticks + u64::from(seen.start.shifted) >= sign.since.ticks;
+        let young = |sign: &Signs| sign.may_be_of(seen.start);
         if seen.stat.state == RunState::Zombie || !signs.iter().any(young) {
             return Ok(None);
         }
@@ -118,8 +117,8 @@ impl Suspect {
     fn add_to(&self, answers: &mut [Survivors], signs: &[Signs], observer: &Observer) {
         let mut is_an_agents_known = None;
         for (answer, sign) in answers.iter_mut().zip(signs) {
-            let older = self.start.ticks + u64::from(self.start.shifted) < sign.since.ticks;
-            if older || sign.leader == self.pid {
+            let is_leader = sign.leaders.iter().any(|leader| leader.pid == self.pid);
+            if is_leader || !sign.may_be_of(self.start) {
                 continue;
             }
             match self.shows(sign) {
@@ -146,7 +145,8 @@ impl Suspect {
 
     /// Whether it shows the signs; `None` where that cannot be told.
     fn shows(&self, signs: &Signs) -> Option<bool> {
-        if signs.leader == self.session {
+        let mut leaders = signs.leaders.iter();
+        if leaders.any(|leader| leader.pid == self.session && leader.is_older_than(self.start)) {
             return Some(true);
         }
         let environment = self.environment.as_ref().ok()?;
@@ -157,7 +157,8 @@ impl Suspect {
                 .any(|entry| entry == wanted.as_bytes())
         };
         let native = signs.natives.iter().any(|(name, value)| has(name, value));
-        Some(native || has(caller::SESSION_VARIABLE, &signs.token))
+        let mut tokens = signs.tokens.iter();
+        Some(native || tokens.any(|token| has(caller::SESSION_VARIABLE, token)))
     }
 }
 

@@ -1,21 +1,31 @@
 //! The terminal that a process was started in.
 //!
+//! A terminal that is closed takes its device away: descriptors of it still name it, as deleted. Most programs end
+//! then; some go on without anybody who could see or answer them. The device's number may be another terminal's by
+//! now, which is why nothing is opened here.
+//!
 //! When something was last typed in it is the time at which its device was last read, as `w` shows it. The kernel keeps
-//! that in steps of eight seconds. Nothing is opened or written.
+//! that in steps of eight seconds.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
+
+use tenure_core::process::Process;
+
+use crate::{seat, system};
 
 /// What the kernel puts behind the name of a terminal that was closed.
 const GONE: &str = " (deleted)";
 
 /// Whether the terminal that a process reads or writes is gone: its window was closed, or its connection broke.
 /// A process that has none, or cannot be looked at, lost none.
-pub fn is_gone(pid: u32) -> bool {
-    (0..3).any(|fd| {
-        let link = fs_err::read_link(format!("/proc/{pid}/fd/{fd}"));
-        link.is_ok_and(|link| is_closed_terminal(&link))
-    })
+pub fn is_gone(process: &Process) -> bool {
+    let is_closed = |fd: u32| {
+        let named = system::descriptor(process.pid, fd);
+        named.is_some_and(|name| is_closed_terminal(&name))
+    };
+    // Only while it is there were these its descriptors.
+    (0..3).any(is_closed) && seat::present(process).is_some()
 }
 
 /// How long after the last key an agent that was asked to leave may take to say so.
@@ -24,9 +34,9 @@ const LEAVES: Duration = Duration::from_secs(10);
 const STEP: u64 = 8;
 
 /// Whether a process has a terminal in which nobody typed lately. Where that cannot be seen, somebody may have.
-pub fn is_quiet(pid: u32) -> bool {
-    let device = fs_err::read_link(format!("/proc/{pid}/fd/0"));
-    let Some(device) = device.ok().filter(|link| link.starts_with("/dev/pts/")) else {
+pub fn is_quiet(process: &Process) -> bool {
+    let device = system::descriptor(process.pid, 0);
+    let Some(device) = device.filter(|link| link.starts_with("/dev/pts/")) else {
         return false;
     };
     let read_at = fs_err::metadata(device).and_then(|device| device.accessed());
@@ -57,7 +67,6 @@ mod tests {
         for other in ["/dev/pts/3", "/tmp/x (deleted)", "/dev/null", "pipe:[7]"] {
             assert!(!gone(other), "{other}");
         }
-        assert!(!is_gone(std::process::id()));
     }
 
     #[test]

@@ -12,18 +12,17 @@
 //! on the steady clock. *Older version*: a daemon that does not know the question answers with an error.
 
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::{Value, json};
 use tenure_core::agent::{self, DaemonSpec};
 use tenure_core::id::NativeId;
 use tenure_core::process::{Ancestor, Observer, Process};
 
-use crate::{clock, env, process, read, running};
+use crate::env::{self, Environment};
+use crate::{clock, process, read, running, system};
 
 /// How long the daemon may take; it takes a few milliseconds.
 const PATIENCE: Duration = Duration::from_millis(600);
@@ -38,7 +37,7 @@ pub(crate) fn find(
     observer: &Observer,
 ) -> Option<Ancestor> {
     let until = clock::instant() + PATIENCE;
-    let socket = socket_of(spec)?;
+    let socket = socket_of(spec, daemon)?;
     let port = Daemon::reach(&socket, daemon, until)
         .and_then(|mut daemon| daemon.port_of(spec, conversation))
         .ok()
@@ -65,15 +64,21 @@ pub(crate) fn has_turn(
     conversation: &NativeId,
 ) -> Option<bool> {
     let until = clock::instant() + PATIENCE;
-    let socket = socket_of(spec)?;
+    let socket = socket_of(spec, daemon)?;
     let mut daemon = Daemon::reach(&socket, daemon, until).ok()?;
     daemon.has_turn(spec, conversation).ok().flatten()
 }
 
-fn socket_of(spec: &DaemonSpec) -> Option<PathBuf> {
-    let own = match env::var(spec.variable).filter(|dir| !dir.is_empty()) {
+/// Where the daemon listens: in its own home, which may be another than the caller's.
+fn socket_of(spec: &DaemonSpec, daemon: &Process) -> Option<PathBuf> {
+    let theirs = Environment::of(daemon.pid);
+    let var = |name: &str| match &theirs {
+        Some(theirs) => theirs.var(name),
+        None => env::var(name).filter(|value| !value.is_empty()),
+    };
+    let own = match var(spec.variable) {
         Some(dir) => PathBuf::from(dir),
-        None => PathBuf::from(env::var("HOME")?).join(spec.home),
+        None => PathBuf::from(var("HOME")?).join(spec.home),
     };
     let named = own.join(spec.socket);
     // A link keeps the name of a socket short enough for the kernel.
@@ -91,19 +96,10 @@ struct Daemon {
 impl Daemon {
     /// Connects, without waiting for a daemon that accepts nobody, and only to this very process.
     fn reach(socket: &Path, daemon: &Process, until: Instant) -> io::Result<Daemon> {
-        let fd: OwnedFd = rustix::net::socket_with(
-            AddressFamily::UNIX,
-            SocketType::STREAM,
-            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
-            None,
-        )?;
-        rustix::net::connect(&fd, &SocketAddrUnix::new(socket)?)?;
-        let peer = rustix::net::sockopt::socket_peercred(&fd)?;
-        if u32::try_from(peer.pid.as_raw_nonzero().get()) != Ok(daemon.pid) {
+        let (stream, listens) = system::connect(socket)?;
+        if listens != daemon.pid {
             return Err(io::Error::other("another process listens there"));
         }
-        let stream = UnixStream::from(fd);
-        stream.set_nonblocking(false)?;
         let mut reached = Daemon {
             stream,
             received: Vec::new(),
@@ -209,12 +205,16 @@ impl Daemon {
     fn receive(&mut self) -> io::Result<()> {
         self.stream.set_read_timeout(Some(self.left()?))?;
         let mut part = [0; 16 << 10];
-        let count = self.stream.read(&mut part)?;
-        if count == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        match self.stream.read(&mut part) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                self.received.extend_from_slice(&part[..count]);
+                Ok(())
+            }
+            // A signal came in between; whoever needs more asks again.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(error),
         }
-        self.received.extend_from_slice(&part[..count]);
-        Ok(())
     }
 
     fn left(&self) -> io::Result<Duration> {

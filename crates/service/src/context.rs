@@ -9,12 +9,14 @@ use crate::evidence::{Evidence, Want};
 use tenure_core::agent;
 use tenure_core::claim::{ClaimRecord, EndedBy};
 use tenure_core::event::{EventKind, NewEvent};
-use tenure_core::id::{Handle, SessionId};
+use tenure_core::id::{Handle, Life, SessionId, SessionToken};
 use tenure_core::key::Key;
 use tenure_core::line::Fitness;
 use tenure_core::liveness::{self, Liveness};
 use tenure_core::notice::{MOST_AT_ONCE, Notice, NoticeKind, Pending, Reader};
-use tenure_core::process::{CallerFacts, Observer, Process, RunState, Sighting, Signs, Survivors};
+use tenure_core::process::{
+    CallerFacts, Leader, Observer, Process, RunState, Sighting, Signs, Survivors,
+};
 use tenure_core::session::{Closed, ClosedBy, EndKind, Session, Standing};
 use tenure_core::store::{Lock, Mode, StoreError, Tx};
 use tenure_core::time::Now;
@@ -23,6 +25,9 @@ use tenure_core::world::World;
 use tenure_core::write_conflict::RepoFile;
 
 use tenure_core::policy::Policy;
+
+/// How many lives of a session are searched for what they left running.
+const MOST_LIVES: usize = 32;
 
 /// Why a run of a use case stopped before its answer.
 #[derive(Debug)]
@@ -45,7 +50,7 @@ pub enum Stop {
 #[derive(Debug, Default)]
 pub struct Unseen {
     processes: Vec<Process>,
-    left_behind: Vec<(SessionId, Signs)>,
+    left_behind: Vec<(SessionToken, Signs)>,
 }
 
 impl Unseen {
@@ -74,8 +79,9 @@ impl Unseen {
             return Err(Stop::Look(Want::Processes(self.processes)));
         }
         if !self.left_behind.is_empty() {
-            self.left_behind.sort_by_key(|(session, _)| *session);
-            self.left_behind.dedup_by_key(|(session, _)| *session);
+            self.left_behind
+                .sort_by_key(|(token, _)| (token.id, token.life));
+            self.left_behind.dedup_by_key(|(token, _)| *token);
             return Err(Stop::Look(Want::Survivors(self.left_behind)));
         }
         Ok(())
@@ -320,12 +326,18 @@ impl Ctx<'_> {
         })
     }
 
-    /// What a session whose process is dead left running, as far as this observer can see.
-    pub fn survivors(&mut self, session: &Session) -> Result<Survivors, Stop> {
-        let Some(process) = &session.process else {
+    /// What a session left running in its lives up to this one, the last of which is over, as far as this observer
+    /// can see. Earlier ones count: what they left goes on whatever became of the session.
+    pub fn survivors(&mut self, session: &Session, life: Life) -> Result<Survivors, Stop> {
+        let token = SessionToken {
+            id: session.id,
+            life,
+        };
+        let mut lives = self.tx.lives_up_to(token, MOST_LIVES)?;
+        let Some((_, last)) = lives.first() else {
             return Ok(Survivors::default());
         };
-        if let Some(settled) = liveness::settled_unseen(process, self.observer) {
+        if let Some(settled) = liveness::settled_unseen(last, self.observer) {
             return Ok(match settled {
                 Liveness::Alive | Liveness::Dead(_) => Survivors::default(),
                 Liveness::Unknown(doubt) => Survivors {
@@ -334,7 +346,7 @@ impl Ctx<'_> {
                 },
             });
         }
-        if let Some(found) = self.evidence.left_behind(session.id) {
+        if let Some(found) = self.evidence.left_behind(token) {
             let own = |pid: u32| {
                 self.facts
                     .chain
@@ -345,24 +357,43 @@ impl Ctx<'_> {
             others.found.retain(|survivor| !own(survivor.pid));
             return Ok(others);
         }
+        // Those of another boot left nothing, and those of another machine nothing that is seen here.
+        lives.retain(|(_, process)| liveness::settled_unseen(process, self.observer).is_none());
+        let of = |life: Life| SessionToken {
+            id: session.id,
+            life,
+        };
+        let signs = Signs {
+            tokens: lives
+                .iter()
+                .map(|(life, _)| of(*life).to_string())
+                .collect(),
+            natives: self.native_signs(session, life)?,
+            leaders: lives
+                .iter()
+                .map(|(_, process)| Leader::of(process))
+                .collect(),
+        };
+        Err(Stop::Look(Want::Survivors(vec![(token, signs)])))
+    }
+
+    /// The conversations of a session, by which its processes are known. They do not tell its lives apart: while it
+    /// goes on in a later one, they say nothing.
+    fn native_signs(
+        &mut self,
+        session: &Session,
+        life: Life,
+    ) -> Result<Vec<(&'static str, String)>, Stop> {
         let variable =
             tenure_core::agent::spec_of(&session.agent).and_then(|spec| spec.id_variable);
-        let mut natives = Vec::new();
-        if let Some(variable) = variable {
-            let lineage = self.tx.lineage(session.id)?;
-            natives = lineage
-                .iter()
-                .filter(|entry| entry.owned)
-                .map(|entry| (variable, entry.native_id.to_string()))
-                .collect();
-        }
-        let signs = Signs {
-            token: session.token().to_string(),
-            natives,
-            leader: process.pid,
-            since: process.start,
+        let Some(variable) = variable.filter(|_| session.life == life || !session.is_open()) else {
+            return Ok(Vec::new());
         };
-        Err(Stop::Look(Want::Survivors(vec![(session.id, signs)])))
+        let lineage = self.tx.lineage(session.id)?;
+        let owned = lineage.iter().filter(|entry| entry.owned);
+        Ok(owned
+            .map(|entry| (variable, entry.native_id.to_string()))
+            .collect())
     }
 
     /// A key's row: as a grant needs it where this run has the key locked.

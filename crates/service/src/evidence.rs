@@ -7,7 +7,7 @@
 use std::borrow::Borrow;
 
 use tenure_core::agent::{DaemonSpec, Traces};
-use tenure_core::id::{NativeId, SessionId};
+use tenure_core::id::{NativeId, SessionId, SessionToken};
 use tenure_core::process::{Ancestor, Process, Sighting, Signs, Survivors};
 use tenure_core::session::Workdir;
 use tenure_core::witness::{Question, Subject, Testimony, Witness};
@@ -19,7 +19,7 @@ use tenure_core::write_conflict::RepoFile;
 pub enum Want {
     Processes(Vec<Process>),
     /// What these sessions left behind.
-    Survivors(Vec<(SessionId, Signs)>),
+    Survivors(Vec<(SessionToken, Signs)>),
     /// The processes above this one, and the place that this directory is.
     Surroundings(Option<u32>, String),
     /// The window of this conversation, which the daemon runs.
@@ -49,7 +49,7 @@ pub struct Surroundings {
 #[derive(Debug, Default)]
 pub struct Evidence {
     seen: Vec<(Process, Sighting)>,
-    left_behind: Vec<(SessionId, Survivors)>,
+    left_behind: Vec<(SessionToken, Survivors)>,
     surroundings: Option<Surroundings>,
     window: Option<Option<Ancestor>>,
     turns: Vec<(Process, NativeId, Option<bool>)>,
@@ -83,8 +83,8 @@ impl Evidence {
                 (process, sighting)
             })),
             Want::Survivors(wanted) => {
-                let (sessions, signs): (Vec<_>, Vec<_>) = wanted.into_iter().unzip();
-                let found = sessions.into_iter().zip(world.survivors(&signs));
+                let (lives, signs): (Vec<_>, Vec<_>) = wanted.into_iter().unzip();
+                let found = lives.into_iter().zip(world.survivors(&signs));
                 self.left_behind.extend(found);
             }
             Want::Surroundings(pid, dir) => {
@@ -144,8 +144,8 @@ impl Evidence {
         found.next().map(|(_, sighting)| sighting)
     }
 
-    pub fn left_behind(&self, session: SessionId) -> Option<&Survivors> {
-        known(&self.left_behind, &session)
+    pub fn left_behind(&self, lives: SessionToken) -> Option<&Survivors> {
+        known(&self.left_behind, &lives)
     }
 
     pub fn surroundings(&self) -> Option<&Surroundings> {

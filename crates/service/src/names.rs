@@ -1,7 +1,9 @@
 //! What a caller may name, for completing a command line. Reads only: no process is looked at, nothing is
 //! recorded, and no notice is told.
 
+use tenure_core::session::Session;
 use tenure_core::store::{ClaimFilter, Mode, SessionFilter};
+use tenure_core::time::Timestamp;
 
 use crate::context::{Ctx, Stop};
 use crate::transact::{Reply, Service};
@@ -13,6 +15,10 @@ const MOST: usize = 200;
 pub enum Nameable {
     /// Sessions: open ones first, each the newest first.
     Session,
+    /// Sessions that have not ended.
+    OpenSession,
+    /// Sessions that were cut off and that nobody dismissed, the last one first.
+    CutOffSession,
     /// Keys that somebody holds.
     Key,
     Mission,
@@ -30,6 +36,14 @@ impl Service<'_> {
     pub fn names(&mut self, of: Nameable) -> Reply<Vec<Name>> {
         self.transact(Mode::Read, |ctx| match of {
             Nameable::Session => sessions(ctx),
+            Nameable::OpenSession => named(ctx, SessionFilter::default()),
+            Nameable::CutOffSession => named(
+                ctx,
+                SessionFilter {
+                    cut_off_since: Some(Timestamp(0)),
+                    ..SessionFilter::default()
+                },
+            ),
             Nameable::Key => keys(ctx),
             Nameable::Mission => missions(ctx),
         })
@@ -37,17 +51,30 @@ impl Service<'_> {
 }
 
 fn sessions(ctx: &mut Ctx<'_>) -> Result<Vec<Name>, Stop> {
-    let mut rows = |closed_too| {
-        ctx.tx.list_sessions(&SessionFilter {
-            closed_too,
-            readable_only: true,
-            limit: MOST,
-            ..SessionFilter::default()
-        })
+    let mut found = rows(ctx, SessionFilter::default())?;
+    let all = SessionFilter {
+        closed_too: true,
+        ..SessionFilter::default()
     };
-    let mut found = rows(false)?;
-    found.extend(rows(true)?.into_iter().filter(|one| one.closed.is_some()));
-    let name = |session: tenure_core::session::Session| {
+    let all = rows(ctx, all)?.into_iter();
+    found.extend(all.filter(|one| one.closed.is_some()));
+    Ok(names(found))
+}
+
+fn named(ctx: &mut Ctx<'_>, filter: SessionFilter) -> Result<Vec<Name>, Stop> {
+    Ok(names(rows(ctx, filter)?))
+}
+
+fn rows(ctx: &mut Ctx<'_>, filter: SessionFilter) -> Result<Vec<Session>, Stop> {
+    Ok(ctx.tx.list_sessions(&SessionFilter {
+        readable_only: true,
+        limit: MOST,
+        ..filter
+    })?)
+}
+
+fn names(found: Vec<Session>) -> Vec<Name> {
+    let name = |session: Session| {
         let place = session.workdir.repo.filter(|repo| !repo.starts_with('/'));
         let place = place.unwrap_or(session.workdir.dir);
         let ended = if session.closed.is_some() {
@@ -60,7 +87,7 @@ fn sessions(ctx: &mut Ctx<'_>) -> Result<Vec<Name>, Stop> {
             about: format!("{} in {place}{ended}", session.agent),
         }
     };
-    Ok(found.into_iter().map(name).collect())
+    found.into_iter().map(name).collect()
 }
 
 fn keys(ctx: &mut Ctx<'_>) -> Result<Vec<Name>, Stop> {

@@ -29,6 +29,7 @@ struct State {
     ticks: u64,
     drawn: u64,
     survivors: Survivors,
+    signs: Vec<Signs>,
     windows: HashMap<String, u32>,
     partings: HashMap<u32, bool>,
     paths: Vec<String>,
@@ -61,6 +62,7 @@ impl FakeWorld {
                 ticks: 1_000,
                 drawn: 0,
                 survivors: Survivors::default(),
+                signs: Vec::new(),
                 windows: HashMap::new(),
                 partings: HashMap::new(),
                 paths: Vec::new(),
@@ -162,6 +164,11 @@ impl FakeWorld {
     pub fn leave_behind(&self, survivors: Survivors) {
         self.lock().survivors = survivors;
     }
+
+    /// By what survivors were looked for last.
+    pub fn signs(&self) -> Vec<Signs> {
+        self.lock().signs.clone()
+    }
 }
 
 impl FakeWorld {
@@ -192,7 +199,9 @@ impl World for FakeWorld {
     }
 
     fn survivors(&self, signs: &[Signs]) -> Vec<Survivors> {
-        vec![self.lock().survivors.clone(); signs.len()]
+        let mut state = self.lock();
+        state.signs = signs.to_vec();
+        vec![state.survivors.clone(); signs.len()]
     }
 
     /// Nobody is above anybody.

@@ -101,7 +101,7 @@ const KNOWN: &[Known] = &[
         default: "true",
         project: true,
         value: Value::Switch(|all| &mut all.titles),
-        about: "whether a session is named after its first prompt; false keeps prompts out of the store",
+        about: "whether a session is named after its first prompt; false keeps prompts, and the commands, files and questions that it asks about, out of the store",
     },
     Known {
         key: "goto.command",

@@ -2,7 +2,7 @@
 //!
 //! A process keeps the variables that it was started with, so a pane that they name may be gone, or another's
 //! now. A pane counts only where its terminal is the process's own, or the process runs below what the pane was
-//! opened for. Each server is asked once; where no session sits in a tmux, none is.
+//! opened for. Each server is asked once, all at the same time; where no session sits in a tmux, none is.
 
 use std::collections::HashMap;
 
@@ -14,17 +14,21 @@ use crate::tmux::{Pane, Server};
 
 /// The place of each, and when a person was last there.
 pub(super) fn places(about: &[Subject]) -> Vec<(Option<TerminalPlace>, Option<Timestamp>)> {
-    let mut servers: HashMap<String, Option<Server>> = HashMap::new();
-    let place = |subject: &Subject| {
-        let Some(seat) = seat::of(&subject.process) else {
+    let seats: Vec<Option<Seat>> = about
+        .iter()
+        .map(|subject| seat::of(&subject.process))
+        .collect();
+    let servers = servers(&seats);
+    let place = |(subject, seat): (&Subject, Option<Seat>)| {
+        let Some(seat) = seat else {
             return (None, None);
         };
         if let Some((socket, pane)) = &seat.tmux {
-            let server = servers
-                .entry(socket.clone())
-                .or_insert_with(|| Server::look(socket));
-            let found = server.as_ref().and_then(|server| server.pane(pane));
-            if let Some(found) = found.filter(|found| sits_in(subject, &seat, found)) {
+            let found = servers
+                .get(socket)
+                .and_then(|server| server.pane(pane))
+                .filter(|found| sits_in(subject, &seat, found));
+            if let Some(found) = found {
                 let place = TerminalPlace::Tmux {
                     socket: socket.clone(),
                     pane: pane.clone(),
@@ -35,7 +39,21 @@ pub(super) fn places(about: &[Subject]) -> Vec<(Option<TerminalPlace>, Option<Ti
         }
         (seat.terminal.map(TerminalPlace::Terminal), None)
     };
-    about.iter().map(place).collect()
+    about.iter().zip(seats).map(place).collect()
+}
+
+/// The servers that answered, by their sockets.
+fn servers(seats: &[Option<Seat>]) -> HashMap<String, Server> {
+    let sockets = seats.iter().flatten().filter_map(|seat| seat.tmux.as_ref());
+    let mut sockets: Vec<&str> = sockets.map(|(socket, _)| socket.as_str()).collect();
+    sockets.sort_unstable();
+    sockets.dedup();
+    let answers = Server::look_at_all(&sockets);
+    let named = sockets.iter().map(|socket| (*socket).to_owned());
+    let answered = named.zip(answers);
+    answered
+        .filter_map(|(socket, server)| Some((socket, server?)))
+        .collect()
 }
 
 fn sits_in(subject: &Subject, seat: &Seat, pane: &Pane) -> bool {

@@ -1,7 +1,7 @@
 //! Sessions without a window: their agent's own service runs them, or their terminal was closed.
 
 use tenure_core::witness::{Subject, TerminalPlace};
-use tenure_host::terminal_gone;
+use tenure_host::terminal;
 
 use crate::background;
 
@@ -11,5 +11,5 @@ pub(super) fn place(subject: &Subject) -> Option<TerminalPlace> {
     if background::running(subject.agent.as_str(), &subject.process).is_some() {
         return Some(TerminalPlace::NoWindow);
     }
-    terminal_gone::is_gone(&subject.process).then_some(TerminalPlace::Gone)
+    terminal::is_gone(&subject.process).then_some(TerminalPlace::Gone)
 }

@@ -29,6 +29,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
+    app.check_before_making(|context| named::adoption(context, args.pid).map(drop))?;
     let mut context = app.open()?;
     let (pid, found) = named::adoption(&context, args.pid)?;
     let request = RegisterRequest {

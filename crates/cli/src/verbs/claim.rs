@@ -10,7 +10,7 @@ use tenure_core::time::Span;
 use tenure_service::answer::{Class, Hint};
 use tenure_service::{ClaimRequest, Pick, Turn};
 
-use crate::app::App;
+use crate::app::{App, Changes};
 use crate::child::unfinished;
 use crate::command;
 use crate::exit::Exit;
@@ -95,6 +95,17 @@ pub struct Args {
 
 /// How many keys one request may name.
 const MOST_KEYS: usize = 10_000;
+
+impl Args {
+    /// A command is a session of its own; everybody else must be one already.
+    pub fn changes(&self) -> Changes {
+        if self.command.is_empty() {
+            Changes::Known
+        } else {
+            Changes::Anything
+        }
+    }
+}
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let request = request(args, app);

@@ -18,11 +18,15 @@ Examples:
   tenure dismiss --all --since 7d")]
 pub struct Args {
     /// Which session: its handle, its id, or any unique part of either
-    #[arg(value_name = "SESSION", required_unless_present = "all")]
+    #[arg(
+        id = "cut_off",
+        value_name = "SESSION",
+        required_unless_present = "all"
+    )]
     name: Option<String>,
 
     /// Every session that was cut off lately
-    #[arg(long, conflicts_with = "name")]
+    #[arg(long, conflicts_with = "cut_off")]
     all: bool,
 
     /// How long ago counts as lately

@@ -22,7 +22,7 @@ A command for terminals without tmux, in ~/.config/tenure/config.toml:
 {handle}, {pid}, {tty} and {pane} are filled in; no shell reads the words.")]
 pub struct Args {
     /// Its handle, its id, or any unique part of either
-    #[arg(value_name = "SESSION")]
+    #[arg(id = "open", value_name = "SESSION")]
     name: String,
 }
 

@@ -6,13 +6,14 @@ use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
-use crate::usage::{self, Grammar};
+use crate::usage::Grammar;
 
 /// Explain a verb, list all of them, or list the exit codes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure help claim
+  tenure help mission join
   tenure help --all
   tenure help exit-codes")]
 pub struct Args {
@@ -20,40 +21,36 @@ pub struct Args {
     #[arg(long)]
     all: bool,
 
-    /// A verb, or exit-codes
-    #[arg(value_name = "VERB")]
-    topic: Option<String>,
+    /// A verb, and a verb of its own such as mission join; or exit-codes
+    #[arg(value_name = "VERB", num_args = 0..)]
+    topic: Vec<String>,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut root = app.command();
     root.build();
-    match args.topic.as_deref() {
-        None if args.all => Ok(all(&root)),
-        None => Ok(explained(app, &[])),
-        Some("exit-codes") => Ok(exit_codes()),
-        Some(verb) => {
-            if root.find_subcommand(verb).is_none() {
-                return Err(no_such_verb(app, verb));
+    let words: Vec<&str> = args.topic.iter().map(String::as_str).collect();
+    match words[..] {
+        [] if args.all => Ok(all(&root)),
+        ["exit-codes"] => Ok(exit_codes()),
+        _ => {
+            let mut command = &root;
+            for (at, word) in words.iter().enumerate() {
+                let found = command.find_subcommand(word);
+                command = found.ok_or_else(|| no_such_verb(app, &words[..at], word))?;
             }
-            Ok(explained(app, &[verb]))
+            Ok(explained(app, &words))
         }
     }
 }
 
-fn no_such_verb(app: &App, verb: &str) -> CliError {
-    let message = format!("there is no verb {verb:?}");
+/// What is said of a word that is not a verb of those before it.
+fn no_such_verb(app: &App, before: &[&str], word: &str) -> CliError {
     let grammar = Grammar {
         command: app.grammar,
         jobs: JOBS,
     };
-    let (message, hint) = match grammar.nearest_verb(verb) {
-        Some(near) => (
-            format!("{message}; did you mean {near}?"),
-            usage::help_of(near),
-        ),
-        None => (message, usage::every_verb()),
-    };
+    let (message, hint) = grammar.no_verb(before, word);
     CliError::new(Class::NotFound, "not_found", message, hint)
 }
 

@@ -2,7 +2,7 @@ use tenure_core::reason::Reason;
 use tenure_core::session::MetaKey;
 use tenure_service::MetaChange;
 
-use crate::app::App;
+use crate::app::{App, Changes};
 use crate::lines::Lines;
 use crate::output::{Outcome, Output};
 
@@ -19,8 +19,11 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn changes(&self) -> bool {
-        !matches!(self.act, Act::Get { .. })
+    pub fn changes(&self) -> Changes {
+        match self.act {
+            Act::Get { .. } => Changes::Nothing,
+            _ => Changes::Known,
+        }
     }
 }
 

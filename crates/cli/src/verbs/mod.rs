@@ -58,17 +58,17 @@ table::verbs! { enum Verb {
         Who(who) changes never, answers "sessions";
         Whoami(whoami) changes never, answers "session";
         Show(show) changes never, answers "session";
-        Goto(goto) changes always, answers "session";
+        Goto(goto) changes known, answers "session";
         Alive(alive) changes never, answers "alive";
         Wait(wait) changes never, answers "session";
         Log(log) changes never, answers "events", shown 7;
     "Work on an item":
-        Claim(claim) changes always, answers "claim|claims", shown 3;
-        Release(release) changes always, answers "claim", shown 4;
-        Renew(renew) changes always, answers "session|claim";
+        Claim(claim) changes claim::Args::changes, answers "claim|claims", shown 3;
+        Release(release) changes known, answers "claim", shown 4;
+        Renew(renew) changes known, answers "session|claim";
         Guard(guard) changes never, answers "claim";
-        Handoff(handoff) changes always, answers "claim";
-        Takeover(takeover) changes always, answers "claim", shown 6;
+        Handoff(handoff) changes known, answers "claim";
+        Takeover(takeover) changes known, answers "claim", shown 6;
         Claims(claims) changes never, answers "claims";
         Why(why) changes never, answers "why", shown 5;
     "Lock and write":
@@ -79,10 +79,10 @@ table::verbs! { enum Verb {
         Register(register) changes always, answers "session";
         Adopt(adopt) changes always, answers "session";
         Resume(resume) changes never, answers "resume", shown 8;
-        Dismiss(dismiss) changes always, answers "sessions";
-        End(end) changes always, answers "session";
-        Tell(tell) changes always, answers "session";
-        Rename(rename) changes always, answers "session";
+        Dismiss(dismiss) changes known, answers "sessions";
+        End(end) changes known, answers "session";
+        Tell(tell) changes known, answers "session";
+        Rename(rename) changes known, answers "session";
         Meta(meta) changes meta::Args::changes, answers "session|meta";
         Verify(verify) changes never, answers "verified";
         Hook(hook) changes never, answers "";

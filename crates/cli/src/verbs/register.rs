@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use tenure_app::named;
+use tenure_app::open::Context;
 use tenure_app::place::{place, place_here};
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::reason::Reason;
@@ -82,10 +83,16 @@ enum SourceArg {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut request = request(args)?;
+    let named = |context: &Context, pid: u32| {
+        let hint = Hint::step("give --pid the process that works, such as $$ in a script");
+        named::process(context, pid, hint)
+    };
+    if let Some(pid) = args.pid {
+        app.check_before_making(|context| named(context, pid).map(drop))?;
+    }
     let mut context = app.open()?;
     if let Some(pid) = args.pid {
-        let hint = Hint::step("give --pid the process that works, such as $$ in a script");
-        request.subject = Subject::Named(named::process(&context, pid, hint)?);
+        request.subject = Subject::Named(named(&context, pid)?);
     }
     let answer = context.service().register(&request)?;
     let done = &answer.value;

@@ -8,12 +8,12 @@ use crate::output::{Outcome, Output};
 /// Give a session a title, which stays until it is renamed again
 ///
 /// Without a title, sessions are shown with the agent's own title or their first prompt. An empty title removes
-/// yours.
+/// yours, and the one before is shown again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure rename claude-k7qd 'Login fails on Safari'
-  tenure rename k7qd ''             back to the agent's own title, if it has one")]
+  tenure rename k7qd ''             back to the agent's own title or the first prompt")]
 pub struct Args {
     /// Its handle, its id, or any unique part of either
     #[arg(value_name = "SESSION")]

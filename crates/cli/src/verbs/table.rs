@@ -20,10 +20,10 @@ macro_rules! verbs {
 
         impl $name {
             /// Whether it changes anything where it succeeds.
-            pub fn changes(&self) -> bool {
+            pub fn changes(&self) -> $crate::app::Changes {
                 #[allow(unused_imports)]
-                use $crate::verbs::table::{always, never};
-                match self { $(Self::$variant(args) => $changes(args),)* }
+                use $crate::verbs::table::{always, known, never};
+                match self { $(Self::$variant(args) => $changes(args).into(),)* }
             }
 
             pub fn run(&self, app: &App) -> Outcome {
@@ -46,6 +46,8 @@ macro_rules! verbs {
 
 pub(crate) use verbs;
 
+use crate::app::Changes;
+
 /// Whether a verb without these places is left out of `--help`.
 pub fn hides(places: &[usize]) -> bool {
     places.is_empty()
@@ -53,6 +55,11 @@ pub fn hides(places: &[usize]) -> bool {
 
 pub fn never<Args>(_: &Args) -> bool {
     false
+}
+
+/// It changes what the store has already; where there is none, it fails and makes none.
+pub fn known<Args>(_: &Args) -> Changes {
+    Changes::Known
 }
 
 pub fn always<Args>(_: &Args) -> bool {

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tenure_app::location;
 use tenure_core::world::World;
 use tenure_service::ListRequest;
 use tenure_service::answer::{Class, Hint};
@@ -69,10 +70,10 @@ impl Args {
 pub fn run(args: &Args, app: &App) -> Outcome {
     let state_dir = state_dir()?;
     let mut tally = Tally::default();
-    let context = match (args.dry_run, Path::new(&state_dir).exists()) {
+    let context = match (args.dry_run, location::is_missing(Path::new(&state_dir))) {
         (true, _) => Register::peek(&state_dir),
-        (false, true) => Register::open(&state_dir),
-        (false, false) => Ok(Register::none(&state_dir)),
+        (false, false) => Register::open(&state_dir),
+        (false, true) => Ok(Register::none(&state_dir)),
     };
     // What is in the usual places is undone without the register too.
     let mut register = context.or_else(|trouble| match trouble.exit {
@@ -271,8 +272,8 @@ fn undone(
 
 /// Takes our locks off the worktrees of sessions that still work there: without hooks nobody would later.
 fn unlock_worktrees(app: &App) -> Result<Vec<String>, CliError> {
-    let (_, store) = tenure_app::location::settings_and_store()?;
-    if !store.exists() {
+    let (_, store) = location::settings_and_store()?;
+    if location::is_absent(&store) {
         return Ok(Vec::new());
     }
     let mut context = app.open()?;

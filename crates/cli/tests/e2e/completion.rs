@@ -119,6 +119,21 @@ fn open_sessions_are_offered_before_those_that_ended() {
 }
 
 #[test]
+fn dismiss_is_offered_what_was_cut_off_and_goto_what_is_open() {
+    let (env, [ann, bob, eve]) = crew(["ann", "bob", "eve"]);
+    let [a, b, _] = [&ann, &bob, &eve].map(handle);
+    run(&eve, 0, "end");
+    ann.kill9();
+    // Its death is recorded by a look.
+    run(&bob, 0, "ps");
+    assert_eq!(offered(&env, &["dismiss", ""]), [a.as_str()]);
+    assert_eq!(offered(&env, &["goto", ""]), [b]);
+    env.tenure(&["dismiss", &a, "--reason", "it is over"]).ok();
+    assert_eq!(offered(&env, &["dismiss", ""]), [""; 0]);
+    assert_eq!(offered(&env, &["help", "mission", "jo"]), ["join"]);
+}
+
+#[test]
 fn asking_makes_no_store_and_is_silent_where_something_is_wrong() {
     let fresh = env();
     for words in [&["show", ""][..], &["why", ""], &["mission", "leave", ""]] {

@@ -140,3 +140,34 @@ fn a_wait_says_what_it_saw() {
     let said = env.tenure(&["wait", &name]).ok().stdout;
     assert!(said.starts_with(&format!("{name} is dead: ")), "{said}");
 }
+
+/// People read the clock on their wall; programs read a moment that means the same everywhere.
+#[test]
+fn people_are_shown_times_as_their_own_clock_tells_them() {
+    let (env, [ann]) = crew(["ann"]);
+    take(&ann, "wp:1");
+    let at = |zone: &str| {
+        let cmd = Cmd::new("tenure").args(["log", "wp:1"]).env("TZ", zone);
+        let said = ann.run(cmd).ok().stdout;
+        let words = said.split_whitespace().skip(1);
+        words
+            .take_while(|word| !word.contains('.'))
+            .collect::<Vec<&str>>()
+            .join(" ")
+    };
+    let json = asked_by_nobody(&env, &["log", "wp:1"]);
+    let moment = json["events"][0]["at"].as_str().expect("a time").to_owned();
+    assert!(moment.ends_with('Z') && moment.contains('T'), "{moment}");
+    let minute = &moment[14..16];
+    for zone in ["UTC0", "<+05>-5", "/nowhere", ""] {
+        let shown = at(zone);
+        assert!(!shown.contains('T') && shown.len() <= 12, "{zone}: {shown}");
+        assert!(shown.contains(&format!(":{minute}")), "{zone}: {shown}");
+    }
+    let hour = |shown: &str| {
+        let clock = shown.rsplit(' ').next().unwrap_or_default();
+        clock[..2].parse::<u32>().expect("an hour")
+    };
+    assert_eq!((hour(&at("UTC0")) + 5) % 24, hour(&at("<+05>-5")));
+    assert_eq!(hour(&at("/nowhere")), hour(&at("UTC0")));
+}

@@ -253,6 +253,28 @@ fn a_watched_roster_shows_what_changes_and_who_dies() {
 }
 
 #[test]
+fn a_watched_roster_has_the_notices_of_who_watches() {
+    let (_env, [ann, bob]) = crew(["ann", "bob"]);
+    join(&bob, "m");
+    let args = ["mission", "status", "--watch", "--json"];
+    let lines = bob.start(Cmd::new("tenure").args(args));
+    let first = || lines.stdout().lines().next().map(str::to_owned);
+    let first = poll(SOON, "the roster", first);
+    let first: Value = serde_json::from_str(&first).expect("an object");
+    assert_eq!(first["notices"], json!([]), "{first}");
+    run(&ann, 0, &format!("tell {} hello", handle(&bob)));
+    poll(SOON, "the notice", || {
+        let said = lines.stdout();
+        let mut objects = said
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let has_it = |one: &Value| one["notices"].to_string().contains("hello");
+        objects.any(|one| has_it(&one)).then_some(())
+    });
+    lines.kill9();
+}
+
+#[test]
 fn f_k09_eight_processes_lose_no_update_of_one_participant() {
     let (env, [ann]) = crew(["ann"]);
     ann.set_patience(Duration::from_secs(300));

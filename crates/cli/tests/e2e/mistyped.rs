@@ -119,6 +119,20 @@ fn a_mistyped_verb_or_flag_is_answered_with_the_nearest() {
             "whoami --help",
         ),
         ("xyzzy", "there is no verb \"xyzzy\"", "help --all"),
+        // Nothing like it.
+        ("pause", "there is no verb \"pause\"", "help --all"),
+        ("open", "there is no verb \"open\"", "help --all"),
+        (
+            "worktree add",
+            "there is no verb \"worktree\"",
+            "help --all",
+        ),
+        // What other tools call it.
+        ("ls", "did you mean ps?", "ps"),
+        ("list -a", "did you mean ps?", "ps -a"),
+        ("attach x", "did you mean goto?", "goto x"),
+        ("kill x", "did you mean end --kill?", "end --help"),
+        ("start", "did you mean register?", "register"),
     ] {
         let (error, told) = wrong(&env, 2, line);
         assert!(error.contains(said), "{line}: {error}");
@@ -128,6 +142,19 @@ fn a_mistyped_verb_or_flag_is_answered_with_the_nearest() {
             "{line}: {told}"
         );
     }
+    for line in ["xyzzy", "pause", "worktree add", "mission zzz"] {
+        let (error, _) = wrong(&env, 2, line);
+        assert!(!error.contains("did you mean"), "{line}: {error}");
+    }
+    let (error, hint) = wrong(&env, 4, "help mission joi");
+    assert!(
+        error.ends_with("mission has no verb \"joi\"; did you mean join?"),
+        "{error}"
+    );
+    assert_eq!(
+        hint,
+        "run `tenure mission join --help` to see how it is used"
+    );
     let (error, hint) = wrong(&env, 4, "help clain");
     assert!(error.ends_with("did you mean claim?"), "{error}");
     assert_eq!(hint, "run `tenure claim --help` to see how it is used");

@@ -143,7 +143,7 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     no session here
     run `tenure register` to make this shell or agent a session; `tenure install` registers agents automatically
     1 cut off elsewhere: tenure ps
-    nobody else works here
+    no other session works here
     --- stderr
     ");
     assert_snapshot!(env.tenure(&["whoami"]), @r#"
@@ -283,7 +283,7 @@ fn settings_are_shown_with_where_they_came_from() {
     stalled_after  15m  default  silence in one turn after which a session is shown as stalled
     agent.brief  true  default  whether a model is told at its start who it is and who else works here
     ps.unmanaged  false  TENURE_PS_UNMANAGED  whether agents that run without hooks are shown
-    privacy.titles  true  default  whether a session is named after its first prompt; false keeps prompts out of the store
+    privacy.titles  true  default  whether a session is named after its first prompt; false keeps prompts, and the commands, files and questions that it asks about, out of the store
     goto.command  default  what focuses a window outside of tmux: words, with {handle} {pid} {tty} {pane}
     guard.mode  default  what is done about a tool under another session's feet; by default as installed
     guard.require_claim  default  what a claim must look like for a file to be written at all, such as issue:*

@@ -30,6 +30,28 @@ fn claude(said: &Output) -> Value {
 }
 
 #[test]
+fn an_agent_that_draws_no_status_line_is_not_given_one_in_silence() {
+    let env = env();
+    fs::create_dir_all(env.home().join(".codex")).expect("the home is ours");
+    let before = picture(&env.home());
+    for line in [
+        "install codex --statusline",
+        "install claude codex --statusline",
+        "install git --statusline",
+        "install codex --statusline --dry-run",
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let said = env.tenure(&words).fails(2);
+        assert!(
+            said.stderr.contains("--statusline is for claude alone"),
+            "{line}: {said}"
+        );
+        same(&before, &picture(&env.home()));
+        assert!(!env.state().exists(), "{line}");
+    }
+}
+
+#[test]
 fn f_h07_the_status_line_comes_with_the_flag_and_goes_without_a_trace() {
     let env = env();
     put(&file(&env), SETTINGS);

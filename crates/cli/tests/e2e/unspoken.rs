@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use serde_json::Value;
-use tenure_testkit::{Agent, Env};
+use serde_json::{Value, json};
+use tenure_testkit::{Agent, Cmd, Env};
 
 use crate::support::person::seeing;
 
@@ -83,8 +83,28 @@ fn an_agent_that_speaks_at_its_start_was_started_before() {
     let switched_off = "its hooks are switched off in its settings";
     assert_says(&env, &claude, "off", switched_off);
     std::fs::write(&settings, "{").unwrap();
-    let unread = "its settings cannot be read: run tenure install --check";
+    let unread = "its settings or its environment cannot be read: run tenure install --check";
     assert_says(&env, &claude, "unknown", unread);
+}
+
+/// Whoever looks may have another home than the agent that is looked at.
+#[test]
+fn the_settings_are_those_of_the_agents_own_home() {
+    let env = seeing();
+    home_of(&env, ".config/opencode");
+    let opencode = env.agent("opencode");
+    let _installed = env.tenure(&["install", "opencode"]).ok();
+    let elsewhere = env.dir().join("elsewhere");
+    std::fs::create_dir(&elsewhere).expect("the directory is ours");
+    let looker = env.agent("looker");
+    let cmd = Cmd::new("tenure")
+        .args(["ps", "--json"])
+        .env("HOME", elsewhere.display().to_string())
+        .env("XDG_CONFIG_HOME", String::new());
+    let listed = looker.run(cmd).ok().json();
+    let all = listed["unmanaged"].as_array().expect("a list");
+    let mine = all.iter().find(|one| one["pid"] == opencode.pid());
+    assert_eq!(mine.expect("it is listed")["hooks"], "installed");
 }
 
 #[test]
@@ -98,4 +118,24 @@ fn hooks_of_the_project_count() {
         .ok();
     assert!(Path::new(&project).join(".opencode").is_dir());
     assert_says(&env, &opencode, "installed", NOT_SPOKEN);
+}
+
+/// It works here, and tenure knows only of sessions.
+#[test]
+fn a_brief_does_not_say_that_nobody_works_beside_an_unmanaged_agent() {
+    let env = seeing();
+    let _stranger = env.agent("claude");
+    let agent = env.agent("claude");
+    let event = json!({"hook_event_name": "SessionStart", "session_id": "c-1", "source": "startup", "cwd": env.work()});
+    let said = agent
+        .tenure_stdin(&["hook", "claude"], &event.to_string())
+        .ok()
+        .stdout;
+    assert!(
+        said.contains("tenure knows of no other session here"),
+        "{said}"
+    );
+    assert!(!said.to_lowercase().contains("nobody else"), "{said}");
+    let status = agent.tenure(&["status"]).ok().stdout;
+    assert!(!status.contains("nobody else"), "{status}");
 }

@@ -2,7 +2,7 @@
 
 use super::StoreError;
 use crate::claim::{ClaimRecord, Hold, HoldEnd};
-use crate::id::{Epoch, SessionId};
+use crate::id::{Epoch, SessionId, SessionToken};
 use crate::key::Key;
 use crate::repository::Home;
 use crate::time::Timestamp;
@@ -60,6 +60,9 @@ pub trait ClaimRows {
         session: SessionId,
         end: HoldEnd,
     ) -> Result<Vec<(Key, Epoch)>, StoreError>;
+
+    /// Lets a session hold in this life what it holds.
+    fn carry_holds(&mut self, to: SessionToken) -> Result<(), StoreError>;
 
     /// A session's newest hold of a key.
     fn newest_hold_of(&mut self, session: SessionId, key: &Key)

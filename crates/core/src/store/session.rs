@@ -1,7 +1,7 @@
 //! Sessions, their lives and where they run.
 
 use super::StoreError;
-use crate::id::{Handle, HostId, SessionId, SessionToken};
+use crate::id::{Handle, HostId, Life, SessionId, SessionToken};
 use crate::process::{BootId, Process};
 use crate::session::{Activity, Session};
 use crate::time::{Deadline, Timestamp};
@@ -104,6 +104,14 @@ pub trait SessionRows {
         &mut self,
         places: &[ProcessPlace<'_>],
     ) -> Result<Vec<(SessionToken, Process)>, StoreError>;
+
+    /// The newest lives of a session up to this one, with their processes, the newest first. A life without a
+    /// process has none here.
+    fn lives_up_to(
+        &mut self,
+        token: SessionToken,
+        most: usize,
+    ) -> Result<Vec<(Life, Process)>, StoreError>;
 
     /// Records that a life began in a process.
     fn insert_life(

@@ -34,11 +34,14 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use rustix::fs::{AtFlags, CWD, PROC_SUPER_MAGIC, StatxAttributes, StatxFlags};
+use rustix::fs::{AtFlags, CWD, OFlags, PROC_SUPER_MAGIC, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::time::{ClockId, clock_gettime};
 use tenure_core::process::{BootId, Looks, StartTicks};
@@ -52,6 +55,12 @@ const OFFSETS: &str = "/proc/self/timens_offsets";
 
 /// A command line is only read this far: it says what a process is, and may be megabytes long.
 const CMDLINE_LIMIT: usize = 64 * 1024;
+
+/// A list of children is only read this far.
+const CHILDREN_LIMIT: usize = 64 * 1024;
+
+/// How a directory is opened that is only asked what it is, even if it may not be read.
+pub(crate) const TO_BE_NAMED: OFlags = OFlags::PATH;
 
 /// Other files that are read here are far shorter.
 const FILE_LIMIT: usize = 4096;
@@ -363,6 +372,52 @@ pub(crate) fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a descriptor of a process names: a path, or the number of a pipe or a socket.
+pub(crate) fn descriptor(pid: u32, fd: u32) -> Option<PathBuf> {
+    fs_err::read_link(proc_path(pid, &format!("fd/{fd}"))).ok()
+}
+
+/// The children of all threads of a process, at most so many: each is listed with the thread that started it.
+pub(crate) fn children(pid: u32, most: usize) -> Vec<u32> {
+    let tasks = fs_err::read_dir(proc_path(pid, "task"));
+    let tasks = tasks.into_iter().flatten().flatten().take(most);
+    let mut found: Vec<u32> = Vec::new();
+    for task in tasks {
+        let list = read_file(&task.path().join("children"), CHILDREN_LIMIT).unwrap_or_default();
+        let list = String::from_utf8_lossy(&list);
+        let numbers = list.split_ascii_whitespace();
+        found.extend(numbers.filter_map(|word| word.parse::<u32>().ok()));
+    }
+    found.truncate(most);
+    found
+}
+
+/// How long ago the machine was started, as this process's own time namespace shows it.
+pub(crate) fn since_boot() -> Option<Duration> {
+    Duration::try_from(clock_gettime(ClockId::Boottime)).ok()
+}
+
+/// How long after the boot so many ticks are.
+pub(crate) fn after_boot(ticks: u64) -> Duration {
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    Duration::from_millis(ticks.saturating_mul(1_000) / per_second)
+}
+
+/// A connection to a socket, without waiting for a program that accepts nobody, and the process that listens there.
+pub(crate) fn connect(socket: &Path) -> io::Result<(UnixStream, u32)> {
+    let fd = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        None,
+    )?;
+    rustix::net::connect(&fd, &SocketAddrUnix::new(socket)?)?;
+    let peer = rustix::net::sockopt::socket_peercred(&fd)?;
+    let stream = UnixStream::from(fd);
+    stream.set_nonblocking(false)?;
+    Ok((stream, number(peer.pid)))
 }
 
 #[cfg(test)]

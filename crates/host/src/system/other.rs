@@ -6,12 +6,19 @@
 
 use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rustix::fs::OFlags;
 use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 use tenure_core::process::{BootId, Looks};
 
 use crate::stat::{Seen, View};
+
+/// How a directory is opened that is only asked what it is.
+pub(crate) const TO_BE_NAMED: OFlags = OFlags::RDONLY;
 
 const WHY: &str = "not supported on this system";
 
@@ -91,6 +98,31 @@ pub(crate) fn signal_pidfd(_pidfd: BorrowedFd<'_>, _signal: Signal) -> io::Resul
 /// The kind of a file system is not known.
 pub(crate) fn filesystem_magic(_dir: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     Ok(None)
+}
+
+/// Nothing is known about what a process has open.
+pub(crate) fn descriptor(_pid: u32, _fd: u32) -> Option<PathBuf> {
+    None
+}
+
+/// Nor about what it started.
+pub(crate) fn children(_pid: u32, _most: usize) -> Vec<u32> {
+    Vec::new()
+}
+
+/// When the machine was started is not known.
+pub(crate) fn since_boot() -> Option<Duration> {
+    None
+}
+
+/// No process has a start in ticks.
+pub(crate) fn after_boot(_ticks: u64) -> Duration {
+    Duration::ZERO
+}
+
+/// Who listens at a socket cannot be told, so none is spoken to.
+pub(crate) fn connect(_socket: &Path) -> io::Result<(UnixStream, u32)> {
+    Err(unsupported())
 }
 
 pub(crate) fn fill_random(buffer: &mut [u8]) -> io::Result<()> {

@@ -167,10 +167,13 @@ fn survivors(ctx: &mut Ctx<'_>, record: &ClaimRecord, me: SessionId) -> Result<S
     match hold.ended.map(|end| end.by) {
         None | Some(EndedBy::Death | EndedBy::End) => {
             let session = ctx.session(hold.session)?;
-            if session.life != hold.life {
-                return Ok(Survivors::default());
-            }
-            ctx.survivors(&session)
+            // One that came back goes on in a later life; what the earlier ones left is still there.
+            let life = if session.is_open() {
+                hold.life
+            } else {
+                session.life
+            };
+            ctx.survivors(&session, life)
         }
         Some(_) => Ok(Survivors::default()),
     }

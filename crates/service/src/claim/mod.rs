@@ -6,6 +6,8 @@
 mod acquire;
 mod acts;
 mod assess;
+mod child;
+mod choice;
 mod grant;
 mod grant_plan;
 mod guard;
@@ -15,6 +17,7 @@ mod regrant;
 mod request;
 mod rivals;
 pub mod view;
+mod waiter;
 mod why;
 
 pub(crate) use guard::covering_hold;

@@ -18,6 +18,7 @@ use crate::hook::worktree_changes::{leave, meanwhile};
 use crate::session::look::{ListRequest, filter_of, list};
 use crate::session::new_session::move_to_window;
 use crate::session::register::{Enrolled, RegisterRequest, Subject, register};
+use crate::session::title::note as keep_title;
 use crate::session::view::{HeldView, SessionView};
 use crate::transact::{Reply, Service};
 use crate::{caller, transcript};
@@ -32,7 +33,7 @@ use tenure_core::process::Ancestor;
 use tenure_core::program::{Found, Program};
 use tenure_core::registration::Source;
 use tenure_core::session::{Activity, ClosedBy, Doing, EndKind, Session, TitleBy};
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::Mode;
 use tenure_core::title;
 use tenure_core::worktree_changes::WorktreeChanges;
 
@@ -373,14 +374,17 @@ fn activity_after(ctx: &Ctx<'_>, session: &Session, event: &AgentEvent) -> Optio
     let same = before.filter(|before| before.doing == doing);
     let asked_before = same.and_then(|before| before.asks.as_deref());
     let asks = event.asks.as_ref().map(|asks| asks.after(asked_before));
+    // What nobody sits at ends with its turn, whose beginning may not have been heard of.
+    let ends_first_turn = doing == Doing::Idle && end::awaits_its_first_turn(session);
+    let is_new = event.attended || ends_first_turn;
     match same {
         // A person who prompts starts another turn, whatever became of the one before.
-        Some(_) if event.attended => {}
+        Some(_) if is_new => {}
         Some(before) if asks.is_none() || asks == before.asks => return None,
         Some(_) | None => {}
     }
     let since = match same {
-        Some(before) if !event.attended => before.since,
+        Some(before) if !is_new => before.since,
         _ => ctx.now.wall,
     };
     Some(Activity { doing, since, asks })
@@ -394,15 +398,10 @@ fn note_title(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -> R
     let named = event.title.as_deref();
     let named = named.and_then(|text| title::titled(text, TitleBy::Agent));
     let title = named.or_else(|| event.prompt.as_deref().and_then(title::of_prompt));
-    let present = session.title.as_ref();
-    let Some(title) = title.filter(|title| title::replaces(title, present)) else {
-        return Ok(());
-    };
-    ctx.lock([Lock::Session(session.id)])?;
-    session.title = Some(title);
-    ctx.tx.update_session(session)?;
-    session.revision += 1;
-    Ok(())
+    match title {
+        Some(title) => keep_title(ctx, session, title),
+        None => Ok(()),
+    }
 }
 
 /// A subagent's beginning and end are kept in the log: it shares its session's identity.

@@ -24,8 +24,9 @@ use tenure_core::{spelling, text};
 
 /// How long writes are kept: what is older helps nobody at a resume either.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How many entries of the log are searched for what the person was told already.
-const MOST_MET: usize = 500;
+/// How many of a session's newest entries in the log are searched for what the person was told already. What a
+/// session meets is logged each time, so few are enough; all writers wait while they are read.
+const MOST_MET: usize = 64;
 
 /// What the user wants of tools that write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -163,16 +164,18 @@ fn headlines(
     session: &Session,
     findings: &[Finding],
 ) -> Result<Vec<String>, Stop> {
+    // The hour is not part of the question: it would be answered by reading all that the session ever did.
     let met = ctx.tx.events(&EventFilter {
         session: Some(session.id),
-        since: Some(ctx.now.wall.minus(TOLD_AGAIN_AFTER)),
         readable_only: true,
         limit: MOST_MET,
         ..EventFilter::default()
     })?;
+    let since = ctx.now.wall.minus(TOLD_AGAIN_AFTER);
     let is_news = |finding: &&Finding| {
         !met.iter().any(|event| {
-            event.kind == EventKind::WriteConflict.as_str()
+            event.at >= since
+                && event.kind == EventKind::WriteConflict.as_str()
                 && event.session == Some(session.id)
                 && finding.is_in(&event.mechanism, &event.evidence)
         })

@@ -171,7 +171,7 @@ fn context(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<SessionC
             active = Some((pointer.mission, pointer.at));
         }
     }
-    let kept = ctx.tx.metadata(session.id)?;
+    let kept = ctx.metadata(session.id)?;
     Ok(SessionContext {
         session: ctx.view(session)?,
         metadata: kept

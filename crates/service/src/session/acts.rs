@@ -92,11 +92,12 @@ impl Service<'_> {
         self.transact(Mode::Write, |ctx| {
             let caller = caller::for_write(ctx, act_for)?;
             let id = caller.session.id;
-            let present = ctx.tx.metadata(id)?;
+            let present = ctx.metadata(id)?;
             let (key, value) = match change {
                 MetaChange::Set(key, value) => (key, Some(value.as_str())),
                 MetaChange::Unset(key) => (key, None),
             };
+            refuse_reserved(key)?;
             match (present.get(key), value) {
                 (None, None) => return Err(no_such_value(key).into()),
                 (None, Some(_)) if present.len() >= META_KEYS => {
@@ -162,6 +163,17 @@ fn usage(what: &str, hint: Hint) -> Error {
 }
 
 /// The error for a small value that is not kept.
+/// Refuses a name that tenure keeps for itself.
+pub fn refuse_reserved(key: &MetaKey) -> Result<(), Error> {
+    if !key.is_reserved() {
+        return Ok(());
+    }
+    Err(Error::Invalid {
+        what: format!("{} is reserved for tenure", key.as_str()),
+        hint: Hint::step("choose a name that does not begin with `tenure.`"),
+    })
+}
+
 pub fn no_such_value(key: &MetaKey) -> Error {
     Error::NotFound {
         what: format!("this session keeps no value {:?}", key.as_str()),

@@ -3,6 +3,7 @@
 use crate::caller::{self, ActFor, behalf};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
+use crate::session::title::{beneath, keep_beneath, keep_present};
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
 use tenure_core::event::{EventKind, NewEvent};
@@ -57,17 +58,17 @@ impl Service<'_> {
         })
     }
 
-    /// Gives the session that is named a title, or takes it away where the text is empty. A person needs no
-    /// reason for that.
+    /// Gives the session that is named a title. Where the text is empty, it gets back the one that it had before a
+    /// person named it. A person needs no reason for that.
     pub fn rename(&mut self, act_for: &ActFor, text: &str) -> Reply<SessionView> {
         let title = chosen(text).map_err(Error::from)?;
         self.transact(Mode::Write, |ctx| {
             let act = behalf::tidying(ctx, act_for)?;
-            if title.is_none() {
-                // Without a person's title, the agent's own is shown.
-                ctx.ask_about_all(std::slice::from_ref(&act.session))?;
-            }
-            set_title(ctx, act.session, title.clone(), act.actor, act.reason)
+            let title = match &title {
+                Some(title) => Some(title.clone()),
+                None => given_back(ctx, &act.session)?,
+            };
+            set_title(ctx, act.session, title, act.actor, act.reason)
         })
     }
 }
@@ -85,6 +86,16 @@ fn attend(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     Ok(())
 }
 
+/// What a session is called once a person takes their title away: what it was called before, unless the agent's own
+/// files call it something, which is read when somebody looks.
+fn given_back(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<Title>, Stop> {
+    ctx.ask_about_all(std::slice::from_ref(session))?;
+    match &session.title {
+        Some(present) if present.by != TitleBy::Person => Ok(Some(present.clone())),
+        _ => beneath(ctx, session.id),
+    }
+}
+
 fn set_title(
     ctx: &mut Ctx<'_>,
     session: Session,
@@ -96,10 +107,14 @@ fn set_title(
         return ctx.view(&session);
     }
     let evidence = match &title {
-        Some(title) => format!("title {}", quoted(&title.text)),
-        None => "title removed".to_owned(),
+        Some(title) if title.by == TitleBy::Person => format!("title {}", quoted(&title.text)),
+        Some(_) | None => "title removed".to_owned(),
     };
     ctx.lock([Lock::Session(session.id)])?;
+    match title.as_ref().map(|title| title.by) {
+        Some(TitleBy::Person) => keep_present(ctx, &session)?,
+        _ => keep_beneath(ctx, session.id, None)?,
+    }
     let renamed = Session { title, ..session };
     ctx.tx.update_session(&renamed)?;
     ctx.log(&NewEvent {

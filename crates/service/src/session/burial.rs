@@ -133,14 +133,16 @@ impl Ctx<'_> {
 
     /// Whether the last that was heard of a session is that it was about to leave.
     fn was_leaving(&mut self, session: &Session) -> Result<bool, Stop> {
+        // The time is not part of the question: it would be answered by reading all that the session ever did.
         let lately = self.tx.events(&EventFilter {
             session: Some(session.id),
-            since: Some(session.seen_at),
             limit: MOST_SINCE,
             ..EventFilter::default()
         })?;
         let says_so = |event: &Event| {
-            event.kind == EventKind::Leaving.as_str() && event.session == Some(session.id)
+            event.at >= session.seen_at
+                && event.kind == EventKind::Leaving.as_str()
+                && event.session == Some(session.id)
         };
         Ok(lately.iter().any(says_so))
     }

@@ -220,7 +220,7 @@ impl Service<'_> {
     ) -> Reply<BTreeMap<String, String>> {
         self.transact(Mode::Read, |ctx| {
             let caller = caller::for_read(ctx, act_for)?;
-            let mut kept = plain(ctx.tx.metadata(caller.session.id)?);
+            let mut kept = plain(ctx.metadata(caller.session.id)?);
             if let Some(key) = key {
                 let value = kept
                     .remove(key.as_str())
@@ -258,7 +258,7 @@ pub(crate) fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop>
             store: ctx.location.clone(),
             token: caller.is_itself().then(|| session.token().to_string()),
         },
-        metadata: plain(ctx.tx.metadata(session.id)?),
+        metadata: plain(ctx.metadata(session.id)?),
         parent,
     })
 }

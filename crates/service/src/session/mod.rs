@@ -12,6 +12,7 @@ pub mod new_session;
 pub mod register;
 pub mod resume;
 pub mod status;
+pub(crate) mod title;
 pub(crate) mod troubles;
 pub mod unmanaged;
 pub mod view;

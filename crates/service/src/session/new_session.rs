@@ -78,6 +78,7 @@ pub fn move_to_window(
     ctx.tx.update_session(session)?;
     session.revision += 1;
     begin_life(ctx, session)?;
+    ctx.tx.carry_holds(session.token())?;
     let (pid, life) = (window.pid, session.life);
     let evidence = format!("the daemon names pid {pid} as its window, life {life}");
     ctx.log(&ctx.event(EventKind::Changed, Some(session.id), "window", evidence))

@@ -221,7 +221,7 @@ fn left_running(ctx: &mut Ctx<'_>, here: &ListRequest) -> Result<Vec<String>, St
     let mut unseen = Unseen::default();
     let mut warnings = Vec::new();
     for session in &died {
-        let left = ctx.survivors(session);
+        let left = ctx.survivors(session, session.life);
         let left = unseen.gather(left)?.unwrap_or_default();
         for survivor in left.found {
             warnings.push(format!(

@@ -4,11 +4,11 @@ use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::event::EventFilter;
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::reason::Reason;
-use tenure_core::session::{Doing, Session};
+use tenure_core::session::{Doing, MetaKey, Session};
 use tenure_core::store::{Mode, Store};
 use tenure_core::time::Timestamp;
 use tenure_core::witness::{OwnWord, Question, Subject, TerminalPlace, Testimony, Witness};
-use tenure_service::{ActFor, AgentEvent, ListRequest, Service};
+use tenure_service::{ActFor, AgentEvent, ListRequest, MetaChange, RegisterRequest, Service};
 
 use crate::{Rig, Who, kind};
 
@@ -168,11 +168,85 @@ fn a_person_names_over_the_agent_and_the_agent_over_the_prompt() {
     rig.named_by_agent(&who, "c1", "Theirs");
     rig.prompted(&who, "c1", "another");
     assert_eq!(rig.title(&who), Some(("Mine".to_owned(), "person")));
-    // Taken away, there is room for the others again.
-    assert_eq!(rig.rename(&who, &handle, None, " "), "");
-    assert_eq!(rig.title(&who), None);
-    rig.named_by_agent(&who, "c1", "Theirs");
+    // Taken away, what the agent called it meanwhile is shown.
+    assert_eq!(rig.rename(&who, &handle, None, " "), "Theirs");
     assert_eq!(rig.title(&who), agents("Theirs"));
+    rig.named_by_agent(&who, "c1", "Theirs too");
+    assert_eq!(rig.title(&who), agents("Theirs too"));
+}
+
+#[test]
+fn a_title_that_is_taken_away_gives_back_the_one_before() {
+    let mut rig = Rig::new();
+    let who = rig.here(&[20]);
+    let handle = rig.register(&who, "c1").session.handle;
+    let prompts = Some(("Fix the login".to_owned(), "prompt"));
+    rig.prompted(&who, "c1", "Fix the login");
+    for _ in 0..2 {
+        rig.rename(&who, &handle, None, "Mine");
+        rig.rename(&who, &handle, None, "Mine too");
+        assert_eq!(rig.rename(&who, &handle, None, ""), "Fix the login");
+        assert_eq!(rig.title(&who), prompts);
+    }
+    // Taking away what no person gave changes nothing.
+    assert_eq!(rig.rename(&who, &handle, None, ""), "Fix the login");
+    let values = |service: &mut Service<'_>| service.metadata(&ActFor::default(), None);
+    assert!(rig.call(&who, values).unwrap().is_empty());
+}
+
+#[test]
+fn a_first_prompt_is_kept_beneath_a_title_that_was_there_before_it() {
+    let mut rig = Rig::new();
+    let who = rig.here(&[20]);
+    let handle = rig.register(&who, "c1").session.handle;
+    rig.rename(&who, &handle, None, "Mine");
+    rig.prompted(&who, "c1", "Fix the login");
+    rig.prompted(&who, "c1", "and the logout");
+    let values = |service: &mut Service<'_>| service.metadata(&ActFor::default(), None);
+    assert!(rig.call(&who, values).unwrap().is_empty(), "no list has it");
+    assert_eq!(rig.rename(&who, &handle, None, ""), "Fix the login");
+}
+
+#[test]
+fn registering_with_a_title_keeps_what_was_there_too() {
+    let mut rig = Rig::new();
+    let who = rig.here(&[20]);
+    let handle = rig.register(&who, "c1").session.handle;
+    rig.prompted(&who, "c1", "Fix the login");
+    let request = RegisterRequest {
+        title: Some("Mine".into()),
+        ..rig.request(&who, "c1")
+    };
+    rig.call(&who, |service| service.register(&request))
+        .unwrap();
+    assert_eq!(rig.title(&who).unwrap().0, "Mine");
+    assert_eq!(rig.rename(&who, &handle, None, ""), "Fix the login");
+}
+
+/// It named the conversation before.
+#[test]
+fn another_conversation_does_not_get_back_the_title_of_the_one_before() {
+    let mut rig = Rig::new();
+    let who = rig.here(&[20]);
+    let handle = rig.register(&who, "c1").session.handle;
+    rig.prompted(&who, "c1", "Fix the login");
+    rig.rename(&who, &handle, None, "Mine");
+    rig.register(&who, "c2");
+    assert_eq!(rig.title(&who).unwrap().0, "Mine");
+    assert_eq!(rig.rename(&who, &handle, None, ""), "");
+}
+
+#[test]
+fn a_value_that_tenure_keeps_for_itself_cannot_be_set() {
+    let mut rig = Rig::new();
+    let who = rig.here(&[20]);
+    rig.register(&who, "c1");
+    let key = MetaKey::parse("tenure.title.prompt").unwrap();
+    let sets = MetaChange::Set(key, "x".into());
+    let refused = rig.call(&who, |service| {
+        service.change_metadata(&ActFor::default(), &sets)
+    });
+    assert_eq!(kind(refused), "invalid");
 }
 
 #[test]

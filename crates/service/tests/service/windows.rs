@@ -3,14 +3,16 @@
 use tenure_core::agent_event::Happening;
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::policy::Policy;
-use tenure_core::process::{NativeVariable, Sighting};
+use tenure_core::process::{NativeVariable, Sighting, Survivor, Survivors};
 use tenure_core::session::Doing;
 use tenure_core::store::{Mode, SessionFilter, Store};
 use tenure_core::witness::{Question, Subject as About, Testimony, Witness};
 use tenure_core::world::World;
 use tenure_service::error::Error;
 use tenure_service::view::SessionView;
-use tenure_service::{ActFor, AgentEvent, Heard, RegisterRequest, Service};
+use tenure_service::{
+    ActFor, AgentEvent, ClaimRequest, Heard, ListRequest, RegisterRequest, Service,
+};
 
 use super::{Rig, Who, asks, kind};
 
@@ -463,6 +465,44 @@ fn a_turn_that_ends_in_another_window_leaves_the_session_there_with_its_claims()
     assert_eq!(rig.guard(&orphan, KEY).unwrap().epoch, 1);
     rig.world.exit(TWO);
     assert_eq!(rig.claim(&taker, KEY).unwrap().epoch, 2);
+}
+
+/// What it left running in the first window is looked for, and what it held is offered again.
+#[test]
+fn a_session_that_died_in_its_second_window_is_still_known_by_its_first() {
+    let mut rig = daemon();
+    let heard = rig.begins("t1", ONE);
+    let tool = rig.tool_of(&heard);
+    rig.claim(&tool, KEY).unwrap();
+    rig.world.exit(ONE);
+    rig.world.opens(TWO, "t1");
+    rig.stops("t1");
+    rig.world.exit(TWO);
+    rig.world.leave_behind(Survivors {
+        found: vec![Survivor {
+            pid: 71,
+            command: "make".into(),
+        }],
+        doubt: None,
+    });
+    let taker = rig.taker();
+    let request = ClaimRequest {
+        require_quiet: true,
+        ..asks(&[KEY])
+    };
+    let refused = rig.call(&taker, |service| {
+        service.claim(&ActFor::default(), &request)
+    });
+    assert_eq!(kind(refused), "survivors");
+    let signs = rig.world.signs().remove(0);
+    let leaders: Vec<u32> = signs.leaders.iter().map(|leader| leader.pid).collect();
+    assert_eq!(leaders, [TWO, ONE]);
+    let id = rig.shown(&heard).id;
+    assert_eq!(signs.tokens, [format!("{id}.2"), format!("{id}.1")]);
+    let listed = rig.call(&taker, |service| service.list(&ListRequest::default()));
+    let listed = listed.unwrap().items;
+    let dead = listed.iter().find(|one| one.id == id).unwrap();
+    assert_eq!(dead.resume.as_ref().unwrap().held.len(), 1);
 }
 
 #[test]

@@ -9,7 +9,7 @@
 use rusqlite::types::Value;
 use rusqlite::{params, params_from_iter};
 use tenure_core::claim::{ClaimRecord, EndedBy, Hold, HoldEnd, Means, TakenFrom};
-use tenure_core::id::{Epoch, Life, RequestId, SessionId};
+use tenure_core::id::{Epoch, Life, RequestId, SessionId, SessionToken};
 use tenure_core::key::Key;
 use tenure_core::repository::Home;
 use tenure_core::store::{ClaimFilter, ClaimRows, Lost, StoreError};
@@ -65,6 +65,8 @@ const FIRST: &str = "INSERT INTO claims (key, epoch) VALUES (?1, ?2) \
      ON CONFLICT (key) DO UPDATE SET epoch = excluded.epoch WHERE epoch = 0";
 pub(super) const END: &str = "UPDATE holds SET ended_at = ?3, ended_by = ?4 \
      WHERE key = ?1 AND epoch = ?2 AND ended_at IS NULL";
+pub(super) const CARRY: &str = "UPDATE holds INDEXED BY holds_open_session \
+     SET life = ?2 WHERE session = ?1 AND ended_at IS NULL";
 pub(super) const END_OF: &str = "UPDATE holds INDEXED BY holds_open_session \
      SET ended_at = ?2, ended_by = ?3 WHERE session = ?1 AND ended_at IS NULL RETURNING key, epoch";
 pub(super) const NEWEST_OF: &str = select_holds!(
@@ -302,6 +304,11 @@ impl ClaimRows for SqliteTx<'_> {
         ended.sort();
         ended.iter().for_each(|(key, _)| self.moved(key));
         Ok(ended)
+    }
+
+    fn carry_holds(&mut self, to: SessionToken) -> Result<(), StoreError> {
+        self.run(CARRY, params![to.id.to_string(), to.life.0])?;
+        Ok(())
     }
 
     fn newest_hold_of(

@@ -140,6 +140,7 @@ fn single_key_statements_use_their_indexes() {
         (doubt::TAKE, &["PRIMARY KEY (asker=?)"]),
         (native::TAKE, &["PRIMARY KEY (agent=? AND native_id=?)"]),
         (claim::END_OF, &["holds_open_session (session=?)"]),
+        (claim::CARRY, &["holds_open_session (session=?)"]),
         (claim::HOMES, &["COVERING INDEX holds_open_home"]),
         (
             claim::SPELLINGS,
@@ -307,6 +308,8 @@ fn filled(count: u32) -> SqliteStore {
             let mut change = event(n, "granted");
             change.key = Some(key(&name));
             tx.append_event(&change, one.started_at).unwrap();
+            tx.append_event(&event(8, "released"), one.started_at)
+                .unwrap();
             tx.add_notice(&notice(n, "hear")).unwrap();
             if n >= 10 {
                 deliver_all(tx, n);
@@ -396,6 +399,14 @@ fn verbs() -> Vec<Verb> {
                 ..EventFilter::default()
             };
             assert_eq!(tx.events(&filter).unwrap().len(), 1);
+        }),
+        ("what an old session met lately", |tx| {
+            let filter = EventFilter {
+                session: Some(id(8)),
+                limit: 5,
+                ..EventFilter::default()
+            };
+            assert_eq!(tx.events(&filter).unwrap().len(), 5);
         }),
         ("ps", |tx| {
             assert_eq!(

@@ -9,7 +9,7 @@ use tenure_core::process::{BootId, Process, StartTicks};
 use tenure_core::store::{ProcessPlace, StoreError};
 use tenure_core::time::Timestamp;
 
-use super::handle::SqliteTx;
+use super::handle::{SqliteTx, limit_or_all};
 use super::row::Cells;
 
 pub(super) const LIVES_AT: &str = "SELECT session, life, host_id, boot_id, boot_private, pid_ns, \
@@ -32,6 +32,25 @@ pub(super) fn lives_at_any(
         }
     };
     at_each(places, |place| tx.all("lives", LIVES_AT, place, life))
+}
+
+pub(super) const LIVES_OF: &str = "SELECT life, host_id, boot_id, boot_private, pid_ns, pid, \
+     start_ticks, start_shifted FROM lives WHERE session = ?1 AND life <= ?2 ORDER BY life DESC LIMIT ?3";
+
+pub(super) fn lives_up_to(
+    tx: &SqliteTx<'_>,
+    token: SessionToken,
+    most: usize,
+) -> Result<Vec<(Life, Process)>, StoreError> {
+    let life = |cells: &mut Cells<'_>| {
+        let life = Life(cells.number()?);
+        match read(cells)? {
+            Some(process) => Ok((life, process)),
+            None => Err(cells.broken("it has no process")),
+        }
+    };
+    let who = params![token.id.to_string(), token.life.0, limit_or_all(most)];
+    tx.all("lives", LIVES_OF, who, life)
 }
 
 pub(super) fn insert_life(

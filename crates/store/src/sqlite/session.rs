@@ -483,6 +483,14 @@ impl SessionRows for SqliteTx<'_> {
         process::lives_at_any(self, places)
     }
 
+    fn lives_up_to(
+        &mut self,
+        token: SessionToken,
+        most: usize,
+    ) -> Result<Vec<(Life, Process)>, StoreError> {
+        process::lives_up_to(self, token, most)
+    }
+
     fn insert_life(
         &mut self,
         token: SessionToken,

@@ -1,9 +1,9 @@
 //! Claims and holds.
 
 use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means, TakenAlong, TakenFrom};
-use tenure_core::id::{Epoch, Life, RequestId};
+use tenure_core::id::{Epoch, Life, RequestId, SessionToken};
 use tenure_core::repository::Home;
-use tenure_core::store::{ClaimFilter, Store};
+use tenure_core::store::{ClaimFilter, Store, Tx};
 use tenure_core::time::Timestamp;
 
 use super::sample::*;
@@ -334,6 +334,32 @@ pub fn listing_shows_what_is_free_on_request(store: &mut dyn Store) {
     read(store, |tx| {
         let free = tx.list_claims(&everything).unwrap().remove(3);
         assert_eq!(free.ended_by(), Some(EndedBy::Release));
+    });
+}
+
+pub fn what_a_session_holds_goes_with_it_to_a_later_life(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    write(store, |tx| {
+        for (name, n) in [("wp:over", 1), ("wp:open", 1), ("wp:other", 2)] {
+            grant(tx, &hold(name, 1, n));
+        }
+        tx.end_hold(&key("wp:over"), Epoch(1), end(EndedBy::Release))
+            .unwrap();
+        let next = SessionToken {
+            id: id(1),
+            life: Life(5),
+        };
+        tx.carry_holds(next).unwrap();
+    });
+    read(store, |tx| {
+        let life = |tx: &mut dyn Tx, name: &str| {
+            let record = tx.claim(&key(name)).unwrap().unwrap();
+            record.newest.unwrap().life
+        };
+        let before = hold("wp:open", 1, 1).life;
+        assert_eq!(life(tx, "wp:open"), Life(5));
+        assert_eq!(life(tx, "wp:over"), before);
+        assert_eq!(life(tx, "wp:other"), before);
     });
 }
 

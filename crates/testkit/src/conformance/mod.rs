@@ -78,6 +78,7 @@ macro_rules! conformance {
             process::a_place_is_all_of_its_coordinates
             process::sessions_are_found_by_place_whatever_the_start
             process::many_places_are_looked_at_together
+            process::lives_of_a_session_are_listed_up_to_one_the_newest_first
             process::lives_stay_for_ever_the_newest_first
             process::a_life_is_recorded_once
             process::large_kernel_numbers_read_back
@@ -99,6 +100,7 @@ macro_rules! conformance {
             claim::what_several_sessions_lost_is_found_in_one_look
             claim::listing_shows_what_is_held
             claim::listing_shows_what_is_free_on_request
+            claim::what_a_session_holds_goes_with_it_to_a_later_life
             claim::the_homes_of_open_holds_are_listed_each_once
             claim::listing_by_session_and_by_prefix
             notice::notices_are_kept_until_they_are_told

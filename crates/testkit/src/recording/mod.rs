@@ -6,7 +6,8 @@
 //! - locks something that comes before what it has locked already (see [`Lock`]);
 //! - locks something after it asked for the time;
 //! - writes a row that it did not lock, and that other writers decide by;
-//! - writes while it only reads, or more than heartbeats in a heartbeat.
+//! - writes while it only reads, or more than heartbeats in a heartbeat;
+//! - reads much of the log while it writes, and so keeps the other writers waiting.
 
 mod rows;
 
@@ -16,10 +17,14 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use tenure_core::claim::{EndedBy, Hold, HoldEnd};
+use tenure_core::event::EventFilter;
 use tenure_core::id::SessionId;
 use tenure_core::key::Key;
 use tenure_core::store::{Lock, Mode, Store, StoreError, StoreWatch, Topic, Tx};
 use tenure_core::time::{Now, Timestamp};
+
+/// How many entries of the log a writer may read.
+const MOST_EVENTS: usize = 64;
 
 /// A store that watches how another one is used.
 pub struct RecordingStore<S> {
@@ -168,6 +173,15 @@ impl RecordingTx<'_> {
             self.fail(&format!("{lock:?} comes before {later:?}"));
         }
         self.locked.insert(lock.clone());
+    }
+
+    /// Reads the log. A writer asks for a few of the newest entries; a time costs it all that the session ever did.
+    #[track_caller]
+    fn reads_log(&mut self, filter: &EventFilter) {
+        let is_bounded = (1..=MOST_EVENTS).contains(&filter.limit) && filter.since.is_none();
+        if self.mode != Mode::Read && !is_bounded {
+            self.fail(&format!("a writer reads the log: {filter:?}"));
+        }
     }
 
     /// Writes something that only this transaction's own session decides by.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tenure_core::claim::{ClaimRecord, Hold, HoldEnd};
 use tenure_core::event::{Event, EventFilter, NewEvent};
 use tenure_core::id::{
-    AgentName, Cursor, Epoch, Handle, NativeId, SessionId, SessionToken, Ticket,
+    AgentName, Cursor, Epoch, Handle, Life, NativeId, SessionId, SessionToken, Ticket,
 };
 use tenure_core::key::Key;
 use tenure_core::line::{NotedTurn, Waiter};
@@ -95,6 +95,14 @@ impl SessionRows for RecordingTx<'_> {
     ) -> Result<Vec<(SessionToken, Process)>, StoreError> {
         self.lookups.update(|count| count + 1);
         self.tx.lives_at_any(places)
+    }
+
+    fn lives_up_to(
+        &mut self,
+        token: SessionToken,
+        most: usize,
+    ) -> Result<Vec<(Life, Process)>, StoreError> {
+        self.tx.lives_up_to(token, most)
     }
 
     fn insert_life(
@@ -195,6 +203,11 @@ impl ClaimRows for RecordingTx<'_> {
     ) -> Result<Vec<(Key, Epoch)>, StoreError> {
         self.ends_all(session)?;
         self.tx.end_holds_of(session, end)
+    }
+
+    fn carry_holds(&mut self, to: SessionToken) -> Result<(), StoreError> {
+        self.needs("carry_holds", [Lock::Session(to.id)]);
+        self.tx.carry_holds(to)
     }
 
     fn newest_hold_of(
@@ -314,10 +327,15 @@ impl EventRows for RecordingTx<'_> {
     }
 
     fn count_events(&mut self, filter: &EventFilter) -> Result<usize, StoreError> {
+        self.reads_log(&EventFilter {
+            limit: 0,
+            ..filter.clone()
+        });
         self.tx.count_events(filter)
     }
 
     fn events(&mut self, filter: &EventFilter) -> Result<Vec<Event>, StoreError> {
+        self.reads_log(filter);
         self.tx.events(filter)
     }
 }

@@ -1,7 +1,8 @@
 //! What may come next on a command line, by the grammar of the command line itself.
 //!
 //! An argument is known by the name of its value: `SESSION`, `KEY` and `MISSION` are looked up, `DIR`, `FILE`,
-//! `PATH` and `CMD` are the shell's to offer. A new verb that uses these names needs nothing here.
+//! `PATH` and `CMD` are the shell's to offer. A new verb that uses these names needs nothing here. Where only some
+//! sessions can be meant, the argument's own name says which: `open` or `cut_off`.
 
 use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, Command};
@@ -27,6 +28,10 @@ impl Candidate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     Session,
+    /// A session that has not ended.
+    Open,
+    /// A session that was cut off, and that nobody dismissed.
+    CutOff,
     Key,
     Mission,
 }
@@ -41,10 +46,11 @@ pub enum Offer {
 
 /// Where the words before the one that is being typed lead.
 struct Place<'a> {
-    root: &'a Command,
     command: &'a Command,
     /// How many positional arguments were given.
     given: usize,
+    /// The verb that is asked about, from the whole command line down.
+    topic: Option<&'a Command>,
     /// The flag whose value comes next.
     flag: Option<&'a Arg>,
     /// Whether `--` was given.
@@ -57,9 +63,9 @@ pub fn offer(root: &Command, words: &[String], look: &dyn Fn(Wanted) -> Vec<Cand
         return Offer::Words(Vec::new());
     };
     let mut place = Place {
-        root,
         command: root,
         given: 0,
+        topic: Some(root),
         flag: None,
         ended: false,
     };
@@ -89,6 +95,7 @@ impl<'a> Place<'a> {
         } else if let Some(verb) = self.command.find_subcommand(word) {
             (self.command, self.given) = (verb, 0);
         } else {
+            self.topic = self.topic.and_then(|topic| topic.find_subcommand(word));
             self.given += 1;
         }
     }
@@ -204,7 +211,11 @@ impl<'a> Place<'a> {
         }
         let name = arg.get_value_names().and_then(|names| names.first());
         Offer::Words(match name.map_or("", |name| name.as_str()) {
-            "SESSION" => look(Wanted::Session),
+            "SESSION" => look(match arg.get_id().as_str() {
+                "open" => Wanted::Open,
+                "cut_off" => Wanted::CutOff,
+                _ => Wanted::Session,
+            }),
             "KEY" | "PREFIX" => look(Wanted::Key),
             "KEY|SESSION" => {
                 let mut both = look(Wanted::Key);
@@ -212,7 +223,7 @@ impl<'a> Place<'a> {
                 both
             }
             "MISSION" => look(Wanted::Mission),
-            "VERB" => verbs_of(self.root),
+            "VERB" => self.topic.map_or_else(Vec::new, verbs_of),
             "DIR" | "FILE" | "PATH" | "CMD" => return Offer::Files,
             _ => Vec::new(),
         })
@@ -255,11 +266,15 @@ mod tests {
             .arg(Arg::new("cmd").value_name("CMD").last(true).num_args(0..));
         let mission = Command::new("mission")
             .subcommand(Command::new("join").arg(Arg::new("mission").value_name("MISSION")));
+        let some = [("goto", "open"), ("dismiss", "cut_off")]
+            .map(|(verb, which)| Command::new(verb).arg(Arg::new(which).value_name("SESSION")));
+        let help = Command::new("help").arg(Arg::new("topic").value_name("VERB").num_args(0..));
         let mut root = Command::new("tenure")
             .disable_help_flag(true)
             .disable_help_subcommand(true)
             .arg(session.global(true))
-            .subcommands([verb, show, claim, mission]);
+            .subcommands([verb, show, claim, mission, help])
+            .subcommands(some);
         root.build();
         root
     }
@@ -268,6 +283,8 @@ mod tests {
         let look = |wanted| {
             let word = match wanted {
                 Wanted::Session => "ann-1",
+                Wanted::Open => "open-1",
+                Wanted::CutOff => "cut-1",
                 Wanted::Key => "wp:1",
                 Wanted::Mission => "m1",
             };
@@ -293,6 +310,12 @@ mod tests {
             ("show ", "ann-1"),
             ("show b", ""),
             ("show x ", ""),
+            ("goto ", "open-1"),
+            ("dismiss ", "cut-1"),
+            ("help mi", "mission"),
+            ("help mission ", "join"),
+            ("help mission join ", ""),
+            ("help nothing ", ""),
             ("why w", "wp:1"),
             ("claim a b ", "wp:1"),
             ("claim a -- ", ":files"),

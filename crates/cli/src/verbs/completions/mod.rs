@@ -90,6 +90,8 @@ pub fn ask(args: &AskArgs, mut grammar: clap::Command) -> Outcome {
 fn names(wanted: Wanted) -> Vec<Candidate> {
     let of = match wanted {
         Wanted::Session => Nameable::Session,
+        Wanted::Open => Nameable::OpenSession,
+        Wanted::CutOff => Nameable::CutOffSession,
         Wanted::Key => Nameable::Key,
         Wanted::Mission => Nameable::Mission,
     };

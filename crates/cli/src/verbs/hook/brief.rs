@@ -161,7 +161,7 @@ fn lines_of(brief: &Brief) -> Vec<String> {
     lines.extend(became_of_tree(&brief.meanwhile));
     lines.extend(became_of_files(&brief.meanwhile));
     if brief.others.is_empty() {
-        lines.push("Nobody else works here now.".to_owned());
+        lines.push("tenure knows of no other session here.".to_owned());
     } else {
         lines.push("Others who work here now:".to_owned());
         lines.extend(brief.others.iter().take(NAMED).map(other));

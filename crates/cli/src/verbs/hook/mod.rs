@@ -20,7 +20,7 @@ use tenure_app::hook_store::HookStore;
 use tenure_app::own_process::{self, Whose};
 use tenure_app::settings::Settings;
 use tenure_app::{mirror as mirrors, outage, unmanaged};
-use tenure_core::agent_event::Happening;
+use tenure_core::agent_event::{Asked, Happening};
 use tenure_core::end::Terminal;
 use tenure_core::id::AgentName;
 use tenure_core::notice::{Channel, Notice, Pending};
@@ -330,12 +330,17 @@ fn hear(
     if starts {
         store.read_project(&event.dir);
     }
-    let names_work = report.prompt.is_some() || report.title.is_some();
-    let keeps = names_work && store.keeps_titles(&event.dir);
+    let is_private = report.prompt.is_some() || report.title.is_some() || report.asks.is_some();
+    let keeps = is_private && store.keeps_titles(&event.dir);
     let event = AgentEvent {
         wants_brief: speaks && starts && store.wants_brief(),
         prompt: report.prompt.clone().filter(|_| keeps),
         title: report.title.clone().filter(|_| keeps),
+        asks: if keeps {
+            report.asks.clone()
+        } else {
+            report.asks_kind.clone().map(Asked::Exactly)
+        },
         ..event
     };
     let outcome = store
@@ -377,9 +382,9 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
     let transcript = report.transcript.as_deref();
     let ends = matches!(report.what, Happening::End { .. } | Happening::Leaves);
     let ended = process.as_ref().filter(|_| ends);
-    let terminal = match ended.map(|found| found.process.pid) {
-        Some(pid) if terminal::is_gone(pid) => Terminal::Gone,
-        Some(pid) if terminal::is_quiet(pid) => Terminal::Quiet,
+    let terminal = match ended.map(|found| &found.process) {
+        Some(process) if terminal::is_gone(process) => Terminal::Gone,
+        Some(process) if terminal::is_quiet(process) => Terminal::Quiet,
         _ => Terminal::Open,
     };
     AgentEvent {
@@ -390,7 +395,7 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
         what: report.what.clone(),
         subagent: report.subagent.clone(),
         doing: report.doing,
-        asks: report.asks.clone(),
+        asks: None,
         attended: report.attended,
         terminal,
         dir,

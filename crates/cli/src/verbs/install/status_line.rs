@@ -9,10 +9,11 @@ use crate::hooks_setup::plan::read;
 use crate::output::CliError;
 use crate::sink::mention;
 use tenure_agents::install::StatusLine;
+use tenure_service::answer::{Class, Hint};
 
 pub fn is_wanted(args: &Args, app: &App) -> Result<bool, CliError> {
     if args.statusline {
-        return Ok(true);
+        return check_drawn(&args.agents).map(|()| true);
     }
     let shows = !app.style.json && !app.style.quiet;
     if !shows || !args.changes() || args.plugin.is_some() || !is_at_terminal() {
@@ -28,6 +29,30 @@ pub fn is_wanted(args: &Args, app: &App) -> Result<bool, CliError> {
         .filter(|place| has_none(place))
         .collect();
     Ok(bare.first().is_some_and(|place| asked(place.agent)))
+}
+
+/// Refuses the flag for an agent at whose prompt nothing can be shown.
+fn check_drawn(agents: &[String]) -> Result<(), CliError> {
+    let draws = |name: &String| {
+        let row = tenure_agents::adapter(name);
+        row.is_some_and(|row| row.has_status_line)
+    };
+    if agents.iter().all(draws) {
+        return Ok(());
+    }
+    let rows = tenure_agents::ADAPTERS.iter();
+    let names: Vec<&str> = rows
+        .filter(|row| row.has_status_line)
+        .map(|row| row.name)
+        .collect();
+    let names = names.join(", ");
+    let hint = Hint::run(
+        "install",
+        [names.as_str(), "--statusline"],
+        "to show the status line",
+    );
+    let message = format!("--statusline is for {names} alone");
+    Err(CliError::new(Class::Usage, "usage", message, hint))
 }
 
 fn is_at_terminal() -> bool {

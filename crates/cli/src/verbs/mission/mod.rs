@@ -12,7 +12,7 @@ mod status;
 mod update;
 
 use super::table;
-use crate::app::App;
+use crate::app::{App, Changes};
 use crate::output::Outcome;
 
 /// Take part in shared work: join a mission, say what you focus on, see who does what
@@ -34,18 +34,18 @@ pub struct Args {
 }
 
 table::verbs! { enum Act {
-    Join(join) changes always, shown 1;
-    Leave(leave) changes always, shown 2;
+    Join(join) changes known, shown 1;
+    Leave(leave) changes known, shown 2;
     Use(active) changes active::Args::changes, shown 3;
-    Focus(focus) changes always, shown 4;
-    Drive(drive) changes always, shown 5;
+    Focus(focus) changes known, shown 4;
+    Drive(drive) changes known, shown 5;
     Status(status) changes never, shown 6;
     List(list) changes never, shown 7;
     Check(check) changes never, shown 8;
 } }
 
 impl Args {
-    pub fn changes(&self) -> bool {
+    pub fn changes(&self) -> Changes {
         self.act.changes()
     }
 }

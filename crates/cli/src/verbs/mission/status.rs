@@ -3,17 +3,16 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use serde_json::json;
 use tenure_app::open::Context;
-use tenure_app::watch::{Next, on_change};
+use tenure_app::watch::{Ended, Next, on_change};
 use tenure_core::mission::MissionId;
-use tenure_core::notice::Pending;
 use tenure_host::clock;
 use tenure_service::{Answer, Roster};
 
 use super::shown::{roster, warn};
 use crate::app::App;
 use crate::child::exit_of_watching;
+use crate::exit::Exit;
 use crate::output::{CLEAR, CliError, Outcome, Output, put};
 
 /// Show who takes part: role, focus, drive, live or not, last activity, collisions
@@ -45,15 +44,19 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         return watch(&mut context, mission.as_ref(), app);
     }
     let answer = look(&mut context, mission.as_ref(), app)?;
-    let warnings = warnings(&answer.value);
-    warn(app, &warnings);
-    let text = roster(&answer.value, app, clock::wall());
-    Ok(Output::new("mission", &answer.value.mission, text)
-        .with("participants", &answer.value.participants)
-        .with("pointer", &answer.value.pointer)
-        .with("faults", &answer.value.faults)
-        .with("warnings", &warnings)
-        .told(&answer))
+    warn(app, &warnings(&answer.value));
+    Ok(shown(&answer, app))
+}
+
+fn shown(answer: &Answer<Roster>, app: &App) -> Output {
+    let found = &answer.value;
+    let text = roster(found, app, clock::wall());
+    Output::new("mission", &found.mission, text)
+        .with("participants", &found.participants)
+        .with("pointer", &found.pointer)
+        .with("faults", &found.faults)
+        .with("warnings", &warnings(found))
+        .told(answer)
 }
 
 fn look(
@@ -76,38 +79,31 @@ fn warnings(found: &Roster) -> Vec<String> {
 /// Shows the roster whenever it changed, until a signal comes or nobody reads it any more.
 fn watch(context: &mut Context, mission: Option<&MissionId>, app: &App) -> Outcome {
     let on_screen = !app.style.json && std::io::stdout().is_terminal();
-    let mut before = String::new();
-    let mut told = Pending::default();
-    let ended = on_change::<(), CliError>(context, REST, |context| {
+    let mut before = None;
+    let ended = on_change::<Exit, CliError>(context, REST, |context| {
         let answer = look(context, mission, app)?;
-        let found = &answer.value;
-        let text = if app.style.json {
-            json!({
-                "v": 1,
-                "mission": found.mission,
-                "participants": found.participants,
-                "warnings": warnings(found),
-            })
-            .to_string()
-        } else {
-            roster(found, app, clock::wall()).as_str().to_owned()
-        };
-        if !app.style.json && answer.notices != told {
-            let channel = app.style.tell(&answer.notices);
-            app.delivered(&answer.notices, channel);
-            told = answer.notices.clone();
-        }
-        if text != before {
-            let clear = if on_screen { CLEAR } else { "" };
-            if !put(&format!("{clear}{text}"))? {
-                return Ok(Next::Done(()));
+        let shown = shown(&answer, app);
+        // What is shown: the words for times change by themselves.
+        let (json, text) = (shown.json.clone(), shown.text.clone());
+        let face = if app.style.json { Ok(json) } else { Err(text) };
+        let now = (face, shown.notices.clone());
+        if before.as_ref() != Some(&now) {
+            if on_screen {
+                put(CLEAR)?;
             }
-            before = text;
+            let exit = app.show(&shown);
+            if exit != Exit::DONE {
+                return Ok(Next::Done(exit));
+            }
+            before = Some(now);
         }
         Ok(Next::Again {
             processes: answer.value.processes,
             limit: if on_screen { TICK } else { TICK * 3 },
         })
     })?;
-    Ok(Output::silent(exit_of_watching(&ended)))
+    Ok(Output::silent(match ended {
+        Ended::Done(exit) => exit,
+        Ended::Signal(_) => exit_of_watching(&ended),
+    }))
 }

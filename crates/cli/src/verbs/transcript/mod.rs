@@ -5,7 +5,7 @@ mod show;
 mod verify;
 
 use super::table;
-use crate::app::App;
+use crate::app::{App, Changes};
 use crate::output::Outcome;
 
 /// Show, check or append to a session's transcript
@@ -25,11 +25,11 @@ pub struct Args {
 table::verbs! { enum Act {
     Show(show) changes never, shown 1;
     Verify(verify) changes never, shown 2;
-    Append(append) changes always, shown 3;
+    Append(append) changes known, shown 3;
 } }
 
 impl Args {
-    pub fn changes(&self) -> bool {
+    pub fn changes(&self) -> Changes {
         self.act.changes()
     }
 }

@@ -16,6 +16,7 @@ pub mod output;
 pub mod person;
 pub mod shape;
 pub mod skip;
+pub mod talking;
 pub mod tmux;
 pub mod transcript;
 pub mod waiter;

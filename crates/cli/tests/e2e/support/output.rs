@@ -32,6 +32,11 @@ pub fn settings(env: &Env) -> insta::Settings {
     settings.add_filter(r"pid \d+ (has exited|is gone)", "pid [pid] is gone");
     settings.add_filter(r"pid \d+", "pid [pid]");
     settings.add_filter(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]");
+    // A run may begin before midnight.
+    settings.add_filter(
+        r"\b\d\d:\d\d:\d\d\b|\b[A-Z][a-z]{2} \d\d \d\d:\d\d\b",
+        "[time]",
+    );
     settings.add_filter(r"\b\d+(ms|s)\b|\b(9|10)m\b|\bjust now\b", "[span]");
     settings.add_filter(r"\[span\] ago", "[span]");
     settings.add_filter(r"   +", "  ");

@@ -5,6 +5,7 @@ use super::work::Work;
 use crate::caller::present::{below, nearest, past_of, sessions_of, unverified};
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, register_script};
+use crate::session::acts::refuse_reserved;
 use crate::transact::{Reply, Service};
 use crate::{caller, transcript};
 use tenure_core::behalf::Relation;
@@ -350,7 +351,10 @@ fn check_transcript(
 fn check_metadata(ctx: &mut Ctx<'_>, plan: &Plan, request: &RegisterRequest) -> Result<(), Stop> {
     let mut keys: std::collections::BTreeSet<MetaKey> = request.metadata.keys().cloned().collect();
     if let Plan::Same(id) | Plan::First(id, _) | Plan::Rotated(id, _) | Plan::Resumed(id) = plan {
-        keys.extend(ctx.tx.metadata(*id)?.into_keys());
+        keys.extend(ctx.metadata(*id)?.into_keys());
+    }
+    for key in &keys {
+        refuse_reserved(key)?;
     }
     if keys.len() > META_KEYS {
         return Err(Error::Invalid {

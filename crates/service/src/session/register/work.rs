@@ -7,6 +7,7 @@ use crate::claim::{end_by_lease, regrant};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::session::new_session::{NewSession, begin_life, born, move_to_window};
+use crate::session::title::{keep_beneath, keep_present};
 use crate::session::view::HeldView;
 use tenure_core::claim::Means;
 use tenure_core::event::{EventKind, NewEvent};
@@ -212,6 +213,9 @@ impl Work<'_> {
             return Ok(session);
         }
         ctx.lock([Lock::Session(id)])?;
+        if self.request.title.is_some() {
+            keep_present(ctx, &session)?;
+        }
         ctx.tx.update_session(&changed)?;
         changed.revision += 1;
         let evidence = self.evidence(changed.native_id.as_ref());
@@ -262,8 +266,14 @@ impl Work<'_> {
             changed.daemon.clone_from(&self.candidate.daemon);
             changed.hosted = self.hosted;
         }
-        if session.native_id.is_some() && self.request.title.is_none() {
-            changed.title = title::after_rotation(changed.title);
+        if session.native_id.is_some() {
+            // What it was called named the conversation before.
+            keep_beneath(ctx, id, None)?;
+            if self.request.title.is_none() {
+                changed.title = title::after_rotation(changed.title);
+            }
+        } else if self.request.title.is_some() {
+            keep_present(ctx, &session)?;
         }
         ctx.tx.update_session(&changed)?;
         changed.revision += 1;

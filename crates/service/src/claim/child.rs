@@ -1,0 +1,175 @@
+//! A command that runs under a claim: it becomes a session of its own with the grant, and ends with it.
+
+use super::acquire::{hand_out, still_lives};
+use super::choice::{Choice, choose, refusal_of};
+use super::grant::Receiver;
+use super::guard::covering_hold;
+use super::request::{ChildRequest, ChildTurn, Waiting, check_note};
+use super::rivals::Asker;
+use super::waiter::{leave, stand_in_line};
+use crate::caller::{self, ActFor, Caller, behalf};
+use crate::context::{Ctx, Stop};
+use crate::session::new_session::{NewSession, born};
+use crate::session::view::SessionView;
+use crate::transact::{Reply, Service};
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::{Epoch, SessionId, SessionToken};
+use tenure_core::key::Key;
+use tenure_core::session::{ClosedBy, Session, Title};
+use tenure_core::store::Mode;
+use tenure_core::text;
+
+impl Service<'_> {
+    /// Claims for a command that becomes a session of its own with the grant.
+    ///
+    /// Without a place to wait at it is a plain claim: granted at once, or refused.
+    pub fn claim_for_child(
+        &mut self,
+        act_for: &ActFor,
+        request: &ChildRequest,
+        waiting: Option<&Waiting>,
+    ) -> Reply<ChildTurn> {
+        check_note(request.claim.note.as_deref())?;
+        self.transact(Mode::Read, |ctx| {
+            claim_for_child(ctx, act_for, request, waiting)
+        })
+    }
+
+    /// Whether a session still has a key with this epoch.
+    pub fn still_holds(&mut self, session: SessionId, key: &Key, epoch: Epoch) -> Reply<bool> {
+        self.transact(Mode::Read, |ctx| {
+            let record = ctx.claim_record(key)?;
+            let current = record.current();
+            Ok(current.is_some_and(|hold| hold.session == session && hold.epoch == epoch))
+        })
+    }
+
+    /// Ends the session of a command that has ended.
+    pub fn end_child(&mut self, child: SessionToken, why: &str) -> Reply<SessionView> {
+        self.transact(Mode::Write, |ctx| {
+            let mut session = ctx.session(child.id)?;
+            if session.is_open() && session.life == child.life {
+                session = ctx.close(&session, ClosedBy::End, why, None, None)?;
+            }
+            ctx.view(&session)
+        })
+    }
+}
+
+fn claim_for_child(
+    ctx: &mut Ctx<'_>,
+    act_for: &ActFor,
+    request: &ChildRequest,
+    waiting: Option<&Waiting>,
+) -> Result<ChildTurn, Stop> {
+    let caller = match &act_for.session {
+        Some(_) => Some(behalf::receiving(ctx, act_for)?),
+        None => caller::anybody(ctx)?,
+    };
+    if let Some(caller) = &caller {
+        still_lives(ctx, caller)?;
+        if let Some(holder) = covered(ctx, caller, &request.claim.keys)? {
+            return Ok(ChildTurn::Covered { holder });
+        }
+    }
+    let asker = Asker {
+        id: SessionId::mint(0, [0; 10]),
+        blind: caller.as_ref().is_some_and(|caller| caller.blind),
+    };
+    match choose(ctx, asker, &request.claim, waiting)? {
+        Choice::Take(taken) => {
+            ctx.write()?;
+            leave(ctx, waiting.and_then(|waiting| waiting.ticket))?;
+            let session = child_session(ctx, request, caller.as_ref())?;
+            ctx.own = Some(session.id);
+            let receiver = Receiver {
+                session: &session,
+                actor: caller.as_ref().and_then(|caller| caller.actor),
+                reason: act_for.reason.clone(),
+                renews: false,
+            };
+            let grants = hand_out(ctx, &receiver, taken, &request.claim)?;
+            Ok(ChildTurn::Granted {
+                token: session.token(),
+                session: Box::new(ctx.view(&session)?),
+                grants,
+            })
+        }
+        choice => {
+            let token = caller.as_ref().map(|caller| caller.session.token());
+            let Some(waiting) = waiting else {
+                return Err(refusal_of(ctx, token, choice)?);
+            };
+            let own = caller.and_then(|caller| caller.session.process);
+            let wait = stand_in_line(ctx, token, &request.claim, waiting, choice, own)?;
+            Ok(ChildTurn::Wait(wait))
+        }
+    }
+}
+
+/// Makes a command's process a session: a child of the caller, or of nobody.
+fn child_session(
+    ctx: &mut Ctx<'_>,
+    request: &ChildRequest,
+    caller: Option<&Caller>,
+) -> Result<Session, Stop> {
+    let birth = NewSession {
+        agent: request.agent.clone(),
+        native_id: None,
+        fork_of: None,
+        parent: caller.map(|caller| caller.session.token()),
+        twin_of: None,
+        title: Some(Title::person(text::clipped(
+            &request.title,
+            text::MAX_TITLE,
+        ))),
+        workdir: request.workdir.clone(),
+        hosted: false,
+        process: request.chain.first().map(|own| own.process.clone()),
+        start: None,
+        daemon: None,
+    };
+    let session = born(ctx, birth)?;
+    ctx.log(&NewEvent {
+        actor: caller.and_then(|caller| caller.actor),
+        reason: caller.and_then(Caller::reason_text),
+        ..ctx.event(
+            EventKind::Registered,
+            Some(session.id),
+            "command",
+            request.title.clone(),
+        )
+    })?;
+    Ok(session)
+}
+
+/// Who covers a command that the caller runs: the caller itself, or an ancestor, for all the keys.
+fn covered(ctx: &mut Ctx<'_>, caller: &Caller, keys: &[Key]) -> Result<Option<String>, Stop> {
+    let mut holder = None;
+    for key in keys {
+        match covering_key(ctx, caller, key)? {
+            Some(handle) => holder = Some(handle),
+            None => return Ok(None),
+        }
+    }
+    Ok(holder)
+}
+
+/// Who covers one key: whoever holds it, or a path that contains it.
+fn covering_key(ctx: &mut Ctx<'_>, caller: &Caller, key: &Key) -> Result<Option<String>, Stop> {
+    let record = ctx.claim_record(key)?;
+    if let Some(handle) = covering_hold(ctx, &caller.session, &record)? {
+        return Ok(Some(handle));
+    }
+    for wider in ctx.beside(key, None)? {
+        let contains = match (wider.key.path(), key.path()) {
+            (Some((_, wide)), Some((_, narrow))) => wide.includes(&narrow),
+            // Another spelling of the same item.
+            _ => true,
+        };
+        if contains && let Some(handle) = covering_hold(ctx, &caller.session, &wider)? {
+            return Ok(Some(handle));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,237 @@
+//! Choosing: what a request for one key or several comes to, before anything is locked or granted.
+
+use std::time::Duration;
+
+use super::assess::{Finding, Refusal, assess};
+use super::grant_plan::GrantPlan;
+use super::request::{ClaimRequest, Pick, Waiting};
+use super::rivals::Asker;
+use crate::context::{Ctx, Stop, Unseen};
+use crate::error::Error;
+use tenure_core::hint::Hint;
+use tenure_core::id::{Epoch, SessionToken, Ticket};
+use tenure_core::key::Key;
+use tenure_core::line::{Fitness, LinePosition, Waiter, line_position};
+use tenure_core::store::Lock;
+
+/// What a request comes to.
+pub(super) enum Choice {
+    /// Take these.
+    Take(Vec<Taken>),
+    /// It is refused for now or for good.
+    Refuse(Box<Refusal>),
+    /// What is wanted is free, but it is another's turn.
+    Line {
+        /// The keys for which it is to be noted whose turn it is.
+        unnoted: Vec<(Epoch, Waiter)>,
+        /// How long that turn may last.
+        left: Duration,
+    },
+}
+
+/// A key that the asker gets, or has.
+pub(super) enum Taken {
+    Granted(Box<GrantPlan>),
+    Mine { key: Key, retry: bool },
+}
+
+pub(super) fn choose(
+    ctx: &mut Ctx<'_>,
+    asker: Asker,
+    request: &ClaimRequest,
+    waiting: Option<&Waiting>,
+) -> Result<Choice, Stop> {
+    let findings = assess_all(ctx, asker, request)?;
+    let choice = match request.pick {
+        Pick::All => choose_all(findings),
+        Pick::Any => choose_any(findings),
+    };
+    match (choice, waiting) {
+        (Choice::Take(taken), Some(waiting)) => wait_for_turn(ctx, taken, waiting),
+        (choice, _) => Ok(choice),
+    }
+}
+
+/// Assesses all keys; what must be looked at is gathered and looked at in one go. Of any, those after the
+/// first that is free need no look.
+fn assess_all(
+    ctx: &mut Ctx<'_>,
+    asker: Asker,
+    request: &ClaimRequest,
+) -> Result<Vec<Finding>, Stop> {
+    let mut findings = Vec::new();
+    let mut unseen = Unseen::default();
+    for key in &request.keys {
+        let finding = unseen.gather(assess(ctx, asker, key, request))?;
+        let is_free = matches!(finding, Some(Finding::Free(_)));
+        findings.extend(finding);
+        if is_free && request.pick == Pick::Any && request.request.is_none() && unseen.is_empty() {
+            break;
+        }
+    }
+    unseen.look()?;
+    Ok(findings)
+}
+
+/// The first refusal stands for all; what is free or only noisy is open to others.
+fn choose_all(findings: Vec<Finding>) -> Choice {
+    let mut taken = Vec::new();
+    let mut first: Option<Box<Refusal>> = None;
+    let mut open = Vec::new();
+    for finding in findings {
+        match finding {
+            Finding::Free(steps) => {
+                open.push(steps.record.key.clone());
+                taken.push(Taken::Granted(steps));
+            }
+            Finding::Mine { key, retry, .. } => taken.push(Taken::Mine { key, retry }),
+            Finding::Refused(mut refusal) => {
+                open.append(&mut refusal.open_to_others);
+                first.get_or_insert(refusal);
+            }
+        }
+    }
+    match first {
+        None => Choice::Take(taken),
+        Some(mut refusal) => {
+            refusal.open_to_others = open;
+            Choice::Refuse(refusal)
+        }
+    }
+}
+
+/// A retry of this very request comes first; what the asker has from before is not free.
+fn choose_any(findings: Vec<Finding>) -> Choice {
+    let count = findings.len();
+    let mut first_free = None;
+    let mut refusals: Vec<Refusal> = Vec::new();
+    for finding in findings {
+        match finding {
+            Finding::Mine {
+                key, retry: true, ..
+            } => {
+                return Choice::Take(vec![Taken::Mine { key, retry: true }]);
+            }
+            Finding::Mine { key, epoch, .. } => {
+                refusals.push(Refusal::for_good(Error::AlreadyHeld { key, epoch }));
+            }
+            Finding::Free(steps) => {
+                first_free.get_or_insert(steps);
+            }
+            Finding::Refused(refusal) => refusals.push(*refusal),
+        }
+    }
+    match first_free {
+        Some(steps) => Choice::Take(vec![Taken::Granted(steps)]),
+        None => Choice::Refuse(Box::new(together(refusals, count))),
+    }
+}
+
+/// One refusal out of many: any of them may end first.
+fn together(refusals: Vec<Refusal>, count: usize) -> Refusal {
+    let mut all = Refusal::for_good(Error::Usage {
+        what: "no item was named".into(),
+        hint: Hint::run(
+            "claim",
+            ["--any", "KEY", "KEY"],
+            "to take the first that is free",
+        ),
+    });
+    for (place, refusal) in refusals.into_iter().enumerate() {
+        all.waits |= refusal.waits;
+        all.watch.extend(refusal.watch);
+        all.open_to_others.extend(refusal.open_to_others);
+        all.at_most = match (all.at_most, refusal.at_most) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        if place == 0 {
+            all.unseen = refusal.unseen;
+            all.error = refusal.error;
+        }
+    }
+    if count > 1 {
+        let first = Box::new(all.error);
+        all.error = Error::NoneFree { count, first };
+    }
+    all
+}
+
+/// What can be had is only taken in turn.
+fn wait_for_turn(ctx: &mut Ctx<'_>, taken: Vec<Taken>, waiting: &Waiting) -> Result<Choice, Stop> {
+    let me = waiting.ticket.unwrap_or(Ticket(u64::MAX));
+    let mut unnoted = Vec::new();
+    let mut longest: Option<Duration> = None;
+    for one in &taken {
+        let Taken::Granted(steps) = one else { continue };
+        let key = &steps.record.key;
+        let mut line = line_of(ctx, key)?;
+        if let LinePosition::After {
+            ticket,
+            noted,
+            left,
+        } = line_position(&line, me, steps.record.epoch, &ctx.now)
+        {
+            if !noted && let Some(at) = line.iter().position(|(one, _)| one.ticket == ticket) {
+                unnoted.push((steps.record.epoch, line.swap_remove(at).0));
+            }
+            longest = Some(longest.map_or(left, |other| other.max(left)));
+        }
+    }
+    Ok(match longest {
+        None => Choice::Take(taken),
+        Some(left) => Choice::Line { unnoted, left },
+    })
+}
+
+/// The line for a key, each with whether it can act; the dead are taken out on the way.
+fn line_of(ctx: &mut Ctx<'_>, key: &Key) -> Result<Vec<(Waiter, Fitness)>, Stop> {
+    let queue = ctx.tx.line(key)?;
+    let mut unseen = Unseen::default();
+    let mut line = Vec::new();
+    for waiter in queue {
+        if let Some(fitness) = unseen.gather(ctx.fitness(&waiter.process))? {
+            line.push((waiter, fitness));
+        }
+    }
+    unseen.look()?;
+    let dead: Vec<Ticket> = line
+        .iter()
+        .filter(|(_, fitness)| *fitness == Fitness::Dead)
+        .map(|(waiter, _)| waiter.ticket)
+        .collect();
+    if !dead.is_empty() {
+        ctx.lock(dead.iter().copied().map(Lock::Ticket))?;
+    }
+    for ticket in dead {
+        ctx.tx.leave_line(ticket)?;
+    }
+    Ok(line)
+}
+
+/// A refusal; what could not be seen from inside a sandbox is noted for the agent outside, if there is one.
+pub(super) fn give_up(
+    ctx: &mut Ctx<'_>,
+    caller: Option<SessionToken>,
+    refusal: Refusal,
+) -> Result<Stop, Stop> {
+    if let (Some(unseen), Some(caller)) = (&refusal.unseen, caller) {
+        ctx.write()?;
+        ctx.tx.add_doubt(caller.id, unseen.token())?;
+    }
+    Ok(refusal.error.into())
+}
+
+/// What somebody who does not wait is told.
+pub(super) fn refusal_of(
+    ctx: &mut Ctx<'_>,
+    caller: Option<SessionToken>,
+    choice: Choice,
+) -> Result<Stop, Stop> {
+    match choice {
+        Choice::Refuse(refusal) => give_up(ctx, caller, *refusal),
+        Choice::Take(_) | Choice::Line { .. } => {
+            Ok(Stop::Store(tenure_core::store::StoreError::Conflict))
+        }
+    }
+}

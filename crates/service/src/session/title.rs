@@ -1,0 +1,79 @@
+//! What a session's work was called before a person named it, kept so that it can be given back.
+//!
+//! It is kept among the session's small values, under names that tenure reserves for itself: no list shows them and
+//! nobody else can set them. What the agent calls its work, or its first prompt, goes on to be kept while a person's
+//! title is shown. *Crash*: it commits with the title that takes its place. *Older version*: it shows the reserved
+//! value as any other, and does not give it back.
+
+use std::collections::BTreeMap;
+
+use crate::context::{Ctx, Stop};
+use tenure_core::id::SessionId;
+use tenure_core::session::{MetaKey, Session, Title, TitleBy};
+use tenure_core::store::Lock;
+use tenure_core::title;
+
+impl Ctx<'_> {
+    /// A session's small values, without those that tenure keeps for itself.
+    pub fn metadata(&mut self, id: SessionId) -> Result<BTreeMap<MetaKey, String>, Stop> {
+        let mut kept = self.tx.metadata(id)?;
+        kept.retain(|key, _| !key.is_reserved());
+        Ok(kept)
+    }
+}
+
+/// What the work would be called without the title that a person gave it.
+pub(crate) fn beneath(ctx: &mut Ctx<'_>, id: SessionId) -> Result<Option<Title>, Stop> {
+    let kept = ctx.tx.metadata(id)?;
+    let by = |by: TitleBy| {
+        let text = kept.get(&MetaKey::title_by(by))?.clone();
+        Some(Title { text, by })
+    };
+    Ok(by(TitleBy::Agent).or_else(|| by(TitleBy::Prompt)))
+}
+
+/// Keeps what the work would be called without a person's title; nothing where there is nothing to keep.
+pub(crate) fn keep_beneath(
+    ctx: &mut Ctx<'_>,
+    id: SessionId,
+    title: Option<&Title>,
+) -> Result<(), Stop> {
+    let kept = ctx.tx.metadata(id)?;
+    for by in [TitleBy::Agent, TitleBy::Prompt] {
+        let key = MetaKey::title_by(by);
+        let text = title.filter(|title| title.by == by);
+        let text = text.map(|title| title.text.as_str());
+        if kept.get(&key).map(String::as_str) != text {
+            ctx.lock([Lock::Session(id)])?;
+            ctx.tx.set_metadata(id, &key, text)?;
+        }
+    }
+    Ok(())
+}
+
+/// Keeps what a session is called now beneath the title that a person gives it.
+pub(crate) fn keep_present(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
+    match &session.title {
+        Some(present) if present.by != TitleBy::Person => {
+            keep_beneath(ctx, session.id, Some(present))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Keeps a title that the agent or a prompt gives: in its place, or beneath a person's.
+pub(crate) fn note(ctx: &mut Ctx<'_>, session: &mut Session, title: Title) -> Result<(), Stop> {
+    let present = session.title.as_ref();
+    if title::replaces(&title, present) {
+        ctx.lock([Lock::Session(session.id)])?;
+        session.title = Some(title);
+        ctx.tx.update_session(session)?;
+        session.revision += 1;
+        return Ok(());
+    }
+    let is_persons = present.is_some_and(|present| present.by == TitleBy::Person);
+    if is_persons && title::replaces(&title, beneath(ctx, session.id)?.as_ref()) {
+        keep_beneath(ctx, session.id, Some(&title))?;
+    }
+    Ok(())
+}
