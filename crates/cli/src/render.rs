@@ -5,6 +5,7 @@ use tenure_app::hooked::Hooks;
 use tenure_app::unmanaged::Unmanaged;
 use tenure_core::text;
 use tenure_core::time::Timestamp;
+use tenure_host::clock;
 use tenure_service::view::{ClaimView, EventView, SessionView};
 use tenure_service::{Membership, Whoami, Why};
 
@@ -16,7 +17,7 @@ use crate::standing::{age, doing, end_kind, way_on, word, words_within};
 use crate::tree::Branch;
 
 fn now() -> Timestamp {
-    tenure_host::clock::wall()
+    clock::wall()
 }
 
 /// Says how many of a list are not shown, and what shows them.

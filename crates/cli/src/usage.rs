@@ -181,7 +181,7 @@ impl Grammar {
     }
 }
 
-fn every_verb() -> Hint {
+pub fn every_verb() -> Hint {
     Hint::run("help", ["--all"], "to see every verb")
 }
 

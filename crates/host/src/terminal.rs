@@ -34,8 +34,8 @@ const LEAVES: Duration = Duration::from_secs(10);
 const STEP: u64 = 8;
 
 /// Whether a process has a terminal in which nobody typed lately. Where that cannot be seen, somebody may have.
-pub fn is_quiet(process: &Process) -> bool {
-    let device = system::descriptor(process.pid, 0);
+pub fn is_quiet(pid: u32) -> bool {
+    let device = system::descriptor(pid, 0);
     let Some(device) = device.filter(|link| link.starts_with("/dev/pts/")) else {
         return false;
     };

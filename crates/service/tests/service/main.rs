@@ -25,22 +25,20 @@ mod words;
 
 use std::time::Duration;
 
-use tenure_core::id::{AgentName, NativeId, SessionId};
+use tenure_core::id::{AgentName, NativeId};
 use tenure_core::key::Key;
 use tenure_core::notice::{Channel, Notice, NoticeKind};
 use tenure_core::policy::Policy;
-use tenure_core::process::{BootId, CallerFacts, RunState, Sighting};
+use tenure_core::process::CallerFacts;
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
-use tenure_core::session::{MetaKey, Workdir};
-use tenure_core::store::{Mode, Store};
-use tenure_core::time::{Span, Timestamp};
-use tenure_service::answer::Class;
+use tenure_core::session::Workdir;
+use tenure_core::time::Span;
 use tenure_service::error::Error;
 use tenure_service::view::ClaimView;
 use tenure_service::{
-    ActFor, ClaimRequest, GuardRequest, MetaChange, Pick, RegisterRequest, Registered,
-    ReleaseRequest, RenewRequest, Service, Subject, Turn, Wait, Waiting,
+    ActFor, ClaimRequest, GuardRequest, Pick, RegisterRequest, Registered, ReleaseRequest,
+    RenewRequest, Service, Subject, Turn, Wait, Waiting,
 };
 use tenure_store::SqliteStore;
 use tenure_testkit::{FakeClock, FakeWorld, RecordingStore};

@@ -249,11 +249,11 @@ pub fn lives_stay_for_ever_the_newest_first(store: &mut dyn Store) {
 
 pub fn lives_of_a_session_are_listed_up_to_one_the_newest_first(store: &mut dyn Store) {
     with_sessions(store, [1, 2]);
-    let life = |number: u64| SessionToken {
+    let life = |number: u32| SessionToken {
         id: id(1),
         life: Life(number),
     };
-    let at = |number: u64| process(7, 100 * number);
+    let at = |number: u32| process(7, 100 * u64::from(number));
     write(store, |tx| {
         for number in 1..=4 {
             tx.insert_life(life(number), &at(number), Timestamp(EPOCH))
@@ -263,8 +263,8 @@ pub fn lives_of_a_session_are_listed_up_to_one_the_newest_first(store: &mut dyn 
             .unwrap();
     });
     read(store, |tx| {
-        let all = |numbers: &[u64]| -> Vec<(Life, Process)> {
-            let one = |number: &u64| (Life(*number), at(*number));
+        let all = |numbers: &[u32]| -> Vec<(Life, Process)> {
+            let one = |number: &u32| (Life(*number), at(*number));
             numbers.iter().map(one).collect()
         };
         assert_eq!(tx.lives_up_to(life(3), 0).unwrap(), all(&[3, 2, 1]));

@@ -384,7 +384,7 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
     let ended = process.as_ref().filter(|_| ends);
     let terminal = match ended.map(|found| &found.process) {
         Some(process) if terminal::is_gone(process) => Terminal::Gone,
-        Some(process) if terminal::is_quiet(process) => Terminal::Quiet,
+        Some(process) if terminal::is_quiet(process.pid) => Terminal::Quiet,
         _ => Terminal::Open,
     };
     AgentEvent {
