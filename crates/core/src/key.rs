@@ -181,7 +181,7 @@ impl Key {
         // Before anything is cut off or put together: the error shall name what was typed.
         if let Some(c) = text.chars().find(|c| !is_printable(*c)) {
             return bad(format!(
-                "it contains U+{:04X}, which cannot be seen",
+                "it contains the invisible character U+{:04X}",
                 u32::from(c)
             ));
         }
@@ -225,7 +225,7 @@ impl Key {
             return bad("nothing follows the colon");
         }
         if rest.starts_with(char::is_whitespace) || rest.ends_with(char::is_whitespace) {
-            return bad("it has a space at an end");
+            return bad("it begins or ends with a space");
         }
         if scheme == "path" {
             let Some((repo, glob)) = rest.rsplit_once(':').filter(|(repo, _)| !repo.is_empty())

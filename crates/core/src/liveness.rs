@@ -119,7 +119,7 @@ pub fn judge(process: &Process, observer: &Observer, sighting: &Sighting) -> Liv
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Proof::Rebooted => f.write_str("the machine was rebooted since"),
+            Proof::Rebooted => f.write_str("the machine has rebooted since"),
             Proof::Absent { pid } => write!(f, "pid {pid} is gone"),
             Proof::PidReused {
                 pid,
@@ -132,10 +132,7 @@ impl fmt::Display for Proof {
                 )
             }
             Proof::Thread { pid, of } => {
-                write!(
-                    f,
-                    "pid {pid} is gone: {pid} is a thread of process {of} now"
-                )
+                write!(f, "pid {pid} is gone; it is now a thread of process {of}")
             }
             Proof::Zombie { pid } => write!(f, "pid {pid} has exited"),
             Proof::Recorded(how) => f.write_str(how),
@@ -149,9 +146,9 @@ impl fmt::Display for Doubt {
             Doubt::OtherHost => f.write_str("it runs on another machine"),
             Doubt::PrivateBoot => f.write_str("it runs in a container with a boot id of its own"),
             Doubt::OtherNamespace => f.write_str("it runs in another pid namespace"),
-            Doubt::ForeignProc => f.write_str("/proc shows another pid namespace than this one"),
-            Doubt::Unreadable(why) => write!(f, "its process could not be looked at: {why}"),
-            Doubt::Unverified => f.write_str("its process was never established"),
+            Doubt::ForeignProc => f.write_str("/proc shows a different pid namespace"),
+            Doubt::Unreadable(why) => write!(f, "its process could not be checked: {why}"),
+            Doubt::Unverified => f.write_str("its process was never identified"),
         }
     }
 }

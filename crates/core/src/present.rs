@@ -288,7 +288,7 @@ mod tests {
             closed: Some(Closed {
                 at: Timestamp(0),
                 by: ClosedBy::End,
-                why: "it said so".into(),
+                why: "it ended itself".into(),
                 kind: ClosedBy::End.usual_kind(),
                 dismissed_at: None,
             }),

@@ -40,7 +40,7 @@ impl Program {
         if let Some(pid) = self.pid {
             let named = self.above.iter().find(|above| above.process.pid == pid);
             return named.map_or_else(
-                || Found::Unclear(format!("pid {pid} is not a process above this hook")),
+                || Found::Unclear(format!("pid {pid} is not an ancestor of this hook")),
                 Found::Process,
             );
         }
@@ -66,7 +66,7 @@ impl Program {
                 Kind::Unclear(why) => return unclear(above, why),
             }
         }
-        Found::Unclear("no process above this hook can be seen".into())
+        Found::Unclear("no ancestor of this hook is visible".into())
     }
 }
 
@@ -168,7 +168,9 @@ fn kind(above: &Ancestor) -> Kind {
         Invocation::Script => Kind::Worker,
         Invocation::Command(line) if only_calls_the_hook(line) => Kind::HookShell,
         Invocation::Command(_) => Kind::Unclear("is a shell whose command does more than the hook"),
-        Invocation::Typed => Kind::Unclear("is a shell that reads its commands"),
+        Invocation::Typed => {
+            Kind::Unclear("is a shell that reads its commands from standard input")
+        }
     }
 }
 

@@ -23,13 +23,13 @@ impl Reason {
         let bad = |why: String| Err(Malformed::new("reason", text, why));
         let stated = text.trim();
         if !stated.chars().any(is_seen) {
-            return bad("it shows nothing that can be read".into());
+            return bad("it has no visible characters".into());
         }
         let length = stated.chars().count();
         if length > Self::LONGEST {
             let most = Self::LONGEST;
             return bad(format!(
-                "it has {length} characters; at most {most} are kept"
+                "it has {length} characters; at most {most} are allowed"
             ));
         }
         Ok(Self(stated.to_owned()))

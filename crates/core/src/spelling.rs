@@ -147,7 +147,7 @@ pub fn within(dir: &str, typed: &str) -> Result<Within, &'static str> {
                 Some(last)
                     if parts.len() > literal && last.contains(['*', '?', '[', '{', '\\']) =>
                 {
-                    return Err("it has .. behind a wildcard");
+                    return Err("it has .. after a wildcard");
                 }
                 Some(_) => {
                     parts.pop();

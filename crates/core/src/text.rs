@@ -25,7 +25,7 @@ pub fn check_length(what: &'static str, text: &str, most: usize) -> Result<(), M
     if count <= most {
         return Ok(());
     }
-    let why = format!("it has {count} characters, and at most {most} are kept");
+    let why = format!("it has {count} characters; at most {most} are allowed");
     Err(Malformed::new(what, text, why))
 }
 

@@ -188,7 +188,7 @@ impl Survey {
             None => Some(LineProblem {
                 line: self.lines,
                 kind: "torn",
-                what: format!("the last {} bytes are no whole line", line.len()),
+                what: format!("the last {} bytes are not a complete line", line.len()),
             }),
         };
         if self.problems.len() < MOST_PROBLEMS {

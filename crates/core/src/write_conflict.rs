@@ -168,8 +168,8 @@ impl Finding {
                 own_key,
             } => format!(
                 "{} is reserved by {handle} ({}). Work elsewhere, or run `tenure claim {} --wait {WAIT}` to \
-                 reserve it once {handle} releases it. To ask: `tenure tell {handle} \"…\"`; `tenure why {}` \
-                 says more.",
+                 reserve it once {handle} releases it. To ask, run `tenure tell {handle} \"…\"`. \
+                 For details, run `tenure why {}`.",
                 text::name(path),
                 text::name(key),
                 text::shell(own_key),
@@ -181,9 +181,9 @@ impl Finding {
                 others,
                 own_tree,
             } => format!(
-                "`{command}` changes files under {}, in the same worktree {}. Use a worktree of your own: \
-                 `git worktree add {}`{}. To ask: `tenure tell {} \"…\"`.",
-                named(others),
+                "`{command}` changes files that {}, in the same worktree {}. Run `git worktree add {}` to work in \
+                 one of your own{}. To ask, run `tenure tell {} \"…\"`.",
+                users(others),
                 text::name(root),
                 text::shell(own_tree),
                 wait_for(others),
@@ -192,8 +192,8 @@ impl Finding {
                     .map_or("SESSION", |other| other.handle.as_str())
             ),
             Finding::Unclaimed { pattern } => format!(
-                "Files are written only under a claim here, and this session holds none that fits {}. Claim \
-                 the item that you work on first: {}.",
+                "Writing files needs a claim here, and this session holds none that matches {}. Claim the \
+                 item that you work on first: {}.",
                 text::name(pattern),
                 claim_that_fits(pattern)
             ),
@@ -231,11 +231,11 @@ impl Finding {
             Finding::TreeMoved {
                 command, others, ..
             } => {
-                let others = named(others);
-                format!("`{command}` changes files under {others}, in the same worktree")
+                let users = users(others);
+                format!("`{command}` changes files that {users}")
             }
             Finding::Unclaimed { pattern } => format!(
-                "files are written only under a claim that fits {}, and this session holds none",
+                "writing files needs a claim that matches {}, and this session holds none",
                 text::name(pattern)
             ),
         }
@@ -258,10 +258,10 @@ impl Finding {
             Finding::TreeMoved {
                 command, others, ..
             } => {
-                let others = named(others);
-                format!("`{command}` changes files under {others}")
+                let users = users(others);
+                format!("`{command}` changes files that {users}")
             }
-            Finding::Unclaimed { .. } => "this session holds no claim that fits".to_owned(),
+            Finding::Unclaimed { .. } => "this session holds no matching claim".to_owned(),
         };
         format!("{about}: {what}")
     }
@@ -319,22 +319,22 @@ fn second_writer_helps(handle: &str, way: &Way, blocked: bool) -> String {
     let ask = format!("`tenure tell {handle} \"…\"`");
     match (way, blocked) {
         (Way::Reserved, _) => {
-            format!("Your claim reserves it: read it again before you write it. To ask: {ask}.")
+            format!("Your claim reserves it; read it again before you write it. To ask, run {ask}.")
         }
         (Way::Claim(key), true) => format!(
-            "To write it, run `tenure claim {}` first, then read it again. To ask: {ask}.",
+            "To write it, run `tenure claim {}` first, then read it again. To ask, run {ask}.",
             text::shell(key)
         ),
         (Way::Claim(key), false) => format!(
-            "Read it again before you write it. Run `tenure claim {}` to reserve it. To ask: {ask}.",
+            "Read it again before you write it. Run `tenure claim {}` to reserve it. To ask, run {ask}.",
             text::shell(key)
         ),
         (Way::Wait(why), true) => format!(
             "No claim can reserve it ({why}). Write another file, or run \
-             `tenure wait {handle} --timeout {WAIT}` to wait until {handle} ends. To ask: {ask}."
+             `tenure wait {handle} --timeout {WAIT}` to wait until {handle} ends. To ask, run {ask}."
         ),
         (Way::Wait(_), false) => {
-            format!("Read it again before you write it. To ask: {ask}.")
+            format!("Read it again before you write it. To ask, run {ask}.")
         }
     }
 }
@@ -354,6 +354,15 @@ fn named(others: &[Neighbour]) -> String {
         0 => first,
         more => format!("{first} and {more} more"),
     }
+}
+
+/// Who else uses a worktree, as a clause.
+fn users(others: &[Neighbour]) -> String {
+    let verb = match others.len() {
+        1 => "uses",
+        _ => "use",
+    };
+    format!("{} also {verb}", named(others))
 }
 
 /// The command that waits for the end of all of them, where they are few.

@@ -62,7 +62,7 @@ impl Glob {
         check_text(text).map_err(bad)?;
         let (nfa, literal) = Compiler::new(text).compile().map_err(bad)?;
         if !nfa.reach([nfa.start], true).contains(&nfa.accept) {
-            return Err(bad("there is no path that it could match"));
+            return Err(bad("it matches no path"));
         }
         let text = text.to_owned();
         Ok(Self { text, literal, nfa })

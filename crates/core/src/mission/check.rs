@@ -57,14 +57,18 @@ pub fn participant(
     let mut faults = Faults::of(row, against.handle);
     let mission = faults.read("mission", &row.mission, MissionId::parse);
     if mission.is_some() && !against.mission_is_known {
-        faults.add("mission", &row.mission, "no such mission is stored".into());
+        faults.add(
+            "mission",
+            &row.mission,
+            "this mission does not exist".into(),
+        );
     }
     let participant = faults.read("participant_id", &row.participant, ParticipantId::parse);
     let role = faults.read("role", &row.role, Role::parse);
     if let Some(role) = &role
         && !role.is_listed(against.roles)
     {
-        let why = format!("the settings list only {}", against.roles.join(", "));
+        let why = format!("the settings allow only {}", against.roles.join(", "));
         faults.add("role", role.as_str(), why);
     }
     let drive = faults.read("drive", &row.drive, Drive::parse);
@@ -77,7 +81,7 @@ pub fn participant(
         ("last_activity_at", row.active_at),
     ] {
         if time.0 < TIMES.0 || time.0 > TIMES.1 {
-            let why = "it is no time that can be written as a date with a zone";
+            let why = "it is outside the range of valid dates";
             faults.add(field, &time.to_string(), why.into());
         }
     }
@@ -131,7 +135,7 @@ impl<'a> Faults<'a> {
             hints: vec![Hint::run(
                 "mission",
                 ["leave", mission],
-                "and then join it again",
+                "to leave it, then join it again",
             )],
         });
     }

@@ -63,7 +63,7 @@ impl ParticipantId {
             .find(|c| !c.is_ascii() || !CROCKFORD.contains(&(*c as u8)))
         {
             return bad(&format!(
-                "{odd:?} is no digit of a ULID: 0-9 and A-Z without I, L, O and U"
+                "{odd:?} is not a ULID character (0-9 and A-Z without I, L, O and U)"
             ));
         }
         if text.as_bytes()[0] > b'7' {
@@ -90,7 +90,7 @@ impl Role {
         }
         let unseen = |c: char| c.is_control() || is_invisible(c);
         if text.trim() != text || text.chars().any(unseen) {
-            return bad("expected printable text without spaces at its ends");
+            return bad("expected printable text that does not begin or end with a space");
         }
         Ok(Self(text.to_owned()))
     }

@@ -43,7 +43,7 @@ impl Scope {
     /// How it is forgotten.
     fn clear(&self) -> Hint {
         let args = ["use", "--clear", "--for", self.kind()];
-        Hint::run("mission", args, "to forget it")
+        Hint::run("mission", args, "to clear it")
     }
 }
 
@@ -85,7 +85,7 @@ pub fn judge(pointer: &Pointer, membership: Membership) -> Result<MissionId, Fau
             Err(fault("this session has not joined it".into(), hints))
         }
         Membership::Missing => Err(fault(
-            "there is no such mission".into(),
+            "this mission does not exist".into(),
             vec![pointer.scope.clear()],
         )),
     }

@@ -47,10 +47,10 @@ pub use write::WriteRows;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// Somebody else was faster; run the use case again.
-    #[error("another change came first")]
+    #[error("another process changed the same data first")]
     Conflict,
     /// It was in use for longer than we wait.
-    #[error("the store {store} is in use by another process and did not become free")]
+    #[error("timed out waiting for the store {store}, which another process is using")]
     Busy { store: String },
     /// There is no room.
     #[error("the disk that holds the store {store} is full; nothing was changed")]
@@ -63,7 +63,7 @@ pub enum StoreError {
         why: String,
     },
     /// It opens, but what it holds is not what was written.
-    #[error("the store {store} is damaged: {why}; it was left as it is")]
+    #[error("the store {store} is damaged: {why}; it was left unchanged")]
     Damaged {
         store: String,
         /// What is wrong.
@@ -71,7 +71,7 @@ pub enum StoreError {
     },
     /// Its newest changes were in a log that is gone.
     #[error(
-        "the log {log} of the store {store} {how}, and changes were in it that are nowhere else; nothing was changed"
+        "the log {log} of the store {store} {how}; it held changes that are stored nowhere else; nothing was changed"
     )]
     LogLost {
         store: String,
@@ -81,12 +81,12 @@ pub enum StoreError {
     },
     /// Its file is not the one that was opened.
     #[error(
-        "the store {store} was removed or replaced while it was in use; what is done in the old one does not count"
+        "the store {store} was removed or replaced while it was in use; changes made to the old one do not count"
     )]
     Replaced { store: String },
     /// A newer tenure wrote it.
     #[error(
-        "the store {store} was written by a newer tenure (schema {found}, this one knows {known}); it was left as it is"
+        "the store {store} was written by a newer tenure (schema {found}, this one supports {known}); it was left unchanged"
     )]
     TooNew {
         store: String,
