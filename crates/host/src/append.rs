@@ -12,7 +12,7 @@
 //! *Not covered*: the other program's next line is joined to ours if it is written in the moment
 //! between a short write and its end, or after a kill in the middle of our write.
 //!
-//! Refused: a target that is not a plain file of ours with one name (links could lead to another's file), and
+//! Refused: a target that is not a regular file of ours with one name (links could lead to another's file), and
 //! one whose last line is torn, because our first line would become part of it.
 //!
 //! ```
@@ -59,12 +59,12 @@ pub enum Durability {
 /// Why nothing, or not everything, was appended.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    #[error("the input is not whole lines: {0}")]
+    #[error("the input is not complete lines: {0}")]
     NotLines(&'static str),
     #[error("{} {why}", path.display())]
     Target { path: PathBuf, why: &'static str },
     /// The write was cut short, and what it wrote is in the file.
-    #[error("{} has only the first {written} of {length} bytes, at offset {offset}: {why}", path.display())]
+    #[error("wrote only {written} of {length} bytes to {} at offset {offset}: {why}", path.display())]
     Torn {
         path: PathBuf,
         offset: u64,
@@ -137,7 +137,7 @@ pub fn append_lines(
     let ours = target.metadata()?;
     fs_err::remove_file(&journal)?;
     if there.is_none_or(|found| (found.dev(), found.ino()) != (ours.dev(), ours.ino())) {
-        let why = "was removed or replaced while it was appended to";
+        let why = "was removed or replaced during the append";
         return Err(refused(path, why));
     }
     held.unlock();
@@ -244,7 +244,7 @@ fn refused(path: &Path, why: &'static str) -> AppendError {
 pub fn check_whole(lines: &[u8]) -> Result<(), AppendError> {
     match lines {
         [] => Err(AppendError::NotLines("it is empty")),
-        [.., last] if *last != b'\n' => Err(AppendError::NotLines("the last line has no end")),
+        [.., last] if *last != b'\n' => Err(AppendError::NotLines("the last line has no newline")),
         lines if lines.contains(&0) => Err(AppendError::NotLines("it contains a NUL byte")),
         _ => Ok(()),
     }
@@ -258,7 +258,7 @@ fn open_target(path: &Path) -> Result<File, AppendError> {
             return Err(refused(path, "is a symbolic link"));
         }
         if !kind.is_file() {
-            return Err(refused(path, "is not a plain file"));
+            return Err(refused(path, "is not a regular file"));
         }
     }
     let target = fs_err::OpenOptions::new()
@@ -272,11 +272,11 @@ fn open_target(path: &Path) -> Result<File, AppendError> {
     let found = target.metadata()?;
     let own = rustix::process::geteuid().as_raw();
     if !found.is_file() {
-        Err(refused(path, "is not a plain file"))
+        Err(refused(path, "is not a regular file"))
     } else if found.nlink() > 1 {
         Err(refused(
             path,
-            "has a second name (a hard link), which may be another's file",
+            "has another hard link, which may belong to another user",
         ))
     } else if found.uid() != own {
         Err(refused(path, "belongs to another user"))
@@ -304,7 +304,7 @@ fn whole_length(path: &Path, target: &mut File) -> Result<u64, AppendError> {
         }
         pause::sleep(Duration::from_millis(5));
     }
-    Err(refused(path, "ends in a torn line"))
+    Err(refused(path, "ends with an incomplete line"))
 }
 
 fn write_journal(

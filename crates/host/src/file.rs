@@ -85,7 +85,7 @@ pub fn read_plain(path: &Path) -> io::Result<Option<String>> {
         Err(error) => return Err(error),
     };
     if !file.metadata()?.is_file() {
-        return Err(refused("read", path, "it is not a plain file"));
+        return Err(refused("read", path, "it is not a regular file"));
     }
     let mut bytes = Vec::new();
     file.take(LIMIT).read_to_end(&mut bytes)?;

@@ -29,7 +29,7 @@ const LIMIT: u64 = 256;
 
 #[derive(Debug, thiserror::Error)]
 pub enum HostIdError {
-    #[error("the host id {} cannot be used: {why}", .path.display())]
+    #[error("cannot use the host id {}: {why}", .path.display())]
     Unusable { path: PathBuf, why: &'static str },
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -80,7 +80,7 @@ fn create(path: &Path, machine: Option<&str>) -> Result<String, HostIdError> {
     }
     // Whoever lost flushes as well: it must not use an id that a power cut can still take back.
     sync_dir(path)?;
-    read(path)?.ok_or_else(|| unusable(path, "it was removed while it was made"))
+    read(path)?.ok_or_else(|| unusable(path, "it was removed while it was being created"))
 }
 
 fn unusable(path: &Path, why: &'static str) -> HostIdError {
@@ -101,13 +101,13 @@ fn read(path: &Path) -> Result<Option<String>, HostIdError> {
     };
     let found = file.metadata()?;
     if !found.is_file() {
-        return Err(unusable(path, "it is not a plain file"));
+        return Err(unusable(path, "it is not a regular file"));
     }
     let bytes = filled(&mut file, found.len(), LIMIT)?;
     match parse(&bytes) {
         Some(id) => Ok(Some(id)),
         None if bytes.is_empty() => Err(unusable(path, "it is empty")),
-        None => Err(unusable(path, "it does not hold what tenure wrote there")),
+        None => Err(unusable(path, "its content is not what tenure wrote")),
     }
 }
 

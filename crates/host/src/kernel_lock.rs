@@ -67,7 +67,7 @@ pub enum LockError {
     #[error("the lock {name} is held")]
     Held { name: String },
     #[error(
-        "the lock {name} is already held by this process, taken at {place}; waiting for it would never end"
+        "the lock {name} is already held by this process, which took it at {place}; waiting would never end"
     )]
     HeldHere {
         name: String,
@@ -76,7 +76,7 @@ pub enum LockError {
     },
     /// A process above this one has it and passed it on.
     #[error(
-        "the lock {name} is already held by the command that this process runs in; waiting for it would never end"
+        "the lock {name} is already held by the command that runs this process; waiting would never end"
     )]
     Nested { name: String },
     #[error("cannot use the lock {name}: {why}")]
@@ -109,7 +109,7 @@ impl LockName {
             return bad("it is longer than 200 bytes");
         }
         if name.starts_with('/') {
-            return bad("it is a path; name a file's lock with --path");
+            return bad("it is a path; use --path to lock a file");
         }
         let plain = |b: u8| {
             b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+' | b'@' | b'=' | b':')
@@ -283,7 +283,7 @@ fn open_lock_file(path: &Path) -> io::Result<(File, FileId)> {
     file::give_back(&file).map_err(|error| at("set the mode of", path, error))?;
     let found = file.metadata()?;
     if !found.is_file() {
-        return Err(refused("use", path, "it must be a plain file"));
+        return Err(refused("use", path, "it must be a regular file"));
     }
     Ok((file.into_file(), (found.dev(), found.ino())))
 }

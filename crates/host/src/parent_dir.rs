@@ -84,7 +84,7 @@ fn make_dir(dir: &OwnedFd, part: &std::ffi::OsStr, whole: &Path) -> io::Result<(
 fn not_a_directory(whole: &Path, error: Errno) -> io::Error {
     let is_link = fs_err::symlink_metadata(whole).is_ok_and(|found| found.is_symlink());
     if is_link {
-        let link = "it is a symbolic link; if that is meant, name the directory that it leads to";
+        let link = "it is a symbolic link; if that is intended, use the path of its target";
         refused("write below", whole, link)
     } else {
         at("open", whole, error)
@@ -99,7 +99,7 @@ fn check_owners(fixed: &Path) -> io::Result<()> {
             continue;
         };
         if found.is_symlink() && ![0, user].contains(&found.uid()) {
-            let link = "it is a symbolic link of another user";
+            let link = "it is a symbolic link that belongs to another user";
             let link = io::Error::new(ErrorKind::PermissionDenied, link);
             return Err(at("write below", dir, link));
         }

@@ -16,14 +16,14 @@ use crate::system;
 /// How often a walk that was broken off begins anew.
 const WALKS: usize = 3;
 
-const FOREIGN_PROC: &str = "/proc shows another pid namespace than this one";
+const FOREIGN_PROC: &str = "/proc shows a different pid namespace";
 
 /// Why a pid cannot be recorded as a process.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentifyError {
     #[error("there is no process {pid}")]
     NoSuchProcess { pid: u32 },
-    #[error("there is no process {pid}: {pid} is a thread of process {of}")]
+    #[error("there is no process {pid}; it is a thread of process {of}")]
     Thread {
         pid: u32,
         /// The process that the thread belongs to.
@@ -35,7 +35,7 @@ pub enum IdentifyError {
     /// It only waits to be reaped.
     #[error("process {pid} has exited")]
     Exited { pid: u32 },
-    #[error("process {pid} cannot be looked at: {why}")]
+    #[error("cannot inspect process {pid}: {why}")]
     Unreadable { pid: u32, why: String },
 }
 
@@ -164,7 +164,7 @@ fn climb(
         if chain.last().is_some_and(is_younger) || !visited.insert(pid) {
             return (
                 chain,
-                Some(format!("process {pid} was replaced while it was looked at")),
+                Some(format!("process {pid} was replaced during the check")),
             );
         }
         let parent = seen.stat.parent;

@@ -30,7 +30,7 @@ fn open_found(path: &Path) -> io::Result<(File, u64)> {
     if found.is_file() {
         Ok((file, found.len()))
     } else {
-        Err(refused("read", path, "it is not a plain file"))
+        Err(refused("read", path, "it is not a regular file"))
     }
 }
 

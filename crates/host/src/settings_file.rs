@@ -18,7 +18,7 @@ const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    #[error("{} is not a plain file", .path.display())]
+    #[error("{} is not a regular file", .path.display())]
     NotAFile { path: PathBuf },
     #[error("{} belongs to uid {owner}, not to uid {user}", .path.display())]
     OtherOwner {
@@ -26,12 +26,12 @@ pub enum SettingsError {
         owner: u32,
         user: u32,
     },
-    #[error("{} is a symbolic link to a file that is not there", .path.display())]
+    #[error("{} is a symbolic link to a missing file", .path.display())]
     DanglingLink { path: PathBuf },
     /// It is not UTF-8, or beyond all measure.
     #[error("{} is {what}", .path.display())]
     NotText { path: PathBuf, what: &'static str },
-    #[error("{} was changed by another program at this moment", .path.display())]
+    #[error("another program changed {} at the same time", .path.display())]
     Changed { path: PathBuf },
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -255,10 +255,10 @@ mod tests {
     fn what_is_no_file_of_ours_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let refused = |path: &Path| SettingsFile::read(path).unwrap_err().to_string();
-        assert!(refused(dir.path()).ends_with("is not a plain file"));
+        assert!(refused(dir.path()).ends_with("is not a regular file"));
         let link = dir.path().join("link");
         symlink("nowhere", &link).unwrap();
-        assert!(refused(&link).contains("a file that is not there"));
+        assert!(refused(&link).contains("to a missing file"));
         let binary = dir.path().join("binary");
         fs_err::write(&binary, [0xff, 0xfe]).unwrap();
         assert!(refused(&binary).ends_with("is not UTF-8 text"));

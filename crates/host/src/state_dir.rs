@@ -41,9 +41,9 @@ pub enum StateDirError {
         owner: u32,
         user: u32,
     },
-    #[error("the state directory {} can be written to by others (mode {mode:04o})", .path.display())]
+    #[error("the state directory {} is writable by others (mode {mode:04o})", .path.display())]
     WritableByOthers { path: PathBuf, mode: u32 },
-    #[error("the state directory {} is on a file system that machines share ({kind})", .path.display())]
+    #[error("the state directory {} is on a shared file system ({kind})", .path.display())]
     SharedFileSystem { path: PathBuf, kind: &'static str },
     #[error(transparent)]
     HostId(#[from] HostIdError),
@@ -63,17 +63,20 @@ impl StateDirError {
             Self::NoHome => "set TENURE_HOME to a directory of your own".to_owned(),
             Self::TestWithoutHome { .. } => "set TENURE_HOME to a temporary directory".to_owned(),
             Self::Link { target, .. } => {
-                format!("set TENURE_HOME={} if that is meant", target.display())
+                format!("set TENURE_HOME={} if that is intended", target.display())
             }
             Self::NotADirectory { path } => {
                 format!(
-                    "move {} away, or set TENURE_HOME to another place",
+                    "move {} away, or set TENURE_HOME to another path",
                     path.display()
                 )
             }
             Self::OtherOwner { .. } => "set TENURE_HOME to a directory of your own".to_owned(),
             Self::WritableByOthers { path, .. } => {
-                format!("look at what is in it, then: chmod 700 {}", path.display())
+                format!(
+                    "check what is in it, then run `chmod 700 {}`",
+                    path.display()
+                )
             }
             Self::SharedFileSystem { .. } => {
                 "set TENURE_HOME to a directory on a local disk".to_owned()
@@ -85,7 +88,7 @@ impl StateDirError {
                 )
             }
             Self::HostId(HostIdError::Io(_)) | Self::Io(_) => {
-                "check the permissions of the path, or set TENURE_HOME to another place".to_owned()
+                "check the permissions of the path, or set TENURE_HOME to another path".to_owned()
             }
         }
     }

@@ -30,13 +30,13 @@ pub fn find(signs: &[Signs], observer: &Observer) -> Vec<Survivors> {
         doubt: Some(why),
     };
     if !observer.proc_is_own {
-        let why = "/proc shows another pid namespace than this one";
+        let why = "/proc shows a different pid namespace";
         return vec![doubtful(why.into()); signs.len()];
     }
     let entries = match fs_err::read_dir("/proc") {
         Ok(entries) => entries,
         Err(error) => {
-            return vec![doubtful(format!("/proc cannot be listed: {error}")); signs.len()];
+            return vec![doubtful(format!("cannot list /proc: {error}")); signs.len()];
         }
     };
     let mut answers = vec![Survivors::default(); signs.len()];
@@ -45,7 +45,7 @@ pub fn find(signs: &[Signs], observer: &Observer) -> Vec<Survivors> {
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                doubt_all(&mut answers, &format!("/proc cannot be listed: {error}"));
+                doubt_all(&mut answers, &format!("cannot list /proc: {error}"));
                 break;
             }
         };
@@ -73,7 +73,7 @@ fn doubt_all(answers: &mut [Survivors], why: &str) {
 }
 
 fn cannot_read(pid: u32, why: &str) -> String {
-    format!("process {pid} cannot be read: {why}")
+    format!("cannot read process {pid}: {why}")
 }
 
 /// A living process that may be somebody's survivor.

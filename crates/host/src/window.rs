@@ -98,7 +98,7 @@ impl Daemon {
     fn reach(socket: &Path, daemon: &Process, until: Instant) -> io::Result<Daemon> {
         let (stream, listens) = system::connect(socket)?;
         if listens != daemon.pid {
-            return Err(io::Error::other("another process listens there"));
+            return Err(io::Error::other("another process is listening there"));
         }
         let mut reached = Daemon {
             stream,

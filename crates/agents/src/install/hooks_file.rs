@@ -239,7 +239,7 @@ impl HooksFormat {
                     return Err(Refusal::at(
                         text,
                         event.value.start(),
-                        format!("hooks.{name} is no list"),
+                        format!("hooks.{name} is not a list"),
                     ));
                 }
                 None => continue,
@@ -321,7 +321,7 @@ impl HooksFormat {
             Refusal::at(
                 text,
                 found.value.start(),
-                format!("hooks.{event} is no list"),
+                format!("hooks.{event} is not a list"),
             )
         })?;
         Ok(add(&list_of_array(groups), None, &group))
@@ -417,7 +417,7 @@ pub(super) fn object<'a, 'b>(
 ) -> Result<&'b Object<'a>, Refusal> {
     value
         .as_object()
-        .ok_or_else(|| Refusal::at(text, value.start(), format!("{name} is no object")))
+        .ok_or_else(|| Refusal::at(text, value.start(), format!("{name} is not an object")))
 }
 
 /// The property of this name that counts: the last.

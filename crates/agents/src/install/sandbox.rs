@@ -14,22 +14,20 @@ use super::splice::{Comments, List, indent_of_line, line_end, spliced};
 const TABLE: &str = "sandbox_workspace_write";
 const KEY: &str = "writable_roots";
 /// Stands above a table that we made.
-const COMMENT: &str =
-    "# So that tenure works from the sandbox; `tenure uninstall codex` removes it.";
+const COMMENT: &str = "# Lets tenure work inside the sandbox; `tenure uninstall codex` removes it.";
 
 /// What the user should know before this directory is allowed in this file.
 pub fn note(file: &str, dir: &str) -> String {
     format!(
-        "{file}: Codex's sandbox may write to {dir}, so that whoami, claim and guard work from its shell tool"
+        "{file}: allows Codex's sandbox to write to {dir}, so that whoami, claim and guard work in its shell tool"
     )
 }
 
 /// What the user should know where a project's hooks are all that is installed.
 pub fn project_notes(is_allowed: bool) -> Vec<String> {
-    let mut notes =
-        vec!["Codex reads a project's hooks only where it trusts the project".to_owned()];
+    let mut notes = vec!["Codex reads a project's hooks only if it trusts the project".to_owned()];
     if !is_allowed {
-        notes.push("its sandbox keeps tenure from working in the shell tool: run tenure install codex for yourself too".to_owned());
+        notes.push("Codex's sandbox blocks tenure in its shell tool; run `tenure install codex` to allow it for your user".to_owned());
     }
     notes
 }
@@ -178,7 +176,13 @@ fn found<'a>(text: &str, root: &'a Table) -> Result<Found<'a>, Refusal> {
                 None => Ok(Found::Inline(table)),
             };
         }
-        _ => return Err(Refusal::at(text, at.start, format!("{TABLE} is no table"))),
+        _ => {
+            return Err(Refusal::at(
+                text,
+                at.start,
+                format!("{TABLE} is not a table"),
+            ));
+        }
     };
     match (roots, item) {
         (Some(Item::Value(Value::Array(roots))), _) => Ok(Found::Roots(roots)),
@@ -190,7 +194,7 @@ fn found<'a>(text: &str, root: &'a Table) -> Result<Found<'a>, Refusal> {
 }
 
 fn no_list(text: &str, at: usize) -> Refusal {
-    Refusal::at(text, at, format!("{TABLE}.{KEY} is no list"))
+    Refusal::at(text, at, format!("{TABLE}.{KEY} is not a list"))
 }
 
 fn place_of(roots: &Array, dir: &str) -> Option<usize> {
@@ -221,7 +225,7 @@ fn list(
 ) -> Result<List, Refusal> {
     let (Some(whole), Some(items)) = (whole.clone(), items) else {
         let at = whole.map_or(0, |whole| whole.start);
-        let what = format!("{TABLE} is written in a way that tenure does not edit");
+        let what = format!("{TABLE} is written in a form that tenure cannot edit");
         return Err(Refusal::at(text, at, what));
     };
     Ok(List {

@@ -216,15 +216,15 @@ fn what_does_not_parse_is_refused_with_its_place() {
     assert_eq!((error.line, error.column), (3, 7), "{error}");
     assert_eq!(
         refused("{\n \"hooks\": []\n}").to_string(),
-        "line 2, column 11: hooks is no object"
+        "line 2, column 11: hooks is not an object"
     );
     assert_eq!(
         refused("{\"hooks\": {\"Stop\": {}}}").to_string(),
-        "line 1, column 20: hooks.Stop is no list"
+        "line 1, column 20: hooks.Stop is not a list"
     );
     assert_eq!(
         refused("[]").to_string(),
-        "line 1, column 1: the file is no object"
+        "line 1, column 1: the file is not an object"
     );
     for text in ["{", "{\"a\": }", "{'a': 1}", "{} {}", "{\"a\": 1,}", "nul"] {
         for format in formats() {

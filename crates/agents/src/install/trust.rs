@@ -39,15 +39,18 @@ pub fn advice(trust: Option<Trust>, will_change: bool) -> Option<String> {
     let why = match trust {
         Some(Trust::Trusted) if !will_change => return None,
         Some(Trust::Off) if !will_change => {
-            return Some("some of these hooks are switched off in Codex: type /hooks there to switch them on".to_owned());
+            return Some(
+                "some of these hooks are disabled in Codex; type /hooks there to enable them"
+                    .to_owned(),
+            );
         }
         Some(Trust::Changed | Trust::Trusted | Trust::Off) => {
             "Codex skips hooks that changed since they were reviewed"
         }
-        Some(Trust::Untrusted) | None => "Codex skips hooks that nobody has reviewed",
+        Some(Trust::Untrusted) | None => "Codex skips hooks that have not been reviewed",
     };
     Some(format!(
-        "{why}, without a word: choose \"Trust all and continue\" when codex starts, or type /hooks there and press t (codex exec never asks)"
+        "{why} and reports nothing; choose \"Trust all and continue\" when codex starts, or type /hooks there and press t (codex exec never asks)"
     ))
 }
 

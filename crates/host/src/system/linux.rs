@@ -164,7 +164,7 @@ fn probe(pid: Pid) -> Probe {
         Err(Errno::INVAL | Errno::NOENT) if open_pidfd_of(rustix::process::getpid()).is_ok() => {
             match thread_group(pid) {
                 Some(group) if group == number(pid) => {
-                    Probe::Unsure(format!("{group} was given out while it was looked at"))
+                    Probe::Unsure(format!("{group} was reused during the check"))
                 }
                 Some(group) => Probe::Thread(group),
                 None => Probe::Gone,

@@ -103,7 +103,7 @@ fn f_l01_a_pid_that_is_a_thread_now_is_no_process() {
     let error = identify(tid, &observer()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("there is no process {tid}: {tid} is a thread of process {of}")
+        format!("there is no process {tid}; it is a thread of process {of}")
     );
     let mut recorded = identify(of, &observer()).unwrap();
     recorded.pid = tid;

@@ -152,7 +152,7 @@ pub(super) fn classify(
         _ if needs_room(cause) && largest_file().is_some() => {
             let most = largest_file().unwrap_or_default();
             let why = format!(
-                "the size of a file is limited to {most} bytes here (ulimit -f); nothing was changed"
+                "file size is limited to {most} bytes here (ulimit -f); nothing was changed"
             );
             StoreError::Unavailable { store, why }
         }

@@ -110,7 +110,7 @@ pub(super) fn create(file: &Path, store: &str, limit: Option<Patience>) -> Resul
         return Err(StoreError::Damaged {
             store: store.to_owned(),
             why: format!(
-                "the database is gone, but its log {} is still there",
+                "the database is missing, but its log {} still exists",
                 log.path().display()
             ),
         });

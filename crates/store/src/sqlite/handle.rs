@@ -155,7 +155,7 @@ impl<'a> SqliteTx<'a> {
     pub(super) fn count(&self, what: &str, count: u64) -> Result<i64, StoreError> {
         i64::try_from(count).map_err(|_| StoreError::Unavailable {
             store: self.store.to_owned(),
-            why: format!("{what} {count} is larger than it can keep"),
+            why: format!("{what} {count} is too large to store"),
         })
     }
 
@@ -212,7 +212,7 @@ impl<'a> SqliteTx<'a> {
         }
         Err(StoreError::Unavailable {
             store: self.store.to_owned(),
-            why: "the transaction was undone after an earlier error".to_owned(),
+            why: "the transaction was rolled back after an earlier error".to_owned(),
         })
     }
 

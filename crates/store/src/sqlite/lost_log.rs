@@ -113,15 +113,15 @@ fn fault(log: &Path, index: &Index) -> Option<&'static str> {
     let mut header = [0; LOG_HEADER_BYTES as usize];
     let mut file = match fs_err::File::open(log) {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some("is gone"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some("is missing"),
         // Whatever it is, SQLite says it.
         Err(_) => return None,
     };
     let length = file.metadata().ok()?.len();
     if length < index.least() || file.read_exact(&mut header).is_err() {
-        return Some("was cut off");
+        return Some("was truncated");
     }
-    (header[16..24] != index.salts).then_some("is another one than it was")
+    (header[16..24] != index.salts).then_some("was replaced")
 }
 
 /// Whether the database has this event and is sound without any log. Nothing is locked and nothing is

@@ -94,7 +94,7 @@ pub(super) fn fit(conn: &Connection, store: &str, known: &[Migration]) -> Result
     }
     let meta = |name: &str| -> Result<String, StoreError> {
         if found == 0 {
-            return Err(damaged("its schema number is gone".to_owned()));
+            return Err(damaged("its schema number is missing".to_owned()));
         }
         conn.query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| {
             row.get(0)
@@ -106,7 +106,7 @@ pub(super) fn fit(conn: &Connection, store: &str, known: &[Migration]) -> Result
     let schema = meta("schema")?;
     if schema != found.to_string() {
         return Err(damaged(format!(
-            "its header says schema {found}, its table meta {schema:?}"
+            "its header has schema {found}, its table meta has {schema:?}"
         )));
     }
     if found < newest {

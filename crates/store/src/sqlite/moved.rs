@@ -133,17 +133,17 @@ fn settle_in(
             EventKind::StoreMoved,
             "file",
             format!(
-                "the database {store} is another file than the one that was used last (inode.birth \
-                 {was}, now {here}): it was copied, moved or restored; if the other one is still in use, \
-                 both grant the same keys"
+                "the database {store} is not the file that was used last (inode.birth was {was}, is now \
+                 {here}); it was copied, moved or restored; if the other file is still in use, both grant \
+                 the same keys"
             ),
         ),
         Differs::Events { stored, newest } => (
             EventKind::StoreRolledBack,
             "mark",
             format!(
-                "the newest changes of the store {store} are gone: event {stored} was stored, the newest \
-                 is {newest}; what was claimed or released since then is not known"
+                "the store {store} lost its newest changes: it had event {stored}, and the newest is now \
+                 {newest}; claims and releases since then are unknown"
             ),
         ),
     };
@@ -153,8 +153,9 @@ fn settle_in(
         [],
     )?;
     remember_file(conn, here)?;
-    let news =
-        format!("{what}; every epoch was raised by {RAISE}, so that no old one is granted again");
+    let news = format!(
+        "{what}; every epoch was raised by {RAISE} to keep old ones from being granted again"
+    );
     // Numbers that were given before are not given again, and the database then knows more than the mark: it
     // is settled, whatever becomes of the mark.
     let number = match found {

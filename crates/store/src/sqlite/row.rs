@@ -69,7 +69,7 @@ impl<'a> Cells<'a> {
     pub(super) fn number<T: TryFrom<i64>>(&mut self) -> Result<T, StoreError> {
         match self.maybe_number()? {
             Some(number) => Ok(number),
-            None => Err(self.bad("nothing, where there must be a number")),
+            None => Err(self.bad("nothing instead of a number")),
         }
     }
 
@@ -81,7 +81,7 @@ impl<'a> Cells<'a> {
                 Ok(number) => Ok(Some(number)),
                 Err(_) => Err(self.bad(&format!("{number}, which is out of range"))),
             },
-            other => Err(self.bad(&format!("{other:?}, where there must be a number"))),
+            other => Err(self.bad(&format!("{other:?} instead of a number"))),
         }
     }
 
@@ -90,7 +90,7 @@ impl<'a> Cells<'a> {
         match self.number::<i64>()? {
             0 => Ok(false),
             1 => Ok(true),
-            other => Err(self.bad(&format!("{other}, where there must be 0 or 1"))),
+            other => Err(self.bad(&format!("{other} instead of 0 or 1"))),
         }
     }
 
@@ -100,7 +100,7 @@ impl<'a> Cells<'a> {
             None => Ok(None),
             Some(0) => Ok(Some(false)),
             Some(1) => Ok(Some(true)),
-            Some(other) => Err(self.bad(&format!("{other}, where there must be 0 or 1"))),
+            Some(other) => Err(self.bad(&format!("{other} instead of 0 or 1"))),
         }
     }
 
@@ -139,7 +139,7 @@ impl<'a> Cells<'a> {
     fn lent_text(&mut self) -> Result<&'a str, StoreError> {
         match self.maybe_lent_text()? {
             Some(text) => Ok(text),
-            None => Err(self.bad("nothing, where there must be a text")),
+            None => Err(self.bad("nothing instead of text")),
         }
     }
 
@@ -148,9 +148,9 @@ impl<'a> Cells<'a> {
             ValueRef::Null => Ok(None),
             ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
                 Ok(text) => Ok(Some(text)),
-                Err(_) => Err(self.bad("a text that is not UTF-8")),
+                Err(_) => Err(self.bad("text that is not UTF-8")),
             },
-            other => Err(self.bad(&format!("{other:?}, where there must be a text"))),
+            other => Err(self.bad(&format!("{other:?} instead of text"))),
         }
     }
 
