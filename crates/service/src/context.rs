@@ -412,7 +412,7 @@ impl Ctx<'_> {
             Some(session) => Ok(session),
             None => Err(Stop::Store(StoreError::Damaged {
                 store: self.location.clone(),
-                why: format!("a record names session {id}, which is missing"),
+                why: format!("a row refers to session {id}, which does not exist"),
             })),
         }
     }

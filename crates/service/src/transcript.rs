@@ -66,7 +66,7 @@ impl Service<'_> {
                         EventKind::Changed,
                         Some(caller.session.id),
                         "transcript",
-                        "its transcript is written to on its behalf".into(),
+                        "lines are appended to its transcript on its behalf".into(),
                     )
                 })?;
             }
@@ -129,11 +129,11 @@ fn conversation(session: &Session) -> Result<NativeId, Stop> {
     session.native_id.clone().ok_or_else(|| {
         Error::NotFound {
             what: format!(
-                "{} is in no conversation, so it has no transcript",
+                "{} has no conversation, so it has no transcript",
                 session.handle
             ),
             hint: Hint::step(format!(
-                "in {}, register with --native-id ID to say which conversation it is in",
+                "run `tenure register --native-id ID` in {} to set its conversation",
                 session.handle
             )),
         }
@@ -200,7 +200,7 @@ fn record(
 ) -> Result<String, Stop> {
     let (why, other) = match wrong {
         Contamination::ForeignName { expected } => (
-            format!("{path} is not the file of its conversation, which is named {expected}"),
+            format!("{path} is not the file of its conversation; expected a file named {expected}"),
             None,
         ),
         Contamination::ForeignOwner(owner) => {
@@ -211,7 +211,7 @@ fn record(
             )
         }
         Contamination::Subagent => (format!("{path} is a subagent's transcript"), None),
-        Contamination::NotAPath => (format!("{path:?} is not an absolute path of a file"), None),
+        Contamination::NotAPath => (format!("{path:?} is not an absolute file path"), None),
     };
     let other = match other {
         Some(owner) => Some(owner),
@@ -312,10 +312,12 @@ pub fn refuse_foreign(
             format!("{path} is the transcript of {handle}")
         }
         (Err(Contamination::ForeignName { expected }), _) => {
-            format!("{path} is not the file of conversation {native_id}, which is named {expected}")
+            format!(
+                "{path} is not the file of conversation {native_id}; expected a file named {expected}"
+            )
         }
         (Err(Contamination::Subagent), _) => format!("{path} is a subagent's transcript"),
-        (Err(_), _) => format!("{path:?} is not an absolute path of a file"),
+        (Err(_), _) => format!("{path:?} is not an absolute file path"),
     };
     ctx.write()?;
     let other = match holder {
@@ -347,6 +349,6 @@ pub fn refuse_subagent(
 fn contaminated(what: String) -> Error {
     Error::Invalid {
         what,
-        hint: Hint::verb("log", "to see both sides; nothing was stored"),
+        hint: Hint::verb("log", "to see both sessions; nothing was stored"),
     }
 }

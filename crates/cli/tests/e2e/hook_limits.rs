@@ -140,7 +140,7 @@ fn f_h03_what_is_no_event_is_said_and_costs_nothing() {
     for (what, said_of_it) in [
         ("", "the event is empty"),
         (" \n\t", "the event is empty"),
-        ("nope", "the event is not whole JSON"),
+        ("nope", "the event is not complete JSON"),
         ("[1,2]", "the event is not a JSON object"),
         ("null", "the event is not a JSON object"),
         (

@@ -105,7 +105,7 @@ pub struct Disagreement {
 
 impl std::fmt::Display for Disagreement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} is {}, {}", self.variable, self.value, self.own)
+        write!(f, "{} is {}, but {}", self.variable, self.value, self.own)
     }
 }
 
@@ -316,7 +316,7 @@ fn picked_by_flag(caller: Caller) -> Caller {
 
 fn several(sessions: &[Session]) -> Error {
     Error::Ambiguous {
-        what: "this process speaks for several sessions".into(),
+        what: "this process hosts several sessions".into(),
         candidates: sessions.iter().map(|s| s.handle.to_string()).collect(),
     }
 }
@@ -384,7 +384,7 @@ fn walk(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
             }
             Met::Sessions(Present::Picked(session)) => {
                 let evidence = evidence(height, pid);
-                let picked = "and a variable that picks one of its conversations";
+                let picked = "and a variable that selects one of its conversations";
                 return Ok(by(*session, format!("{evidence}, {picked}")));
             }
             Met::Sessions(Present::Several(sessions)) => return Ok(Found::Several { sessions }),
@@ -518,7 +518,7 @@ fn by_variable(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Found, Stop> {
     };
     let nobody = |why: String| Ok(Found::NoSession(NoSessionWhy::Variable(why)));
     let Ok(token) = SessionToken::parse(text) else {
-        return nobody("TENURE_SESSION is set, but not to SESSION-ID.LIFE".into());
+        return nobody("TENURE_SESSION does not have the form SESSION-ID.LIFE".into());
     };
     let Some(session) = ctx.tx.session(token.id)? else {
         return nobody("TENURE_SESSION names a session that is not in this store".into());
@@ -527,12 +527,12 @@ fn by_variable(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Found, Stop> {
     if session.life != token.life {
         let (then, now) = (token.life, session.life);
         return nobody(format!(
-            "TENURE_SESSION names life {then} of {handle}, which is in life {now} now"
+            "TENURE_SESSION names life {then} of {handle}, which is now in life {now}"
         ));
     }
     if facts.has_terminal {
         return nobody(format!(
-            "TENURE_SESSION names {handle}, but does not count at a terminal"
+            "TENURE_SESSION names {handle}, but is ignored at a terminal"
         ));
     }
     if !session.is_open() {
@@ -546,7 +546,7 @@ fn by_variable(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Found, Stop> {
             "TENURE_SESSION names {handle}, which is dead: {proof}"
         ));
     }
-    let evidence = "TENURE_SESSION; no agent above this process, no terminal".to_owned();
+    let evidence = "TENURE_SESSION (no agent above this process, no terminal)".to_owned();
     Ok(found_by(facts, session, ResolvedBy::Variable, evidence))
 }
 

@@ -13,8 +13,8 @@ const MOST_CANDIDATES: usize = 8;
 pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
     if name.trim().is_empty() {
         return Err(Error::Usage {
-            what: "a session's name is empty".into(),
-            hint: Hint::verb("ps", "to see their handles"),
+            what: "the session name is empty".into(),
+            hint: Hint::verb("ps", "to list session handles"),
         }
         .into());
     }
@@ -44,7 +44,7 @@ pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
             ctx.session(id)
         }
         _ => Err(Error::Ambiguous {
-            what: format!("{name:?} is part of {several} sessions' names"),
+            what: format!("{name:?} matches {several} sessions"),
             candidates: fitting
                 .into_iter()
                 .take(MOST_CANDIDATES)

@@ -35,9 +35,9 @@ impl Service<'_> {
             };
             let end = end(ctx, &hold, by)?;
             let evidence = match caller.actor {
-                Some(actor) if actor == hold.session => "the holder's own act".to_owned(),
+                Some(actor) if actor == hold.session => "released by its holder".to_owned(),
                 Some(actor) => format!("on its behalf by {}", ctx.session(actor)?.handle),
-                None => "on its behalf by somebody who is no session".to_owned(),
+                None => "on its behalf by a caller outside any session".to_owned(),
             };
             log_act(ctx, &caller, kind, &hold, evidence)?;
             record.newest = Some(Hold {
@@ -109,8 +109,8 @@ impl Service<'_> {
         check_note(request.note.as_deref())?;
         let Some(reason) = act_for.reason.clone() else {
             return Err(Error::Usage {
-                what: "a takeover takes a reason".into(),
-                hint: Hint::step("add --reason REASON (logged; the holder is told)"),
+                what: "a takeover needs a reason".into(),
+                hint: Hint::step("add --reason REASON (logged and sent to the holder)"),
             }
             .into());
         };

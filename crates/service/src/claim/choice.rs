@@ -130,11 +130,11 @@ fn choose_any(findings: Vec<Finding>) -> Choice {
 /// One refusal out of many: any of them may end first.
 fn together(refusals: Vec<Refusal>, count: usize) -> Refusal {
     let mut all = Refusal::for_good(Error::Usage {
-        what: "no item was named".into(),
+        what: "no item was given".into(),
         hint: Hint::run(
             "claim",
             ["--any", "KEY", "KEY"],
-            "to take the first that is free",
+            "to claim the first one that is free",
         ),
     });
     for (place, refusal) in refusals.into_iter().enumerate() {

@@ -65,10 +65,10 @@ pub(super) fn carry_out(
                 ctx.dead.push(holder.id);
             }
             (PreviousHolder::Expired(doubt), Some(hold)) => {
-                let why = format!("{doubt}; its lease and the lock-delay are over");
+                let why = format!("{doubt}; its lease and the lock delay have expired");
                 end(ctx, hold, EndedBy::Lease)?;
                 log_end(ctx, hold, EndedBy::Lease, &why)?;
-                let why = "its lease was over and nobody could tell whether it lived";
+                let why = "its lease expired and its process could not be checked";
                 tell_loser(ctx, holder, &steps.record, receiver.session, why)?;
             }
             _ => {}
@@ -116,10 +116,8 @@ pub(super) fn taken_from(
     let session = ctx.session(hold.session)?;
     let proof = match (&session.closed, by) {
         (Some(closed), _) => closed.why.clone(),
-        (None, EndedBy::Lease) => {
-            "its lease was over and nobody could tell whether it lived".into()
-        }
-        (None, _) => "it goes on elsewhere".into(),
+        (None, EndedBy::Lease) => "its lease expired and its process could not be checked".into(),
+        (None, _) => "its session is still open".into(),
     };
     Ok(Some(taken(&session, hold, by, proof)))
 }
@@ -170,9 +168,9 @@ pub(super) fn grant(
     };
     ctx.tx.insert_hold(&hold, record.epoch)?;
     let evidence = match &hold.taken_from {
-        Some(former) => format!("{} had it: {}", former.handle, former.proof),
-        None if record.newest.is_none() => "nobody ever had it".into(),
-        None => "nobody held it".into(),
+        Some(former) => format!("previous holder {}: {}", former.handle, former.proof),
+        None if record.newest.is_none() => "never held before".into(),
+        None => "it was free".into(),
     };
     let kind = match hold.means {
         Means::Takeover => EventKind::Taken,
@@ -225,10 +223,10 @@ pub(super) fn tell_loser(
 ) -> Result<(), Stop> {
     let now = record.epoch.next();
     let message = format!(
-        "you lost {} (epoch {}): {} has it now (epoch {now}): {why}",
+        "{} took over {} (epoch {}→{now}). Reason: {why}",
+        winner.handle,
         text::name(record.key.as_str()),
-        record.epoch,
-        winner.handle
+        record.epoch
     );
     ctx.notify(
         loser.id,
@@ -239,7 +237,7 @@ pub(super) fn tell_loser(
     )
 }
 
-/// Ends what a session holds because its lease and the lock-delay are over.
+/// Ends what a session holds because its lease and the lock delay have expired.
 pub fn end_by_lease(ctx: &mut Ctx<'_>, session: &Session, why: &str) -> Result<(), Stop> {
     ctx.lock_with(|ctx| ctx.locks_to_close(session.id))?;
     ctx.end_open_holds(session.id, EndedBy::Lease, why)

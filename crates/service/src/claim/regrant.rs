@@ -42,7 +42,7 @@ pub fn regrant(
             }
             Rivals::Living(living) if hold.life == from.life => {
                 let (rival, holder) = (&living.key, &living.session.handle);
-                let text = format!("{}: {holder} has {rival}, which overlaps it", hold.key);
+                let text = format!("{}: {holder} holds {rival}, which overlaps it", hold.key);
                 tell_taken(ctx, to, &record, &text)?;
                 outcome.taken.push(text);
             }
@@ -139,9 +139,9 @@ fn tell_taken(
 /// Who has what the session held before.
 fn taken_since(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<String, Stop> {
     let now = match record.current() {
-        Some(other) => format!("{} has it now", ctx.session(other.session)?.handle),
+        Some(other) => format!("{} holds it now", ctx.session(other.session)?.handle),
         None if record.is_done() => "it is done".into(),
-        None => "others had it since".into(),
+        None => "it was reassigned and is now free".into(),
     };
     Ok(format!("{}: {now} (epoch {})", record.key, record.epoch))
 }

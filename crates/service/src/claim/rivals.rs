@@ -230,7 +230,7 @@ pub(super) fn end_along(
         })?;
         let (lost, epoch) = (&hold.key, hold.epoch);
         let message = format!(
-            "you lost {} (epoch {epoch}): {why}: {}",
+            "you lost {} (epoch {epoch}): {why}. Reason: {}",
             text::name(lost.as_str()),
             text::quoted(stated.as_str())
         );

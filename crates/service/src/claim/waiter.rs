@@ -42,8 +42,8 @@ pub(super) fn stand_in_line(
                 note_turn(ctx, &next, &NotedTurn { epoch, until })?;
             }
             let why = Error::Invalid {
-                what: "it is free, and others wait for it since longer".into(),
-                hint: Hint::run("why", [request.keys[0].as_str()], "to see who waits"),
+                what: "it is free, but other sessions were waiting for it first".into(),
+                hint: Hint::run("why", [request.keys[0].as_str()], "to see who is waiting"),
             };
             (why, Vec::new(), Some(left))
         }

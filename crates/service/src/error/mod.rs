@@ -57,7 +57,7 @@ pub enum Error {
         why: NoSessionWhy,
     },
     /// No session has this name.
-    #[error("no session is called {name:?}")]
+    #[error("no session is named {name:?}")]
     NoSuchSession {
         /// The name as given.
         name: String,
@@ -79,9 +79,7 @@ pub enum Error {
         candidates: Vec<String>,
     },
     /// The caller's process was superseded by a later life of its session.
-    #[error(
-        "this process was {handle} in life {life}, and {handle} goes on in another process now"
-    )]
+    #[error("this process was {handle} (life {life}), which now runs in another process")]
     Superseded {
         /// The session.
         handle: String,
@@ -89,7 +87,7 @@ pub enum Error {
         life: u32,
     },
     /// Acting for another session takes a reason.
-    #[error("{handle} is another session: add --reason TEXT")]
+    #[error("{handle} is another session; acting for it needs a reason")]
     ReasonNeeded {
         /// The session that was named.
         handle: String,
@@ -133,7 +131,7 @@ pub enum Error {
         pid: u32,
     },
     /// It cannot be told whether a session lives.
-    #[error("cannot tell whether {handle} lives: {doubt}")]
+    #[error("cannot tell whether {handle} is alive: {doubt}")]
     CannotTell {
         /// The session.
         handle: String,
@@ -158,7 +156,7 @@ pub enum Error {
         claim: Box<ClaimView>,
     },
     /// The dead holder's processes still run.
-    #[error("{key} is free, but {handle} left processes behind that may still write: {}", pids(.survivors))]
+    #[error("{key} is free, but {handle} left processes running that may still write: pid {}", pids(.survivors))]
     Noisy {
         key: Key,
         /// The dead holder.
@@ -167,7 +165,7 @@ pub enum Error {
         survivors: Vec<Survivor>,
     },
     /// It is not certain that the dead holder left nothing behind.
-    #[error("{key} is free, but cannot tell whether {handle} left processes behind: {why}")]
+    #[error("{key} is free, but tenure cannot tell whether {handle} left processes running: {why}")]
     MaybeNoisy {
         key: Key,
         /// The dead holder.
@@ -176,7 +174,7 @@ pub enum Error {
         why: String,
     },
     /// None of several keys could be had.
-    #[error("none of {count} items is free; the first: {first}")]
+    #[error("none of the {count} items is free; first: {first}")]
     NoneFree {
         /// How many were asked for.
         count: usize,
@@ -184,7 +182,7 @@ pub enum Error {
         first: Box<Error>,
     },
     /// Waiting took too long.
-    #[error("still waiting after {}: {why}", Span(*.waited))]
+    #[error("timed out after {}: {why}", Span(*.waited))]
     TimedOut {
         /// How long it waited.
         waited: Duration,
@@ -192,7 +190,7 @@ pub enum Error {
         why: Box<Error>,
     },
     /// The holder's lease is over, the lock-delay is not.
-    #[error("{key} is held by {}, whose lease is over; free in {}", holder_phrase(.claim), Span(*.left))]
+    #[error("{key} is held by {}, whose lease expired; it becomes free in {}", holder_phrase(.claim), Span(*.left))]
     Suspect {
         key: Key,
         /// The claim as it stands.
@@ -215,10 +213,10 @@ pub enum Error {
         epoch: Epoch,
     },
     /// Nobody has it.
-    #[error("{key} is free: nobody holds it")]
+    #[error("{key} is free; no session holds it")]
     Free { key: Key },
     /// The claim is another's now.
-    #[error("{key} was lost: {}", lost_phrase(.claim))]
+    #[error("this session lost {key}: {}", lost_phrase(.claim))]
     Lost {
         key: Key,
         /// The epoch that the caller had.
@@ -233,7 +231,7 @@ pub enum Error {
         claims: Vec<ClaimView>,
     },
     /// The epoch that was named was never granted.
-    #[error("{key} has epoch {now}; epoch {named} was never granted")]
+    #[error("epoch {named} of {key} was never granted; its current epoch is {now}")]
     NoSuchEpoch {
         key: Key,
         now: Epoch,
@@ -265,7 +263,7 @@ pub enum Error {
         passed_over: Vec<Fault>,
     },
     /// Others drive the same focus.
-    #[error("{focus} in mission {mission} is already driven by {}", .drivers.join(", "))]
+    #[error("{focus} in mission {mission} is already being worked on by {}", .drivers.join(", "))]
     Collision {
         mission: String,
         /// What they drive.
@@ -385,7 +383,7 @@ impl Error {
 fn fault_lines(what: &str, faults: &[Fault]) -> Vec<String> {
     let head = match faults.len() {
         1 => format!("{what} is not valid"),
-        n => format!("{what} is not valid, {n} faults"),
+        n => format!("{what} is not valid ({n} faults)"),
     };
     let each = faults.iter().map(|fault| format!("  {fault}"));
     std::iter::once(head).chain(each).collect()
@@ -420,10 +418,13 @@ fn holder_phrase(claim: &ClaimView) -> String {
         return "another session".into();
     };
     let dir = text::name(&holder.dir);
-    let mut phrase = format!("{} ({} in {dir})", holder.handle, holder.state);
-    if let Some(age) = claim.age {
-        phrase.push_str(&format!(" for {}", Span(age)));
-    }
+    let age = claim.age.map(|age| format!(", {}", Span(age)));
+    let mut phrase = format!(
+        "{} ({} in {dir}{})",
+        holder.handle,
+        holder.state,
+        age.unwrap_or_default()
+    );
     if let Some(note) = &claim.note {
         phrase.push_str(&format!(": {}", text::quoted(note)));
     }
@@ -437,11 +438,8 @@ fn lost_list(claims: &[ClaimView]) -> String {
 
 fn lost_phrase(claim: &ClaimView) -> String {
     match &claim.holder {
-        Some(holder) => format!("{} has it now (epoch {})", holder.handle, claim.epoch),
-        None => format!(
-            "others had it since (epoch {}), and nobody has it now",
-            claim.epoch
-        ),
+        Some(holder) => format!("{} holds it now (epoch {})", holder.handle, claim.epoch),
+        None => format!("it was reassigned and is now free (epoch {})", claim.epoch),
     }
 }
 

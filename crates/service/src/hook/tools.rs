@@ -275,7 +275,7 @@ fn way(ctx: &mut Ctx<'_>, path: &str) -> Result<Way, Stop> {
         return Ok(Way::Wait("it is outside any repository"));
     };
     let Some(key) = key_of(&file) else {
-        return Ok(Way::Wait("its name cannot be a key"));
+        return Ok(Way::Wait("its name cannot be used in a key"));
     };
     let is_done = ctx.tx.claim(&key)?.is_some_and(|record| record.is_done());
     Ok(if is_done {

@@ -35,7 +35,7 @@ impl ContextFile {
                 why: why.clone(),
                 hints: vec![tenure_core::hint::Hint::verb(
                     "whoami",
-                    "and use its answer instead of the file",
+                    "and use its output instead of this file",
                 )],
             }],
         }
@@ -52,8 +52,8 @@ pub fn disagreements(text: &str, file: &str, context: &SessionContext) -> Vec<Fa
     };
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(fields)) => found.compare(&fields),
-        Ok(_) => found.add("file", file, "it holds no JSON object".into()),
-        Err(error) => found.add("file", file, format!("it holds no whole JSON: {error}")),
+        Ok(_) => found.add("file", file, "it is not a JSON object".into()),
+        Err(error) => found.add("file", file, format!("it is not complete JSON: {error}")),
     }
     found.faults
 }
@@ -75,7 +75,7 @@ impl Found<'_> {
             why,
             hints: vec![Hint::verb(
                 "whoami",
-                "and use its answer instead of the file, which its session writes when it changes",
+                "and use its output instead of this file",
             )],
         });
     }
@@ -90,12 +90,8 @@ impl Found<'_> {
         self.writer(fields);
         self.end(fields);
         if self.known == 0 && self.faults.is_empty() {
-            let names = "session_id, participant_id or tenure";
-            self.add(
-                "file",
-                self.file,
-                format!("it names nobody: no {names} stands in it"),
-            );
+            let why = "it identifies no session: session_id, participant_id and tenure are missing";
+            self.add("file", self.file, why.to_owned());
         }
     }
 
@@ -108,7 +104,7 @@ impl Found<'_> {
                 Some(text)
             }
             other => {
-                self.add(name, &other.to_string(), "it is no text".into());
+                self.add(name, &other.to_string(), "it is not a string".into());
                 None
             }
         }
@@ -129,11 +125,14 @@ impl Found<'_> {
             .any(|one| one.native_id == named);
         let why = if had {
             format!(
-                "an earlier conversation of this session; it is in {} now",
+                "it is an earlier conversation of this session, which is now in {}",
                 outer_id(session)
             )
         } else {
-            format!("another session's: this is {}", outer_id(session))
+            format!(
+                "it belongs to another session; this session is {}",
+                outer_id(session)
+            )
         };
         self.add("session_id", named, why);
     }
@@ -159,7 +158,7 @@ impl Found<'_> {
                 self.add(
                     "started_at",
                     named,
-                    format!("this session started {started}"),
+                    format!("this session started at {started}"),
                 );
             }
             Ok(at) if at > self.context.read_at => {
@@ -176,7 +175,7 @@ impl Found<'_> {
         if let Some(kept) = team(&self.context.metadata)
             && kept != named
         {
-            self.add("team_name", named, format!("this session keeps {kept:?}"));
+            self.add("team_name", named, format!("this session has {kept:?}"));
         }
     }
 
@@ -220,7 +219,7 @@ impl Found<'_> {
                 Ok(_) => self.add(
                     "joined_at",
                     named,
-                    format!("{session} joined {}", one.joined_at),
+                    format!("{session} joined at {}", one.joined_at),
                 ),
                 Err(error) => self.add("joined_at", named, error.why),
             }

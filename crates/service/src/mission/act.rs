@@ -104,10 +104,13 @@ fn join(
     if !request.role.is_listed(&here.roles) {
         return Err(Error::Invalid {
             what: format!(
-                "role {:?} is not one that the settings list",
+                "role {:?} is not among the roles in the settings",
                 request.role.as_str()
             ),
-            hint: Hint::step(format!("missions.roles lists {}", here.roles.join(", "))),
+            hint: Hint::step(format!(
+                "use one of the roles in missions.roles: {}",
+                here.roles.join(", ")
+            )),
         }
         .into());
     }
@@ -126,7 +129,7 @@ fn join(
                     "{} is participant {} of {mission}, not {named}",
                     session.handle, row.participant
                 ),
-                hint: Hint::run("mission", ["leave", mission.as_str()], "first"),
+                hint: Hint::run("mission", ["leave", mission.as_str()], "to leave it first"),
             }
             .into());
         }
@@ -149,7 +152,10 @@ fn join(
             focus: None,
             revision: 0,
         })?;
-        let evidence = format!("{mission}: as {}, participant {participant}", request.role);
+        let evidence = format!(
+            "{mission}: joined as {}, participant {participant}",
+            request.role
+        );
         log(ctx, caller, EventKind::MissionJoined, "join", evidence)?;
     }
     ctx.tx
@@ -184,8 +190,11 @@ fn free_of_the_gone(
     let other = ctx.record_death_if_proved(other)?;
     if !ctx.standing(&other)?.is_gone() {
         return Err(Error::Invalid {
-            what: format!("participant {named} of {mission} is {}", other.handle),
-            hint: Hint::step("leave --participant out: two sessions are two participants"),
+            what: format!(
+                "participant {named} of {mission} belongs to {}",
+                other.handle
+            ),
+            hint: Hint::step("omit --participant; each session needs its own"),
         }
         .into());
     }
@@ -193,7 +202,7 @@ fn free_of_the_gone(
     ctx.lock([Lock::Session(other.id)])?;
     ctx.tx.remove_participant(mission.as_str(), other.id)?;
     let evidence = format!(
-        "{mission}: {} goes on as {}",
+        "{mission}: {} continues as {}",
         other.handle, caller.session.handle
     );
     ctx.log(&NewEvent {
@@ -279,7 +288,7 @@ fn warnings(participant: &ParticipantView, faults: &[Fault]) -> Vec<String> {
     let mut warnings = Vec::new();
     if let (Some(focus), false) = (&participant.focus, participant.collides_with.is_empty()) {
         let drivers = participant.collides_with.join(", ");
-        warnings.push(format!("{focus} is also driven by {drivers}"));
+        warnings.push(format!("{focus} is also being worked on by {drivers}"));
     }
     warnings.extend(faults.iter().map(ToString::to_string));
     warnings
@@ -317,7 +326,7 @@ fn point(
         match (membership, request.whose, me) {
             (Membership::Missing, ..) => {
                 return Err(Error::NotFound {
-                    what: format!("there is no mission {mission}"),
+                    what: format!("mission {mission} does not exist"),
                     hint: check::join(mission.as_str()),
                 }
                 .into());
@@ -382,8 +391,8 @@ fn scope(me: Option<&Session>, here: &Here, whose: Whose) -> Result<Scope, Error
         )
     });
     found.ok_or_else(|| Error::NotFound {
-        what: "this directory is in no repository".into(),
-        hint: Hint::step("run it in one, or say --for session or --for user"),
+        what: "this directory is not in a git repository".into(),
+        hint: Hint::step("run it in a repository, or use --for session or --for user"),
     })
 }
 

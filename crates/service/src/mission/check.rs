@@ -30,7 +30,7 @@ impl Service<'_> {
             let what = if all {
                 every_row(ctx, here, &mut checked)?;
                 every_pointer(ctx, &mut checked)?;
-                "what is stored of missions".to_owned()
+                "stored mission data".to_owned()
             } else {
                 active(ctx, me.as_ref(), here, mission, &mut checked)?
             };
@@ -67,7 +67,7 @@ fn active(
     if let Some(mission) = &found.mission {
         must_exist(ctx, mission.as_str())?;
         rows(ctx, here, mission.as_str(), checked)?;
-        return Ok(format!("what is stored of mission {mission}"));
+        return Ok(format!("stored data of mission {mission}"));
     }
     if checked.faults.is_empty() {
         pick::meant(&found)?;
@@ -79,8 +79,8 @@ fn must_exist(ctx: &mut Ctx<'_>, mission: &str) -> Result<(), Stop> {
     let rows = ctx.tx.participants(mission)?;
     if rows.is_empty() && ctx.tx.mission(mission)?.is_none() {
         return Err(Error::NotFound {
-            what: format!("there is no mission {mission}"),
-            hint: Hint::run("mission", ["list"], "to see all of them"),
+            what: format!("mission {mission} does not exist"),
+            hint: Hint::run("mission", ["list"], "to list all missions"),
         }
         .into());
     }
@@ -103,7 +103,7 @@ fn every_row(ctx: &mut Ctx<'_>, here: &Here, checked: &mut Checked) -> Result<()
                 hints: vec![Hint::run(
                     "mission",
                     ["leave", "MISSION"],
-                    "to take its participants out; then join under a good id",
+                    "to remove its participants, then join under a valid id",
                 )],
             });
         }

@@ -217,7 +217,7 @@ fn verify(
         (Some(caller), Some(named)) => {
             if named.id != caller.session.id {
                 let why = format!("this process belongs to {}", caller.session.handle);
-                let hint = Hint::verb("whoami", "to see what decided that");
+                let hint = Hint::verb("whoami", "to see how tenure determined that");
                 add(
                     &caller.session,
                     "session",
@@ -232,11 +232,11 @@ fn verify(
     };
     for said in found.iter().flat_map(|caller| &caller.disagreements) {
         let hint = Hint::step(format!("unset {}", said.variable));
-        let why = format!("{}, {}", said.value, said.own);
+        let why = format!("it is {}, but {}", said.value, said.own);
         add(&session, "environment", said.variable.to_owned(), why, hint);
     }
     if let Some(closed) = &session.closed {
-        let hint = Hint::verb("register", "to make this process a session again");
+        let hint = Hint::verb("register", "to register this process again");
         add(
             &session,
             "state",
@@ -249,7 +249,7 @@ fn verify(
         && !works_in(ctx, &session, project)?
     {
         let why = format!("{} works in {}", session.handle, session.workdir.dir);
-        let hint = Hint::step("run it in that directory, or register with --dir");
+        let hint = Hint::step("run the command in that directory, or register with --dir");
         add(&session, "project", project.dir.clone(), why, hint);
     }
     let mission = active(ctx, &session, here)?;

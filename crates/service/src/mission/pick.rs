@@ -63,8 +63,8 @@ pub fn resolve(
 pub fn meant(found: &Resolution) -> Result<MissionId, Error> {
     found.mission.clone().ok_or_else(|| Error::NoMission {
         what: match found.passed_over.first() {
-            None => "no mission is named and none is active".to_owned(),
-            Some(fault) => format!("no mission is named, and {fault}"),
+            None => "no mission was given and none is active".to_owned(),
+            Some(fault) => format!("no mission was given, and {fault}"),
         },
         passed_over: found.passed_over.clone(),
     })
@@ -99,7 +99,7 @@ pub fn own(
     match read(ctx, here, &row, handle)? {
         Ok(participant) => Ok(participant),
         Err(faults) => Err(Error::Faulty {
-            what: format!("what is stored of {handle} in mission {mission}"),
+            what: format!("stored data of {handle} in mission {mission}"),
             faults,
         }
         .into()),

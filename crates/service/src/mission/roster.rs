@@ -115,8 +115,8 @@ fn roster(
 ) -> Result<Roster, Stop> {
     let Some(stored) = ctx.tx.mission(mission.as_str())? else {
         return Err(crate::error::Error::NotFound {
-            what: format!("there is no mission {mission}"),
-            hint: Hint::run("mission", ["list"], "to see all of them"),
+            what: format!("mission {mission} does not exist"),
+            hint: Hint::run("mission", ["list"], "to list all missions"),
         }
         .into());
     };

@@ -35,7 +35,7 @@ impl Service<'_> {
             let caller = caller::for_write_or_closed(ctx, act_for)?;
             refuse_ended(&caller.session)?;
             let reason = caller.reason_text();
-            let why = reason.clone().unwrap_or_else(|| "it said so".into());
+            let why = reason.clone().unwrap_or_else(|| "it ended itself".into());
             let closed = ctx.close(&caller.session, ClosedBy::End, &why, caller.actor, reason)?;
             ctx.view(&closed)
         })
@@ -45,13 +45,13 @@ impl Service<'_> {
         if let Some(Span(length)) = request.length {
             if length > Policy::LONGEST_SILENCE {
                 return Err(usage(
-                    "a session may declare at most 4h of silence",
-                    Hint::step("give a shorter --for"),
+                    "a session can announce at most 4h of silence",
+                    Hint::step("use a shorter --for"),
                 )
                 .into());
             }
             if act_for.reason.is_none() {
-                return Err(usage("declaring silence takes a reason", add_a_reason()).into());
+                return Err(usage("announcing silence needs a reason", add_a_reason()).into());
             }
         }
         self.transact(Mode::Write, |ctx| {
@@ -72,8 +72,8 @@ impl Service<'_> {
             let to = caller::find(ctx, to)?;
             let to = ctx.record_death_if_proved(to)?;
             let sender = from.as_ref().map(|caller| caller.session.handle.as_str());
-            let sender = sender.unwrap_or("somebody without a session");
-            let said = format!("{sender} says: {}", text::quoted(message));
+            let sender = sender.unwrap_or("someone outside any session");
+            let said = format!("message from {sender}: {}", text::quoted(message));
             let from = from.map(|caller| caller.session.id);
             ctx.notify(to.id, NoticeKind::Told, said, from, None)?;
             ctx.log(&NewEvent {
@@ -102,7 +102,7 @@ impl Service<'_> {
                 (None, None) => return Err(no_such_value(key).into()),
                 (None, Some(_)) if present.len() >= META_KEYS => {
                     return Err(Error::Invalid {
-                        what: format!("a session keeps at most {META_KEYS} values"),
+                        what: format!("a session can have at most {META_KEYS} metadata values"),
                         hint: Hint::run("meta", ["unset", "KEY"], "to make room"),
                     }
                     .into());
@@ -176,8 +176,8 @@ pub fn refuse_reserved(key: &MetaKey) -> Result<(), Error> {
 
 pub fn no_such_value(key: &MetaKey) -> Error {
     Error::NotFound {
-        what: format!("this session keeps no value {:?}", key.as_str()),
-        hint: Hint::run("meta", ["get"], "to see what it keeps"),
+        what: format!("this session has no metadata value {:?}", key.as_str()),
+        hint: Hint::run("meta", ["get"], "to list its values"),
     }
 }
 

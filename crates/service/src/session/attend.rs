@@ -134,6 +134,10 @@ fn chosen(text: &str) -> Result<Option<Title>, Malformed> {
     let title = title::titled(text, TitleBy::Person);
     match title {
         Some(title) => Ok(Some(title)),
-        None => Err(Malformed::new("title", text, "nothing of it can be seen")),
+        None => Err(Malformed::new(
+            "title",
+            text,
+            "it has no visible characters",
+        )),
     }
 }

@@ -46,7 +46,7 @@ impl Service<'_> {
             }
             let actor = caller::anybody(ctx)?.map(|caller| caller.session.id);
             if ctx.reader == Reader::Program && reason.is_none() {
-                let what = "dismissing every session takes a reason".into();
+                let what = "dismissing every session needs a reason".into();
                 let hint = add_a_reason();
                 return Err(Error::Usage { what, hint }.into());
             }
@@ -70,12 +70,12 @@ impl Service<'_> {
 /// Why a session cannot be dismissed, as a verb.
 fn nothing_to_dismiss(session: &Session) -> Option<String> {
     let state = match &session.closed {
-        None => "has not ended: there is nothing to dismiss",
-        Some(end) if end.dismissed_at.is_some() => "is dismissed already",
+        None => "has not ended, so there is nothing to dismiss",
+        Some(end) if end.dismissed_at.is_some() => "is already dismissed",
         Some(end) => match end.kind {
             EndKind::CutOff => return None,
-            EndKind::Left => "ended by itself: there is nothing to dismiss",
-            EndKind::Moved => "went on in another session: there is nothing to dismiss",
+            EndKind::Left => "ended by itself, so there is nothing to dismiss",
+            EndKind::Moved => "continued in another session, so there is nothing to dismiss",
         },
     };
     Some(state.to_owned())

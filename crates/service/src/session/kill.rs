@@ -34,7 +34,7 @@ impl Service<'_> {
     /// The process of a session that is to be killed; nothing is changed.
     pub fn killable(&mut self, act_for: &ActFor) -> Reply<Killable> {
         if act_for.reason.is_none() {
-            let what = "killing a session's process takes a reason".into();
+            let what = "killing a session's process needs a reason".into();
             let hint = add_a_reason();
             return Err(Error::Usage { what, hint }.into());
         }
@@ -54,7 +54,7 @@ impl Service<'_> {
             if session.hosted {
                 let what = format!("{handle} shares its process with other sessions");
                 let args = [&handle, "--reason", "REASON"];
-                let hint = Hint::run("end", args, "to end it alone");
+                let hint = Hint::run("end", args, "to end only this session");
                 return Err(Error::Invalid { what, hint }.into());
             }
             let Some(process) = session.process.clone() else {

@@ -125,7 +125,7 @@ impl Service<'_> {
             let session = ctx.record_death_if_proved(session)?;
             ctx.ask_about_all(std::slice::from_ref(&session))?;
             let caller = Caller {
-                evidence: format!("named {name}"),
+                evidence: format!("given as {name}"),
                 session,
                 by: caller::ResolvedBy::Flag,
                 itself_by: None,

@@ -80,6 +80,6 @@ pub fn move_to_window(
     begin_life(ctx, session)?;
     ctx.tx.carry_holds(session.token())?;
     let (pid, life) = (window.pid, session.life);
-    let evidence = format!("the daemon names pid {pid} as its window, life {life}");
+    let evidence = format!("the daemon reports pid {pid} as its window (life {life})");
     ctx.log(&ctx.event(EventKind::Changed, Some(session.id), "window", evidence))
 }

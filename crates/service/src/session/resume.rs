@@ -119,7 +119,7 @@ fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conversation, St
     let handle = session.handle.to_string();
     let Some(native_id) = session.native_id.clone() else {
         return Err(Error::NotFound {
-            what: format!("{handle} has no conversation to go on with"),
+            what: format!("{handle} has no conversation to resume"),
             hint: Hint::run("show", [&handle], "for details"),
         }
         .into());
@@ -131,7 +131,7 @@ fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conversation, St
     {
         return Err(Error::NotLive {
             handle,
-            state: "went on in another session".into(),
+            state: "continued in another session".into(),
         }
         .into());
     }
@@ -147,7 +147,7 @@ fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conversation, St
     }
     let problem = if !resumes(session) {
         Some(format!(
-            "tenure knows no command that resumes {}",
+            "tenure cannot resume {} conversations",
             session.agent
         ))
     } else {
@@ -171,13 +171,16 @@ fn missing(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<String>, Stop>
     for file in transcripts {
         if !ctx.is_there(file)? {
             let file = text::name(file);
-            return Ok(Some(format!("its transcript {file} is not there")));
+            return Ok(Some(format!("its transcript {file} is missing")));
         }
     }
     Ok(if ctx.is_there(dir)? {
         None
     } else {
-        Some(format!("its directory {} is gone", text::name(dir)))
+        Some(format!(
+            "its directory {} no longer exists",
+            text::name(dir)
+        ))
     })
 }
 

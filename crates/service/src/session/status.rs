@@ -115,10 +115,10 @@ fn status(
         };
         own = crate::claim::claims(ctx, &filter)?;
         for (key, handle) in lost(ctx, &caller.session)? {
-            warnings.push(format!("{key} is lost: {handle} has it now"));
+            warnings.push(format!("this session lost {key}: {handle} holds it now"));
         }
         for twin in twins(ctx, &caller.session)? {
-            warnings.push(format!("this conversation is open in {twin} as well"));
+            warnings.push(format!("this conversation is also open in {twin}"));
         }
     }
     if let Some((at, news)) = ctx.tx.store_news()?
@@ -128,7 +128,7 @@ fn status(
     }
     for failure in ctx.tx.mirror_failures()? {
         warnings.push(format!(
-            "the mirror {} could not be written: {}",
+            "could not write the mirror {}: {}",
             text::name(&failure.path),
             failure.why
         ));
@@ -225,7 +225,7 @@ fn left_running(ctx: &mut Ctx<'_>, here: &ListRequest) -> Result<Vec<String>, St
         let left = unseen.gather(left)?.unwrap_or_default();
         for survivor in left.found {
             warnings.push(format!(
-                "{} is dead and left pid {} running, which may still write: {}",
+                "{} died but left pid {} running, which may still write: {}",
                 session.handle,
                 survivor.pid,
                 text::quoted(&survivor.command)

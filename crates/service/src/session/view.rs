@@ -343,7 +343,7 @@ fn state_reason(session: &Session, seen: &Seen<'_>) -> String {
             match seen.state {
                 State::Stalled => {
                     let silent = Span(session.seen_at.age_at(seen.now.wall));
-                    format!("in one turn and silent for {silent}; {lives}")
+                    format!("in a turn, silent for {silent}; {lives}")
                 }
                 _ => lives,
             }
@@ -352,12 +352,14 @@ fn state_reason(session: &Session, seen: &Seen<'_>) -> String {
         Standing::Trusted {
             doubt,
             left: Some(left),
-        } => format!("{doubt}; lease open for {}", Span(*left)),
-        Standing::Trusted { doubt, left: None } => format!("{doubt}; its lease cannot be compared"),
-        Standing::Suspect { doubt, left } => {
-            format!("{doubt}; lease over, free in {}", Span(*left))
+        } => format!("{doubt}; lease expires in {}", Span(*left)),
+        Standing::Trusted { doubt, left: None } => {
+            format!("{doubt}; its lease cannot be checked from here")
         }
-        Standing::Expired(doubt) => format!("{doubt}; lease over"),
+        Standing::Suspect { doubt, left } => {
+            format!("{doubt}; lease expired, free in {}", Span(*left))
+        }
+        Standing::Expired(doubt) => format!("{doubt}; lease expired"),
     }
 }
 
@@ -371,9 +373,11 @@ fn evidence(shown: &ShownActivity, now: &Now) -> String {
     let age = Span(shown.since.age_at(now.wall));
     let doing = shown.doing.as_str();
     if shown.certain {
-        format!("{doing} by {source}, {age} ago")
+        format!("{doing} according to {source}, {age} ago")
     } else {
-        format!("{doing} by {source}, {age} ago, and this agent does not tell when that ends")
+        format!(
+            "{doing} according to {source}, {age} ago (this agent does not report when that ends)"
+        )
     }
 }
 
@@ -385,12 +389,12 @@ fn lives(session: &Session, decides: Option<&Process>) -> String {
     let pid = process.pid;
     match (&session.process, &session.daemon) {
         (Some(window), Some(_)) if window != process => {
-            format!("no window: the daemon finishes its turn (pid {pid})")
+            format!("no window; the daemon is finishing its turn (pid {pid})")
         }
         (_, Some(daemon)) if daemon == process => {
-            format!("no window is known: it lives with the daemon (pid {pid})")
+            format!("no window is known; the daemon keeps it alive (pid {pid})")
         }
-        _ => format!("pid {pid} lives"),
+        _ => format!("pid {pid} is running"),
     }
 }
 

@@ -47,7 +47,7 @@ fn a_walk_that_did_not_reach_the_top_falls_back_to_no_variable() {
     boxed.world.observer.proc_is_own = false;
     let blind = CallerFacts {
         chain: Vec::new(),
-        chain_broken: Some("/proc shows another pid namespace than this one".into()),
+        chain_broken: Some("/proc shows a different pid namespace".into()),
         ..boxed.facts()
     };
     assert_eq!(call_with(&mut rig, &boxed, &blind), Ok(()));

@@ -269,7 +269,7 @@ fn a_turn_goes_on_without_its_window_and_is_over_with_its_stop() {
     assert_eq!(kind(rig.claim(&taker, KEY)), "held");
     let shown = rig.shown(&heard);
     assert_eq!(shown.state, "live");
-    let why = format!("no window: the daemon finishes its turn (pid {DAEMON})");
+    let why = format!("no window; the daemon is finishing its turn (pid {DAEMON})");
     assert!(shown.why.starts_with(&why), "{}", shown.why);
     // What the turn still runs acts for it.
     let mut orphan = rig.here(&[71, DAEMON]);
@@ -371,7 +371,7 @@ fn a_conversation_without_a_known_window_lives_with_the_daemon() {
     let shown = rig.shown(&heard);
     assert_eq!(shown.state, "live");
     assert_eq!(shown.process.pid, Some(DAEMON));
-    let why = format!("no window is known: it lives with the daemon (pid {DAEMON})");
+    let why = format!("no window is known; the daemon keeps it alive (pid {DAEMON})");
     assert!(shown.why.starts_with(&why), "{}", shown.why);
     rig.ends_by_event("t1");
     assert_eq!(rig.shown(&heard).state, "ended");

@@ -145,7 +145,7 @@ fn find_candidate(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Candid
     match shell {
         Some(height) if ctx.facts.has_terminal => Ok(candidate_at(chain, height, true)),
         _ => Err(Error::Usage {
-            what: "no agent and no interactive shell was found above this process".into(),
+            what: "found no agent and no interactive shell above this process".into(),
             hint: register_script(),
         }
         .into()),
@@ -300,13 +300,13 @@ fn agent_of(
         {
             return Err(Error::Invalid {
                 what: format!(
-                    "this process is {}, which is {}, not {named}",
+                    "this process is {} (agent {}), not {named}",
                     session.handle, session.agent
                 ),
                 hint: Hint::run(
                     "register",
                     ["--agent", "NAME", "--pid", "PID"],
-                    "to register another process as a worker of its own",
+                    "to register another process as a session of its own",
                 ),
             }
             .into());
@@ -339,7 +339,7 @@ fn check_transcript(
     };
     let Some(native_id) = &request.native_id else {
         return Err(Error::Usage {
-            what: "a transcript belongs to a conversation, and none was named".into(),
+            what: "a transcript needs a conversation id".into(),
             hint: Hint::step("add --native-id ID"),
         }
         .into());
@@ -359,7 +359,7 @@ fn check_metadata(ctx: &mut Ctx<'_>, plan: &Plan, request: &RegisterRequest) -> 
     if keys.len() > META_KEYS {
         return Err(Error::Invalid {
             what: format!(
-                "a session keeps at most {META_KEYS} values; this would make {}",
+                "a session can have at most {META_KEYS} metadata values; this would make {}",
                 keys.len()
             ),
             hint: Hint::run("meta", ["unset", "KEY"], "to make room"),

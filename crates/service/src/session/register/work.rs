@@ -57,7 +57,7 @@ impl Work<'_> {
                 self.create(ctx, word, native_id, None, None)
             }
             Plan::Ambiguous => Err(Error::Ambiguous {
-                what: "this process speaks for several sessions".into(),
+                what: "this process hosts several sessions".into(),
                 candidates: self.hosted_here(ctx)?,
             }
             .into()),
@@ -154,7 +154,7 @@ impl Work<'_> {
                 "pid {} started at tick {}",
                 process.pid, process.start.ticks
             ),
-            None => "its process could not be established".into(),
+            None => "its process could not be identified".into(),
         };
         match native_id {
             Some(native_id) => format!("{process}, conversation {native_id}"),
@@ -311,7 +311,7 @@ impl Work<'_> {
         let outcome = regrant(ctx, &former, heir, Means::Moved)?;
         self.regranted.extend(outcome.regranted);
         self.taken.extend(outcome.taken);
-        let why = format!("its conversation went on in {}", heir.handle);
+        let why = format!("its conversation continued in {}", heir.handle);
         let mut moved = former.clone();
         moved.closed = Some(tenure_core::session::Closed {
             at: ctx.now.wall,
@@ -407,12 +407,12 @@ pub(super) fn tell_twins(
         ),
     };
     let to_owner = format!(
-        "{} is in {native} too; what both write there will mix",
+        "{} is also in {native}; messages from both will be mixed there",
         place(visitor)
     );
     ctx.notify(owner.id, NoticeKind::Twin, to_owner, Some(visitor.id), None)?;
     let to_visitor = format!(
-        "{native} is open in {} as well; what both write there will mix",
+        "{native} is also open in {}; messages from both will be mixed there",
         place(owner)
     );
     ctx.notify(
@@ -435,7 +435,7 @@ pub(super) fn close_gone(ctx: &mut Ctx<'_>, session: Session) -> Result<Session,
             end_by_lease(
                 ctx,
                 &session,
-                &format!("{doubt}; its lease and the lock-delay are over"),
+                &format!("{doubt}; its lease and the lock delay have expired"),
             )?;
             ctx.session(session.id)
         }
