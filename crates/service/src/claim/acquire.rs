@@ -1,7 +1,7 @@
-//! Claiming: one key, the first free one of several, or all of several; at once, or in line.
+//! Claiming one key, the first free one of several, or all of several; at once, or in line.
 //!
-//! First every key is assessed, then it is decided, then what is needed is locked, then everything is
-//! granted in the same transaction: a refusal locks nothing, and leaves nothing half granted.
+//! First every key is assessed, then the choice is made, then everything needed is locked, then all keys are
+//! granted in the same transaction. So a refusal locks nothing and leaves no partial grant.
 
 use super::choice::{Choice, Taken, choose, refusal_of};
 use super::grant::{Receiver, answer, carry_out};
@@ -19,7 +19,7 @@ use tenure_core::liveness::Liveness;
 use tenure_core::store::{Lock, Mode};
 
 impl Service<'_> {
-    /// Claims at once, or is refused.
+    /// Claims at once, or fails.
     pub fn claim(&mut self, act_for: &ActFor, request: &ClaimRequest) -> Reply<Vec<Grant>> {
         check_note(request.note.as_deref())?;
         self.transact(Mode::Write, |ctx| {
@@ -35,7 +35,7 @@ impl Service<'_> {
         })
     }
 
-    /// Looks whether a waiter's turn has come; puts it in line if it is in none.
+    /// Checks whether a waiter's turn has come; adds it to the line if it is in none.
     pub fn claim_turn(
         &mut self,
         act_for: &ActFor,
@@ -102,8 +102,8 @@ pub(super) fn hand_out(
     Ok(grants)
 }
 
-/// Locks what the grants of these change, and what they were decided by: who lost a key because it was silent
-/// may have spoken since.
+/// Locks what these grants change and what they were decided by: a session that lost a key because it was
+/// silent may have reported since.
 fn lock_taken(ctx: &mut Ctx<'_>, to: SessionId, taken: &[Taken]) -> Result<(), Stop> {
     ctx.lock_with(|ctx| {
         let mut locks = vec![Lock::Session(to)];

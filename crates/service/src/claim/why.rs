@@ -1,4 +1,4 @@
-//! Why a key is as it is, and what would change that.
+//! Why a key is in its state, and what would change that.
 
 use super::grant::shown;
 use crate::caller::{self, Caller};
@@ -14,17 +14,14 @@ use tenure_core::session::{Session, Standing};
 use tenure_core::store::Mode;
 use tenure_core::time::Span;
 
-/// A key, and why it is as it is.
+/// A key with its explanation.
 #[derive(Debug, Clone)]
 pub struct Why {
-    /// The key as it stands.
     pub claim: ClaimView,
-    /// The explanation.
     pub why: WhyView,
 }
 
 impl Service<'_> {
-    /// Why a key is as it is, and what would change that.
     pub fn why(&mut self, key: &Key) -> Reply<Why> {
         self.transact(Mode::Read, |ctx| {
             let me = caller::anybody(ctx)?;
@@ -122,7 +119,7 @@ fn explain(
     })
 }
 
-/// What happened to a key so far, in one or two lines.
+/// The history of a key, in one or two lines.
 fn history(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<Vec<String>, Stop> {
     let Some(hold) = &record.newest else {
         return Ok(vec!["it has never been claimed".into()]);

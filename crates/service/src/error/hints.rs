@@ -1,4 +1,4 @@
-//! What to do about an error: commands that exist, or plain steps.
+//! What to do about an error: a command to run, or a plain step.
 
 use super::{Error, NoSessionWhy, pids};
 use tenure_core::hint::Hint;
@@ -8,7 +8,6 @@ use tenure_core::store::StoreError;
 use tenure_core::text;
 
 impl Error {
-    /// What to do about it.
     pub fn hints(&self) -> Vec<Hint> {
         match self {
             Error::Malformed(error) => vec![malformed_hint(error.what)],
@@ -113,7 +112,7 @@ impl Error {
     }
 }
 
-/// Each way out once.
+/// The hints of all faults, without duplicates.
 fn fault_hints(faults: &[Fault]) -> Vec<Hint> {
     let mut hints: Vec<Hint> = Vec::new();
     for hint in faults.iter().flat_map(|fault| &fault.hints) {
@@ -124,23 +123,23 @@ fn fault_hints(faults: &[Fault]) -> Vec<Hint> {
     hints
 }
 
-/// What an act takes that was given no reason.
+/// For an act that needs a reason.
 pub fn add_a_reason() -> Hint {
     Hint::step("add --reason REASON (it is logged)")
 }
 
-/// How one waits for a key.
+/// How to wait for a key.
 pub fn wait_for(key: &str) -> Hint {
     Hint::run("claim", [key, "--wait", "10m"], "to wait for it")
 }
 
-/// How a key is taken from a session that lives.
+/// How to take a key from a live session.
 pub fn take_over(key: &str) -> Hint {
     let args = [key, "--reason", "REASON"];
     Hint::run("takeover", args, "to take it anyway (logged)")
 }
 
-/// What to do about `wanted`, where `held` is in the way.
+/// How to get `wanted` while `held` is in the way.
 fn held_hints(wanted: &str, held: &str) -> Vec<Hint> {
     vec![
         wait_for(wanted),
@@ -189,7 +188,7 @@ fn no_session_hints(why: &NoSessionWhy) -> Vec<Hint> {
     hints
 }
 
-/// How a script registers.
+/// How to register a script.
 pub fn register_script() -> Hint {
     let args = ["--agent", "NAME", "--pid", "PID"];
     Hint::run("register", args, "in a script, where PID is $$")

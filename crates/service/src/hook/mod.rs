@@ -1,4 +1,4 @@
-//! What agents tell their hooks, and what is answered.
+//! Events that agents send through their hooks, and the answers.
 
 mod handle_event;
 mod tools;

@@ -1,7 +1,7 @@
-//! Whether a context file is this session's: which field disagrees with what.
+//! Whether a context file belongs to this session, and which fields disagree.
 //!
-//! The file may be anybody's: ours, PACT's, spec-kitty's, or a fixture that a test left in a home
-//! directory. Every field that is known is compared; a file that names nobody is not one's own either.
+//! The file may have any origin: tenure, PACT, spec-kitty, or a fixture that a test left in a home directory.
+//! Every known field is compared. A file that identifies no session does not belong to this one either.
 
 use serde_json::{Map, Value};
 
@@ -11,19 +11,19 @@ use tenure_core::hint::Hint;
 use tenure_core::mission::check::Fault;
 use tenure_core::time::Timestamp;
 
-/// A file may say that a session started this long before we heard of it, in milliseconds.
+/// How much earlier than its registration a file may say that a session started, in milliseconds.
 const HEARD_LATE: i64 = 5_000;
 
 /// A context file, as far as it could be read.
 #[derive(Debug, Clone)]
 pub struct ContextFile {
     pub path: String,
-    /// What stands in it, or why that is not known.
+    /// Its content, or why it could not be read.
     pub text: Result<String, String>,
 }
 
 impl ContextFile {
-    /// Everything about it that disagrees with the session.
+    /// Every disagreement with the session.
     pub fn disagreements(&self, context: &SessionContext) -> Vec<Fault> {
         match &self.text {
             Ok(text) => disagreements(text, &self.path, context),
@@ -42,7 +42,7 @@ impl ContextFile {
     }
 }
 
-/// Everything in the file that disagrees with the session.
+/// Every field of the file that disagrees with the session.
 pub fn disagreements(text: &str, file: &str, context: &SessionContext) -> Vec<Fault> {
     let mut found = Found {
         file,
@@ -95,7 +95,7 @@ impl Found<'_> {
         }
     }
 
-    /// A field as text; anything but text is a fault of its own.
+    /// A field as text; a value of any other type is a fault.
     fn text<'b>(&mut self, fields: &'b Map<String, Value>, name: &'static str) -> Option<&'b str> {
         match fields.get(name)? {
             Value::Null => None,
@@ -251,7 +251,7 @@ impl Found<'_> {
         }
     }
 
-    /// What tenure itself wrote of the session and its process.
+    /// Compares what tenure itself wrote about the session and its process.
     fn writer(&mut self, fields: &Map<String, Value>) {
         let Some(Value::Object(writer)) = fields.get("tenure") else {
             return;

@@ -20,7 +20,7 @@ use tenure_core::session::Session;
 use tenure_core::store::{Lock, Mode};
 
 impl Service<'_> {
-    /// Makes the calling session a participant; joining again changes its role alone.
+    /// Makes the calling session a participant. Joining again changes only its role.
     pub fn join_mission(
         &mut self,
         act_for: &ActFor,
@@ -55,7 +55,7 @@ impl Service<'_> {
         })
     }
 
-    /// Takes the calling session out of a mission, whatever is wrong with its row.
+    /// Removes the calling session from a mission, even if its row is invalid.
     pub fn leave_mission(
         &mut self,
         act_for: &ActFor,
@@ -175,7 +175,7 @@ fn mint(ctx: &Ctx<'_>) -> ParticipantId {
     ParticipantId::mint(ctx.now.wall.0, random)
 }
 
-/// A participant id that was named: refused while another session has it that is not gone.
+/// A participant id that the caller chose; refused while a session that is not gone has it.
 fn free_of_the_gone(
     ctx: &mut Ctx<'_>,
     caller: &Caller,
@@ -198,7 +198,7 @@ fn free_of_the_gone(
         }
         .into());
     }
-    // It may have spoken, or come back, since it was judged.
+    // It may have reported, or come back, since it was judged.
     ctx.lock([Lock::Session(other.id)])?;
     ctx.tx.remove_participant(mission.as_str(), other.id)?;
     let evidence = format!(
@@ -223,7 +223,7 @@ fn change(
     let mission = row.mission.clone();
     let (mut all, faults) = present(ctx, here, mission.as_str())?;
     if request.strict {
-        // Whoever does not count because it was silent may have spoken since.
+        // A session that does not count because it was silent may have reported since.
         let silent = all.iter().filter(|one| one.gone && one.session.is_open());
         ctx.lock(
             silent
@@ -253,7 +253,7 @@ fn change(
     Ok((participant, warnings))
 }
 
-/// Writes a row with its activity, and what changed into the log.
+/// Writes a row with its activity, and logs the change.
 fn keep(
     ctx: &mut Ctx<'_>,
     caller: &Caller,
@@ -283,7 +283,7 @@ fn own_view(
     }
 }
 
-/// What a participant is told besides its answer.
+/// Warnings besides the answer.
 fn warnings(participant: &ParticipantView, faults: &[Fault]) -> Vec<String> {
     let mut warnings = Vec::new();
     if let (Some(focus), false) = (&participant.focus, participant.collides_with.is_empty()) {

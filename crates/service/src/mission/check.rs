@@ -1,4 +1,4 @@
-//! Checking what is stored: everything that is wrong, at once.
+//! Checking stored mission data: every fault at once.
 
 use super::pick;
 use super::request::Here;
@@ -15,7 +15,7 @@ use tenure_core::session::Session;
 use tenure_core::store::Mode;
 
 impl Service<'_> {
-    /// Checks a mission's rows and the caller's pointers; with `all` every mission and every pointer. Tells
+    /// Checks a mission's rows and the caller's pointers; with `all`, every mission and every pointer. Returns
     /// how many rows and pointers were checked.
     pub fn check_missions(
         &mut self,
@@ -53,7 +53,7 @@ struct Checked {
     faults: Vec<Fault>,
 }
 
-/// The mission that is meant, and the pointers that do not count on the way to it.
+/// The selected mission, and the pointers that were passed over to reach it.
 fn active(
     ctx: &mut Ctx<'_>,
     me: Option<&Session>,
@@ -132,7 +132,8 @@ fn one_row(
     Ok(())
 }
 
-/// A session's pointer must name a mission that the session joined; any other one that exists.
+/// A session's pointer must name a mission that the session joined; any other pointer must name one that
+/// exists.
 fn every_pointer(ctx: &mut Ctx<'_>, checked: &mut Checked) -> Result<(), Stop> {
     for found in ctx.tx.list_pointers()? {
         checked.count += 1;

@@ -1,4 +1,4 @@
-//! What happens to a session between its registration and its end.
+//! Acts on a session between its registration and its end.
 
 use crate::caller::{self, ActFor, behalf};
 use crate::context::{Ctx, Stop};
@@ -16,20 +16,18 @@ use tenure_core::time::Span;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RenewRequest {
-    /// For how long the session declares to be silent; the usual lease otherwise.
+    /// How long the session announces to be silent; the usual lease otherwise.
     pub length: Option<Span>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetaChange {
-    /// Keep this value.
     Set(MetaKey, String),
-    /// Forget it.
     Unset(MetaKey),
 }
 
 impl Service<'_> {
-    /// Ends a session and everything that it holds.
+    /// Ends a session and all its holds.
     pub fn end(&mut self, act_for: &ActFor) -> Reply<SessionView> {
         self.transact(Mode::Write, |ctx| {
             let caller = caller::for_write_or_closed(ctx, act_for)?;
@@ -60,7 +58,7 @@ impl Service<'_> {
         })
     }
 
-    /// Leaves a message that a session is told at its next call.
+    /// Sends a message that a session receives at its next call.
     pub fn tell(&mut self, to: &str, message: &str) -> Reply<SessionView> {
         if message.trim().is_empty() {
             let hint = Hint::run("tell", ["SESSION", "MESSAGE"], "to send one");
@@ -84,7 +82,7 @@ impl Service<'_> {
         })
     }
 
-    /// Sets or forgets one of a session's small values.
+    /// Sets or removes one metadata value of a session.
     pub fn change_metadata(&mut self, act_for: &ActFor, change: &MetaChange) -> Reply<SessionView> {
         if let MetaChange::Set(_, value) = change {
             check_meta_value(value).map_err(Error::from)?;

@@ -1,4 +1,5 @@
-//! A person and a session: where its window is, that a person went there, and what the person calls its work.
+//! A person and a session: where its window is, that the person visited it, and the title that the person gave
+//! it.
 
 use crate::caller::{self, ActFor, behalf};
 use crate::context::{Ctx, Stop};
@@ -15,17 +16,17 @@ use tenure_core::text::{check_length, quoted};
 use tenure_core::title;
 use tenure_core::witness::TerminalPlace;
 
-/// A session that can be gone to.
+/// A session whose window can be shown.
 #[derive(Debug, Clone)]
 pub struct Window {
     pub session: SessionView,
     pub process: Option<Process>,
-    /// Where its window is, as far as that can be told.
+    /// Where its window is, if known.
     pub place: Option<TerminalPlace>,
 }
 
 impl Service<'_> {
-    /// Where a session's window is, if it has not ended.
+    /// Where a session's window is, unless it has ended.
     pub fn window(&mut self, name: &str) -> Reply<Window> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -44,8 +45,8 @@ impl Service<'_> {
         })
     }
 
-    /// Records that a person is with a session now: it waits to be seen no longer. An end stays as it is, and
-    /// an agent that looks at another is not a person.
+    /// Records that a person is with a session now, so it no longer counts as unseen. An end stays as it is,
+    /// and an agent that looks at another session is not a person.
     pub fn attend(&mut self, name: &str) -> Reply<()> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -78,7 +79,7 @@ fn attend(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
         return Ok(());
     }
     ctx.write_beat()?;
-    // Not a heartbeat: who looks at a session does not speak for it.
+    // Not a heartbeat: looking at a session does not prove that it is alive.
     let now = Some(ctx.now.wall);
     let (seen_at, lease) = (session.seen_at, &session.lease);
     ctx.tx

@@ -1,4 +1,4 @@
-//! Sessions: how they begin, go on, are looked at and end.
+//! Sessions: how they start, continue, are read and end.
 
 pub mod acts;
 pub mod attend;

@@ -1,4 +1,4 @@
-//! How a session comes to be, and to another process: the one place that makes one.
+//! How a session is created, and how it moves to another process. Only this module creates sessions.
 
 use crate::context::{Ctx, Stop};
 use tenure_core::agent;
@@ -8,7 +8,7 @@ use tenure_core::process::{Looks, Process};
 use tenure_core::session::{Session, Start, Title, Workdir};
 use tenure_core::store::Lock;
 
-/// What a new session is born with.
+/// The initial data of a session.
 pub struct NewSession {
     pub agent: AgentName,
     pub native_id: Option<NativeId>,
@@ -23,7 +23,7 @@ pub struct NewSession {
     pub daemon: Option<Process>,
 }
 
-/// Makes a session in its first life.
+/// Creates a session in its first life.
 pub fn born(ctx: &mut Ctx<'_>, birth: NewSession) -> Result<Session, Stop> {
     let (id, handle) = ctx.mint(&birth.agent)?;
     let session = Session {
@@ -55,7 +55,7 @@ pub fn born(ctx: &mut Ctx<'_>, birth: NewSession) -> Result<Session, Stop> {
     Ok(session)
 }
 
-/// Records the process that a session's present life is.
+/// Records the process of a session's current life.
 pub fn begin_life(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     if let Some(process) = &session.process {
         ctx.tx.insert_life(session.token(), process, ctx.now.wall)?;
@@ -63,8 +63,8 @@ pub fn begin_life(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A conversation that a daemon runs goes on in this window: that is the session's next life. What it holds
-/// stays held, because the conversation never stopped.
+/// A daemon's conversation continues in this window, which is the session's next life. It keeps its claims,
+/// because the conversation never stopped.
 pub fn move_to_window(
     ctx: &mut Ctx<'_>,
     session: &mut Session,

@@ -1,4 +1,4 @@
-//! What a session is shown to do, what it asks, and in which order many are shown.
+//! What a session's activity is shown as, what it asks, and in which order many are shown.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::{Policy, Reason, Rig, Who, key};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What agents and terminals say, by the process that is asked about.
+/// What agents and terminals report, by process.
 #[derive(Default)]
 struct Told(RefCell<BTreeMap<u32, Testimony>>);
 
@@ -353,7 +353,7 @@ fn a_finished_turn_is_news_until_a_person_was_there() {
     };
     let handle = stage.one(&claude).handle;
     turn(&mut stage);
-    // A program that looks is no person.
+    // A program that reads is not a person.
     let program = stage.nobody();
     stage.ask(&program, |service| service.show(&handle));
     assert!(finished(&mut stage));
@@ -476,7 +476,7 @@ fn f_v11_those_that_need_a_person_come_first() {
     ];
     let expected = expected.map(|(who, rank)| (who.pids[0], Some(rank)));
     assert_eq!(shown, expected);
-    // The same once the death is on record, and after a look.
+    // The same once the death is recorded, and after a list.
     let order = |stage: &mut Stage| -> Vec<u32> {
         let all = stage.all();
         all.iter().filter_map(|one| one.process.pid).collect()

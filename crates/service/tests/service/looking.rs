@@ -1,4 +1,4 @@
-//! Who else is there, whose context file it is, and which lines a transcript takes.
+//! Which other sessions are there, whose context file it is, and which lines a transcript accepts.
 
 use tenure_core::event::EventFilter;
 use tenure_core::id::{AgentName, NativeId};
@@ -166,7 +166,7 @@ fn a_session_is_waited_for_until_it_ends_and_rests_when_it_has() {
     }
 }
 
-/// A line that is drawn again and again must not wait for a file server, not even for a moment.
+/// A line that is drawn again and again must never wait for a file server, not even briefly.
 #[test]
 fn a_glance_looks_for_no_files_of_what_was_cut_off() {
     let mut rig = Rig::new();

@@ -1,4 +1,4 @@
-//! What a session's work is called, who may say so, and when a person was with it.
+//! The title of a session's work, who may set it, and when a person was with it.
 
 use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::event::EventFilter;
@@ -348,7 +348,7 @@ fn twins_are_named_on_both_sides() {
     assert_eq!(own.1, [""; 0], "a dead one is in no conversation");
 }
 
-/// A machine whose agents and terminals say the same of everybody.
+/// A machine whose agents and terminals report the same about every session.
 struct Says(Testimony);
 
 impl Witness for Says {

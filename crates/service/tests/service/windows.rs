@@ -1,4 +1,4 @@
-//! Conversations that a daemon runs: each belongs to its window, and outlives it only for the rest of a turn.
+//! Conversations that a daemon runs: each belongs to its window, and outlives it only until its turn ends.
 
 use tenure_core::agent_event::Happening;
 use tenure_core::id::{AgentName, NativeId};
@@ -104,7 +104,7 @@ impl Rig {
         self.says(native, end, Doing::Idle);
     }
 
-    /// What a conversation's tool runs as: below the daemon, which the first window happened to start.
+    /// A conversation's tool process: below the daemon, which the first window happened to start.
     fn tool_of(&self, heard: &Heard) -> Who {
         let mut tool = self.here(&[71, DAEMON, ONE]);
         tool.token.clone_from(&heard.token);
@@ -119,7 +119,7 @@ impl Rig {
             .session
     }
 
-    /// The answer to what a tool below the daemon asks, whose variable names a conversation.
+    /// The answer to a tool below the daemon whose variable names a conversation.
     fn whoami_in(&mut self, native: &str) -> Result<String, Error> {
         let mut facts = self.world.facts(&[71, DAEMON, ONE]);
         facts.native_variables.push(NativeVariable {
@@ -171,7 +171,7 @@ fn a_conversation_is_bound_to_its_window_and_not_to_the_one_that_started_the_dae
         "{}",
         shown.why
     );
-    // The window is a session now, and the daemon is no agent that anybody misses.
+    // The window is a session now, and the daemon is not reported as an unmanaged agent.
     let looker = rig.here(&[90]);
     let asked = [TWO, DAEMON, ONE].map(|pid| rig.world.process(pid));
     let strange = rig.call(&looker, |service| service.unmanaged(&asked));
@@ -189,7 +189,7 @@ fn a_tool_below_the_daemon_is_its_own_conversations() {
         assert_eq!(Some(me.session.handle), heard.session);
         assert_eq!(me.resolved.by, "ancestry");
     }
-    // Nothing picks one of two, and the window above the daemon is not asked.
+    // Nothing selects one of the two, and the window above the daemon is not asked.
     let nobody = rig.here(&[71, DAEMON, ONE]);
     let found = rig.call(&nobody, |service| service.own_session(&ActFor::default()));
     assert_eq!(kind(found), "ambiguous");
@@ -228,12 +228,12 @@ fn a_window_that_goes_while_nothing_runs_takes_its_conversation_along_at_once() 
     let name = heard.session.clone().unwrap();
     let resumable = rig.call(&taker, |service| service.resumable(&name));
     assert_eq!(resumable.unwrap().native_id.as_str(), "t1");
-    // The daemon says so a minute later, when there is nothing left to end.
+    // The daemon reports it a minute later, when there is nothing left to end.
     rig.ends_by_event("t1");
     assert_eq!(rig.shown(&heard).state, "dead");
 }
 
-/// The daemon says the same of both, so what the window left behind decides.
+/// The daemon reports the same for both, so the traces of the window decide.
 #[test]
 fn a_window_that_went_in_order_has_left_and_any_other_was_cut_off() {
     for (went, expected) in [
@@ -275,14 +275,14 @@ fn a_turn_goes_on_without_its_window_and_is_over_with_its_stop() {
     let mut orphan = rig.here(&[71, DAEMON]);
     orphan.token.clone_from(&tool.token);
     assert_eq!(rig.guard(&orphan, KEY).unwrap().epoch, 1);
-    // Whoever waits for its end must watch what still lives.
+    // A waiter for its end must watch the process that is still alive.
     let name = heard.session.clone().unwrap();
     let until = tenure_service::Until::Ends;
     let awaited = rig.call(&taker, |service| service.awaited(&name, until));
     let watched = awaited.unwrap().process.unwrap();
     assert_eq!(watched.pid, DAEMON);
     rig.stops("t1");
-    // It is recorded with that event, so that whoever waits is woken.
+    // It is recorded with that event, so that waiters are woken.
     let mut tx = rig.store.begin(Mode::Read).unwrap();
     let recorded = tx.session(heard.id.unwrap()).unwrap().unwrap();
     assert!(recorded.closed.is_some(), "{recorded:?}");
@@ -336,7 +336,7 @@ fn a_conversation_that_another_window_takes_up_is_the_same_session_there() {
     assert_eq!(shown.state, "live");
     let held = shown.claims.unwrap();
     assert_eq!(held.len(), 1, "{held:?}");
-    // The life that ended speaks for nobody.
+    // The ended life no longer acts for any session.
     let old = rig.tool_of(&first);
     let me = rig.call(&old, |service| service.own_session(&ActFor::default()));
     let disagreements = me.unwrap().resolved.disagreements;
@@ -356,7 +356,7 @@ fn a_window_that_goes_on_to_another_conversation_leaves_the_first_to_its_end() {
     // A person went on to the other.
     assert_eq!(rig.shown(&first).end_kind, Some("left"));
     assert_eq!(rig.shown(&second).state, "live");
-    // It is taken up elsewhere while the first window lives: what that does next is its own.
+    // It is resumed elsewhere while the first window is alive; what that does next is its own.
     let again = rig.begins("t1", TWO);
     assert_eq!(again.session, first.session);
     let third = rig.begins("t4", ONE);
@@ -531,7 +531,7 @@ fn a_tool_whose_conversation_another_session_owns_is_not_the_daemons_only_sessio
     assert_eq!(kind(rig.whoami_in("t2")), "ambiguous");
 }
 
-/// Somebody who has nothing to say.
+/// A daemon that reports nothing.
 struct Silent;
 
 impl Witness for Silent {
@@ -542,7 +542,7 @@ impl Witness for Silent {
 
 #[test]
 fn a_turn_whose_end_was_not_heard_of_is_over_when_the_daemon_says_so() {
-    // What the daemon says, whether a hook asks, and what becomes of the claim.
+    // What the daemon reports, whether a hook asks, and what happens to the claim.
     let rows = [
         (Some(false), true, "granted"),
         (Some(true), true, "held"),
