@@ -1,8 +1,8 @@
-//! What time it is: wall time to show, steady time to decide by.
+//! The time: wall-clock time to show, monotonic time to decide by.
 //!
-//! Steady time is CLOCK_MONOTONIC without any time namespace's offset, so that processes inside and
-//! outside of one agree. It stands still while the machine is suspended and starts anew with each boot;
-//! the era says which boot. Moving the wall clock changes what is shown and nothing else.
+//! Monotonic time is CLOCK_MONOTONIC without any time namespace's offset, so that processes inside and outside
+//! of one agree. It stops while the machine is suspended and restarts with each boot; the era identifies the
+//! boot. Moving the wall clock changes only what is shown.
 
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -20,7 +20,7 @@ const ZONES: &str = "/usr/share/zoneinfo";
 /// No zone is longer.
 const LONGEST_ZONE: u64 = 1 << 20;
 
-/// What time it is in this boot.
+/// The time in this boot.
 pub fn now(boot: &BootId) -> Now {
     Now {
         wall: wall(),
@@ -32,7 +32,7 @@ pub fn now(boot: &BootId) -> Now {
     }
 }
 
-/// What the clock on the wall says, for people only.
+/// The wall-clock time, for people only.
 pub fn wall() -> Timestamp {
     timestamp(SystemTime::now())
 }

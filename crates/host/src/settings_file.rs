@@ -1,9 +1,8 @@
-//! Settings of other programs, which their users wrote and we edit.
+//! Settings of other programs, written by their users and edited by tenure.
 //!
-//! A file is read once, with who owns it and its mode; it is replaced as one step that survives a crash,
-//! keeps the mode, and goes through a symbolic link to the file that is meant, because people link their
-//! settings from elsewhere. What changed in between is never overwritten. A file that is not the user's
-//! own plain file is left alone.
+//! A file is read once, with its owner and mode. It is replaced atomically, survives a crash and keeps its
+//! mode. A symbolic link is followed to its target, because people link their settings from elsewhere. A change
+//! made in between is never overwritten. A file that is not the user's own regular file is left alone.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::file::{sync_dir, write_atomic, write_beside};
 use crate::read;
 
-/// The most that settings may be.
+/// The largest settings file.
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +27,7 @@ pub enum SettingsError {
     },
     #[error("{} is a symbolic link to a missing file", .path.display())]
     DanglingLink { path: PathBuf },
-    /// It is not UTF-8, or beyond all measure.
+    /// It is not UTF-8, or far too large.
     #[error("{} is {what}", .path.display())]
     NotText { path: PathBuf, what: &'static str },
     #[error("another program changed {} at the same time", .path.display())]
@@ -39,7 +38,7 @@ pub enum SettingsError {
 
 pub struct SettingsFile {
     path: PathBuf,
-    /// Without links; the same as `path` for a file that is not there.
+    /// Without links; the same as `path` for a missing file.
     real: PathBuf,
     text: Option<String>,
     mode: u32,
@@ -55,7 +54,7 @@ impl fmt::Debug for SettingsFile {
 }
 
 impl SettingsFile {
-    /// Reads a file that may not be there.
+    /// Reads a file that may be missing.
     pub fn read(path: &Path) -> Result<Self, SettingsError> {
         let absent = |path: &Path| Self {
             path: path.to_owned(),
@@ -85,17 +84,17 @@ impl SettingsFile {
         })
     }
 
-    /// Where it is, as its user names it.
+    /// Its path, as the user names it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is in it; none if it is not there.
+    /// Its content; none if it is missing.
     pub fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
-    /// Gives it this content, and makes it and its directories if it is not there.
+    /// Writes this content; creates the file and its directories if they are missing.
     pub fn write(&self, text: &str) -> Result<(), SettingsError> {
         if let Some(dir) = self.real.parent()
             && self.text.is_none()
@@ -105,7 +104,7 @@ impl SettingsFile {
         let temporary = write_beside(&self.real, text.as_bytes())?;
         let replaced = self.replace_with(&temporary);
         if replaced.is_err() {
-            // The first error is the one to hear of.
+            // The first error is the one to report.
             drop(fs_err::remove_file(&temporary));
         }
         replaced
@@ -125,7 +124,7 @@ impl SettingsFile {
         Ok(sync_dir(&self.real)?)
     }
 
-    /// Keeps what is in it under another name, once: a copy that is there already is left alone.
+    /// Copies its content to another name, once: an existing copy is left alone.
     pub fn back_up(&self, copy: &Path) -> Result<(), SettingsError> {
         let Some(text) = &self.text else {
             return Ok(());
@@ -147,7 +146,7 @@ impl SettingsFile {
     }
 }
 
-/// The content and mode of a plain file of our own; checked on the opened file.
+/// The content and mode of our own regular file; checked on the opened file.
 fn read_own(path: &Path, real: &Path) -> Result<(String, u32), SettingsError> {
     let named = || path.to_owned();
     let file = match read::open(real) {

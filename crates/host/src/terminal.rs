@@ -1,4 +1,4 @@
-//! The terminal that a process was started in.
+//! The terminal in which a process was started.
 //!
 //! A terminal that is closed takes its device away: descriptors of it still name it, as deleted. Most programs end
 //! then; some go on without anybody who could see or answer them. The device's number may be another terminal's by
@@ -28,9 +28,9 @@ pub fn is_gone(process: &Process) -> bool {
     (0..3).any(is_closed) && seat::present(process).is_some()
 }
 
-/// How long after the last key an agent that was asked to leave may take to say so.
+/// How long after the last key an agent may take to report its exit.
 const LEAVES: Duration = Duration::from_secs(10);
-/// The kernel notes a key only if this much time went by since the one that it noted last.
+/// The kernel records a key only if this many seconds passed since the last recorded one.
 const STEP: u64 = 8;
 
 /// Whether a process has a terminal in which nobody typed lately. Where that cannot be seen, somebody may have.
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_key_counts_until_the_end_of_its_step() {
         let at = |second: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(second);
-        // Another key at 807 would not have been noted.
+        // Another key at 807 would not have been recorded.
         assert!(!is_long_ago(at(800), at(807) + LEAVES));
         assert!(!is_long_ago(at(806), at(808) + LEAVES));
         assert!(is_long_ago(at(806), at(809) + LEAVES));

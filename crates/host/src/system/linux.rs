@@ -1,10 +1,10 @@
-//! Linux: /proc, pidfds and namespaces, read by hand.
+//! Linux: /proc, pidfds and namespaces, read directly.
 //!
-//! The kernel's own answer to `pidfd_open` decides whether a process is absent; /proc only says what it
-//! is, because with hidepid /proc hides the living. Nothing is kept but the time namespace's offsets, which
-//! cannot change under a process that does not change them itself.
+//! The kernel's answer to `pidfd_open` decides whether a process is absent. /proc only shows what it is,
+//! because with hidepid /proc hides live processes. Only the time namespace's offsets are cached; they cannot
+//! change for a process that does not change them itself.
 //!
-//! What each answer of the kernel means. Only "absent" and "a thread" let a death be proved.
+//! The meaning of each answer of the kernel. Only "absent" and "a thread" can prove a death.
 //!
 //! | asked | answer | decision |
 //! |---|---|---|
@@ -53,7 +53,7 @@ use crate::timens::{self, Offsets};
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const OFFSETS: &str = "/proc/self/timens_offsets";
 
-/// A command line is only read this far: it says what a process is, and may be megabytes long.
+/// A command line is only read up to this length: it shows what a process is, and may be megabytes long.
 const CMDLINE_LIMIT: usize = 64 * 1024;
 
 /// A list of children is only read this far.
@@ -101,7 +101,7 @@ fn mountinfo_has(table: &[u8], path: &[u8]) -> bool {
         .any(|line| line.split(|b| *b == b' ').nth(4) == Some(path))
 }
 
-/// A boot id that is not the kernel's own file came from whoever mounted over a directory above it.
+/// A boot id that is not the kernel's own file was mounted over a directory above it.
 fn is_on_procfs(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC)
 }
@@ -138,9 +138,9 @@ fn offsets() -> io::Result<Offsets> {
     Ok(*KNOWN.get_or_init(|| found))
 }
 
-/// Milliseconds of the kernel's steady clock, the same in every time namespace.
+/// Milliseconds of the kernel's monotonic clock, the same in every time namespace.
 ///
-/// Offsets that cannot be read count as none; `prepare` rules that out beforehand.
+/// Unreadable offsets count as none; `prepare` rules that out beforehand.
 pub(crate) fn steady_millis() -> i64 {
     let time = clock_gettime(ClockId::Monotonic);
     let shown = i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
@@ -151,12 +151,12 @@ pub(crate) fn steady_millis() -> i64 {
 enum Probe {
     There,
     Gone,
-    /// The number is a thread's of this process.
+    /// The number belongs to a thread of this process.
     Thread(u32),
     Unsure(String),
 }
 
-/// Asks the kernel, not /proc, whether a process leads under this number.
+/// Asks the kernel, not /proc, whether a process has this number.
 fn probe(pid: Pid) -> Probe {
     match open_pidfd_of(pid) {
         Ok(_) => Probe::There,
@@ -174,7 +174,7 @@ fn probe(pid: Pid) -> Probe {
     }
 }
 
-/// The same by a signal that is not sent: it needs neither a descriptor nor a kernel that knows pidfds.
+/// The same with signal 0, which needs neither a descriptor nor a kernel with pidfds.
 fn probe_without_pidfd(pid: Pid, pidfd: Errno) -> Probe {
     match rustix::process::test_kill_process(pid) {
         Ok(()) | Err(Errno::PERM) => match thread_group(pid) {
@@ -190,7 +190,7 @@ fn open_pidfd_of(pid: Pid) -> rustix::io::Result<OwnedFd> {
     rustix::process::pidfd_open(pid, PidfdFlags::empty())
 }
 
-/// The process that a process or thread belongs to, where that can be read.
+/// The process of a process or thread id, if readable.
 fn thread_group(pid: Pid) -> Option<u32> {
     let status = fs_err::read(proc_path(number(pid), "status")).ok()?;
     parse_thread_group(&status)
@@ -200,7 +200,7 @@ fn parse_thread_group(status: &[u8]) -> Option<u32> {
     numbers(status, b"Tgid:")?.next()?.parse().ok()
 }
 
-/// The numbers of one line of a status file. The kernel escapes newlines in the Name line, so no process can
+/// The numbers in one line of a status file. The kernel escapes newlines in the Name line, so no process can
 /// forge another line.
 fn numbers<'a>(status: &'a [u8], name: &[u8]) -> Option<std::str::SplitAsciiWhitespace<'a>> {
     let line = status
@@ -248,7 +248,7 @@ pub(crate) fn view_self() -> io::Result<Seen> {
     read_seen(path).map_err(|e| at("read", path, e))
 }
 
-/// A process that is reaped between opening and reading answers ESRCH.
+/// A process that is reaped between opening and reading yields ESRCH.
 fn has_vanished(error: &io::Error) -> bool {
     error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }
@@ -271,7 +271,7 @@ fn proc_path(pid: u32, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/{name}"))
 }
 
-/// The user in whose name a process acts.
+/// The effective user of a process.
 pub(crate) fn effective_uid(pid: u32) -> io::Result<u32> {
     let path = proc_path(pid, "status");
     let text = fs_err::read(&path)?;
@@ -282,14 +282,14 @@ fn parse_effective_uid(status: &[u8]) -> Option<u32> {
     numbers(status, b"Uid:")?.nth(1)?.parse().ok()
 }
 
-/// The executable of a process, empty where that cannot be read.
+/// The executable of a process, empty if unreadable.
 pub(crate) fn executable(pid: u32) -> String {
     let exe = fs_err::read_link(proc_path(pid, "exe"));
     exe.map(|path| path.to_string_lossy().into_owned())
         .unwrap_or_default()
 }
 
-/// How a process looks; what cannot be read stays empty.
+/// The appearance of a process; unreadable parts stay empty.
 pub(crate) fn looks(pid: u32, comm: Option<&str>) -> Looks {
     let command = read_file(&proc_path(pid, "cmdline"), CMDLINE_LIMIT);
     Looks {
@@ -310,8 +310,8 @@ fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
 
-/// Reads a file of the kernel, which hands out a small one whole: where less came than there was room for,
-/// that was all. Reading them in growing pieces would be most of what a hook does.
+/// Reads a kernel file. The kernel returns a small file in one read: if less came than there was room for, that
+/// was all. Reading them in growing pieces would dominate the cost of a hook.
 #[expect(
     clippy::disallowed_methods,
     reason = "fs_err hides the error's number, and ESRCH is an answer"
@@ -350,12 +350,12 @@ pub(crate) fn open_pidfd(pid: u32) -> Option<OwnedFd> {
     open_pidfd_of(raw(pid)?).ok()
 }
 
-/// Sends a signal to the process that the descriptor is of.
+/// Sends a signal to the process of a descriptor.
 pub(crate) fn signal_pidfd(pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
     Ok(rustix::process::pidfd_send_signal(pidfd, signal)?)
 }
 
-/// The kernel's number for the kind of file system that a directory is on.
+/// The kernel's number for the type of file system that a directory is on.
 pub(crate) fn filesystem_magic(dir: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     // The numbers have 32 bits; some kernels sign-extend them.
     Ok(Some(rustix::fs::fstatfs(dir)?.f_type as u32))
@@ -454,7 +454,7 @@ mod tests {
         assert!(split_argv(b"").is_empty());
     }
 
-    /// What a kernel without pidfds, a filter that forbids them, or a process without descriptors is left with.
+    /// The fallback for a kernel without pidfds, a filter that forbids them, or a process without descriptors.
     #[test]
     fn without_pidfds_a_signal_that_is_not_sent_tells_processes_threads_and_the_dead_apart() {
         let own = rustix::process::getpid();

@@ -1,8 +1,8 @@
-//! A system whose processes cannot be looked at yet. Not tested on any.
+//! A system whose processes cannot be inspected yet. Not tested on any.
 //!
-//! Nothing here may let a death be proved: processes are unreadable, /proc is never our own, and the
-//! boot id is marked private. A reboot goes unnoticed, so deadlines of an earlier boot may stay open
-//! longer than they should; they are never over too early.
+//! Nothing here may prove a death: processes are unreadable, /proc is never our own, and the boot id is marked
+//! private. A reboot goes unnoticed, so deadlines of an earlier boot may stay open longer than they should;
+//! they never expire too early.
 
 use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -44,12 +44,12 @@ pub fn proc_is_own() -> bool {
     false
 }
 
-/// There is nothing to read beforehand.
+/// Nothing to read beforehand.
 pub(crate) fn prepare() -> io::Result<()> {
     Ok(())
 }
 
-/// Milliseconds of the steady clock.
+/// Milliseconds of the monotonic clock.
 pub(crate) fn steady_millis() -> i64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec
@@ -57,7 +57,7 @@ pub(crate) fn steady_millis() -> i64 {
         .saturating_add(time.tv_nsec as i64 / 1_000_000)
 }
 
-/// No process can be looked at.
+/// No process can be inspected.
 pub(crate) fn view(_pid: u32) -> View {
     View::Unreadable(WHY.to_owned())
 }
@@ -67,17 +67,17 @@ pub(crate) fn view_self() -> io::Result<Seen> {
     Err(unsupported())
 }
 
-/// Whose process it is cannot be told.
+/// The owner is unknown.
 pub(crate) fn effective_uid(_pid: u32) -> io::Result<u32> {
     Err(unsupported())
 }
 
-/// Nor can its executable.
+/// The executable is unknown.
 pub(crate) fn executable(_pid: u32) -> String {
     String::new()
 }
 
-/// What a process is cannot be told.
+/// The appearance is unknown.
 pub(crate) fn looks(_pid: u32, comm: Option<&str>) -> Looks {
     Looks {
         comm: comm.unwrap_or_default().to_owned(),
@@ -90,12 +90,12 @@ pub(crate) fn open_pidfd(_pid: u32) -> Option<OwnedFd> {
     None
 }
 
-/// Nor can it be sent a signal.
+/// No process can be sent a signal.
 pub(crate) fn signal_pidfd(_pidfd: BorrowedFd<'_>, _signal: Signal) -> io::Result<()> {
     Err(unsupported())
 }
 
-/// The kind of a file system is not known.
+/// The type is unknown.
 pub(crate) fn filesystem_magic(_dir: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     Ok(None)
 }
