@@ -1,9 +1,10 @@
-//! Claude Code (seen with 2.1.325 and 2.1.197).
+//! Claude Code (tested with 2.1.325 and 2.1.197).
 //!
-//! `/clear` changes the conversation of a live process: an end of the old one, then a start of the new
-//! one. Resuming an unknown conversation sends an end without a start. At the start of a resumed conversation
-//! the transcript's path may be wrong (it is formed from the present directory); from the first prompt on it is
-//! right. The registry of live processes survives kill -9, so it says which process it was, not that it lives.
+//! `/clear` changes the conversation of a live process: an end of the old one, then a start of the new one.
+//! Resuming an unknown conversation sends an end without a start. At the start of a resumed conversation the
+//! transcript's path may be wrong (it is derived from the current directory); from the first prompt on it is
+//! right. The registry of live processes survives kill -9, so it identifies the process, but does not show that
+//! it is alive.
 
 use serde_json::Value;
 use tenure_core::process::Process;
@@ -21,7 +22,7 @@ use crate::report::Tools;
 
 const OWN_DIR: &str = "CLAUDE_CONFIG_DIR";
 
-/// In seconds. A limit of its own also extends the 1.5 s that all session-end hooks share.
+/// In seconds. An explicit limit also extends the 1.5 s that all session-end hooks share.
 const EVENTS: &[Event] = &[
     event("SessionStart", 5, Means::Start, IDLE, &[Heard, FreshFile]),
     event("SessionEnd", 5, Means::End, SAME, &[File]),
@@ -83,7 +84,7 @@ pub(crate) const ROW: Adapter = Adapter {
                 ("busy", Doing::Busy),
                 ("waiting", Doing::Waiting),
                 ("idle", Doing::Idle),
-                // It takes a line, and a command of it goes on in the background.
+                // It accepts input while a command runs in the background.
                 ("shell", Doing::Idle),
             ],
             since: &["statusUpdatedAt", "updatedAt"],

@@ -1,10 +1,9 @@
-//! Codex CLI (seen with 0.166.0).
+//! Codex CLI (tested with 0.166.0).
 //!
-//! A node wrapper starts the real program, which outlives the wrapper; the nearest ancestor of a hook is
-//! the real one. Hooks have the shape of Claude Code's and carry the conversation on stdin only. An
-//! unknown conversation prints nothing on stdout and fires no hook; an unknown name silently starts a new
-//! conversation. Files are written by patches, which name them line by line: as a tool of its own, or as a
-//! command that the shell is given.
+//! A node wrapper starts the real program, which outlives the wrapper; the nearest ancestor of a hook is the
+//! real one. Hooks have the format of Claude Code's and get the conversation on stdin only. An unknown
+//! conversation prints nothing on stdout and fires no hook; an unknown name silently starts a new conversation.
+//! Files are written by patches, which name them line by line: as a separate tool, or as a shell command.
 
 use std::ffi::OsString;
 
@@ -113,7 +112,7 @@ fn command(turn: &Turn<'_>) -> Option<Vec<OsString>> {
     Some(line.map(OsString::from).collect())
 }
 
-/// The files that a patch names, each once.
+/// The files that a patch names, without duplicates.
 fn patched(patch: &str) -> Vec<String> {
     const NAMES: [&str; 4] = [
         "*** Add File: ",

@@ -1,10 +1,11 @@
-//! opencode (seen with 1.18.33).
+//! opencode (tested with 1.18.33).
 //!
-//! It has no hooks but a plugin of ours, which sends its events in the shape of the others and reads our
-//! own small answer. A conversation that belongs to a subagent names its parent's. What is said at a start
-//! waits in the plugin for the first prompt. Its plugins are put away when it exits, and when it reads its settings
-//! again, so that ends nothing: it says that the process is about to leave, should it go now. What is said before a tool waits for the tool's answer, which
-//! never comes if the tool fails, so what is told once is not told there.
+//! It has no hooks, but our plugin, which sends its events in the format of the others and reads our own small
+//! answer. A conversation that belongs to a subagent names its parent's. What is answered at a start waits in
+//! the plugin for the first prompt. opencode unloads its plugins when it exits, and also when it reloads its
+//! settings. So unloading ends nothing; it announces that the process is about to exit, in case it does. What
+//! is answered before a tool waits for the tool's answer, which never comes if the tool fails, so notices that
+//! are delivered once are not delivered there.
 
 use std::ffi::OsString;
 

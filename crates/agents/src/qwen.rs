@@ -1,9 +1,9 @@
-//! Qwen Code (seen with 0.24.4).
+//! Qwen Code (tested with 0.24.4).
 //!
-//! Its launcher starts it, and it starts itself once more; the last is the agent, the nearest ancestor of a hook. Its hooks have the
-//! shape of Claude Code's, with limits in milliseconds. A turn without a person at it says no end: the session
-//! ends with its process. After each round of tools it submits an empty prompt. It sets CLAUDE_PROJECT_DIR and
-//! GEMINI_PROJECT_DIR for its hooks, so those variables say nothing.
+//! Its launcher starts it, and it re-executes itself; the last process is the agent, the nearest ancestor of a
+//! hook. Its hooks have the format of Claude Code's, with limits in milliseconds. An unattended turn reports no
+//! end: the session ends with its process. After each round of tools it submits an empty prompt. It sets
+//! CLAUDE_PROJECT_DIR and GEMINI_PROJECT_DIR for its hooks, so those variables prove nothing.
 
 use tenure_core::session::Doing;
 
@@ -58,7 +58,7 @@ pub(crate) const ROW: Adapter = Adapter {
     },
     reader: hooks::read,
     answerer: hooks::answer,
-    // Before a tool it takes a denial only; the tool's result carries what there is to say.
+    // Before a tool it accepts only a denial; everything else goes with the tool's result.
     reads_before_tool: false,
     pid_variable: None,
     registry: None,

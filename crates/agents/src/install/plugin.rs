@@ -1,5 +1,5 @@
-//! Claude Code: the same hooks as a plugin directory, for those who would rather not have their settings
-//! edited. The directory is a marketplace with one plugin in it, itself.
+//! Claude Code: the same hooks as a plugin directory, for users who do not want their settings edited. The
+//! directory is a marketplace with one plugin, itself.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::hooks_file::{HooksFormat, Refusal};
 
 /// The plugin's and the marketplace's name.
 pub const NAME: &str = "tenure";
-/// The file that says whose directory it is.
+/// The file that identifies the owner of the directory.
 pub const MANIFEST: &str = ".claude-plugin/plugin.json";
 const ABOUT: &str =
     "Tracks coding-agent sessions: which are alive, what each one holds, and who may write";
@@ -52,7 +52,7 @@ pub fn files(
     ])
 }
 
-/// The commands that make Claude Code use the plugin in this directory, which is written for a shell.
+/// The commands that make Claude Code use the plugin in this directory, which is quoted for a shell.
 pub fn commands(dir: &str) -> [String; 2] {
     [
         format!("claude plugin marketplace add {dir}"),
