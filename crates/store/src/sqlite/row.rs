@@ -1,7 +1,7 @@
 //! Reading a row into values of core.
 //!
-//! Cells are read in the order of the statement's columns. A cell that does not hold what its column
-//! must hold is damage, reported with table, column and value: it is never skipped and never guessed.
+//! Cells are read in the order of the statement's columns. A cell with an invalid value is damage, reported
+//! with table, column and value: it is never skipped and never guessed.
 
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
@@ -27,7 +27,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The first cell as people may know the row by it.
+    /// The first cell, as the row's name for people.
     pub(super) fn name(&self) -> String {
         match self.row.get_ref(0) {
             Ok(ValueRef::Text(bytes)) => String::from_utf8_lossy(bytes).escape_debug().to_string(),
@@ -36,17 +36,15 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// A text of any form.
     pub(super) fn text(&mut self) -> Result<String, StoreError> {
         self.lent_text().map(str::to_owned)
     }
 
-    /// A text of any form, or nothing.
     pub(super) fn maybe_text(&mut self) -> Result<Option<String>, StoreError> {
         Ok(self.maybe_lent_text()?.map(str::to_owned))
     }
 
-    /// A text that one of core's types reads.
+    /// A text that one of core's types parses.
     pub(super) fn parsed<T>(
         &mut self,
         parse: impl Fn(&str) -> Result<T, Malformed>,
@@ -55,7 +53,7 @@ impl<'a> Cells<'a> {
         parse(text).map_err(|error| self.bad(&error.to_string()))
     }
 
-    /// A text that one of core's types reads, or nothing.
+    /// A text that one of core's types parses, or nothing.
     pub(super) fn maybe_parsed<T>(
         &mut self,
         parse: impl Fn(&str) -> Result<T, Malformed>,
@@ -85,7 +83,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// A flag, kept as 0 or 1.
+    /// A flag, stored as 0 or 1.
     pub(super) fn flag(&mut self) -> Result<bool, StoreError> {
         match self.number::<i64>()? {
             0 => Ok(false),
@@ -122,7 +120,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The cell that was read last holds something wrong.
+    /// The cell that was read last has an invalid value.
     pub(super) fn bad(&self, holds: &str) -> StoreError {
         let column = self.next.checked_sub(1).and_then(|index| {
             let name = self.row.as_ref().column_name(index);
@@ -135,7 +133,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// A text where it lies in the row.
+    /// A text, borrowed from the row.
     fn lent_text(&mut self) -> Result<&'a str, StoreError> {
         match self.maybe_lent_text()? {
             Some(text) => Ok(text),
