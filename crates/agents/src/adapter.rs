@@ -36,7 +36,7 @@ pub struct Adapter {
     /// How it keeps sessions running without a window, if it does.
     pub background: Option<Background>,
     /// When its hooks first run.
-    pub first_word: FirstWord,
+    pub first_event: FirstEvent,
     /// The variable that names a file whose lines become its tools' environment.
     pub env_file_variable: Option<&'static str>,
     /// Whether any process may send events for this agent, because it has no known appearance.
@@ -75,7 +75,7 @@ impl Adapter {
 
 /// When an agent's hooks first run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FirstWord {
+pub enum FirstEvent {
     /// When it starts.
     Start,
     /// At the first prompt: until then nothing reports it.

@@ -10,11 +10,11 @@ use serde_json::Value;
 use tenure_core::process::Process;
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, FirstWord, Registry, Says, Unknown};
+use crate::adapter::{Adapter, FirstEvent, Registry, Says, Unknown};
 use crate::claude_background::BACKGROUND;
 use crate::event::{
-    Attends, BUSY, EndsManual, Event, File, FreshFile, Heard, IDLE, Means, SAME, WAITING, event,
-    unasked,
+    Attends, BUSY, EndsManual, Event, File, FreshFile, IDLE, Means, ModelReads, SAME, WAITING,
+    event, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
@@ -24,17 +24,23 @@ const OWN_DIR: &str = "CLAUDE_CONFIG_DIR";
 
 /// In seconds. An explicit limit also extends the 1.5 s that all session-end hooks share.
 const EVENTS: &[Event] = &[
-    event("SessionStart", 5, Means::Start, IDLE, &[Heard, FreshFile]),
+    event(
+        "SessionStart",
+        5,
+        Means::Start,
+        IDLE,
+        &[ModelReads, FreshFile],
+    ),
     event("SessionEnd", 5, Means::End, SAME, &[File]),
     event(
         "UserPromptSubmit",
         5,
         Means::Other,
         BUSY,
-        &[Heard, File, Attends],
+        &[ModelReads, File, Attends],
     ),
-    event("PreToolUse", 5, Means::BeforeTool, BUSY, &[Heard]),
-    event("PostToolUse", 5, Means::AfterTool, BUSY, &[Heard]),
+    event("PreToolUse", 5, Means::BeforeTool, BUSY, &[ModelReads]),
+    event("PostToolUse", 5, Means::AfterTool, BUSY, &[ModelReads]),
     event("PostToolUseFailure", 5, Means::Other, BUSY, &[]),
     event("PermissionRequest", 5, Means::Other, WAITING, &[]),
     event("Notification", 5, Means::Other, SAME, &[]),
@@ -96,7 +102,7 @@ pub(crate) const ROW: Adapter = Adapter {
     }),
     rests: None,
     background: Some(BACKGROUND),
-    first_word: FirstWord::Start,
+    first_event: FirstEvent::Start,
     env_file_variable: Some("CLAUDE_ENV_FILE"),
     is_any_program: false,
     has_status_line: true,

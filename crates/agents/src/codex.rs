@@ -7,9 +7,9 @@
 
 use std::ffi::OsString;
 
-use crate::adapter::{Adapter, FirstWord, Turn, Unknown};
+use crate::adapter::{Adapter, FirstEvent, Turn, Unknown};
 use crate::event::{
-    Attends, BUSY, EndsManual, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked,
+    Attends, BUSY, EndsManual, Event, File, IDLE, Means, ModelReads, SAME, WAITING, event, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, Settings};
@@ -17,17 +17,17 @@ use crate::report::{Report, Tools};
 
 /// In seconds. It warns about more than three for an end and an interrupt.
 const EVENTS: &[Event] = &[
-    event("SessionStart", 5, Means::Start, IDLE, &[Heard, File]),
+    event("SessionStart", 5, Means::Start, IDLE, &[ModelReads, File]),
     event("SessionEnd", 3, Means::End, SAME, &[File]),
     event(
         "UserPromptSubmit",
         5,
         Means::Other,
         BUSY,
-        &[Heard, File, Attends],
+        &[ModelReads, File, Attends],
     ),
-    event("PreToolUse", 5, Means::BeforeTool, BUSY, &[Heard]),
-    event("PostToolUse", 5, Means::AfterTool, BUSY, &[Heard]),
+    event("PreToolUse", 5, Means::BeforeTool, BUSY, &[ModelReads]),
+    event("PostToolUse", 5, Means::AfterTool, BUSY, &[ModelReads]),
     event("PermissionRequest", 5, Means::Other, WAITING, &[]),
     event("PreCompact", 5, Means::Other, BUSY, &[]),
     event("PostCompact", 5, Means::Other, SAME, &[EndsManual]),
@@ -53,7 +53,7 @@ pub(crate) const ROW: Adapter = Adapter {
     registry: None,
     rests: None,
     background: None,
-    first_word: FirstWord::Prompt,
+    first_event: FirstEvent::Prompt,
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,

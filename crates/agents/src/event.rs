@@ -32,7 +32,7 @@ pub enum Means {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
     /// The model reads the answer.
-    Heard,
+    ModelReads,
     /// It names the transcript reliably.
     File,
     /// The same, unless the conversation was resumed.
@@ -43,7 +43,7 @@ pub enum Note {
     EndsManual,
 }
 
-pub(crate) use Note::{Attends, EndsManual, File, FreshFile, Heard};
+pub(crate) use Note::{Attends, EndsManual, File, FreshFile, ModelReads};
 
 pub(crate) const IDLE: Option<Doing> = Some(Doing::Idle);
 pub(crate) const BUSY: Option<Doing> = Some(Doing::Busy);

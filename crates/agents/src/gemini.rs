@@ -8,9 +8,9 @@
 use serde_json::{Map, Value, json};
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, FirstWord, Rests, Text, Unknown};
+use crate::adapter::{Adapter, FirstEvent, Rests, Text, Unknown};
 use crate::event::{
-    Attends, BUSY, Event, File, FreshFile, Heard, IDLE, Means, SAME, event, unasked,
+    Attends, BUSY, Event, File, FreshFile, IDLE, Means, ModelReads, SAME, event, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
@@ -23,13 +23,19 @@ const EVENTS: &[Event] = &[
         5000,
         Means::Start,
         IDLE,
-        &[Heard, FreshFile],
+        &[ModelReads, FreshFile],
     ),
     event("SessionEnd", 5000, Means::End, SAME, &[File]),
-    event("BeforeAgent", 5000, Means::Other, BUSY, &[Heard, Attends]),
+    event(
+        "BeforeAgent",
+        5000,
+        Means::Other,
+        BUSY,
+        &[ModelReads, Attends],
+    ),
     event("AfterAgent", 5000, Means::Other, IDLE, &[File]),
     event("BeforeTool", 5000, Means::BeforeTool, BUSY, &[]),
-    event("AfterTool", 5000, Means::AfterTool, BUSY, &[Heard]),
+    event("AfterTool", 5000, Means::AfterTool, BUSY, &[ModelReads]),
     event("PreCompress", 5000, Means::Other, BUSY, &[]),
     event("Notification", 5000, Means::Other, SAME, &[]),
     unasked("BeforeModel", Means::Other, BUSY, &[]),
@@ -66,7 +72,7 @@ pub(crate) const ROW: Adapter = Adapter {
         at: "timestamp",
     }),
     background: None,
-    first_word: FirstWord::Start,
+    first_event: FirstEvent::Start,
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,

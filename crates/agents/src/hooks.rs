@@ -8,7 +8,9 @@ use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::session::Doing;
 
 use crate::adapter::Adapter;
-use crate::event::{Attends, BUSY, EndsManual, Event, File, FreshFile, Heard, IDLE, Means, SAME};
+use crate::event::{
+    Attends, BUSY, EndsManual, Event, File, FreshFile, IDLE, Means, ModelReads, SAME,
+};
 use crate::payload::Payload;
 use crate::report::{Answer, Report, Tool};
 
@@ -106,7 +108,7 @@ pub(crate) fn fill(row: &Adapter, report: &mut Report, payload: &mut Payload) {
     if report.name != "Notification" {
         report.title = payload.beginning("title");
     }
-    report.reaches_model = event.is(Heard);
+    report.reaches_model = event.is(ModelReads);
 }
 
 fn happening(event: &Event, source: &str, payload: &mut Payload) -> Happening {

@@ -12,17 +12,22 @@ use std::ffi::OsString;
 use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::id::NativeId;
 
-use crate::adapter::{Adapter, FirstWord, Turn, Unknown};
-use crate::event::{Attends, BUSY, Event, Heard, IDLE, Means, SAME, WAITING, unasked};
+use crate::adapter::{Adapter, FirstEvent, Turn, Unknown};
+use crate::event::{Attends, BUSY, Event, IDLE, Means, ModelReads, SAME, WAITING, unasked};
 use crate::hooks;
 use crate::install::{Format, Settings, opencode};
 use crate::report::{Report, Tools, own_answer};
 
 const EVENTS: &[Event] = &[
-    unasked("SessionStart", Means::Start, IDLE, &[Heard]),
-    unasked("UserPromptSubmit", Means::Other, BUSY, &[Heard, Attends]),
+    unasked("SessionStart", Means::Start, IDLE, &[ModelReads]),
+    unasked(
+        "UserPromptSubmit",
+        Means::Other,
+        BUSY,
+        &[ModelReads, Attends],
+    ),
     unasked("PreToolUse", Means::BeforeTool, BUSY, &[]),
-    unasked("PostToolUse", Means::AfterTool, BUSY, &[Heard]),
+    unasked("PostToolUse", Means::AfterTool, BUSY, &[ModelReads]),
     unasked("PermissionRequest", Means::Other, WAITING, &[]),
     unasked("PermissionReply", Means::Other, BUSY, &[]),
     unasked("SessionUpdated", Means::Other, SAME, &[]),
@@ -48,7 +53,7 @@ pub(crate) const ROW: Adapter = Adapter {
     registry: None,
     rests: None,
     background: None,
-    first_word: FirstWord::Prompt,
+    first_event: FirstEvent::Prompt,
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,

@@ -7,9 +7,9 @@
 
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, FirstWord, Unknown};
+use crate::adapter::{Adapter, FirstEvent, Unknown};
 use crate::event::{
-    Attends, BUSY, EndsManual, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked,
+    Attends, BUSY, EndsManual, Event, File, IDLE, Means, ModelReads, SAME, WAITING, event, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
@@ -17,17 +17,23 @@ use crate::report::Tools;
 
 /// In milliseconds.
 const EVENTS: &[Event] = &[
-    event("SessionStart", 5000, Means::Start, IDLE, &[Heard, File]),
+    event(
+        "SessionStart",
+        5000,
+        Means::Start,
+        IDLE,
+        &[ModelReads, File],
+    ),
     event("SessionEnd", 5000, Means::End, SAME, &[File]),
     event(
         "UserPromptSubmit",
         5000,
         Means::Other,
         BUSY,
-        &[Heard, File, Attends],
+        &[ModelReads, File, Attends],
     ),
     event("PreToolUse", 5000, Means::BeforeTool, BUSY, &[]),
-    event("PostToolUse", 5000, Means::AfterTool, BUSY, &[Heard]),
+    event("PostToolUse", 5000, Means::AfterTool, BUSY, &[ModelReads]),
     event("PostToolUseFailure", 5000, Means::Other, BUSY, &[]),
     event("PermissionRequest", 5000, Means::Other, WAITING, &[]),
     event("Notification", 5000, Means::Other, SAME, &[]),
@@ -64,7 +70,7 @@ pub(crate) const ROW: Adapter = Adapter {
     registry: None,
     rests: None,
     background: None,
-    first_word: FirstWord::Start,
+    first_event: FirstEvent::Start,
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::session::{Activity, Doing};
 use crate::time::Timestamp;
-use crate::witness::OwnWord;
+use crate::witness::OwnReport;
 
 /// How long an agent may be silent before a state that can end without an event is uncertain.
 pub const DOUBTED_AFTER: Duration = Duration::from_secs(60);
@@ -44,7 +44,7 @@ pub struct Words<'a> {
     pub events: Option<&'a Activity>,
     /// When it last reported.
     pub seen_at: Timestamp,
-    pub own: Option<&'a OwnWord>,
+    pub own: Option<&'a OwnReport>,
     /// When its newest running command began, if that was checked.
     pub runs_since: Option<Timestamp>,
     /// When a person was last seen with it.
@@ -121,7 +121,7 @@ impl Words<'_> {
             && !prompted
     }
 
-    fn said(&self, word: &OwnWord) -> Option<ShownActivity> {
+    fn said(&self, word: &OwnReport) -> Option<ShownActivity> {
         let doing = word.doing?;
         // Files have the kind of the prompt, events the command. For the same prompt the event is more precise.
         let apart = |at: Timestamp| at.age_at(word.at).max(word.at.age_at(at));
@@ -180,8 +180,8 @@ mod tests {
         }
     }
 
-    fn said(doing: Doing, at: i64) -> OwnWord {
-        OwnWord {
+    fn said(doing: Doing, at: i64) -> OwnReport {
+        OwnReport {
             doing: Some(doing),
             asks: None,
             title: None,
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    fn words<'a>(events: Option<&'a Activity>, own: Option<&'a OwnWord>) -> Words<'a> {
+    fn words<'a>(events: Option<&'a Activity>, own: Option<&'a OwnReport>) -> Words<'a> {
         Words {
             events,
             seen_at: Timestamp(0),
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_file_that_tells_every_change_holds_until_it_is_written_again() {
-        let seen = |told_at: i64, now: i64, own: &OwnWord| {
+        let seen = |told_at: i64, now: i64, own: &OwnReport| {
             let stop = told(Doing::Idle, told_at);
             let all = Words {
                 now: Timestamp(now),
@@ -229,7 +229,7 @@ mod tests {
         let (by_file, by_event) = ((Doing::Busy, REGISTRY), (Doing::Idle, EVENTS));
         assert_eq!(seen(5_000, 7_000, &busy), by_event, "not written yet");
         assert_eq!(seen(5_000, 7_001, &busy), by_file, "a subagent goes on");
-        let half = OwnWord {
+        let half = OwnReport {
             tells: &[Doing::Busy],
             ..busy
         };
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_command_that_began_after_the_question_was_allowed() {
-        let seen = |doing: Doing, began: i64, own: Option<&OwnWord>| {
+        let seen = |doing: Doing, began: i64, own: Option<&OwnReport>| {
             let events = Activity {
                 asks: Some("permission for `make`".into()),
                 ..told(doing, 1_000)
@@ -260,7 +260,7 @@ mod tests {
         let runs = (Doing::Busy, PROCESSES, false);
         assert_eq!(seen(Doing::Waiting, 1_200, None), runs);
         assert_eq!(seen(Doing::Idle, 1_200, None).0, Doing::Idle);
-        let cancelled = OwnWord {
+        let cancelled = OwnReport {
             tells: &[Doing::Busy],
             ..said(Doing::Idle, 1_300)
         };
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn a_file_without_a_status_leaves_the_events() {
         let (busy, mute) = (told(Doing::Busy, 1), said(Doing::Idle, 9));
-        let mute = OwnWord {
+        let mute = OwnReport {
             doing: None,
             ..mute
         };
@@ -319,7 +319,7 @@ mod tests {
                 asks: Some("permission for `rm -rf build`".into()),
                 ..told(Doing::Waiting, at)
             };
-            let own = OwnWord {
+            let own = OwnReport {
                 asks: Some("permission prompt".into()),
                 ..said(doing, own_at)
             };
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn a_state_that_can_end_without_a_word_is_in_doubt_when_it_is_old() {
         let waits = told(Doing::Waiting, 0);
-        let certain = |silent: &[Doing], seen_at: i64, now: i64, own: Option<&OwnWord>| {
+        let certain = |silent: &[Doing], seen_at: i64, now: i64, own: Option<&OwnReport>| {
             let all = Words {
                 seen_at: Timestamp(seen_at),
                 silent_ends: silent,
@@ -358,7 +358,7 @@ mod tests {
             certain(silent, 0, 60_001, Some(&older)),
             "its file would have told"
         );
-        let half = OwnWord {
+        let half = OwnReport {
             tells: &[Doing::Busy],
             ..older
         };
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn a_turn_is_finished_until_a_person_was_there() {
         let idle = told(Doing::Idle, 100);
-        let finished = |events: &Activity, own: Option<&OwnWord>, attended: Option<i64>| {
+        let finished = |events: &Activity, own: Option<&OwnReport>, attended: Option<i64>| {
             let shown = words(Some(events), own).newest();
             is_finished(shown.as_ref(), Some(events), attended.map(Timestamp))
         };

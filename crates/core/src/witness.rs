@@ -38,7 +38,7 @@ pub enum Question {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Testimony {
     /// What the agent's own files report.
-    pub own: Option<OwnWord>,
+    pub own: Option<OwnReport>,
     pub place: Option<TerminalPlace>,
     /// When a person was last at its pane.
     pub attended_at: Option<Timestamp>,
@@ -48,7 +48,7 @@ pub struct Testimony {
 
 /// What an agent's own files report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnWord {
+pub struct OwnReport {
     pub doing: Option<Doing>,
     /// What it waits for a person to answer, on one line.
     pub asks: Option<String>,

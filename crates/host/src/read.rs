@@ -145,7 +145,7 @@ mod tests {
             let error = whole(path, 9).unwrap_err();
             assert!(!is_absent(&error));
             let said = error.to_string();
-            assert!(said.contains("not a plain file"), "{said}");
+            assert!(said.contains("not a regular file"), "{said}");
             assert!(said.contains(path.to_str().unwrap()), "{said}");
         }
     }

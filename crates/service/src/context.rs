@@ -39,7 +39,7 @@ pub enum Stop {
     /// It must run again with these locked as well, before it reads the clock.
     Lock(Vec<Lock>),
     /// The deaths of these sessions must be recorded first, in a transaction of their own.
-    Bury(Vec<SessionId>),
+    RecordDeaths(Vec<SessionId>),
     /// Refused. What was written so far is kept.
     Refuse(Box<Error>),
     /// The store failed. Nothing is kept.
@@ -108,7 +108,7 @@ pub struct Ctx<'a> {
     /// Whether the store excludes only writers that lock the same rows.
     pub locks_rows: bool,
     /// Sessions created in this run; no one else can see them yet.
-    pub born: Vec<SessionId>,
+    pub created: Vec<SessionId>,
     pub now: Now,
     pub policy: &'a Policy,
     pub facts: &'a CallerFacts,
@@ -125,7 +125,7 @@ pub struct Ctx<'a> {
     /// The session whose process tree the caller runs in. The call itself proves that it is alive.
     pub own: Option<SessionId>,
     /// How many deaths were recorded for this use case before this run.
-    pub buried: usize,
+    pub deaths_recorded: usize,
     /// Sessions whose deaths are recorded after the commit.
     pub dead: Vec<SessionId>,
     /// Deaths that could not be recorded for this use case, each with the unreadable row.
@@ -165,7 +165,7 @@ impl Ctx<'_> {
             return self.write();
         }
         let mut missing = wanted(self)?;
-        let is_own = |lock: &Lock| matches!(lock, Lock::Session(id) if self.born.contains(id));
+        let is_own = |lock: &Lock| matches!(lock, Lock::Session(id) if self.created.contains(id));
         missing.retain(|lock| !self.locked.contains(lock) && !is_own(lock));
         if missing.is_empty() {
             self.write()

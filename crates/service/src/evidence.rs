@@ -62,7 +62,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// No observations yet. `witness` says whether agents and terminals can be asked at all; hooks never ask.
+    /// No observations yet. `witness` is set if agents and terminals can be asked at all; hooks never ask.
     pub fn none(witness: Option<&dyn Witness>) -> Self {
         Self {
             has_witness: witness.is_some(),

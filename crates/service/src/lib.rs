@@ -38,7 +38,7 @@ pub use claim::{
     ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
     ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting, Why,
 };
-pub use hook::{Advice, AgentEvent, Brief, GuardPolicy, Heard, ToolUse};
+pub use hook::{Advice, AgentEvent, Brief, GuardPolicy, HandledEvent, ToolUse};
 pub use list::Listed;
 pub use mission::{
     Bearings, ChangeRequest, Changed, Here, JoinRequest, Joined, Left, Membership, PointRequest,

@@ -32,7 +32,8 @@ impl Ctx<'_> {
         }
         let mut unasked = Vec::new();
         // A session created in this run has another id in the next, so an answer about it would never be found.
-        let is_asked = |session: &&Session| session.is_open() && !self.born.contains(&session.id);
+        let is_asked =
+            |session: &&Session| session.is_open() && !self.created.contains(&session.id);
         for session in sessions.iter().filter(is_asked) {
             let Some(process) = session.process.clone() else {
                 continue;

@@ -193,7 +193,7 @@ impl<'a> Service<'a> {
         let mut mode = mode;
         let mut evidence = Evidence::none(self.witness);
         let mut locked: BTreeSet<Lock> = BTreeSet::new();
-        let mut buried = 0;
+        let mut deaths_recorded = 0;
         let mut unrecorded = BTreeMap::new();
         let locks_rows = self.store.locks_rows();
         let observer = observer_of(self.world, self.store.is_shared());
@@ -212,7 +212,7 @@ impl<'a> Service<'a> {
                 mode,
                 locked: &locked,
                 locks_rows,
-                born: Vec::new(),
+                created: Vec::new(),
                 now,
                 policy: &self.policy,
                 facts: self.facts,
@@ -224,7 +224,7 @@ impl<'a> Service<'a> {
                 reader: Reader::default(),
                 trees: Vec::new(),
                 own: None,
-                buried,
+                deaths_recorded,
                 dead: Vec::new(),
                 unrecorded: &unrecorded,
                 damage: Vec::new(),
@@ -239,7 +239,7 @@ impl<'a> Service<'a> {
                 Ok(value) => match tx.commit() {
                     Ok(()) => {
                         self.lock_trees(&trees);
-                        self.bury_after(&dead);
+                        self.record_deaths_after(&dead);
                         damage.extend(unrecorded.into_values());
                         let damaged = self.damaged(damage);
                         return Ok(Answer {
@@ -254,7 +254,7 @@ impl<'a> Service<'a> {
                 Err(Stop::Refuse(error)) => match tx.commit() {
                     Ok(()) => {
                         self.lock_trees(&trees);
-                        self.bury_after(&dead);
+                        self.record_deaths_after(&dead);
                         return Err(Failure {
                             error: *error,
                             notices,
@@ -277,11 +277,11 @@ impl<'a> Service<'a> {
                     mode = Mode::Write;
                     locked.extend(wanted);
                 }
-                Err(Stop::Bury(dead)) => {
+                Err(Stop::RecordDeaths(dead)) => {
                     drop(tx);
                     looks += 1;
-                    buried += dead.len();
-                    unrecorded.extend(self.bury(&dead)?);
+                    deaths_recorded += dead.len();
+                    unrecorded.extend(self.record_deaths(&dead)?);
                 }
                 Err(Stop::Store(StoreError::Conflict)) => {
                     drop(tx);
@@ -297,8 +297,8 @@ impl<'a> Service<'a> {
     }
 
     /// Records deaths that an answer already showed. If that fails, the next caller finds the same.
-    fn bury_after(&mut self, dead: &[SessionId]) {
-        if !dead.is_empty() && self.bury(dead).is_err() {
+    fn record_deaths_after(&mut self, dead: &[SessionId]) {
+        if !dead.is_empty() && self.record_deaths(dead).is_err() {
             // The answer is valid; it was committed before.
         }
     }
@@ -324,13 +324,13 @@ impl<'a> Service<'a> {
             if change.begins {
                 self.world.set_tree_lock(&change.dir, Some(&change.handle));
             } else {
-                self.mend_tree_locks(&change.dir);
+                self.repair_tree_locks(&change.dir);
             }
         }
     }
 
     /// Repairs locks that name ended sessions, on all worktrees of a directory's repository.
-    pub fn mend_tree_locks(&mut self, dir: &str) {
+    pub fn repair_tree_locks(&mut self, dir: &str) {
         for lock in self.world.tree_locks(dir) {
             // An unreadable store proves nothing about a lock.
             if self.names_one_that_is_over(&lock) != Ok(true) {

@@ -122,17 +122,17 @@ fn a_header_that_ends_early_is_damage() {
 fn a_truncated_database_is_damage() {
     assert_damaged(
         &answer_to(|bytes| bytes.truncate(bytes.len() / 2)),
-        "cut off",
+        "truncated",
     );
     assert_damaged(
         &answer_to(|bytes| bytes.truncate(bytes.len() - 4096)),
-        "cut off",
+        "truncated",
     );
     assert_damaged(
         &answer_to(|bytes| bytes.truncate(bytes.len() - 1)),
-        "cut off",
+        "truncated",
     );
-    assert_damaged(&answer_to(|bytes| bytes.truncate(4096)), "cut off");
+    assert_damaged(&answer_to(|bytes| bytes.truncate(4096)), "truncated");
 }
 
 #[test]

@@ -252,7 +252,7 @@ fn switches_are_read() {
     }
 }
 
-/// What stands between the signs of a generated document.
+/// The blanks between the tokens of a generated document.
 fn blanks(comments: bool) -> BoxedStrategy<String> {
     let plain = prop_oneof![
         6 => Just(String::new()),

@@ -171,7 +171,7 @@ fn f_h03_of_fifty_megabytes_the_beginning_counts() {
     let line = format!("cat {} | tenure hook claude", file.display());
     let said = within(LIMIT, || a.run(Cmd::shell(&line)));
     assert_eq!(said.code, 0, "{said}");
-    assert!(said.stderr.contains("not whole JSON"), "{said}");
+    assert!(said.stderr.contains("not complete JSON"), "{said}");
     let me = only(&env);
     assert_eq!(
         (&me["native_id"], &me["activity"]),

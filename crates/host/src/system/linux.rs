@@ -8,9 +8,9 @@
 //!
 //! | asked | answer | decision |
 //! |---|---|---|
-//! | pidfd_open | a descriptor | a process leads under this pid: read its stat |
+//! | pidfd_open | a descriptor | a process has this pid: read its stat |
 //! | | ESRCH | absent |
-//! | | EINVAL (before 6.15), ENOENT (since) | the pid is a thread's, or only a group's or session's: no process leads under it. `Tgid` in its status tells a thread from absent. Believed only where pidfd_open works on ourselves; a filter that answers every call alike is asked around with kill |
+//! | | EINVAL (before 6.15), ENOENT (since) | the pid is a thread's, or only a group's or session's: no process has it. `Tgid` in its status distinguishes a thread from absent. Trusted only if pidfd_open works on ourselves; a filter that gives every call the same answer is bypassed with kill |
 //! | | ENOSYS (before 5.3), EPERM (a seccomp filter) | ask kill |
 //! | | EMFILE, ENFILE, ENOMEM, anything else | ask kill, which needs no descriptor and no memory |
 //! | kill(pid, 0) | done, EPERM | something has this pid: a `Tgid` that is not the pid makes it a thread, else read its stat |
@@ -19,12 +19,12 @@
 //! | /proc/PID/stat | ENOENT, ESRCH | ask the kernel again: absent, or unreadable (hidepid) |
 //! | | EINTR | read again |
 //! | | EACCES, EPERM, EMFILE, ENFILE, ENOMEM, EIO, an unknown form | unreadable |
-//! | /proc/PID/status (`Tgid`) | cannot be read | where pidfd_open said that no process leads: absent; after kill: go on to stat |
+//! | /proc/PID/status (`Tgid`) | cannot be read | if pidfd_open reported no process: absent; after kill: continue with stat |
 //! | /proc/PID/status (`Uid`) | cannot be read | unreadable: the process is not recorded |
 //! | /proc/PID/environ | ENOENT, ESRCH | the process ended: no survivor |
 //! | | anything else | a survivor cannot be ruled out |
-//! | /proc/PID/exe, cmdline, comm | cannot be read | empty: the process looks like nothing |
-//! | /proc/self/ns/pid, boot_id | cannot be read | nothing is looked at or recorded: the command fails |
+//! | /proc/PID/exe, cmdline, comm | cannot be read | empty: the process is not recognised |
+//! | /proc/self/ns/pid, boot_id | cannot be read | nothing is inspected or recorded: the command fails |
 //! | /proc/self | cannot be read, or is not our pid | /proc is foreign: every process is unreadable |
 //! | /proc/self/timens_offsets | ENOENT | a kernel without time namespaces: no offset |
 //! | | anything else | the command fails |

@@ -144,7 +144,7 @@ impl Drop for Process {
     }
 }
 
-/// One process and what it says.
+/// One process and its output.
 pub struct Worker {
     pub process: Process,
     pub receive: Receiver<Said>,

@@ -141,7 +141,7 @@ fn error_data(error: &Error) -> Map<String, Value> {
         Error::Free { key } => {
             data.insert("key".into(), json!(key));
         }
-        Error::Noisy {
+        Error::LeftRunning {
             key,
             handle,
             survivors,

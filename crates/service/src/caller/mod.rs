@@ -136,13 +136,13 @@ pub fn for_write_or_closed(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller
     if !caller.is_itself() {
         caller.session = ctx.record_death_if_proved(caller.session)?;
     }
-    arrive(ctx, caller)
+    deliver_and_renew(ctx, caller)
 }
 
 /// The caller of a use case that only reads. Naming a session needs no reason here.
 pub fn for_read(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
     let caller = resolve(ctx, act_for, false)?;
-    arrive(ctx, caller)
+    deliver_and_renew(ctx, caller)
 }
 
 /// The caller's handle, without delivering notices.
@@ -153,7 +153,7 @@ pub fn peek(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<String, Stop> {
 
 /// Delivers a session's pending notices if the call comes from its own processes.
 pub fn tell_if_own(ctx: &mut Ctx<'_>, id: SessionId) -> Result<(), Stop> {
-    match natural(ctx)? {
+    match caller_itself(ctx)? {
         Found::Session(caller) if caller.session.id == id => ctx.tell(id),
         Found::Session(_) | Found::Several { .. } | Found::NoSession(_) | Found::Refused(_) => {
             Ok(())
@@ -163,15 +163,15 @@ pub fn tell_if_own(ctx: &mut Ctx<'_>, id: SessionId) -> Result<(), Stop> {
 
 /// The caller, if it is a session; for use cases that serve everyone.
 pub fn anybody(ctx: &mut Ctx<'_>) -> Result<Option<Caller>, Stop> {
-    match natural(ctx)? {
-        Found::Session(caller) => arrive(ctx, *caller).map(Some),
+    match caller_itself(ctx)? {
+        Found::Session(caller) => deliver_and_renew(ctx, *caller).map(Some),
         Found::Several { .. } | Found::NoSession(_) | Found::Refused(_) => Ok(None),
     }
 }
 
 /// The calling session, if there is one, without delivering notices.
 pub fn unnamed(ctx: &mut Ctx<'_>) -> Result<Option<Session>, Stop> {
-    match natural(ctx)? {
+    match caller_itself(ctx)? {
         Found::Session(caller) => Ok(Some(caller.session)),
         Found::Several { .. } | Found::NoSession(_) | Found::Refused(_) => Ok(None),
     }
@@ -191,7 +191,7 @@ pub fn not_live(session: &Session) -> Error {
 
 /// Runs at every call of a session: delivers its notices and renews its lease. A call on another session's
 /// behalf does neither.
-fn arrive(ctx: &mut Ctx<'_>, mut caller: Caller) -> Result<Caller, Stop> {
+fn deliver_and_renew(ctx: &mut Ctx<'_>, mut caller: Caller) -> Result<Caller, Stop> {
     let Some(by) = caller.itself_by else {
         return Ok(caller);
     };
@@ -220,7 +220,7 @@ pub fn permit(relation: Relation, session: &Session, reason: Option<&Reason>) ->
 }
 
 fn resolve(ctx: &mut Ctx<'_>, act_for: &ActFor, acts: bool) -> Result<Caller, Stop> {
-    let found = natural(ctx)?;
+    let found = caller_itself(ctx)?;
     let Some(name) = &act_for.session else {
         return match found {
             Found::Session(caller) => Ok(Caller {
@@ -345,7 +345,7 @@ pub fn is_agents(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
 }
 
 /// Resolves the caller from what the kernel and the environment report, and decides who reads the answer.
-fn natural(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
+fn caller_itself(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
     let found = walk(ctx)?;
     let (agent, below_agent) = agent_of(ctx, &found)?;
     let at_terminal = ctx.facts.at_terminal;

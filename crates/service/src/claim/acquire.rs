@@ -58,7 +58,7 @@ impl Service<'_> {
                 }
                 choice => {
                     let token = Some(caller.session.token());
-                    stand_in_line(ctx, token, request, waiting, choice, own).map(Turn::Wait)
+                    wait_in_line(ctx, token, request, waiting, choice, own).map(Turn::Wait)
                 }
             }
         })

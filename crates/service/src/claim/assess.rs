@@ -121,14 +121,17 @@ fn refused(
 ) -> Result<Finding, Stop> {
     let waits = matches!(
         error,
-        Error::Held { .. } | Error::Suspect { .. } | Error::Overlaps { .. } | Error::Noisy { .. }
+        Error::Held { .. }
+            | Error::Suspect { .. }
+            | Error::Overlaps { .. }
+            | Error::LeftRunning { .. }
     );
     let unseen = match (&error, holder) {
         (Error::CannotTell { .. }, Some((session, _))) => Some(session.clone()),
         _ => None,
     };
     let at_most = match (&error, holder) {
-        (Error::Noisy { .. }, _) => Some(Duration::from_millis(500)),
+        (Error::LeftRunning { .. }, _) => Some(Duration::from_millis(500)),
         (_, Some((_, Standing::Suspect { left, .. }))) => Some(*left),
         (
             _,
@@ -142,7 +145,7 @@ fn refused(
         _ => None,
     };
     let open_to_others = match &error {
-        Error::Noisy { key, .. } => vec![key.clone()],
+        Error::LeftRunning { key, .. } => vec![key.clone()],
         _ => Vec::new(),
     };
     let watch = match holder {
@@ -191,14 +194,14 @@ fn noise(
     let handle = ctx.session(hold.session)?.handle.to_string();
     if !survivors.found.is_empty() {
         let survivors = survivors.found.clone();
-        return Ok(Some(Error::Noisy {
+        return Ok(Some(Error::LeftRunning {
             key,
             handle,
             survivors,
         }));
     }
     let doubt = survivors.doubt.clone();
-    Ok(doubt.map(|why| Error::MaybeNoisy { key, handle, why }))
+    Ok(doubt.map(|why| Error::MaybeLeftRunning { key, handle, why }))
 }
 
 /// Turns a negative verdict into an error.

@@ -88,7 +88,7 @@ pub(super) fn not_mine(
             let claim = Box::new(shown(ctx, record)?);
             return Ok(Error::Held { key, claim }.into());
         }
-        ctx.bury_in_passing(holder)?;
+        ctx.record_death_later(holder)?;
     }
     check_granted(record, named)?;
     if record.is_done() {
@@ -206,7 +206,7 @@ fn guard_path(
         }
         match holder_of(ctx, &rival, caller.session.id)? {
             Some((holder, Standing::Gone(_))) => {
-                ctx.bury_in_passing(holder)?;
+                ctx.record_death_later(holder)?;
             }
             Some(_) => refusing = Some(rival),
             None => {}

@@ -53,7 +53,7 @@ pub(crate) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<Clai
     }
     let sessions: Vec<Session> = holders.into_values().collect();
     ctx.look_at_all(&sessions)?;
-    ctx.bury_the_dead_of(&sessions)?;
+    ctx.record_deaths_of(&sessions)?;
     let damage = ctx.tx.take_damage();
     ctx.damage.extend(damage);
     let mut views = Vec::with_capacity(records.len());

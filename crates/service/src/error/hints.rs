@@ -34,7 +34,7 @@ impl Error {
             Error::NotLive { handle, .. } | Error::NothingToDismiss { handle, .. } => {
                 vec![Hint::run("show", [handle], "for details")]
             }
-            Error::Lives { handle, .. } => vec![
+            Error::StillRunning { handle, .. } => vec![
                 Hint::run("goto", [handle], "to go to its window"),
                 Hint::run("show", [handle], "to see where it is"),
             ],
@@ -54,14 +54,14 @@ impl Error {
                 held_hints(key.as_str(), key.as_str())
             }
             Error::Overlaps { key, claim } => held_hints(key.as_str(), &claim.key),
-            Error::Noisy { key, survivors, .. } => vec![
+            Error::LeftRunning { key, survivors, .. } => vec![
                 Hint::step(format!(
                     "run `ps -o pid,lstart,args -p {}` to inspect them",
                     pids(survivors).replace(' ', "")
                 )),
                 allow_survivors(key),
             ],
-            Error::MaybeNoisy { key, .. } => vec![
+            Error::MaybeLeftRunning { key, .. } => vec![
                 Hint::run("why", [key.as_str()], "for details"),
                 allow_survivors(key),
             ],

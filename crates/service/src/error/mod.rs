@@ -114,7 +114,7 @@ pub enum Error {
     },
     /// A live session is in the way.
     #[error("{handle} is still running (pid {pid})")]
-    Lives { handle: String, pid: u32 },
+    StillRunning { handle: String, pid: u32 },
     /// Whether a session is alive is unknown.
     #[error("cannot tell whether {handle} is alive: {doubt}")]
     CannotTell {
@@ -140,7 +140,7 @@ pub enum Error {
     },
     /// Processes of the dead holder still run.
     #[error("{key} is free, but {handle} left processes running that may still write: pid {}", pids(.survivors))]
-    Noisy {
+    LeftRunning {
         key: Key,
         /// The dead holder.
         handle: String,
@@ -149,7 +149,7 @@ pub enum Error {
     },
     /// The dead holder may have left processes running.
     #[error("{key} is free, but tenure cannot tell whether {handle} left processes running: {why}")]
-    MaybeNoisy {
+    MaybeLeftRunning {
         key: Key,
         /// The dead holder.
         handle: String,
@@ -285,13 +285,13 @@ impl Error {
             | Error::Done { .. }
             | Error::AlreadyHeld { .. }
             | Error::Free { .. } => Class::Refused,
-            Error::CannotTell { .. } | Error::MaybeNoisy { .. } => Class::CannotTell,
+            Error::CannotTell { .. } | Error::MaybeLeftRunning { .. } => Class::CannotTell,
             Error::Held { .. }
-            | Error::Lives { .. }
+            | Error::StillRunning { .. }
             | Error::Suspect { .. }
             | Error::Overlaps { .. }
             | Error::Collision { .. }
-            | Error::Noisy { .. } => Class::Held,
+            | Error::LeftRunning { .. } => Class::Held,
             Error::NoneFree { .. } => Class::Held,
             Error::TimedOut { .. } => Class::TimedOut,
             Error::Store(_) => Class::Store,
@@ -315,11 +315,11 @@ impl Error {
             Error::NothingToDismiss { .. } => "nothing_to_dismiss",
             Error::CannotTell { .. } => "cannot_tell",
             Error::Held { .. } => "held",
-            Error::Lives { .. } => "live",
+            Error::StillRunning { .. } => "live",
             Error::Suspect { .. } => "suspect",
             Error::Overlaps { .. } => "overlaps",
-            Error::Noisy { .. } => "survivors",
-            Error::MaybeNoisy { .. } => "survivors_unknown",
+            Error::LeftRunning { .. } => "survivors",
+            Error::MaybeLeftRunning { .. } => "survivors_unknown",
             Error::NoneFree { .. } => "none_free",
             Error::TimedOut { .. } => "timed_out",
             Error::Done { .. } => "done",

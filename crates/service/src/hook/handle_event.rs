@@ -14,7 +14,7 @@ use crate::caller::present::{is_among, open_at, speaking, speaking_through};
 use crate::context::{Ctx, Stop};
 use crate::evidence::{Surroundings, Want};
 use crate::hook::tools::{Advice, ToolUse, advise};
-use crate::hook::worktree_changes::{leave, meanwhile};
+use crate::hook::worktree_changes::{changes_since, leave};
 use crate::session::look::{ListRequest, filter_of, list};
 use crate::session::new_session::move_to_window;
 use crate::session::register::{Enrolled, RegisterRequest, Subject, register};
@@ -77,7 +77,7 @@ pub struct AgentEvent {
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Heard {
+pub struct HandledEvent {
     pub session: Option<String>,
     pub id: Option<SessionId>,
     /// Whether anything besides its activity changed.
@@ -100,16 +100,16 @@ pub struct Brief {
     pub me: SessionView,
     pub regranted: Vec<HeldView>,
     /// What changed in its worktree while it was away.
-    pub meanwhile: WorktreeChanges,
+    pub worktree_changes: WorktreeChanges,
     /// The other sessions in the same repository, or in the same directory if there is none.
     pub others: Vec<SessionView>,
     pub more_others: usize,
 }
 
 impl Service<'_> {
-    pub fn handle_event(&mut self, event: &AgentEvent) -> Reply<Heard> {
+    pub fn handle_event(&mut self, event: &AgentEvent) -> Reply<HandledEvent> {
         self.transact(Mode::Read, |ctx| match &event.program {
-            Some(program) => hear_program(ctx, program, event),
+            Some(program) => handle_program_event(ctx, program, event),
             None => hear(ctx, event),
         })
     }
@@ -117,7 +117,11 @@ impl Service<'_> {
 
 /// An event of a program that tenure cannot recognise. Without a process, only its conversation identifies the
 /// session; an event with neither belongs to none.
-fn hear_program(ctx: &mut Ctx<'_>, program: &Program, event: &AgentEvent) -> Result<Heard, Stop> {
+fn handle_program_event(
+    ctx: &mut Ctx<'_>,
+    program: &Program,
+    event: &AgentEvent,
+) -> Result<HandledEvent, Stop> {
     let open = match program.pid {
         Some(_) => Vec::new(),
         None => open_at(ctx, program.above.iter().map(|above| &above.process))?,
@@ -127,9 +131,9 @@ fn hear_program(ctx: &mut Ctx<'_>, program: &Program, event: &AgentEvent) -> Res
         Found::Unclear(why) => (None, Some(why)),
     };
     if process.is_none() && event.native_id.is_none() {
-        return Ok(Heard {
+        return Ok(HandledEvent {
             unclear,
-            ..Heard::default()
+            ..HandledEvent::default()
         });
     }
     let agent = match &process {
@@ -145,13 +149,13 @@ fn hear_program(ctx: &mut Ctx<'_>, program: &Program, event: &AgentEvent) -> Res
         agent,
         ..event.clone()
     };
-    Ok(Heard {
+    Ok(HandledEvent {
         unclear,
         ..hear(ctx, &placed)?
     })
 }
 
-fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
+fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<HandledEvent, Stop> {
     let process = event.process.as_ref().map(|found| &found.process);
     let (agent, native_id) = (event.agent.as_ref(), event.native_id.as_ref());
     let here = match (daemon_of(event), process) {
@@ -173,7 +177,7 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
         ctx.own = Some(session.id);
     }
     let heard = match (&event.what, here) {
-        (Happening::End { .. } | Happening::Leaves, None) => return Ok(Heard::default()),
+        (Happening::End { .. } | Happening::Leaves, None) => return Ok(HandledEvent::default()),
         (Happening::Leaves, Some(session)) => {
             leaves(ctx, &session, event)?;
             return Ok(of(&session));
@@ -229,8 +233,12 @@ fn speaking_in(
 }
 
 /// A daemon released a conversation, so every session in it there has ended.
-fn end_all(ctx: &mut Ctx<'_>, sessions: Vec<Session>, event: &AgentEvent) -> Result<Heard, Stop> {
-    let mut heard = Heard::default();
+fn end_all(
+    ctx: &mut Ctx<'_>,
+    sessions: Vec<Session>,
+    event: &AgentEvent,
+) -> Result<HandledEvent, Stop> {
+    let mut heard = HandledEvent::default();
     if let Happening::End {
         ends_worker,
         reason,
@@ -250,7 +258,7 @@ fn ends(
     event: &AgentEvent,
     ends_worker: bool,
     reason: &str,
-) -> Result<Heard, Stop> {
+) -> Result<HandledEvent, Stop> {
     note_transcript(ctx, session, event)?;
     if ends_worker && event.subagent.is_none() {
         leave(ctx, session)?;
@@ -261,7 +269,7 @@ fn ends(
         let kind = end_kind(ctx, session, event, reason)?;
         ctx.close_as(session, ClosedBy::End, kind, &why, None, None)?;
     }
-    Ok(Heard {
+    Ok(HandledEvent {
         changed: ends_worker,
         ..of(session)
     })
@@ -284,11 +292,11 @@ fn leaves(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<()
     ctx.log(&ctx.event(EventKind::Leaving, Some(session.id), "hook", evidence))
 }
 
-fn of(session: &Session) -> Heard {
-    Heard {
+fn of(session: &Session) -> HandledEvent {
+    HandledEvent {
         session: Some(session.handle.to_string()),
         id: Some(session.id),
-        ..Heard::default()
+        ..HandledEvent::default()
     }
 }
 
@@ -303,7 +311,7 @@ fn says_more(event: &AgentEvent, session: &Session) -> bool {
     event.subagent.is_none() && event.native_id.as_ref().is_some_and(|named| !known(named))
 }
 
-fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<Heard, Stop> {
+fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<HandledEvent, Stop> {
     note_subagent(ctx, &session, event)?;
     note_transcript(ctx, &session, event)?;
     tell(ctx, &session, event)?;
@@ -312,7 +320,7 @@ fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<H
     note_title(ctx, &mut session, event)?;
     note_activity(ctx, &mut session, event)?;
     follow_window(ctx, &mut session, event)?;
-    Ok(Heard {
+    Ok(HandledEvent {
         advice,
         ..of(&session)
     })
@@ -452,7 +460,7 @@ fn tell(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), 
 }
 
 /// Registers the sender of an event: at its start, or for any event of an unknown process.
-fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
+fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<HandledEvent, Stop> {
     let window = window(ctx, event)?;
     let around = surroundings(ctx, event, window.as_ref())?;
     ctx.write()?;
@@ -474,7 +482,7 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
     } else {
         None
     };
-    Ok(Heard {
+    Ok(HandledEvent {
         session: Some(session.handle.to_string()),
         id: Some(session.id),
         changed: true,
@@ -585,8 +593,8 @@ fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Enrolled) -> Result<Brief,
     Ok(Brief {
         me: ctx.view(session)?,
         regranted: done.regranted.clone(),
-        meanwhile: match done.word {
-            "resumed" => meanwhile(ctx, session)?,
+        worktree_changes: match done.word {
+            "resumed" => changes_since(ctx, session)?,
             _ => WorktreeChanges::default(),
         },
         others,

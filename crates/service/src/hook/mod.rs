@@ -4,5 +4,5 @@ mod handle_event;
 mod tools;
 mod worktree_changes;
 
-pub use handle_event::{AgentEvent, Brief, Heard};
+pub use handle_event::{AgentEvent, Brief, HandledEvent};
 pub use tools::{Advice, GuardPolicy, ToolUse};

@@ -45,7 +45,7 @@ pub fn leave(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
 }
 
 /// What has changed since.
-pub fn meanwhile(ctx: &mut Ctx<'_>, session: &Session) -> Result<WorktreeChanges, Stop> {
+pub fn changes_since(ctx: &mut Ctx<'_>, session: &Session) -> Result<WorktreeChanges, Stop> {
     let Some(before) = ctx.tx.tree_of(session.id)? else {
         return Ok(WorktreeChanges::default());
     };

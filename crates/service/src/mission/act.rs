@@ -137,7 +137,7 @@ fn join(
         keep(ctx, caller, &mut row, said)?;
     } else {
         let participant = match &request.participant {
-            Some(named) => free_of_the_gone(ctx, caller, mission, named)?,
+            Some(named) => available_participant_id(ctx, caller, mission, named)?,
             None => mint(ctx),
         };
         ctx.tx.make_mission(mission, ctx.now.wall)?;
@@ -176,7 +176,7 @@ fn mint(ctx: &Ctx<'_>) -> ParticipantId {
 }
 
 /// A participant id that the caller chose; refused while a session that is not gone has it.
-fn free_of_the_gone(
+fn available_participant_id(
     ctx: &mut Ctx<'_>,
     caller: &Caller,
     mission: &MissionId,

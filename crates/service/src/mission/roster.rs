@@ -171,7 +171,7 @@ fn one_present(
     row: &StoredParticipant,
     session: Session,
 ) -> Result<Result<Present, Vec<Fault>>, Stop> {
-    let session = ctx.bury_in_passing(session)?;
+    let session = ctx.record_death_later(session)?;
     let gone = ctx.standing(&session)?.is_gone();
     let read = pick::read(ctx, here, row, session.handle.as_str())?;
     Ok(read.map(|participant| Present {

@@ -39,7 +39,7 @@ pub struct ParticipantView {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct MissionView {
     pub id: String,
-    /// When somebody first joined it.
+    /// When it was first joined.
     pub created_at: Timestamp,
     /// How many take part.
     pub participants: usize,

@@ -79,7 +79,7 @@ pub fn resolve_doubts(ctx: &mut Ctx<'_>, asker: SessionId) -> Result<(), Stop> {
             && let Liveness::Dead(_) = ctx.liveness(&holder)?
         {
             ctx.tx.add_doubt(asker, token)?;
-            ctx.bury_in_passing(holder)?;
+            ctx.record_death_later(holder)?;
         }
     }
     Ok(())

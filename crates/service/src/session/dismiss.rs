@@ -37,7 +37,7 @@ impl Service<'_> {
         within: Duration,
         reason: Option<&Reason>,
     ) -> Reply<Vec<SessionView>> {
-        let unrecorded = self.bury_the_dead()?;
+        let unrecorded = self.record_all_deaths()?;
         self.transact(Mode::Write, |ctx| {
             if caller::is_agents(ctx)? {
                 let what = "dismiss every session";

@@ -98,7 +98,7 @@ impl Service<'_> {
     pub fn who(&mut self, act_for: &ActFor, request: &ListRequest) -> Reply<Listed<SessionView>> {
         let dir = request.worktree.as_ref().or(request.under.as_ref());
         if let Some(dir) = dir {
-            self.mend_tree_locks(dir);
+            self.repair_tree_locks(dir);
         }
         self.transact(Mode::Read, |ctx| {
             // Without delivering notices, which belong to the answer.
@@ -389,7 +389,7 @@ pub(crate) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>,
     let mut unseen = Unseen::default();
     for session in sessions {
         let handle = session.handle.to_string();
-        let session = ctx.bury_in_passing(session);
+        let session = ctx.record_death_later(session);
         let row = session.and_then(|session| Row::new(ctx, session));
         if let Some(row) = unless_damaged(ctx, &handle, row).transpose() {
             rows.extend(unseen.gather(row)?);

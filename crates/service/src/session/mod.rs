@@ -3,8 +3,8 @@
 pub mod acts;
 pub mod attend;
 pub mod beat;
-pub mod burial;
 pub mod cut_off;
+pub mod death;
 pub mod dismiss;
 pub mod kill;
 pub mod look;

@@ -24,23 +24,23 @@ pub struct NewSession {
 }
 
 /// Creates a session in its first life.
-pub fn born(ctx: &mut Ctx<'_>, birth: NewSession) -> Result<Session, Stop> {
-    let (id, handle) = ctx.mint(&birth.agent)?;
+pub fn create_session(ctx: &mut Ctx<'_>, new: NewSession) -> Result<Session, Stop> {
+    let (id, handle) = ctx.mint(&new.agent)?;
     let session = Session {
         id,
         handle,
-        agent: birth.agent,
-        native_id: birth.native_id,
-        fork_of: birth.fork_of,
-        parent: birth.parent,
-        twin_of: birth.twin_of,
-        title: birth.title,
-        workdir: birth.workdir,
-        hosted: birth.hosted,
+        agent: new.agent,
+        native_id: new.native_id,
+        fork_of: new.fork_of,
+        parent: new.parent,
+        twin_of: new.twin_of,
+        title: new.title,
+        workdir: new.workdir,
+        hosted: new.hosted,
         life: Life::FIRST,
-        process: birth.process,
-        start: birth.start,
-        daemon: birth.daemon,
+        process: new.process,
+        start: new.start,
+        daemon: new.daemon,
         activity: None,
         attended_at: None,
         started_at: ctx.now.wall,
@@ -50,7 +50,7 @@ pub fn born(ctx: &mut Ctx<'_>, birth: NewSession) -> Result<Session, Stop> {
         revision: 0,
     };
     ctx.tx.insert_session(&session)?;
-    ctx.born.push(session.id);
+    ctx.created.push(session.id);
     begin_life(ctx, &session)?;
     Ok(session)
 }

@@ -56,7 +56,7 @@ impl Service<'_> {
     /// Every session that was cut off within this time and not dismissed, newest first.
     pub fn all_resumable(&mut self, within: Duration) -> Reply<Vec<Resumable>> {
         // After a reboot no caller has recorded the deaths yet.
-        let unrecorded = self.bury_the_dead()?;
+        let unrecorded = self.record_all_deaths()?;
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let filter = SessionFilter {
@@ -189,7 +189,7 @@ fn refuse_living(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     match ctx.standing(session)? {
         Standing::Live => {
             let pid = session.process.as_ref().map_or(0, |process| process.pid);
-            Err(Error::Lives { handle, pid }.into())
+            Err(Error::StillRunning { handle, pid }.into())
         }
         Standing::Trusted { doubt, .. } | Standing::Suspect { doubt, .. } => {
             Err(Error::CannotTell {

@@ -208,7 +208,7 @@ fn twins(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<String>, Stop> {
 
 /// Processes that sessions left running when they died here.
 fn left_running(ctx: &mut Ctx<'_>, here: &ListRequest) -> Result<Vec<String>, Stop> {
-    ctx.bury_those_met()?;
+    ctx.record_deaths_found()?;
     let died = ctx.tx.list_sessions(&SessionFilter {
         died_since: Some(ctx.now.wall.minus(WARNED_FOR)),
         repo: here.repo.clone(),

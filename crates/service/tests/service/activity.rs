@@ -10,7 +10,7 @@ use tenure_core::process::CallerFacts;
 use tenure_core::session::Doing;
 use tenure_core::store::{Mode, Store};
 use tenure_core::time::Timestamp;
-use tenure_core::witness::{OwnWord, Question, Subject, Testimony, Witness};
+use tenure_core::witness::{OwnReport, Question, Subject, Testimony, Witness};
 use tenure_core::write_conflict::FileWrite;
 use tenure_service::view::SessionView;
 use tenure_service::{
@@ -115,9 +115,9 @@ impl Stage {
         });
     }
 
-    /// From now on the agent's own registry says this of a process.
+    /// From now on the agent's own registry reports this about a process.
     fn registry(&self, who: &Who, doing: Doing) {
-        let own = OwnWord {
+        let own = OwnReport {
             doing: Some(doing),
             asks: None,
             title: None,
@@ -129,7 +129,7 @@ impl Stage {
         told.entry(who.pids[0]).or_default().own = Some(own);
     }
 
-    /// A command of a process began now and goes on.
+    /// A command of a process started now and is still running.
     fn runs(&self, who: &Who) {
         let mut told = self.told.0.borrow_mut();
         told.entry(who.pids[0]).or_default().runs_since = Some(self.now());
@@ -213,7 +213,7 @@ fn a_cancelled_turn_is_over_although_no_event_says_so() {
         "live",
         "an old turn does not stall"
     );
-    // The next prompt is newer than what the registry said last.
+    // The next prompt is newer than what the registry reported last.
     stage.prompts(&claude);
     assert_eq!(stage.one(&claude).activity, Some("busy"));
 }
@@ -225,7 +225,7 @@ fn an_agent_that_says_busy_is_busy_although_its_turn_is_over() {
     stage.prompts(&claude);
     stage.registry(&claude, Doing::Busy);
     stage.pass(MINUTE);
-    // Its subagent goes on in the background.
+    // Its subagent continues in the background.
     stage.does(&claude, "claude", Doing::Idle);
     stage.pass(Duration::from_secs(3));
     let seen = stage.one(&claude);

@@ -174,8 +174,8 @@ fn a_glance_looks_for_no_files_of_what_was_cut_off() {
     let (me, _) = works_in(&mut rig, 20, web("/w/web"));
     let (dead, lost) = works_in(&mut rig, 30, web("/hangs/web"));
     dead.dies();
-    let bury = rig.call(&me, |service| service.alive(&lost)).unwrap();
-    assert!(!bury.0);
+    let record_deaths = rig.call(&me, |service| service.alive(&lost)).unwrap();
+    assert!(!record_deaths.0);
     let who = Glancer {
         agent: AgentName::parse("claude").ok(),
         process: Some(rig.world.process(20)),

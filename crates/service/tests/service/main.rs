@@ -4,8 +4,9 @@
 
 mod activity;
 mod behalf;
-mod burial;
+
 mod claims;
+mod deaths;
 mod globs;
 mod identity;
 mod kill;

@@ -38,7 +38,7 @@ impl Rig {
         self.call(who, |service| service.takeover(&act_for, &request))
     }
 
-    /// What the log says of a key's end.
+    /// The log entry for a key's end.
     fn freed(&mut self, who: &Who, text: &str) -> Option<EventView> {
         let filter = EventFilter {
             key: Some(key(text)),

@@ -369,7 +369,7 @@ fn the_agents_own_files_name_the_work_when_somebody_looks() {
         name: "main:1.0".into(),
     };
     let says = Says(Testimony {
-        own: Some(OwnWord {
+        own: Some(OwnReport {
             doing: None,
             asks: None,
             title: Some("Login\u{1b}repair".into()),

@@ -40,7 +40,7 @@ fn daemon() -> Rig {
 
 impl Rig {
     /// An event of a conversation, from a hook that the daemon runs.
-    fn says(&mut self, native: &str, what: Happening, doing: Doing) -> Heard {
+    fn says(&mut self, native: &str, what: Happening, doing: Doing) -> HandledEvent {
         self.says_attended(native, what, doing, false)
     }
 
@@ -50,7 +50,7 @@ impl Rig {
         what: Happening,
         doing: Doing,
         attended: bool,
-    ) -> Heard {
+    ) -> HandledEvent {
         // The window that started the daemon is above it as long as it runs.
         let above = matches!(self.world.look(ONE), Sighting::Present { .. }).then_some(ONE);
         let chain: Vec<u32> = [70, DAEMON].into_iter().chain(above).collect();
@@ -80,7 +80,7 @@ impl Rig {
     }
 
     /// A conversation begins in a window, and is in a turn.
-    fn begins(&mut self, native: &str, window: u32) -> Heard {
+    fn begins(&mut self, native: &str, window: u32) -> HandledEvent {
         self.world.opens(window, native);
         let heard = self.says(native, Happening::Start, Doing::Idle);
         self.says(native, Happening::Other, Doing::Busy);
@@ -88,7 +88,7 @@ impl Rig {
     }
 
     /// A person prompts.
-    fn prompts(&mut self, native: &str) -> Heard {
+    fn prompts(&mut self, native: &str) -> HandledEvent {
         self.says_attended(native, Happening::Other, Doing::Busy, true)
     }
 
@@ -105,13 +105,13 @@ impl Rig {
     }
 
     /// A conversation's tool process: below the daemon, which the first window happened to start.
-    fn tool_of(&self, heard: &Heard) -> Who {
+    fn tool_of(&self, heard: &HandledEvent) -> Who {
         let mut tool = self.here(&[71, DAEMON, ONE]);
         tool.token.clone_from(&heard.token);
         tool
     }
 
-    fn shown(&mut self, heard: &Heard) -> SessionView {
+    fn shown(&mut self, heard: &HandledEvent) -> SessionView {
         let name = heard.session.clone().unwrap();
         let looker = self.here(&[90]);
         self.call(&looker, |service| service.show(&name))
@@ -167,7 +167,7 @@ fn a_conversation_is_bound_to_its_window_and_not_to_the_one_that_started_the_dae
     assert_eq!(shown.process.pid, Some(TWO));
     assert_eq!(shown.state, "live");
     assert!(
-        shown.why.starts_with(&format!("pid {TWO} lives")),
+        shown.why.starts_with(&format!("pid {TWO} is running")),
         "{}",
         shown.why
     );
@@ -326,7 +326,7 @@ fn a_conversation_that_another_window_takes_up_is_the_same_session_there() {
     rig.claim(&tool, KEY).unwrap();
     rig.stops("t1");
     rig.world.exit(ONE);
-    // The daemon never stopped; nobody looked in between.
+    // The daemon never stopped, and no one checked in between.
     rig.world.opens(TWO, "t1");
     let again = rig.says("t1", Happening::Start, Doing::Idle);
     assert_eq!(again.registered, Some("resumed"));
@@ -353,7 +353,7 @@ fn a_window_that_goes_on_to_another_conversation_leaves_the_first_to_its_end() {
     assert_ne!(first.session, second.session);
     rig.ends_by_event("t1");
     assert_eq!(rig.shown(&first).state, "ended");
-    // A person went on to the other.
+    // A person moved on to the other.
     assert_eq!(rig.shown(&first).end_kind, Some("left"));
     assert_eq!(rig.shown(&second).state, "live");
     // It is resumed elsewhere while the first window is alive; what that does next is its own.

@@ -134,7 +134,7 @@ fn check_header(file: &Path, length: u64, store: &str) -> Result<(), StoreError>
 
 /// Compares a header with ours.
 ///
-/// A database may be shorter than its header says while a checkpoint runs, or after one was killed. The missing
+/// A database may be shorter than its header claims while a checkpoint runs, or after one was killed. The missing
 /// pages are then in the log, so there are never more of them than the log has room for.
 fn judge(header: &[u8], length: u64, log: u64) -> Result<(), String> {
     if length == 0 {

@@ -86,7 +86,7 @@ impl Work<'_> {
         fork_of: Option<NativeId>,
         twin_of: Option<SessionId>,
     ) -> Result<Session, Stop> {
-        let birth = NewSession {
+        let new = NewSession {
             agent: self.agent.clone(),
             native_id,
             fork_of,
@@ -99,7 +99,7 @@ impl Work<'_> {
             start: self.start(),
             daemon: self.candidate.daemon.clone(),
         };
-        let session = born(ctx, birth)?;
+        let session = create_session(ctx, new)?;
         let id = session.id;
         match (&session.native_id, twin_of) {
             (Some(native_id), Some(_)) => {
@@ -430,7 +430,7 @@ pub(super) fn close_gone(ctx: &mut Ctx<'_>, session: Session) -> Result<Session,
         return Ok(session);
     }
     match ctx.standing(&session)? {
-        Standing::Gone(_) => Err(ctx.bury_first(session.id)),
+        Standing::Gone(_) => Err(ctx.record_death_first(session.id)),
         Standing::Expired(doubt) => {
             end_by_lease(
                 ctx,

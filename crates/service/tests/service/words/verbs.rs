@@ -544,7 +544,7 @@ fn resumable(found: &Resumable) -> Value {
     json!({"session": found.session, "native_id": found.native_id.as_str()})
 }
 
-/// Nobody works in a repository here.
+/// No caller here works in a repository.
 fn here() -> Here {
     Here {
         repo: None,

@@ -29,7 +29,7 @@ use tenure_core::session::{Closed, ClosedBy, EndKind, Session};
 use tenure_core::store::{Mode, SessionFilter, StoreError};
 
 /// How many deaths one transaction records.
-pub const MOST_BURIALS: usize = 100;
+pub const MOST_DEATHS_AT_ONCE: usize = 100;
 /// How many events are searched for the last event of a session.
 const MOST_SINCE: usize = 20;
 
@@ -42,15 +42,15 @@ impl Ctx<'_> {
         if session.is_open()
             && let Liveness::Dead(_) = self.liveness(&session)?
         {
-            return Err(self.bury_first(session.id));
+            return Err(self.record_death_first(session.id));
         }
         Ok(session)
     }
 
     /// Requests that a death be recorded first. If that failed because of an unreadable row, this is the error.
-    pub fn bury_first(&self, dead: SessionId) -> Stop {
+    pub fn record_death_first(&self, dead: SessionId) -> Stop {
         match self.unrecorded.get(&dead) {
-            None => Stop::Bury(vec![dead]),
+            None => Stop::RecordDeaths(vec![dead]),
             Some(why) => Stop::Store(StoreError::Damaged {
                 store: self.location.clone(),
                 why: why.clone(),
@@ -59,36 +59,36 @@ impl Ctx<'_> {
     }
 
     /// The same for many sessions, up to what one transaction records, skipping unreadable ones.
-    pub fn bury_the_dead_of(&mut self, sessions: &[Session]) -> Result<(), Stop> {
+    pub fn record_deaths_of(&mut self, sessions: &[Session]) -> Result<(), Stop> {
         let mut dead = Vec::new();
         for session in sessions.iter().filter(|session| session.is_open()) {
             if let Liveness::Dead(_) = self.liveness(session)? {
                 dead.push(session.id);
             }
         }
-        dead.truncate(MOST_BURIALS.saturating_sub(self.buried));
-        self.bury_all_of(dead)
+        dead.truncate(MOST_DEATHS_AT_ONCE.saturating_sub(self.deaths_recorded));
+        self.record_deaths_in_batches(dead)
     }
 
-    fn bury_all_of(&self, mut dead: Vec<SessionId>) -> Result<(), Stop> {
+    fn record_deaths_in_batches(&self, mut dead: Vec<SessionId>) -> Result<(), Stop> {
         dead.retain(|id| !self.unrecorded.contains_key(id));
         if dead.is_empty() {
             Ok(())
         } else {
-            Err(Stop::Bury(dead))
+            Err(Stop::RecordDeaths(dead))
         }
     }
 
     /// Records the deaths found so far, for a use case that continues with the recorded state.
-    pub fn bury_those_met(&mut self) -> Result<(), Stop> {
+    pub fn record_deaths_found(&mut self) -> Result<(), Stop> {
         let met = std::mem::take(&mut self.dead);
-        self.bury_all_of(met)
+        self.record_deaths_in_batches(met)
     }
 
     /// One of many sessions in a list, as it is once its death is recorded. The record is written afterwards,
     /// unless enough are queued already.
-    pub fn bury_in_passing(&mut self, mut session: Session) -> Result<Session, Stop> {
-        if self.buried + self.dead.len() < MOST_BURIALS
+    pub fn record_death_later(&mut self, mut session: Session) -> Result<Session, Stop> {
+        if self.deaths_recorded + self.dead.len() < MOST_DEATHS_AT_ONCE
             && session.is_open()
             && let Liveness::Dead(proof) = self.liveness(&session)?
         {
@@ -151,22 +151,26 @@ impl Ctx<'_> {
 impl Service<'_> {
     /// Records the deaths of these sessions, if they are still open and dead. Sessions with an unreadable row
     /// stay as they are and are returned with that row.
-    pub(crate) fn bury(&mut self, dead: &[SessionId]) -> Result<Unrecorded, Failure> {
+    pub(crate) fn record_deaths(&mut self, dead: &[SessionId]) -> Result<Unrecorded, Failure> {
         let dead: BTreeSet<SessionId> = dead.iter().copied().collect();
         let dead: Vec<SessionId> = dead.into_iter().collect();
         let mut unrecorded = Unrecorded::new();
-        for (batch, few) in dead.chunks(MOST_BURIALS).enumerate() {
+        for (batch, few) in dead.chunks(MOST_DEATHS_AT_ONCE).enumerate() {
             if batch > 0 {
                 self.give_way();
             }
-            self.bury_few(few, &mut unrecorded)?;
+            self.record_few_deaths(few, &mut unrecorded)?;
         }
         Ok(unrecorded)
     }
 
     /// Records a few deaths in one transaction; splits the batch in half if one of them is unreadable.
-    fn bury_few(&mut self, dead: &[SessionId], unrecorded: &mut Unrecorded) -> Result<(), Failure> {
-        let Err(failure) = self.bury_together(dead) else {
+    fn record_few_deaths(
+        &mut self,
+        dead: &[SessionId],
+        unrecorded: &mut Unrecorded,
+    ) -> Result<(), Failure> {
+        let Err(failure) = self.record_deaths_together(dead) else {
             return Ok(());
         };
         match (&failure.error, dead) {
@@ -176,14 +180,14 @@ impl Service<'_> {
             }
             (Error::Store(StoreError::Damaged { .. }), several) => {
                 let (half, rest) = several.split_at(several.len() / 2);
-                self.bury_few(half, unrecorded)?;
-                self.bury_few(rest, unrecorded)
+                self.record_few_deaths(half, unrecorded)?;
+                self.record_few_deaths(rest, unrecorded)
             }
             _ => Err(failure),
         }
     }
 
-    fn bury_together(&mut self, dead: &[SessionId]) -> Reply<()> {
+    fn record_deaths_together(&mut self, dead: &[SessionId]) -> Reply<()> {
         self.transact(Mode::Write, |ctx| {
             let mut open = Vec::new();
             for id in dead {
@@ -211,7 +215,7 @@ impl Service<'_> {
     }
 
     /// Records every death that can be proved now, skipping unreadable sessions.
-    pub(crate) fn bury_the_dead(&mut self) -> Result<Unrecorded, Failure> {
+    pub(crate) fn record_all_deaths(&mut self) -> Result<Unrecorded, Failure> {
         let found = self.transact(Mode::Read, |ctx| {
             let open = ctx.tx.list_sessions(&SessionFilter::default())?;
             ctx.look_at_all(&open)?;
@@ -223,7 +227,7 @@ impl Service<'_> {
             }
             Ok(dead)
         })?;
-        self.bury(&found.value)
+        self.record_deaths(&found.value)
     }
 }
 
