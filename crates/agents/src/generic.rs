@@ -11,7 +11,7 @@ use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::id::AgentName;
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, FirstWord};
+use crate::adapter::{Adapter, FirstEvent};
 use crate::hooks::AN_ANSWER;
 use crate::payload::Payload;
 use crate::report::{Report, Tool, Tools, own_answer};

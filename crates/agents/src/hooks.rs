@@ -39,9 +39,9 @@ const FIELDS: &[&str] = &[
     "title",
 ];
 
-/// What a question asks for, without its words.
+/// What a question asks for, without its text.
 pub(crate) const AN_ANSWER: &str = "an answer to its question";
-/// Tools that ask a person by being used, and what they ask for.
+/// Tools that ask a person something, and what they ask for.
 const ASKING_TOOLS: &[(&str, &str)] = &[
     ("AskUserQuestion", AN_ANSWER),
     ("ask_user", AN_ANSWER),
@@ -130,7 +130,7 @@ fn happening(event: &Event, source: &str, payload: &mut Payload) -> Happening {
     }
 }
 
-/// What a session waits for, and of which kind that is.
+/// What a session waits for, and its kind.
 fn asked(row: &Adapter, report: &Report, payload: &mut Payload) -> Option<(Asked, String)> {
     if report.doing != Some(Doing::Waiting) {
         return None;
@@ -161,7 +161,7 @@ fn asked(row: &Adapter, report: &Report, payload: &mut Payload) -> Option<(Asked
     }
 }
 
-/// The tool's use that a person must allow, and the kind of it.
+/// The tool call that a person must allow, and its kind.
 fn permission(row: &Adapter, payload: &mut Payload) -> Option<(String, String)> {
     let tool = payload.words("tool_name")?;
     if let Some((_, asks)) = ASKING_TOOLS.iter().find(|(name, _)| *name == tool) {

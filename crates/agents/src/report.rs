@@ -27,7 +27,7 @@ pub struct Report {
     pub asks: Option<Asked>,
     /// The kind of what it waits for, without commands, files and questions.
     pub asks_kind: Option<String>,
-    /// Whether it shows that a person is there.
+    /// Whether it shows that a person is present.
     pub attended: bool,
     pub dir: Option<String>,
     /// The agent's file for the conversation, if this event names it reliably.
@@ -36,7 +36,7 @@ pub struct Report {
     pub tool: Option<Tool>,
     /// The beginning of what a person asked it to do.
     pub prompt: Option<String>,
-    /// What the agent calls the work.
+    /// What the agent calls its work.
     pub title: Option<String>,
     /// Whether the model reads the answer to this event.
     pub reaches_model: bool,

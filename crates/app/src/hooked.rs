@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tenure_agents::install::trust::{Trust, trust};
 use tenure_agents::install::{Format, Settings};
-use tenure_agents::{Adapter, FirstWord};
+use tenure_agents::{Adapter, FirstEvent};
 use tenure_host::env::Environment;
 use tenure_host::{git, read};
 

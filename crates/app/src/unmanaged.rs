@@ -94,7 +94,7 @@ fn describe(running: &Running) -> Unmanaged {
     let adapter = tenure_agents::adapter(running.agent);
     let known = adapter.and_then(|adapter| registered(adapter, &running.process.process));
     let hooks = Hooks::of(adapter, running.process.process.pid, running.dir.as_deref());
-    let first_word = adapter.map(|adapter| adapter.first_word);
+    let first_event = adapter.map(|adapter| adapter.first_event);
     let (native_id, activity) = match known {
         Some(entry) => (
             entry.native_id,

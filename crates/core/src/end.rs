@@ -66,7 +66,8 @@ fn is_headless(session: &Session) -> bool {
     start.is_some_and(|start| start.headless)
 }
 
-/// Whether nobody sits at a session and nothing happened since its start: it rests, but not because a turn was over.
+/// Whether a session is unattended and nothing has happened since its start: it is idle, but not because a turn
+/// ended.
 pub fn awaits_its_first_turn(session: &Session) -> bool {
     let resting = session.activity.as_ref();
     let resting = resting.filter(|activity| activity.doing == Doing::Idle);

@@ -152,15 +152,15 @@ pub struct NativeVariable {
 /// How to recognise the processes that a session left running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signs {
-    /// TENURE_SESSION as it was for each of the lives that ended.
+    /// TENURE_SESSION of each of the lives that ended.
     pub tokens: Vec<String>,
     /// The agent's own id variable and the conversations that it named.
     pub natives: Vec<(&'static str, String)>,
-    /// The processes of these lives; what they left behind is no older than the first of them.
+    /// The processes of these lives; what they left running is not older than the first of them.
     pub leaders: Vec<Leader>,
 }
 
-/// A process that may have led a session of processes.
+/// A process that may have led a process session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leader {
     pub pid: u32,
@@ -175,14 +175,14 @@ impl Leader {
         }
     }
 
-    /// Whether it may have started a process that began then.
+    /// Whether it may have started a process with this start.
     pub fn is_older_than(self, start: StartTicks) -> bool {
         start.ticks + u64::from(start.shifted) >= self.start.ticks
     }
 }
 
 impl Signs {
-    /// Whether a process that began then may be one that was left behind.
+    /// Whether a process with this start may have been left running.
     pub fn may_be_of(&self, start: StartTicks) -> bool {
         let mut leaders = self.leaders.iter();
         leaders.any(|leader| leader.is_older_than(start))

@@ -362,16 +362,16 @@ impl MetaKey {
     }
 }
 
-/// What the names begin with that tenure keeps for itself.
+/// The prefix of names that tenure reserves.
 const RESERVED: &str = "tenure.";
 
 impl MetaKey {
-    /// Whether tenure keeps this value for itself: nobody sets it, and no list shows it.
+    /// Whether tenure reserves this value: no caller can set it, and no list shows it.
     pub fn is_reserved(&self) -> bool {
         self.as_str().starts_with(RESERVED)
     }
 
-    /// Where a title is kept while a person's is shown.
+    /// Where a title is stored while a person's title is shown.
     pub fn title_by(by: TitleBy) -> Self {
         Self(format!("{RESERVED}title.{}", by.as_str()))
     }

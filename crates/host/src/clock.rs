@@ -17,7 +17,7 @@ use crate::{env, read, system};
 const LOCAL_ZONE: &str = "/etc/localtime";
 /// Where zones are found by their names.
 const ZONES: &str = "/usr/share/zoneinfo";
-/// No zone is longer.
+/// No zone file is longer.
 const LONGEST_ZONE: u64 = 1 << 20;
 
 /// The time in this boot.
@@ -37,14 +37,14 @@ pub fn wall() -> Timestamp {
     timestamp(SystemTime::now())
 }
 
-/// The time zone of whoever runs this; UTC where it cannot be found out.
+/// The time zone of the user; UTC if unknown.
 pub fn zone() -> Zone {
     let named = env::var("TZ").and_then(|named| named.into_string().ok());
     let of_file = |path: &Path| Zone::of_file(&read::whole(path, LONGEST_ZONE).ok()?);
     let found = match named.as_deref().map(|named| named.trim_start_matches(':')) {
         None => of_file(Path::new(LOCAL_ZONE)),
         Some("") => None,
-        // An absolute path stays what it is.
+        // Joining an absolute path keeps it.
         Some(named) => of_file(&Path::new(ZONES).join(named)).or_else(|| Zone::spelt_out(named)),
     };
     found.unwrap_or_else(Zone::utc)

@@ -52,7 +52,7 @@ impl Of<'_> {
     }
 }
 
-/// How long ago that start was: both are as this process's own time namespace shows them.
+/// How long ago that start was; both are shown in this process's own time namespace.
 fn age(ticks: u64) -> Option<Duration> {
     Some(system::since_boot()?.saturating_sub(system::after_boot(ticks)))
 }

@@ -71,7 +71,7 @@ pub(crate) fn has_turn(
     daemon.has_turn(spec, conversation).ok().flatten()
 }
 
-/// Where the daemon listens: in its own home, which may be another than the caller's.
+/// Where the daemon listens: in its own home, which may differ from the caller's.
 fn socket_of(spec: &DaemonSpec, daemon: &Process) -> Option<PathBuf> {
     let theirs = Environment::of(daemon.pid);
     let var = |name: &str| match &theirs {
@@ -212,7 +212,7 @@ impl Daemon {
                 self.received.extend_from_slice(&part[..count]);
                 Ok(())
             }
-            // A signal came in between; whoever needs more asks again.
+            // Interrupted by a signal; a caller that needs more reads again.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             Err(error) => Err(error),
         }

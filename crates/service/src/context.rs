@@ -26,7 +26,7 @@ use tenure_core::write_conflict::RepoFile;
 
 use tenure_core::policy::Policy;
 
-/// How many lives of a session are searched for what they left running.
+/// How many lives of a session are searched for processes that they left running.
 const MOST_LIVES: usize = 32;
 
 /// Why a run of a use case stopped before its answer.
@@ -324,8 +324,8 @@ impl Ctx<'_> {
         })
     }
 
-    /// What a session left running in its lives up to this one, the last of which is over, as far as this observer
-    /// can see. Earlier ones count: what they left goes on whatever became of the session.
+    /// What a session left running in its lives up to this one, the last of which has ended, as far as this
+    /// observer can see. Earlier lives count, because their processes run on whatever happened to the session.
     pub fn survivors(&mut self, session: &Session, life: Life) -> Result<Survivors, Stop> {
         let token = SessionToken {
             id: session.id,
@@ -355,7 +355,7 @@ impl Ctx<'_> {
             others.found.retain(|survivor| !own(survivor.pid));
             return Ok(others);
         }
-        // Those of another boot left nothing, and those of another machine nothing that is seen here.
+        // Lives of another boot left nothing, and lives on another machine nothing that is visible here.
         lives.retain(|(_, process)| liveness::settled_unseen(process, self.observer).is_none());
         let of = |life: Life| SessionToken {
             id: session.id,
@@ -375,8 +375,8 @@ impl Ctx<'_> {
         Err(Stop::Look(Want::Survivors(vec![(token, signs)])))
     }
 
-    /// The conversations of a session, by which its processes are known. They do not tell its lives apart: while it
-    /// goes on in a later one, they say nothing.
+    /// The conversations of a session, which identify its processes. They do not distinguish its lives: while
+    /// it continues in a later one, they prove nothing.
     fn native_signs(
         &mut self,
         session: &Session,

@@ -18,9 +18,9 @@ use tenure_core::write_conflict::RepoFile;
 #[derive(Debug)]
 pub enum Want {
     Processes(Vec<Process>),
-    /// What these sessions left behind.
+    /// What these sessions left running.
     Survivors(Vec<(SessionToken, Signs)>),
-    /// The processes above this one, and the place that this directory is.
+    /// The ancestors of this process, and what this directory is.
     Surroundings(Option<u32>, String),
     /// The window of this conversation, which the daemon runs.
     Window(DaemonSpec, Process, NativeId),

@@ -17,9 +17,9 @@ pub enum Nameable {
     Session,
     /// Sessions that have not ended.
     OpenSession,
-    /// Sessions that were cut off and that nobody dismissed, the last one first.
+    /// Sessions that were cut off and not dismissed, newest first.
     CutOffSession,
-    /// Keys that somebody holds.
+    /// Keys that are held.
     Key,
     Mission,
 }

@@ -60,7 +60,7 @@ pub trait ClaimRows {
         end: HoldEnd,
     ) -> Result<Vec<(Key, Epoch)>, StoreError>;
 
-    /// Lets a session hold in this life what it holds.
+    /// Moves a session's open holds to this life.
     fn carry_holds(&mut self, to: SessionToken) -> Result<(), StoreError>;
 
     /// A session's newest hold of a key.

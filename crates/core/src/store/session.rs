@@ -102,15 +102,15 @@ pub trait SessionRows {
         places: &[ProcessPlace<'_>],
     ) -> Result<Vec<(SessionToken, Process)>, StoreError>;
 
-    /// The newest lives of a session up to this one, with their processes, the newest first. A life without a
-    /// process has none here.
+    /// The newest lives of a session up to this one, with their processes, newest first. A life without a
+    /// process is omitted.
     fn lives_up_to(
         &mut self,
         token: SessionToken,
         most: usize,
     ) -> Result<Vec<(Life, Process)>, StoreError>;
 
-    /// Records that a life began in a process.
+    /// Records the process of a new life.
     fn insert_life(
         &mut self,
         token: SessionToken,

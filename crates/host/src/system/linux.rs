@@ -56,13 +56,13 @@ const OFFSETS: &str = "/proc/self/timens_offsets";
 /// A command line is only read up to this length: it shows what a process is, and may be megabytes long.
 const CMDLINE_LIMIT: usize = 64 * 1024;
 
-/// A list of children is only read this far.
+/// A list of children is only read up to this length.
 const CHILDREN_LIMIT: usize = 64 * 1024;
 
-/// How a directory is opened that is only asked what it is, even if it may not be read.
+/// Opens a directory only to identify it, even if it may not be read.
 pub(crate) const TO_BE_NAMED: OFlags = OFlags::PATH;
 
-/// Other files that are read here are far shorter.
+/// Other files read here are far shorter.
 const FILE_LIMIT: usize = 4096;
 
 pub fn boot_id() -> io::Result<BootId> {
@@ -374,12 +374,13 @@ pub(crate) fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What a descriptor of a process names: a path, or the number of a pipe or a socket.
+/// The target of a descriptor of a process: a path, or the number of a pipe or a socket.
 pub(crate) fn descriptor(pid: u32, fd: u32) -> Option<PathBuf> {
     fs_err::read_link(proc_path(pid, &format!("fd/{fd}"))).ok()
 }
 
-/// The children of all threads of a process, at most so many: each is listed with the thread that started it.
+/// The children of all threads of a process, at most this many, because each is listed with the thread that
+/// started it.
 pub(crate) fn children(pid: u32, most: usize) -> Vec<u32> {
     let tasks = fs_err::read_dir(proc_path(pid, "task"));
     let tasks = tasks.into_iter().flatten().flatten().take(most);
@@ -394,18 +395,19 @@ pub(crate) fn children(pid: u32, most: usize) -> Vec<u32> {
     found
 }
 
-/// How long ago the machine was started, as this process's own time namespace shows it.
+/// The time since boot, in this process's own time namespace.
 pub(crate) fn since_boot() -> Option<Duration> {
     Duration::try_from(clock_gettime(ClockId::Boottime)).ok()
 }
 
-/// How long after the boot so many ticks are.
+/// The time from the boot to this many ticks.
 pub(crate) fn after_boot(ticks: u64) -> Duration {
     let per_second = rustix::param::clock_ticks_per_second().max(1);
     Duration::from_millis(ticks.saturating_mul(1_000) / per_second)
 }
 
-/// A connection to a socket, without waiting for a program that accepts nobody, and the process that listens there.
+/// A connection to a socket, without waiting for a program that accepts no connections, and the process that
+/// listens there.
 pub(crate) fn connect(socket: &Path) -> io::Result<(UnixStream, u32)> {
     let fd = rustix::net::socket_with(
         AddressFamily::UNIX,

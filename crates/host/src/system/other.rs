@@ -17,7 +17,7 @@ use tenure_core::process::{BootId, Looks};
 
 use crate::stat::{Seen, View};
 
-/// How a directory is opened that is only asked what it is.
+/// Opens a directory only to identify it.
 pub(crate) const TO_BE_NAMED: OFlags = OFlags::RDONLY;
 
 const WHY: &str = "not supported on this system";
@@ -100,17 +100,17 @@ pub(crate) fn filesystem_magic(_dir: BorrowedFd<'_>) -> io::Result<Option<u32>> 
     Ok(None)
 }
 
-/// Nothing is known about what a process has open.
+/// Open files of a process are unknown.
 pub(crate) fn descriptor(_pid: u32, _fd: u32) -> Option<PathBuf> {
     None
 }
 
-/// Nor about what it started.
+/// Its children are unknown.
 pub(crate) fn children(_pid: u32, _most: usize) -> Vec<u32> {
     Vec::new()
 }
 
-/// When the machine was started is not known.
+/// The time since boot is unknown.
 pub(crate) fn since_boot() -> Option<Duration> {
     None
 }
@@ -120,7 +120,7 @@ pub(crate) fn after_boot(_ticks: u64) -> Duration {
     Duration::ZERO
 }
 
-/// Who listens at a socket cannot be told, so none is spoken to.
+/// The listener of a socket is unknown, so no connection is made.
 pub(crate) fn connect(_socket: &Path) -> io::Result<(UnixStream, u32)> {
     Err(unsupported())
 }

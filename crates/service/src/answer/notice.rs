@@ -14,7 +14,7 @@ pub struct NoticeView {
     pub message: String,
     /// The claim key that it is about.
     pub key: Option<String>,
-    /// The epoch that the key has now.
+    /// The key's current epoch.
     pub epoch: Option<u64>,
     /// The session that caused it.
     pub from: Option<String>,

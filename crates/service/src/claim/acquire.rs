@@ -8,7 +8,7 @@ use super::grant::{Receiver, answer, carry_out};
 use super::grant_plan::GrantPlan;
 use super::request::{ClaimRequest, Grant, Turn, Waiting, check_note};
 use super::rivals::{Asker, end_holds, end_sessions, locks_of};
-use super::waiter::{leave, stand_in_line};
+use super::waiter::{leave, wait_in_line};
 use crate::caller::{ActFor, Caller, ResolvedBy, behalf};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
@@ -65,7 +65,7 @@ impl Service<'_> {
     }
 }
 
-/// Nothing is granted to a session that is not live: its process is looked at anew, each time.
+/// Only a live session is granted anything: its process is checked again each time.
 pub(super) fn still_lives(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
     if caller.itself_by == Some(ResolvedBy::Namespace) {
         return Ok(());
@@ -124,7 +124,7 @@ fn lock_taken(ctx: &mut Ctx<'_>, to: SessionId, taken: &[Taken]) -> Result<(), S
     })
 }
 
-/// Ends what rivals that are gone left open, once for all the keys: several may have the same rival.
+/// Ends what gone rivals left open, once for all keys, because several keys may have the same rival.
 fn end_rivals(ctx: &mut Ctx<'_>, receiver: &Receiver<'_>, taken: &[Taken]) -> Result<(), Stop> {
     let mut granted: Vec<&GrantPlan> = Vec::new();
     for one in taken {

@@ -170,7 +170,7 @@ fn survivors(ctx: &mut Ctx<'_>, record: &ClaimRecord, me: SessionId) -> Result<S
     match hold.ended.map(|end| end.by) {
         None | Some(EndedBy::Death | EndedBy::End) => {
             let session = ctx.session(hold.session)?;
-            // One that came back goes on in a later life; what the earlier ones left is still there.
+            // A resumed session is in a later life; what the earlier ones left running still counts.
             let life = if session.is_open() {
                 hold.life
             } else {

@@ -235,7 +235,7 @@ pub enum Error {
     NoMission {
         /// What is missing.
         what: String,
-        /// Pointers that are not followed.
+        /// Pointers that were ignored.
         passed_over: Vec<Fault>,
     },
     /// Others work on the same focus.

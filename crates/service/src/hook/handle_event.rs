@@ -381,11 +381,11 @@ fn activity_after(ctx: &Ctx<'_>, session: &Session, event: &AgentEvent) -> Optio
     let same = before.filter(|before| before.doing == doing);
     let asked_before = same.and_then(|before| before.asks.as_deref());
     let asks = event.asks.as_ref().map(|asks| asks.after(asked_before));
-    // What nobody sits at ends with its turn, whose beginning may not have been heard of.
+    // An unattended session ends with its turn, whose start may not have been reported.
     let ends_first_turn = doing == Doing::Idle && end::awaits_its_first_turn(session);
     let is_new = event.attended || ends_first_turn;
     match same {
-        // A person who prompts starts another turn, whatever became of the one before.
+        // A prompt by a person starts a new turn, whatever happened to the last one.
         Some(_) if is_new => {}
         Some(before) if asks.is_none() || asks == before.asks => return None,
         Some(_) | None => {}

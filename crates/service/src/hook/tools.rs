@@ -24,8 +24,8 @@ use tenure_core::{spelling, text};
 
 /// How long writes are kept. Older ones are of no use at a resume either.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How many of a session's newest entries in the log are searched for what the person was told already. What a
-/// session meets is logged each time, so few are enough; all writers wait while they are read.
+/// How many of a session's newest log entries are searched for what the person has already seen. Every finding
+/// is logged, so few are enough, and all writers wait while they are read.
 const MOST_MET: usize = 64;
 
 /// The user's settings for tools that write.
@@ -163,7 +163,7 @@ fn headlines(
     session: &Session,
     findings: &[Finding],
 ) -> Result<Vec<String>, Stop> {
-    // The hour is not part of the question: it would be answered by reading all that the session ever did.
+    // The query has no time limit: with one, it would read everything that the session ever did.
     let met = ctx.tx.events(&EventFilter {
         session: Some(session.id),
         readable_only: true,

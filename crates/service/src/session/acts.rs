@@ -161,7 +161,7 @@ fn usage(what: &str, hint: Hint) -> Error {
 }
 
 /// The error for a small value that is not kept.
-/// Refuses a name that tenure keeps for itself.
+/// Refuses a name that tenure reserves.
 pub fn refuse_reserved(key: &MetaKey) -> Result<(), Error> {
     if !key.is_reserved() {
         return Ok(());

@@ -59,8 +59,8 @@ impl Service<'_> {
         })
     }
 
-    /// Gives the session that is named a title. Where the text is empty, it gets back the one that it had before a
-    /// person named it. A person needs no reason for that.
+    /// Sets the title of the named session. An empty text restores the title that it had before a person named
+    /// it. A person needs no reason for that.
     pub fn rename(&mut self, act_for: &ActFor, text: &str) -> Reply<SessionView> {
         let title = chosen(text).map_err(Error::from)?;
         self.transact(Mode::Write, |ctx| {
@@ -87,8 +87,8 @@ fn attend(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What a session is called once a person takes their title away: what it was called before, unless the agent's own
-/// files call it something, which is read when somebody looks.
+/// The title of a session once a person removes theirs: the earlier one, unless the agent's own files have one,
+/// which is read when someone looks.
 fn given_back(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<Title>, Stop> {
     ctx.ask_about_all(std::slice::from_ref(session))?;
     match &session.title {

@@ -133,7 +133,7 @@ impl Ctx<'_> {
 
     /// Whether the last event of a session announced its exit.
     fn was_leaving(&mut self, session: &Session) -> Result<bool, Stop> {
-        // The time is not part of the question: it would be answered by reading all that the session ever did.
+        // The query has no time limit: with one, it would read everything that the session ever did.
         let lately = self.tx.events(&EventFilter {
             session: Some(session.id),
             limit: MOST_SINCE,

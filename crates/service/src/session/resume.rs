@@ -1,8 +1,8 @@
 //! What can be resumed: sessions that are gone and whose conversation no session is in.
 //!
-//! Naming one that lives is refused: two processes in one conversation mix what they write. All of them
-//! are those that were *cut off*, lately, with a conversation to go on with, and that nobody dismissed. One that left
-//! is not started again, and a conversation in which two were cut off is named once.
+//! Resuming a live session is refused, because two processes in one conversation mix their messages. "All"
+//! means the sessions that were *cut off* recently, have a conversation to resume, and were not dismissed. A
+//! session that left is not started again, and a conversation in which two were cut off is listed once.
 
 use std::time::Duration;
 

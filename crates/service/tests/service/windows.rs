@@ -11,7 +11,7 @@ use tenure_core::world::World;
 use tenure_service::error::Error;
 use tenure_service::view::SessionView;
 use tenure_service::{
-    ActFor, AgentEvent, ClaimRequest, Heard, ListRequest, RegisterRequest, Service,
+    ActFor, AgentEvent, ClaimRequest, HandledEvent, ListRequest, RegisterRequest, Service,
 };
 
 use super::{Rig, Who, asks, kind};
@@ -467,7 +467,7 @@ fn a_turn_that_ends_in_another_window_leaves_the_session_there_with_its_claims()
     assert_eq!(rig.claim(&taker, KEY).unwrap().epoch, 2);
 }
 
-/// What it left running in the first window is looked for, and what it held is offered again.
+/// What it left running in the first window is searched for, and what it held is offered again.
 #[test]
 fn a_session_that_died_in_its_second_window_is_still_known_by_its_first() {
     let mut rig = daemon();

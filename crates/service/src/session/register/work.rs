@@ -6,7 +6,7 @@ use crate::caller::present::{Met, below, nearest, sessions_of};
 use crate::claim::{end_by_lease, regrant};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use crate::session::new_session::{NewSession, begin_life, born, move_to_window};
+use crate::session::new_session::{NewSession, begin_life, create_session, move_to_window};
 use crate::session::title::{keep_beneath, keep_present};
 use crate::session::view::HeldView;
 use tenure_core::claim::Means;
@@ -267,7 +267,7 @@ impl Work<'_> {
             changed.hosted = self.hosted;
         }
         if session.native_id.is_some() {
-            // What it was called named the conversation before.
+            // The title named the previous conversation.
             keep_beneath(ctx, id, None)?;
             if self.request.title.is_none() {
                 changed.title = title::after_rotation(changed.title);
