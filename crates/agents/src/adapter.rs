@@ -1,5 +1,5 @@
-//! The row of an agent: everything that is different about it, but for what core's half says
-//! ([`tenure_core::agent::AGENTS`]: looks, the variable with its id, transcripts).
+//! The row of an agent: everything specific to it, except for core's half ([`tenure_core::agent::AGENTS`]:
+//! appearance, the variable with its id, transcripts).
 
 use std::ffi::OsString;
 
@@ -16,46 +16,46 @@ use crate::report::{Answer, Report, Tools};
 /// One agent.
 #[derive(Debug)]
 pub struct Adapter {
-    /// The word behind `tenure hook`, and the name in core's half.
+    /// The word after `tenure hook`, and the name in core's half.
     pub name: &'static str,
-    /// Every event that means something.
+    /// Every event that has a meaning.
     pub events: &'static [Event],
-    /// Kinds of its notification event that say what the session does.
+    /// Kinds of its notification event that show what the session does.
     pub(crate) notifications: &'static [(&'static str, Doing)],
     pub(crate) tools: Tools,
     pub(crate) reader: fn(&Adapter, &[u8]) -> Report,
     pub(crate) answerer: fn(&str, &Answer) -> Option<Value>,
-    /// Whether the model reads the context that is answered before a tool runs.
+    /// Whether the model reads context in the answer to a before-tool event.
     pub reads_before_tool: bool,
-    /// The variable in which it tells its hooks its own pid.
+    /// The variable in which it passes its own pid to its hooks.
     pub pid_variable: Option<&'static str>,
     /// Where it keeps a file for each of its live processes.
     pub registry: Option<Registry>,
-    /// What its transcript says when it comes to rest without an event, where it does.
+    /// What its transcript records when it comes to rest without an event, if it does.
     pub rests: Option<Rests>,
-    /// How it keeps sessions running without a window, where it does.
+    /// How it keeps sessions running without a window, if it does.
     pub background: Option<Background>,
     /// When its hooks first run.
-    pub first_word: FirstWord,
+    pub first_event: FirstEvent,
     /// The variable that names a file whose lines become its tools' environment.
     pub env_file_variable: Option<&'static str>,
-    /// Whether any process may speak for this agent, because it has no looks of its own.
+    /// Whether any process may send events for this agent, because it has no known appearance.
     pub is_any_program: bool,
-    /// Whether it draws a line of ours at its prompt.
+    /// Whether it shows our status line at its prompt.
     pub has_status_line: bool,
     pub(crate) commander: fn(&Turn<'_>) -> Option<Vec<OsString>>,
     pub(crate) unknown: Option<Unknown>,
-    /// The settings that make it call us; none for who calls us by itself.
+    /// The settings that make it call tenure; none for a program that calls tenure by itself.
     pub settings: Option<Settings>,
 }
 
 impl Adapter {
-    /// Reads an event.
+    /// Parses an event.
     pub fn read(&self, event: &[u8]) -> Report {
         (self.reader)(self, event)
     }
 
-    /// What is written to its hook's output for an answer; nothing where there is nothing to say.
+    /// The hook output for an answer; none if there is nothing to report.
     pub fn answer(&self, event: &str, answer: &Answer) -> Option<Value> {
         (self.answerer)(event, answer)
     }
@@ -65,7 +65,7 @@ impl Adapter {
         (self.commander)(turn)
     }
 
-    /// Whether a turn that failed says that there is no such conversation.
+    /// Whether the error of a failed turn means that there is no such conversation.
     pub fn is_unknown(&self, code: i32, stderr: &str) -> bool {
         let says = |unknown: &Unknown| unknown.says.iter().any(|words| stderr.contains(words));
         let unknown = self.unknown.as_ref();
@@ -75,17 +75,17 @@ impl Adapter {
 
 /// When an agent's hooks first run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FirstWord {
+pub enum FirstEvent {
     /// When it starts.
     Start,
-    /// At the first prompt: until then nothing tells of it.
+    /// At the first prompt: until then nothing reports it.
     Prompt,
 }
 
 /// A folder with a file for each live process.
 #[derive(Debug, Clone, Copy)]
 pub struct Registry {
-    /// The variable that moves the agent's own directory.
+    /// The variable that overrides the agent's own directory.
     pub variable: &'static str,
     /// That directory below the home directory.
     pub home: &'static str,
@@ -95,34 +95,35 @@ pub struct Registry {
     pub conversation: &'static str,
     /// Whether a file's text names exactly this process.
     pub names: fn(&str, &Process) -> bool,
-    /// What else a file tells; older versions of an agent leave some of it out.
+    /// Other contents of a file; older versions of an agent omit some of it.
     pub says: Says,
 }
 
-/// The fields of a registry's file that tell what a session does.
+/// The fields of a registry file that show what a session does.
 #[derive(Debug, Clone, Copy)]
 pub struct Says {
     pub status: &'static str,
-    /// What its words mean; any other says nothing.
+    /// The meaning of its values; any other has none.
     pub states: &'static [(&'static str, Doing)],
-    /// Fields with the time of the last change, in milliseconds of the wall clock; the first that is there counts.
+    /// Fields with the time of the last change, in milliseconds of the wall clock; the first one present
+    /// counts.
     pub since: &'static [&'static str],
     /// What it waits for.
     pub asks: &'static str,
     pub title: &'static str,
-    /// Who made the title, and who of them means something by it.
+    /// Who made the title, and which of them counts.
     pub title_source: &'static str,
     pub titles: &'static [&'static str],
 }
 
-/// Records of a transcript, which has a record in JSON on each line, that no event goes with.
+/// Records in a JSON-lines transcript for which there is no event.
 #[derive(Debug, Clone, Copy)]
 pub struct Rests {
     /// The field with the kind of a record.
     pub kind: &'static str,
     /// The field with its text.
     pub text: &'static str,
-    /// What the records say: any of these.
+    /// The records: any of these.
     pub records: &'static [(&'static str, Text)],
     /// The field with its time, in RFC 3339.
     pub at: &'static str,
@@ -148,16 +149,16 @@ impl Text {
 /// One turn of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn<'a> {
-    /// The conversation to go on with; a new one otherwise.
+    /// The conversation to continue; a new one otherwise.
     pub resume: Option<&'a NativeId>,
-    /// What to ask; without it the agent is started for a person.
+    /// The prompt; without it the agent is started for a person.
     pub prompt: Option<&'a str>,
-    /// Flags of an earlier process of it, to be repeated.
+    /// Flags of an earlier process of it, to repeat.
     pub flags: &'a [String],
 }
 
 impl Turn<'_> {
-    /// The program with its flags, the resumed conversation behind `flag`, then the prompt between these words.
+    /// The program with its flags, the resumed conversation after `flag`, then the prompt between these words.
     pub(crate) fn line(&self, program: &str, flag: &str, prompt: [&[&str]; 2]) -> Vec<OsString> {
         let mut line = vec![program];
         line.extend(self.flags.iter().map(String::as_str));
@@ -169,10 +170,10 @@ impl Turn<'_> {
     }
 }
 
-/// How an agent says that there is no such conversation.
+/// How an agent reports that there is no such conversation.
 #[derive(Debug, Clone, Copy)]
 pub struct Unknown {
     pub(crate) code: i32,
-    /// On standard error, any of these.
+    /// Any of these on standard error.
     pub(crate) says: &'static [&'static str],
 }

@@ -1,8 +1,8 @@
-//! Sessions that an agent keeps running without a window, below a service of its own.
+//! Sessions that an agent keeps running without a window, under its own service.
 //!
-//! Such a service starts a session again when its process dies, so nobody else may: two processes would be in
-//! one conversation. What it keeps running stands in a file of its own, which survives a crash and a reboot and
-//! is what the next service starts from. A session is opened and ended by the agent's own commands.
+//! Such a service restarts a session when its process dies, so no one else may, because two processes would be
+//! in one conversation. The service lists its sessions in its own file, which survives a crash and a reboot and
+//! from which the next service starts. The agent's own commands open and end a session.
 
 use std::ffi::OsString;
 
@@ -14,10 +14,10 @@ use tenure_core::id::NativeId;
 pub struct Background {
     /// The file in the agent's own directory that lists what its service keeps running.
     pub roster: &'static str,
-    /// The file in the same directory that says how a job stands; NAME is the job's.
+    /// The file in the same directory with the state of a job; NAME is the job's name.
     pub(crate) job_file: &'static str,
     pub(crate) is_over: fn(&Value) -> bool,
-    /// What people call that service.
+    /// The service's name for people.
     pub service: &'static str,
     pub(crate) of_registry: fn(&Value) -> Option<Job>,
     pub(crate) of_roster: fn(&Value, &NativeId) -> Option<String>,
@@ -30,28 +30,27 @@ pub struct Background {
 pub struct Job {
     /// The name that the agent's own commands take.
     pub name: String,
-    /// Whether it was only started in advance, and nobody has given it any work.
+    /// Whether it was only started in advance and has no work yet.
     pub waits_for_work: bool,
 }
 
 impl Background {
-    /// The job that an entry of the agent's registry of live processes describes, if it is one.
+    /// The job that an entry of the agent's registry of live processes describes, if any.
     pub fn job(&self, registry_entry: &str) -> Option<Job> {
         (self.of_registry)(&serde_json::from_str(registry_entry).ok()?)
     }
 
-    /// The name of the job that has this conversation, if the service keeps it running.
+    /// The job with this conversation, if the service keeps it running.
     pub fn kept(&self, roster: &str, conversation: &NativeId) -> Option<String> {
         (self.of_roster)(&serde_json::from_str(roster).ok()?, conversation)
     }
 
-    /// The file in the agent's own directory that says how a job stands.
+    /// The file in the agent's own directory with the state of a job.
     pub fn job_file(&self, job: &str) -> String {
         self.job_file.replace("NAME", job)
     }
 
-    /// Whether that file says that somebody ended the job: a list that was not brought up to date since does not
-    /// count then.
+    /// Whether that file shows that someone ended the job; an outdated list then does not count.
     pub fn is_over(&self, job_file: &str) -> bool {
         serde_json::from_str(job_file).is_ok_and(|state| (self.is_over)(&state))
     }

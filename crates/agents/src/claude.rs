@@ -1,19 +1,20 @@
-//! Claude Code (seen with 2.1.325 and 2.1.197).
+//! Claude Code (tested with 2.1.325 and 2.1.197).
 //!
-//! `/clear` changes the conversation of a live process: an end of the old one, then a start of the new
-//! one. Resuming an unknown conversation sends an end without a start. At the start of a resumed conversation
-//! the transcript's path may be wrong (it is formed from the present directory); from the first prompt on it is
-//! right. The registry of live processes survives kill -9, so it says which process it was, not that it lives.
+//! `/clear` changes the conversation of a live process: an end of the old one, then a start of the new one.
+//! Resuming an unknown conversation sends an end without a start. At the start of a resumed conversation the
+//! transcript's path may be wrong (it is derived from the current directory); from the first prompt on it is
+//! right. The registry of live processes survives kill -9, so it identifies the process, but does not show that
+//! it is alive.
 
 use serde_json::Value;
 use tenure_core::process::Process;
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, FirstWord, Registry, Says, Unknown};
+use crate::adapter::{Adapter, FirstEvent, Registry, Says, Unknown};
 use crate::claude_background::BACKGROUND;
 use crate::event::{
-    Attends, BUSY, EndsManual, Event, File, FreshFile, Heard, IDLE, Means, SAME, WAITING, event,
-    unasked,
+    Attends, BUSY, EndsManual, Event, File, FreshFile, IDLE, Means, ModelReads, SAME, WAITING,
+    event, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
@@ -21,19 +22,25 @@ use crate::report::Tools;
 
 const OWN_DIR: &str = "CLAUDE_CONFIG_DIR";
 
-/// In seconds. A limit of its own also extends the 1.5 s that all session-end hooks share.
+/// In seconds. An explicit limit also extends the 1.5 s that all session-end hooks share.
 const EVENTS: &[Event] = &[
-    event("SessionStart", 5, Means::Start, IDLE, &[Heard, FreshFile]),
+    event(
+        "SessionStart",
+        5,
+        Means::Start,
+        IDLE,
+        &[ModelReads, FreshFile],
+    ),
     event("SessionEnd", 5, Means::End, SAME, &[File]),
     event(
         "UserPromptSubmit",
         5,
         Means::Other,
         BUSY,
-        &[Heard, File, Attends],
+        &[ModelReads, File, Attends],
     ),
-    event("PreToolUse", 5, Means::BeforeTool, BUSY, &[Heard]),
-    event("PostToolUse", 5, Means::AfterTool, BUSY, &[Heard]),
+    event("PreToolUse", 5, Means::BeforeTool, BUSY, &[ModelReads]),
+    event("PostToolUse", 5, Means::AfterTool, BUSY, &[ModelReads]),
     event("PostToolUseFailure", 5, Means::Other, BUSY, &[]),
     event("PermissionRequest", 5, Means::Other, WAITING, &[]),
     event("Notification", 5, Means::Other, SAME, &[]),
@@ -83,7 +90,7 @@ pub(crate) const ROW: Adapter = Adapter {
                 ("busy", Doing::Busy),
                 ("waiting", Doing::Waiting),
                 ("idle", Doing::Idle),
-                // It takes a line, and a command of it goes on in the background.
+                // It accepts input while a command runs in the background.
                 ("shell", Doing::Idle),
             ],
             since: &["statusUpdatedAt", "updatedAt"],
@@ -95,7 +102,7 @@ pub(crate) const ROW: Adapter = Adapter {
     }),
     rests: None,
     background: Some(BACKGROUND),
-    first_word: FirstWord::Start,
+    first_event: FirstEvent::Start,
     env_file_variable: Some("CLAUDE_ENV_FILE"),
     is_any_program: false,
     has_status_line: true,

@@ -1,15 +1,15 @@
-//! `claude --bg`, `claude agents` and their service (seen with 2.1.325).
+//! `claude --bg`, `claude agents` and their service (tested with 2.1.325).
 //!
-//! Its processes, all of one executable: the service (`claude daemon run`, reparented to 1 or below whatever first
-//! asked for it), for each session a holder of its terminal (`--bg-pty-host`), and below that the session itself.
-//! One more is always started in advance (`--bg-spare`); given a prompt it becomes a session in the same process
-//! with the same arguments. `claude agents` gives such a spare a conversation before anybody typed a word: its
-//! start reaches the hooks, the registry says `spare`, and its own list does not show it.
+//! Its processes share one executable: the service (`claude daemon run`, reparented to 1 or below whatever
+//! first asked for it), a terminal host for each session (`--bg-pty-host`), and below that the session itself.
+//! One spare is always started in advance (`--bg-spare`); given a prompt it becomes a session in the same
+//! process with the same arguments. `claude agents` gives such a spare a conversation before anyone typed
+//! anything: its start reaches the hooks, the registry shows `spare`, and its own list does not show it.
 //!
-//! kill -9 of a session: the service starts it again after about ten seconds (`--resume FILE`, same conversation).
-//! kill -9 of the service: its sessions go on, and the next service adopts them. `claude stop` ends one, sends
-//! SessionEnd "other" and takes it off the roster. `claude --resume` of a session that runs is refused by Claude
-//! itself. `claude attach` is a viewer: it sends no event and has no entry in the registry.
+//! kill -9 of a session: the service restarts it after about ten seconds (`--resume FILE`, same conversation).
+//! kill -9 of the service: its sessions continue, and the next service adopts them. `claude stop` ends one,
+//! sends SessionEnd "other" and removes it from the roster. Claude itself refuses `claude --resume` of a
+//! running session. `claude attach` is a viewer: it sends no event and has no entry in the registry.
 
 use serde_json::Value;
 use tenure_core::id::NativeId;
@@ -44,7 +44,7 @@ fn of_roster(roster: &Value, conversation: &NativeId) -> Option<String> {
     plain(name)
 }
 
-/// The name becomes a word of a command line: anything but the service's own form is not a name.
+/// The name becomes a word of a command line, so only the service's own form is accepted.
 fn plain(name: &str) -> Option<String> {
     let is_plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
     is_plain.then(|| name.to_owned())

@@ -1,16 +1,15 @@
-//! Codex CLI (seen with 0.166.0).
+//! Codex CLI (tested with 0.166.0).
 //!
-//! A node wrapper starts the real program, which outlives the wrapper; the nearest ancestor of a hook is
-//! the real one. Hooks have the shape of Claude Code's and carry the conversation on stdin only. An
-//! unknown conversation prints nothing on stdout and fires no hook; an unknown name silently starts a new
-//! conversation. Files are written by patches, which name them line by line: as a tool of its own, or as a
-//! command that the shell is given.
+//! A node wrapper starts the real program, which outlives the wrapper; the nearest ancestor of a hook is the
+//! real one. Hooks have the format of Claude Code's and get the conversation on stdin only. An unknown
+//! conversation prints nothing on stdout and fires no hook; an unknown name silently starts a new conversation.
+//! Files are written by patches, which name them line by line: as a separate tool, or as a shell command.
 
 use std::ffi::OsString;
 
-use crate::adapter::{Adapter, FirstWord, Turn, Unknown};
+use crate::adapter::{Adapter, FirstEvent, Turn, Unknown};
 use crate::event::{
-    Attends, BUSY, EndsManual, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked,
+    Attends, BUSY, EndsManual, Event, File, IDLE, Means, ModelReads, SAME, WAITING, event, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, Settings};
@@ -18,17 +17,17 @@ use crate::report::{Report, Tools};
 
 /// In seconds. It warns about more than three for an end and an interrupt.
 const EVENTS: &[Event] = &[
-    event("SessionStart", 5, Means::Start, IDLE, &[Heard, File]),
+    event("SessionStart", 5, Means::Start, IDLE, &[ModelReads, File]),
     event("SessionEnd", 3, Means::End, SAME, &[File]),
     event(
         "UserPromptSubmit",
         5,
         Means::Other,
         BUSY,
-        &[Heard, File, Attends],
+        &[ModelReads, File, Attends],
     ),
-    event("PreToolUse", 5, Means::BeforeTool, BUSY, &[Heard]),
-    event("PostToolUse", 5, Means::AfterTool, BUSY, &[Heard]),
+    event("PreToolUse", 5, Means::BeforeTool, BUSY, &[ModelReads]),
+    event("PostToolUse", 5, Means::AfterTool, BUSY, &[ModelReads]),
     event("PermissionRequest", 5, Means::Other, WAITING, &[]),
     event("PreCompact", 5, Means::Other, BUSY, &[]),
     event("PostCompact", 5, Means::Other, SAME, &[EndsManual]),
@@ -54,7 +53,7 @@ pub(crate) const ROW: Adapter = Adapter {
     registry: None,
     rests: None,
     background: None,
-    first_word: FirstWord::Prompt,
+    first_event: FirstEvent::Prompt,
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,
@@ -113,7 +112,7 @@ fn command(turn: &Turn<'_>) -> Option<Vec<OsString>> {
     Some(line.map(OsString::from).collect())
 }
 
-/// The files that a patch names, each once.
+/// The files that a patch names, without duplicates.
 fn patched(patch: &str) -> Vec<String> {
     const NAMES: [&str; 4] = [
         "*** Add File: ",

@@ -1,4 +1,4 @@
-//! What an agent calls the things that happen to its sessions, and what each means here: a table per agent.
+//! The names of each agent's events, and their meaning: a table per agent.
 
 use tenure_core::session::Doing;
 
@@ -7,8 +7,7 @@ use tenure_core::session::Doing;
 pub struct Event {
     /// The agent's own name for it.
     pub name: &'static str,
-    /// How long our hook may take, in the agent's own unit of time; none for an event that its settings do
-    /// not ask for.
+    /// How long our hook may take, in the agent's own unit; none for an event that its settings do not ask for.
     pub limit: Option<u32>,
     pub means: Means,
     /// What the session does from then on.
@@ -29,30 +28,30 @@ pub enum Means {
     Other,
 }
 
-/// What else is true of an event.
+/// Other properties of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
-    /// The model reads what is answered.
-    Heard,
-    /// It can be trusted to name the transcript.
+    /// The model reads the answer.
+    ModelReads,
+    /// It names the transcript reliably.
     File,
     /// The same, unless the conversation was resumed.
     FreshFile,
     /// A person does it.
     Attends,
-    /// Where a person asked for what it ends, the session rests from then on. Otherwise it was done in a turn.
+    /// If a person requested what it ends, the session is idle from then on. Otherwise it was part of a turn.
     EndsManual,
 }
 
-pub(crate) use Note::{Attends, EndsManual, File, FreshFile, Heard};
+pub(crate) use Note::{Attends, EndsManual, File, FreshFile, ModelReads};
 
 pub(crate) const IDLE: Option<Doing> = Some(Doing::Idle);
 pub(crate) const BUSY: Option<Doing> = Some(Doing::Busy);
 pub(crate) const WAITING: Option<Doing> = Some(Doing::Waiting);
-/// It does what it did before.
+/// Its activity does not change.
 pub(crate) const SAME: Option<Doing> = None;
 
-/// An event for which the agent's settings call us.
+/// An event for which the agent's settings call tenure.
 pub(crate) const fn event(
     name: &'static str,
     limit: u32,
@@ -69,7 +68,7 @@ pub(crate) const fn event(
     }
 }
 
-/// An event that is understood when it comes, although no settings of ours ask for it.
+/// An event that is understood when it arrives, although our settings do not ask for it.
 pub(crate) const fn unasked(
     name: &'static str,
     means: Means,

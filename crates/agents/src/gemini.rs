@@ -1,16 +1,16 @@
-//! Gemini CLI (seen with 0.61.0).
+//! Gemini CLI (tested with 0.61.0).
 //!
-//! It starts itself once more; the child is the agent, and the nearest ancestor of a hook. On resume the
-//! start names a transcript that is not the one in use. A turn that is cancelled while a tool runs or is asked for
-//! has no event of its end, but a record in the transcript; so has `/compress`. An allowed tool sends nothing until
-//! it is done. It sets CLAUDE_PROJECT_DIR for its hooks, so that variable says nothing.
+//! It re-executes itself; the child is the agent, and the nearest ancestor of a hook. On resume the start event
+//! names a transcript that is not the one in use. A turn that is cancelled while a tool runs or is asked for
+//! has no end event, but a record in the transcript, and so has `/compress`. An allowed tool sends nothing
+//! until it is done. It sets CLAUDE_PROJECT_DIR for its hooks, so that variable proves nothing.
 
 use serde_json::{Map, Value, json};
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, FirstWord, Rests, Text, Unknown};
+use crate::adapter::{Adapter, FirstEvent, Rests, Text, Unknown};
 use crate::event::{
-    Attends, BUSY, Event, File, FreshFile, Heard, IDLE, Means, SAME, event, unasked,
+    Attends, BUSY, Event, File, FreshFile, IDLE, Means, ModelReads, SAME, event, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
@@ -23,13 +23,19 @@ const EVENTS: &[Event] = &[
         5000,
         Means::Start,
         IDLE,
-        &[Heard, FreshFile],
+        &[ModelReads, FreshFile],
     ),
     event("SessionEnd", 5000, Means::End, SAME, &[File]),
-    event("BeforeAgent", 5000, Means::Other, BUSY, &[Heard, Attends]),
+    event(
+        "BeforeAgent",
+        5000,
+        Means::Other,
+        BUSY,
+        &[ModelReads, Attends],
+    ),
     event("AfterAgent", 5000, Means::Other, IDLE, &[File]),
     event("BeforeTool", 5000, Means::BeforeTool, BUSY, &[]),
-    event("AfterTool", 5000, Means::AfterTool, BUSY, &[Heard]),
+    event("AfterTool", 5000, Means::AfterTool, BUSY, &[ModelReads]),
     event("PreCompress", 5000, Means::Other, BUSY, &[]),
     event("Notification", 5000, Means::Other, SAME, &[]),
     unasked("BeforeModel", Means::Other, BUSY, &[]),
@@ -50,7 +56,7 @@ pub(crate) const ROW: Adapter = Adapter {
     },
     reader: hooks::read,
     answerer: answer,
-    // Before a tool it takes a denial only; the tool's result carries what there is to say.
+    // Before a tool it accepts only a denial; everything else goes with the tool's result.
     reads_before_tool: false,
     pid_variable: None,
     registry: None,
@@ -59,14 +65,14 @@ pub(crate) const ROW: Adapter = Adapter {
         text: "content",
         records: &[
             ("info", Text::Is("Request cancelled.")),
-            // The end of `/compress`: how much it saved is not written down.
+            // The end of `/compress`: how much it saved is not recorded.
             ("info", Text::Is("")),
             ("error", Text::Begins("Failed to compress chat history")),
         ],
         at: "timestamp",
     }),
     background: None,
-    first_word: FirstWord::Start,
+    first_event: FirstEvent::Start,
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,

@@ -1,17 +1,17 @@
-//! Any program: a small JSON in, a small JSON out.
+//! Any program: small JSON in, small JSON out.
 //!
-//! In: `event` (`start`, `fork`, `busy`, `waiting`, `idle`, `beat` or `end`) and, as far as there are such,
-//! `agent` (a name for the program), `pid` (its process, which must be above the hook), `session_id` (its id of the conversation), `cwd`, `subagent_id`,
-//! `reason` (of an end), `asks` (what it waits for), `transcript_path`, `writes` (a file about to be written), `prompt` (what a
-//! person asked), `title` (of the work). Out, all optional:
-//! `context` (for the model), `message` (for the person), `block` (why not to write), `env` (variables
-//! for its tools). Without `pid` the program is what `tenure_core::program` is certain of.
+//! In: `event` (`start`, `fork`, `busy`, `waiting`, `idle`, `beat` or `end`) and, all optional, `agent` (a name
+//! for the program), `pid` (its process, which must be an ancestor of the hook), `session_id` (its id of the
+//! conversation), `cwd`, `subagent_id`, `reason` (of an end), `asks` (what it waits for), `transcript_path`,
+//! `writes` (a file about to be written), `prompt` (what a person asked), `title` (of the work). Out, all
+//! optional: `context` (for the model), `message` (for the person), `block` (why not to write), `env`
+//! (variables for its tools). Without `pid`, `tenure_core::program` decides which process it is.
 
 use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::id::AgentName;
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, FirstWord};
+use crate::adapter::{Adapter, FirstEvent};
 use crate::hooks::AN_ANSWER;
 use crate::payload::Payload;
 use crate::report::{Report, Tool, Tools, own_answer};
@@ -46,7 +46,7 @@ pub(crate) const ROW: Adapter = Adapter {
     registry: None,
     rests: None,
     background: None,
-    first_word: FirstWord::Start,
+    first_event: FirstEvent::Start,
     env_file_variable: None,
     is_any_program: true,
     has_status_line: false,

@@ -1,14 +1,16 @@
-//! Hooks in the shape of Claude Code's, which most agents share: what they are given and what they answer.
+//! Hooks in the format of Claude Code's, which most agents share: their input and their answers.
 //!
-//! Agents differ in the names of their events and tools, and that is in their rows. A subagent's events carry
-//! the session's own id and an `agent_id`.
+//! Agents differ in the names of their events and tools, which are in their rows. Events of a subagent have the
+//! session's own id and an `agent_id`.
 
 use serde_json::{Value, json};
 use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::session::Doing;
 
 use crate::adapter::Adapter;
-use crate::event::{Attends, BUSY, EndsManual, Event, File, FreshFile, Heard, IDLE, Means, SAME};
+use crate::event::{
+    Attends, BUSY, EndsManual, Event, File, FreshFile, IDLE, Means, ModelReads, SAME,
+};
 use crate::payload::Payload;
 use crate::report::{Answer, Report, Tool};
 
@@ -37,9 +39,9 @@ const FIELDS: &[&str] = &[
     "title",
 ];
 
-/// What a question asks for, without its words.
+/// What a question asks for, without its text.
 pub(crate) const AN_ANSWER: &str = "an answer to its question";
-/// Tools that ask a person by being used, and what they ask for.
+/// Tools that ask a person something, and what they ask for.
 const ASKING_TOOLS: &[(&str, &str)] = &[
     ("AskUserQuestion", AN_ANSWER),
     ("ask_user", AN_ANSWER),
@@ -48,7 +50,7 @@ const ASKING_TOOLS: &[(&str, &str)] = &[
     ("exit_plan_mode", "approval of its plan"),
 ];
 
-/// Reads an event.
+/// Parses an event.
 pub(crate) fn read(row: &Adapter, event: &[u8]) -> Report {
     let (mut report, mut payload) = begin(event);
     fill(row, &mut report, &mut payload);
@@ -59,7 +61,7 @@ pub(crate) fn read(row: &Adapter, event: &[u8]) -> Report {
 pub(crate) fn begin(event: &[u8]) -> (Report, Payload) {
     let mut payload = Payload::read(event, FIELDS);
     let mut report = Report::begin(&mut payload);
-    // `agent_type` alone is also there for a session that was started as a certain kind of agent.
+    // `agent_type` alone is also present for a session that was started as a specific kind of agent.
     report.subagent = payload.words("agent_id").map(|id| Subagent {
         id,
         kind: payload.words("agent_type"),
@@ -67,7 +69,7 @@ pub(crate) fn begin(event: &[u8]) -> (Report, Payload) {
     (report, payload)
 }
 
-/// What the event means, as the row says.
+/// The meaning of the event, from the row.
 pub(crate) fn fill(row: &Adapter, report: &mut Report, payload: &mut Payload) {
     let known = row.events.iter().find(|event| event.name == report.name);
     let Some(event) = known else {
@@ -102,11 +104,11 @@ pub(crate) fn fill(row: &Adapter, report: &mut Report, payload: &mut Payload) {
     if report.doing == BUSY {
         report.prompt = payload.beginning("prompt");
     }
-    // A notification's title is its own: "Authentication successful".
+    // A notification's title is not the session's: "Authentication successful".
     if report.name != "Notification" {
         report.title = payload.beginning("title");
     }
-    report.reaches_model = event.is(Heard);
+    report.reaches_model = event.is(ModelReads);
 }
 
 fn happening(event: &Event, source: &str, payload: &mut Payload) -> Happening {
@@ -116,7 +118,7 @@ fn happening(event: &Event, source: &str, payload: &mut Payload) -> Happening {
         Means::End => {
             let reason = payload.words("reason").unwrap_or_default();
             Happening::End {
-                // These go on in the same process with another conversation.
+                // After these, the same process continues with another conversation.
                 ends_worker: !matches!(reason.as_str(), "clear" | "resume"),
                 reason,
             }
@@ -128,7 +130,7 @@ fn happening(event: &Event, source: &str, payload: &mut Payload) -> Happening {
     }
 }
 
-/// What a session waits for, and of which kind that is.
+/// What a session waits for, and its kind.
 fn asked(row: &Adapter, report: &Report, payload: &mut Payload) -> Option<(Asked, String)> {
     if report.doing != Some(Doing::Waiting) {
         return None;
@@ -159,7 +161,7 @@ fn asked(row: &Adapter, report: &Report, payload: &mut Payload) -> Option<(Asked
     }
 }
 
-/// The tool's use that a person must allow, and the kind of it.
+/// The tool call that a person must allow, and its kind.
 fn permission(row: &Adapter, payload: &mut Payload) -> Option<(String, String)> {
     let tool = payload.words("tool_name")?;
     if let Some((_, asks)) = ASKING_TOOLS.iter().find(|(name, _)| *name == tool) {
@@ -189,7 +191,7 @@ fn tool(row: &Adapter, event: &Event, payload: &mut Payload) -> Option<Tool> {
     Tool::read(payload, before, &row.tools)
 }
 
-/// An answer whose denial is a decision about a permission.
+/// An answer whose denial is a permission decision.
 pub(crate) fn answer(event: &str, answer: &Answer) -> Option<Value> {
     let mut specific = serde_json::Map::new();
     if let Some(reason) = answer.block.as_ref().filter(|_| event == "PreToolUse") {
@@ -199,7 +201,7 @@ pub(crate) fn answer(event: &str, answer: &Answer) -> Option<Value> {
     said(event, answer, specific, serde_json::Map::new())
 }
 
-/// The answer with what is said to the model and to the person.
+/// The answer with the texts for the model and for the person.
 pub(crate) fn said(
     event: &str,
     answer: &Answer,

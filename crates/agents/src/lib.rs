@@ -1,10 +1,10 @@
-//! The coding agents: what each sends to its hooks and understands in return, how it is started and
-//! resumed, and which settings make it call us.
+//! The coding agents: what each sends to its hooks and understands in return, how it is started and resumed,
+//! and which settings make it call tenure.
 //!
-//! Pure: text comes in and goes out, nothing here opens a file or looks at a process. What an agent looks
-//! like in the process table is core's, because identity is decided there. One more agent is one more
-//! file here with its row, a line in [`ADAPTERS`], and its row in core's table; names, help texts, settings and
-//! tests follow from these.
+//! Pure: text comes in and goes out; nothing here opens a file or inspects a process. The appearance of an
+//! agent in the process table is in core, because identity is decided there. A new agent needs a file here with
+//! its row, a line in [`ADAPTERS`], and its row in core's table; names, help texts, settings and tests follow
+//! from these.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -24,12 +24,12 @@ mod payload;
 mod qwen;
 mod report;
 
-pub use adapter::{Adapter, FirstWord, Registry, Rests, Says, Text, Turn};
+pub use adapter::{Adapter, FirstEvent, Registry, Rests, Says, Text, Turn};
 pub use background::{Background, Job};
 pub use event::{Event, Means, Note};
 pub use report::{Answer, Report, Tool};
 
-/// Every agent whose events are understood.
+/// Every agent whose events tenure understands.
 pub static ADAPTERS: &[Adapter] = &[
     claude::ROW,
     codex::ROW,
@@ -44,7 +44,7 @@ pub fn adapter(name: &str) -> Option<&'static Adapter> {
     ADAPTERS.iter().find(|one| one.name == name)
 }
 
-/// The names of the agents of which this is true, in the order in which they are shown.
+/// The names of the agents for which this is true, in display order.
 pub fn names(is_meant: fn(&Adapter) -> bool) -> Vec<&'static str> {
     let meant = ADAPTERS.iter().filter(|one| is_meant(one));
     meant.map(|one| one.name).collect()

@@ -1,27 +1,33 @@
-//! opencode (seen with 1.18.33).
+//! opencode (tested with 1.18.33).
 //!
-//! It has no hooks but a plugin of ours, which sends its events in the shape of the others and reads our
-//! own small answer. A conversation that belongs to a subagent names its parent's. What is said at a start
-//! waits in the plugin for the first prompt. Its plugins are put away when it exits, and when it reads its settings
-//! again, so that ends nothing: it says that the process is about to leave, should it go now. What is said before a tool waits for the tool's answer, which
-//! never comes if the tool fails, so what is told once is not told there.
+//! It has no hooks, but our plugin, which sends its events in the format of the others and reads our own small
+//! answer. A conversation that belongs to a subagent names its parent's. What is answered at a start waits in
+//! the plugin for the first prompt. opencode unloads its plugins when it exits, and also when it reloads its
+//! settings. So unloading ends nothing; it announces that the process is about to exit, in case it does. What
+//! is answered before a tool waits for the tool's answer, which never comes if the tool fails, so notices that
+//! are delivered once are not delivered there.
 
 use std::ffi::OsString;
 
 use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::id::NativeId;
 
-use crate::adapter::{Adapter, FirstWord, Turn, Unknown};
-use crate::event::{Attends, BUSY, Event, Heard, IDLE, Means, SAME, WAITING, unasked};
+use crate::adapter::{Adapter, FirstEvent, Turn, Unknown};
+use crate::event::{Attends, BUSY, Event, IDLE, Means, ModelReads, SAME, WAITING, unasked};
 use crate::hooks;
 use crate::install::{Format, Settings, opencode};
 use crate::report::{Report, Tools, own_answer};
 
 const EVENTS: &[Event] = &[
-    unasked("SessionStart", Means::Start, IDLE, &[Heard]),
-    unasked("UserPromptSubmit", Means::Other, BUSY, &[Heard, Attends]),
+    unasked("SessionStart", Means::Start, IDLE, &[ModelReads]),
+    unasked(
+        "UserPromptSubmit",
+        Means::Other,
+        BUSY,
+        &[ModelReads, Attends],
+    ),
     unasked("PreToolUse", Means::BeforeTool, BUSY, &[]),
-    unasked("PostToolUse", Means::AfterTool, BUSY, &[Heard]),
+    unasked("PostToolUse", Means::AfterTool, BUSY, &[ModelReads]),
     unasked("PermissionRequest", Means::Other, WAITING, &[]),
     unasked("PermissionReply", Means::Other, BUSY, &[]),
     unasked("SessionUpdated", Means::Other, SAME, &[]),
@@ -47,7 +53,7 @@ pub(crate) const ROW: Adapter = Adapter {
     registry: None,
     rests: None,
     background: None,
-    first_word: FirstWord::Prompt,
+    first_event: FirstEvent::Prompt,
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,

@@ -1,12 +1,12 @@
-//! Where agents themselves keep what they call a conversation: in records of its transcript.
+//! Where agents themselves store the title of a conversation: in records of its transcript.
 //!
-//! Claude Code (read in 2.1.325): `/rename` appends a `custom-title`, the model's own title is an `ai-title`; both
-//! are repeated near the end of a long transcript, and the last of each counts.
+//! Claude Code (tested with 2.1.325): `/rename` appends a `custom-title`, the model's own title is an
+//! `ai-title`; both are repeated near the end of a long transcript, and the last of each counts.
 
 use serde_json::Value;
 use tenure_core::id::NativeId;
 
-/// Types of the records and the field of each, the one that counts most first.
+/// Types of the records and the field of each, by precedence.
 type Records = &'static [(&'static str, &'static str)];
 
 const KEEPERS: &[(&str, Records)] = &[(
@@ -19,12 +19,12 @@ fn records(agent: &str) -> Option<Records> {
     kept.next().map(|(_, records)| *records)
 }
 
-/// Whether the agent keeps titles in its transcripts at all.
+/// Whether the agent stores titles in its transcripts at all.
 pub fn is_in_transcripts(agent: &str) -> bool {
     records(agent).is_some()
 }
 
-/// The title that the last lines of a conversation's transcript give it. The first of them may be cut.
+/// The title in the last lines of a conversation's transcript. The first of these lines may be incomplete.
 pub fn in_transcript(agent: &str, conversation: &NativeId, lines: &[u8]) -> Option<String> {
     let records = records(agent)?;
     let mut found: Vec<Option<String>> = vec![None; records.len()];

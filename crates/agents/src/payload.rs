@@ -1,9 +1,9 @@
-//! What an agent's event says, read without trusting it.
+//! The content of an agent's event, parsed without trusting it.
 //!
-//! Only the fields that somebody asked for are kept; everything else is skipped unread, however large or
-//! deep it is. A payload that was cut off, is not JSON, or goes wrong in the middle still gives what came
-//! before: the fields that name the session stand first in every agent's events. A field of the wrong
-//! type counts as absent and is named among the [`Payload::problems`]. Nothing here can panic.
+//! Only requested fields are kept; everything else is skipped, however large or deep it is. A payload that is
+//! truncated, not JSON, or broken in the middle still gives what came before: the fields that name the session
+//! come first in every agent's events. A field of the wrong type counts as absent and is listed in
+//! [`Payload::problems`]. Nothing here can panic.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,12 +12,12 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 
 /// How many characters of a text are kept for people.
 const LONGEST_WORDS: usize = 200;
-/// How many characters of a long text are kept, of which a title is made.
+/// How many characters of a long text are kept to make a title.
 const LONGEST_BEGINNING: usize = 1_000;
-/// How long a path may be, as the kernel has it.
+/// The kernel's limit for a path.
 const LONGEST_PATH: usize = 4096;
 
-/// The fields of one event that were asked for.
+/// The requested fields of one event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Payload {
     fields: BTreeMap<String, Field>,
@@ -29,7 +29,7 @@ enum Field {
     Text(String),
     Number(u64),
     Null,
-    /// Anything else, by what it is called.
+    /// Anything else, by its type name.
     Other(&'static str),
 }
 
@@ -45,7 +45,7 @@ impl Field {
 }
 
 impl Payload {
-    /// Reads the wanted fields of a JSON object. `a.b` is the field `b` of the object `a`.
+    /// Parses the wanted fields of a JSON object. `a.b` is the field `b` of the object `a`.
     pub fn read(bytes: &[u8], wanted: &[&str]) -> Self {
         let mut payload = Self::default();
         if bytes.iter().all(u8::is_ascii_whitespace) {
@@ -65,12 +65,12 @@ impl Payload {
                 .push("the event is not a JSON object".to_owned()),
             Err(error) => payload
                 .problems
-                .push(format!("the event is not whole JSON: {error}")),
+                .push(format!("the event is not complete JSON: {error}")),
         }
         payload
     }
 
-    /// A text, if the field is one that is not empty.
+    /// A text, if the field is one and not empty.
     pub fn text(&mut self, name: &str) -> Option<String> {
         match self.fields.get(name)? {
             Field::Text(text) if text.is_empty() => None,
@@ -84,12 +84,12 @@ impl Payload {
         }
     }
 
-    /// Whether the field is a text without anything in it.
+    /// Whether the field is an empty text.
     pub fn is_blank(&self, name: &str) -> bool {
         matches!(self.fields.get(name), Some(Field::Text(text)) if text.trim().is_empty())
     }
 
-    /// A process id, written as a number or as the text of one.
+    /// A process id, written as a number or as text.
     pub fn pid(&mut self, name: &str) -> Option<u32> {
         let pid = match self.fields.get(name)? {
             Field::Null => return None,
@@ -105,14 +105,14 @@ impl Payload {
         pid
     }
 
-    /// A text that people are shown: without control characters, and cut where it is too long.
+    /// A text for people: without control characters, and shortened if it is too long.
     pub fn words(&mut self, name: &str) -> Option<String> {
         let text = self.text(name)?;
         let plain = text.chars().filter(|c| !c.is_control());
         Some(plain.take(LONGEST_WORDS).collect()).filter(|words: &String| !words.is_empty())
     }
 
-    /// The beginning of a text that may be long, as it was sent.
+    /// The beginning of a text that may be long, as sent.
     pub fn beginning(&mut self, name: &str) -> Option<String> {
         let mut text = self.text(name)?;
         if let Some((end, _)) = text.char_indices().nth(LONGEST_BEGINNING) {
@@ -121,7 +121,7 @@ impl Payload {
         Some(text)
     }
 
-    /// A path that the kernel would take and a person can read.
+    /// A path that the kernel would accept and a person can read.
     pub fn path(&mut self, name: &str) -> Option<String> {
         let path = self.text(name)?;
         if path.len() > LONGEST_PATH || path.contains(char::is_control) {
@@ -131,7 +131,7 @@ impl Payload {
         Some(path)
     }
 
-    /// Adds something that is wrong with the event.
+    /// Adds a problem of the event.
     pub fn problem(&mut self, what: String) {
         if !self.problems.contains(&what) {
             self.problems.push(what);
@@ -143,7 +143,7 @@ impl Payload {
     }
 }
 
-/// Reads an object into `fields`; tells whether it was one.
+/// Parses an object into `fields`; returns whether it was one.
 struct Object<'a> {
     prefix: &'a str,
     wanted: &'a [&'a str],
@@ -223,7 +223,7 @@ impl<'de> Visitor<'de> for Object<'_> {
     }
 }
 
-/// Reads one value, keeping only what a field can be.
+/// Parses one value, keeping only what a field can be.
 struct AnyField;
 
 impl<'de> DeserializeSeed<'de> for AnyField {

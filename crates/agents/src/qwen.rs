@@ -1,15 +1,15 @@
-//! Qwen Code (seen with 0.24.4).
+//! Qwen Code (tested with 0.24.4).
 //!
-//! Its launcher starts it, and it starts itself once more; the last is the agent, the nearest ancestor of a hook. Its hooks have the
-//! shape of Claude Code's, with limits in milliseconds. A turn without a person at it says no end: the session
-//! ends with its process. After each round of tools it submits an empty prompt. It sets CLAUDE_PROJECT_DIR and
-//! GEMINI_PROJECT_DIR for its hooks, so those variables say nothing.
+//! Its launcher starts it, and it re-executes itself; the last process is the agent, the nearest ancestor of a
+//! hook. Its hooks have the format of Claude Code's, with limits in milliseconds. An unattended turn reports no
+//! end: the session ends with its process. After each round of tools it submits an empty prompt. It sets
+//! CLAUDE_PROJECT_DIR and GEMINI_PROJECT_DIR for its hooks, so those variables prove nothing.
 
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, FirstWord, Unknown};
+use crate::adapter::{Adapter, FirstEvent, Unknown};
 use crate::event::{
-    Attends, BUSY, EndsManual, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked,
+    Attends, BUSY, EndsManual, Event, File, IDLE, Means, ModelReads, SAME, WAITING, event, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
@@ -17,17 +17,23 @@ use crate::report::Tools;
 
 /// In milliseconds.
 const EVENTS: &[Event] = &[
-    event("SessionStart", 5000, Means::Start, IDLE, &[Heard, File]),
+    event(
+        "SessionStart",
+        5000,
+        Means::Start,
+        IDLE,
+        &[ModelReads, File],
+    ),
     event("SessionEnd", 5000, Means::End, SAME, &[File]),
     event(
         "UserPromptSubmit",
         5000,
         Means::Other,
         BUSY,
-        &[Heard, File, Attends],
+        &[ModelReads, File, Attends],
     ),
     event("PreToolUse", 5000, Means::BeforeTool, BUSY, &[]),
-    event("PostToolUse", 5000, Means::AfterTool, BUSY, &[Heard]),
+    event("PostToolUse", 5000, Means::AfterTool, BUSY, &[ModelReads]),
     event("PostToolUseFailure", 5000, Means::Other, BUSY, &[]),
     event("PermissionRequest", 5000, Means::Other, WAITING, &[]),
     event("Notification", 5000, Means::Other, SAME, &[]),
@@ -58,13 +64,13 @@ pub(crate) const ROW: Adapter = Adapter {
     },
     reader: hooks::read,
     answerer: hooks::answer,
-    // Before a tool it takes a denial only; the tool's result carries what there is to say.
+    // Before a tool it accepts only a denial; everything else goes with the tool's result.
     reads_before_tool: false,
     pid_variable: None,
     registry: None,
     rests: None,
     background: None,
-    first_word: FirstWord::Start,
+    first_event: FirstEvent::Start,
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,

@@ -1,4 +1,4 @@
-//! An agent's event in our words, and what we say back in its words.
+//! An agent's event in our terms, and our answer in its terms.
 
 use serde_json::{Value, json};
 use tenure_core::agent_event::{Asked, Happening, Subagent};
@@ -7,38 +7,38 @@ use tenure_core::session::Doing;
 
 use crate::payload::Payload;
 
-/// An event as an agent reported it.
+/// An event as reported by an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The agent's own name for it.
     pub name: String,
-    /// The program's name, where the event tells.
+    /// The program's name, if the event has it.
     pub agent: Option<AgentName>,
-    /// The program's process, where the event tells.
+    /// The program's process, if the event has it.
     pub pid: Option<u32>,
-    /// What it means for the session.
+    /// Its meaning for the session.
     pub what: Happening,
     pub native_id: Option<NativeId>,
-    /// The subagent that it happened in.
+    /// The subagent in which it happened.
     pub subagent: Option<Subagent>,
-    /// What the session does now, where the event tells.
+    /// What the session does now, if the event shows it.
     pub doing: Option<Doing>,
-    /// What it waits for a person to answer, where it does.
+    /// What it waits for a person to answer, if it does.
     pub asks: Option<Asked>,
     /// The kind of what it waits for, without commands, files and questions.
     pub asks_kind: Option<String>,
-    /// Whether it shows that a person is there.
+    /// Whether it shows that a person is present.
     pub attended: bool,
     pub dir: Option<String>,
-    /// The file that it keeps the conversation in, where this event can be trusted to name it.
+    /// The agent's file for the conversation, if this event names it reliably.
     pub transcript: Option<String>,
-    /// The tool that is about to be used, or was.
+    /// The tool that is about to run, or ran.
     pub tool: Option<Tool>,
     /// The beginning of what a person asked it to do.
     pub prompt: Option<String>,
-    /// What the agent calls the work.
+    /// What the agent calls its work.
     pub title: Option<String>,
-    /// Whether the model reads what is answered to this event.
+    /// Whether the model reads the answer to this event.
     pub reaches_model: bool,
     /// What was wrong with the payload.
     pub problems: Vec<String>,
@@ -49,13 +49,13 @@ pub struct Tool {
     pub name: String,
     /// Whether it has not run yet.
     pub before: bool,
-    /// The files that it writes, where it is one that writes files.
+    /// The files that it writes, if it writes files.
     pub writes: Vec<String>,
-    /// The command that it runs, where it is a shell.
+    /// The command that it runs, if it is a shell.
     pub command: Option<String>,
 }
 
-/// What an agent calls the tools that matter here.
+/// The agent's names for the tools that matter here.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tools {
     /// Those that write a file, and the field that names it.
@@ -79,7 +79,7 @@ impl Tool {
     }
 }
 
-/// What is answered to an event.
+/// The answer to an event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Answer {
     /// For the model.
@@ -88,11 +88,11 @@ pub struct Answer {
     pub message: Option<String>,
     /// Why the tool must not run.
     pub block: Option<String>,
-    /// What TENURE_SESSION must be in the agent's tools.
+    /// The value for TENURE_SESSION in the agent's tools.
     pub token: Option<String>,
 }
 
-/// Our own small answer, for programs that were made to understand it.
+/// Our own small answer, for programs that understand it.
 pub(crate) fn own_answer(answer: &Answer) -> Option<Value> {
     let mut said = serde_json::Map::new();
     let mut put = |name: &str, text: &Option<String>| {
@@ -110,7 +110,7 @@ pub(crate) fn own_answer(answer: &Answer) -> Option<Value> {
 }
 
 impl Report {
-    /// An event of which nothing is known but its common fields.
+    /// An event with only its common fields.
     pub(crate) fn begin(payload: &mut Payload) -> Self {
         let name = payload.words("hook_event_name").unwrap_or_default();
         let native_id = payload.text("session_id").and_then(|text| {
@@ -146,7 +146,7 @@ impl Report {
         }
     }
 
-    /// Closes the reading: what was wrong is kept.
+    /// Finishes parsing; the problems are kept.
     pub(crate) fn finish(mut self, payload: Payload) -> Self {
         self.problems = payload.problems();
         self

@@ -1,4 +1,4 @@
-//! What each agent's events say that a session waits for, and which of them show that a person is there.
+//! What a session waits for, from each agent's events, and which of them show that a person is present.
 
 #![allow(clippy::disallowed_methods)]
 

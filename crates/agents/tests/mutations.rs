@@ -1,5 +1,5 @@
-//! Ten thousand spoilt events, the same ones each time: no adapter panics, and what it takes from them can be
-//! used and shown.
+//! Ten thousand corrupted events, the same ones each time: no adapter panics, and its results can be used and
+//! shown.
 
 #![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
 
@@ -11,7 +11,7 @@ use tenure_core::id::NativeId;
 
 const EVENTS: usize = 10_000;
 
-/// Numbers that look like chance and are the same each time.
+/// Pseudo-random numbers, the same each time.
 struct Dice(u64);
 
 impl Dice {
@@ -87,7 +87,7 @@ fn odd(dice: &mut Dice) -> Value {
     }
 }
 
-/// A whole event with a field, or a part of one, replaced, renamed or taken away.
+/// A complete event with a field, or a part of one, replaced, renamed or removed.
 fn reshape(bytes: &mut Vec<u8>, dice: &mut Dice) {
     let Ok(Value::Object(mut object)) = serde_json::from_slice(bytes) else {
         return;
@@ -122,7 +122,7 @@ fn reshape(bytes: &mut Vec<u8>, dice: &mut Dice) {
     *bytes = serde_json::to_vec(&object).expect("an object is JSON");
 }
 
-/// Spoils an event in one way.
+/// Corrupts an event in one way.
 fn spoil(bytes: &mut Vec<u8>, dice: &mut Dice) {
     match dice.below(100) {
         0..40 => reshape(bytes, dice),
@@ -137,7 +137,7 @@ fn spoil(bytes: &mut Vec<u8>, dice: &mut Dice) {
             }
         }
         65..72 => {
-            // No text at all in the middle of one.
+            // Invalid bytes in the middle of a text.
             let at = dice.below(bytes.len());
             bytes.splice(at..at, [0xff, 0xfe, 0xc0, 0x80]);
         }
@@ -173,7 +173,7 @@ fn is_plain(text: &str) -> bool {
     !text.contains(char::is_control) && text.chars().count() <= 200
 }
 
-/// Reads an event as every agent's, and looks at what came of it.
+/// Parses an event as every agent's, and checks the result.
 fn check(bytes: &[u8], what: &str) {
     let said = Answer {
         context: Some("context".into()),

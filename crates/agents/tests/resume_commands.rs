@@ -1,4 +1,4 @@
-//! The command line that takes a conversation up again, from the one that it was started with.
+//! The command line that resumes a conversation, from the one that started it.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -7,7 +7,7 @@ use tenure_core::agent;
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::process::Looks;
 
-/// How a session is resumed that was started with this line.
+/// How to resume a session that was started with this line.
 fn resumed(name: &str, line: &str) -> String {
     let looks = Looks {
         exe: format!("/opt/{name}"),
@@ -113,7 +113,7 @@ fn a_resumed_session_is_resumed_the_same_way_again() {
     }
 }
 
-/// Nothing that lifts a permission comes from anywhere but the command line that the session was started with.
+/// Permissions are only lifted by the command line that started the session.
 #[test]
 fn no_dangerous_flag_is_added() {
     for name in ["claude", "codex", "gemini", "opencode", "qwen"] {

@@ -1,4 +1,4 @@
-//! Every agent's row is whole: both halves, settings of its own, and events that were captured from it.
+//! Every agent's row is complete: both halves, its own settings, and captured events.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -10,7 +10,7 @@ use tenure_core::agent::AGENTS;
 use tenure_core::agent_event::Happening;
 use tenure_core::id::NativeId;
 
-/// Rows with one half, and why.
+/// Rows with only one half, and why.
 const ONE_HALF: &[(&str, &str)] = &[
     (
         "openclaw",
@@ -65,7 +65,7 @@ fn an_agent_has_both_halves_or_says_why_not() {
     }
 }
 
-/// Core says which agents can be resumed, the other half with which command.
+/// Core decides which agents can be resumed, the other half with which command.
 #[test]
 fn both_halves_agree_on_who_can_be_resumed() {
     let id = NativeId::parse("7f3c").expect("it is an id");
@@ -105,7 +105,8 @@ fn an_agents_settings_are_its_own() {
     }
 }
 
-/// Without these a session is not seen to begin, not told who it is, and never kept from a tool.
+/// Without these, the start of a session goes unnoticed, it does not learn its identity, and no tool is ever
+/// blocked.
 #[test]
 fn a_row_has_the_events_that_a_session_needs() {
     let id = NativeId::parse("7f3c").expect("it is an id");
@@ -120,7 +121,7 @@ fn a_row_has_the_events_that_a_session_needs() {
             let found = row.events.iter().any(|event| event.means == means);
             assert!(found, "{name}: no event means {means:?}");
         }
-        let heard = |event: &&tenure_agents::Event| event.notes.contains(&Note::Heard);
+        let heard = |event: &&tenure_agents::Event| event.notes.contains(&Note::ModelReads);
         assert!(row.events.iter().find(heard).is_some(), "{name}");
         let line = row.command(&resume).unwrap_or_default();
         assert!(line.iter().any(|word| word == "7f3c"), "{name}: {line:?}");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tenure_agents::install::trust::{Trust, trust};
 use tenure_agents::install::{Format, Settings};
-use tenure_agents::{Adapter, FirstWord};
+use tenure_agents::{Adapter, FirstEvent};
 use tenure_host::env::Environment;
 use tenure_host::{git, read};
 
@@ -59,9 +59,9 @@ impl Hooks {
     }
 
     /// Why an agent that stands so to the hooks has not told tenure of itself.
-    pub fn why(self, agent: &str, first_word: Option<FirstWord>) -> String {
+    pub fn why(self, agent: &str, first_event: Option<FirstEvent>) -> String {
         match self {
-            Hooks::Installed if first_word == Some(FirstWord::Prompt) => {
+            Hooks::Installed if first_event == Some(FirstEvent::Prompt) => {
                 "it has not spoken yet: its hooks tell tenure at its first prompt".to_owned()
             }
             Hooks::Installed => {

@@ -87,7 +87,7 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
     // An empty store knows of nobody, so it says nothing about whose locks are there.
     if let Some(found) = worktree.as_ref().filter(|_| !is_absent) {
         let root = found.root.to_string_lossy();
-        context.service().mend_tree_locks(&root);
+        context.service().repair_tree_locks(&root);
     }
     if !context.settings.mirrors.is_empty() {
         context.mark = Some(context.service().newest_event()?.value);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use tenure_agents::FirstWord;
+use tenure_agents::FirstEvent;
 use tenure_core::agent;
 use tenure_core::process::{Ancestor, Process};
 use tenure_core::world::World;
@@ -94,7 +94,7 @@ fn describe(running: &Running) -> Unmanaged {
     let adapter = tenure_agents::adapter(running.agent);
     let known = adapter.and_then(|adapter| registered(adapter, &running.process.process));
     let hooks = Hooks::of(adapter, running.process.process.pid, running.dir.as_deref());
-    let first_word = adapter.map(|adapter| adapter.first_word);
+    let first_event = adapter.map(|adapter| adapter.first_event);
     let (native_id, activity) = match known {
         Some(entry) => (
             entry.native_id,
@@ -109,7 +109,7 @@ fn describe(running: &Running) -> Unmanaged {
         native_id: native_id.map(|id| id.to_string()),
         activity,
         hooks,
-        speaks_later: first_word == Some(FirstWord::Prompt),
-        why: hooks.why(running.agent, first_word),
+        speaks_later: first_event == Some(FirstEvent::Prompt),
+        why: hooks.why(running.agent, first_event),
     }
 }

@@ -356,7 +356,7 @@ impl Bare {
         }
         let life = self.who.token.life.0;
         self.run(HOLD, params![key, next, self.id, life, clock::wall().0])?;
-        self.log_event("claim.granted", key, next, "nobody held it")?;
+        self.log_event("claim.granted", key, next, "it was free")?;
         self.commit_change()?;
         Ok(true)
     }
@@ -370,7 +370,7 @@ impl Bare {
         if self.run(END, params![key, epoch, clock::wall().0])? != 1 {
             return Err("the hold was not open".into());
         }
-        self.log_event("claim.released", key, epoch, "the holder's own act")?;
+        self.log_event("claim.released", key, epoch, "released by its holder")?;
         self.commit_change()
     }
 }

@@ -148,7 +148,7 @@ pub(super) fn refusal(error: &Error) -> Answer {
         | Error::AlreadyHeld { key, .. }
         | Error::Free { key }
         | Error::Lost { key, .. }
-        | Error::Noisy { key, .. }
+        | Error::LeftRunning { key, .. }
         | Error::NoSuchEpoch { key, .. } => Some(key.to_string()),
         _ => None,
     };

@@ -219,7 +219,7 @@ fn errors() -> Vec<Error> {
             handle: handle(),
             state: "has ended".into(),
         },
-        Error::Lives {
+        Error::StillRunning {
             handle: handle(),
             pid: 7,
         },
@@ -236,7 +236,7 @@ fn errors() -> Vec<Error> {
             key: key(),
             claim: claim(),
         },
-        Error::Noisy {
+        Error::LeftRunning {
             key: key(),
             handle: handle(),
             survivors: vec![Survivor {
@@ -244,7 +244,7 @@ fn errors() -> Vec<Error> {
                 command: "make".into(),
             }],
         },
-        Error::MaybeNoisy {
+        Error::MaybeLeftRunning {
             key: key(),
             handle: handle(),
             why: "why".into(),

@@ -1,73 +1,75 @@
-//! What a session is shown to do, by its events, its own agent's files and the commands that it runs.
+//! What a session is shown to be doing, from its events, its agent's own files and the commands that it runs.
 //!
-//! Hooks are not sent for everything: a turn that a person cancels, a prompt that is answered. Where the agent keeps
-//! a file that says so, that file is asked when somebody looks. A file that is written at every change says what is
-//! so now, however old it is: a turn may end, with an event, while a subagent goes on and the agent stays busy. An
-//! event counts against it only for as long as the agent may not have written the file yet. Of a file that tells only
-//! some ends, and the events, the newer word counts. A prompt that is followed by a command was answered. Where
-//! nothing says it, a state that may have ended without an event is shown as uncertain once it is old.
+//! Hooks do not report everything: not a turn that a person cancels, not a prompt that is answered. If the
+//! agent keeps a file that has this, the file is read when someone looks. A file that is written at every
+//! change is current however old it is: a turn may end, with an event, while a subagent continues and the agent
+//! stays busy. An event overrides the file only while the agent may not have written the file yet. Between the
+//! events and a file that reports only some ends, the newer one counts. A prompt that is followed by a command
+//! was answered. If nothing reports the end of a state, the state is shown as uncertain once it is old.
 //!
-//! *Clock jump*: both times are the wall clock of one machine, and decide only what is shown. A file from the
-//! future counts as the newer word: an agent writes its file at every change, so it still says the present state.
+//! *Clock jump*: both times are wall-clock times of one machine and decide only what is shown. A file from the
+//! future counts as newer: an agent writes its file at every change, so the file is still current.
 
 use std::time::Duration;
 
 use crate::session::{Activity, Doing};
 use crate::time::Timestamp;
-use crate::witness::OwnWord;
+use crate::witness::OwnReport;
 
-/// How long an agent may be silent before a state that can end without an event is in doubt.
+/// How long an agent may be silent before a state that can end without an event is uncertain.
 pub const DOUBTED_AFTER: Duration = Duration::from_secs(60);
 
-/// For how long after a turn was cancelled its last tool may still send an event.
+/// How long after a turn was cancelled its last tool may still send an event.
 const AFTERMATH: Duration = Duration::from_secs(2);
 
-/// How far apart an event and the agent's file may tell of one and the same prompt.
+/// How far apart an event and the agent's file may report the same prompt.
 const SAME_PROMPT: Duration = Duration::from_secs(5);
 
-/// For how long after an event the agent may not have written its file yet.
+/// How long after an event the agent may not have written its file yet.
 const UNWRITTEN: Duration = Duration::from_secs(2);
 
-/// Nobody reads a question and answers it any faster: a command that began sooner is not the one that was asked for.
+/// No one reads and answers a question faster, so a command that began sooner is not the one that was asked
+/// about.
 const ANSWERED: Duration = Duration::from_millis(200);
 
-/// What events are called where people are told the source.
+/// The name of events as a source, for people.
 pub const EVENTS: &str = "events";
 
-/// What the commands that it runs are called there.
+/// The name of its commands as a source, for people.
 pub const PROCESSES: &str = "its processes";
 
-/// Everything that is known about what a session does.
+/// All sources for what a session is doing.
 #[derive(Debug, Clone, Copy)]
 pub struct Words<'a> {
     pub events: Option<&'a Activity>,
-    /// When it was last heard of.
+    /// When it last reported.
     pub seen_at: Timestamp,
-    pub own: Option<&'a OwnWord>,
-    /// When the newest command of it that runs now began, where that was asked.
+    pub own: Option<&'a OwnReport>,
+    /// When its newest running command began, if that was checked.
     pub runs_since: Option<Timestamp>,
     /// When a person was last seen with it.
     pub attended_at: Option<Timestamp>,
-    /// What this agent can stop to do without sending an event.
+    /// What this agent can stop doing without sending an event.
     pub silent_ends: &'a [Doing],
     pub now: Timestamp,
 }
 
-/// What a session does, and who says so.
+/// What a session is doing, and the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownActivity {
     pub doing: Doing,
     pub since: Timestamp,
     /// What it waits for a person to answer, on one line.
     pub asks: Option<String>,
-    /// `events`, `its processes`, or what the agent's own file is called.
+    /// `events`, `its processes`, or the name of the agent's own file.
     pub source: &'static str,
-    /// Whether nothing else could have happened since without a word.
+    /// Whether no unreported change is possible since then.
     pub certain: bool,
 }
 
 impl Words<'_> {
-    /// What counts of what events and the agent's own files say. At the same time the file, which is written later.
+    /// The source that counts among events and the agent's own files. At equal times the file, which is written
+    /// later.
     pub fn newest(&self) -> Option<ShownActivity> {
         let said = self.own.and_then(|word| self.said(word));
         let told = self.events.map(|activity| self.told(activity));
@@ -79,7 +81,7 @@ impl Words<'_> {
         }
     }
 
-    /// What events say, or the command that began since they told of a prompt.
+    /// What events report, or the command that began after a prompt.
     fn told(&self, activity: &Activity) -> ShownActivity {
         let answered = |began: &Timestamp| activity.since.age_at(*began) >= ANSWERED;
         let runs = self.runs_since.filter(answered);
@@ -101,9 +103,9 @@ impl Words<'_> {
         }
     }
 
-    /// Whether what is told after the agent's file was written can make a difference to what the file says.
+    /// Whether an event after the file was written can change what the file reports.
     fn is_news(&self, told: &ShownActivity, said: &ShownActivity) -> bool {
-        // A file that tells the end of everything is written at every change.
+        // A file that reports every end is written at every change.
         let tells = |doing: &Doing| self.own.is_some_and(|word| word.tells.contains(doing));
         let holds = [Doing::Busy, Doing::Waiting, Doing::Idle].iter().all(tells);
         let is_fresh = told.since.age_at(self.now) <= UNWRITTEN;
@@ -111,7 +113,7 @@ impl Words<'_> {
         !self.echoes(told, said) && (!holds || agrees || is_fresh)
     }
 
-    /// Whether an event is only the end of what was cancelled: a tool that was stopped reports that it is done.
+    /// Whether an event is only the echo of a cancelled turn: a stopped tool reports that it is done.
     fn echoes(&self, told: &ShownActivity, said: &ShownActivity) -> bool {
         let prompted = self.attended_at == Some(told.since);
         (told.doing, said.doing) == (Doing::Busy, Doing::Idle)
@@ -119,9 +121,9 @@ impl Words<'_> {
             && !prompted
     }
 
-    fn said(&self, word: &OwnWord) -> Option<ShownActivity> {
+    fn said(&self, word: &OwnReport) -> Option<ShownActivity> {
         let doing = word.doing?;
-        // Files name the kind of the prompt, events the command: of one prompt the event says more.
+        // Files have the kind of the prompt, events the command. For the same prompt the event is more precise.
         let apart = |at: Timestamp| at.age_at(word.at).max(word.at.age_at(at));
         let same = self.events.filter(|activity| {
             activity.doing == Doing::Waiting && apart(activity.since) <= SAME_PROMPT
@@ -138,7 +140,7 @@ impl Words<'_> {
         })
     }
 
-    /// Whether the state that events told last may have ended without one.
+    /// Whether the state of the last event may have ended without one.
     fn may_be_over(&self, activity: &Activity) -> bool {
         let heard = self.seen_at.max(activity.since);
         let told = (self.own).is_some_and(|word| word.tells.contains(&activity.doing));
@@ -149,8 +151,8 @@ impl Words<'_> {
 
 /// Whether a turn ended since a person was last with the session.
 ///
-/// An end of a turn has an event. Where only the agent's file says that it rests, a person cancelled the turn, and
-/// was there. A session that no person was ever seen with did not finish anything for one.
+/// The end of a turn has an event. If only the agent's file reports rest, a person cancelled the turn and was
+/// there. A session that no person ever visited has finished nothing for one.
 pub fn is_finished(
     shown: Option<&ShownActivity>,
     events: Option<&Activity>,
@@ -178,8 +180,8 @@ mod tests {
         }
     }
 
-    fn said(doing: Doing, at: i64) -> OwnWord {
-        OwnWord {
+    fn said(doing: Doing, at: i64) -> OwnReport {
+        OwnReport {
             doing: Some(doing),
             asks: None,
             title: None,
@@ -189,7 +191,7 @@ mod tests {
         }
     }
 
-    fn words<'a>(events: Option<&'a Activity>, own: Option<&'a OwnWord>) -> Words<'a> {
+    fn words<'a>(events: Option<&'a Activity>, own: Option<&'a OwnReport>) -> Words<'a> {
         Words {
             events,
             seen_at: Timestamp(0),
@@ -214,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_file_that_tells_every_change_holds_until_it_is_written_again() {
-        let seen = |told_at: i64, now: i64, own: &OwnWord| {
+        let seen = |told_at: i64, now: i64, own: &OwnReport| {
             let stop = told(Doing::Idle, told_at);
             let all = Words {
                 now: Timestamp(now),
@@ -227,7 +229,7 @@ mod tests {
         let (by_file, by_event) = ((Doing::Busy, REGISTRY), (Doing::Idle, EVENTS));
         assert_eq!(seen(5_000, 7_000, &busy), by_event, "not written yet");
         assert_eq!(seen(5_000, 7_001, &busy), by_file, "a subagent goes on");
-        let half = OwnWord {
+        let half = OwnReport {
             tells: &[Doing::Busy],
             ..busy
         };
@@ -236,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_command_that_began_after_the_question_was_allowed() {
-        let seen = |doing: Doing, began: i64, own: Option<&OwnWord>| {
+        let seen = |doing: Doing, began: i64, own: Option<&OwnReport>| {
             let events = Activity {
                 asks: Some("permission for `make`".into()),
                 ..told(doing, 1_000)
@@ -258,7 +260,7 @@ mod tests {
         let runs = (Doing::Busy, PROCESSES, false);
         assert_eq!(seen(Doing::Waiting, 1_200, None), runs);
         assert_eq!(seen(Doing::Idle, 1_200, None).0, Doing::Idle);
-        let cancelled = OwnWord {
+        let cancelled = OwnReport {
             tells: &[Doing::Busy],
             ..said(Doing::Idle, 1_300)
         };
@@ -295,7 +297,7 @@ mod tests {
     #[test]
     fn a_file_without_a_status_leaves_the_events() {
         let (busy, mute) = (told(Doing::Busy, 1), said(Doing::Idle, 9));
-        let mute = OwnWord {
+        let mute = OwnReport {
             doing: None,
             ..mute
         };
@@ -317,7 +319,7 @@ mod tests {
                 asks: Some("permission for `rm -rf build`".into()),
                 ..told(Doing::Waiting, at)
             };
-            let own = OwnWord {
+            let own = OwnReport {
                 asks: Some("permission prompt".into()),
                 ..said(doing, own_at)
             };
@@ -334,7 +336,7 @@ mod tests {
     #[test]
     fn a_state_that_can_end_without_a_word_is_in_doubt_when_it_is_old() {
         let waits = told(Doing::Waiting, 0);
-        let certain = |silent: &[Doing], seen_at: i64, now: i64, own: Option<&OwnWord>| {
+        let certain = |silent: &[Doing], seen_at: i64, now: i64, own: Option<&OwnReport>| {
             let all = Words {
                 seen_at: Timestamp(seen_at),
                 silent_ends: silent,
@@ -356,7 +358,7 @@ mod tests {
             certain(silent, 0, 60_001, Some(&older)),
             "its file would have told"
         );
-        let half = OwnWord {
+        let half = OwnReport {
             tells: &[Doing::Busy],
             ..older
         };
@@ -366,7 +368,7 @@ mod tests {
     #[test]
     fn a_turn_is_finished_until_a_person_was_there() {
         let idle = told(Doing::Idle, 100);
-        let finished = |events: &Activity, own: Option<&OwnWord>, attended: Option<i64>| {
+        let finished = |events: &Activity, own: Option<&OwnReport>, attended: Option<i64>| {
             let shown = words(Some(events), own).newest();
             is_finished(shown.as_ref(), Some(events), attended.map(Timestamp))
         };

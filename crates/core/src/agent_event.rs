@@ -1,4 +1,4 @@
-//! What an event of an agent means, whatever the agent calls it.
+//! The meaning of an agent's event, independent of the agent's own name for it.
 
 use crate::text;
 
@@ -11,18 +11,18 @@ pub enum Happening {
     Fork,
     SubagentStart,
     SubagentStop,
-    /// The worker is about to leave; should it go on, nothing was said.
+    /// The worker is about to exit. If it continues, this has no effect.
     Leaves,
     End {
         /// Whether the worker ends with it.
         ends_worker: bool,
-        /// What the agent says why.
+        /// The agent's reason.
         reason: String,
     },
     Other,
 }
 
-/// A worker inside a session, with no process of its own.
+/// A worker inside a session, without a process of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subagent {
     /// The agent's id for it.
@@ -30,26 +30,26 @@ pub struct Subagent {
     pub kind: Option<String>,
 }
 
-/// What a session asks a person for.
+/// What a session asks a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     /// The command, the file or the question itself.
     Exactly(String),
-    /// Only that it asks, in words for people: it does not replace the question itself.
+    /// Only that it asks, in words for people; it does not replace the question itself.
     Roughly(String),
 }
 
-/// The longest of what a session asks for that is kept, in characters.
+/// How much of a question is stored, in characters.
 const LONGEST_ASKED: usize = 120;
 
 impl Asked {
-    /// The words on one line, fit to be shown.
+    /// The question on one line, safe to show.
     pub fn line(&self) -> String {
         let (Asked::Exactly(words) | Asked::Roughly(words)) = self;
         text::clipped(&text::line(words.trim()), LONGEST_ASKED)
     }
 
-    /// What it asks for now, where it asked for `before` and goes on waiting.
+    /// What it asks now, if it asked for `before` and is still waiting.
     pub fn after(&self, before: Option<&str>) -> String {
         match (self, before) {
             (Asked::Roughly(_), Some(before)) => before.to_owned(),

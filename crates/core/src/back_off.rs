@@ -1,7 +1,7 @@
 //! How long to wait before another attempt after a lost race.
 //!
-//! The first attempts follow at once: the faster caller is through. Then the waits double, up to a limit, and
-//! each is drawn at random from its upper half, so that those who lost together do not meet again.
+//! The first attempts follow at once, because the faster caller is done. Then the waits double, up to a limit,
+//! and each is drawn at random from its upper half, so callers that lost together do not collide again.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const AT_ONCE: u32 = 2;
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(16);
 
-/// The wait after the `lost`th race, counted from one; `random` is drawn anew for each.
+/// The wait after the `lost`th race, counted from one; `random` is drawn again for each.
 pub fn after(lost: u32, random: u16) -> Duration {
     if lost <= AT_ONCE {
         return Duration::ZERO;

@@ -1,16 +1,16 @@
-//! Acting for another session: one rule for every verb that takes `--session`, `--pid` or a session's name
+//! Acting for another session: one rule for every command that takes `--session`, `--pid` or a session's name
 //! to act on it.
 //!
-//! The session must exist. A caller acts as itself where the session is its own: the one that its processes
-//! or variables name, or any that its hosting process speaks for. For a descendant it needs no reason. For
-//! any other it needs one, which is recorded with the actor.
+//! The session must exist. A caller acts as itself if the session is its own: the one that its processes or
+//! variables name, or any that its hosting process runs. For a descendant it needs no reason. For any other
+//! session it needs one, which is logged with the actor.
 //!
-//! Only a caller that acts as itself renews the session's lease, takes its notices and is shown its token.
-//! Nothing is granted on behalf of a session that is not seen to live: a doubt is refused as a doubt.
+//! Only a caller that acts as itself renews the session's lease, receives its notices and sees its token.
+//! Nothing is granted on behalf of a session that is not proved alive: a doubt is refused as a doubt.
 
 use crate::reason::Reason;
 
-/// What a session is to the caller that acts on it.
+/// How a session relates to the caller that acts on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     /// The caller is the session.
@@ -22,12 +22,12 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Whether the caller may act, given the reason that it stated.
+    /// Whether the caller may act with this reason, or without one.
     pub fn permits(self, reason: Option<&Reason>) -> bool {
         self != Relation::Stranger || reason.is_some()
     }
 
-    /// Whether the caller renews the session's lease, takes its notices and is shown its token.
+    /// Whether the caller renews the session's lease, receives its notices and sees its token.
     pub fn is_own(self) -> bool {
         self == Relation::Own
     }

@@ -1,18 +1,17 @@
 //! Claims: who holds which work item, decided in one place.
 //!
-//! A claim key has one row that carries only its epoch. Every grant is kept as a [`Hold`] with that
-//! epoch; the newest hold says everything else (who holds it, whether it is free, whether it is done),
-//! so the same fact never stands in two places. An epoch grows by one with every grant and is never
-//! reset, which makes a hold's epoch a fencing number: whoever acts on an older one is refused.
+//! A claim key has one row that has only its epoch. Every grant is stored as a [`Hold`] with that epoch. The
+//! newest hold decides everything else (who holds it, whether it is free, whether it is done), so no fact is
+//! stored twice. An epoch grows by one with every grant and is never reset, which makes it a fencing number: an
+//! act with an older epoch is refused.
 //!
-//! [`decide`] is the whole rule for granting. It is pure: what the holder's process looks like, how its
-//! lease stands and who is asking are its arguments. From the caller's own newest hold follow three
-//! things: whether it *lost* the key, whether its request is a *retry*, and what a resumed session is
-//! *granted again*.
+//! [`decide`] is the whole rule for granting. It is pure: the state of the holder's process, its lease and the
+//! asker are arguments. The caller's own newest hold decides three things: whether it *lost* the key, whether
+//! its request is a *retry*, and what a resumed session is *granted again*.
 //!
-//! *Crash*: a dead holder's hold stays open until somebody proves the death; it blocks nobody.
-//! *Clock jump*: nothing here reads a clock. *Older version*: ways of ending that are not known are
-//! refused as damaged, never read as free.
+//! *Crash*: the hold of a dead holder stays open until someone proves the death; it blocks no one. *Clock
+//! jump*: nothing here reads a clock. *Older version*: unknown ways of ending are refused as damage, never read
+//! as free.
 
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ use crate::repository::Home;
 use crate::session::Standing;
 use crate::time::Timestamp;
 
-/// One grant of a key to a session, from its beginning to its end.
+/// One grant of a key to a session, from start to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
     pub key: Key,
@@ -32,15 +31,15 @@ pub struct Hold {
     pub session: SessionId,
     /// The holder's process life at the time of the grant.
     pub life: Life,
-    /// The holder's own name for the request, so that a retry gets the same answer.
+    /// The holder's own id for the request, so that a retry gets the same answer.
     pub request: Option<RequestId>,
     pub means: Means,
-    /// What the holder says that it does with it.
+    /// The holder's own note.
     pub note: Option<String>,
-    /// The repository of a path, where it was claimed in one.
+    /// The repository of a path, if it was claimed in one.
     pub home: Option<Home>,
     pub granted_at: Timestamp,
-    /// From whom it was taken over, as it was told at the grant.
+    /// The previous holder, as reported at the grant.
     pub taken_from: Option<TakenFrom>,
     pub ended: Option<HoldEnd>,
 }
@@ -60,9 +59,9 @@ stored_enum! {
         Handoff = "handoff",
         /// It was taken with a reason.
         Takeover = "takeover",
-        /// The session resumed and nobody had taken it.
+        /// The session resumed and no one had taken it.
         Resume = "resume",
-        /// The session took up the conversation of a dead one.
+        /// The session resumed the conversation of a dead one.
         Moved = "moved",
     }
 }
@@ -70,7 +69,7 @@ stored_enum! {
 stored_enum! {
     /// How a hold ends.
     EndedBy, "way of ending" {
-        /// The holder gave it back.
+        /// The holder released it.
         Release = "release",
         /// The holder finished the item.
         Done = "done",
@@ -78,7 +77,7 @@ stored_enum! {
         End = "end",
         /// The holder's process was proved dead.
         Death = "death",
-        /// The holder's lease and the lock-delay were over, and nobody could tell whether it lived.
+        /// The holder's lease and the lock delay expired, and its process could not be checked.
         Lease = "lease",
         /// It was taken with a reason.
         Taken = "taken",
@@ -87,12 +86,12 @@ stored_enum! {
     }
 }
 
-/// From whom a claim was taken, for whoever has it now.
+/// The previous holder, for the new one.
 #[derive(
     Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 pub struct TakenFrom {
-    /// The former holder's id.
+    /// The previous holder's id.
     pub session: String,
     pub handle: String,
     pub epoch: u64,
@@ -100,17 +99,17 @@ pub struct TakenFrom {
     pub by: String,
     /// The proof, or the reason that was given.
     pub proof: String,
-    /// Where it worked: look there for unfinished work.
+    /// Where it worked; unfinished work may be there.
     pub dir: String,
     /// The branch that was checked out there.
     pub branch: Option<String>,
-    /// Processes that it left behind, and that may still write.
+    /// Processes that it left running and that may still write.
     #[serde(default)]
     pub survivors: Vec<Survivor>,
-    /// Why these may not be all.
+    /// Why this list may be incomplete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survivors_unsure: Option<String>,
-    /// Its other paths that overlapped this one and were taken along.
+    /// Its other paths that overlapped this one and were taken with it.
     #[serde(default)]
     pub also_ended: Vec<TakenAlong>,
 }
@@ -125,7 +124,7 @@ pub struct TakenAlong {
 }
 
 impl TakenAlong {
-    /// The name of a hold.
+    /// The key and epoch of a hold.
     pub fn of(hold: &Hold) -> Self {
         Self {
             key: hold.key.to_string(),
@@ -139,7 +138,7 @@ impl TakenAlong {
 pub struct ClaimRecord {
     pub key: Key,
     pub epoch: Epoch,
-    /// The hold of that epoch; none where the key was never granted.
+    /// The hold of that epoch; none if the key was never granted.
     pub newest: Option<Hold>,
 }
 
@@ -166,7 +165,8 @@ impl ClaimRecord {
         self.ended_by() == Some(EndedBy::Done)
     }
 
-    /// Whether the session of `hold` lost the key: it ended without its act, and another was granted it since.
+    /// Whether the session of `hold` lost the key: the hold ended without its act, and another was granted
+    /// since.
     pub fn was_lost(&self, hold: &Hold) -> bool {
         let robbed = matches!(
             hold.ended.map(|end| end.by),
@@ -175,7 +175,7 @@ impl ClaimRecord {
         robbed && self.epoch > hold.epoch
     }
 
-    /// Whether a session that resumes is granted again what `hold` held.
+    /// Whether a resumed session is granted again what `hold` held.
     pub fn is_regrantable(&self, hold: &Hold) -> bool {
         let ended = hold.ended.map(|end| end.by);
         matches!(ended, Some(EndedBy::End | EndedBy::Death | EndedBy::Lease))
@@ -185,13 +185,13 @@ impl ClaimRecord {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ask {
-    /// The caller's own name for the request.
+    /// The caller's own id for the request.
     pub request: Option<RequestId>,
     /// Refuse what the session already holds.
     pub once: bool,
-    /// Take up a finished item again.
+    /// Claim an item that is done.
     pub reopen: bool,
-    /// The caller sits in a sandbox and cannot see the others' processes.
+    /// The caller runs in a sandbox and cannot see other sessions' processes.
     pub blind: bool,
 }
 
@@ -202,40 +202,40 @@ pub enum Verdict {
     Grant(PreviousHolder),
     /// The caller has it already.
     AlreadyHeld,
-    /// This very request was granted before: the same answer again.
+    /// This same request was granted before; it gets the same answer.
     Retry,
-    /// The caller has it, and asked only for what it does not have.
+    /// The caller holds it already and asked for a new hold only.
     HeldByYou,
     Done,
     /// This request was granted, and the key was lost since.
     Lost,
-    /// A living session, or one that is trusted to live, has it.
+    /// A session holds it that is alive, or presumed alive.
     Held(Standing),
-    /// The holder's lease is over; this much of the lock-delay is left.
+    /// The holder's lease expired; this much of the lock delay is left.
     Suspect {
-        /// Why nobody can tell whether the holder lives.
+        /// Why the holder's process could not be checked.
         doubt: Doubt,
         left: Duration,
     },
-    /// The caller cannot see whether the holder lives.
+    /// The caller cannot see whether the holder is alive.
     CannotTell(Doubt),
 }
 
-/// Who had the key before this grant.
+/// Who held the key before this grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreviousHolder {
-    /// Nobody whose unfinished work could matter.
+    /// No one whose unfinished work could matter.
     None,
     /// A session that is proved gone.
     Gone(Proof),
-    /// A session of which nobody could tell, and whose lease is over.
+    /// A session that could not be checked and whose lease expired.
     Expired(Doubt),
 }
 
 /// Decides a request for a key.
 ///
-/// `mine` is the caller's newest hold of the key; `holder` is how the holder of the open hold stands,
-/// where that is another session than the caller.
+/// `mine` is the caller's newest hold of the key. `holder` is the standing of the session with the open hold,
+/// if that is not the caller.
 pub fn decide(
     record: &ClaimRecord,
     me: SessionId,

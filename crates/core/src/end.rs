@@ -1,42 +1,42 @@
-//! What an end means for who looks later: whether somebody left, or was cut off.
+//! What an end means later: whether a session left or was cut off.
 //!
-//! A person leaves by the agent's own way out, and a turn that nobody sits at leaves when it is over. Everything
-//! else cuts off: a hang-up, a signal, a crash, a reboot. Agents say too little to tell the two apart, so their terminals
-//! and what their processes leave behind are looked at too. Doubt counts as cut off: that is shown and can be
-//! dismissed, what is taken for left is not looked at again.
+//! A person leaves through the agent's own exit, and an unattended turn leaves when it is over. Everything else
+//! cuts off: a hang-up, a signal, a crash, a reboot. Agents report too little to distinguish the two, so their
+//! terminals and the traces of their processes are checked too. Doubt counts as cut off, because that is shown
+//! and can be dismissed, while a session that left is not shown again.
 
 use crate::agent::spec_of;
 use crate::id::AgentName;
 use crate::session::{Doing, EndKind, Session};
 
-/// How a session came to its end.
+/// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending<'a> {
-    /// It was asked to end through tenure.
+    /// A request through tenure.
     Asked,
     /// The agent reported its end.
     Said { reason: &'a str, terminal: Terminal },
     /// Its process is gone.
     Died {
-        /// Whether the agent had said that it would leave, and did nothing since; or its process went in order.
+        /// Whether the agent had announced its exit and did nothing since, or its process exited in order.
         in_order: bool,
     },
 }
 
-/// What the terminal of an agent that ends says about a person there.
+/// What the terminal of an ending agent shows about a person there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Terminal {
-    /// Nothing: there is none, or somebody typed in it lately.
+    /// Nothing: there is none, or someone typed in it recently.
     #[default]
     Open,
-    /// Nobody typed in it for a while, so nobody asked the agent to leave there.
+    /// No one typed in it for a while, so no one asked the agent to exit there.
     Quiet,
     /// It is gone: its window was closed, or its connection broke.
     Gone,
 }
 
 impl Terminal {
-    /// Whether an agent may have been asked to leave in it.
+    /// Whether someone may have asked the agent to exit in it.
     pub fn lets_leave(self, agent: &AgentName) -> bool {
         let ends_alike = || spec_of(agent).is_some_and(|spec| spec.ends_alike);
         match self {
@@ -47,7 +47,6 @@ impl Terminal {
     }
 }
 
-/// The kind of an end.
 pub fn kind(session: &Session, doing: Option<Doing>, ending: Ending<'_>) -> EndKind {
     let left = match ending {
         Ending::Asked => true,
@@ -67,7 +66,8 @@ fn is_headless(session: &Session) -> bool {
     start.is_some_and(|start| start.headless)
 }
 
-/// Whether nobody sits at a session and nothing happened since its start: it rests, but not because a turn was over.
+/// Whether a session is unattended and nothing has happened since its start: it is idle, but not because a turn
+/// ended.
 pub fn awaits_its_first_turn(session: &Session) -> bool {
     let resting = session.activity.as_ref();
     let resting = resting.filter(|activity| activity.doing == Doing::Idle);
@@ -172,7 +172,7 @@ mod tests {
                 EndKind::CutOff,
             ),
             ("gemini", "exit", Terminal::Open, EndKind::Left),
-            // Its word is its own: it may have been asked to leave from elsewhere.
+            // Its report counts: someone may have asked it to exit from elsewhere.
             (
                 "claude",
                 "prompt_input_exit",

@@ -1,43 +1,42 @@
-//! Events: the append-only record of what changed, who did it, by what means, on what evidence.
+//! Events: the append-only log of what changed, who did it, how, and on what evidence.
 
 use crate::id::{Cursor, Epoch, SessionId, stored_enum};
 use crate::key::Key;
 use crate::time::Timestamp;
 
 stored_enum! {
-    /// What kind of change an event records.
     EventKind, "kind of event" {
-        /// A session came to be.
+        /// A session was created.
         Registered = "session.registered",
         /// A session entered another conversation.
         Rotated = "session.conversation",
-        /// A session went on in a new process.
+        /// A session continued in a new process.
         Resumed = "session.resumed",
         /// A session ended by its own act.
         Ended = "session.ended",
-        /// A session said that it was about to leave.
+        /// A session announced that it was about to exit.
         Leaving = "session.leaving",
-        /// A person took a session that was cut off from the list of what can be resumed.
+        /// A person removed a cut-off session from the list of what can be resumed.
         Dismissed = "session.dismissed",
         /// A session's process was proved dead.
         Died = "session.died",
-        /// A dead session's conversation and claims went to another.
+        /// The conversation and claims of a dead session moved to another one.
         Moved = "session.moved",
         /// A session's title, place or metadata changed.
         Changed = "session.changed",
         /// A subagent of a session started or stopped.
         Subagent = "session.subagent",
-        /// A tool's use would have been, or was, under another session's feet.
+        /// A tool call conflicted, or would have conflicted, with another session.
         WriteConflict = "session.write_conflict",
-        /// A session was told something.
+        /// A session was sent a message.
         Told = "session.message",
-        /// A session declared a time of silence.
+        /// A session announced a time of silence.
         Renewed = "lease.renewed",
         /// A claim was granted.
         Granted = "claim.granted",
-        /// A claim was given back.
+        /// A claim was released.
         Released = "claim.released",
-        /// An item was finished.
+        /// An item was marked as done.
         Done = "claim.done",
         /// A claim ended without an act of its holder.
         Freed = "claim.freed",
@@ -45,7 +44,7 @@ stored_enum! {
         Taken = "claim.taken_over",
         /// A claim was handed to another session.
         Handed = "claim.handed_off",
-        /// A transcript or an id was refused, because it is another's.
+        /// A transcript or an id was refused because it belongs to another session.
         Contamination = "contamination",
         /// A session became a participant of a mission.
         MissionJoined = "mission.joined",
@@ -55,38 +54,38 @@ stored_enum! {
         MissionChanged = "mission.changed",
         /// A pointer to a mission was set or cleared.
         MissionUsed = "mission.used",
-        /// The store is another file than it was: copied, moved or restored.
+        /// The store is not the same file any more: it was copied, moved or restored.
         StoreMoved = "store.moved",
-        /// The newest changes of the store are gone.
+        /// The newest changes of the store are lost.
         StoreRolledBack = "store.rolled_back",
     }
 }
 
-/// An event before the store gave it a place in the log.
+/// An event before the store gave it a position in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
     pub kind: EventKind,
     pub session: Option<SessionId>,
-    /// The session that did it, where that is another.
+    /// The session that acted, if it is another one.
     pub actor: Option<SessionId>,
     /// The claim key that it is about.
     pub key: Option<Key>,
     /// The epoch after the change.
     pub epoch: Option<Epoch>,
-    /// By what means: `claim`, `takeover`, `death`, `lease`, `end`.
+    /// How it happened: `claim`, `takeover`, `death`, `lease`, `end`.
     pub mechanism: &'static str,
     pub evidence: String,
     pub reason: Option<String>,
 }
 
-/// An event as the log keeps it. Kinds that a newer version wrote are kept as they are.
+/// An event as the log stores it. Kinds written by a newer version are kept as they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub cursor: Cursor,
     pub at: Timestamp,
     pub kind: String,
     pub session: Option<SessionId>,
-    /// The session that did it, where that is another.
+    /// The session that acted, if it is another one.
     pub actor: Option<SessionId>,
     /// The claim key that it is about.
     pub key: Option<String>,
@@ -105,8 +104,8 @@ pub struct EventFilter {
     pub after: Option<Cursor>,
     /// Only events recorded at or after this time.
     pub since: Option<Timestamp>,
-    /// Leave out rows that cannot be read; the transaction names them. Only for lists that are shown.
+    /// Skip unreadable rows; the transaction reports them. Only for lists that are shown.
     pub readable_only: bool,
-    /// At most this many; the newest where `after` is not given, the oldest where it is.
+    /// At most this many: the newest without `after`, the oldest with it.
     pub limit: usize,
 }

@@ -1,15 +1,15 @@
 //! Git commands in a shell line that move the files of a worktree.
 //!
-//! Pure, and no shell: quotes, `;`, `&`, `|`, brackets, `cd` and here-documents are understood as far as
-//! people and agents use them. A script, an alias or a variable can hide a command: this sees what is
-//! plain to see, and a directory that it cannot tell is no finding.
+//! Pure, and not a shell: quotes, `;`, `&`, `|`, brackets, `cd` and here-documents are parsed as far as people
+//! and agents use them. A script, an alias or a variable can hide a command. Only what is plainly visible is
+//! found, and an unknown directory yields no finding.
 
 /// A git command that changes the files of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitMove {
     /// How it was called, such as `git stash`.
     pub command: String,
-    /// Where it works, seen from where the line is run; none for right there.
+    /// Where it works, relative to where the line runs; none for right there.
     pub dir: Option<String>,
 }
 
@@ -48,7 +48,7 @@ pub fn git_move(line: &str) -> Option<GitMove> {
     None
 }
 
-/// A directory, as far as the line tells.
+/// A directory, as far as the line shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Directory {
     Here,
@@ -137,7 +137,7 @@ fn moves_files(verb: &str, arguments: &[&str]) -> bool {
         "checkout" | "switch" | "merge" | "rebase" | "pull" | "cherry-pick" | "revert" | "am" => {
             true
         }
-        // The index alone is put back.
+        // Only the index is restored.
         "restore" => !has(&["--staged", "-S"]) || has(&["--worktree", "-W"]),
         "reset" => has(&["--hard", "--merge", "--keep"]),
         "clean" => !arguments.iter().any(|word| {
@@ -191,7 +191,7 @@ fn tokens(line: &str) -> Vec<Token> {
     found
 }
 
-/// The line without the text that it gives to programs to read (`<<WORD`).
+/// The line without here-documents (`<<WORD`).
 fn without_documents(line: &str) -> String {
     let mut kept = String::with_capacity(line.len());
     let mut until: Option<String> = None;
@@ -211,7 +211,7 @@ fn without_documents(line: &str) -> String {
 
 fn document_end(text: &str) -> Option<String> {
     let (before, after) = text.split_once("<<")?;
-    // `<<<` gives a word, and a number shifted is no document.
+    // `<<<` passes a word, and a shifted number is not a document.
     if after.starts_with('<') || before.ends_with("((") {
         return None;
     }

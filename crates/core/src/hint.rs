@@ -1,12 +1,12 @@
 //! What to do next: a command with its reason, as data.
 //!
-//! Each surface shows a hint in its own form. Who may be shown it follows from the command itself: what
-//! takes something from somebody, or cannot be undone, is for a person only, because models run what they
+//! Each surface shows a hint in its own form. The command itself decides who may see it: a command that takes
+//! something from another session, or cannot be undone, is for a person only, because models run what they
 //! read.
 
 use serde::Serialize;
 
-/// Who may be shown a hint.
+/// Who may see a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum For {
@@ -14,25 +14,25 @@ pub enum For {
     Person,
 }
 
-/// Verbs and flags that only a person may be told to use.
+/// Commands and flags that may only be suggested to a person.
 const PERSONS_VERBS: &[&str] = &["takeover", "end", "uninstall", "restore", "gc", "drop"];
 const PERSONS_FLAGS: &[&str] = &["--reopen", "--allow-survivors"];
 
-/// A command to run and its reason, or a plain step where no verb of ours helps.
+/// A command to run and its reason, or a plain step if no tenure command helps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Hint {
-    /// The verb to run; none for a step outside tenure.
+    /// The command to run; none for a step outside tenure.
     pub verb: Option<&'static str>,
-    /// Its arguments, each as one word; a word in capitals is to be filled in.
+    /// Its arguments, one word each; a word in capitals is a placeholder.
     pub args: Vec<String>,
-    /// What running it is for, after the command ("to wait for it"); without a verb, the whole step.
+    /// The purpose, after the command ("to wait for it"); without a command, the whole step.
     pub why: String,
     #[serde(rename = "for")]
     pub audience: For,
 }
 
 impl Hint {
-    /// A command of ours; `why` goes on after it: "to see who holds it", "for details".
+    /// A tenure command; `why` follows it: "to see who holds it", "for details".
     pub fn run<A: AsRef<str>>(
         verb: &'static str,
         args: impl IntoIterator<Item = A>,
@@ -50,12 +50,12 @@ impl Hint {
         }
     }
 
-    /// A verb without arguments.
+    /// A tenure command without arguments.
     pub fn verb(verb: &'static str, why: impl Into<String>) -> Self {
         Self::run(verb, [""; 0], why)
     }
 
-    /// A step that is no command of ours.
+    /// A step that is not a tenure command.
     pub fn step(what: impl Into<String>) -> Self {
         Self {
             verb: None,

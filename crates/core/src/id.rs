@@ -1,20 +1,20 @@
-//! Names of things, each a type of its own, so that a native id can never be passed for a session.
+//! Names of things, each with its own type, so that a native id can never be passed for a session.
 //!
-//! Every type here validates when it is made; a value that exists is well formed. Text that reaches
-//! us from agents, people or files is refused here, before it can become a key or part of a path.
+//! Every type here validates when it is created; a value that exists is well formed. Text from agents, people
+//! or files is refused here, before it can become a key or part of a path.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// A value that does not have the form of the thing it should name.
+/// A value that does not have the form of what it names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {shown:?} is not valid: {why}", shown = clip(value))]
 pub struct Malformed {
-    /// What was being named, as people say it.
+    /// What was being named, for people.
     pub what: &'static str,
-    /// The text as it was given.
+    /// The text as given.
     pub value: String,
     /// The rule that it breaks.
     pub why: String,
@@ -31,7 +31,7 @@ impl Malformed {
     }
 }
 
-/// Long input is quoted in part: an error must stay readable.
+/// Long input is shortened, so that an error stays readable.
 fn clip(text: &str) -> String {
     if text.chars().count() <= 80 {
         return text.to_owned();
@@ -61,7 +61,7 @@ macro_rules! text_id {
 }
 pub(crate) use text_id;
 
-/// Words that the store and the JSON write.
+/// An enum with the names that the store and the JSON use.
 macro_rules! stored_enum {
     ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$vdoc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
         $(#[$doc])*
@@ -69,7 +69,7 @@ macro_rules! stored_enum {
         pub enum $name { $($(#[$vdoc])* $variant),* }
 
         impl $name {
-            /// The name that the store and the JSON write.
+            /// The name that the store and the JSON use.
             pub fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $text),* }
             }
@@ -95,7 +95,7 @@ pub(crate) use stored_enum;
 pub struct SessionId(Uuid);
 
 impl SessionId {
-    /// Makes an id from the store's time and 10 random bytes.
+    /// Creates an id from the store's time and 10 random bytes.
     pub fn mint(wall_millis: i64, random: [u8; 10]) -> Self {
         let millis = u64::try_from(wall_millis).unwrap_or(0);
         Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
@@ -126,7 +126,7 @@ text_id! {
 }
 
 impl AgentName {
-    /// Reads a name of the form `[a-z][a-z0-9_-]{0,31}`.
+    /// Parses a name of the form `[a-z][a-z0-9_-]{0,31}`.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let mut bytes = text.bytes();
         let first_ok = bytes.next().is_some_and(|b| b.is_ascii_lowercase());
@@ -142,22 +142,22 @@ impl AgentName {
         ))
     }
 
-    /// A name that the program itself writes, known to be well formed.
+    /// A name from our own source, known to be well formed.
     pub fn known(text: &'static str) -> Self {
         Self(text.to_owned())
     }
 }
 
 text_id! {
-    /// What people call a session: its agent and a short code, `claude-k7qd`.
+    /// A session's name for people: its agent and a short code, `claude-k7qd`.
     Handle
 }
 
 impl Handle {
-    /// Letters and digits that are not mistaken for one another and spell no words.
+    /// Letters and digits that are not confused with each other and spell no words.
     const ALPHABET: &'static [u8; 26] = b"23456789bcdfghjkmnpqrstvwz";
 
-    /// Makes a handle with a code of `length` characters out of random bytes.
+    /// Creates a handle with a code of `length` characters from random bytes.
     pub fn mint(agent: &AgentName, length: usize, random: &[u8]) -> Self {
         let code: String = random
             .iter()
@@ -167,7 +167,7 @@ impl Handle {
         Self(format!("{agent}-{code}"))
     }
 
-    /// Reads a handle that a store kept.
+    /// Parses a handle from a store.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let (agent, code) = text
             .rsplit_once('-')
@@ -181,15 +181,15 @@ impl Handle {
 }
 
 text_id! {
-    /// An agent's own id of one conversation. Never an identity.
+    /// An agent's own id for one conversation. Never an identity.
     #[derive(Serialize)]
     NativeId
 }
 
 impl NativeId {
-    /// Reads an id that could also safely be part of a file name.
+    /// Parses an id that is also safe as part of a file name.
     ///
-    /// Placeholders that broken scripts send (`unknown`, `null`) are refused: two conversations would
+    /// Placeholders that broken scripts send (`unknown`, `null`) are refused, because two conversations would
     /// share them.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let bad = |why: &str| Err(Malformed::new("native id", text, why));
@@ -219,12 +219,12 @@ impl NativeId {
 }
 
 text_id! {
-    /// A caller's own name for one request, so that a retry gets the same answer.
+    /// A caller's own id for one request, so that a retry gets the same answer.
     RequestId
 }
 
 impl RequestId {
-    /// Reads 1 to 128 printable ASCII characters.
+    /// Parses 1 to 128 printable ASCII characters.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         if (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic()) {
             return Ok(Self(text.to_owned()));
@@ -244,7 +244,7 @@ text_id! {
 }
 
 impl HostId {
-    /// Wraps what the host layer derived.
+    /// Wraps the value that the host layer derived.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -282,7 +282,7 @@ impl Epoch {
 }
 
 number_id! {
-    /// Counts the processes that a session has had; only the newest is the session.
+    /// Counts the processes that a session has had; only the newest counts as the session.
     Life(u32)
 }
 
@@ -298,25 +298,25 @@ impl Life {
 }
 
 number_id! {
-    /// A place in the event log; grows, with gaps.
+    /// A position in the event log; grows, with gaps.
     Cursor(u64)
 }
 
 number_id! {
-    /// A place in the queues of the keys that one waiter waits for; smaller came earlier.
+    /// A position in the lines of the keys that one waiter waits for; smaller came earlier.
     Ticket(u64)
 }
 
-/// What TENURE_SESSION holds: a session and the life in which it was handed out.
+/// The value of TENURE_SESSION: a session and the life in which it was given out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionToken {
     pub id: SessionId,
-    /// The life that the variable was made in; only the current one counts.
+    /// The life in which the variable was set; only the current one counts.
     pub life: Life,
 }
 
 impl SessionToken {
-    /// Reads `ID.LIFE`.
+    /// Parses `ID.LIFE`.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let bad = || Malformed::new("TENURE_SESSION", text, "expected SESSION-ID.LIFE");
         let (id, life) = text.split_once('.').ok_or_else(bad)?;

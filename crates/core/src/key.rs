@@ -1,12 +1,12 @@
 //! Claim keys: `scheme:rest`, one canonical spelling for one work item.
 //!
-//! Two spellings of one item would be two claims, so everything that can be spelt twice is brought to one
-//! form here ([`crate::spelling`]), before it is compared byte for byte: text is put into NFC, short forms
+//! Two spellings of one item would be two claims, so everything that can be spelled in two ways is normalised
+//! here ([`crate::spelling`]) before keys are compared byte for byte: text is converted to NFC, short forms
 //! (`#42`, `issue:42`, `!7`) are completed with the repository's owner and name, and paths are resolved from
-//! where they were typed. What a reader cannot see or tell apart is refused.
+//! where they were typed. Characters that a reader cannot see or distinguish are refused.
 //!
-//! *Older version*: [`Key::stored`] reads what an older version wrote, and changes nothing about it: a key
-//! that is held keeps its text, whatever the rules say now.
+//! *Older version*: [`Key::stored`] reads what an older version wrote and changes nothing about it. A key that
+//! is held keeps its text, whatever the rules are now.
 
 use std::fmt;
 
@@ -46,7 +46,7 @@ pub enum Entry {
 }
 
 pub struct Here<'a> {
-    /// The worktree, where it is in one.
+    /// The worktree, if there is one.
     pub worktree: Option<&'a Worktree>,
     pub exists: bool,
     pub look: &'a dyn Fn(&str) -> Entry,
@@ -55,17 +55,17 @@ pub struct Here<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Typed {
     pub key: Key,
-    /// What the typed text was taken for, where that may surprise.
+    /// What the typed text was taken for, if that may surprise.
     pub note: Option<String>,
 }
 
-/// Schemes whose number may be written without the repository.
+/// Schemes whose number may be given without the repository.
 const NUMBERED: [&str; 2] = ["issue", "pr"];
 
 impl Key {
-    /// Reads what a person typed, completing short forms from where it was typed.
+    /// Parses what a person typed, and completes short forms from where it was typed.
     ///
-    /// Numbers need the remote's `owner/name`; paths also have a repository without a remote.
+    /// Numbers need the remote's `owner/name`; paths work in a repository without a remote too.
     pub fn complete(typed: &str, here: &Here<'_>) -> Result<Typed, Malformed> {
         if let Some(rest) = typed.strip_prefix("path:") {
             return Self::complete_path(typed, rest, here);
@@ -91,7 +91,7 @@ impl Key {
         }
     }
 
-    /// Reads a `path:` key: of this repository, from where it was typed; or of a named one, from its root.
+    /// Parses a `path:` key: of this repository, from where it was typed; or of a named one, from its root.
     fn complete_path(typed: &str, rest: &str, here: &Here<'_>) -> Result<Typed, Malformed> {
         let bad = |why: String| Malformed::new("key", typed, why);
         if let Some((name, glob)) = rest.rsplit_once(':') {
@@ -139,7 +139,7 @@ impl Key {
         Ok(done)
     }
 
-    /// The key of a path; one that is a directory means what is below it.
+    /// The key of a path; a directory means everything below it.
     fn of_path(
         typed: &str,
         name: &str,
@@ -170,7 +170,7 @@ impl Key {
         Ok(Typed { key, note })
     }
 
-    /// Reads a whole key that was typed or made, and brings it to its canonical spelling.
+    /// Parses a complete key and normalises its spelling.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         Self::parse_as(text, text)
     }
@@ -178,10 +178,10 @@ impl Key {
     /// The same; an error quotes what was typed.
     fn parse_as(typed: &str, text: &str) -> Result<Self, Malformed> {
         let bad = |why: String| Err(Malformed::new("key", typed, why));
-        // Before anything is cut off or put together: the error shall name what was typed.
+        // Before anything is cut or joined, so that the error names what was typed.
         if let Some(c) = text.chars().find(|c| !is_printable(*c)) {
             return bad(format!(
-                "it contains U+{:04X}, which cannot be seen",
+                "it contains the invisible character U+{:04X}",
                 u32::from(c)
             ));
         }
@@ -204,7 +204,7 @@ impl Key {
         Ok(key)
     }
 
-    /// Reads a key as a store keeps it, whatever version wrote it.
+    /// Parses a key from a store, whatever version wrote it.
     pub fn stored(text: &str) -> Result<Self, Malformed> {
         let bad = |why: &str| Err(Malformed::new("key", text, why));
         if text.is_empty() {
@@ -225,7 +225,7 @@ impl Key {
             return bad("nothing follows the colon");
         }
         if rest.starts_with(char::is_whitespace) || rest.ends_with(char::is_whitespace) {
-            return bad("it has a space at an end");
+            return bad("it begins or ends with a space");
         }
         if scheme == "path" {
             let Some((repo, glob)) = rest.rsplit_once(':').filter(|(repo, _)| !repo.is_empty())
@@ -238,12 +238,12 @@ impl Key {
         Ok(Self(text.to_owned()))
     }
 
-    /// The same item in the spelling that is canonical now.
+    /// The same item in the current canonical spelling.
     pub fn canonical(&self) -> Self {
         Self(spelling::canonical(&self.0))
     }
 
-    /// Whether it names an issue or a pull request of a repository by its number.
+    /// Whether it names an issue or a pull request of a repository by number.
     pub fn is_numbered(&self) -> bool {
         NUMBERED.contains(&self.scheme()) && spelling::item(self.rest()).is_some()
     }
@@ -268,7 +268,7 @@ impl Key {
         &self.0
     }
 
-    /// The key as it can be typed at a shell.
+    /// The key, quoted for a shell.
     pub fn quoted(&self) -> String {
         crate::text::shell(&self.0)
     }
@@ -305,7 +305,7 @@ fn short_form(typed: &str) -> Option<(&str, &str)> {
     (NUMBERED.contains(&scheme) && is_number).then_some((scheme, number))
 }
 
-/// An absolute path below the root of a worktree, from that root.
+/// The part of an absolute path below the root of a worktree.
 fn below<'t>(root: &str, typed: &'t str) -> Option<&'t str> {
     let inside = typed.strip_prefix(root)?;
     match inside {
@@ -314,7 +314,7 @@ fn below<'t>(root: &str, typed: &'t str) -> Option<&'t str> {
     }
 }
 
-/// What an absolute path names outside of a worktree: its first part is there, and not in the worktree.
+/// What an absolute path names outside a worktree: its first part exists there, and not in the worktree.
 fn stranger<'t>(
     worktree: &Worktree,
     typed: &'t str,
@@ -326,7 +326,7 @@ fn stranger<'t>(
     (outside && !inside).then_some(typed)
 }
 
-/// Whether a relative path begins with something that is in the root and not where it was typed.
+/// Whether a relative path begins with something that exists in the root but not where it was typed.
 fn is_elsewhere(worktree: &Worktree, typed: &str, look: &dyn Fn(&str) -> Entry) -> bool {
     let (root, dir) = (&worktree.root, &worktree.dir);
     let Some(first) = first_part(typed).filter(|first| !dir.is_empty() && *first != "..") else {
@@ -336,7 +336,7 @@ fn is_elsewhere(worktree: &Worktree, typed: &str, look: &dyn Fn(&str) -> Entry) 
     !there(format!("{root}/{dir}/{first}")) && there(format!("{root}/{first}"))
 }
 
-/// The first part of a path, where it is plain text.
+/// The first part of a path, if it is plain text.
 fn first_part(path: &str) -> Option<&str> {
     let first = path.split('/').next()?;
     (!first.is_empty() && first != "." && !first.contains(['*', '?', '[', '{', '\\']))

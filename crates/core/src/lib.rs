@@ -1,8 +1,8 @@
 //! The rules of tenure: what a session, a claim and a death are, and every rule about them.
 //!
-//! No use case, no SQL, no files, no environment, no clock, no printing. Leaf types first ([`id`], [`time`],
-//! [`process`]), then the rules ([`liveness`], [`registration`], [`claim`]), then the ports: what a backend
-//! ([`store`]) and a machine ([`world`]) must do, and who else can be asked about a session ([`witness`]).
+//! No use cases, SQL, files, environment, clock or printing. Leaf types first ([`id`], [`time`], [`process`]),
+//! then the rules ([`liveness`], [`registration`], [`claim`]), then the ports: what a backend ([`store`]) and a
+//! machine ([`world`]) must do, and who else can report about a session ([`witness`]).
 
 pub mod activity;
 pub mod agent;

@@ -1,20 +1,19 @@
 //! Waiting in line: whose turn it is when a key becomes free.
 //!
-//! Waiters are the waiting tenure processes, in order of arrival. The first one that can act has the
-//! turn. A dead waiter is not in line; a stopped one is passed over, and so is one that does not act
-//! within a second of its turn, and one that says that it cannot use it ([`must_pass`]), because another
-//! of its keys is held or a dead holder's processes still run. Passed over is not thrown out: the waiter
-//! keeps its place.
+//! Waiters are the waiting tenure processes, in order of arrival. The first one that can act has the turn. A
+//! dead waiter is not in line. Passed over are a stopped waiter, one that does not act within a second of its
+//! turn, and one that reports that it cannot use the turn ([`must_pass`]), because another of its keys is held
+//! or processes of a dead holder still run. A waiter that is passed over keeps its position.
 //!
-//! A turn belongs to the key's epoch. Every grant raises the epoch, so what was noted before it counts no
-//! more and need not be deleted. Within one epoch a waiter's turn only goes forward: not noted, noted,
-//! passed. So a free key costs each waiter at most two writes, and whatever those before it do, a waiter
-//! that can act gets its turn after at most a second for each of them.
+//! A turn belongs to the key's epoch. Every grant raises the epoch, so earlier turns no longer count and need
+//! not be deleted. Within one epoch a waiter's turn only moves forward: not recorded, recorded, passed. So a
+//! free key costs each waiter at most two writes, and whatever the waiters before it do, a waiter that can act
+//! gets its turn after at most a second for each of them.
 //!
-//! The turn is not a reservation: nothing is held for a waiter, and a plain claim may take a free key
-//! even when others wait. *Crash*: a killed waiter's row is removed by the next that sees it.
-//! *Clock jump*: the second is on the store's steady clock. *Older version*: a turn that was noted without
-//! an epoch counts as not noted.
+//! The turn is not a reservation: nothing is held for a waiter, and a plain claim may take a free key even
+//! while others wait. *Crash*: the row of a killed waiter is removed by the next one that sees it. *Clock
+//! jump*: the second is measured on the store's monotonic clock. *Older version*: a turn recorded without an
+//! epoch counts as not recorded.
 
 use std::time::Duration;
 
@@ -29,36 +28,36 @@ pub const TURN: Duration = Duration::from_secs(1);
 /// A process that waits for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiter {
-    /// Its place; the same for all keys that it waits for.
+    /// Its position; the same for all keys that it waits for.
     pub ticket: Ticket,
     pub key: Key,
-    /// The session that it waits for; none where the session begins with the grant.
+    /// The session that it waits for; none if the session begins with the grant.
     pub session: Option<SessionToken>,
     pub process: Process,
     pub since: Timestamp,
-    /// The last turn that was noted for it.
+    /// The last turn recorded for it.
     pub turn: Option<NotedTurn>,
 }
 
 impl Waiter {
-    /// What was noted for it while the key has this epoch.
+    /// The turn recorded for it at this epoch.
     fn turn_in(&self, epoch: Epoch) -> Option<&NotedTurn> {
         self.turn.as_ref().filter(|turn| turn.epoch == epoch)
     }
 }
 
-/// A waiter's turn, as somebody noted it.
+/// A waiter's turn, as recorded by any process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotedTurn {
     /// The key's epoch at that time.
     pub epoch: Epoch,
-    /// Until when it may act; none once it has said that it cannot.
+    /// Until when it may act; none once it has reported that it cannot.
     pub until: Option<Deadline>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fitness {
-    /// As far as anybody can see.
+    /// As far as is visible.
     Ready,
     Stopped,
     Dead,
@@ -70,14 +69,13 @@ pub enum LinePosition {
     /// It is this waiter's turn, for at most this long.
     After {
         ticket: Ticket,
-        /// Whether it has been noted since when that is so.
+        /// Whether the start of that turn has been recorded.
         noted: bool,
         left: Duration,
     },
 }
 
-/// Finds out whether it is the turn of `me` while the key is free with this epoch; `line` is in order of
-/// arrival.
+/// Whether it is the turn of `me` while the key is free at this epoch; `line` is in order of arrival.
 pub fn line_position(
     line: &[(Waiter, Fitness)],
     me: Ticket,
@@ -107,10 +105,9 @@ pub fn line_position(
     LinePosition::Next
 }
 
-/// Whether a waiter that cannot use a key must say so, so that others do not wait for it.
+/// Whether a waiter that cannot use a key must report so, so that others do not wait for it.
 ///
-/// It must if its turn was noted, and if the key is free and somebody stands behind it; once for each
-/// epoch.
+/// It must if its turn was recorded, or if the key is free and another waiter is behind it; once per epoch.
 pub fn must_pass(line: &[Waiter], me: Ticket, epoch: Epoch, is_free: bool) -> bool {
     let Some(at) = line.iter().position(|waiter| waiter.ticket == me) else {
         return false;
@@ -255,7 +252,7 @@ mod tests {
         Dead,
     }
 
-    /// A line for one free key, of which each look may write.
+    /// A line for one free key; each check may write.
     struct Line {
         waiters: Vec<Waiter>,
         manners: Vec<Manner>,
@@ -274,7 +271,7 @@ mod tests {
             }
         }
 
-        /// One look of a waiter; true if the key is granted to it.
+        /// One check of a waiter; true if the key is granted to it.
         fn look(&mut self, at: usize) -> bool {
             let me = self.waiters[at].ticket;
             let time = now(self.steady);
@@ -342,7 +339,7 @@ mod tests {
                     break;
                 }
             }
-            // From here on everybody looks again within a tenth of a second.
+            // From here on every waiter checks again within a tenth of a second.
             for _ in 0..manners.len() * 12 {
                 if winner.is_some() {
                     break;

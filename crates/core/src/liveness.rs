@@ -1,34 +1,34 @@
-//! Whether a recorded process still lives: a pure function of the record and what is seen.
+//! Whether a recorded process is still alive: a pure function of the record and what is observed.
 //!
-//! Owns the only rule by which anything is ever taken from anybody without their act. Its invariant is
-//! that `Dead` is a proof, not a guess: everything that was not established is `Unknown`, and Unknown
-//! frees nothing. Age, silence, heartbeats, names and command lines do not appear here at all.
+//! Owns the only rule by which anything is ever taken from a session without its act. The invariant: `Dead` is
+//! a proof, not a guess. Everything that is not established is `Unknown`, and Unknown frees nothing. Age,
+//! silence, heartbeats, names and command lines do not appear here at all.
 //!
-//! The questions are asked in a fixed order, because each makes sense only if the earlier ones did not
-//! decide: another kernel's pids mean nothing to us, another namespace's neither, and an absent pid is
-//! only a death if we were looking at the right table of processes.
+//! The checks have a fixed order, because each makes sense only if the earlier ones did not decide: pids of
+//! another kernel or another namespace mean nothing here, and an absent pid is a death only if the right
+//! process table was read.
 //!
-//! *Crash*: nothing is kept here. *Clock jump*: start ticks count from boot and do not move with the wall
-//! clock. *Time namespaces*: the offset is removed before ticks come here; the rounding may cost one tick,
-//! so ticks are compared with that slack only where an offset was involved.
+//! *Crash*: nothing is stored here. *Clock jump*: start ticks count from boot and do not move with the wall
+//! clock. *Time namespaces*: the offset is removed before ticks come here. Rounding may cost one tick, so ticks
+//! are compared with that slack only if an offset was involved.
 
 use std::fmt;
 
 use crate::process::{Observer, Process, RunState, Sighting};
 
-/// The answer about one recorded process.
+/// The verdict on one recorded process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Liveness {
-    /// It was seen to live.
+    /// It was observed running.
     Alive,
-    /// It is proved not to.
+    /// It is proved dead.
     Dead(Proof),
     Unknown(Doubt),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
-    /// The kernel was booted anew since.
+    /// The kernel was rebooted since.
     Rebooted,
     Absent {
         pid: u32,
@@ -39,7 +39,7 @@ pub enum Proof {
         recorded: u64,
         seen: u64,
     },
-    /// The pid is now the number of a thread, so no process leads under it.
+    /// The pid is now a thread's number, so no process has it.
     Thread {
         pid: u32,
         /// The process that the thread belongs to.
@@ -49,27 +49,27 @@ pub enum Proof {
     Zombie {
         pid: u32,
     },
-    /// It was proved, and recorded, before.
+    /// It was proved and recorded before.
     Recorded(String),
 }
 
-/// What stands in the way of an answer.
+/// Why there is no verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doubt {
     OtherHost,
     /// Its boot id, or ours, belongs to a container and cannot be compared.
     PrivateBoot,
     OtherNamespace,
-    /// /proc here shows another namespace than ours.
+    /// /proc here shows another namespace.
     ForeignProc,
     Unreadable(String),
-    /// The session's process was never established.
+    /// The session's process was never identified.
     Unverified,
 }
 
-/// What the record alone settles for this observer, before anything is looked at.
+/// What the record alone settles for this observer, before anything is observed.
 ///
-/// `None` means that the answer depends on a [`Sighting`].
+/// `None` means that the verdict depends on a [`Sighting`].
 pub fn settled_unseen(process: &Process, observer: &Observer) -> Option<Liveness> {
     if observer.shared_store && process.host != observer.host {
         return Some(Liveness::Unknown(Doubt::OtherHost));
@@ -90,7 +90,7 @@ pub fn settled_unseen(process: &Process, observer: &Observer) -> Option<Liveness
     None
 }
 
-/// Judges a recorded process by what was seen of its pid.
+/// Judges a recorded process by what was observed of its pid.
 pub fn judge(process: &Process, observer: &Observer, sighting: &Sighting) -> Liveness {
     if let Some(settled) = settled_unseen(process, observer) {
         return settled;
@@ -119,7 +119,7 @@ pub fn judge(process: &Process, observer: &Observer, sighting: &Sighting) -> Liv
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Proof::Rebooted => f.write_str("the machine was rebooted since"),
+            Proof::Rebooted => f.write_str("the machine has rebooted since"),
             Proof::Absent { pid } => write!(f, "pid {pid} is gone"),
             Proof::PidReused {
                 pid,
@@ -132,10 +132,7 @@ impl fmt::Display for Proof {
                 )
             }
             Proof::Thread { pid, of } => {
-                write!(
-                    f,
-                    "pid {pid} is gone: {pid} is a thread of process {of} now"
-                )
+                write!(f, "pid {pid} is gone; it is now a thread of process {of}")
             }
             Proof::Zombie { pid } => write!(f, "pid {pid} has exited"),
             Proof::Recorded(how) => f.write_str(how),
@@ -149,9 +146,9 @@ impl fmt::Display for Doubt {
             Doubt::OtherHost => f.write_str("it runs on another machine"),
             Doubt::PrivateBoot => f.write_str("it runs in a container with a boot id of its own"),
             Doubt::OtherNamespace => f.write_str("it runs in another pid namespace"),
-            Doubt::ForeignProc => f.write_str("/proc shows another pid namespace than this one"),
-            Doubt::Unreadable(why) => write!(f, "its process could not be looked at: {why}"),
-            Doubt::Unverified => f.write_str("its process was never established"),
+            Doubt::ForeignProc => f.write_str("/proc shows a different pid namespace"),
+            Doubt::Unreadable(why) => write!(f, "its process could not be checked: {why}"),
+            Doubt::Unverified => f.write_str("its process was never identified"),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! A time as a person reads it off a clock: in their own time zone, and as short as it can be told.
+//! Times for people: in their own time zone, and as short as possible.
 
 use jiff::tz::TimeZone;
 
 use crate::time::Timestamp;
 
-/// Where a person's clock hangs.
+/// A person's time zone.
 #[derive(Debug, Clone)]
 pub struct Zone(TimeZone);
 
@@ -18,12 +18,12 @@ impl Zone {
         TimeZone::tzif("local", bytes).ok().map(Self)
     }
 
-    /// A zone that is spelt out, such as `CET-1CEST,M3.5.0,M10.5.0/3`.
+    /// A zone in POSIX notation, such as `CET-1CEST,M3.5.0,M10.5.0/3`.
     pub fn spelt_out(text: &str) -> Option<Self> {
         TimeZone::posix(text).ok().map(Self)
     }
 
-    /// The time of day for today, with the day for this year, else only the day.
+    /// The time of day for today, with the date for this year, else only the date.
     pub fn short(&self, at: Timestamp, now: Timestamp) -> String {
         let local = |time: Timestamp| {
             let time = jiff::Timestamp::from_millisecond(time.0).ok()?;
@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(short("UTC0", "2026-11-16T01:02:03.456Z", now), "01:02:03");
         assert_eq!(short("UTC0", "2026-11-15T23:02:03Z", now), "Nov 15 23:02");
         assert_eq!(short("UTC0", "2025-11-15T23:02:03Z", now), "2025-11-15");
-        // Two hours further east that was today.
+        // Two hours further east it was today.
         assert_eq!(short("<+02>-2", "2026-11-15T23:02:03Z", now), "01:02:03");
     }
 

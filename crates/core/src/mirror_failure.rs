@@ -1,4 +1,4 @@
-//! What is kept of a mirror that could not be written.
+//! A mirror write that failed.
 
 use serde::Serialize;
 
@@ -7,11 +7,10 @@ use crate::time::Timestamp;
 /// A mirror that could not be written, and has not been written since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct MirrorFailure {
-    /// The file.
     pub path: String,
     /// The session that it should show.
     pub session: String,
-    /// What stood in the way.
+    /// The error.
     pub why: String,
     pub at: Timestamp,
 }

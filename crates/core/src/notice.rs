@@ -1,8 +1,8 @@
-//! Notices: what a session must be told at its next call or hook, at least once.
+//! Notices: messages that a session gets at its next call or hook, at least once.
 //!
-//! A notice waits in the store until it was written where its reader looks; only then is it marked as
-//! told ([`counts`] is the rule). *Crash*: between the write and the mark, it is told twice; never not at
-//! all. *Older version*: one that marks before it writes may lose it.
+//! A notice is pending in the store until it was written where its reader looks. Only then is it marked as
+//! delivered ([`counts`] is the rule). *Crash* between the write and the mark: it is delivered twice, never
+//! lost. *Older version*: one that marks before it writes may lose it.
 
 use std::ops::Deref;
 
@@ -11,15 +11,14 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Epoch, SessionId, stored_enum};
 use crate::time::Timestamp;
 
-/// How many notices one answer carries at most; the rest is counted and comes with the next.
+/// How many notices one answer has at most; the rest is counted and comes with the next.
 pub const MOST_AT_ONCE: usize = 50;
 
-/// A notice's place in the store.
+/// A notice's position in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NoticeId(pub u64);
 
 stored_enum! {
-    /// What a notice is about.
     #[derive(Serialize, Deserialize, schemars::JsonSchema)]
     #[serde(rename_all = "snake_case")]
     NoticeKind, "notice" {
@@ -29,30 +28,30 @@ stored_enum! {
         Handed = "handed",
         /// Another process is in the session's conversation.
         Twin = "twin",
-        /// Somebody told it something.
+        /// Someone sent it a message.
         Told = "told",
-        /// A tool that it used was under another session's feet.
+        /// A tool that it used conflicted with another session.
         Warned = "warned",
     }
 }
 
-/// Something that a session must be told.
+/// A message for a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// Its place in the store; none before it is kept.
+    /// Its position in the store; none before it is stored.
     pub id: Option<NoticeId>,
     pub to: SessionId,
     pub kind: NoticeKind,
     pub message: String,
     /// The claim key that it is about.
     pub key: Option<String>,
-    /// The epoch that the key has now.
+    /// The key's current epoch.
     pub epoch: Option<Epoch>,
     pub from: Option<SessionId>,
     pub at: Timestamp,
 }
 
-/// Notices that wait to be told, those of losses first, then the oldest first.
+/// Pending notices: losses first, then oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pending {
     pub first: Vec<Notice>,
@@ -67,36 +66,36 @@ impl Deref for Pending {
     }
 }
 
-/// Who a session is, as far as it matters for what reaches it.
+/// The kind of a session's reader, as far as delivery depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
-    /// A model whose agent's hooks speak to it.
+    /// A model that reads the answers of its agent's hooks.
     Model,
     Person,
     /// A program, or an agent without hooks.
     Program,
 }
 
-/// What a notice was written to, after the write succeeded.
+/// Where a notice was written, after the write succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
-    /// The answer of a hook, in the part that the model reads.
+    /// A hook's answer, in the part that the model reads.
     Hook,
     Terminal,
     /// The JSON object, to a pipe or a file.
     Json,
     /// Text, to a pipe or a file.
     Text,
-    /// Text beside a call that was asked to be quiet: its caller does not read what it says.
+    /// Text of a quiet call, whose caller does not read it.
     Quiet,
     /// Nothing: `/dev/null`, a full disk, a reader that left.
     Nowhere,
 }
 
-/// Whether a notice of this kind counts as told once it was written there.
+/// Whether a notice of this kind counts as delivered once it was written there.
 ///
-/// A loss is told until its reader could not miss it: a model's tools and helpers run tenure as well, and
-/// what they print may never get to the model.
+/// A loss is repeated until its reader cannot have missed it: a model's tools and helpers run tenure too, and
+/// what they print may never reach the model.
 pub fn counts(kind: NoticeKind, reader: Reader, channel: Channel) -> bool {
     match (channel, kind, reader) {
         (Channel::Quiet | Channel::Nowhere, _, _) => false,

@@ -1,21 +1,21 @@
-//! In which order sessions are shown: first those that need a person.
+//! The order of sessions in lists: first those that need a person.
 //!
-//! Pure, and the same for every list. Time spent waiting counts: of those that wait or stall the longest comes
-//! first. Of the others the newest does: by the time of their end where they ended, finished or died, otherwise by
-//! their start, so that rows do not change places at every turn.
+//! Pure, and the same for every list. Among sessions that wait or stall, the longest wait comes first. Among
+//! the others the newest comes first: by the time of their end if they ended, finished or died, otherwise by
+//! their start, so that rows do not move at every turn.
 
 use std::time::Duration;
 
 use crate::session::{Closed, Doing, EndKind, State};
 use crate::time::Timestamp;
 
-/// For how long a death that took work along stays among what needs a person.
+/// How long a death that lost work stays among what needs a person.
 pub const DEATH_IS_NEWS_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How much a session needs a person; the most first.
+/// How much a session needs a person; the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
-    /// It goes on only when a person answers it.
+    /// It continues only when a person answers.
     Waiting,
     DiedWithWork,
     LostClaim,
@@ -44,26 +44,26 @@ impl Rank {
     }
 }
 
-/// What a rank follows from.
+/// What a rank is derived from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     pub state: State,
     pub doing: Option<Doing>,
-    /// Since when it does that.
+    /// Since when.
     pub since: Option<Timestamp>,
     pub finished: bool,
     /// See [`died_with_work`].
     pub died_with_work: bool,
-    /// Whether another session has a claim that it lost.
+    /// Whether another session holds a claim that it lost.
     pub lost_claim: bool,
-    /// Whether another live session drives its focus, writes its files or is in its conversation.
+    /// Whether another live session works on its focus, writes its files or is in its conversation.
     pub collides: bool,
     pub started_at: Timestamp,
     /// When it ended or was found dead.
     pub ended_at: Option<Timestamp>,
 }
 
-/// Whether a death is still a person's business: it was cut off within a day, nobody dismissed it, and it held
+/// Whether a death still concerns a person: the session was cut off within a day, was not dismissed, and held
 /// something when it died.
 pub fn died_with_work(closed: &Closed, held_at_death: bool, now: Timestamp) -> bool {
     closed.kind == EndKind::CutOff
@@ -72,7 +72,7 @@ pub fn died_with_work(closed: &Closed, held_at_death: bool, now: Timestamp) -> b
         && closed.at.age_at(now) < DEATH_IS_NEWS_FOR
 }
 
-/// A session's rank, and its place among those of the same rank; both ascending.
+/// A session's rank, and its order among those of the same rank; both ascending.
 pub fn rank(facts: &Facts) -> (Rank, i64) {
     let rank = rank_of(facts);
     let since = facts.since.unwrap_or(facts.started_at).0;

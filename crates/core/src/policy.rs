@@ -1,17 +1,16 @@
-//! The times that matter where nobody can prove anything.
+//! The time limits for sessions whose process can't be checked.
 
 use std::time::Duration;
 
-/// The times that decide where nobody can prove anything, in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// How long a session counts as living where nobody can tell.
+    /// How long a session is presumed alive when its process can't be checked.
     pub lease: Duration,
-    /// How much longer its claims stay its own after that.
+    /// How much longer it keeps its claims after that.
     pub lock_delay: Duration,
-    /// After how much silence in one turn a session is shown as stalled.
+    /// How long a session may be silent in a turn before it is shown as stalled.
     pub stalled_after: Duration,
-    /// For how long another session is told that a file was written.
+    /// How long other sessions are warned that a file was written.
     pub recent_writes: Duration,
 }
 
@@ -27,10 +26,10 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The longest silence that a session may declare.
+    /// The longest silence that a session can announce.
     pub const LONGEST_SILENCE: Duration = Duration::from_secs(4 * 3600);
 
-    /// How old a heartbeat may get before another is written.
+    /// How old a heartbeat may be before another is written.
     pub fn beat_every(&self) -> Duration {
         Duration::from_secs(10).min(self.lease / 4)
     }

@@ -1,32 +1,32 @@
-//! Which session a process is.
+//! Which session a process belongs to.
 //!
-//! Pure, and the one place that says so. A process is the sessions that are open and have it as their
-//! present process. One that hosts several conversations is several sessions, and only a name picks one of
-//! them: what the process says about its conversation, or what the variables of a caller below it say.
-//! Nothing is picked by age or order.
+//! Pure, and the only place that decides this. A process belongs to the open sessions that have it as their
+//! current process. A process that hosts several conversations belongs to several sessions, and only a name
+//! selects one: what the process reports about its conversation, or the variables of a caller below it. Nothing
+//! is selected by age or order.
 
 use crate::id::{NativeId, SessionId, SessionToken};
 use crate::process::{CallerFacts, Process};
 use crate::session::Session;
 
-/// What names one of several sessions that share a process.
+/// What selects one of several sessions that share a process.
 #[derive(Debug, Clone, Copy)]
 pub enum Named<'a> {
-    /// The process itself speaks, in this conversation.
+    /// The process itself reports, in this conversation.
     Conversation(Option<&'a NativeId>),
     /// A process below it calls, with these variables.
     Variables(&'a CallerFacts),
 }
 
-/// The session that a process is.
+/// The session of a process.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Present {
-    /// It is no session, or hosts none in that conversation.
+    /// No session, or none in that conversation.
     NoSession,
     One(Box<Session>),
-    /// It hosts several, and the name picks this one.
+    /// It hosts several, and the name selects this one.
     Picked(Box<Session>),
-    /// It hosts these, and nothing picks one. Where it speaks in a conversation, these are the ones in it.
+    /// It hosts these, and nothing selects one. If it reports in a conversation, these are the sessions in it.
     Several(Vec<Session>),
 }
 
@@ -39,23 +39,23 @@ impl Present {
     }
 }
 
-/// Those of the open sessions at a process's place that are this very process, or whose daemon it is.
+/// The open sessions whose current process or daemon is exactly this one, among those with the same pid.
 pub fn those_of(mut at_place: Vec<Session>, process: &Process) -> Vec<Session> {
     at_place.retain(|session| session.is_open() && is_run_by(session, process));
     at_place
 }
 
-/// Whether a process is a session's, or the daemon that runs its conversation.
+/// Whether a process is a session's own, or the daemon that runs its conversation.
 pub fn is_run_by(session: &Session, process: &Process) -> bool {
     let mut recorded = session.process.iter().chain(&session.daemon);
     recorded.any(|recorded| recorded.same_as(process))
 }
 
-/// Which of its sessions a process is.
+/// Which of its sessions a process acts as.
 ///
-/// A caller below a process that hosts a single session is that session's, whatever a variable says: the
-/// kernel goes before the environment. An event of a host is its conversation's alone; one that is in no
-/// session yet is about to become one.
+/// A caller below a process that hosts a single session belongs to that session, whatever a variable contains:
+/// the kernel takes precedence over the environment. An event of a host belongs only to its conversation; if no
+/// session is in it yet, one is about to be created.
 pub fn which(mut sessions: Vec<Session>, named: Named<'_>) -> Present {
     let is_host = sessions.iter().any(|session| session.hosted);
     let is_meant = |session: &Session| match named {
@@ -85,8 +85,8 @@ pub fn which(mut sessions: Vec<Session>, named: Named<'_>) -> Present {
     }
 }
 
-/// Which of several sessions in one conversation of a daemon an event of it is: the one at the window that the
-/// daemon names, else the one that owns the conversation.
+/// Which of several sessions in one conversation of a daemon an event belongs to: the one at the window that
+/// the daemon reports, else the owner of the conversation.
 pub fn in_conversation(
     mut sessions: Vec<Session>,
     window: Option<&Process>,
@@ -103,7 +103,7 @@ pub fn in_conversation(
     Some(sessions.swap_remove(place))
 }
 
-/// Whether a caller's variables name a session; TENURE_SESSION goes before the agents' own.
+/// Whether a caller's variables name a session; TENURE_SESSION takes precedence over the agents' own.
 fn is_named_by(facts: &CallerFacts, session: &Session) -> bool {
     let variable = facts.session_variable.as_deref();
     if let Some(token) = variable.and_then(|text| SessionToken::parse(text).ok()) {
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// The conversation of the session that is meant, or how many are.
+    /// The conversation of the selected session, or how many match.
     fn shown(found: Present) -> String {
         match found {
             Present::NoSession => "nobody".into(),
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn what_a_process_says_is_its_sessions_or_its_conversations() {
-        // A line that only took the newest showed one conversation's claims in another's window.
+        // A status line that took only the newest showed one conversation's claims in another's window.
         let rows = [
             ("", false, Some("a"), "nobody"),
             ("a", false, Some("a"), "a"),
@@ -288,7 +288,7 @@ mod tests {
             closed: Some(Closed {
                 at: Timestamp(0),
                 by: ClosedBy::End,
-                why: "it said so".into(),
+                why: "it ended itself".into(),
                 kind: ClosedBy::End.usual_kind(),
                 dismissed_at: None,
             }),

@@ -1,8 +1,8 @@
-//! Processes as they are recorded and as they are seen.
+//! Processes as recorded and as observed.
 //!
-//! A pid alone names nothing: it is reused, and it means something else in another pid namespace, on
-//! another boot, on another machine. [`Process`] carries all five coordinates. What an observer can see
-//! is kept apart from it ([`Sighting`], [`Ancestor`]), so that judging is a pure function.
+//! A pid alone identifies nothing: it is reused, and it means something else in another pid namespace, on
+//! another boot, on another machine. [`Process`] has all five coordinates. What an observer can see is separate
+//! ([`Sighting`], [`Ancestor`]), so that judging is a pure function.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +12,9 @@ use crate::repository::Repository;
 /// A boot of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BootId {
-    /// The kernel's random id of this boot.
+    /// The kernel's random id for this boot.
     pub id: String,
-    /// Whether it was mounted over by a container, so that it says nothing about the kernel.
+    /// Whether a container mounted over it, so that it does not identify the kernel.
     pub private: bool,
 }
 
@@ -27,14 +27,14 @@ pub struct StartTicks {
 }
 
 impl StartTicks {
-    /// Whether both are the start of one process.
+    /// Whether both are the start of the same process.
     pub fn same_start(self, other: StartTicks) -> bool {
         let slack = u64::from(self.shifted || other.shifted);
         self.ticks.abs_diff(other.ticks) <= slack
     }
 }
 
-/// One process life, as it is recorded.
+/// One process life, as recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Process {
     pub host: HostId,
@@ -46,7 +46,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Whether both records mean one process.
+    /// Whether both records mean the same process.
     pub fn same_as(&self, other: &Process) -> bool {
         self.host == other.host
             && self.boot == other.boot
@@ -56,37 +56,37 @@ impl Process {
     }
 }
 
-/// The state letter of a process, as far as it matters.
+/// The state of a process, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunState {
     /// Running, sleeping, waiting for a disk: anything that is neither of the others.
     Going,
     /// Stopped by a signal or a debugger.
     Stopped,
-    /// Its main thread has exited and nobody has reaped it.
+    /// Its main thread has exited and has not been reaped.
     Zombie,
 }
 
-/// What an observer found when it looked for a pid.
+/// What an observer found for a pid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sighting {
-    /// The kernel says that there is no such process.
+    /// The kernel reports no such process.
     Absent,
     Present {
         start: StartTicks,
         state: RunState,
         threads: u32,
     },
-    /// The number is a thread's now: no process leads under it.
+    /// The number is a thread's now, so no process has it.
     Thread {
         /// The process that the thread belongs to.
         of: u32,
     },
-    /// It could not be looked at, for this reason.
+    /// It could not be inspected, for this reason.
     Unreadable(String),
 }
 
-/// Who is looking, and how far it can see.
+/// Who observes, and what it can see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observer {
     pub host: HostId,
@@ -98,45 +98,45 @@ pub struct Observer {
     pub shared_store: bool,
 }
 
-/// How a process looks: decides what it is, never whether it lives.
+/// The appearance of a process. It decides what the process is, never whether it is alive.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Looks {
-    /// The path of its executable; empty where it cannot be read.
+    /// The path of its executable; empty if unreadable.
     pub exe: String,
     pub argv: Vec<String>,
     /// The kernel's short name for it.
     pub comm: String,
 }
 
-/// One process on the way from the caller to the top.
+/// One ancestor of the caller, or the caller itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ancestor {
-    /// The process, where its start could be read.
+    /// The process, if its start could be read.
     pub process: Process,
     pub looks: Looks,
-    /// Whether it leads a session of processes that has a controlling terminal.
+    /// Whether it leads a process session with a controlling terminal.
     pub leads_terminal: bool,
-    /// Whether it was forked and executes what its parent does: a part of the same program.
+    /// Whether it was forked and runs the same executable as its parent: a part of the same program.
     pub forked: bool,
 }
 
-/// What the host saw of the caller, gathered before any transaction.
+/// What the host observed of the caller, before any transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallerFacts {
     pub observer: Observer,
-    /// The caller itself, its parent, and so on; ends early where nothing more could be read.
+    /// The caller, its parent, and so on; incomplete if something could not be read.
     pub chain: Vec<Ancestor>,
-    /// Why the chain ended before the top, if it did.
+    /// Why the chain is incomplete, if it is.
     pub chain_broken: Option<String>,
     /// Whether the caller has a controlling terminal.
     pub has_terminal: bool,
-    /// Whether somebody sits there: stdin and stderr are a terminal.
+    /// Whether a person is there: stdin and stderr are a terminal.
     pub at_terminal: bool,
-    /// TENURE_SESSION, as it stands in the environment.
+    /// TENURE_SESSION from the environment.
     pub session_variable: Option<String>,
     /// The agents' own id variables that are set: agent, variable and value.
     pub native_variables: Vec<NativeVariable>,
-    /// The directory that the caller works in, absolute; empty where there is none any more.
+    /// The caller's working directory, absolute; empty if it no longer exists.
     pub dir: String,
     pub repository: Option<Repository>,
 }
@@ -149,18 +149,18 @@ pub struct NativeVariable {
     pub value: String,
 }
 
-/// By what the processes that a session left behind are known.
+/// How to recognise the processes that a session left running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signs {
-    /// TENURE_SESSION as it was for each of the lives that ended.
+    /// TENURE_SESSION of each of the lives that ended.
     pub tokens: Vec<String>,
     /// The agent's own id variable and the conversations that it named.
     pub natives: Vec<(&'static str, String)>,
-    /// The processes of these lives; what they left behind is no older than the first of them.
+    /// The processes of these lives; what they left running is not older than the first of them.
     pub leaders: Vec<Leader>,
 }
 
-/// A process that may have led a session of processes.
+/// A process that may have led a process session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leader {
     pub pid: u32,
@@ -175,26 +175,26 @@ impl Leader {
         }
     }
 
-    /// Whether it may have started a process that began then.
+    /// Whether it may have started a process with this start.
     pub fn is_older_than(self, start: StartTicks) -> bool {
         start.ticks + u64::from(start.shifted) >= self.start.ticks
     }
 }
 
 impl Signs {
-    /// Whether a process that began then may be one that was left behind.
+    /// Whether a process with this start may have been left running.
     pub fn may_be_of(&self, start: StartTicks) -> bool {
         let mut leaders = self.leaders.iter();
         leaders.any(|leader| leader.is_older_than(start))
     }
 }
 
-/// What was found of a session whose process is dead.
+/// What a dead session left running.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Survivors {
-    /// Processes that go on, and may go on writing.
+    /// Processes that still run and may still write.
     pub found: Vec<Survivor>,
-    /// Why it is not certain that these are all, if it is not.
+    /// Why this list may be incomplete, if so.
     pub doubt: Option<String>,
 }
 
@@ -204,7 +204,7 @@ pub struct Survivors {
 )]
 pub struct Survivor {
     pub pid: u32,
-    /// Its command line, cut short.
+    /// Its command line, shortened.
     pub command: String,
 }
 

@@ -1,26 +1,26 @@
-//! Which process a program is that has no looks of its own, seen from a hook that it started.
+//! Which process an unknown program is, from a hook that it started.
 //!
-//! A hook of a known agent finds that agent by its looks. Any other program is found by what is certain,
-//! the nearest first, and a wrong process is worse than none:
+//! A hook of a known agent recognises that agent by its appearance. Any other program is found by what is
+//! certain, the nearest first, because a wrong process is worse than none:
 //!
-//! - the process that the event names, if it is above the hook;
-//! - a process that is a session already, whatever it is;
+//! - the process that the event names, if it is an ancestor of the hook;
+//! - a process that is already a session, whatever it is;
 //! - a program that is not a shell and started the hook itself, or through one `sh -c` whose command does
 //!   nothing but call the hook;
 //! - a shell that runs a script file: the script is the program.
 //!
-//! A shell's own fork (a subshell, a part of a pipeline) stands for the shell. Everything else is unclear:
-//! a shell that a person types at or that reads its commands from a pipe, `sh -c 'work; hook; more'`, and
-//! programs that only start others (cron, timeout, tmux): two jobs of one of those would be one session.
-//! What is unclear is never passed over for a process further up.
+//! A shell's own fork (a subshell, a part of a pipeline) stands for the shell. Everything else is unclear: an
+//! interactive shell, a shell that reads its commands from a pipe, `sh -c 'work; hook; more'`, and programs
+//! that only start others (cron, timeout, tmux), because two of their jobs would become one session. An unclear
+//! process is never skipped for one further up.
 
 use crate::agent;
 use crate::process::{Ancestor, Looks};
 
-/// The processes above a hook of any program, the nearest first, and the pid that the event names.
+/// The ancestors of a hook of any program, nearest first, and the pid that the event names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Program {
-    /// The processes above the hook, as far as they can decide.
+    /// The ancestors of the hook, as far as they can decide.
     pub above: Vec<Ancestor>,
     /// The process that the event names.
     pub pid: Option<u32>,
@@ -35,12 +35,12 @@ pub enum Found<'a> {
 }
 
 impl Program {
-    /// Finds the program's own process; `is_session` tells whether a process is a session's now.
+    /// Finds the program's own process; `is_session` returns whether a process belongs to a session now.
     pub fn find(&self, is_session: impl Fn(&Ancestor) -> bool) -> Found<'_> {
         if let Some(pid) = self.pid {
             let named = self.above.iter().find(|above| above.process.pid == pid);
             return named.map_or_else(
-                || Found::Unclear(format!("pid {pid} is not a process above this hook")),
+                || Found::Unclear(format!("pid {pid} is not an ancestor of this hook")),
                 Found::Process,
             );
         }
@@ -50,7 +50,7 @@ impl Program {
             if is_session(above) {
                 return Found::Process(above);
             }
-            // A subshell that outlived its shell was given to another process.
+            // A subshell that outlived its shell was reparented to another process.
             if fork.is_some_and(|fork| fork.looks.exe != above.looks.exe) {
                 return unclear(above, "is not the shell of the subshell below it");
             }
@@ -66,7 +66,7 @@ impl Program {
                 Kind::Unclear(why) => return unclear(above, why),
             }
         }
-        Found::Unclear("no process above this hook can be seen".into())
+        Found::Unclear("no ancestor of this hook is visible".into())
     }
 }
 
@@ -74,7 +74,7 @@ fn unclear<'a>(above: &Ancestor, why: &str) -> Found<'a> {
     Found::Unclear(format!("pid {} {why}", above.process.pid))
 }
 
-/// Whether nothing above this process can decide.
+/// Whether no process above this one can decide.
 pub fn decides(above: &Ancestor, named: Option<u32>) -> bool {
     match named {
         Some(pid) => above.process.pid == pid,
@@ -82,7 +82,7 @@ pub fn decides(above: &Ancestor, named: Option<u32>) -> bool {
     }
 }
 
-/// What a process above a hook is to it.
+/// What an ancestor of a hook is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// The program itself.
@@ -91,11 +91,11 @@ enum Kind {
     Fork,
     /// A shell that exists only to call the hook.
     HookShell,
-    /// It cannot be told, for this reason.
+    /// Unknown, for this reason.
     Unclear(&'static str),
 }
 
-/// Programs that start others and are not themselves what works.
+/// Programs that start others and do no work themselves.
 const STARTERS: &[&str] = &[
     "abduco",
     "anacron",
@@ -148,7 +148,7 @@ const STARTERS: &[&str] = &[
     "xargs",
 ];
 
-/// Shells whose options are read as POSIX has them.
+/// Shells with POSIX options.
 const POSIX_SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
 
 fn kind(above: &Ancestor) -> Kind {
@@ -168,12 +168,14 @@ fn kind(above: &Ancestor) -> Kind {
         Invocation::Script => Kind::Worker,
         Invocation::Command(line) if only_calls_the_hook(line) => Kind::HookShell,
         Invocation::Command(_) => Kind::Unclear("is a shell whose command does more than the hook"),
-        Invocation::Typed => Kind::Unclear("is a shell that reads its commands"),
+        Invocation::Typed => {
+            Kind::Unclear("is a shell that reads its commands from standard input")
+        }
     }
 }
 
-/// The name that a process was called by, and its command line from there on. Of a program that is many
-/// in one (busybox, coreutils) the part that was called.
+/// The name that a process was called by, and its command line from there on. For a multi-call binary (busybox,
+/// coreutils), the applet.
 fn called(looks: &Looks) -> Option<(&str, &[String])> {
     let name = agent::base(&looks.exe);
     if name.is_empty() {
@@ -245,7 +247,7 @@ fn invocation<'a>(name: &str, argv: &'a [String]) -> Invocation<'a> {
     }
 }
 
-/// Whether a command line calls the hook and otherwise nothing that works.
+/// Whether a command line calls the hook and otherwise does no work.
 fn only_calls_the_hook(line: &str) -> bool {
     let Some(commands) = simple_commands(line) else {
         return false;
@@ -267,8 +269,8 @@ fn only_calls_the_hook(line: &str) -> bool {
     hooks
 }
 
-/// The commands of a line, each by its words without assignments, redirections and `exec`; `None` for
-/// anything that is not a plain list or pipeline.
+/// The commands of a line, each by its words without assignments, redirections and `exec`; `None` for anything
+/// that is not a plain list or pipeline.
 fn simple_commands(line: &str) -> Option<Vec<Vec<String>>> {
     let mut reader = Reader::default();
     let mut chars = line.chars().peekable();
@@ -316,7 +318,7 @@ fn simple_commands(line: &str) -> Option<Vec<Vec<String>>> {
     Some(reader.commands)
 }
 
-/// The words of a command line as they are read.
+/// The words of a command line while it is read.
 #[derive(Default)]
 struct Reader {
     commands: Vec<Vec<String>>,
@@ -348,7 +350,7 @@ impl Reader {
         }
     }
 
-    /// `2` of `2>file` is not a word.
+    /// `2` in `2>file` is not a word.
     fn end_descriptor(&mut self) {
         let is_number = |word: &String| word.chars().all(|c| c.is_ascii_digit());
         if self.word.as_ref().is_some_and(is_number) {
@@ -386,7 +388,7 @@ mod tests {
         kind(&process(7, exe, argv))
     }
 
-    /// The pid that is found, where these pids are sessions.
+    /// The pid that is found if these pids are sessions.
     fn found(above: &[Ancestor], pid: Option<u32>, sessions: &[u32]) -> Option<u32> {
         let program = Program {
             above: above.to_vec(),
@@ -495,14 +497,14 @@ mod tests {
         assert_eq!(found(&[hook(1), python.clone()], None, &[]), Some(9));
         assert_eq!(found(&[hook(1), hook(2), python.clone()], None, &[]), None);
         assert_eq!(found(&[job(1), python.clone()], None, &[]), None);
-        // What is a session is certain, whatever it is, and an unclear one below it is not passed over.
+        // A session is certain, whatever it is, and an unclear process below it is not skipped.
         assert_eq!(found(&[job(1), python.clone()], None, &[1]), Some(1));
         assert_eq!(found(&[job(1), python.clone()], None, &[9]), None);
         let shell = process(3, "/bin/bash", &["bash"]);
         assert_eq!(found(&[shell.clone(), python.clone()], None, &[]), None);
         assert_eq!(found(&[shell], None, &[3]), Some(3));
         assert_eq!(found(&[], None, &[]), None);
-        // The event's own word counts above the hook only.
+        // The pid in the event counts only above the hook.
         assert_eq!(found(&[job(1), python.clone()], Some(1), &[]), Some(1));
         assert_eq!(found(&[job(1), python.clone()], Some(9), &[]), Some(9));
         assert_eq!(found(&[job(1), python], Some(5), &[1]), None);
@@ -519,11 +521,11 @@ mod tests {
         let typed = process(2, "/bin/bash", &["bash"]);
         assert_eq!(found(&[part.clone(), typed.clone()], None, &[]), None);
         assert_eq!(found(&[part.clone(), typed], None, &[2]), Some(2));
-        // One that outlived its shell says nothing about the process that it was given to.
+        // A subshell that outlived its shell shows nothing about its new parent.
         let server = process(2, "/usr/bin/node", &["node", "server.js"]);
         assert_eq!(found(&[part.clone(), server.clone()], None, &[]), None);
         assert_eq!(found(&[part, server], None, &[2]), Some(2));
-        // A worker that was forked from a program is a process of its own.
+        // A worker forked from a program is a separate process.
         let worker = Ancestor {
             forked: true,
             ..process(1, "/usr/bin/python3", &["python3", "x.py"])

@@ -1,8 +1,8 @@
-//! Why somebody did something: text that a reader of the log can see.
+//! Why someone did something: text that a reader of the log can see.
 //!
-//! Acting for another session, a takeover and a declared silence take a reason. One that is blank, or that
-//! consists of characters that nobody sees, says nothing, so it is refused where it is read and cannot reach
-//! a use case. The text is kept as it was given but for white space at its ends.
+//! Acting for another session, a takeover and an announced silence need a reason. A reason that is blank or has
+//! only invisible characters is refused when it is parsed and cannot reach a use case. The text is stored as
+//! given, except for white space at its ends.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,13 +23,13 @@ impl Reason {
         let bad = |why: String| Err(Malformed::new("reason", text, why));
         let stated = text.trim();
         if !stated.chars().any(is_seen) {
-            return bad("it shows nothing that can be read".into());
+            return bad("it has no visible characters".into());
         }
         let length = stated.chars().count();
         if length > Self::LONGEST {
             let most = Self::LONGEST;
             return bad(format!(
-                "it has {length} characters; at most {most} are kept"
+                "it has {length} characters; at most {most} are allowed"
             ));
         }
         Ok(Self(stated.to_owned()))
@@ -60,7 +60,7 @@ impl From<Reason> for String {
     }
 }
 
-/// Whether a character is seen by itself: a mark needs a letter to stand on.
+/// Whether a character is visible by itself: a combining mark needs a letter.
 fn is_seen(c: char) -> bool {
     let unseen = matches!(
         c.general_category(),

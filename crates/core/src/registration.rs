@@ -1,9 +1,8 @@
 //! How a registration is resolved: which session a process with a conversation is.
 //!
-//! Pure: what the store knows about the process and about the conversation comes in as a [`View`], and a
-//! [`Plan`] comes out. Nothing is ever matched by terminal, directory, name or age. The process decides
-//! first; the conversation decides only for a process that is nobody yet, and only if no living session
-//! is in it.
+//! Pure: what the store knows about the process and the conversation comes in as a [`View`], and a [`Plan`]
+//! comes out. Nothing is ever matched by terminal, directory, name or age. The process decides first. The
+//! conversation decides only for a process without a session, and only if no live session is in it.
 
 use crate::id::{NativeId, SessionId};
 
@@ -11,25 +10,25 @@ use crate::id::{NativeId, SessionId};
 pub enum Source {
     /// Its start, or a person's command.
     Start,
-    /// The start of a conversation that the agent says it forked.
+    /// The start of a conversation that the agent reports as a fork.
     Fork,
     /// Any later event: the start was lost.
     Event,
 }
 
-/// A registration as it comes in.
+/// An incoming registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
-    /// The conversation that the process says it is in.
+    /// The conversation that the process reports.
     pub native_id: Option<NativeId>,
     pub source: Source,
     /// Whether the process was started with its agent's fork flag.
     pub fork_flag: bool,
-    /// Whether the process speaks for several conversations.
+    /// Whether the process hosts several conversations.
     pub hosted: bool,
 }
 
-/// An open session whose present process is the one that registers.
+/// An open session whose current process is the registering one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Here {
     pub id: SessionId,
@@ -43,45 +42,45 @@ pub struct Here {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     pub id: SessionId,
-    /// Whether it is gone: ended, proved dead, or expired with nobody able to tell.
+    /// Whether it is gone: ended, proved dead, or expired and not checkable.
     pub gone: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct View {
-    /// Open sessions whose present process is this one.
+    /// Open sessions whose current process is this one.
     pub here: Vec<Here>,
-    /// The session that ended while this process went on.
+    /// The session that ended while this process continued.
     pub ended_here: Option<SessionId>,
-    /// The session that this process was an earlier life of.
+    /// The session of which this process was an earlier life.
     pub superseded: Option<SessionId>,
     pub owner: Option<Owner>,
 }
 
-/// What becomes of the conversation's ownership.
+/// What happens to the ownership of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NativeMove {
     /// It is, or becomes, the session's own.
     Own,
-    /// Another living session owns it: this one visits.
+    /// Another live session owns it: this one visits.
     Visit(SessionId),
-    /// A session that is gone owned it: it moves, with what that session would be granted again.
+    /// A session that is gone owned it. It moves, with what that session would be granted again.
     Take(SessionId),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
-    /// The process is this session already.
+    /// The process is already this session.
     Same(SessionId),
     /// The session gets its first conversation.
     First(SessionId, NativeMove),
     /// The session enters another conversation.
     Rotated(SessionId, NativeMove),
-    /// A session of its own in a process that hosts several.
+    /// A separate session in a process that hosts several.
     Hosted,
-    /// A fork: a session of its own.
+    /// A fork: a separate session.
     Forked {
-        /// Whether the conversation named is its own; otherwise it is its parent's.
+        /// Whether the reported conversation is its own; otherwise it is its parent's.
         own_native: bool,
     },
     /// The next process of a session that is gone.
@@ -90,18 +89,18 @@ pub enum Plan {
     Twin {
         /// The session that owns the conversation, or whose earlier life this process was.
         of: SessionId,
-        /// Whether the conversation named belongs to that session.
+        /// Whether the reported conversation belongs to that session.
         visits: bool,
     },
     New,
     /// The same, found at a later event than its start.
     Healed,
-    /// Several hosted sessions fit, and nothing picks one.
+    /// Several hosted sessions match, and nothing selects one.
     Ambiguous,
 }
 
 impl Plan {
-    /// The session that registers again, where it is one that is known.
+    /// The session that registers again, if it is a known one.
     pub fn known(&self) -> Option<SessionId> {
         match self {
             Plan::Same(id) | Plan::First(id, _) | Plan::Rotated(id, _) | Plan::Resumed(id) => {
@@ -139,7 +138,7 @@ pub fn plan(arrival: &Arrival, view: &View) -> Plan {
     plan_newcomer(arrival, view)
 }
 
-/// The process is a session already.
+/// The process is already a session.
 fn plan_here(session: &Here, arrival: &Arrival, owner: Option<Owner>) -> Plan {
     let Some(native_id) = &arrival.native_id else {
         return Plan::Same(session.id);
@@ -160,7 +159,7 @@ fn plan_here(session: &Here, arrival: &Arrival, owner: Option<Owner>) -> Plan {
     }
 }
 
-/// The process hosts: each conversation is a session. `None` means that it is a newcomer.
+/// The process is a host: each conversation is a session. `None` means that it is new.
 fn plan_hosted(arrival: &Arrival, view: &View) -> Option<Plan> {
     let Some(native_id) = &arrival.native_id else {
         return match view.here.as_slice() {
@@ -174,13 +173,13 @@ fn plan_hosted(arrival: &Arrival, view: &View) -> Option<Plan> {
     if let Some(session) = known {
         return Some(Plan::Same(session.id));
     }
-    // One that the process alone was registered as waits for its first conversation.
+    // A session that was registered by process alone waits for its first conversation.
     let mut here = view.here.iter();
     let blank = here.find(|session| !session.hosted && session.native_id.is_none())?;
     Some(plan_here(blank, arrival, view.owner))
 }
 
-/// The process is nobody yet.
+/// The process has no session yet.
 fn plan_newcomer(arrival: &Arrival, view: &View) -> Plan {
     if let Some(of) = view.superseded {
         let visits = view.owner.is_some_and(|owner| owner.id == of);
@@ -209,9 +208,9 @@ fn plan_newcomer(arrival: &Arrival, view: &View) -> Plan {
     }
 }
 
-/// A conversation that somebody owns is the parent's. One that nobody knows is the fork's own if the
-/// agent says that this is a fork, or at any event later than the start; a start under the fork flag
-/// alone still names the parent's (seen with Claude Code 2.1.197).
+/// A conversation with an owner is the parent's. An unknown one is the fork's own if the agent reports a fork,
+/// or at any event after the start; a start with only the fork flag still names the parent's (seen with Claude
+/// Code 2.1.197).
 fn fork_owns_native(arrival: &Arrival, owner: Option<Owner>) -> bool {
     arrival.native_id.is_some() && owner.is_none() && arrival.source != Source::Start
 }

@@ -1,29 +1,29 @@
-//! Repositories: what one is known by, and which `path:` keys belong to one.
+//! Repositories: how one is identified, and which `path:` keys belong to it.
 //!
-//! A `path:` key names its repository by the remote, else by the common directory, and keeps that text
-//! while it is held. The remote can be added, changed or removed meanwhile, and the directory be moved. So
-//! every hold of a path also keeps its [`Home`], the repository that it was granted in, and two keys are
-//! of one space if anything that the one is known by is something that the other is known by:
+//! A `path:` key names its repository by the remote, else by the common directory, and keeps that text while it
+//! is held. In the meantime the remote can be added, changed or removed, and the directory can be moved. So
+//! every hold of a path also stores its [`Home`], the repository in which it was granted. Two keys are in one
+//! space if they share any identification:
 //!
-//! - who asks is known by the name that was typed and, where that is a name of the repository it stands
-//!   in, by that repository's home and its present remote;
-//! - a hold is known by the name in its key, by its home, and by the present remote of its home.
+//! - the asker is identified by the name that was typed and, if that is a name of the repository it is in, by
+//!   that repository's home and its current remote;
+//! - a hold is identified by the name in its key, by its home, and by the current remote of its home.
 //!
-//! Clones share a space through their remote, because their work meets there. Nothing is remembered beyond
-//! the hold: a fork whose remote becomes the upstream glues the two together only for what is held in it.
-//! Each side's own names decide, never a chain of third repositories.
+//! Clones share a space through their remote, because their work meets there. Nothing is remembered beyond the
+//! hold: a fork whose remote becomes the upstream joins the two only for what is held in it. Each side's own
+//! names decide, never a chain of third repositories.
 
-/// The directory that a repository lives in.
+/// The directory of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     /// The common directory of its worktrees, absolute.
     pub dir: String,
-    /// What stays the same when the directory is moved; none where that is not known.
+    /// What stays the same when the directory is moved; none if unknown.
     pub mark: Option<String>,
 }
 
 impl Home {
-    /// Whether both are one directory, perhaps moved in between.
+    /// Whether both are the same directory, possibly moved in between.
     pub fn is(&self, other: &Self) -> bool {
         let moved = self.mark.is_some() && self.mark == other.mark;
         self.dir == other.dir || moved
@@ -33,12 +33,12 @@ impl Home {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
     pub home: Home,
-    /// The canonical `owner/name` of its remote, where it has one.
+    /// The canonical `owner/name` of its remote, if it has one.
     pub remote: Option<String>,
 }
 
 impl Repository {
-    /// What new keys name it by.
+    /// Its name in new keys.
     pub fn name(&self) -> &str {
         self.remote.as_deref().unwrap_or(&self.home.dir)
     }
@@ -49,7 +49,7 @@ impl Repository {
     }
 }
 
-/// All names of the repository that a path is asked about in.
+/// All names of the repository that a path request is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Space {
     names: Vec<String>,
@@ -57,7 +57,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// The space of a key with this name, in a repository if that is called so.
+    /// The space of a key with this name, in a repository if that has the name.
     pub fn of(name: &str, repository: Option<&Repository>) -> Self {
         let repository = repository.filter(|found| found.is_called(name));
         Self::with(
@@ -67,12 +67,12 @@ impl Space {
         )
     }
 
-    /// The space of a key with this name that belongs to this home, whose remote is this one now.
+    /// The space of a key with this name and home, whose remote is now this one.
     pub fn with(name: &str, home: Option<&Home>, remote: Option<&str>) -> Self {
         let dir = home.map(|home| home.dir.as_str());
         let all = [Some(name), dir, remote];
         let mut names: Vec<String> = all.into_iter().flatten().map(str::to_owned).collect();
-        // In order, so that two callers lock them in one order.
+        // Sorted, so that two callers lock them in the same order.
         names.sort();
         names.dedup();
         let home = home.cloned();
@@ -83,12 +83,12 @@ impl Space {
         &self.names
     }
 
-    /// Whether a key with this name is of the space, whatever its home.
+    /// Whether a key with this name is in the space, whatever its home.
     pub fn is_called(&self, name: &str) -> bool {
         self.names.iter().any(|known| known == name)
     }
 
-    /// Whether a hold with this home is of the space, whatever the home's remote.
+    /// Whether a hold with this home is in the space, whatever the home's remote.
     pub fn is_home(&self, home: &Home) -> bool {
         self.is_called(&home.dir) || self.home.as_ref().is_some_and(|own| own.is(home))
     }
@@ -112,10 +112,10 @@ mod tests {
         }
     }
 
-    /// A hold: the name in its key, its home, and what the home's remote is now.
+    /// A hold: the name in its key, its home, and its home's current remote.
     type Held<'a> = (&'a str, &'a str, Option<&'a str>);
 
-    /// Whether somebody who asks in a repository is in the way of a hold.
+    /// Whether a request in a repository conflicts with a hold.
     fn meets(asker: &Repository, (name, dir, remote): Held<'_>) -> bool {
         let space = Space::of(asker.name(), Some(asker));
         space.is_called(name)

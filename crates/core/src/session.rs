@@ -1,12 +1,12 @@
 //! Sessions: one worker each, followed through its processes and its conversations.
 //!
-//! The record keeps what happened (which process, which life, when closed and on what proof), never
-//! what follows from it: whether a session is live, stalled or dead is derived when asked. A session is
-//! open until it is closed by its end, by a proved death, or by being moved into another. A closed
-//! session stays for ever; resuming opens it again as its next life.
+//! The record stores what happened (which process, which life, when closed and on what proof), never what
+//! follows from it: whether a session is live, stalled or dead is derived on request. A session is open until
+//! it is closed by its end, by a proved death, or by moving into another one. A closed session is kept;
+//! resuming opens it again as its next life.
 //!
-//! *Crash*: a killed worker leaves its session open with a dead process; whoever looks next proves that
-//! and closes it. *Clock jump*: only the lease is a deadline, and it is on the store's steady clock.
+//! *Crash*: a killed worker leaves its session open with a dead process; the next caller proves that and closes
+//! it. *Clock jump*: only the lease is a deadline, and it is on the store's monotonic clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,9 +25,9 @@ pub struct Session {
     pub id: SessionId,
     pub handle: Handle,
     pub agent: AgentName,
-    /// The conversation that it is in now.
+    /// The current conversation.
     pub native_id: Option<NativeId>,
-    /// The conversation that it was forked from, whose id its start may still name.
+    /// The conversation that it was forked from, whose id its start event may still name.
     pub fork_of: Option<NativeId>,
     /// The session in whose process tree it was registered, in that life.
     pub parent: Option<SessionToken>,
@@ -38,26 +38,26 @@ pub struct Session {
     /// Whether it shares its process with other conversations.
     pub hosted: bool,
     pub life: Life,
-    /// Its process; none where it could not be established, and then it lives by its lease alone.
+    /// Its process; none if it could not be identified, and then the session depends on its lease alone.
     pub process: Option<Process>,
-    /// The daemon that runs its conversation, where its process is only the window to it. The same process
-    /// where no window is known. On the machine and in the pid namespace of its process.
+    /// The daemon that runs its conversation, if its process is only the window to it. Equal to the process if
+    /// no window is known. On the same machine and in the same pid namespace as its process.
     pub daemon: Option<Process>,
-    /// How that process was started, where its command line could be read.
+    /// How that process was started, if its command line could be read.
     pub start: Option<Start>,
     pub activity: Option<Activity>,
     /// When a person was last seen with it.
     pub attended_at: Option<Timestamp>,
     pub started_at: Timestamp,
     pub seen_at: Timestamp,
-    /// Until when it counts as living where nobody can prove whether it does.
+    /// Until when it is presumed alive if its process can't be checked.
     pub lease: Deadline,
     pub closed: Option<Closed>,
-    /// Counts the changes of this record, for comparing and setting.
+    /// Counts the changes to this record, for compare-and-set.
     pub revision: u64,
 }
 
-/// What people may call a session's work.
+/// A title for a session's work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Title {
     pub text: String,
@@ -65,19 +65,19 @@ pub struct Title {
 }
 
 stored_enum! {
-    /// Who chose a title. A later one is kept over an earlier one of the list.
+    /// Who chose a title. A later source in this list replaces an earlier one.
     TitleBy, "source of a title" {
         /// Its first prompt.
         Prompt = "prompt",
         /// The agent.
         Agent = "agent",
-        /// A person, or who registered it.
+        /// A person, or the caller that registered it.
         Person = "person",
     }
 }
 
 impl Title {
-    /// A title that a person chose, or who registered the session.
+    /// A title chosen by a person, or by the caller that registered the session.
     pub fn person(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -89,7 +89,7 @@ impl Title {
 /// How a process of an agent was started.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Start {
-    /// For one turn that no person sits at.
+    /// For one unattended turn.
     pub headless: bool,
     /// Arguments that the agent's own resume does not restore, word by word.
     pub flags: Vec<String>,
@@ -111,34 +111,34 @@ pub struct Closed {
     /// The reason or the proof.
     pub why: String,
     pub kind: EndKind,
-    /// When a person put it off the list of what can be resumed.
+    /// When a person removed it from the list of what can be resumed.
     pub dismissed_at: Option<Timestamp>,
 }
 
 stored_enum! {
-    /// What an end means for whoever looks later.
+    /// What an end means later.
     EndKind, "kind of end" {
         /// A person ended it, or its only turn was over.
         Left = "left",
         /// Its terminal, its process or its machine was taken from it.
         CutOff = "cut_off",
-        /// Its conversation went to another session.
+        /// Its conversation moved to another session.
         Moved = "moved",
     }
 }
 
 stored_enum! {
     ClosedBy, "way of closing" {
-        /// It said so.
+        /// It ended itself.
         End = "end",
         Death = "death",
-        /// Its conversation and claims went to the session that took the conversation up.
+        /// Its conversation and claims moved to the session that resumed the conversation.
         Moved = "moved",
     }
 }
 
 impl ClosedBy {
-    /// What it makes of a session, as people say it.
+    /// The resulting state, for people.
     pub fn past(self) -> &'static str {
         match self {
             ClosedBy::End => "ended",
@@ -147,7 +147,7 @@ impl ClosedBy {
         }
     }
 
-    /// The kind of an end of which nothing else is known.
+    /// The kind of an end about which nothing else is known.
     pub fn usual_kind(self) -> EndKind {
         match self {
             ClosedBy::End => EndKind::Left,
@@ -177,7 +177,7 @@ stored_enum! {
 }
 
 impl Session {
-    /// The token that TENURE_SESSION carries for the present life.
+    /// The value of TENURE_SESSION for the current life.
     pub fn token(&self) -> SessionToken {
         SessionToken {
             id: self.id,
@@ -185,7 +185,7 @@ impl Session {
         }
     }
 
-    /// What its events said last.
+    /// What its events reported last.
     pub fn doing(&self) -> Option<Doing> {
         self.activity.as_ref().map(|activity| activity.doing)
     }
@@ -195,17 +195,17 @@ impl Session {
         self.closed.is_none()
     }
 
-    /// The daemon that may be in a turn of it while its window is gone.
+    /// The daemon that may be in a turn of it after its window is gone.
     fn turn_in(&self) -> Option<&Process> {
         let in_turn = matches!(self.doing(), Some(Doing::Busy | Doing::Waiting));
         self.daemon.as_ref().filter(|_| in_turn)
     }
 
-    /// Whether it lives, given what is known of processes and what a daemon says about its turn, if it was
+    /// Whether it is alive, given the state of processes and what a daemon reports about its turn, if it was
     /// asked; and the process that decides that.
     ///
-    /// A conversation that a daemon runs belongs to its window. Once that is gone, it lives only as long as
-    /// the daemon is in its turn. Where that cannot be told, the turn's end was not heard of yet.
+    /// A conversation that a daemon runs belongs to its window. Once the window is gone, the session is alive
+    /// only while the daemon is in its turn. If that is unknown, the end of the turn has not been reported yet.
     pub fn lives_by<E>(
         &self,
         judge: impl Fn(&Process) -> Result<Liveness, E>,
@@ -228,7 +228,7 @@ impl Session {
         }
     }
 
-    /// What the record alone settles about its life; `None` means that its process must be looked at.
+    /// What the record alone settles; `None` means that its process must be observed.
     pub fn settled(&self) -> Option<Liveness> {
         match (&self.closed, &self.process) {
             (Some(closed), _) => Some(Liveness::Dead(Proof::Recorded(closed.why.clone()))),
@@ -241,24 +241,24 @@ impl Session {
 /// What may be done about a session, given its liveness and its lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// It lives: nothing may be taken from it but by a takeover.
+    /// Alive: only a takeover may take anything from it.
     Live,
-    /// It is gone: what it held is free.
+    /// Gone: what it held is free.
     Gone(Proof),
-    /// Nobody can tell, and its lease is open.
+    /// Not checkable, and its lease has not expired.
     Trusted {
         doubt: Doubt,
-        /// The rest of the lease; none where clocks cannot be compared.
+        /// The rest of the lease; none if the clocks can't be compared.
         left: Option<Duration>,
     },
-    /// Nobody can tell, the lease is over, and the lock-delay is not.
+    /// Not checkable, its lease expired, the lock delay has not.
     Suspect { doubt: Doubt, left: Duration },
-    /// Nobody can tell, and lease and lock-delay are over.
+    /// Not checkable, and both its lease and the lock delay expired.
     Expired(Doubt),
 }
 
 impl Standing {
-    /// Weighs liveness against the lease.
+    /// Combines liveness and lease.
     pub fn of(liveness: &Liveness, lease: &Deadline, lock_delay: Duration, now: &Now) -> Self {
         let doubt = match liveness {
             Liveness::Alive => return Standing::Live,
@@ -279,19 +279,19 @@ impl Standing {
         }
     }
 
-    /// Whether the session counts as gone: proved dead, or expired with nobody able to tell.
+    /// Whether the session counts as gone: proved dead, or expired and not checkable.
     pub fn is_gone(&self) -> bool {
         matches!(self, Standing::Gone(_) | Standing::Expired(_))
     }
 }
 
 stored_enum! {
-    /// What people are shown of a session's state; always derived, never stored.
+    /// A session's state for people; always derived, never stored.
     State, "state" {
         Live = "live",
-        /// It lives, is in one turn, and has been silent for long.
+        /// Alive, in a turn, and silent for a long time.
         Stalled = "stalled",
-        /// It said that it was done, or its only turn was over.
+        /// It ended itself, or its only turn was over.
         Ended = "ended",
         /// It is proved dead, and did not leave.
         Dead = "dead",
@@ -300,7 +300,7 @@ stored_enum! {
 }
 
 impl State {
-    /// Derives the state that people are shown; `busy_since` where it is certainly in a turn.
+    /// Derives the state for people; `busy_since` is set if it is certainly in a turn.
     pub fn of(
         session: &Session,
         liveness: &Liveness,
@@ -333,22 +333,22 @@ impl State {
     }
 }
 
-/// Small values that a session keeps: a team name, a run id.
+/// Metadata of a session: a team name, a run id.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata(pub BTreeMap<MetaKey, String>);
 
-/// How many values a session may keep.
+/// How many metadata values a session may have.
 pub const META_KEYS: usize = 64;
 /// How long one value may be, in bytes.
 pub const META_BYTES: usize = 8 * 1024;
 
 text_id! {
-    /// The name of a small value.
+    /// The name of a metadata value.
     MetaKey
 }
 
 impl MetaKey {
-    /// Reads a name of the form `[A-Za-z0-9_.-]{1,64}`.
+    /// Parses a name of the form `[A-Za-z0-9_.-]{1,64}`.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
         if (1..=64).contains(&text.len()) && text.bytes().all(plain) {
@@ -362,16 +362,16 @@ impl MetaKey {
     }
 }
 
-/// What the names begin with that tenure keeps for itself.
+/// The prefix of names that tenure reserves.
 const RESERVED: &str = "tenure.";
 
 impl MetaKey {
-    /// Whether tenure keeps this value for itself: nobody sets it, and no list shows it.
+    /// Whether tenure reserves this value: no caller can set it, and no list shows it.
     pub fn is_reserved(&self) -> bool {
         self.as_str().starts_with(RESERVED)
     }
 
-    /// Where a title is kept while a person's is shown.
+    /// Where a title is stored while a person's title is shown.
     pub fn title_by(by: TitleBy) -> Self {
         Self(format!("{RESERVED}title.{}", by.as_str()))
     }
@@ -554,7 +554,8 @@ mod tests {
             assert_eq!(decides.map(|process| process.pid), Some(by), "{row}");
             let (liveness, _) = session.lives_by(judge, |_| Ok(Some(true))).unwrap();
             assert_eq!(liveness, *expected, "{row}");
-            // A lost word of the turn's end keeps nobody alive whose daemon says that it is over.
+            // A lost report of the turn's end does not keep a session alive if its daemon reports the turn as
+            // over.
             let (liveness, decides) = session.lives_by(judge, |_| Ok(Some(false))).unwrap();
             let over = match of_daemon {
                 Liveness::Unknown(_) => expected,

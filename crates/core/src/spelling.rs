@@ -1,13 +1,13 @@
-//! Spelling: the one form of what people can write in several ways.
+//! Spelling: one canonical form for what people can write in several ways.
 //!
-//! Pure text. Two spellings of one item would be two claims with two holders, so the parts of a key that
-//! tenure understands are brought to one form before anything is compared: the repository's name, the
-//! number of an issue or pull request, and the path in a `path:` key. Other text is left as it is.
+//! Pure text. Two spellings of one item would be two claims with two holders, so the parts of a key that tenure
+//! understands are normalised before anything is compared: the repository's name, the number of an issue or
+//! pull request, and the path in a `path:` key. Other text is left as it is.
 //!
-//! *Older version*: keys that were stored before a rule existed keep their text, and are found through a
-//! table that the migration fills by the same rules (schema 0002). A new rule needs such a migration.
+//! *Older version*: keys that were stored before a rule existed keep their text, and are found through a table
+//! that the migration fills by the same rules (schema 0002). A new rule needs such a migration.
 
-/// A repository's name without what forges ignore: case, `.git`, and slashes at the ends or doubled.
+/// A repository's name without what forges ignore: case, `.git`, and leading, trailing or doubled slashes.
 ///
 /// A directory stays as it is.
 pub fn repository_name(typed: &str) -> String {
@@ -27,7 +27,7 @@ pub fn number(typed: &str) -> Option<&str> {
     digits.then_some(if short.is_empty() { "0" } else { short })
 }
 
-/// The part of an issue's or pull request's key behind the colon, `OWNER/NAME#NUMBER`.
+/// The part of an issue or pull request key after the colon, `OWNER/NAME#NUMBER`.
 pub fn item(typed: &str) -> Option<String> {
     let (name, digits) = typed.rsplit_once(['#', '!'])?;
     let name = repository_name(name.trim_start_matches('/'));
@@ -43,7 +43,7 @@ pub fn scheme(typed: &str) -> &str {
     }
 }
 
-/// The key of an issue's or pull request's page: its scheme, and what follows.
+/// The key of an issue or pull request page: its scheme, and the rest.
 pub fn page(typed: &str) -> Option<(&'static str, String)> {
     let rest = typed
         .strip_prefix("https://")
@@ -67,7 +67,7 @@ pub fn page(typed: &str) -> Option<(&'static str, String)> {
     Some((kind(parts[at])?, format!("{name}#{number}")))
 }
 
-/// A whole key in its canonical spelling; one of which nothing is known stays as it is.
+/// A complete key in its canonical spelling; an unknown scheme stays as it is.
 pub fn canonical(key: &str) -> String {
     let found = page(key)
         .map(|(scheme, rest)| format!("{scheme}:{rest}"))
@@ -82,7 +82,7 @@ pub fn canonical(key: &str) -> String {
     found.unwrap_or_else(|| key.to_owned())
 }
 
-/// The beginning of keys, or a pattern for them, as far as its spelling is known.
+/// A key prefix or pattern, normalised as far as its spelling is known.
 pub fn beginning(typed: &str) -> String {
     let Some((typed_scheme, rest)) = typed.split_once(':') else {
         return typed.to_owned();
@@ -101,7 +101,7 @@ pub fn beginning(typed: &str) -> String {
     }
 }
 
-/// A `path:` key in its canonical spelling, where it can be resolved.
+/// A `path:` key in its canonical spelling, if it can be resolved.
 pub fn path_key(key: &str) -> Option<String> {
     let (name, glob) = key.strip_prefix("path:")?.rsplit_once(':')?;
     let within = within("", glob).ok()?;
@@ -110,7 +110,7 @@ pub fn path_key(key: &str) -> Option<String> {
     complete.then(|| format!("path:{name}:{}", whole(&within)))
 }
 
-/// The glob of a resolved path: a directory means what is below it.
+/// The glob of a resolved path: a directory means everything below it.
 pub fn whole(within: &Within) -> String {
     match (within.glob.as_str(), within.is_dir) {
         ("", _) => "**".to_owned(),
@@ -119,25 +119,25 @@ pub fn whole(within: &Within) -> String {
     }
 }
 
-/// A path or glob within a repository, brought to one form.
+/// A path or glob within a repository, normalised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Within {
     /// From the repository's root; empty for the root itself.
     pub glob: String,
-    /// Whether it was written as a directory: with a slash, a dot or two dots at its end.
+    /// Whether it was written as a directory: ending in a slash, a dot or two dots.
     pub is_dir: bool,
 }
 
-/// Resolves a path that was typed in `dir`, a directory below the root (empty: the root itself).
+/// Resolves a path that was typed in `dir`, a directory below the root (empty for the root itself).
 ///
-/// A slash at the beginning means the root.
+/// A leading slash means the root.
 pub fn within(dir: &str, typed: &str) -> Result<Within, &'static str> {
     let mut parts: Vec<&str> = if typed.starts_with('/') {
         Vec::new()
     } else {
         dir.split('/').filter(|part| !part.is_empty()).collect()
     };
-    // What was typed is a pattern; what it is typed in is not.
+    // The typed text is a pattern; the directory in which it was typed is not.
     let literal = parts.len();
     for part in typed.split('/') {
         match part {
@@ -147,7 +147,7 @@ pub fn within(dir: &str, typed: &str) -> Result<Within, &'static str> {
                 Some(last)
                     if parts.len() > literal && last.contains(['*', '?', '[', '{', '\\']) =>
                 {
-                    return Err("it has .. behind a wildcard");
+                    return Err("it has .. after a wildcard");
                 }
                 Some(_) => {
                     parts.pop();

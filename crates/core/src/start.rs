@@ -1,23 +1,23 @@
-//! How an agent's process was started, read from its command line: for a person or for one turn, and with which
-//! flags that a resume must repeat.
+//! How an agent's process was started, from its command line: by a person or for one turn, and with which flags
+//! that a resume must repeat.
 //!
-//! A word is a flag only where the agent itself would read one: what another flag takes, and what stands behind
-//! `--`, is skipped. So every flag of an agent that takes a word stands in its table, kept or not. A flag that is not
-//! in the table is never repeated, and neither is a prompt, a conversation's id, or a value that may
-//! hold a secret. *Older version*: a flag that a later agent adds is not repeated until it has a row.
+//! A word is a flag only if the agent itself would parse it as one: values of other flags, and everything after
+//! `--`, are skipped. So every flag of an agent that takes a value is in its table, whether kept or not. A flag
+//! that is not in the table is never repeated, and neither is a prompt, a conversation's id, or a value that
+//! may hold a secret. *Older version*: a flag that a later agent adds is not repeated until it has a row.
 
 use crate::session::Start;
 
-/// How an agent's command line is read.
+/// How to parse an agent's command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommandLine {
     /// First words that start it for one turn.
     pub verbs: &'static [&'static str],
-    /// Flags that do.
+    /// Flags that start it for one turn.
     pub single: &'static [&'static str],
-    /// Whether a bare prompt does.
+    /// Whether a bare prompt starts it for one turn.
     pub prompt: bool,
-    /// Flags with which a person sits there nevertheless.
+    /// Flags with which a person is present anyway.
     pub attended: &'static [&'static str],
     pub flags: &'static [Flag],
 }
@@ -47,16 +47,16 @@ pub enum Takes {
 pub enum Kept {
     No,
     Yes,
-    /// Where every value is the path of a file, and not its content.
+    /// If every value is the path of a file, and not its content.
     IfPath,
-    /// Where its value is an address that holds neither a user nor a query.
+    /// If its value is an address with neither a user nor a query.
     IfAddress,
-    /// Where it sets one of these keys, or one below them: `key=value`.
+    /// If it sets one of these keys, or one below them: `key=value`.
     IfConfigKey(&'static [&'static str]),
 }
 
 impl Kept {
-    /// Whether a value may be stored and shown. What is not known to be harmless may not.
+    /// Whether a value may be stored and shown. Only values known to be harmless may.
     fn keeps(self, value: &str) -> bool {
         match self {
             Kept::No => false,
@@ -75,7 +75,7 @@ pub(crate) const fn flag(names: &'static [&'static str], takes: Takes, kept: Kep
     Flag { names, takes, kept }
 }
 
-/// An agent of whose command line nothing is known.
+/// An agent whose command line is unknown.
 pub const PLAIN: CommandLine = CommandLine {
     verbs: &[],
     single: &[],
@@ -134,7 +134,7 @@ fn is_flag(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }
 
-/// The name of a flag, and what is joined to it: `--model=x`, `-mx`.
+/// The name of a flag, and the value joined to it: `--model=x`, `-mx`.
 fn split<'a>(line: &CommandLine, word: &'a str) -> (&'a str, Option<&'a str>) {
     if let Some((name, value)) = word.split_once('=') {
         return (name, Some(value));
@@ -261,12 +261,12 @@ mod tests {
         keeps(&CLAUDE, &format!("-p -- {dangerous}"), "");
         keeps(&GEMINI, "-p --yolo", "");
         keeps(&QWEN, "--system-prompt -y", "");
-        // A value that is missing takes no flag with it.
+        // A missing value does not consume the next flag.
         keeps(&CLAUDE, "--resume --model opus", "--model opus");
         keeps(&CLAUDE, "--model", "--model");
     }
 
-    /// A flag that may hold a secret is kept only where its value is known to hold none.
+    /// A flag that may hold a secret is kept only if its value is known to hold none.
     #[test]
     fn secrets_are_not_kept() {
         for words in [

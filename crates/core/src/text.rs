@@ -1,11 +1,11 @@
-//! Text from outside, made fit to be shown.
+//! Untrusted text, made safe to show.
 //!
-//! A path, a branch, a title, a note, a reason or a message was written by somebody else, and ends up on a
-//! terminal or in the channel that a model trusts. What is shown of it is one line without any character
-//! that moves the cursor, reorders the line, hides, or starts a new line: each such character is spelt out
-//! (`\n`, `\u{202e}`). The functions are pure and total: any string comes out, and nothing else does.
+//! A path, a branch, a title, a note, a reason or a message was written by someone else, and is shown on a
+//! terminal or in the channel that a model trusts. It is shown as one line without any character that moves the
+//! cursor, reorders the line, hides, or starts a new line: each such character is escaped (`\n`, `\u{202e}`).
+//! The functions are pure and total: they accept any string.
 //!
-//! Each function may be applied to its own result without changing it, except [`quoted`] and [`shell`].
+//! Each function is idempotent, except [`quoted`] and [`shell`].
 
 use std::borrow::Cow;
 
@@ -25,11 +25,11 @@ pub fn check_length(what: &'static str, text: &str, most: usize) -> Result<(), M
     if count <= most {
         return Ok(());
     }
-    let why = format!("it has {count} characters, and at most {most} are kept");
+    let why = format!("it has {count} characters; at most {most} are allowed");
     Err(Malformed::new(what, text, why))
 }
 
-/// As many characters of a text of our own making as may be kept.
+/// A text of our own, shortened to this many characters.
 pub fn clipped(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
@@ -40,8 +40,8 @@ pub fn clipped(text: &str, most: usize) -> String {
     }
 }
 
-/// Whether a character can change how the text around it is read. The selectors that follow an emoji and a
-/// blank that is only a blank cannot.
+/// Whether a character can change how the text around it is read. Emoji variation selectors and a plain blank
+/// cannot.
 fn is_hidden(c: char) -> bool {
     !is_shown(c) && !matches!(c, '\u{fe0e}' | '\u{fe0f}' | '\u{2800}')
 }
@@ -55,7 +55,7 @@ fn spell(out: &mut String, c: char) {
     }
 }
 
-/// The text on one line, every hidden character spelt out.
+/// The text on one line, with every hidden character escaped.
 pub fn line(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);
@@ -71,7 +71,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The same, but for what a program of ours painted with one of these codes.
+/// The same, except for these colour codes, which tenure itself wrote.
 pub fn painted_line<'a>(text: &'a str, codes: &[&str]) -> Cow<'a, str> {
     if !text.contains('\u{1b}') {
         return line(text);
@@ -96,7 +96,7 @@ pub fn painted_line<'a>(text: &'a str, codes: &[&str]) -> Cow<'a, str> {
     Cow::Owned(out)
 }
 
-/// Words of somebody else, between quotation marks.
+/// Someone else's words, in quotation marks.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -111,8 +111,7 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// A name from outside (a path, a branch, a key): as it is where it can only be read as one word, quoted
-/// otherwise.
+/// A name from outside (a path, a branch, a key): unchanged if it reads as one word, quoted otherwise.
 pub fn name(text: &str) -> Cow<'_, str> {
     let is_word = |c: char| c.is_alphanumeric() || "/._-+=:@%,#~*?[]{}()^&!|<>$\\".contains(c);
     let plain = |c: char| is_word(c) && !is_hidden(c);
@@ -123,7 +122,7 @@ pub fn name(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A word as it can be typed at a shell.
+/// A word quoted for a shell.
 pub fn shell(word: &str) -> String {
     let is_word = |c: char| c.is_alphanumeric() || ":/.,_-+@%=".contains(c);
     let safe = |c: char| is_word(c) && !is_hidden(c);
@@ -153,7 +152,7 @@ pub fn shell(word: &str) -> String {
     out
 }
 
-/// Text in the form in which keys and globs are kept.
+/// Text in the normal form of keys and globs.
 pub fn nfc(text: &str) -> String {
     unicode_normalization::UnicodeNormalization::nfc(text).collect()
 }
@@ -164,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    /// One of each kind that must never be shown as it is.
+    /// One of each kind that must never be shown unescaped.
     const HOSTILE: &[char] = &[
         '\n',
         '\r',

@@ -1,13 +1,13 @@
-//! Time as the store tells it.
+//! Time as the store reports it.
 //!
-//! Two kinds of time never mix. A [`Timestamp`] is wall-clock time: it is shown to people and decides
-//! nothing. A [`Deadline`] lives on the store's own steady clock (CLOCK_MONOTONIC for SQLite, the
-//! server's clock for PostgreSQL) and is the only time that may free or hold anything. Moving the wall
-//! clock therefore changes what is shown, never who holds what.
+//! Two kinds of time never mix. A [`Timestamp`] is wall-clock time: it is shown to people and decides nothing.
+//! A [`Deadline`] is on the store's own monotonic clock (CLOCK_MONOTONIC for SQLite, the server's clock for
+//! PostgreSQL) and is the only time that may free or hold anything. Moving the wall clock therefore changes
+//! what is shown, never who holds what.
 //!
-//! A steady clock starts anew with its era (a boot). A deadline of an earlier era is over, with one
-//! exception: an era that is private to a container cannot be ordered against another, and a deadline
-//! that cannot be compared is never taken to be over.
+//! A monotonic clock restarts with its era (a boot). A deadline of an earlier era has passed, with one
+//! exception: an era that is private to a container cannot be ordered against another, and a deadline that
+//! cannot be compared is never taken as passed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,14 +22,14 @@ use crate::id::Malformed;
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// The moment that much earlier.
+    /// The moment this much earlier.
     #[must_use]
     pub fn minus(self, span: Duration) -> Timestamp {
         let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         Timestamp(self.0.saturating_sub(millis))
     }
 
-    /// How long before `later` this was; zero when the wall clock moved back.
+    /// How long before `later` this was; zero if the wall clock moved back.
     pub fn age_at(self, later: Timestamp) -> Duration {
         Duration::from_millis(u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0))
     }
@@ -84,23 +84,23 @@ impl schemars::JsonSchema for Timestamp {
     }
 }
 
-/// The span in which one steady clock runs: a boot of a kernel, or a database server.
+/// The span of one monotonic clock: a boot of a kernel, or a database server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Era {
     /// Its identity, such as the boot id.
     pub id: String,
-    /// Whether the identity is a container's own, so that another era says nothing about order.
+    /// Whether the identity is a container's own, so that another era gives no order.
     pub private: bool,
 }
 
-/// What time it is, as the store says.
+/// The current time, as the store reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Now {
-    /// Wall-clock time, to be shown.
+    /// Wall-clock time, for display.
     pub wall: Timestamp,
     /// The era of `steady`.
     pub era: Era,
-    /// Milliseconds of the era's steady clock.
+    /// Milliseconds on the era's monotonic clock.
     pub steady: i64,
 }
 
@@ -115,7 +115,7 @@ impl Now {
     }
 }
 
-/// A moment on the store's steady clock.
+/// A moment on the store's monotonic clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deadline {
     /// The era whose clock `at` belongs to.
@@ -124,14 +124,14 @@ pub struct Deadline {
     pub at: i64,
 }
 
-/// How a deadline stands to now.
+/// A deadline relative to now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remaining {
     /// It is this far away.
     Open(Duration),
-    /// It passed this long ago (as far as the present era can tell).
+    /// It passed this long ago (as far as the current era can tell).
     Over(Duration),
-    /// The clocks cannot be compared; nothing may be concluded.
+    /// The clocks can't be compared; nothing follows.
     CannotTell,
 }
 
@@ -154,7 +154,7 @@ impl Deadline {
         }
     }
 
-    /// The later of two deadlines of one era; of two eras, the other one.
+    /// The later of two deadlines in one era; across eras, the other one.
     #[must_use]
     pub fn or_later(self, other: Deadline) -> Deadline {
         if self.era == other.era && self.at > other.at {
@@ -170,7 +170,7 @@ impl Deadline {
 pub struct Span(pub Duration);
 
 impl Span {
-    /// Nothing in tenure is configured for longer than this.
+    /// The longest span that any setting accepts.
     pub const MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 }
 

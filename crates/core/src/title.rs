@@ -1,17 +1,18 @@
-//! What a session's work is called: by a person, by the agent, or after its first prompt.
+//! The title of a session's work: from a person, from the agent, or from its first prompt.
 //!
-//! A title is one line of at most [`LONGEST`] characters without any that steer the text around it. A person's
-//! title stays until a person changes it. The agent's own replaces the first prompt, never the other way. When
-//! a session enters another conversation, only a person's title stays: the others named the one before.
+//! A title is one line of at most [`LONGEST`] characters without any control or formatting characters. A
+//! person's title stays until a person changes it. The agent's own replaces the first prompt, never the other
+//! way round. When a session enters another conversation, only a person's title stays, because the others named
+//! the previous conversation.
 
 use crate::session::{Title, TitleBy};
 use crate::text::clipped;
 use crate::visible::is_shown;
 
-/// The longest title that is made of a text, in characters.
+/// The longest title that is made from a text, in characters.
 pub const LONGEST: usize = 80;
 
-/// A text as a title that the agent or a person chose; none where nothing of it can be seen.
+/// A text as a title that the agent or a person chose; none if it has no visible characters.
 pub fn titled(text: &str, by: TitleBy) -> Option<Title> {
     Some(Title {
         text: on_one_line(text)?,
@@ -19,7 +20,7 @@ pub fn titled(text: &str, by: TitleBy) -> Option<Title> {
     })
 }
 
-/// A title made of a prompt. A command of the agent's own, such as `/clear`, names no work.
+/// A title from a prompt. A command of the agent itself, such as `/clear`, names no work.
 pub fn of_prompt(prompt: &str) -> Option<Title> {
     if is_command(prompt) {
         None
@@ -28,7 +29,7 @@ pub fn of_prompt(prompt: &str) -> Option<Title> {
     }
 }
 
-/// Whether a title takes the place of the present one.
+/// Whether a title replaces the current one.
 pub fn replaces(new: &Title, present: Option<&Title>) -> bool {
     let Some(present) = present else {
         return true;
@@ -39,12 +40,12 @@ pub fn replaces(new: &Title, present: Option<&Title>) -> bool {
     }
 }
 
-/// What stays of a title when the session enters another conversation.
+/// What is left of a title when the session enters another conversation.
 pub fn after_rotation(title: Option<Title>) -> Option<Title> {
     title.filter(|title| title.by == TitleBy::Person)
 }
 
-/// The title that people are shown: `own` is what the agent's own files call the work now.
+/// The title for people: `own` is what the agent's own files call the work now.
 pub fn shown<'a>(kept: Option<&'a Title>, own: Option<&'a Title>) -> Option<&'a Title> {
     match (kept, own) {
         (Some(kept), Some(own)) if !replaces(own, Some(kept)) => Some(kept),
@@ -63,7 +64,7 @@ fn is_command(prompt: &str) -> bool {
 
 fn on_one_line(text: &str) -> Option<String> {
     let mut line = String::new();
-    // Prompts may be a whole file; what is cut off is not worth reading.
+    // A prompt may be a whole file; the rest is not worth reading.
     for c in text.chars().take(LONGEST * 20) {
         let is_space = c.is_whitespace() || c.is_control();
         if is_space && !line.is_empty() && !line.ends_with(' ') {

@@ -1,10 +1,10 @@
-//! Transcripts: which file an agent keeps a conversation in, and how the two belong together.
+//! Transcripts: in which file an agent keeps a conversation, and how the two belong together.
 //!
-//! A transcript path belongs to one session. What is stored is checked whenever it is written and
-//! whenever it is used, whatever its origin: the file's name must be the one that the agent gives this
-//! conversation, the path must not be another session's, and a subagent's file or id is never a main
-//! one's. A stored value that is wrong is set aside (kept, and no longer used), recorded with both sides,
-//! and the path is derived again from the conversation's id.
+//! A transcript path belongs to one session. A stored path is checked whenever it is written and whenever it is
+//! used, whatever its origin: the file's name must be the agent's name for this conversation, the path must not
+//! belong to another session, and a subagent's file or id is never a session's. A wrong path is quarantined
+//! (kept, but no longer used) and logged with both sessions, and the path is derived again from the
+//! conversation's id.
 
 use serde_json::Value;
 
@@ -16,13 +16,9 @@ use crate::time::Timestamp;
 /// A transcript that the store vouches for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
-    /// The file.
     pub path: String,
-    /// The session that it belongs to.
     pub session: SessionId,
-    /// The conversation in it.
     pub native_id: NativeId,
-    /// Since when it is known.
     pub at: Timestamp,
 }
 
@@ -31,23 +27,23 @@ pub struct Transcript {
 pub enum Contamination {
     /// The file's name belongs to another conversation.
     ForeignName {
-        /// The name that it should have, as far as a rule tells.
+        /// The name that it should have, if a rule gives one.
         expected: String,
     },
-    /// The path is another session's.
+    /// The path belongs to another session.
     ForeignOwner(SessionId),
-    /// It is a subagent's.
+    /// It belongs to a subagent.
     Subagent,
     /// It is not an absolute path to a file.
     NotAPath,
 }
 
-/// The shelf of an agent that keeps transcripts in files.
+/// Where an agent keeps its transcripts, if it keeps them in files.
 pub fn shelf(agent: &AgentName) -> Option<Shelf> {
     spec_of(agent)?.transcripts
 }
 
-/// A shelf's name for a conversation; TIME stays.
+/// The file name for a conversation; TIME stays.
 fn filled(name: &str, native_id: &NativeId) -> String {
     match name.strip_suffix("ID8") {
         Some(before) => before
@@ -58,7 +54,7 @@ fn filled(name: &str, native_id: &NativeId) -> String {
     }
 }
 
-/// Whether a file's name is the one that the agent gives this conversation.
+/// Whether a file's name is the agent's name for this conversation.
 pub fn is_name_of(agent: &AgentName, native_id: &NativeId, file: &str) -> bool {
     let Some(stem) = file
         .strip_suffix(".jsonl")
@@ -76,7 +72,7 @@ pub fn is_name_of(agent: &AgentName, native_id: &NativeId, file: &str) -> bool {
     }
 }
 
-/// The name that the file of a conversation has, as far as a rule tells.
+/// The expected name for the file of a conversation, if a rule gives one.
 fn expected_name(agent: &AgentName, native_id: &NativeId) -> String {
     match shelf(agent) {
         Some(shelf) => format!("{}.jsonl", filled(shelf.name, native_id)),
@@ -84,7 +80,7 @@ fn expected_name(agent: &AgentName, native_id: &NativeId) -> String {
     }
 }
 
-/// Whether an id is one that an agent gives a subagent.
+/// Whether an id belongs to a subagent.
 pub fn is_subagent_id(agent: &AgentName, native_id: &NativeId) -> bool {
     is_subagents(agent, native_id.as_str())
 }
@@ -94,7 +90,7 @@ fn is_subagents(agent: &AgentName, name: &str) -> bool {
     mark.is_some_and(|mark| mark.is_in(name))
 }
 
-/// Checks a path by its form and name alone.
+/// Checks a path by its form and name only.
 pub fn check_path(
     agent: &AgentName,
     native_id: &NativeId,
@@ -118,7 +114,7 @@ pub fn check_path(
     Ok(())
 }
 
-/// Where a conversation will be that has no file yet, in the folder of this agent's transcripts.
+/// Where the file of a new conversation will be, in the folder of this agent's transcripts.
 pub fn unborn_path(
     agent: &AgentName,
     native_id: &NativeId,
@@ -170,7 +166,7 @@ pub fn check_line(native_id: &NativeId, number: u64, line: &[u8]) -> Option<Line
 /// How many problems of one transcript are listed.
 pub const MOST_PROBLEMS: usize = 1000;
 
-/// What a look at every line of a transcript found.
+/// The result of checking every line of a transcript.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     pub lines: u64,
@@ -180,7 +176,7 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Checks the next line; only the last one may lack its end.
+    /// Checks the next line; only the last one may lack its newline.
     pub fn take(&mut self, native_id: &NativeId, line: &[u8]) {
         self.lines += 1;
         let problem = match line.strip_suffix(b"\n") {
@@ -188,7 +184,7 @@ impl Survey {
             None => Some(LineProblem {
                 line: self.lines,
                 kind: "torn",
-                what: format!("the last {} bytes are no whole line", line.len()),
+                what: format!("the last {} bytes are not a complete line", line.len()),
             }),
         };
         if self.problems.len() < MOST_PROBLEMS {
@@ -199,7 +195,7 @@ impl Survey {
     }
 }
 
-/// Checks whole lines before they are appended; at most `most` problems are listed.
+/// Checks complete lines before they are appended; lists at most `most` problems.
 pub fn check_lines(native_id: &NativeId, lines: &[u8], most: usize) -> Vec<LineProblem> {
     let check = |(index, line): (usize, &[u8])| {
         let whole = line.strip_suffix(b"\n").unwrap_or(line);
@@ -209,7 +205,7 @@ pub fn check_lines(native_id: &NativeId, lines: &[u8], most: usize) -> Vec<LineP
     all.filter_map(check).take(most).collect()
 }
 
-/// The conversations that a line says it belongs to; most lines name one or none.
+/// The conversations that a line names; most lines name one or none.
 fn conversations_in(line: &Value) -> impl Iterator<Item = &str> {
     let direct = ["sessionId", "session_id"]
         .into_iter()

@@ -1,29 +1,29 @@
-//! The lock that keeps git from removing a worktree under a session's feet.
+//! The lock that keeps git from removing a worktree while a session works in it.
 //!
-//! Git asks nobody but the file `locked` of a linked worktree, whose text is the reason. Ours names the
-//! session that started there last; when that one ends, the lock names another that is still there, or goes.
-//! A lock with any other text is somebody else's, and is never touched.
+//! Git checks only the file `locked` of a linked worktree, whose text is the reason. Ours names the session
+//! that started there last; when that one ends, the lock names another one that is still there, or is removed.
+//! A lock with any other text belongs to someone else and is never touched.
 //!
-//! *Crash*: the lock changes after the commit. What was killed in between leaves a lock that names a session
-//! which is over; every command in that repository looks for such locks and puts them right.
+//! *Crash*: the lock changes after the commit. A process killed in between leaves a lock that names an ended
+//! session; every command in that repository looks for such locks and repairs them.
 
 /// A lock of ours on a linked worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeLock {
     pub file: String,
-    /// The worktree, which may be gone.
+    /// The worktree, which may no longer exist.
     pub root: String,
     /// The session that it names.
     pub handle: String,
 }
 
-/// What a session's start or end means for the lock of its worktree.
+/// What the start or end of a session means for the lock of its worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeChange {
     /// The directory that the session works in.
     pub dir: String,
     pub handle: String,
-    /// Whether it begins to work there; else it stops.
+    /// Whether it starts working there; otherwise it stops.
     pub begins: bool,
 }
 

@@ -1,9 +1,9 @@
 //! Which characters a reader can see.
 //!
-//! Two names that differ only in what cannot be seen look like one name. The table is Unicode's
-//! Default_Ignorable_Code_Point, and two characters that are drawn as nothing but are not in it: the
-//! braille blank and the musical null notehead. It is written out because a general category does not
-//! tell: U+3164 is a letter, U+FE0F a mark.
+//! Two names that differ only in invisible characters look the same. The table is Unicode's
+//! Default_Ignorable_Code_Point, plus two characters that are drawn as nothing but are not in it: the braille
+//! blank and the musical null notehead. It is written out because the general category does not help: U+3164 is
+//! a letter, U+FE0F a mark.
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
@@ -30,15 +30,14 @@ const INVISIBLE: &[(u32, u32)] = &[
     (0xe_0000, 0xe_0fff),
 ];
 
-/// Whether a character is drawn as nothing. Spaces and control characters are not meant here.
+/// Whether a character is drawn as nothing. Excludes spaces and control characters.
 pub fn is_invisible(c: char) -> bool {
     let code = u32::from(c);
     let after = INVISIBLE.partition_point(|(first, _)| *first <= code);
     after > 0 && code <= INVISIBLE[after - 1].1
 }
 
-/// Whether a character is there to be seen, if only as a space: it neither hides nor steers the text around
-/// it.
+/// Whether a character is visible, if only as a space: it neither hides nor controls the text around it.
 pub fn is_shown(c: char) -> bool {
     use GeneralCategory as G;
     if c.is_ascii() {

@@ -1,63 +1,64 @@
-//! What agents and terminals themselves say about live processes: asked when somebody looks, never by a hook.
+//! What agents and terminals themselves report about live processes. They are asked when someone looks, never
+//! by a hook.
 //!
-//! An agent's events are kept in its session's row. Some of what people want to know is in no event: that a
-//! person cancelled a turn, which pane it runs in, whether anybody is at that pane. Such words are evidence
-//! with an age, never stored, and they decide nothing but what is shown.
+//! An agent's events are stored in its session's row. Some of what people want to know is in no event: that a
+//! person cancelled a turn, which pane it runs in, whether someone is at that pane. Such reports are evidence
+//! with an age, never stored, and they decide only what is shown.
 
 use crate::id::{AgentName, NativeId, SessionId};
 use crate::process::Process;
 use crate::session::Doing;
 use crate::time::Timestamp;
 
-/// A live session about which is asked.
+/// A live session to ask about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
     pub session: SessionId,
     pub agent: AgentName,
     pub process: Process,
     pub native_id: Option<NativeId>,
-    /// The file that the agent keeps the conversation in, where it is known.
+    /// The agent's file for the conversation, if known.
     pub transcript: Option<String>,
-    /// The daemon that runs the conversation, where the process is only its window.
+    /// The daemon that runs the conversation, if the process is only its window.
     pub daemon: Option<Process>,
     /// Whether it asked a person something and sends no event when that is answered.
     pub asks_silently: bool,
 }
 
-/// How much is asked.
+/// How much to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
     /// What it does: read from files.
     Activity,
-    /// And where its window is, for which other programs may have to be asked.
+    /// Also where its window is, which may require asking other programs.
     Whole,
 }
 
-/// What was found out about one of them.
+/// The answer for one session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Testimony {
-    /// What the agent's own files say that it does.
-    pub own: Option<OwnWord>,
+    /// What the agent's own files report.
+    pub own: Option<OwnReport>,
     pub place: Option<TerminalPlace>,
     /// When a person was last at its pane.
     pub attended_at: Option<Timestamp>,
-    /// When the newest command of it that runs now began; asked only of those that ask silently.
+    /// When its newest running command began; only for sessions that ask silently.
     pub runs_since: Option<Timestamp>,
 }
 
-/// What an agent's own files say.
+/// What an agent's own files report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnWord {
+pub struct OwnReport {
     pub doing: Option<Doing>,
     /// What it waits for a person to answer, on one line.
     pub asks: Option<String>,
     /// What the agent calls its work.
     pub title: Option<String>,
-    /// Since when it does that.
+    /// Since when.
     pub at: Timestamp,
-    /// Which file says so, as people are told it: `its own registry`.
+    /// The source of the report, for people: `its own registry`.
     pub source: &'static str,
-    /// What cannot end without a word of this file.
+    /// What cannot end without this file reporting it.
     pub tells: &'static [Doing],
 }
 
@@ -70,7 +71,7 @@ pub enum TerminalPlace {
         socket: String,
         /// The pane's own id, such as `%3`.
         pane: String,
-        /// What people call it: `session:window.pane`.
+        /// Its name for people: `session:window.pane`.
         name: String,
     },
     /// A terminal by its device.
@@ -81,7 +82,7 @@ pub enum TerminalPlace {
     NoWindow,
 }
 
-/// Who can be asked.
+/// Who can be asked about live sessions.
 pub trait Witness {
     /// One answer for each, in order.
     fn testify(&self, about: &[Subject], question: Question) -> Vec<Testimony>;

@@ -1,19 +1,19 @@
-//! What became of a session's worktree while it was away.
+//! What changed in a session's worktree while it was away.
 //!
-//! Pure. What the worktree was when the session last worked there is compared with what it is: the commit,
-//! the branch, and the files that the session wrote.
+//! Pure. The worktree when the session last worked there is compared with its current state: the commit, the
+//! branch, and the files that the session wrote.
 
 use crate::write_conflict::{FileStamp, RepoFile, Tree};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorktreeChanges {
-    /// The worktree, if it is no longer there.
+    /// The worktree, if it no longer exists.
     pub gone: Option<String>,
     /// The commits that were and are checked out, if they differ.
     pub head: Option<(Option<String>, Option<String>)>,
     /// The branches that were and are checked out, if they differ.
     pub branch: Option<(Option<String>, Option<String>)>,
-    /// Files that the session wrote and that are not as it left them, by their paths below the root.
+    /// Files that the session wrote and that have changed since, by their paths below the root.
     pub files: Vec<(String, Fate)>,
 }
 
@@ -21,12 +21,12 @@ pub struct WorktreeChanges {
 pub enum Fate {
     /// This session wrote it since.
     WrittenBy(String),
-    /// It was changed, and nobody knows by whom.
+    /// It was changed by an unknown writer.
     Changed,
     Gone,
 }
 
-/// Compares a worktree with what it was; the files are left out.
+/// Compares a worktree with its earlier state; without the files.
 pub fn of_tree(before: &Tree, now: Option<&RepoFile>) -> WorktreeChanges {
     let Some(now) = now.filter(|now| now.root == before.root) else {
         return WorktreeChanges {
@@ -43,7 +43,7 @@ pub fn of_tree(before: &Tree, now: Option<&RepoFile>) -> WorktreeChanges {
     }
 }
 
-/// What became of a file that was so when the session was done with it, if anything did.
+/// What happened to a file since the session was done with it, if anything.
 pub fn of_file(
     was: Option<FileStamp>,
     is: Option<FileStamp>,

@@ -1,4 +1,4 @@
-//! What the service asks of the machine it runs on, so that core itself touches nothing.
+//! What the service asks of the machine it runs on, so that core itself has no side effects.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use crate::write_conflict::RepoFile;
 
 /// This machine, as far as a use case needs it.
 pub trait World {
-    /// Who is looking, and how far it can see.
+    /// Who observes, and what it can see.
     fn observer(&self) -> &Observer;
 
-    /// Looks for a pid in the observer's own namespace.
+    /// Looks up a pid in the observer's own namespace.
     fn look(&self, pid: u32) -> Sighting;
 
-    /// Looks for processes that dead sessions left behind; one answer for each.
+    /// Finds processes that dead sessions left running; one answer for each.
     fn survivors(&self, signs: &[Signs]) -> Vec<Survivors>;
 
-    /// A process and those above it.
+    /// A process and its ancestors.
     fn chain(&self, pid: u32) -> Vec<Ancestor>;
 
-    /// The window of a conversation that a daemon runs, where the daemon itself says which that is and it
-    /// still runs. Never anything that only looks likely.
+    /// The window of a conversation that a daemon runs, if the daemon itself reports it and it still runs.
+    /// Never a guess.
     fn window(
         &self,
         spec: &DaemonSpec,
@@ -32,11 +32,11 @@ pub trait World {
         conversation: &NativeId,
     ) -> Option<Ancestor>;
 
-    /// Whether a process of an agent that is gone ended by itself, by what it left in the agent's own directory;
-    /// none where that cannot be told.
+    /// Whether a process of an agent that is gone exited by itself, by its traces in the agent's own directory;
+    /// none if unknown.
     fn was_orderly(&self, traces: &Traces, home: &str, gone: &Process) -> Option<bool>;
 
-    /// Whether a turn of a conversation runs, as the daemon says that runs it; none where that cannot be told.
+    /// Whether a turn of a conversation is in progress, as reported by its daemon; none if unknown.
     fn has_turn(
         &self,
         spec: &DaemonSpec,
@@ -47,10 +47,10 @@ pub trait World {
     /// What a directory is: its repository and branch.
     fn place(&self, dir: &str) -> Workdir;
 
-    /// Where a file is in its repository, if it is in one.
+    /// A file's position in its repository, if it is in one.
     fn file(&self, path: &str) -> Option<RepoFile>;
 
-    /// Which of these files and directories exist, in bounded time; yes where that cannot be told.
+    /// Which of these files and directories exist, in bounded time; yes if unknown.
     fn are_there(&self, paths: &[String]) -> Vec<bool>;
 
     /// The `owner/name` of the remote of the repository with this common directory, if it has one.
@@ -59,20 +59,20 @@ pub trait World {
     /// The session that our lock on the linked worktree of a directory names, if there is one.
     fn tree_lock(&self, dir: &str) -> Option<String>;
 
-    /// Makes our lock on that worktree name this session, or takes it away. As far as that can be done, and
-    /// never on a lock that is not ours.
+    /// Makes our lock on that worktree name this session, or removes it, if possible. Never touches a lock that
+    /// is not ours.
     fn set_tree_lock(&self, dir: &str, handle: Option<&str>);
 
-    /// Lets other processes at the store, for whoever has much to write and no hurry.
+    /// Lets other processes use the store, for a caller with much to write and no hurry.
     fn give_way(&self) {}
 
-    /// Waits before another attempt at what somebody else was faster with.
+    /// Waits before another attempt after a lost race.
     fn back_off(&self, _length: Duration) {}
 
     /// Our locks on all linked worktrees of the repository of a directory.
     fn tree_locks(&self, dir: &str) -> Vec<TreeLock>;
 
-    /// Makes a lock name another session, or takes it away, if it still names the same one.
+    /// Makes a lock name another session, or removes it, if it still names the same one.
     fn change_tree_lock(&self, lock: &TreeLock, handle: Option<&str>);
 
     /// Random bytes for new ids.

@@ -1,7 +1,7 @@
-//! Trampling: one session's write or git command under another's feet.
+//! Write conflicts: one session's write or git command that conflicts with another session's work.
 //!
-//! Pure. What is dangerous about a tool's use comes out as a [`Finding`]; whether it is said or blocked
-//! follows from the [`Mode`] that the user chose. Nothing is blocked that the user did not ask for.
+//! Pure. A danger in a tool call is a [`Finding`]; the user's [`Mode`] decides whether it is reported or
+//! blocked. Nothing is blocked that the user did not ask for.
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ use crate::session::Doing;
 use crate::text;
 use crate::time::{Span, Timestamp};
 
-/// That a session wrote a file.
+/// A session's write to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileWrite {
-    /// The file, by its whole path.
+    /// The absolute path of the file.
     pub path: String,
     pub session: SessionId,
     pub at: Timestamp,
-    /// What the file was when the session was done with it; none while it is at it.
+    /// The state of the file when the session was done with it; none while it is being written.
     pub stamp: Option<FileStamp>,
 }
 
-/// By what a file is known to be as it was.
+/// Identifies an unchanged file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp {
-    /// How long it is, in bytes.
+    /// Its length, in bytes.
     pub size: u64,
     /// When it was last changed, in nanoseconds of the wall clock.
     pub modified: i64,
 }
 
-/// What a worktree was at a time.
+/// The state of a worktree at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     pub root: String,
@@ -43,9 +43,9 @@ pub struct Tree {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepoFile {
-    /// The repository, as a place names it.
+    /// The repository, as shown in a session's directory.
     pub repo: String,
-    /// The same with all that it is known by.
+    /// The same with everything that identifies it.
     pub repository: Repository,
     /// The root of the worktree.
     pub root: String,
@@ -55,18 +55,18 @@ pub struct RepoFile {
     pub head: Option<String>,
     /// The branch that is checked out.
     pub branch: Option<String>,
-    /// What the file is; none where there is no such file.
+    /// The state of the file; none if there is no such file.
     pub stamp: Option<FileStamp>,
 }
 
-/// How long the person is not told the same thing again.
+/// How long before the person sees the same finding again.
 pub const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// What is done about a finding.
+/// What to do about a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     Observe,
-    /// The model is told as well.
+    /// The model is warned as well.
     #[default]
     Warn,
     /// The tool is not run.
@@ -84,25 +84,25 @@ impl Mode {
     }
 }
 
-/// What lets a session write a file that another wrote lately.
+/// How a session may write a file that another wrote recently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
-    /// Nothing: its own claim reserves the file.
+    /// No need to do anything: its own claim reserves the file.
     Reserved,
-    /// A claim of this key.
+    /// Claim this key.
     Claim(String),
-    /// No claim can reserve the file, and why: only the end of the other session helps.
+    /// No claim can reserve the file, for this reason: only the end of the other session helps.
     Wait(&'static str),
 }
 
-/// A live session in the way of a command.
+/// A live session that a command conflicts with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbour {
     pub handle: String,
     pub doing: Option<Doing>,
 }
 
-/// Something that is dangerous about a tool's use.
+/// A danger in a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
     /// Another live session wrote the file since this one last did.
@@ -120,31 +120,31 @@ pub enum Finding {
         path: String,
         key: String,
         handle: String,
-        /// The key to wait for: of this file alone, where there can be one.
+        /// The key to wait for: of this file alone, if there can be one.
         own_key: String,
     },
-    /// A command changes files under other live sessions.
+    /// A command changes files that other live sessions use.
     TreeMoved {
         /// The command, such as `git stash`.
         command: String,
         root: String,
         others: Vec<Neighbour>,
-        /// Where a worktree of its own could be.
+        /// A path for a separate worktree.
         own_tree: String,
     },
-    /// The user wants writes under a claim only, and there is none.
+    /// The user requires a claim for writes, and there is none.
     Unclaimed {
-        /// What a claim's key must look like.
+        /// The pattern that a claim's key must match.
         pattern: String,
     },
 }
 
-/// How long a command that waits for another session waits at most.
+/// How long a suggested command waits for another session.
 const WAIT: &str = "10m";
 
 impl Finding {
-    /// What the model is told: what is the matter, with whom, and what helps. Each command that is named for a
-    /// block lets the same tool call pass once it succeeded.
+    /// The message for the model: what conflicts, with which session, and what helps. After each suggested
+    /// command for a block has succeeded, the same tool call passes.
     pub fn sentence(&self, blocked: bool) -> String {
         match self {
             Finding::SecondWriter {
@@ -168,8 +168,8 @@ impl Finding {
                 own_key,
             } => format!(
                 "{} is reserved by {handle} ({}). Work elsewhere, or run `tenure claim {} --wait {WAIT}` to \
-                 reserve it once {handle} releases it. To ask: `tenure tell {handle} \"…\"`; `tenure why {}` \
-                 says more.",
+                 reserve it once {handle} releases it. To ask, run `tenure tell {handle} \"…\"`. \
+                 For details, run `tenure why {}`.",
                 text::name(path),
                 text::name(key),
                 text::shell(own_key),
@@ -181,9 +181,9 @@ impl Finding {
                 others,
                 own_tree,
             } => format!(
-                "`{command}` changes files under {}, in the same worktree {}. Use a worktree of your own: \
-                 `git worktree add {}`{}. To ask: `tenure tell {} \"…\"`.",
-                named(others),
+                "`{command}` changes files that {}, in the same worktree {}. Run `git worktree add {}` to work in \
+                 one of your own{}. To ask, run `tenure tell {} \"…\"`.",
+                users(others),
                 text::name(root),
                 text::shell(own_tree),
                 wait_for(others),
@@ -192,15 +192,15 @@ impl Finding {
                     .map_or("SESSION", |other| other.handle.as_str())
             ),
             Finding::Unclaimed { pattern } => format!(
-                "Files are written only under a claim here, and this session holds none that fits {}. Claim \
-                 the item that you work on first: {}.",
+                "Writing files needs a claim here, and this session holds none that matches {}. Claim the \
+                 item that you work on first: {}.",
                 text::name(pattern),
                 claim_that_fits(pattern)
             ),
         }
     }
 
-    /// The same in a few words for the person who sits there; `near` is where the session works.
+    /// The same, short, for the person at the terminal; `near` is the session's directory.
     pub fn headline(&self, near: &str) -> String {
         let short = |path: &str| {
             let below = path
@@ -231,17 +231,17 @@ impl Finding {
             Finding::TreeMoved {
                 command, others, ..
             } => {
-                let others = named(others);
-                format!("`{command}` changes files under {others}, in the same worktree")
+                let users = users(others);
+                format!("`{command}` changes files that {users}")
             }
             Finding::Unclaimed { pattern } => format!(
-                "files are written only under a claim that fits {}, and this session holds none",
+                "writing files needs a claim that matches {}, and this session holds none",
                 text::name(pattern)
             ),
         }
     }
 
-    /// The same for the log. It begins with what it is about, by which a repetition is known.
+    /// The same for the log. It begins with its subject, which identifies a repetition.
     pub fn evidence(&self) -> String {
         let about = self.about();
         let what = match self {
@@ -258,15 +258,15 @@ impl Finding {
             Finding::TreeMoved {
                 command, others, ..
             } => {
-                let others = named(others);
-                format!("`{command}` changes files under {others}")
+                let users = users(others);
+                format!("`{command}` changes files that {users}")
             }
-            Finding::Unclaimed { .. } => "this session holds no claim that fits".to_owned(),
+            Finding::Unclaimed { .. } => "this session holds no matching claim".to_owned(),
         };
         format!("{about}: {what}")
     }
 
-    /// Whether an entry of the log is about the same thing.
+    /// Whether a log entry is about the same subject.
     pub fn is_in(&self, mechanism: &str, evidence: &str) -> bool {
         let about = self.about();
         let rest = evidence.strip_prefix(about.as_str());
@@ -282,7 +282,7 @@ impl Finding {
         text::name(about).into_owned()
     }
 
-    /// Whether it stops the tool in this mode. A required claim was asked for in so many words; whoever
+    /// Whether it stops the tool in this mode. The user asked explicitly for a required claim. The session that
     /// reserved the file may write it, whoever wrote it before.
     pub fn blocks(&self, mode: Mode) -> bool {
         match self {
@@ -305,7 +305,7 @@ impl Finding {
     }
 }
 
-/// What the other session does now; only a busy one is at work.
+/// What the other session is doing now.
 fn and_now(doing: Option<Doing>, person: &str) -> String {
     match doing {
         Some(Doing::Busy) => " and is still at work".to_owned(),
@@ -319,30 +319,30 @@ fn second_writer_helps(handle: &str, way: &Way, blocked: bool) -> String {
     let ask = format!("`tenure tell {handle} \"…\"`");
     match (way, blocked) {
         (Way::Reserved, _) => {
-            format!("Your claim reserves it: read it again before you write it. To ask: {ask}.")
+            format!("Your claim reserves it; read it again before you write it. To ask, run {ask}.")
         }
         (Way::Claim(key), true) => format!(
-            "To write it, run `tenure claim {}` first, then read it again. To ask: {ask}.",
+            "To write it, run `tenure claim {}` first, then read it again. To ask, run {ask}.",
             text::shell(key)
         ),
         (Way::Claim(key), false) => format!(
-            "Read it again before you write it. Run `tenure claim {}` to reserve it. To ask: {ask}.",
+            "Read it again before you write it. Run `tenure claim {}` to reserve it. To ask, run {ask}.",
             text::shell(key)
         ),
         (Way::Wait(why), true) => format!(
             "No claim can reserve it ({why}). Write another file, or run \
-             `tenure wait {handle} --timeout {WAIT}` to wait until {handle} ends. To ask: {ask}."
+             `tenure wait {handle} --timeout {WAIT}` to wait until {handle} ends. To ask, run {ask}."
         ),
         (Way::Wait(_), false) => {
-            format!("Read it again before you write it. To ask: {ask}.")
+            format!("Read it again before you write it. To ask, run {ask}.")
         }
     }
 }
 
-/// How many sessions are named before the rest is counted.
+/// How many sessions are listed before the rest is counted.
 const NAMED: usize = 4;
 
-/// The first few of many sessions with what each does, and how many more there are.
+/// The first few sessions with their activity, and how many more there are.
 fn named(others: &[Neighbour]) -> String {
     let one = |other: &Neighbour| match other.doing {
         Some(doing) => format!("{} ({})", other.handle, doing.as_str()),
@@ -356,7 +356,16 @@ fn named(others: &[Neighbour]) -> String {
     }
 }
 
-/// The command that waits for the end of all of them, where they are few.
+/// Who else uses a worktree, as a clause.
+fn users(others: &[Neighbour]) -> String {
+    let verb = match others.len() {
+        1 => "uses",
+        _ => "use",
+    };
+    format!("{} also {verb}", named(others))
+}
+
+/// The command that waits for the end of all of them, if they are few.
 fn wait_for(others: &[Neighbour]) -> String {
     if others.is_empty() || others.len() > NAMED {
         return String::new();
@@ -370,7 +379,7 @@ fn wait_for(others: &[Neighbour]) -> String {
     format!(", or run `{}` to wait until {until}", waits.join(" && "))
 }
 
-/// A command that claims an item whose key fits a pattern.
+/// A command that claims an item whose key matches a pattern.
 fn claim_that_fits(pattern: &str) -> String {
     if !pattern.contains('*') {
         return format!("`tenure claim {}`", text::shell(pattern));
@@ -389,7 +398,8 @@ fn claim_that_fits(pattern: &str) -> String {
     )
 }
 
-/// Whether another's write is news for a session that last wrote the file then; an older one than `recent` is not.
+/// Whether another session's write is news for a session that last wrote the file then; a write older than
+/// `recent` is not.
 pub fn is_news(
     theirs: Timestamp,
     own: Option<Timestamp>,
@@ -399,7 +409,7 @@ pub fn is_news(
     theirs.age_at(now) < recent && own.is_none_or(|own| own < theirs)
 }
 
-/// Whether a claim's key fits what the user requires: `*` stands for any text.
+/// Whether a claim's key matches the user's pattern: `*` stands for any text.
 pub fn fits(pattern: &str, key: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(first) = parts.next() else {

@@ -1,6 +1,6 @@
-//! Globs compared with a matcher that shares nothing with them and with every small path.
+//! Globs compared with an independent matcher on every small path.
 //!
-//! The matcher here expands braces, splits into segments and backtracks: slow, and easy to believe.
+//! The matcher here expands braces, splits into segments and backtracks: slow, and easy to trust.
 
 use proptest::prelude::*;
 use tenure_core::glob::Glob;
@@ -142,7 +142,7 @@ fn small_paths() -> Vec<String> {
     paths
 }
 
-/// `*` and `**` directly after one another would be read as one.
+/// `*` and `**` next to each other would be read as one.
 fn apart(mut parts: Vec<Part>) -> Vec<Part> {
     parts.dedup_by(|b, a| matches!(a, Star | Deep) && matches!(b, Star | Deep));
     parts
@@ -201,7 +201,7 @@ struct Case {
     matched: Vec<bool>,
 }
 
-/// Reads what was generated, and checks that it was accepted or refused with reason.
+/// Parses what was generated, and checks that it was accepted or refused with reason.
 fn case(parts: &[Part], paths: &[String]) -> Result<Option<Case>, TestCaseError> {
     let (text, patterns) = (print(parts), patterns(parts));
     let bad_text = text.split('/').any(|s| ["", ".", ".."].contains(&s));
@@ -290,7 +290,7 @@ proptest! {
                 prop_assert!(a.matched[at] || !b.matched[at], "{} {} {}", a.text, b.text, path);
             }
         }
-        // Long ones may exceed the budget, which is no error.
+        // Long ones may exceed the budget, which is not an error.
         if a.text.len() + b.text.len() <= 40 {
             let union = Glob::parse(&format!("{{{},{}}}", a.text, b.text)).unwrap();
             prop_assert!(union.includes(&a.glob), "{} {}", a.text, b.text);

@@ -1,9 +1,9 @@
-//! The lock and the append of tenure in a program of one's own.
+//! tenure's lock and append in a program of your own.
 //!
 //! `cargo run -p tenure-host --example lock_and_append [DIR]`
 //!
-//! The directory of locks is a choice: whoever uses the same one excludes each other. `tenure` itself uses
-//! `locks` in its state directory (`tenure config` says where that is).
+//! Choose any directory for the locks: programs that use the same one exclude each other. `tenure` itself uses
+//! `locks` in its state directory (`tenure config` shows where that is).
 
 #![allow(clippy::print_stdout)] // it shows what it does
 
@@ -28,9 +28,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Reads, adds one, and writes: under the file's own lock, so that no other's addition is lost.
+/// Reads, adds one, and writes, under the file's own lock, so that no other program's addition is lost.
 fn add_one(locks: &LockDir, path: &Path) -> Result<u64, Box<dyn Error>> {
-    // However the path is spelt, it is the same lock.
+    // Every spelling of the path gives the same lock.
     let name = LockName::of_path(path)?;
     let held = locks.lock(&name, Sharing::Exclusive, PATIENCE)?;
     let count = match fs_err::read_to_string(path) {
@@ -39,12 +39,12 @@ fn add_one(locks: &LockDir, path: &Path) -> Result<u64, Box<dyn Error>> {
         Err(error) => return Err(error.into()),
     };
     write_atomic(path, format!("{}\n", count + 1).as_bytes())?;
-    // Dropping it does the same, and so does dying.
+    // Dropping it does the same, and so does exiting.
     held.unlock();
     Ok(count + 1)
 }
 
-/// Appends lines that are all there or none; it takes the file's lock by itself.
+/// Appends lines, all or none; it takes the file's lock by itself.
 fn whole_lines(locks: &LockDir, path: &Path) -> Result<(), Box<dyn Error>> {
     let lines = b"{\"type\":\"note\",\"text\":\"one\"}\n{\"type\":\"note\",\"text\":\"two\"}\n";
     let offset = append_lines(locks, path, lines, PATIENCE, Durability::Disk)?;
@@ -52,7 +52,8 @@ fn whole_lines(locks: &LockDir, path: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What needs the lock takes its handle; who asks for it again without is told where it was taken.
+/// Code that needs the lock takes its handle. A second acquisition without the handle fails, and the error
+/// names where the lock was taken.
 fn not_without_the_handle(locks: &LockDir) -> Result<(), Box<dyn Error>> {
     let name = LockName::plain("example/section")?;
     let held = locks.try_lock(&name, Sharing::Exclusive)?;

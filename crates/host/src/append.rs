@@ -1,19 +1,19 @@
-//! Appending whole lines to a file that others read, all or nothing.
+//! Appending complete lines to a file that others read, all or nothing.
 //!
-//! Our own appends take the path's lock; the program that the file belongs to appends to it without that
-//! lock at any moment. So the file is never made shorter, whatever went wrong: between a look at its end and
-//! a cut, the other program's lines may arrive and would be lost. Instead, room is reserved first
-//! (`space`), and the lines go out in one write to the end of the file.
+//! Our own appends take the path's lock. The program that owns the file appends to it without that lock, at any
+//! moment. So the file is never truncated, whatever goes wrong: between a look at its end and a cut, the other
+//! program's lines may arrive and would be lost. Instead, space is reserved first (`space`), and the lines are
+//! written to the end of the file in one write.
 //!
-//! What will be appended is first written to a journal beside the lock file. The next append finishes one
-//! that a kill or a full disk cut short, if nothing follows it yet, and forgets one that had not begun.
-//! A write that is cut short is reported with the place and length of what is there ([`AppendError::Torn`]);
-//! where possible it is finished, or else ended with a newline, so that the next line is not joined to it.
-//! *Not covered*: the other program's next line is joined to ours if it is written in the moment
-//! between a short write and its end, or after a kill in the middle of our write.
+//! The lines are first written to a journal next to the lock file. The next append completes one that a kill or
+//! a full disk interrupted, if nothing follows it yet, and forgets one that had not started. An interrupted
+//! write is reported with the offset and length of what was written ([`AppendError::Torn`]); if possible it is
+//! completed, or else ended with a newline, so that the next line is not joined to it. *Not covered*: the other
+//! program's next line is joined to ours if it is written between a short write and its completion, or after a
+//! kill in the middle of our write.
 //!
-//! Refused: a target that is not a plain file of ours with one name (links could lead to another's file), and
-//! one whose last line is torn, because our first line would become part of it.
+//! Refused: a target that is not our own regular file with a single name (links could lead to another user's
+//! file), and one whose last line is incomplete, because our first line would become part of it.
 //!
 //! ```
 //! use std::time::Duration;
@@ -51,7 +51,7 @@ use crate::space;
 /// Whether to wait for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// The kernel has it: it survives our death, not a power cut.
+    /// The kernel has it: it survives our death, but not a power failure.
     Kernel,
     Disk,
 }
@@ -59,20 +59,20 @@ pub enum Durability {
 /// Why nothing, or not everything, was appended.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    #[error("the input is not whole lines: {0}")]
+    #[error("the input is not complete lines: {0}")]
     NotLines(&'static str),
     #[error("{} {why}", path.display())]
     Target { path: PathBuf, why: &'static str },
-    /// The write was cut short, and what it wrote is in the file.
-    #[error("{} has only the first {written} of {length} bytes, at offset {offset}: {why}", path.display())]
+    /// The write was interrupted, and part of it is in the file.
+    #[error("wrote only {written} of {length} bytes to {} at offset {offset}: {why}", path.display())]
     Torn {
         path: PathBuf,
         offset: u64,
-        /// How many of them are there.
+        /// How many bytes were written.
         written: u64,
         /// How many there should be.
         length: u64,
-        /// Whether the next append finishes it if nothing follows until then.
+        /// Whether the next append completes it if nothing follows until then.
         resumable: bool,
         why: io::Error,
     },
@@ -82,7 +82,7 @@ pub enum AppendError {
     Io(#[from] io::Error),
 }
 
-/// What the journal says of an append.
+/// The journal entry of an append.
 #[derive(Debug, Serialize, Deserialize)]
 struct Intent {
     path: PathBuf,
@@ -91,7 +91,7 @@ struct Intent {
     sha256: String,
 }
 
-/// Appends whole lines; returns where they begin.
+/// Appends complete lines; returns their offset.
 pub fn append_lines(
     locks: &LockDir,
     path: &Path,
@@ -137,7 +137,7 @@ pub fn append_lines(
     let ours = target.metadata()?;
     fs_err::remove_file(&journal)?;
     if there.is_none_or(|found| (found.dev(), found.ino()) != (ours.dev(), ours.ino())) {
-        let why = "was removed or replaced while it was appended to";
+        let why = "was removed or replaced during the append";
         return Err(refused(path, why));
     }
     held.unlock();
@@ -160,13 +160,13 @@ struct Short {
     why: io::Error,
 }
 
-/// Writes to the end of a file that others append to; returns where the bytes begin.
+/// Writes to the end of a file that others append to; returns the offset of the bytes.
 fn write_at_end(target: &mut File, bytes: &[u8]) -> Result<u64, Cut> {
     let first = write_once(target, bytes).map_err(Cut::Nothing)?;
     if first == 0 {
         return Err(Cut::Nothing(io::ErrorKind::WriteZero.into()));
     }
-    // The kernel says where an append ended, whatever others appended before it.
+    // The kernel reports where an append ended, whatever others appended before it.
     let mut end = target.stream_position().map_err(Cut::Nothing)?;
     let offset = end - first as u64;
     let mut written = first;
@@ -240,11 +240,11 @@ fn refused(path: &Path, why: &'static str) -> AppendError {
     }
 }
 
-/// Checks that the input is whole lines.
+/// Checks that the input is complete lines.
 pub fn check_whole(lines: &[u8]) -> Result<(), AppendError> {
     match lines {
         [] => Err(AppendError::NotLines("it is empty")),
-        [.., last] if *last != b'\n' => Err(AppendError::NotLines("the last line has no end")),
+        [.., last] if *last != b'\n' => Err(AppendError::NotLines("the last line has no newline")),
         lines if lines.contains(&0) => Err(AppendError::NotLines("it contains a NUL byte")),
         _ => Ok(()),
     }
@@ -258,7 +258,7 @@ fn open_target(path: &Path) -> Result<File, AppendError> {
             return Err(refused(path, "is a symbolic link"));
         }
         if !kind.is_file() {
-            return Err(refused(path, "is not a plain file"));
+            return Err(refused(path, "is not a regular file"));
         }
     }
     let target = fs_err::OpenOptions::new()
@@ -272,11 +272,11 @@ fn open_target(path: &Path) -> Result<File, AppendError> {
     let found = target.metadata()?;
     let own = rustix::process::geteuid().as_raw();
     if !found.is_file() {
-        Err(refused(path, "is not a plain file"))
+        Err(refused(path, "is not a regular file"))
     } else if found.nlink() > 1 {
         Err(refused(
             path,
-            "has a second name (a hard link), which may be another's file",
+            "has another hard link, which may belong to another user",
         ))
     } else if found.uid() != own {
         Err(refused(path, "belongs to another user"))
@@ -285,11 +285,11 @@ fn open_target(path: &Path) -> Result<File, AppendError> {
     }
 }
 
-/// How often a last line without its end is looked at again: another program may be writing it, and a
-/// write that crosses a page is seen in two parts.
+/// How often an incomplete last line is read again: another program may be writing it, and a write that crosses
+/// a page becomes visible in two parts.
 const LOOKS: u32 = 20;
 
-/// The length of the target, whose last line must be whole.
+/// The length of the target, whose last line must be complete.
 fn whole_length(path: &Path, target: &mut File) -> Result<u64, AppendError> {
     for _ in 0..LOOKS {
         let length = target.metadata()?.len();
@@ -304,7 +304,7 @@ fn whole_length(path: &Path, target: &mut File) -> Result<u64, AppendError> {
         }
         pause::sleep(Duration::from_millis(5));
     }
-    Err(refused(path, "ends in a torn line"))
+    Err(refused(path, "ends with an incomplete line"))
 }
 
 fn write_journal(
@@ -329,7 +329,7 @@ fn write_journal(
     }
 }
 
-/// Finishes an append that was cut short; forgets one that had not begun, or whose journal is torn.
+/// Completes an interrupted append; forgets one that had not started, or whose journal is incomplete.
 fn recover(journal: &Path) -> Result<(), AppendError> {
     let bytes = match fs_err::read(journal) {
         Ok(bytes) => bytes,
@@ -372,8 +372,8 @@ fn finish(target: &mut File, intent: &Intent, lines: &[u8]) -> io::Result<()> {
         })
 }
 
-/// What is missing of our lines where the file ends in the first part of them. Another program's lines
-/// may stand before them; what it wrote after them is its own, and nothing is added there.
+/// What is missing of our lines if the file ends with the first part of them. Another program's lines may come
+/// before them. If it wrote after them, nothing is added.
 fn missing<'a>(there: &[u8], lines: &'a [u8]) -> Option<&'a [u8]> {
     let breaks = there.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
     let starts = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1));
@@ -413,7 +413,7 @@ mod tests {
             )
         }
 
-        /// As a process leaves it that was killed after it wrote the journal.
+        /// The state that a process leaves if it is killed after writing the journal.
         fn intend(&self, path: &Path, lines: &[u8]) {
             write_journal(&self.journal(), path, 2, lines, Durability::Kernel).unwrap();
         }

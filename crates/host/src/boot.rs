@@ -1,8 +1,7 @@
 //! Which kernel, boot and pid namespace this process is in, and on which machine.
 //!
-//! A boot id that a container mounted over its own /proc says nothing about the kernel and is marked
-//! private; the same goes for one that is not the kernel's own file. Nothing is kept between calls, so a
-//! crash loses nothing.
+//! A boot id that a container mounted over its own /proc does not identify the kernel and is marked private,
+//! and so is one that is not the kernel's own file. Nothing is kept between calls, so a crash loses nothing.
 
 use std::path::Path;
 

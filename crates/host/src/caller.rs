@@ -1,7 +1,7 @@
-//! Who calls: its ancestry and the variables that name a session, gathered before any transaction.
+//! The caller: its ancestry and the variables that name a session, gathered before any transaction.
 //!
-//! Only gathers; which of these facts decides is core's business. A variable that is empty or not text
-//! counts as unset, because no id looks like that.
+//! This module only gathers; core decides which fact counts. A variable that is empty or not UTF-8 counts as
+//! unset, because no id looks like that.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -12,10 +12,10 @@ use tenure_core::repository::Repository;
 
 use crate::{env, process};
 
-/// The variable in which tenure names a session to the processes below it.
+/// The variable in which tenure names a session to its child processes.
 pub const SESSION_VARIABLE: &str = "TENURE_SESSION";
 
-/// What can be seen of this process as a caller that works in `dir`, which is in `repository`.
+/// The facts about this process as a caller that works in `dir`, which is in `repository`.
 pub fn facts(observer: Observer, dir: String, repository: Option<Repository>) -> CallerFacts {
     let (chain, chain_broken) = process::chain(&observer);
     CallerFacts {
@@ -29,7 +29,7 @@ pub fn facts(observer: Observer, dir: String, repository: Option<Repository>) ->
     }
 }
 
-/// What the environment alone says, for a caller whose ancestry is looked at elsewhere.
+/// The facts from the environment alone, for a caller whose ancestry is read elsewhere.
 pub fn variables(observer: Observer) -> CallerFacts {
     CallerFacts {
         observer,

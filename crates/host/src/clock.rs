@@ -1,8 +1,8 @@
-//! What time it is: wall time to show, steady time to decide by.
+//! The time: wall-clock time to show, monotonic time to decide by.
 //!
-//! Steady time is CLOCK_MONOTONIC without any time namespace's offset, so that processes inside and
-//! outside of one agree. It stands still while the machine is suspended and starts anew with each boot;
-//! the era says which boot. Moving the wall clock changes what is shown and nothing else.
+//! Monotonic time is CLOCK_MONOTONIC without any time namespace's offset, so that processes inside and outside
+//! of one agree. It stops while the machine is suspended and restarts with each boot; the era identifies the
+//! boot. Moving the wall clock changes only what is shown.
 
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -17,10 +17,10 @@ use crate::{env, read, system};
 const LOCAL_ZONE: &str = "/etc/localtime";
 /// Where zones are found by their names.
 const ZONES: &str = "/usr/share/zoneinfo";
-/// No zone is longer.
+/// No zone file is longer.
 const LONGEST_ZONE: u64 = 1 << 20;
 
-/// What time it is in this boot.
+/// The time in this boot.
 pub fn now(boot: &BootId) -> Now {
     Now {
         wall: wall(),
@@ -32,19 +32,19 @@ pub fn now(boot: &BootId) -> Now {
     }
 }
 
-/// What the clock on the wall says, for people only.
+/// The wall-clock time, for people only.
 pub fn wall() -> Timestamp {
     timestamp(SystemTime::now())
 }
 
-/// The time zone of whoever runs this; UTC where it cannot be found out.
+/// The time zone of the user; UTC if unknown.
 pub fn zone() -> Zone {
     let named = env::var("TZ").and_then(|named| named.into_string().ok());
     let of_file = |path: &Path| Zone::of_file(&read::whole(path, LONGEST_ZONE).ok()?);
     let found = match named.as_deref().map(|named| named.trim_start_matches(':')) {
         None => of_file(Path::new(LOCAL_ZONE)),
         Some("") => None,
-        // An absolute path stays what it is.
+        // Joining an absolute path keeps it.
         Some(named) => of_file(&Path::new(ZONES).join(named)).or_else(|| Zone::spelt_out(named)),
     };
     found.unwrap_or_else(Zone::utc)

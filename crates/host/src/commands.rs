@@ -1,7 +1,7 @@
-//! The commands that an agent runs now: children of its process that lead a process session of their own.
+//! The commands that an agent runs now: children of its process that lead their own process session.
 //!
-//! Agents start a person's commands apart from their own terminal. Their hooks, servers and helpers stay in their own
-//! process session. What cannot be read is not counted: no answer says only that nothing was seen.
+//! Agents start a person's commands detached from their own terminal. Their hooks, servers and helpers stay in
+//! the agent's process session. Unreadable processes are skipped: no answer means only that nothing was found.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::env::Environment;
 use crate::stat::View;
 use crate::{seat, system};
 
-/// How many threads and children are looked at.
+/// How many threads and children are read.
 const MOST: usize = 512;
 
 /// Which conversation a command belongs to: the variable that has its id.
@@ -23,7 +23,7 @@ pub struct Of<'a> {
     pub shared: bool,
 }
 
-/// For how long the newest command of a process has been running.
+/// How long the newest command of a process has been running.
 pub fn newest(above: &Process, of: Of<'_>) -> Option<Duration> {
     let own_session = seat::present(above)?.stat.session;
     let ages = system::children(above.pid, MOST)
@@ -37,7 +37,7 @@ pub fn newest(above: &Process, of: Of<'_>) -> Option<Duration> {
             (is_apart && runs && of.has(pid)).then(|| age(seen.stat.start))?
         });
     let newest = ages.min();
-    // Only then did all of it belong to this process.
+    // Only now is it certain that everything read belonged to this process.
     seat::present(above)?;
     newest
 }
@@ -52,7 +52,7 @@ impl Of<'_> {
     }
 }
 
-/// How long ago that start was: both are as this process's own time namespace shows them.
+/// How long ago that start was; both are shown in this process's own time namespace.
 fn age(ticks: u64) -> Option<Duration> {
     Some(system::since_boot()?.saturating_sub(system::after_boot(ticks)))
 }

@@ -1,10 +1,10 @@
-//! The directory that this process runs in, also when it was deleted.
+//! The working directory of this process, even if it was deleted.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What the kernel puts behind the name of a directory that was deleted.
+/// What the kernel appends to the name of a deleted directory.
 const GONE: &[u8] = b" (deleted)";
 
 /// The current directory, if it still exists.
@@ -12,7 +12,7 @@ pub fn current() -> Option<PathBuf> {
     std::env::current_dir().ok()
 }
 
-/// The name of the current directory, which may exist no longer; the root where nothing is known of it.
+/// The name of the working directory, which may no longer exist; the root if unknown.
 pub fn name() -> PathBuf {
     current().unwrap_or_else(|| {
         let link = fs_err::read_link("/proc/self/cwd");

@@ -1,4 +1,4 @@
-//! What this process was started with, and others.
+//! The environment and program of this process, and the environment of others.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -25,7 +25,7 @@ const LONGEST: u64 = 4 << 20;
 pub struct Environment(Vec<u8>);
 
 impl Environment {
-    /// None where the process is gone, is somebody else's, or shows nothing.
+    /// None if the process is gone, belongs to another user, or shows nothing.
     pub fn of(pid: u32) -> Option<Self> {
         let path = PathBuf::from(format!("/proc/{pid}/environ"));
         let bytes = read::start(&path, LONGEST).ok()?;

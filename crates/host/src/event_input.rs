@@ -1,7 +1,7 @@
 //! Reading an event within bounds: an agent may leave the pipe open, send nothing, or send far too much.
 //!
-//! What comes in time counts, up to a mebibyte. More is read and thrown away, so that an agent that still
-//! writes does not meet a closed pipe. An event that is whole is not waited on, even if the pipe stays open.
+//! What arrives in time counts, up to one MiB. The rest is read and discarded, so that an agent that is still
+//! writing does not hit a closed pipe. A complete event ends the reading even if the pipe stays open.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,17 +11,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How much of an event is kept.
 const MOST: usize = 1 << 20;
-/// After so much silence it is asked whether the event is whole.
+/// After this much silence, the event is checked for completeness.
 const SILENCE: Duration = Duration::from_millis(50);
 
-/// Reads stdin to its end, or as far as the bounds allow.
+/// Reads stdin to its end, or up to the bounds.
 pub fn read(until: Instant) -> io::Result<Vec<u8>> {
     read_from(&io::stdin(), until)
 }
 
 fn read_from(stdin: &impl AsFd, until: Instant) -> io::Result<Vec<u8>> {
     let mut kept = Vec::new();
-    // Events are small; what is larger is read in more pieces.
+    // Events are small; larger ones are read in more pieces.
     let mut buffer = [0; 8 << 10];
     loop {
         let left = until.saturating_duration_since(Instant::now());

@@ -1,9 +1,9 @@
-//! Files that are whole or not there.
+//! Files that are complete or absent.
 //!
-//! The new content is written to a file of its own beside the target, flushed to disk, and renamed over
-//! it; then the directory is flushed. A crash at any point leaves the old file or the new one, and
-//! perhaps a `.NAME.*.tmp` that nobody reads. Files are for the owner alone (0600). Symbolic links are
-//! never followed or replaced: whoever put one there meant another file.
+//! The new content is written to a temporary file next to the target, flushed to disk, and renamed over it;
+//! then the directory is flushed. A crash at any point leaves the old file or the new one, and perhaps a
+//! `.NAME.*.tmp` that no one reads. Files are private to the owner (0600). Symbolic links are never followed or
+//! replaced, because a link means that another file was intended.
 
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use crate::path_error::{at, no_file, refused};
 use crate::random;
 
-/// Replaces the content of `path` as one step that survives a crash.
+/// Replaces the content of `path` atomically; survives a crash.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     refuse_link(path)?;
     let temporary = write_beside(path, bytes)?;
@@ -28,7 +28,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_dir(path)
 }
 
-/// Writes a file beside `path`, under a name of its own, and flushes it.
+/// Writes a temporary file next to `path`, and flushes it.
 pub fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| no_file("write", path))?;
     let mut own = OsString::from(".");
@@ -45,7 +45,7 @@ pub fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
         .custom_flags(flags(OFlags::NOFOLLOW | OFlags::CLOEXEC))
         .open(&temporary)?;
     let written = file.write_all(bytes).and_then(|()| {
-        // The umask may have taken bits away from the owner.
+        // The umask may have removed bits from the owner.
         rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)
             .map_err(|e| at("set the mode of", &temporary, e))?;
         file.sync_all()
@@ -56,9 +56,9 @@ pub fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     }
 }
 
-/// Writes a small file that only we read, 0600 from its first byte, without waiting for the disk.
+/// Writes a small private file, 0600 from its first byte, without waiting for the disk.
 ///
-/// For what is lost without harm; a reader may see it torn.
+/// For data whose loss does no harm; a reader may see it incomplete.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = fs_err::OpenOptions::new()
         .write(true)
@@ -71,9 +71,9 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// Reads a small file that others may replace at any time; none where there is no plain file.
+/// Reads a small file that others may replace at any time; none if there is no regular file.
 pub fn read_plain(path: &Path) -> io::Result<Option<String>> {
-    /// No file that we read so is longer.
+    /// No file read this way is longer.
     const LIMIT: u64 = 4 * 1024 * 1024;
     let opened = fs_err::OpenOptions::new()
         .read(true)
@@ -85,15 +85,16 @@ pub fn read_plain(path: &Path) -> io::Result<Option<String>> {
         Err(error) => return Err(error),
     };
     if !file.metadata()?.is_file() {
-        return Err(refused("read", path, "it is not a plain file"));
+        return Err(refused("read", path, "it is not a regular file"));
     }
     let mut bytes = Vec::new();
     file.take(LIMIT).read_to_end(&mut bytes)?;
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Makes a directory and those that are missing above it, for the owner alone. Each gets its mode as it
-/// is made, whatever the umask: without it nothing could be made below. One that is there stays as it is.
+/// Creates a directory and its missing parents, for the owner alone. Each gets its mode when it is created,
+/// whatever the umask, because otherwise nothing could be created below it. An existing directory stays as it
+/// is.
 pub fn make_dirs(dir: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.is_dir()).collect();
     for dir in missing.into_iter().rev().filter(|dir| **dir != *"") {
@@ -102,7 +103,7 @@ pub fn make_dirs(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes one directory for the owner alone, whatever the umask; tells whether it was missing.
+/// Creates one directory for the owner alone, whatever the umask; returns whether it was missing.
 pub fn make_dir(dir: &Path) -> io::Result<bool> {
     match rustix::fs::mkdir(dir, Mode::RWXU) {
         Ok(()) => {
@@ -114,7 +115,7 @@ pub fn make_dir(dir: &Path) -> io::Result<bool> {
     }
 }
 
-/// Gives back to the owner of a new file what the umask took away from it.
+/// Restores the owner's permissions on a new file that the umask removed.
 pub fn give_back(file: &impl std::os::fd::AsFd) -> io::Result<()> {
     let found = rustix::fs::fstat(file)?;
     let mode = Mode::from_raw_mode(found.st_mode);
@@ -124,8 +125,8 @@ pub fn give_back(file: &impl std::os::fd::AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what writers of `path` left beside it when they were killed. Only for whoever holds the lock
-/// that every writer of `path` takes.
+/// Removes temporary files that killed writers of `path` left. Only for a caller that holds the lock that every
+/// writer of `path` takes.
 pub fn remove_leftovers(path: &Path) -> io::Result<()> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(());
@@ -147,7 +148,7 @@ pub fn remove_leftovers(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a file and flushes its directory; one that is gone already is no failure.
+/// Removes a file and flushes its directory; a missing file is not an error.
 pub fn remove(path: &Path) -> io::Result<()> {
     match fs_err::remove_file(path) {
         Ok(()) => sync_dir(path),
@@ -156,7 +157,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a temporary file after `error`, which is what the caller hears of.
+/// Removes a temporary file after `error`, which is returned.
 fn discard(temporary: &Path, error: io::Error) -> io::Error {
     match fs_err::remove_file(temporary) {
         Ok(()) => error,
@@ -164,7 +165,7 @@ fn discard(temporary: &Path, error: io::Error) -> io::Error {
     }
 }
 
-/// Flushes the directory that holds `path`, so that its name survives a power cut.
+/// Flushes the directory of `path`, so that its name survives a power failure.
 pub fn sync_dir(path: &Path) -> io::Result<()> {
     fs_err::File::open(dir_of(path))?.sync_all()
 }
@@ -176,14 +177,13 @@ fn dir_of(path: &Path) -> &Path {
     }
 }
 
-/// The same file for a process in another directory; a link at the end is not followed, and the file
-/// need not exist.
+/// The same file as an absolute path; a link at the end is not followed, and the file need not exist.
 pub(crate) fn from_anywhere(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| no_file("find", path))?;
     Ok(fs_err::canonicalize(dir_of(path))?.join(name))
 }
 
-/// Flags as the standard library takes them.
+/// Flags in the form that the standard library takes.
 pub(crate) fn flags(flags: OFlags) -> i32 {
     i32::try_from(flags.bits()).expect("open flags are defined as an int")
 }

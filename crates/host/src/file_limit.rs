@@ -1,4 +1,4 @@
-//! The limit on the size of files (`ulimit -f`), which kills whoever writes beyond it.
+//! The file size limit (`ulimit -f`), which kills a process that writes beyond it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -6,15 +6,16 @@ use std::sync::atomic::AtomicBool;
 use rustix::process::{Resource, getrlimit};
 use signal_hook::consts::SIGXFSZ;
 
-/// How many bytes a file may have that this process writes, where that is limited.
+/// The file size limit of this process in bytes, if there is one.
 pub fn most() -> Option<u64> {
     getrlimit(Resource::Fsize).current
 }
 
-/// From now on a write beyond the limit is an error, not a death. Programs that we start are not changed.
+/// From now on, a write beyond the limit is an error and does not kill the process. Programs that we start are
+/// not affected.
 pub fn survive() {
     if most().is_some() {
-        // Where it cannot be had, all is as it would be without.
+        // If it fails, the default applies.
         drop(signal_hook::flag::register(
             SIGXFSZ,
             Arc::new(AtomicBool::new(false)),

@@ -1,8 +1,8 @@
 //! A gate between a parent and a child that it starts: the child waits until it is let through.
 //!
-//! The parent keeps one end of a pipe, the child inherits the other. A line means go; an end without a
-//! line (the parent was killed, or changed its mind) means do not. The child's end never reaches what
-//! the child executes afterwards.
+//! The parent keeps one end of a pipe, the child inherits the other. A line means go. An end without a line
+//! (the parent was killed, or changed its mind) means do not. The child's end is closed before the child
+//! executes anything.
 
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -17,7 +17,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Makes a gate whose other end the next child inherits.
+    /// Creates a gate whose other end the next child inherits.
     pub fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         fcntl_setfd(&reader, FdFlags::empty())?;
@@ -32,18 +32,18 @@ impl Gate {
         self.reader.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }
 
-    /// Closes our copy of the child's end, so that it sees when we end.
+    /// Closes our copy of the child's end, so that the child notices when we exit.
     pub fn child_started(&mut self) {
         self.reader = None;
     }
 
-    /// Lets the child through, with a word.
+    /// Lets the child through, with a message.
     pub fn open(mut self, word: &str) -> io::Result<()> {
         self.writer.write_all(format!("{word}\n").as_bytes())
     }
 }
 
-/// The child's side: waits for the word; `None` means that it shall not go through.
+/// The child's side: waits for the message; `None` means that it must not continue.
 pub fn wait(number: RawFd) -> io::Result<Option<String>> {
     let fd = inherited(number)?;
     let mut line = String::new();
@@ -51,7 +51,7 @@ pub fn wait(number: RawFd) -> io::Result<Option<String>> {
     Ok((count > 0 && line.ends_with('\n')).then(|| line.trim_end().to_owned()))
 }
 
-/// Takes over a descriptor that the parent left open for us.
+/// Takes over a descriptor that the parent left open.
 #[allow(unsafe_code)]
 fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     if number <= 2 {
@@ -60,8 +60,8 @@ fn inherited(number: RawFd) -> io::Result<OwnedFd> {
             "that is a standard descriptor",
         ));
     }
-    // SAFETY: the number comes from the command line that our own parent wrote, nothing in this process
-    // has opened or taken a descriptor of that number, and it is checked below that it is open.
+    // SAFETY: the number comes from the command line that our own parent wrote, nothing in this process has
+    // opened or taken a descriptor with that number, and it is checked below that it is open.
     let fd = unsafe { OwnedFd::from_raw_fd(number) };
     match fcntl_getfd(&fd) {
         Ok(_) => {

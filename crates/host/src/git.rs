@@ -1,8 +1,8 @@
-//! The git worktree that a directory is in, read from its files: git itself is never run.
+//! The git worktree of a directory, read from its files; git itself is never run.
 //!
-//! Nothing is written, no hook or setting of the repository takes effect, and includes and `insteadOf`
-//! are not followed. What cannot be read is left out: a repository without a readable remote is named
-//! after its directory. The answer is of the moment; a branch may change right after.
+//! Nothing is written, no hook or setting of the repository takes effect, and includes and `insteadOf` are not
+//! followed. Unreadable data is skipped: a repository without a readable remote is named after its directory.
+//! The answer is a snapshot; a branch may change right after.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use tenure_core::write_conflict::{FileStamp, RepoFile};
 use crate::git_config::{self, Entry};
 use crate::read;
 
-/// No file that is read here is longer in an honest repository.
+/// No file read here is longer in a real repository.
 const FILE_LIMIT: u64 = 1024 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,21 +23,21 @@ pub struct Worktree {
     pub git_dir: PathBuf,
     /// The directory that all worktrees of the repository share.
     pub common_dir: PathBuf,
-    /// The `owner/name` of its remote, where it has one on a server.
+    /// The `owner/name` of its remote, if it has one on a server.
     pub remote: Option<String>,
     /// The branch that is checked out; none on a detached HEAD.
     pub branch: Option<String>,
 }
 
 impl Worktree {
-    /// What names the repository: its remote, else where it is.
+    /// The repository's name: its remote, else its directory.
     pub fn repo(&self) -> String {
         self.remote
             .clone()
             .unwrap_or_else(|| self.common_dir.to_string_lossy().into_owned())
     }
 
-    /// The repository with all that it is known by.
+    /// The repository with everything that identifies it.
     pub fn repository(&self) -> Repository {
         Repository {
             home: Home {
@@ -49,8 +49,7 @@ impl Worktree {
     }
 }
 
-/// What a directory is known by when it is moved: its place on the disk, and when it was made, since places
-/// are used again.
+/// What identifies a directory after a move: its inode and its creation time, because inodes are reused.
 fn mark_of(dir: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
     let found = fs_err::metadata(dir).ok()?;
@@ -82,7 +81,7 @@ impl Worktree {
     }
 }
 
-/// The worktree that `dir` is in, if it is in one.
+/// The worktree of `dir`, if it is in one.
 pub fn worktree(dir: &Path) -> Option<Worktree> {
     let dir = fs_err::canonicalize(dir).ok()?;
     let (root, git_dir) = dir
@@ -105,7 +104,7 @@ pub fn remote(common_dir: &Path) -> Option<String> {
     remote_url(&git_config::parse(&config)).and_then(|url| owner_and_name(&url))
 }
 
-/// Where a file is in its repository; the file itself need not exist.
+/// A file's position in its repository; the file itself need not exist.
 pub fn file(path: &Path) -> Option<RepoFile> {
     let there = path.ancestors().find(|dir| dir.is_dir())?;
     let worktree = worktree(there)?;
@@ -136,9 +135,9 @@ fn stamp_of(path: &Path) -> Option<FileStamp> {
     })
 }
 
-/// The git directory that belongs to `root`: its `.git`, or where the file of that name points.
+/// The git directory of `root`: its `.git`, or the target of the file with that name.
 ///
-/// A file that leads nowhere ends the search (`Some(None)`), as it does for git: what is above is another
+/// A file with a broken target ends the search (`Some(None)`), as it does for git: what is above is another
 /// repository. A directory that only has the name does not.
 fn git_dir_of(root: &Path) -> Option<Option<PathBuf>> {
     let dot_git = root.join(".git");
@@ -159,7 +158,7 @@ fn whole_git_dir(git_dir: &Path) -> Option<PathBuf> {
     git_dir.join("HEAD").is_file().then_some(git_dir)
 }
 
-/// A linked worktree says in `commondir` where the rest of the repository is.
+/// A linked worktree names the rest of the repository in `commondir`.
 fn common_dir_of(git_dir: &Path) -> Option<PathBuf> {
     match read_text(&git_dir.join("commondir")) {
         Some(text) => fs_err::canonicalize(git_dir.join(text.trim_end_matches(['\n', '\r']))).ok(),
@@ -173,7 +172,7 @@ fn branch_of(git_dir: &Path) -> Option<String> {
         .strip_prefix("ref:")?
         .trim()
         .strip_prefix("refs/heads/")?;
-    // What stands in HEAD where another format keeps the refs.
+    // The content of HEAD if another format stores the refs.
     let real = !branch.is_empty() && branch != ".invalid";
     real.then(|| branch.to_owned())
 }
@@ -192,7 +191,7 @@ fn remote_url(config: &[Entry]) -> Option<String> {
         let Some(name) = entry.subsection.as_deref() else {
             continue;
         };
-        // Of several URLs git fetches from the first.
+        // If there are several URLs, git fetches from the first.
         if !entry.value.is_empty() && !remotes.iter().any(|(known, _)| *known == name) {
             remotes.push((name, &entry.value));
         }
@@ -235,14 +234,14 @@ pub fn owner_and_name(url: &str) -> Option<String> {
         .then(|| spelling::repository_name(&parts.join("/")))
 }
 
-/// The path in `user@host:path`; not that of a local path, nor of a Windows drive.
+/// The path in `user@host:path`; not a local path, nor a Windows drive.
 fn scp_path(url: &str) -> Option<&str> {
     let (host, path) = match url.find("]:") {
         Some(end) => (&url[..=end], &url[end + 2..]),
         None => url.split_once(':')?,
     };
     let local = host.is_empty() || host.contains('/') || (host.len() == 1 && !host.contains('@'));
-    // `helper::address` is an address of a program that git runs, not of a host.
+    // `helper::address` is an address for a program that git runs, not a host.
     let helper = path.starts_with(':');
     (!local && !helper).then_some(path)
 }
@@ -363,7 +362,7 @@ mod tests {
         let (_keep, root) = repository();
         assert_eq!(worktree(root.parent().unwrap()), None);
         assert_eq!(worktree(&root.join("no/such")), None);
-        // A directory of that name that is no repository does not hide the one above.
+        // A directory with that name that is not a repository does not hide the one above.
         fs_err::create_dir_all(root.join("src/.git")).unwrap();
         assert_eq!(worktree(&root.join("src")).unwrap().root, root);
         // A worktree whose repository is gone is not part of the one above.

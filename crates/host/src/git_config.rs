@@ -1,12 +1,12 @@
-//! Reads the syntax of git's configuration files, as git-config(1) describes it.
+//! Parses git's configuration files, as described in git-config(1).
 //!
-//! Only one file is read: includes are not followed. A file that breaks the syntax yields what came
-//! before the break; git itself refuses such a file.
+//! Only one file is read: includes are not followed. A file with a syntax error yields everything before the
+//! error; git itself refuses such a file.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// One `key = value`, with the section that it stands in.
+/// One `key = value`, with its section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The section's name in lower case.
@@ -56,7 +56,7 @@ pub(crate) fn parse(text: &str) -> Vec<Entry> {
 }
 
 fn skip_line(chars: &mut Peekable<Chars<'_>>) {
-    // The newline itself goes too; it separates nothing after a comment.
+    // The newline goes too; it separates nothing after a comment.
     for c in chars.by_ref() {
         if c == '\n' {
             return;
@@ -64,7 +64,7 @@ fn skip_line(chars: &mut Peekable<Chars<'_>>) {
     }
 }
 
-/// What follows `[`: `name]`, `name "second name"]` or, as of old, `name.second]`.
+/// What follows `[`: `name]`, `name "second name"]` or the old form `name.second]`.
 fn header(chars: &mut Peekable<Chars<'_>>) -> Option<(String, Option<String>)> {
     let mut name = String::new();
     loop {
@@ -115,7 +115,7 @@ fn variable(first: char, chars: &mut Peekable<Chars<'_>>) -> Option<(String, Str
 
 fn value(chars: &mut Peekable<Chars<'_>>) -> Option<String> {
     let mut value = String::new();
-    // The length up to which the value is kept: blanks at the end count only inside quotes.
+    // The length up to which the value is kept: trailing blanks count only inside quotes.
     let mut kept = 0;
     let mut quoted = false;
     loop {

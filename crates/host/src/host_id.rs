@@ -1,11 +1,11 @@
-//! The host's id, kept in the file `host-id` of the state directory.
+//! The host's id, stored in the file `host-id` of the state directory.
 //!
-//! It is made once and never replaced: records refer to it. It is written whole under another name,
-//! flushed, and linked to its own, so that of any number of processes that start at once one wins and
-//! all read its value.
+//! It is created once and never replaced, because records refer to it. It is written completely under a
+//! temporary name, flushed, and then linked to its own name, so if several processes start at once, one wins
+//! and all read its value.
 //!
-//! *Crash*: before the link there is at most a `.host-id.*.tmp` that nobody reads; after it the id is
-//! whole. A file that is damaged, empty, or a link is an error that names it.
+//! *Crash*: before the link there is at most a `.host-id.*.tmp` that no one reads; after it the id is complete.
+//! A file that is damaged, empty or a link is an error that names it.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -18,24 +18,24 @@ use crate::file::{sync_dir, write_beside};
 use crate::read::filled;
 use crate::{boot, path_error, random};
 
-/// Stands for the machine's id where it has none.
+/// Stands for the machine's id if it has none.
 const NO_MACHINE: &str = "unknown";
 
-/// Stands for the host where no id is kept yet.
+/// Stands for the host if no id is stored yet.
 const NO_HOST: &str = "unknown-none";
 
-/// An id is shorter; a file that is longer was not written by us.
+/// An id is shorter; tenure did not write a longer file.
 const LIMIT: u64 = 256;
 
 #[derive(Debug, thiserror::Error)]
 pub enum HostIdError {
-    #[error("the host id {} cannot be used: {why}", .path.display())]
+    #[error("cannot use the host id {}: {why}", .path.display())]
     Unusable { path: PathBuf, why: &'static str },
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// The id that is kept in a state directory; made by whoever comes first.
+/// The id stored in a state directory; the first process creates it.
 pub(crate) fn read_or_create(dir: &Path) -> Result<HostId, HostIdError> {
     let path = dir.join("host-id");
     let machine = boot::machine_id();
@@ -46,7 +46,7 @@ pub(crate) fn read_or_create(dir: &Path) -> Result<HostId, HostIdError> {
     Ok(compose(&kept, machine.as_deref()))
 }
 
-/// The id that is kept in a state directory; where there is none, one that is never kept.
+/// The id stored in a state directory; if there is none, one that is never stored.
 pub(crate) fn peek(dir: &Path) -> Result<HostId, HostIdError> {
     let kept = read(&dir.join("host-id"))?;
     let machine = boot::machine_id();
@@ -56,10 +56,10 @@ pub(crate) fn peek(dir: &Path) -> Result<HostId, HostIdError> {
     ))
 }
 
-/// The machine's id as it is now, with the random part that was kept.
+/// The machine's current id, with the stored random part.
 ///
-/// A copy of the directory on another machine is thus another host. Where the machine's id cannot be
-/// seen (a sandbox), the one that was kept counts, and both sides still agree.
+/// A copy of the directory on another machine is thus another host. If the machine's id is not visible (a
+/// sandbox), the stored one counts, and both sides still agree.
 fn compose(kept: &str, machine: Option<&str>) -> HostId {
     match (machine, kept.rsplit_once('-')) {
         (Some(machine), Some((_, random))) => HostId::new(format!("{machine}-{random}")),
@@ -78,9 +78,9 @@ fn create(path: &Path, machine: Option<&str>) -> Result<String, HostIdError> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error.into()),
     }
-    // Whoever lost flushes as well: it must not use an id that a power cut can still take back.
+    // The loser flushes as well: it must not use an id that a power failure can still remove.
     sync_dir(path)?;
-    read(path)?.ok_or_else(|| unusable(path, "it was removed while it was made"))
+    read(path)?.ok_or_else(|| unusable(path, "it was removed while it was being created"))
 }
 
 fn unusable(path: &Path, why: &'static str) -> HostIdError {
@@ -91,7 +91,7 @@ fn unusable(path: &Path, why: &'static str) -> HostIdError {
 }
 
 fn read(path: &Path) -> Result<Option<String>, HostIdError> {
-    // Not blocking: what has our name may be a pipe.
+    // Non-blocking: the name may belong to a pipe.
     let safely = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut file = match rustix::fs::open(path, safely, Mode::empty()) {
         Ok(file) => fs_err::File::from_parts(file.into(), path),
@@ -101,13 +101,13 @@ fn read(path: &Path) -> Result<Option<String>, HostIdError> {
     };
     let found = file.metadata()?;
     if !found.is_file() {
-        return Err(unusable(path, "it is not a plain file"));
+        return Err(unusable(path, "it is not a regular file"));
     }
     let bytes = filled(&mut file, found.len(), LIMIT)?;
     match parse(&bytes) {
         Some(id) => Ok(Some(id)),
         None if bytes.is_empty() => Err(unusable(path, "it is empty")),
-        None => Err(unusable(path, "it does not hold what tenure wrote there")),
+        None => Err(unusable(path, "its content is not what tenure wrote")),
     }
 }
 

@@ -1,18 +1,19 @@
 //! Locks that the kernel holds.
 //!
-//! A lock is a `flock` on an open file. The kernel holds it for whoever has the descriptor and drops it
-//! with the last one, so a dead holder is no holder at any instant: there is no stale timer, no pid file
-//! and nothing to clean up. What is in the file, or beside it, is for people and decides nothing.
+//! A lock is a `flock` on an open file. The kernel holds it for every process that has the descriptor and
+//! releases it with the last one, so the lock is released the moment its holder dies. There is no stale timer,
+//! no pid file and nothing to clean up. The content of the file, and of files next to it, is for people and
+//! decides nothing.
 //!
-//! *Name*: one lock has one file, whatever way it was spelt: a plain name is checked and used as it is, a
-//! path is made canonical first. *The file itself*: after locking, the file must still be the one at its
-//! path, else it is locked again; unused lock files may therefore be removed at any time. *In one
-//! process*: `flock` would let a process wait for itself for ever. Every lock that this process holds
-//! is kept in a registry with the place that took it, and a second acquisition without the handle is an
-//! error that names that place, also when the handle was leaked. A handle can be shared ([`Held::again`]).
-//! *Inherited*: a process that was started under a lock has its descriptor; asking for the same lock is
-//! an error at once, never a wait on oneself. *Fairness*: waiters block in the kernel, which wakes them in
-//! order of arrival; somebody who comes at that very moment may still be first. None of 32 starves.
+//! *Name*: one lock has one file, however it is spelled: a plain name is checked and used as it is, a path is
+//! made canonical first. *The file itself*: after locking, the file must still be the one at its path, else it
+//! is locked again; unused lock files may therefore be removed at any time. *In one process*: `flock` would let
+//! a process wait for itself forever. Every lock that this process holds is in a registry with the source
+//! location that took it. A second acquisition without the handle is an error that names that location, even if
+//! the handle was leaked. A handle can be shared ([`Held::again`]). *Inherited*: a process that was started
+//! under a lock has its descriptor; acquiring the same lock is an immediate error, never a wait for itself.
+//! *Fairness*: waiters block in the kernel, which wakes them in order of arrival; a newcomer at that moment may
+//! still be first. None of 32 starves.
 //!
 //! ```
 //! use std::time::Duration;
@@ -49,7 +50,7 @@ use crate::path_error::{at, refused};
 
 pub use crate::lock_wait::Sharing;
 
-/// What a lock is called.
+/// The name of a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LockName {
     shown: String,
@@ -67,16 +68,16 @@ pub enum LockError {
     #[error("the lock {name} is held")]
     Held { name: String },
     #[error(
-        "the lock {name} is already held by this process, taken at {place}; waiting for it would never end"
+        "the lock {name} is already held by this process, which took it at {place}; waiting would never end"
     )]
     HeldHere {
         name: String,
         /// Where in the source it was taken.
         place: String,
     },
-    /// A process above this one has it and passed it on.
+    /// An ancestor of this process holds it and passed it on.
     #[error(
-        "the lock {name} is already held by the command that this process runs in; waiting for it would never end"
+        "the lock {name} is already held by the command that runs this process; waiting would never end"
     )]
     Nested { name: String },
     #[error("cannot use the lock {name}: {why}")]
@@ -94,7 +95,7 @@ pub enum Patience {
 impl LockName {
     pub const LONGEST: usize = 200;
 
-    /// A name as people choose it: letters, digits and `. _ - + @ =`, also `/` between such parts.
+    /// A name chosen by people: letters, digits and `. _ - + @ =`, also `/` between such parts.
     pub fn plain(name: &str) -> Result<Self, LockError> {
         let bad = |why| {
             Err(LockError::Name {
@@ -109,7 +110,7 @@ impl LockName {
             return bad("it is longer than 200 bytes");
         }
         if name.starts_with('/') {
-            return bad("it is a path; name a file's lock with --path");
+            return bad("it is a path; use --path to lock a file");
         }
         let plain = |b: u8| {
             b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+' | b'@' | b'=' | b':')
@@ -126,7 +127,7 @@ impl LockName {
         })
     }
 
-    /// The lock of a file or directory, however it is spelt. The file itself need not exist.
+    /// The lock of a file or directory, however it is spelled. The file itself need not exist.
     pub fn of_path(path: &Path) -> Result<Self, LockError> {
         let shown = path.display().to_string();
         let unusable = |why| LockError::Unusable {
@@ -141,7 +142,7 @@ impl LockName {
         })
     }
 
-    /// The name as people read it.
+    /// The name for people.
     pub fn shown(&self) -> &str {
         &self.shown
     }
@@ -152,7 +153,7 @@ impl LockName {
     }
 }
 
-/// The canonical directory, and the last part as it is: that need not exist.
+/// The canonical directory, with the last part unchanged, because that need not exist.
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     if let Ok(whole) = fs_err::canonicalize(path) {
         return Ok(whole);
@@ -160,7 +161,7 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     file::from_anywhere(path)
 }
 
-/// One spelling for one file: a path whose directory exists is made canonical, any other stays as it is.
+/// One spelling for one file: a path whose directory exists is made canonical, any other is unchanged.
 pub fn one_spelling(path: &str) -> String {
     let found = canonical(Path::new(path));
     found.map_or_else(
@@ -179,7 +180,7 @@ fn clip(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
-/// The directory that the lock files of one state directory are in.
+/// The directory of a state directory's lock files.
 #[derive(Debug, Clone)]
 pub struct LockDir {
     path: PathBuf,
@@ -193,14 +194,14 @@ struct HeldHere {
     handles: usize,
 }
 
-/// Locks that this process holds, with the place that took each first.
+/// Locks that this process holds, each with the location that took it first.
 static HELD_HERE: LazyLock<Mutex<HashMap<FileId, HeldHere>>> = LazyLock::new(Mutex::default);
 
-/// Set in a descriptor's flags when it is not passed on to other programs.
+/// Set in the flags of a descriptor that other programs do not inherit.
 const CLOSE_ON_EXEC: u32 = 0o2_000_000;
 
 impl LockDir {
-    /// Opens the directory, making it 0700 if it is missing.
+    /// Opens the directory; creates it with mode 0700 if it is missing.
     pub fn open(path: &Path) -> io::Result<Self> {
         file::make_dir(path)?;
         if !fs_err::symlink_metadata(path)?.is_dir() {
@@ -212,7 +213,6 @@ impl LockDir {
         })
     }
 
-    /// Where the lock files are.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -221,7 +221,7 @@ impl LockDir {
         self.path.join(&name.file)
     }
 
-    /// Takes a lock, waiting as long as `patience` says.
+    /// Takes a lock, waiting as long as `patience` allows.
     #[track_caller]
     pub fn lock(
         &self,
@@ -283,7 +283,7 @@ fn open_lock_file(path: &Path) -> io::Result<(File, FileId)> {
     file::give_back(&file).map_err(|error| at("set the mode of", path, error))?;
     let found = file.metadata()?;
     if !found.is_file() {
-        return Err(refused("use", path, "it must be a plain file"));
+        return Err(refused("use", path, "it must be a regular file"));
     }
     Ok((file.into_file(), (found.dev(), found.ino())))
 }
@@ -305,18 +305,18 @@ fn refuse_own(id: FileId, sharing: Sharing, name: &LockName) -> Result<(), LockE
     Ok(())
 }
 
-/// Whether a descriptor of this file that holds its lock was passed on to us. What we opened ourselves is
-/// closed on exec; what a command left behind has the descriptor, but no lock any more.
+/// Whether we inherited a descriptor of this file that holds its lock. What we opened ourselves is closed on
+/// exec; a command that outlived its lock has the descriptor, but no lock any more.
 ///
-/// Whoever contends asks at each turn, so all descriptors are looked at once only: what this process was
-/// not started with, nobody above it can pass on to it later.
+/// A contender checks this at each attempt, so all descriptors are read only once: a process cannot inherit a
+/// descriptor after its start.
 fn inherited(id: FileId) -> bool {
     static AT_FIRST: OnceLock<Vec<FileId>> = OnceLock::new();
     let at_first = match AT_FIRST.get() {
         Some(at_first) => at_first,
         None => {
             let Ok(open) = descriptors() else {
-                // Without /proc nothing that was passed on can be seen.
+                // Without /proc, inherited descriptors are invisible.
                 return false;
             };
             let may_be_passed_on = |descriptor: &str| {
@@ -335,7 +335,7 @@ fn inherited(id: FileId) -> bool {
     at_first.contains(&id) && descriptors().is_ok_and(|mut open| open.any(is_passed_on))
 }
 
-/// The open descriptors of this process, and what they are of.
+/// The open descriptors of this process, and their files.
 fn descriptors() -> io::Result<impl Iterator<Item = (String, FileId)>> {
     let entries = fs_err::read_dir("/proc/self/fd")?;
     Ok(entries.flatten().filter_map(|entry| {
@@ -363,7 +363,8 @@ fn flags_of(fdinfo: &str) -> Option<u32> {
     u32::from_str_radix(flags.trim(), 8).ok()
 }
 
-/// One try. Somebody of this process who gave up earlier and passes just now is no holder.
+/// One attempt. A waiter of this process that gave up earlier and gets the lock just now does not count as a
+/// holder.
 fn try_now(file: &File, id: FileId, sharing: Sharing) -> Result<(), TryLockError> {
     loop {
         let passing = Passing::of(id);
@@ -396,7 +397,7 @@ fn take(
     match (try_now(&file, id, sharing), patience) {
         (Ok(()), _) => Ok(file),
         (Err(TryLockError::Error(error)), _) => Err(unusable(error)),
-        // Only a lock that is held can be one that was passed on to us.
+        // Only a held lock can be an inherited one.
         (Err(TryLockError::WouldBlock), _) if inherited(id) => Err(LockError::Nested {
             name: name.shown.clone(),
         }),
@@ -413,7 +414,7 @@ fn take(
     }
 }
 
-/// A lock that is held. Dropping the last handle gives it back.
+/// A held lock. Dropping the last handle releases it.
 #[derive(Debug)]
 pub struct Held {
     inner: Arc<Inner>,
@@ -428,7 +429,7 @@ struct Inner {
 }
 
 impl Held {
-    /// The same lock once more, for a part of the section that needs it too.
+    /// The same lock again, for a part of the section that needs it too.
     #[must_use]
     pub fn again(&self) -> Held {
         Held {
@@ -436,13 +437,13 @@ impl Held {
         }
     }
 
-    /// Gives the lock back: now, if this is the last handle.
+    /// Releases the lock: now, if this is the last handle.
     pub fn unlock(self) {
         drop(self);
     }
 
-    /// Gives the lock back although others still have its descriptor, such as a daemon that a command
-    /// left behind.
+    /// Releases the lock although others still have its descriptor, such as a daemon that a command left
+    /// running.
     pub fn unlock_for_all(self) -> io::Result<()> {
         self.inner.file.unlock()
     }
@@ -454,7 +455,6 @@ impl Held {
         Ok(())
     }
 
-    /// The name of the lock.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
@@ -466,12 +466,13 @@ impl AsFd for Held {
     }
 }
 
-/// Unlocks explicitly: a program that another thread is just starting has a copy of every descriptor until
-/// it is executed, and closing ours alone would leave the lock with it. What was passed on on purpose stays.
+/// Unlocks explicitly: a program that another thread is just starting has a copy of every descriptor until it
+/// executes, and closing only ours would leave the lock with it. A descriptor that was passed on deliberately
+/// stays locked.
 impl Drop for Inner {
     fn drop(&mut self) {
         if !self.passed_on.load(Ordering::Relaxed) && self.file.unlock().is_err() {
-            // Closing it, which comes next, frees it as well.
+            // Closing it, which comes next, releases it as well.
         }
         let mut held_here = registry();
         if let Some(entry) = held_here.get_mut(&self.id) {

@@ -1,8 +1,8 @@
-//! This machine: what runs on it, which boot it is in, what time it is, where state is kept.
+//! This machine: what runs on it, its boot, its clock, and where state is stored.
 //!
-//! Everything that core may not touch is here, and no rule about sessions is. Reading a process never
-//! guesses: what could not be read is reported as unreadable, with the reason, and core decides what
-//! that means. Linux is the tested system; `system` holds the little that differs elsewhere.
+//! Everything that core may not touch is here, and no rule about sessions. Reading a process never guesses:
+//! what cannot be read is reported as unreadable, with the reason, and core decides what that means. Linux is
+//! the tested system; `system` has the few differences to others.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::disallowed_methods))]
 

@@ -1,13 +1,13 @@
 //! The locks that open descriptors hold, process by process (see [`crate::lock_table`] for why).
 //!
-//! The kernel lists every process and every descriptor that exists all the time, so a lock that is held all
-//! the time is found, whatever comes and goes meanwhile. Processes that this user may not look into are
-//! left out. Links are read, never followed: a file on a dead network file system delays nothing.
+//! The kernel lists every process and descriptor that exists throughout the reading, so a lock that is held
+//! throughout is found, whatever else comes and goes. Processes that this user may not inspect are skipped.
+//! Links are read, never followed, so a file on a dead network file system delays nothing.
 
 use std::collections::HashSet;
 use std::path::Path;
 
-/// The lines of the locks, in the form of /proc/locks, that are held through a file with one of these names.
+/// The lines, in the form of /proc/locks, of locks held through a file with one of these names.
 pub(crate) fn locks_of_files_named(names: &HashSet<&str>) -> String {
     let mut lines = String::new();
     for process in list(Path::new("/proc")) {
@@ -34,7 +34,7 @@ fn has_name(path: &Path, names: &HashSet<&str>) -> bool {
         .is_some_and(|name| names.contains(name))
 }
 
-/// The names in a directory; none where it is gone or closed to us.
+/// The names in a directory; none if it is gone or not readable.
 fn list(dir: &Path) -> Vec<String> {
     let entries = fs_err::read_dir(dir).into_iter().flatten().flatten();
     entries

@@ -1,18 +1,18 @@
 //! What is known about locks, for people: who holds each, since when, how many wait.
 //!
-//! Whether a lock is held is the kernel's word alone, read in two places, because neither is enough:
-//! - /proc/locks has holders and waiters by inode. The kernel hands it out in pieces of at most one page (about
-//!   80 locks), however large the buffer is. One piece is a consistent snapshot. The next one continues at
-//!   an index, not at a lock, so a lock can fall between two pieces while others are released: one reading in a
-//!   thousand misses it on a busy machine. Inside a pid namespace the table also leaves out every lock whose
-//!   taker has exited, although a child that inherited the descriptor still holds it.
-//! - /proc/PID/fdinfo/FD shows the locks of one open file, whole and consistent. A lock that is held all the
-//!   time is always found there, but only in processes that this user may look into.
+//! Only the kernel decides whether a lock is held. It is read in two places, because neither is enough:
+//! - /proc/locks has holders and waiters by inode. The kernel returns it in pieces of at most one page (about
+//!   80 locks), however large the buffer is. One piece is a consistent snapshot. The next one continues at an
+//!   index, not at a lock, so a lock can fall between two pieces while others are released: one reading in a
+//!   thousand misses it on a busy machine. Inside a pid namespace the table also omits every lock whose taker
+//!   has exited, although a child that inherited the descriptor still holds it.
+//! - /proc/PID/fdinfo/FD shows the locks of one open file, complete and consistent. A lock that is held
+//!   throughout is always found there, but only in processes that this user may inspect.
 //!
-//! So a lock that either of them shows is held, and only a lock that neither shows is free. Nobody probes a
-//! lock by taking it: that would make a real attempt fail. Who the holder says it is stands in a record
-//! beside the lock file; it is written after the lock was taken, and where it is missing, torn or old it
-//! changes nothing but what is shown.
+//! So a lock that either of them shows is held, and only a lock that neither shows is free. A lock is never
+//! probed by taking it, because that would make a real attempt fail. The holder describes itself in a record
+//! next to the lock file. The record is written after the lock was taken; if it is missing, incomplete or old,
+//! it changes only what is shown.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
@@ -24,10 +24,10 @@ use tenure_core::time::Timestamp;
 use crate::kernel_lock::{LockDir, LockName};
 use crate::lock_fds;
 
-/// What a holder says of itself.
+/// A holder's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HolderNote {
-    /// The lock, as people call it.
+    /// The lock's name for people.
     pub lock: String,
     /// The session that it acts for.
     pub session: Option<String>,
@@ -41,24 +41,23 @@ pub struct HolderNote {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LockState {
-    /// Its name; the file's where nobody ever said more.
+    /// Its name; the file's name if no holder ever left a record.
     pub name: String,
-    /// Whether somebody holds it now.
     pub held: bool,
-    /// The processes that took it, as the kernel says.
+    /// The processes that took it, as the kernel reports.
     pub pids: Vec<u32>,
     /// How many wait for it.
     pub waiting: usize,
-    /// What the holder says of itself; only while it is held.
+    /// The holder's description of itself; only while it is held.
     pub holder: Option<HolderNote>,
 }
 
-/// Leaves word of who holds a lock. Failing to is nobody's problem but the reader's.
+/// Leaves a record of who holds a lock. If that fails, only readers of the list miss it.
 pub fn leave_note(dir: &LockDir, name: &LockName, note: &HolderNote) {
     let path = dir.path().join(format!("{}~who", name.file()));
     let text = serde_json::to_string(note).unwrap_or_default();
     if crate::file::write_private(&path, text.as_bytes()).is_err() {
-        // The lock is held all the same.
+        // The lock is held anyway.
     }
 }
 
@@ -78,7 +77,7 @@ pub fn state(dir: &LockDir, name: &LockName) -> LockState {
     })
 }
 
-/// What is known about every lock of a directory, in order of their names.
+/// What is known about every lock of a directory, ordered by name.
 pub fn states(dir: &LockDir) -> std::io::Result<Vec<LockState>> {
     let mut files = Vec::new();
     for entry in fs_err::read_dir(dir.path())? {
@@ -95,7 +94,7 @@ pub fn states(dir: &LockDir) -> std::io::Result<Vec<LockState>> {
     Ok(found)
 }
 
-/// A lock file that exists.
+/// An existing lock file.
 struct LockFile {
     name: String,
     place: Place,
@@ -114,7 +113,7 @@ impl LockFile {
         let (file, entry) = (&self.name, table.entry(self.place));
         let text = fs_err::read(dir.join(format!("{file}~who"))).unwrap_or_default();
         let note: Option<HolderNote> = serde_json::from_slice(&text).ok();
-        // A record that is another lock's says nothing about this one.
+        // A record of another lock is ignored.
         let note = note.filter(|note| is_file_of(&note.lock, file));
         let plain = file.strip_prefix("n-").map(|name| name.replace('%', "/"));
         let name = plain.or_else(|| note.as_ref().map(|note| note.lock.clone()));
@@ -128,18 +127,18 @@ impl LockFile {
     }
 }
 
-/// Whether a lock of this name has this file.
+/// Whether a lock with this name has this file.
 fn is_file_of(lock: &str, file: &str) -> bool {
     let plain = LockName::plain(lock).is_ok_and(|name| name.file() == file);
     plain || LockName::of_path(Path::new(lock)).is_ok_and(|name| name.file() == file)
 }
 
-/// Whether a note is by one of those who hold the lock now, as far as the kernel names them.
+/// Whether one of the current holders wrote a note, as far as the kernel names them.
 fn is_by(note: &HolderNote, entry: &Entry) -> bool {
     entry.pids.is_empty() || entry.pids.contains(&note.pid)
 }
 
-/// Device and inode, as /proc/locks writes them.
+/// Device and inode, in the form of /proc/locks.
 type Place = (u32, u32, u64);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -177,7 +176,7 @@ impl Table {
             entry.held && places.contains(place) && !table.entry(*place).held
         });
         for _ in 0..READINGS {
-            // Waiters stand in /proc/locks only, below the lock that they wait for.
+            // Waiters are only in /proc/locks, below the lock that they wait for.
             if missed.keys().all(|place| table.entry(*place).held) {
                 break;
             }
@@ -223,7 +222,7 @@ fn parse(text: &str) -> HashMap<Place, Entry> {
         };
         let entry = table.entry(place).or_default();
         if waits {
-            // A line may be handed out twice, where locks came and went in between.
+            // A line may be returned twice if locks came and went in between.
             let pid = pid.parse::<u32>().unwrap_or(0);
             if pid == 0 || seen.insert((place, pid)) {
                 entry.waiting += 1;
@@ -231,7 +230,7 @@ fn parse(text: &str) -> HashMap<Place, Entry> {
         } else {
             entry.held = true;
             let pid = pid.parse::<u32>().ok().filter(|pid| *pid != 0);
-            // Every process that inherited the descriptor shows the one who took it.
+            // Every process that inherited the descriptor shows the one that took it.
             entry
                 .pids
                 .extend(pid.filter(|pid| !entry.pids.contains(pid)));

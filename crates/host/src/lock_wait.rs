@@ -1,11 +1,10 @@
-//! Waiting for a file's lock, also for a while only.
+//! Waiting for a file's lock, with or without a limit.
 //!
-//! The kernel serves blocked waiters in order of arrival but knows no deadline, so a bounded wait blocks in
-//! a thread of its own. A wait that was given up cannot be called back: its thread still stands in the
-//! kernel's queue, gets the lock when its turn comes, and drops it at once. Within this process that
-//! moment must not look like somebody who holds the lock, so those who gave up are kept here until they have
-//! passed: [`Passing::is_the_holder`] tells a lock that is held by one of them. In another process such a
-//! moment is like any other short section.
+//! The kernel serves blocked waiters in order of arrival but has no deadline, so a bounded wait blocks in its
+//! own thread. A wait that was given up cannot be cancelled: its thread stays in the kernel's queue, gets the
+//! lock when its turn comes, and releases it at once. Within this process that moment must not look like a
+//! holder, so abandoned waiters are kept here until they are through: [`Passing::is_the_holder`] recognises a
+//! lock held by one of them. In another process such a moment is like any other short section.
 
 use std::fs::File;
 use std::io;
@@ -32,11 +31,11 @@ static GIVEN_UP: Mutex<Vec<Arc<Waiter>>> = Mutex::new(Vec::new());
 struct Waiter {
     file: File,
     id: FileId,
-    /// Set when its turn came, before the lock is dropped again.
+    /// Set when its turn came, before the lock is released again.
     came: AtomicBool,
 }
 
-/// Blocks until the lock is had.
+/// Blocks until the lock is acquired.
 pub(crate) fn block(file: &File, sharing: Sharing) -> io::Result<()> {
     loop {
         let done = match sharing {
@@ -50,7 +49,7 @@ pub(crate) fn block(file: &File, sharing: Sharing) -> io::Result<()> {
     }
 }
 
-/// Blocks for at most `limit`; `None` when the wait was given up.
+/// Blocks for at most `limit`; `None` if the wait was given up.
 pub(crate) fn block_within(
     file: File,
     id: FileId,
@@ -78,7 +77,7 @@ pub(crate) fn block_within(
     match receive.recv_timeout(limit) {
         Ok(outcome) => outcome.and_then(|()| waiter.file.try_clone().map(Some)),
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-            // Kept before the receiver goes: the thread cannot pass before it is known here.
+            // Recorded before the receiver is dropped, so the thread cannot finish before it is known here.
             given_up().push(waiter);
             drop(receive);
             Ok(None)
@@ -89,7 +88,7 @@ pub(crate) fn block_within(
 fn pass(waiter: &Arc<Waiter>) {
     waiter.came.store(true, Ordering::SeqCst);
     if waiter.file.unlock().is_err() {
-        // Closing it with the last handle frees it as well.
+        // Closing it with the last handle releases it as well.
     }
     given_up().retain(|one| !Arc::ptr_eq(one, waiter));
 }
@@ -98,18 +97,19 @@ fn given_up() -> MutexGuard<'static, Vec<Arc<Waiter>>> {
     GIVEN_UP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Those of this process who gave up on one lock and have not passed. Taken before a lock is tried.
+/// Abandoned waiters of this process on one lock that are not through yet. Taken before a lock is tried.
 pub(crate) struct Passing(Vec<Arc<Waiter>>);
 
 impl Passing {
-    /// Those who still stand in this file's queue.
+    /// Those still in this file's queue.
     pub(crate) fn of(id: FileId) -> Self {
         let waiters = given_up();
         let same = waiters.iter().filter(|waiter| waiter.id == id);
         Self(same.cloned().collect())
     }
 
-    /// Whether what was met at the try that came after was one of them, who will be gone in a moment.
+    /// Whether the holder met by the attempt that followed was one of them, which releases the lock in a
+    /// moment.
     pub(crate) fn is_the_holder(&self) -> bool {
         let held_or_passed = |waiter: &Arc<Waiter>| {
             holds(waiter.file.as_raw_fd()) || waiter.came.load(Ordering::SeqCst)
@@ -118,13 +118,13 @@ impl Passing {
     }
 }
 
-/// Whether this very descriptor has the lock, as the kernel tells it.
+/// Whether this descriptor itself has the lock, according to the kernel.
 fn holds(descriptor: i32) -> bool {
     fs_err::read_to_string(format!("/proc/self/fdinfo/{descriptor}"))
         .is_ok_and(|text| says_that_it_holds(&text))
 }
 
-/// Whether the text of a descriptor's `fdinfo` shows a lock that it has.
+/// Whether the `fdinfo` of a descriptor shows a lock that it holds.
 pub(crate) fn says_that_it_holds(text: &str) -> bool {
     text.lines()
         .any(|line| line.starts_with("lock:") && line.contains("FLOCK"))

@@ -1,8 +1,9 @@
-//! Who keeps a SQLite log from being cut off: processes that are in the middle of reading.
+//! Processes that keep a SQLite log from being truncated, because they are reading.
 //!
-//! Each holds a shared kernel lock on one of the five read marks in the index of the log (`NAME-shm`, bytes
-//! 123 to 127), which /proc/locks shows with its pid. Processes of other pid namespaces have no pid here and are not
-//! named. Nothing is opened or locked: closing a descriptor of the index would give up SQLite's own locks.
+//! Each holds a shared kernel lock on one of the five read marks in the index of the log (`NAME-shm`, bytes 123
+//! to 127), which /proc/locks shows with its pid. Processes of other pid namespaces have no pid here and are
+//! not listed. Nothing is opened or locked, because closing a descriptor of the index would release SQLite's
+//! own locks.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -13,11 +14,11 @@ const MARKS: std::ops::RangeInclusive<u64> = 123..=127;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reader {
     pub pid: u32,
-    /// What it is called, where that can be read.
+    /// Its name, if readable.
     pub name: String,
 }
 
-/// The processes that read a database just now, by the index of its log.
+/// The processes that are reading a database now, by the index of its log.
 pub fn of(index: &Path) -> Vec<Reader> {
     let Ok(found) = fs_err::symlink_metadata(index) else {
         return Vec::new();
@@ -36,8 +37,8 @@ pub fn of(index: &Path) -> Vec<Reader> {
         .collect()
 }
 
-/// Lines such as `3: POSIX  ADVISORY  READ 4242 fe:00:1234567 124 124`. The kernel joins locks that touch, so
-/// that a range may reach beyond the marks. A device is not compared: some file systems show another.
+/// Lines such as `3: POSIX ADVISORY READ 4242 fe:00:1234567 124 124`. The kernel merges adjacent locks, so a
+/// range may extend beyond the marks. The device is not compared, because some file systems show another.
 fn parse(table: &str, inode: u64) -> Vec<u32> {
     let reader = |line: &str| -> Option<u32> {
         let words: Vec<&str> = line.split_whitespace().collect();

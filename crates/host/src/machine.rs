@@ -1,7 +1,7 @@
 //! This machine as core's use cases see it.
 //!
-//! Everything that could fail later fails when a [`Machine`] is made: without a boot id, a namespace,
-//! the clock's offsets or random bytes nothing may be recorded.
+//! Everything that could fail later fails when a [`Machine`] is created: without a boot id, a namespace, the
+//! clock's offsets or random bytes, nothing may be recorded.
 
 use std::io;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Finds out how far this process can see.
+    /// Finds out what this process can see.
     pub fn new(host: HostId) -> io::Result<Machine> {
         system::prepare()?;
         random::bytes::<16>()?;
@@ -34,7 +34,7 @@ impl Machine {
             boot: boot::boot_id()?,
             pid_ns: boot::pid_namespace()?,
             proc_is_own: boot::proc_is_own(),
-            // The store says otherwise where that is so.
+            // The store overrides this if several machines share it.
             shared_store: false,
         };
         Ok(Machine { observer })
@@ -110,7 +110,7 @@ impl World for Machine {
     }
 
     fn give_way(&self) {
-        // Those who wait for SQLite ask again every few milliseconds, at most every hundred.
+        // Waiters for SQLite retry every few milliseconds, at most every hundred.
         pause::sleep(Duration::from_millis(25));
     }
 

@@ -1,12 +1,12 @@
-//! The directory of a file that we write outside the state directory, opened so that no symbolic link
-//! sends the write elsewhere.
+//! The directory of a file that tenure writes outside the state directory, opened so that no symbolic link
+//! redirects the write.
 //!
-//! A path has two parts. The *fixed* part is what the user chose (a home directory, a configuration
-//! directory, what a setting spells out): links in it are followed, because people link /home or ~/.config
-//! from elsewhere, if they belong to the user or to root. What stands *below* it is made by programs, or
-//! named after a repository or a conversation: there no component may be a link, whoever owns it.
+//! A path has two parts. The *fixed* part is what the user chose (a home directory, a configuration directory,
+//! a path in a setting). Links in it are followed if they belong to the user or to root, because people link
+//! /home or ~/.config from elsewhere. The part *below* it is created by programs, or named after a repository
+//! or a conversation; no component of it may be a link, whoever owns it.
 //!
-//! The part below is opened one directory at a time without following links, and the file is then named
+//! The part below is opened one directory at a time without following links, and the file is then accessed
 //! through the opened directory. So a link that is planted after the check has no effect.
 
 use std::io::{self, ErrorKind};
@@ -23,14 +23,14 @@ use crate::path_error::{at, no_file, refused};
 /// An opened directory, and a file's name in it.
 #[derive(Debug)]
 pub struct ParentDir {
-    /// Kept open: the path leads through it.
+    /// Kept open, because the path goes through it.
     _dir: OwnedFd,
     path: PathBuf,
 }
 
 impl ParentDir {
-    /// Opens the directory of `path`, and makes what is missing of it for the owner alone. `fixed` is the
-    /// part of the path in which links are followed.
+    /// Opens the directory of `path`, and creates its missing parts for the owner alone. `fixed` is the part of
+    /// the path in which links are followed.
     pub fn open(path: &Path, fixed: &Path) -> io::Result<Self> {
         let odd = || no_file("write", path);
         let name = path.file_name().ok_or_else(odd)?;
@@ -50,7 +50,7 @@ impl ParentDir {
             let step = || rustix::fs::openat(&dir, part, open | OFlags::NOFOLLOW, Mode::empty());
             let next = match step() {
                 Err(Errno::NOENT) => make_dir(&dir, part, &whole).and_then(|()| {
-                    // Another process may have made it first, or a link.
+                    // Another process may have created it first, possibly as a link.
                     step().map_err(|error| not_a_directory(&whole, error))
                 }),
                 found => found.map_err(|error| not_a_directory(&whole, error)),
@@ -61,12 +61,12 @@ impl ParentDir {
         Ok(Self { _dir: dir, path })
     }
 
-    /// The file, named through the opened directory.
+    /// The file, through the opened directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// An error of a call on [`Self::path`], with the name that the user knows.
+    /// An error of a call on [`Self::path`], with the path that the user knows.
     pub fn named(&self, error: &io::Error, path: &Path) -> io::Error {
         let dir = |path: &Path| path.parent().unwrap_or(path).display().to_string();
         let text = error.to_string().replace(&dir(&self.path), &dir(path));
@@ -84,14 +84,14 @@ fn make_dir(dir: &OwnedFd, part: &std::ffi::OsStr, whole: &Path) -> io::Result<(
 fn not_a_directory(whole: &Path, error: Errno) -> io::Error {
     let is_link = fs_err::symlink_metadata(whole).is_ok_and(|found| found.is_symlink());
     if is_link {
-        let link = "it is a symbolic link; if that is meant, name the directory that it leads to";
+        let link = "it is a symbolic link; if that is intended, use the path of its target";
         refused("write below", whole, link)
     } else {
         at("open", whole, error)
     }
 }
 
-/// A link of another user in the fixed part could have been put there for us to follow.
+/// A link that belongs to another user in the fixed part could have been planted for us to follow.
 fn check_owners(fixed: &Path) -> io::Result<()> {
     let user = rustix::process::geteuid().as_raw();
     for dir in fixed.ancestors() {
@@ -99,7 +99,7 @@ fn check_owners(fixed: &Path) -> io::Result<()> {
             continue;
         };
         if found.is_symlink() && ![0, user].contains(&found.uid()) {
-            let link = "it is a symbolic link of another user";
+            let link = "it is a symbolic link that belongs to another user";
             let link = io::Error::new(ErrorKind::PermissionDenied, link);
             return Err(at("write below", dir, link));
         }

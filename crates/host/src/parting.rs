@@ -1,13 +1,13 @@
-//! Whether an agent's process that is gone went in order.
+//! Whether an agent's process that is gone exited in order.
 //!
-//! Some agents give each of their processes a directory with a lock file in it, and take it away when they end by
-//! themselves. A signal, a crash or a closed window leaves it behind, until the agent is started again and clears
-//! what nobody holds. So a directory that was made when the process began and that nobody holds means that it was
-//! cut off. None means that it went in order, unless a start since then may have cleared it.
+//! Some agents give each of their processes a directory with a lock file, and remove it when they exit by
+//! themselves. A signal, a crash or a closed window leaves it behind, until the agent is started again and
+//! removes the unlocked ones. So an unlocked directory that was created when the process started means that it
+//! was cut off. No directory means that it exited in order, unless a later start may have removed it.
 //!
-//! Doubt is no answer. *Crash*: nothing is written. *Clock jump*: a wall clock that was set between the start of the
-//! process and now hides its directory; then it is taken for one that went in order. *Older version*: one that
-//! keeps no such directories is never answered for.
+//! A doubtful case has no answer. *Crash*: nothing is written. *Clock jump*: a wall clock that was set between
+//! the start of the process and now hides its directory; it then counts as an orderly exit. *Older version*: an
+//! agent version without such directories never gets an answer.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -18,16 +18,17 @@ use tenure_core::process::{Observer, Process};
 
 use crate::{read, system};
 
-/// How long before its directory a process may seem to have begun; the kernel counts in hundredths.
+/// How long before its directory a process may seem to have started; the kernel counts in hundredths of a
+/// second.
 const EARLY: Duration = Duration::from_secs(1);
-/// How long a start may take to make the directory.
+/// How long a start may take to create the directory.
 const LATE: Duration = Duration::from_secs(10);
-/// How long a start may take to clear what others left.
+/// How long a start may take to remove what others left.
 const CLEARS: Duration = Duration::from_millis(500);
 /// The kernel's table of locks is shorter.
 const LONGEST: u64 = 4 << 20;
 
-/// Whether a process that is gone ended by itself; none where that cannot be told.
+/// Whether a process that is gone exited by itself; none if unknown.
 pub(crate) fn was_orderly(
     traces: &Traces,
     home: &Path,
@@ -65,7 +66,7 @@ fn left(traces: &Traces, home: &Path, folder: &Path) -> Option<Vec<Trace>> {
     let mut found = Vec::new();
     for entry in fs_err::read_dir(folder).ok()? {
         let dir = entry.ok()?.path();
-        // One that goes away meanwhile is not left.
+        // A directory that disappears in the meantime was not left behind.
         let Ok(lock) = fs_err::metadata(dir.join(traces.lock)) else {
             continue;
         };
@@ -85,7 +86,7 @@ fn is_held(locks: &str, inode: u64) -> bool {
     words.any(|word| word.ends_with(&ending))
 }
 
-/// The moment on the wall that is this many ticks after the boot.
+/// The wall-clock time this many ticks after the boot.
 fn moment(ticks: u64) -> Option<SystemTime> {
     let ago = system::since_boot()?.checked_sub(system::after_boot(ticks))?;
     SystemTime::now().checked_sub(ago)
@@ -109,7 +110,7 @@ mod tests {
     }
 
     impl Home {
-        /// An agent's home, and a process that began now.
+        /// An agent's home, and a process that started now.
         fn new() -> Home {
             let host = tenure_core::id::HostId::new("host");
             let observer = Observer {
@@ -141,7 +142,7 @@ mod tests {
             }
         }
 
-        /// A directory of a process that began so many seconds ago.
+        /// The directory of a process that started this many seconds ago.
         fn made(&self, name: &str, ago: u64) -> fs_err::File {
             let dir = self.dir.path().join(TRACES.folder).join(name);
             fs_err::create_dir(&dir).unwrap();
@@ -167,7 +168,7 @@ mod tests {
     fn what_took_its_directory_away_went_in_order() {
         let home = Home::new();
         assert_eq!(home.was_orderly(), Some(true));
-        // That of one that was cut off long ago.
+        // The directory of one that was cut off long ago.
         home.made("other", 100);
         assert_eq!(home.was_orderly(), Some(true));
     }

@@ -1,9 +1,9 @@
-//! Gives an I/O error the path it happened at. Leaf module: everything here may use it.
+//! Adds the path to an I/O error. Leaf module: every module here may use it.
 
 use std::io;
 use std::path::Path;
 
-/// `error`, of the same kind, saying what was done to which path.
+/// `error`, of the same kind, with what was done to which path.
 pub(crate) fn at(action: &str, path: &Path, error: impl Into<io::Error>) -> io::Error {
     let error = error.into();
     io::Error::new(
@@ -12,7 +12,7 @@ pub(crate) fn at(action: &str, path: &Path, error: impl Into<io::Error>) -> io::
     )
 }
 
-/// What is at a path cannot be used, for a reason that the kernel does not know.
+/// The file at a path is not usable, for a reason that the kernel does not know.
 pub(crate) fn refused(action: &str, path: &Path, why: &str) -> io::Error {
     at(
         action,

@@ -1,8 +1,8 @@
 //! Watching one recorded process until it exits, without polling; and ending it.
 //!
-//! A watch is of the recorded process and of no other: after the descriptor is open, the start is read
-//! again, and a pid that was reused in between is not watched. A watch says only that the process exited;
-//! whether that is a death is judged as always. It survives nothing: a crash closes the descriptor.
+//! A watch covers only the recorded process: after the descriptor is open, the start is read again, and a pid
+//! that was reused in between is not watched. A watch reports only that the process exited; whether that is a
+//! death is judged as usual. It does not survive a crash, which closes the descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use tenure_core::process::{Process, Sighting};
 
 use crate::{boot, process, system};
 
-/// A process that can be waited for.
+/// A process that can be watched.
 #[derive(Debug)]
 pub struct ProcessWatch {
     fd: OwnedFd,
@@ -24,7 +24,7 @@ pub struct ProcessWatch {
 #[derive(Debug, Default)]
 pub struct ProcessWatches {
     pub open: Vec<ProcessWatch>,
-    /// Whether one of the others was seen to be gone already: nothing will ever wake its watcher.
+    /// Whether one of the others is already gone, so nothing will ever wake its watcher.
     pub some_gone: bool,
 }
 
@@ -42,7 +42,7 @@ impl ProcessWatches {
     }
 }
 
-/// Whether a process that is in sight from here is not there any more.
+/// Whether a visible process is gone.
 pub fn is_gone(recorded: &Process) -> bool {
     is_in_sight(recorded)
         && match process::look(recorded.pid) {
@@ -59,9 +59,9 @@ fn is_in_sight(recorded: &Process) -> bool {
 }
 
 impl ProcessWatch {
-    /// Starts watching; `None` when it is gone, or cannot be watched from here.
+    /// Starts watching; `None` if it is gone, or cannot be watched from here.
     ///
-    /// Whoever gets `None` looks at the process: only that tells gone from unwatchable.
+    /// On `None`, the caller must check the process: only that distinguishes gone from unwatchable.
     pub fn open(recorded: &Process) -> Option<ProcessWatch> {
         if !is_in_sight(recorded) {
             return None;
@@ -75,9 +75,9 @@ impl ProcessWatch {
         }
     }
 
-    /// Waits for at most `timeout` and says whether the process has exited, all its threads with it.
+    /// Waits for at most `timeout` and returns whether the process has exited, with all its threads.
     pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
-        // A timeout too long to represent is one that never comes.
+        // A timeout too long to represent never expires.
         let deadline = Instant::now().checked_add(timeout);
         loop {
             let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
@@ -91,7 +91,7 @@ impl ProcessWatch {
         }
     }
 
-    /// Sends it a signal, and never another process: the descriptor is of this one alone.
+    /// Sends it a signal, and never another process: the descriptor refers to this one only.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         system::signal_pidfd(self.fd.as_fd(), signal)
     }

@@ -1,8 +1,8 @@
 //! Which files and directories exist, in bounded time.
 //!
-//! A file server that does not answer holds whoever asks it, for minutes or for good. So a thread asks, and who
-//! waits for it goes on when the time is over: what is not known by then counts as there. The thread is left to the
-//! end of the process. *Not covered*: a kernel in which a waiting thread cannot be killed keeps the process.
+//! A file server that does not answer blocks its caller for minutes or forever. So a thread asks, and the
+//! caller continues when the time is over: what is unknown by then counts as existing. The thread is left until
+//! the process exits. *Not covered*: a kernel in which a waiting thread cannot be killed keeps the process.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -13,7 +13,7 @@ use crate::clock;
 /// How long all of them together may take.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Whether each exists; yes where that cannot be told.
+/// Whether each exists; yes if unknown.
 pub fn of(paths: &[String]) -> Vec<bool> {
     asked(paths, PATIENCE, |path| {
         Path::new(path).try_exists().unwrap_or(true)
@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(of(&[]), [true; 0]);
     }
 
-    /// Opening a pipe that nobody writes to waits for good, as a file server that is gone does.
+    /// Opening a pipe without a writer blocks forever, like a dead file server.
     #[test]
     fn a_path_that_does_not_answer_is_not_waited_for() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! Processes of this machine: whether they are there, which ones they are, and who started us.
+//! Processes of this machine: whether they exist, which ones they are, and our ancestors.
 //!
-//! A pid is only ever recorded together with its start, and a start is only taken from a process that
-//! the kernel confirmed. Where another process may have taken a pid between two reads, the reads are
-//! compared and the answer is refused, not guessed. If /proc shows another pid namespace, nothing is
-//! read at all. A crash leaves nothing behind.
+//! A pid is only ever recorded together with its start, and a start is only taken from a process that the
+//! kernel confirmed. If another process may have taken a pid between two reads, the reads are compared and the
+//! answer is refused, not guessed. If /proc shows another pid namespace, nothing is read at all. A crash leaves
+//! nothing behind.
 
 use std::collections::HashSet;
 
@@ -13,33 +13,33 @@ use crate::stat::{Seen, View};
 pub use crate::stat::{Stat, parse_stat};
 use crate::system;
 
-/// How often a walk that was broken off begins anew.
+/// How often an interrupted walk restarts.
 const WALKS: usize = 3;
 
-const FOREIGN_PROC: &str = "/proc shows another pid namespace than this one";
+const FOREIGN_PROC: &str = "/proc shows a different pid namespace";
 
 /// Why a pid cannot be recorded as a process.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentifyError {
     #[error("there is no process {pid}")]
     NoSuchProcess { pid: u32 },
-    #[error("there is no process {pid}: {pid} is a thread of process {of}")]
+    #[error("there is no process {pid}; it is a thread of process {of}")]
     Thread {
         pid: u32,
         /// The process that the thread belongs to.
         of: u32,
     },
-    /// It is somebody else's.
+    /// It belongs to another user.
     #[error("process {pid} belongs to another user (uid {uid})")]
     OtherUser { pid: u32, uid: u32 },
     /// It only waits to be reaped.
     #[error("process {pid} has exited")]
     Exited { pid: u32 },
-    #[error("process {pid} cannot be looked at: {why}")]
+    #[error("cannot inspect process {pid}: {why}")]
     Unreadable { pid: u32, why: String },
 }
 
-/// Looks for a pid in our own namespace.
+/// Looks up a pid in our own namespace.
 pub fn look(pid: u32) -> Sighting {
     match system::view(pid) {
         View::Absent => Sighting::Absent,
@@ -53,7 +53,7 @@ pub fn look(pid: u32) -> Sighting {
     }
 }
 
-/// The record of a living process of our own user.
+/// The record of a live process of our own user.
 pub fn identify(pid: u32, observer: &Observer) -> Result<Process, IdentifyError> {
     if !observer.proc_is_own {
         let why = FOREIGN_PROC.to_owned();
@@ -61,7 +61,7 @@ pub fn identify(pid: u32, observer: &Observer) -> Result<Process, IdentifyError>
     }
     let before = present(pid)?;
     let uid = system::effective_uid(pid);
-    // Read again: only then does the uid belong to the start that is recorded.
+    // Read again: only then does the uid belong to the recorded start.
     let after = present(pid)?;
     if before.start != after.start {
         return Err(IdentifyError::NoSuchProcess { pid });
@@ -98,20 +98,19 @@ fn record(pid: u32, start: StartTicks, observer: &Observer) -> Process {
     }
 }
 
-/// How a process looks; what cannot be read stays empty.
+/// The appearance of a process; unreadable parts stay empty.
 pub fn looks(pid: u32) -> Looks {
     system::looks(pid, None)
 }
 
-/// Our own process, its parent, and so on to the top; and why it ended earlier, if it did.
+/// Our own process and its ancestors, up to the top; and why the chain is incomplete, if it is.
 pub fn chain(observer: &Observer) -> (Vec<Ancestor>, Option<String>) {
     chain_from(std::process::id(), observer)
 }
 
 /// The same for any process: itself, its parent, and so on.
 ///
-/// A process on the way that ends while we look breaks the walk; those below it have another parent then,
-/// so it begins anew.
+/// If a process on the way exits during the walk, those below it get another parent, so the walk restarts.
 pub fn chain_from(pid: u32, observer: &Observer) -> (Vec<Ancestor>, Option<String>) {
     let mut walk = climb(pid, observer, |_| true);
     for _ in 1..WALKS {
@@ -123,7 +122,7 @@ pub fn chain_from(pid: u32, observer: &Observer) -> (Vec<Ancestor>, Option<Strin
     walk
 }
 
-/// The nearest process above this one that fits; nothing above it is looked at.
+/// The nearest matching ancestor of this process; nothing above it is read.
 pub fn nearest(observer: &Observer, mut fits: impl FnMut(&Ancestor) -> bool) -> Option<Ancestor> {
     let mut found = false;
     let (mut chain, _) = climb(std::os::unix::process::parent_id(), observer, |ancestor| {
@@ -133,15 +132,15 @@ pub fn nearest(observer: &Observer, mut fits: impl FnMut(&Ancestor) -> bool) -> 
     chain.pop().filter(|_| found)
 }
 
-/// The processes above this one, up to the first at which `ends` says so.
+/// The ancestors of this process, up to the first for which `ends` is true.
 pub fn above(observer: &Observer, mut ends: impl FnMut(&Ancestor) -> bool) -> Vec<Ancestor> {
     let parent = std::os::unix::process::parent_id();
     climb(parent, observer, |ancestor| !ends(ancestor)).0
 }
 
-/// A process and those above it, as long as `goes_on` says so.
+/// A process and its ancestors, as long as `goes_on` is true.
 ///
-/// There is no limit but the kernel's number of pids: each is visited once.
+/// The only limit is the kernel's number of pids: each is visited once.
 fn climb(
     pid: u32,
     observer: &Observer,
@@ -158,13 +157,13 @@ fn climb(
             Ok(seen) => seen,
             Err(error) => return (chain, Some(error.to_string())),
         };
-        // No parent is younger than its child: one that is has taken over the pid of the real one,
-        // which ended while we looked. A pid that comes twice was replaced as well.
+        // No parent is younger than its child. One that is has reused the pid of the real parent, which exited
+        // during the walk. A pid that appears twice was reused as well.
         let is_younger = |below: &Ancestor| below.process.start.ticks < seen.start.ticks;
         if chain.last().is_some_and(is_younger) || !visited.insert(pid) {
             return (
                 chain,
-                Some(format!("process {pid} was replaced while it was looked at")),
+                Some(format!("process {pid} was replaced during the check")),
             );
         }
         let parent = seen.stat.parent;
@@ -188,7 +187,7 @@ pub(crate) fn ancestor(pid: u32, seen: &Seen, observer: &Observer) -> Ancestor {
     }
 }
 
-/// Whether this process has a controlling terminal; no where that cannot be read.
+/// Whether this process has a controlling terminal; no if unreadable.
 pub fn has_terminal() -> bool {
     system::view_self().is_ok_and(|seen| seen.stat.has_terminal)
 }

@@ -1,7 +1,7 @@
-//! Reading files that others made: settings, registries, the files of a repository.
+//! Reading files that others wrote: settings, registries, the files of a repository.
 //!
-//! Whatever has the name of a file may be a pipe that nobody writes to, a device, or without end. So a file
-//! is opened without waiting, is read only if it is a plain one, and only so far. Links are followed:
+//! Anything with the name of a file may be a pipe without a writer, a device, or endless. So a file is opened
+//! without blocking, is read only if it is a regular file, and only up to a limit. Links are followed, because
 //! people link their settings from elsewhere.
 
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -14,12 +14,12 @@ use rustix::fs::OFlags;
 use crate::file::flags;
 use crate::path_error::refused;
 
-/// Opens a plain file for reading, without waiting for anybody.
+/// Opens a regular file for reading, without blocking.
 pub fn open(path: &Path) -> io::Result<File> {
     Ok(open_found(path)?.0)
 }
 
-/// The same, with how long it is.
+/// The same, with its length.
 fn open_found(path: &Path) -> io::Result<(File, u64)> {
     let safely = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = fs_err::OpenOptions::new()
@@ -30,17 +30,17 @@ fn open_found(path: &Path) -> io::Result<(File, u64)> {
     if found.is_file() {
         Ok((file, found.len()))
     } else {
-        Err(refused("read", path, "it is not a plain file"))
+        Err(refused("read", path, "it is not a regular file"))
     }
 }
 
-/// The first bytes of a plain file.
+/// The first bytes of a regular file.
 pub fn start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let (mut file, length) = open_found(path)?;
     filled(&mut file, length, most)
 }
 
-/// The last bytes of a plain file.
+/// The last bytes of a regular file.
 pub fn tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let (mut file, length) = open_found(path)?;
     file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
@@ -49,9 +49,9 @@ pub fn tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a file of this length, which files of the kernel do not know: they say 0.
+/// Reads a file with this reported length; kernel files report 0.
 pub(crate) fn filled(file: &mut impl Read, length: u64, most: u64) -> io::Result<Vec<u8>> {
-    // Most of these files are small: one read has them, and there is no need for one that finds their end.
+    // Most of these files are small: one read returns them, without another one to find their end.
     let room = usize::try_from(most).unwrap_or(usize::MAX).min(4096);
     let mut bytes = vec![0; room];
     let count = file.read(&mut bytes)?;
@@ -62,7 +62,7 @@ pub(crate) fn filled(file: &mut impl Read, length: u64, most: u64) -> io::Result
     Ok(bytes)
 }
 
-/// All of a plain file, which must not be longer than that.
+/// All of a regular file, which must not be longer than this.
 pub fn whole(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let bytes = start(path, most.saturating_add(1))?;
     if bytes.len() as u64 > most {
@@ -77,7 +77,7 @@ pub fn text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(whole(path, most)?).map_err(|_| refused("read", path, "it is not UTF-8 text"))
 }
 
-/// Whether an error of these means that there is no such file.
+/// Whether an error means that there is no such file.
 pub fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
@@ -116,7 +116,7 @@ mod tests {
         fs_err::write(&path, &long).unwrap();
         assert_eq!(text(&path, 10_000).unwrap(), long);
         assert_eq!(start(&path, 5_000).unwrap(), &long.as_bytes()[..5_000]);
-        // It grew since its length was asked for, or was cut off.
+        // It grew after its length was read, or was truncated.
         for said in [0, 4, 10_000, 20_000] {
             let mut file = File::open(&path).unwrap();
             assert_eq!(filled(&mut file, said, 20_000).unwrap(), long.as_bytes());
@@ -145,7 +145,7 @@ mod tests {
             let error = whole(path, 9).unwrap_err();
             assert!(!is_absent(&error));
             let said = error.to_string();
-            assert!(said.contains("not a plain file"), "{said}");
+            assert!(said.contains("not a regular file"), "{said}");
             assert!(said.contains(path.to_str().unwrap()), "{said}");
         }
     }

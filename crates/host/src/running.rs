@@ -1,8 +1,8 @@
-//! The agents that run on this machine for this user, whether or not anybody registered them.
+//! The agents that run on this machine for this user, registered or not.
 //!
-//! A process that only started the real one (a node wrapper, a program that starts itself once more) is
-//! not listed: of two with one name, parent and child, the child is the agent. What ends while it is
-//! looked at is left out.
+//! A process that only started the real one (a node wrapper, a program that re-executes itself) is not listed:
+//! of a parent and a child with the same name, the child is the agent. A process that exits during the check is
+//! skipped.
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
@@ -19,12 +19,12 @@ use crate::{process, system};
 pub struct Running {
     pub agent: &'static str,
     pub process: Ancestor,
-    /// Where it works, if that can be seen.
+    /// Its working directory, if visible.
     pub dir: Option<String>,
     parent: u32,
 }
 
-/// Looks through this user's processes once, the lowest pid first.
+/// Goes through this user's processes once, lowest pid first.
 pub fn agents(observer: &Observer) -> Vec<Running> {
     let mut found = all(observer);
     let wrappers: HashSet<(u32, &str)> =
@@ -58,13 +58,13 @@ pub(crate) fn with_socket(
     if !in_time() {
         return None;
     }
-    // Whose descriptors were read is still the process that was seen before.
+    // Makes sure that the descriptors belonged to the process found before.
     let pid = only.process.process.pid;
     let still = process::identify(pid, observer).ok()?;
     still.same_as(&only.process.process).then_some(only.process)
 }
 
-/// All processes that are agents, wrappers too.
+/// All processes that are agents, including wrappers.
 fn all(observer: &Observer) -> Vec<Running> {
     pids(observer)
         .filter_map(|pid| one(pid, observer))
@@ -82,7 +82,7 @@ fn pids(observer: &Observer) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The agent itself, where this process only started it; else the same process.
+/// The agent itself, if this process only started it; else the same process.
 pub fn behind(pid: u32, observer: &Observer) -> u32 {
     let Some(spec) = agent::recognise(&process::looks(pid)) else {
         return pid;
@@ -93,7 +93,7 @@ pub fn behind(pid: u32, observer: &Observer) -> u32 {
 }
 
 fn one(pid: u32, observer: &Observer) -> Option<Running> {
-    // What it looks like decides first: most processes are no agents.
+    // The executable decides first: most processes are not agents.
     if !agent::may_be_agent(&system::executable(pid)) {
         return None;
     }
@@ -142,7 +142,7 @@ mod tests {
         let link = fs_err::read_link(format!("/proc/self/fd/{}", listener.as_raw_fd())).unwrap();
         let inode = link.to_str().unwrap().trim_start_matches("socket:[");
         let inode: u64 = inode.trim_end_matches(']').parse().unwrap();
-        // The child's standard input is the socket: that is how it comes to have it.
+        // The child gets the socket as its standard input.
         let mut window = Command::new(&codex)
             .arg("600")
             .stdin(Stdio::from(std::os::fd::OwnedFd::from(listener)))

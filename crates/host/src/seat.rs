@@ -1,7 +1,7 @@
 //! Where a process sits: its terminal, and what its terminal multiplexer told it.
 //!
-//! All of it is for people who look for a window; nothing is decided by it. A process of another user, one that
-//! ended, and one whose number went to another process have no seat.
+//! This is for people who look for a window; it decides nothing. A process of another user, one that has
+//! exited, and one whose pid was reused have no seat.
 
 use tenure_core::process::Process;
 
@@ -9,7 +9,7 @@ use crate::stat::{Seen, View};
 use crate::survivors::environment;
 use crate::system;
 
-/// How far up a process is looked for.
+/// How far up the ancestors are searched.
 const MOST_ABOVE: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,7 +20,7 @@ pub struct Seat {
     pub tmux: Option<(String, String)>,
 }
 
-/// Where a process of our own user sits; nothing where it is not there any more.
+/// Where a process of our own user sits; none if it is gone.
 pub fn of(process: &Process) -> Option<Seat> {
     let seen = present(process)?;
     let uid = system::effective_uid(process.pid).ok()?;
@@ -29,7 +29,7 @@ pub fn of(process: &Process) -> Option<Seat> {
     }
     let variables = environment(process.pid).unwrap_or_default();
     let terminal = device_name(seen.stat.terminal).or_else(|| input(process.pid));
-    // Only then did all of it belong to this process.
+    // Only now is it certain that everything read belonged to this process.
     present(process)?;
     Some(Seat {
         terminal,
@@ -52,7 +52,7 @@ pub fn is_below(pid: u32, above: u32) -> bool {
     false
 }
 
-/// What the kernel says of exactly this process.
+/// What the kernel reports about exactly this process.
 pub(crate) fn present(process: &Process) -> Option<Seen> {
     let View::Present(seen) = system::view(process.pid) else {
         return None;
@@ -62,7 +62,7 @@ pub(crate) fn present(process: &Process) -> Option<Seen> {
     (apart <= u64::from(shifted)).then_some(seen)
 }
 
-/// A device's number as the kernel writes it into stat.
+/// A device number in the form of the stat file.
 fn device_name(number: u64) -> Option<String> {
     let major = (number >> 8) & 0xfff;
     let minor = (number & 0xff) | ((number >> 12) & 0xfff00);
@@ -81,7 +81,7 @@ fn input(pid: u32) -> Option<String> {
     (is_terminal && !name.ends_with(" (deleted)")).then(|| name.to_owned())
 }
 
-/// `TMUX` is the socket, the server's pid and a number, with commas between them.
+/// `TMUX` is the socket, the server's pid and a number, separated by commas.
 fn tmux(variables: &[u8]) -> Option<(String, String)> {
     let value = |name: &str| {
         let mut all = variables.split(|byte| *byte == 0);

@@ -1,9 +1,8 @@
-//! Settings of other programs, which their users wrote and we edit.
+//! Settings of other programs, written by their users and edited by tenure.
 //!
-//! A file is read once, with who owns it and its mode; it is replaced as one step that survives a crash,
-//! keeps the mode, and goes through a symbolic link to the file that is meant, because people link their
-//! settings from elsewhere. What changed in between is never overwritten. A file that is not the user's
-//! own plain file is left alone.
+//! A file is read once, with its owner and mode. It is replaced atomically, survives a crash and keeps its
+//! mode. A symbolic link is followed to its target, because people link their settings from elsewhere. A change
+//! made in between is never overwritten. A file that is not the user's own regular file is left alone.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
@@ -13,12 +12,12 @@ use std::path::{Path, PathBuf};
 use crate::file::{sync_dir, write_atomic, write_beside};
 use crate::read;
 
-/// The most that settings may be.
+/// The largest settings file.
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    #[error("{} is not a plain file", .path.display())]
+    #[error("{} is not a regular file", .path.display())]
     NotAFile { path: PathBuf },
     #[error("{} belongs to uid {owner}, not to uid {user}", .path.display())]
     OtherOwner {
@@ -26,12 +25,12 @@ pub enum SettingsError {
         owner: u32,
         user: u32,
     },
-    #[error("{} is a symbolic link to a file that is not there", .path.display())]
+    #[error("{} is a symbolic link to a missing file", .path.display())]
     DanglingLink { path: PathBuf },
-    /// It is not UTF-8, or beyond all measure.
+    /// It is not UTF-8, or far too large.
     #[error("{} is {what}", .path.display())]
     NotText { path: PathBuf, what: &'static str },
-    #[error("{} was changed by another program at this moment", .path.display())]
+    #[error("another program changed {} at the same time", .path.display())]
     Changed { path: PathBuf },
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -39,7 +38,7 @@ pub enum SettingsError {
 
 pub struct SettingsFile {
     path: PathBuf,
-    /// Without links; the same as `path` for a file that is not there.
+    /// Without links; the same as `path` for a missing file.
     real: PathBuf,
     text: Option<String>,
     mode: u32,
@@ -55,7 +54,7 @@ impl fmt::Debug for SettingsFile {
 }
 
 impl SettingsFile {
-    /// Reads a file that may not be there.
+    /// Reads a file that may be missing.
     pub fn read(path: &Path) -> Result<Self, SettingsError> {
         let absent = |path: &Path| Self {
             path: path.to_owned(),
@@ -85,17 +84,17 @@ impl SettingsFile {
         })
     }
 
-    /// Where it is, as its user names it.
+    /// Its path, as the user names it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is in it; none if it is not there.
+    /// Its content; none if it is missing.
     pub fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
-    /// Gives it this content, and makes it and its directories if it is not there.
+    /// Writes this content; creates the file and its directories if they are missing.
     pub fn write(&self, text: &str) -> Result<(), SettingsError> {
         if let Some(dir) = self.real.parent()
             && self.text.is_none()
@@ -105,7 +104,7 @@ impl SettingsFile {
         let temporary = write_beside(&self.real, text.as_bytes())?;
         let replaced = self.replace_with(&temporary);
         if replaced.is_err() {
-            // The first error is the one to hear of.
+            // The first error is the one to report.
             drop(fs_err::remove_file(&temporary));
         }
         replaced
@@ -125,7 +124,7 @@ impl SettingsFile {
         Ok(sync_dir(&self.real)?)
     }
 
-    /// Keeps what is in it under another name, once: a copy that is there already is left alone.
+    /// Copies its content to another name, once: an existing copy is left alone.
     pub fn back_up(&self, copy: &Path) -> Result<(), SettingsError> {
         let Some(text) = &self.text else {
             return Ok(());
@@ -147,7 +146,7 @@ impl SettingsFile {
     }
 }
 
-/// The content and mode of a plain file of our own; checked on the opened file.
+/// The content and mode of our own regular file; checked on the opened file.
 fn read_own(path: &Path, real: &Path) -> Result<(String, u32), SettingsError> {
     let named = || path.to_owned();
     let file = match read::open(real) {
@@ -255,10 +254,10 @@ mod tests {
     fn what_is_no_file_of_ours_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let refused = |path: &Path| SettingsFile::read(path).unwrap_err().to_string();
-        assert!(refused(dir.path()).ends_with("is not a plain file"));
+        assert!(refused(dir.path()).ends_with("is not a regular file"));
         let link = dir.path().join("link");
         symlink("nowhere", &link).unwrap();
-        assert!(refused(&link).contains("a file that is not there"));
+        assert!(refused(&link).contains("to a missing file"));
         let binary = dir.path().join("binary");
         fs_err::write(&binary, [0xff, 0xfe]).unwrap();
         assert!(refused(&binary).ends_with("is not UTF-8 text"));

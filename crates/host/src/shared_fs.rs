@@ -1,7 +1,7 @@
-//! File systems that more than one kernel may use at once, where no lock of ours can be trusted.
+//! File systems that several kernels may use at once, where our locks cannot be trusted.
 //!
-//! A table of the kernel's numbers. What is not in it counts as local, so that an unknown local file
-//! system is not refused; FUSE is refused whole, because nothing tells a local one from sshfs.
+//! A table of the kernel's numbers. Anything else counts as local, so that an unknown local file system is not
+//! refused. FUSE is refused completely, because nothing distinguishes a local one from sshfs.
 
 const SHARED: &[(u32, &str)] = &[
     (0x6969, "NFS"),
@@ -26,7 +26,7 @@ const SHARED: &[(u32, &str)] = &[
     (0x7C7C_6673, "Parallels' shared folders"),
 ];
 
-/// The name of the shared file system that has this number.
+/// The name of the shared file system with this number.
 pub(crate) fn name_of(magic: u32) -> Option<&'static str> {
     let row = SHARED.iter().find(|(number, _)| *number == magic)?;
     Some(row.1)

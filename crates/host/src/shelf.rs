@@ -1,11 +1,11 @@
-//! Finding a conversation's transcript among an agent's files, by its name alone.
+//! Finding a conversation's transcript among an agent's files, by name alone.
 
 use std::path::{Path, PathBuf};
 
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::transcript::{Shelf, is_name_of};
 
-/// How many entries are looked at before the search is given up.
+/// How many entries are read before the search is given up.
 const MOST: usize = 200_000;
 
 pub fn root(shelf: &Shelf, env: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
@@ -21,7 +21,7 @@ pub fn root(shelf: &Shelf, env: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> 
     Some(own.join(shelf.folder))
 }
 
-/// Plain files below `root` that have the name of this conversation.
+/// Regular files below `root` with the name of this conversation.
 pub fn find(root: &Path, shelf: &Shelf, agent: &AgentName, native_id: &NativeId) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut looked = 0;

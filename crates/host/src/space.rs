@@ -1,13 +1,13 @@
-//! Room for an append, found out before its first byte is written.
+//! Reserving space for an append, before its first byte is written.
 //!
-//! A write that runs out of room stops in the middle, and what it leaves cannot be taken back from a file
-//! that others append to. So three things are asked first: the limit on the size of files, the free space,
-//! and the file system itself, by reserving blocks beyond the end without making the file longer. Only the
-//! reservation is a promise (it also counts quotas); the free space is asked before it because a
-//! reservation that fails may take all the space there is for a moment, which other writers would see.
-//! File systems that cannot reserve leave a gap: there a write can still be cut short.
+//! A write that runs out of space stops in the middle, and its partial data cannot be removed from a file that
+//! others append to. So three things are checked first: the file size limit, the free space, and the file
+//! system itself, by reserving blocks beyond the end without extending the file. Only the reservation is a
+//! guarantee (it also counts quotas). The free space is checked before it because a reservation that fails may
+//! briefly take all available space, which other writers would notice. File systems that cannot reserve leave a
+//! gap: there a write can still be interrupted.
 //!
-//! What others append meanwhile uses up the reservation, so it is a little larger than the lines.
+//! What others append in the meantime uses up the reservation, so it is a little larger than the lines.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ use rustix::process::Resource;
 
 /// How much others may append between the reservation and our write. It stays allocated, for later lines.
 const MARGIN: u64 = 16 * 1024;
-/// The same for the limit on the size of files, where a margin costs nothing.
+/// The same for the file size limit, where a margin costs nothing.
 const LIMIT_MARGIN: u64 = 1024 * 1024;
 
 /// Makes sure that `bytes` more fit at the end of a file of this length.
@@ -36,7 +36,7 @@ pub(crate) fn reserve(file: &File, length: u64, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Whether a write at this position would be refused, or answered with a signal, for the file's size.
+/// Whether a write at this position would fail, or raise a signal, because of the file's size.
 pub(crate) fn is_at_size_limit(position: u64) -> bool {
     size_limit().is_some_and(|limit| position >= limit)
 }
@@ -45,7 +45,7 @@ fn size_limit() -> Option<u64> {
     rustix::process::getrlimit(Resource::Fsize).current
 }
 
-/// The space that this user may still fill; none where the file system does not say.
+/// The space that this user may still fill; none if the file system does not report it.
 fn free(file: &File) -> Option<u64> {
     let said = rustix::fs::fstatvfs(file).ok()?;
     let blocks = if rustix::process::geteuid().is_root() {

@@ -1,35 +1,35 @@
-//! What the kernel says of one process in a single line, and how that line is read.
+//! What the kernel reports about one process in a single line, and how that line is parsed.
 //!
-//! The process chooses its own name, so the name may hold spaces, parentheses, newlines and bytes that
-//! are no text at all. Only the last `)` ends it: nothing after it can contain one. A line that was cut
-//! short yields nothing rather than a wrong number.
+//! The process chooses its own name, so the name may contain spaces, parentheses, newlines and bytes that are
+//! not UTF-8. Only the last `)` ends it, because nothing after it can contain one. A truncated line yields
+//! nothing instead of a wrong number.
 
 use tenure_core::process::{RunState, StartTicks};
 
-/// PF_FORKNOEXEC among the kernel's flags of a process.
+/// PF_FORKNOEXEC in the kernel's flags of a process.
 const FORKED: u64 = 0x40;
 
 /// The fields of `/proc/PID/stat` that are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
-    /// The kernel's short name for it; bytes that are no text are replaced.
+    /// The kernel's short name for it; invalid bytes are replaced.
     pub comm: String,
     pub state: RunState,
-    /// The pid of its parent; 0 where that is outside of the namespace.
+    /// The pid of its parent; 0 if that is outside the namespace.
     pub parent: u32,
     /// The process session that it belongs to.
     pub session: u32,
     pub has_terminal: bool,
-    /// Its controlling terminal by the device's number; 0 where it has none.
+    /// Its controlling terminal by device number; 0 if it has none.
     pub terminal: u64,
     /// Whether it was forked and has executed nothing since.
     pub forked: bool,
     pub threads: u32,
-    /// When it started, in ticks, as shown to this observer.
+    /// Its start in ticks, as shown to this observer.
     pub start: u64,
 }
 
-/// A process that was seen, with its start made comparable.
+/// An observed process, with its start made comparable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub stat: Stat,
@@ -37,14 +37,14 @@ pub(crate) struct Seen {
     pub start: StartTicks,
 }
 
-/// What was found when a pid was looked at.
+/// The result of looking up a pid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub(crate) enum View {
-    /// The kernel says that there is none.
+    /// The kernel reports none.
     Absent,
     Present(Seen),
-    /// The number is a thread's now: no process leads under it.
+    /// The number is a thread's now, so no process has it.
     Thread {
         /// The process that the thread belongs to.
         of: u32,
@@ -53,16 +53,16 @@ pub(crate) enum View {
     Unreadable(String),
 }
 
-/// Reads the text of `/proc/PID/stat`; `None` when it is not of that form, or cut short.
+/// Parses `/proc/PID/stat`; `None` if it has another form, or is truncated.
 pub fn parse_stat(text: &[u8]) -> Option<Stat> {
     let open = text.iter().position(|b| *b == b'(')?;
     let close = text.iter().rposition(|b| *b == b')')?;
     let comm = text.get(open + 1..close)?;
     let rest = std::str::from_utf8(text.get(close + 1..)?).ok()?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    // Counted as in proc(5); the first one after the name is number 3.
+    // Numbered as in proc(5); the first one after the name is number 3.
     let field = |number: usize| fields.get(number - 3).copied();
-    // The field after the last one that is used proves that that one is whole.
+    // The field after the last one that is used proves that the line is complete.
     field(23)?;
     let terminal = field(7)?.parse::<i32>().ok()?;
     Some(Stat {
@@ -75,7 +75,7 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat> {
         parent: field(4)?.parse().ok()?,
         session: field(6)?.parse().ok()?,
         has_terminal: terminal != 0,
-        // Written as a signed number of 32 bits.
+        // Written as a signed 32-bit number.
         terminal: u64::from(terminal.cast_unsigned()),
         forked: field(9)?.parse::<u64>().ok()? & FORKED != 0,
         threads: field(20)?.parse().ok()?,

@@ -1,10 +1,10 @@
-//! The state directory: where it is, and whether it may be trusted.
+//! The state directory: where it is, and whether it can be trusted.
 //!
-//! Invariants: it is a real directory (no link) of our own user, that nobody else can write to, on a
-//! file system of this kernel alone. These are checked on the opened directory, not on its path. One
-//! that is there already is never changed, only accepted or refused.
+//! Invariants: it is a real directory (not a link) of our own user, not writable by others, on a file system
+//! that only this kernel uses. These are checked on the opened directory, not on its path. An existing
+//! directory is never changed, only accepted or refused.
 //!
-//! *Crash*: a directory that was made and not used is accepted by the next process. *Tests*: with
+//! *Crash*: a directory that was created and not used is accepted by the next process. *Tests*: with
 //! TENURE_TEST=1 the real directory is refused, however it is spelled.
 
 use std::ffi::OsString;
@@ -21,14 +21,14 @@ use crate::file::{flags, make_dir, make_dirs, sync_dir};
 use crate::host_id::{self, HostIdError};
 use crate::{path_error, shared_fs, system};
 
-/// Why there is no state directory to work with.
+/// Why there is no usable state directory.
 #[derive(Debug, thiserror::Error)]
 pub enum StateDirError {
     #[error("no state directory: neither TENURE_HOME nor HOME is set")]
     NoHome,
     #[error("TENURE_TEST is set, but the state directory would be the real one{}", shown(.path))]
     TestWithoutHome {
-        /// The real one, where it is known.
+        /// The real one, if known.
         path: Option<PathBuf>,
     },
     #[error("the state directory {} is a symbolic link to {}", .path.display(), .target.display())]
@@ -41,9 +41,9 @@ pub enum StateDirError {
         owner: u32,
         user: u32,
     },
-    #[error("the state directory {} can be written to by others (mode {mode:04o})", .path.display())]
+    #[error("the state directory {} is writable by others (mode {mode:04o})", .path.display())]
     WritableByOthers { path: PathBuf, mode: u32 },
-    #[error("the state directory {} is on a file system that machines share ({kind})", .path.display())]
+    #[error("the state directory {} is on a shared file system ({kind})", .path.display())]
     SharedFileSystem { path: PathBuf, kind: &'static str },
     #[error(transparent)]
     HostId(#[from] HostIdError),
@@ -63,17 +63,20 @@ impl StateDirError {
             Self::NoHome => "set TENURE_HOME to a directory of your own".to_owned(),
             Self::TestWithoutHome { .. } => "set TENURE_HOME to a temporary directory".to_owned(),
             Self::Link { target, .. } => {
-                format!("set TENURE_HOME={} if that is meant", target.display())
+                format!("set TENURE_HOME={} if that is intended", target.display())
             }
             Self::NotADirectory { path } => {
                 format!(
-                    "move {} away, or set TENURE_HOME to another place",
+                    "move {} away, or set TENURE_HOME to another path",
                     path.display()
                 )
             }
             Self::OtherOwner { .. } => "set TENURE_HOME to a directory of your own".to_owned(),
             Self::WritableByOthers { path, .. } => {
-                format!("look at what is in it, then: chmod 700 {}", path.display())
+                format!(
+                    "check what is in it, then run `chmod 700 {}`",
+                    path.display()
+                )
             }
             Self::SharedFileSystem { .. } => {
                 "set TENURE_HOME to a directory on a local disk".to_owned()
@@ -85,7 +88,7 @@ impl StateDirError {
                 )
             }
             Self::HostId(HostIdError::Io(_)) | Self::Io(_) => {
-                "check the permissions of the path, or set TENURE_HOME to another place".to_owned()
+                "check the permissions of the path, or set TENURE_HOME to another path".to_owned()
             }
         }
     }
@@ -106,7 +109,7 @@ impl StateDir {
         &self.host
     }
 
-    /// Where the state directory should be, by the environment.
+    /// Where the state directory should be, according to the environment.
     pub fn locate(env: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf, StateDirError> {
         let set = |name: &str| env(name).filter(|value| !value.is_empty());
         let absolute = |name: &str| {
@@ -135,7 +138,7 @@ impl StateDir {
         Ok(chosen)
     }
 
-    /// Opens the state directory, and makes it first if it is missing.
+    /// Opens the state directory; creates it if it is missing.
     pub fn open(path: &Path) -> Result<StateDir, StateDirError> {
         let path = absolute_path(path)?;
         let dir = match open_dir(&path) {
@@ -154,9 +157,9 @@ impl StateDir {
         Ok(StateDir { path, host })
     }
 
-    /// The same for a caller that only reads: makes nothing, and refuses what [`StateDir::open`] refuses.
+    /// The same for a caller that only reads: creates nothing, and refuses what [`StateDir::open`] refuses.
     ///
-    /// Where no host id is kept yet, it gets one that no record can have.
+    /// If no host id is stored yet, it gets one that no record can have.
     pub fn peek(path: &Path) -> Result<StateDir, StateDirError> {
         let path = absolute_path(path)?;
         if is_there(&path)? {
@@ -171,7 +174,7 @@ impl StateDir {
     }
 }
 
-/// Opens what is a directory itself, not by a link.
+/// Opens a directory itself, not through a link.
 fn open_dir(path: &Path) -> io::Result<fs_err::File> {
     let itself = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     fs_err::OpenOptions::new()
@@ -180,7 +183,7 @@ fn open_dir(path: &Path) -> io::Result<fs_err::File> {
         .open(path)
 }
 
-/// Without `.` and a slash at the end, which would make the kernel follow a link.
+/// Without `.` and a trailing slash, which would make the kernel follow a link.
 fn absolute_path(path: &Path) -> io::Result<PathBuf> {
     let whole = std::path::absolute(path).map_err(|e| path_error::at("resolve", path, e))?;
     Ok(whole.components().collect())
@@ -225,7 +228,7 @@ fn is_there(path: &Path) -> Result<bool, StateDirError> {
     Ok(true)
 }
 
-/// Makes the directory and those above it; not where it would be refused afterwards.
+/// Creates the directory and its parents, unless it would be refused afterwards.
 fn make(path: &Path) -> Result<(), StateDirError> {
     refuse_shared_above(path)?;
     if let Some(parent) = path.parent() {
@@ -238,7 +241,7 @@ fn make(path: &Path) -> Result<(), StateDirError> {
     Ok(())
 }
 
-/// Refuses a directory that does not exist yet where it would be on a shared file system.
+/// Refuses a directory that does not exist yet and would be on a shared file system.
 fn refuse_shared_above(path: &Path) -> Result<(), StateDirError> {
     match path.ancestors().skip(1).find(|dir| dir.exists()) {
         Some(above) => refuse_shared(path, &open_path(above)?),
@@ -246,7 +249,7 @@ fn refuse_shared_above(path: &Path) -> Result<(), StateDirError> {
     }
 }
 
-/// Opens a directory that is only asked what file system it is on, even if it may not be read.
+/// Opens a directory only to find its file system, even if it may not be read.
 fn open_path(dir: &Path) -> io::Result<std::os::fd::OwnedFd> {
     let how = system::TO_BE_NAMED | OFlags::CLOEXEC;
     rustix::fs::open(dir, how, rustix::fs::Mode::empty())
@@ -466,7 +469,7 @@ mod tests {
             .iter()
             .find(|path| fs_err::metadata(path).is_ok_and(|found| found.uid() != user))
         else {
-            // Root owns all of these; it can give one away instead.
+            // Root owns all of these, so it gives one away instead.
             let dir = tempfile::tempdir().unwrap();
             std::os::unix::fs::chown(dir.path(), Some(12_345), None).unwrap();
             let error = StateDir::open(dir.path()).unwrap_err();

@@ -1,11 +1,11 @@
-//! What a dead session left running: processes that carry its variables or belong to its process session.
+//! What a dead session left running: processes with its variables or in its process session.
 //!
-//! A holder can be dead while its shell tool still runs and writes. Survivors are looked for in the
-//! environments of this user's processes. A process below a living agent is that agent's, whatever
-//! variables it inherited, and is not counted.
+//! A holder can be dead while its shell tool still runs and writes. Survivors are searched in the environments
+//! of this user's processes. A process below a live agent belongs to that agent, whatever variables it
+//! inherited, and is not counted.
 //!
-//! What cannot be read is said: an answer that is not certain carries its doubt. Right after an exec the
-//! kernel may show an empty environment for a moment; such a process is read again.
+//! Unreadable processes are reported: an uncertain answer includes its doubt. Right after an exec the kernel
+//! may briefly show an empty environment; such a process is read again.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -23,20 +23,20 @@ const COMMAND_LIMIT: usize = 120;
 /// How often an environment that reads as empty is read again.
 const READS: usize = 5;
 
-/// Looks through this user's processes once; one answer for each of the signs.
+/// Goes through this user's processes once; one answer for each of the signs.
 pub fn find(signs: &[Signs], observer: &Observer) -> Vec<Survivors> {
     let doubtful = |why: String| Survivors {
         found: Vec::new(),
         doubt: Some(why),
     };
     if !observer.proc_is_own {
-        let why = "/proc shows another pid namespace than this one";
+        let why = "/proc shows a different pid namespace";
         return vec![doubtful(why.into()); signs.len()];
     }
     let entries = match fs_err::read_dir("/proc") {
         Ok(entries) => entries,
         Err(error) => {
-            return vec![doubtful(format!("/proc cannot be listed: {error}")); signs.len()];
+            return vec![doubtful(format!("cannot list /proc: {error}")); signs.len()];
         }
     };
     let mut answers = vec![Survivors::default(); signs.len()];
@@ -45,7 +45,7 @@ pub fn find(signs: &[Signs], observer: &Observer) -> Vec<Survivors> {
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                doubt_all(&mut answers, &format!("/proc cannot be listed: {error}"));
+                doubt_all(&mut answers, &format!("cannot list /proc: {error}"));
                 break;
             }
         };
@@ -73,10 +73,10 @@ fn doubt_all(answers: &mut [Survivors], why: &str) {
 }
 
 fn cannot_read(pid: u32, why: &str) -> String {
-    format!("process {pid} cannot be read: {why}")
+    format!("cannot read process {pid}: {why}")
 }
 
-/// A living process that may be somebody's survivor.
+/// A live process that may be a survivor.
 struct Suspect {
     pid: u32,
     start: StartTicks,
@@ -85,8 +85,8 @@ struct Suspect {
 }
 
 impl Suspect {
-    /// Looks at a process that is young enough to be left behind by anybody; an error where it lives
-    /// and cannot be looked at.
+    /// Checks a process that is young enough to have been left by one of them; an error if it is alive and
+    /// cannot be inspected.
     fn of(pid: u32, signs: &[Signs]) -> Result<Option<Self>, String> {
         let seen = match system::view(pid) {
             View::Present(seen) => seen,
@@ -113,7 +113,7 @@ impl Suspect {
         }))
     }
 
-    /// Counts it for those whose signs it shows.
+    /// Counts it for those whose signs it has.
     fn add_to(&self, answers: &mut [Survivors], signs: &[Signs], observer: &Observer) {
         let mut is_an_agents_known = None;
         for (answer, sign) in answers.iter_mut().zip(signs) {
@@ -143,7 +143,7 @@ impl Suspect {
         }
     }
 
-    /// Whether it shows the signs; `None` where that cannot be told.
+    /// Whether it has the signs; `None` if unknown.
     fn shows(&self, signs: &Signs) -> Option<bool> {
         let mut leaders = signs.leaders.iter();
         if leaders.any(|leader| leader.pid == self.session && leader.is_older_than(self.start)) {
@@ -162,7 +162,7 @@ impl Suspect {
     }
 }
 
-/// The variables of a process, as it was started.
+/// The environment with which a process was started.
 pub(crate) fn environment(pid: u32) -> std::io::Result<Vec<u8>> {
     let path = format!("/proc/{pid}/environ");
     for _ in 0..READS {
@@ -181,8 +181,8 @@ pub(crate) fn environment(pid: u32) -> std::io::Result<Vec<u8>> {
     Ok(Vec::new())
 }
 
-/// Whether a living agent is above the process, or it is one, or an agent's daemon or helper. What runs below a
-/// daemon is not the agent's that happened to start the daemon.
+/// Whether the process is below a live agent, or is one, or is an agent's daemon or helper. What runs below a
+/// daemon does not belong to the agent that happened to start the daemon.
 fn is_an_agents(pid: u32, observer: &Observer) -> bool {
     let (chain, _) = process::chain_from(pid, observer);
     let mut roles = chain.iter().map(|above| agent::role_of(&above.looks));

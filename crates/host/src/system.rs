@@ -1,7 +1,7 @@
-//! The little that differs between operating systems, behind one set of functions.
+//! The differences between operating systems, behind one set of functions.
 //!
-//! Linux is the system that is tested. Elsewhere every process is unreadable and the boot id is one
-//! that proves nothing, so that sessions live by their leases alone: less is known, nothing is wrong.
+//! Linux is the tested system. Elsewhere every process is unreadable and the boot id proves nothing, so
+//! sessions depend on their leases alone: less is known, but nothing is wrong.
 
 #[cfg(target_os = "linux")]
 mod linux;

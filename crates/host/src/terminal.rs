@@ -1,11 +1,11 @@
-//! The terminal that a process was started in.
+//! The terminal in which a process was started.
 //!
-//! A terminal that is closed takes its device away: descriptors of it still name it, as deleted. Most programs end
-//! then; some go on without anybody who could see or answer them. The device's number may be another terminal's by
-//! now, which is why nothing is opened here.
+//! Closing a terminal removes its device; descriptors still name it, as deleted. Most programs exit then; some
+//! continue although no one can see or answer them. The device's number may belong to another terminal by now,
+//! so nothing is opened here.
 //!
-//! When something was last typed in it is the time at which its device was last read, as `w` shows it. The kernel keeps
-//! that in steps of eight seconds.
+//! The last time someone typed in it is the access time of its device, as `w` shows it. The kernel updates that
+//! in steps of eight seconds.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -14,26 +14,26 @@ use tenure_core::process::Process;
 
 use crate::{seat, system};
 
-/// What the kernel puts behind the name of a terminal that was closed.
+/// What the kernel appends to the name of a closed terminal.
 const GONE: &str = " (deleted)";
 
 /// Whether the terminal that a process reads or writes is gone: its window was closed, or its connection broke.
-/// A process that has none, or cannot be looked at, lost none.
+/// False for a process without a terminal, or one that cannot be inspected.
 pub fn is_gone(process: &Process) -> bool {
     let is_closed = |fd: u32| {
         let named = system::descriptor(process.pid, fd);
         named.is_some_and(|name| is_closed_terminal(&name))
     };
-    // Only while it is there were these its descriptors.
+    // Only if it is still running were these its descriptors.
     (0..3).any(is_closed) && seat::present(process).is_some()
 }
 
-/// How long after the last key an agent that was asked to leave may take to say so.
+/// How long after the last key an agent may take to report its exit.
 const LEAVES: Duration = Duration::from_secs(10);
-/// The kernel notes a key only if this much time went by since the one that it noted last.
+/// The kernel records a key only if this many seconds passed since the last recorded one.
 const STEP: u64 = 8;
 
-/// Whether a process has a terminal in which nobody typed lately. Where that cannot be seen, somebody may have.
+/// Whether a process has a terminal in which no one typed recently. If that is not visible, someone may have.
 pub fn is_quiet(pid: u32) -> bool {
     let device = system::descriptor(pid, 0);
     let Some(device) = device.filter(|link| link.starts_with("/dev/pts/")) else {
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_key_counts_until_the_end_of_its_step() {
         let at = |second: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(second);
-        // Another key at 807 would not have been noted.
+        // Another key at 807 would not have been recorded.
         assert!(!is_long_ago(at(800), at(807) + LEAVES));
         assert!(!is_long_ago(at(806), at(808) + LEAVES));
         assert!(is_long_ago(at(806), at(809) + LEAVES));

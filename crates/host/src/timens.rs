@@ -1,8 +1,8 @@
 //! The offsets that a time namespace adds to the clocks that its processes see.
 //!
-//! A process started at one moment shows other start ticks, and the steady clock another time, inside
-//! and outside a time namespace. Removing the observer's own offsets makes both comparable. A system
-//! without the file has no time namespaces, so its offsets are zero.
+//! Inside and outside a time namespace, the same process shows different start ticks, and the monotonic clock a
+//! different time. Removing the observer's own offsets makes both comparable. A system without the file has no
+//! time namespaces, so its offsets are zero.
 
 const NANOS: i128 = 1_000_000_000;
 
@@ -22,7 +22,7 @@ impl Offsets {
     }
 }
 
-/// Reads the text of `/proc/self/timens_offsets`.
+/// Parses `/proc/self/timens_offsets`.
 pub(crate) fn parse(text: &str) -> Option<Offsets> {
     let mut offsets = Offsets::default();
     for line in text.lines() {

@@ -1,8 +1,8 @@
 //! The file `locked` of a linked git worktree, as `git worktree lock --reason` writes it.
 //!
-//! What cannot be written is left, and so is a symbolic link: a worktree without a lock is only less safe.
-//! *Crash*: between reading and writing nothing is kept; a lock that was left behind names a session that
-//! is over, and the service changes it at the next look.
+//! If it cannot be written, or is a symbolic link, it is left alone: a worktree without a lock is only less
+//! safe. *Crash*: nothing is kept between reading and writing; a stale lock names an ended session, and the
+//! service repairs it at the next call.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub fn named_in(dir: &Path) -> Option<String> {
     named_by(&file(dir)?)
 }
 
-/// Our locks on all linked worktrees of the repository that `dir` is in; a worktree may be gone by now.
+/// Our locks on all linked worktrees of the repository of `dir`; a worktree may no longer exist.
 pub fn all(dir: &Path) -> Vec<TreeLock> {
     let Some(worktree) = git::worktree(dir) else {
         return Vec::new();
@@ -34,7 +34,7 @@ pub fn all(dir: &Path) -> Vec<TreeLock> {
     own.filter_map(|own| in_admin_dir(&own)).collect()
 }
 
-/// Our lock on the linked worktree that git keeps this directory for.
+/// Our lock on the linked worktree that belongs to this git directory.
 fn in_admin_dir(own: &Path) -> Option<TreeLock> {
     let file = own.join("locked");
     let handle = named_by(&file)?;
@@ -49,7 +49,7 @@ fn in_admin_dir(own: &Path) -> Option<TreeLock> {
     })
 }
 
-/// Makes a lock name another session, or takes it away, if it still names the same one.
+/// Makes a lock name another session, or removes it, if it still names the same one.
 pub fn change(lock: &TreeLock, handle: Option<&str>) {
     let file = Path::new(&lock.file);
     if named_by(file).as_ref() != Some(&lock.handle) {
@@ -59,7 +59,7 @@ pub fn change(lock: &TreeLock, handle: Option<&str>) {
         Some(handle) => write(file, handle, false),
         None => fs_err::remove_file(file),
     };
-    // Read-only places and others' directories stay as they are.
+    // Read-only directories and those of other users stay as they are.
     drop(changed);
 }
 
@@ -68,7 +68,7 @@ fn named_by(file: &Path) -> Option<String> {
     named(&text).map(str::to_owned)
 }
 
-/// Makes our lock name this session, or takes it away.
+/// Makes our lock name this session, or removes it.
 pub fn set(dir: &Path, handle: Option<&str>) {
     let Some(file) = file(dir) else {
         return;
@@ -79,7 +79,7 @@ pub fn set(dir: &Path, handle: Option<&str>) {
         (true, None) if named_in(dir).is_some() => fs_err::remove_file(&file),
         _ => Ok(()),
     };
-    // Read-only places and others' directories stay without.
+    // Read-only directories and those of other users stay without a lock.
     drop(changed);
 }
 
@@ -87,7 +87,7 @@ pub fn set(dir: &Path, handle: Option<&str>) {
 fn file(dir: &Path) -> Option<PathBuf> {
     let worktree = git::worktree(dir)?;
     let is_linked = worktree.git_dir != worktree.common_dir;
-    // A submodule has a directory of its own, too, but is no worktree of another repository.
+    // A submodule has its own git directory too, but is not a worktree of another repository.
     let is_worktree = worktree.git_dir.join("commondir").is_file();
     (is_linked && is_worktree).then(|| worktree.git_dir.join("locked"))
 }

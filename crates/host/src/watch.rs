@@ -1,9 +1,8 @@
-//! Waiting for something to happen: a change of the store's files, the end of a process, a signal.
+//! Waiting for something to happen: a change of the store's files, the exit of a process, a signal.
 //!
-//! One poll on descriptors and no timer of its own, so that waiting costs nothing while nothing happens.
-//! A change of a file is only a hint: it is seen before the commit that it belongs to is visible, and
-//! the waiter must look for itself. Where a store has no files, or the kernel no inotify, every wait is cut
-//! short, and its end says nothing about the store.
+//! One poll on descriptors and no timer, so waiting costs nothing while nothing happens. A file change is only
+//! a hint: it is visible before the commit that it belongs to, and the waiter must check for itself. If a store
+//! has no files, or the kernel no inotify, every wait is shortened, and its end means nothing about the store.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,17 +21,17 @@ use tenure_core::store::StoreWatch;
 
 use crate::pidfd::ProcessWatch;
 
-/// How long a wait lasts where files cannot be watched.
+/// How long a wait lasts if files cannot be watched.
 const WITHOUT_INOTIFY: Duration = Duration::from_millis(25);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {
-    /// Files changed: the store may have.
+    /// Files changed, so the store may have.
     Change,
     /// Something else that is watched changed.
     Beside,
     Exit,
-    /// This signal came.
+    /// A signal arrived.
     Signal(i32),
     Timeout,
 }
@@ -40,9 +39,9 @@ pub enum Woken {
 #[derive(Debug)]
 pub struct Watch {
     changes: Option<OwnedFd>,
-    /// What else is watched: these directories.
+    /// Other watched directories.
     beside: Option<(Vec<PathBuf>, OwnedFd)>,
-    /// The longest wait, where changes do not wake it.
+    /// The longest wait, if changes do not end it.
     every: Option<Duration>,
     signals: Option<Signals>,
     with_reader: bool,
@@ -54,7 +53,7 @@ struct Signals {
     came: Vec<(i32, Arc<AtomicBool>)>,
 }
 
-/// What comes and goes in a directory, and that it goes itself.
+/// Files that appear and disappear in a directory, and its own removal.
 const COMINGS_AND_GOINGS: inotify::WatchFlags = inotify::WatchFlags::CREATE
     .union(inotify::WatchFlags::DELETE)
     .union(inotify::WatchFlags::MOVE)
@@ -80,8 +79,8 @@ impl Watch {
         watch
     }
 
-    /// From now on it watches the store in this way, and tells whether each change that it sees is worth a
-    /// look: commits that matter ring a bell. On failure it watches what it did before.
+    /// Switches to another way of watching the store; returns whether only relevant changes wake it, because
+    /// relevant commits ring a bell. On failure it keeps watching as before.
     pub fn turn_to(&mut self, store: &StoreWatch) -> bool {
         let (dir, bells) = match store {
             StoreWatch::Files { dir, only } => (dir, only.as_deref()),
@@ -105,7 +104,7 @@ impl Watch {
         bells.is_some()
     }
 
-    /// Watches no store: only processes and signals.
+    /// Watches no store, only processes and signals.
     pub fn on_nothing() -> Self {
         Self {
             changes: None,
@@ -116,7 +115,7 @@ impl Watch {
         }
     }
 
-    /// From now on it wakes also when a file in one of these directories changes; tells whether it does.
+    /// Also wakes when a file in one of these directories changes; returns whether that works.
     pub fn turn_beside(&mut self, dirs: &[PathBuf]) -> bool {
         if self.beside.as_ref().is_some_and(|(known, _)| known == dirs) {
             return true;
@@ -146,7 +145,7 @@ impl Watch {
         Ok(())
     }
 
-    /// From now on it counts as SIGPIPE when nobody can read our standard output any more.
+    /// From now on a closed standard output counts as SIGPIPE.
     pub fn end_with_reader(&mut self) {
         self.with_reader = true;
     }
@@ -168,7 +167,7 @@ impl Watch {
             .collect();
         let output = io::stdout();
         if self.with_reader {
-            // Asked for nothing, the kernel tells only of errors: that the other end is closed.
+            // With no events requested, the kernel reports only errors: that the other end is closed.
             polled.push(PollFd::new(&output, PollFlags::empty()));
         }
         let timeout = limit.and_then(|limit| Timespec::try_from(limit).ok());
@@ -200,7 +199,7 @@ impl Watch {
         Ok(Woken::Change)
     }
 
-    /// A signal that came and was not reported yet.
+    /// A signal that arrived and was not reported yet.
     fn signal(&self) -> Option<i32> {
         let signals = self.signals.as_ref()?;
         let found = signals
@@ -218,7 +217,7 @@ impl Watch {
     }
 }
 
-/// What happened is one event, however many files it touched.
+/// All pending changes are one event, however many files they touched.
 fn drain(fd: &OwnedFd) {
     let mut bytes = [0; 4096];
     while rustix::io::read(fd, &mut bytes).is_ok_and(|count| count > 0) {}

@@ -1,16 +1,16 @@
-//! A process that must answer and end in time, whatever its own code waits for.
+//! A process that must answer and exit in time, whatever its own code waits for.
 //!
-//! A thread waits for the deadline. It shares nothing with the code that it watches but atomics and cells
-//! that are written once. When the time is over it takes the right to answer, and from then on the main
-//! thread cannot answer any more. A second thread then makes the best answer that it can; it may use
-//! files, memory and locks, and hang on them. If it does, the first thread writes the answer that was
-//! prepared, if there is one, and ends the process. The first thread makes three system calls: poll, write
-//! and exit. It takes no lock, allocates nothing, runs no destructor and no exit handler.
+//! A thread waits for the deadline. It shares only atomics and write-once cells with the code that it watches.
+//! When the time is over it takes the right to answer, and from then on the main thread cannot answer any more.
+//! A second thread then makes the best answer that it can; it may use files, memory and locks, and block on
+//! them. If it does, the first thread writes the prepared answer, if there is one, and ends the process. The
+//! first thread makes three system calls: poll, write and exit. It takes no lock, allocates nothing, runs no
+//! destructor and no exit handler.
 //!
 //! Invariant: exactly one of main thread, second thread and first thread answers.
 //!
-//! *Crash*: nothing is kept. *Clock jump*: only the monotonic clock counts. *Not covered*: a thread that
-//! hangs in the kernel and cannot be killed (a dead disk) keeps its process; the answer is written before.
+//! *Crash*: nothing is kept. *Clock jump*: only the monotonic clock counts. *Not covered*: a thread that blocks
+//! in the kernel and cannot be killed (a dead disk) keeps its process; the answer is written before.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 
-/// Nobody answered yet.
+/// No answer yet.
 const OPEN: u8 = 0;
 /// The main thread answers.
 const MAIN: u8 = 1;
@@ -32,30 +32,29 @@ const SECOND: u8 = 3;
 /// The first thread answers.
 const FIRST: u8 = 4;
 
-/// Most processes that are watched end before this; the others can afford a second thread.
+/// Most watched processes exit before this; the others can afford a second thread.
 const SLOW: Duration = Duration::from_millis(20);
-/// What a pipe takes in one piece, and takes without waiting where it is ready at all.
+/// What a pipe accepts in one piece, without blocking if it is ready at all.
 const PIECE: usize = 4096;
 const STACK: usize = 128 << 10;
 
-/// How long a process may take, from when it began.
+/// How long a process may take, from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Until then the main thread may answer.
     pub answer: Duration,
-    /// Then the process ends.
+    /// Then the process exits.
     pub end: Duration,
 }
 
-/// What is said when the time is over.
+/// The output when the time is over.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Late {
     pub stdout: Vec<u8>,
-    /// What is said besides it.
     pub stderr: Vec<u8>,
 }
 
-/// Watches over this process from when it is made until the process ends.
+/// Watches this process from its creation until the process exits.
 #[derive(Debug)]
 pub struct Watchdog {
     shared: Arc<Shared>,
@@ -72,9 +71,9 @@ struct Shared {
 }
 
 impl Watchdog {
-    /// Starts to watch. `late` makes the answer when the time is over, on a thread of its own.
+    /// Starts watching. `late` makes the answer when the time is over, on its own thread.
     ///
-    /// Where no thread can be had the process goes on unwatched: its own limits still hold.
+    /// If no thread can be created, the process continues unwatched: its own limits still hold.
     pub fn start(
         began: Instant,
         limits: Limits,
@@ -96,7 +95,7 @@ impl Watchdog {
         }
     }
 
-    /// Sets other limits, from when the process began.
+    /// Sets other limits, from the start of the process.
     pub fn set_limits(&self, limits: Limits) {
         let shared = &self.shared;
         shared
@@ -108,7 +107,7 @@ impl Watchdog {
         }
     }
 
-    /// Keeps the answer that is written if nothing better can be made; the first one counts.
+    /// Sets the fallback answer; the first one counts.
     pub fn prepare(&self, answer: Vec<u8>) {
         drop(self.shared.prepared.set(answer));
     }
@@ -117,21 +116,21 @@ impl Watchdog {
         self.shared.prepared.get().map(Vec::as_slice)
     }
 
-    /// Whether the main thread may answer. If not, the time is over, and the process is being ended.
+    /// Whether the main thread may answer. If not, the time is over and the process is being ended.
     pub fn take_answer(&self) -> bool {
         let turn = &self.shared.turn;
         let taken = turn.compare_exchange(OPEN, MAIN, Ordering::AcqRel, Ordering::Acquire);
         matches!(taken, Ok(_) | Err(MAIN))
     }
 
-    /// Whether the main thread has the answer to give and gave none yet.
+    /// Whether the main thread has the right to answer and has not answered yet.
     pub fn take_first(&self) -> bool {
         let turn = &self.shared.turn;
         let taken = turn.compare_exchange(OPEN, MAIN, Ordering::AcqRel, Ordering::Acquire);
         taken.is_ok()
     }
 
-    /// Waits for the end of this process, for a main thread that may not answer any more.
+    /// Waits for the end of this process, for a main thread that may no longer answer.
     pub fn await_end(&self) -> ! {
         loop {
             thread::park();
@@ -168,7 +167,7 @@ fn watch(shared: &Arc<Shared>, late: impl FnOnce() -> Late + Send + 'static) {
     {
         second.unpark();
     }
-    // A main thread that took the answer may finish it, and a second thread may make one.
+    // A main thread that took the right to answer may finish, and a second thread may make an answer.
     while !shared.left(&shared.end).is_zero() {
         thread::park_timeout(shared.left(&shared.end));
     }
@@ -180,7 +179,7 @@ fn watch(shared: &Arc<Shared>, late: impl FnOnce() -> Late + Send + 'static) {
     signal_hook::low_level::exit(0);
 }
 
-/// Made before the time is over, because making a thread may have to wait.
+/// Created before the time is over, because creating a thread may block.
 fn second_thread(
     shared: &Arc<Shared>,
     late: impl FnOnce() -> Late + Send + 'static,
@@ -202,7 +201,7 @@ fn second_thread(
     second.ok().map(|handle| handle.thread().clone())
 }
 
-/// Writes as much as can be written without waiting for a reader.
+/// Writes as much as possible without waiting for a reader.
 fn write_at_once(to: BorrowedFd<'_>, bytes: &[u8]) {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -235,7 +234,7 @@ mod tests {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         let much = vec![b'x'; 1 << 20];
         write_at_once(writer.as_fd(), &much);
-        // It returned: the pipe is full, and nobody read.
+        // It returned although the pipe is full and no one reads.
         let mut some = [0; 16];
         assert_eq!(rustix::io::read(&reader, &mut some), Ok(16));
         assert_eq!(some, [b'x'; 16]);

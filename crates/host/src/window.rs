@@ -1,15 +1,16 @@
 //! The window of a conversation that an agent's daemon runs.
 //!
-//! The daemon is asked, over the socket on which its own windows talk to it, where the conversation's window
-//! listens; the process that listens there is the window. Each step is a fact: the peer of the socket is the
-//! daemon that runs the hook, the daemon names the port of this very conversation, the kernel names the socket
-//! that listens on that port, and a process of this user has that socket open. Where one of them fails, there is
-//! no window; nothing is concluded from directories, terminals, times or names.
+//! The daemon is asked, over the socket that its own windows use, where the conversation's window listens; the
+//! process that listens there is the window. Each step is a fact: the peer of the socket is the daemon that
+//! runs the hook, the daemon reports the port of this conversation, the kernel reports the socket that listens
+//! on that port, and a process of this user has that socket open. If one of them fails, there is no window.
+//! Nothing is inferred from directories, terminals, times or names.
 //!
-//! It is asked when a conversation begins, and where its window is not known or gone; never at its other events.
-//! Whoever looks at a conversation without a window asks the same daemon whether its turn still runs. All of one
-//! question shares one deadline that is far below a hook's. *Crash*: a connection that is closed leaves nothing behind. *Clock jump*: the deadline is
-//! on the steady clock. *Older version*: a daemon that does not know the question answers with an error.
+//! The daemon is asked when a conversation starts, and when its window is unknown or gone; never at other
+//! events. A reader of a conversation without a window asks the same daemon whether its turn is still in
+//! progress. One question has one deadline, far below a hook's. *Crash*: a closed connection leaves nothing
+//! behind. *Clock jump*: the deadline is on the monotonic clock. *Older version*: a daemon that does not know
+//! the question returns an error.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -26,10 +27,10 @@ use crate::{clock, process, read, running, system};
 
 /// How long the daemon may take; it takes a few milliseconds.
 const PATIENCE: Duration = Duration::from_millis(600);
-/// No answer of interest is longer.
+/// No relevant answer is longer.
 const LONGEST: usize = 4 << 20;
 
-/// The window, where the daemon says which it is and it still runs.
+/// The window, if the daemon reports it and it still runs.
 pub(crate) fn find(
     spec: &DaemonSpec,
     daemon: &Process,
@@ -47,17 +48,18 @@ pub(crate) fn find(
     let inode = listener(&tcp, port, own)?;
     let agent = agent::whose_daemon(spec)?;
     let found = running::with_socket(inode, agent, observer, until)?;
-    // The conversation was loaded before its event was sent: a window that began later has only its port.
+    // The conversation was loaded before its event was sent, so a window that started later only reuses its
+    // port.
     let own = process::identify(std::process::id(), observer).ok()?;
     began_before(&found.process, &own).then_some(found)
 }
 
-/// Whether a process began before another one, as far as the rounding of ticks in a time namespace lets it be told.
+/// Whether a process started before another one, as far as tick rounding in a time namespace shows.
 fn began_before(one: &Process, other: &Process) -> bool {
     one.start.ticks <= other.start.ticks.saturating_add(1)
 }
 
-/// Whether a turn of a conversation runs, where the daemon says so.
+/// Whether a turn of a conversation is in progress, if the daemon reports it.
 pub(crate) fn has_turn(
     spec: &DaemonSpec,
     daemon: &Process,
@@ -69,7 +71,7 @@ pub(crate) fn has_turn(
     daemon.has_turn(spec, conversation).ok().flatten()
 }
 
-/// Where the daemon listens: in its own home, which may be another than the caller's.
+/// Where the daemon listens: in its own home, which may differ from the caller's.
 fn socket_of(spec: &DaemonSpec, daemon: &Process) -> Option<PathBuf> {
     let theirs = Environment::of(daemon.pid);
     let var = |name: &str| match &theirs {
@@ -88,17 +90,17 @@ fn socket_of(spec: &DaemonSpec, daemon: &Process) -> Option<PathBuf> {
 /// A connection to a daemon.
 struct Daemon {
     stream: UnixStream,
-    /// What was received and not read yet.
+    /// Received data that was not parsed yet.
     received: Vec<u8>,
     until: Instant,
 }
 
 impl Daemon {
-    /// Connects, without waiting for a daemon that accepts nobody, and only to this very process.
+    /// Connects, without waiting for a daemon that accepts no connections, and only to exactly this process.
     fn reach(socket: &Path, daemon: &Process, until: Instant) -> io::Result<Daemon> {
         let (stream, listens) = system::connect(socket)?;
         if listens != daemon.pid {
-            return Err(io::Error::other("another process listens there"));
+            return Err(io::Error::other("another process is listening there"));
         }
         let mut reached = Daemon {
             stream,
@@ -141,7 +143,6 @@ impl Daemon {
         Ok(port_in(&answer, spec.server))
     }
 
-    /// Whether a turn of a conversation runs.
     fn has_turn(&mut self, spec: &DaemonSpec, conversation: &NativeId) -> io::Result<Option<bool>> {
         self.begin()?;
         let about = json!({"threadId": conversation.as_str(), "includeTurns": false});
@@ -160,7 +161,7 @@ impl Daemon {
         self.tell(&json!({"id": id, "method": method, "params": params}))?;
         loop {
             let message = self.message()?;
-            // It also tells its clients what happens meanwhile.
+            // It also notifies its clients of other events in between.
             if message["id"] == id && message.get("method").is_none() {
                 return Ok(message);
             }
@@ -171,7 +172,7 @@ impl Daemon {
         self.send(&frame(message.to_string().as_bytes()))
     }
 
-    /// The next message, from all of its frames.
+    /// The next message, assembled from its frames.
     fn message(&mut self) -> io::Result<Value> {
         let mut text = Vec::new();
         loop {
@@ -211,7 +212,7 @@ impl Daemon {
                 self.received.extend_from_slice(&part[..count]);
                 Ok(())
             }
-            // A signal came in between; whoever needs more asks again.
+            // Interrupted by a signal; a caller that needs more reads again.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             Err(error) => Err(error),
         }
@@ -225,7 +226,7 @@ impl Daemon {
     }
 }
 
-/// A text as a client sends it: one frame, whose mask is zero and changes nothing.
+/// A text in one client frame, whose mask is zero and changes nothing.
 fn frame(text: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x81];
     match u16::try_from(text.len()) {
@@ -244,7 +245,7 @@ fn frame(text: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The first byte of a frame, how long its body is and where that begins; none where more must come first.
+/// The first byte of a frame, the length of its body and its offset; none if more data is needed.
 fn head_of(bytes: &[u8]) -> io::Result<Option<(u8, usize, usize)>> {
     let [first, second, rest @ ..] = bytes else {
         return Ok(None);
@@ -265,7 +266,7 @@ fn head_of(bytes: &[u8]) -> io::Result<Option<(u8, usize, usize)>> {
     }
 }
 
-/// The port of the server of this name, where its address is this machine's own.
+/// The port of the server with this name, if its address is local.
 fn port_in(answer: &Value, server: &str) -> Option<u16> {
     let servers = answer["result"]["data"].as_array()?;
     let mut named = servers.iter().filter(|one| one["name"] == server);
@@ -276,7 +277,7 @@ fn port_in(answer: &Value, server: &str) -> Option<u16> {
     origin.strip_prefix("http://127.0.0.1:")?.parse().ok()
 }
 
-/// Whether the conversation is in a turn; none where the answer is about another, or says neither.
+/// Whether the conversation is in a turn; none if the answer is about another, or is unclear.
 fn turn_in(answer: &Value, conversation: &NativeId) -> Option<bool> {
     let thread = &answer["result"]["thread"];
     if thread["id"] != conversation.as_str() {
@@ -289,7 +290,7 @@ fn turn_in(answer: &Value, conversation: &NativeId) -> Option<bool> {
     }
 }
 
-/// The socket of this user that listens on a port of 127.0.0.1, in the kernel's table.
+/// This user's socket that listens on a port of 127.0.0.1, in the kernel's table.
 fn listener(table: &str, port: u16, uid: u32) -> Option<u64> {
     let local = format!("0100007F:{port:04X}");
     let fields = |line: &str| {
@@ -387,7 +388,7 @@ mod tests {
         }
     }
 
-    /// A daemon that answers, and tells something else in between.
+    /// A daemon that answers, and sends something else in between.
     #[test]
     fn a_daemon_is_asked_and_answers() {
         let dir = tempfile::tempdir().unwrap();
@@ -455,7 +456,7 @@ mod tests {
         assert_eq!(daemon.port_of(&spec, &conversation).unwrap(), Some(7));
         let heard = answers.join().unwrap();
         assert!(heard.contains(r#""threadId":"t1""#), "{heard}");
-        // Nobody listens any more, and before that it was another process.
+        // No one listens any more, and before that it was another process.
         assert!(Daemon::reach(&socket, &process(1), soon()).is_err());
     }
 

@@ -1,5 +1,5 @@
-//! What a use case works with: the transaction, the time, what was seen, and small steps that several
-//! use cases share.
+//! What a use case works with: the transaction, the time, what was observed, and small steps that several use
+//! cases share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,27 +26,27 @@ use tenure_core::write_conflict::RepoFile;
 
 use tenure_core::policy::Policy;
 
-/// How many lives of a session are searched for what they left running.
+/// How many lives of a session are searched for processes that they left running.
 const MOST_LIVES: usize = 32;
 
 /// Why a run of a use case stopped before its answer.
 #[derive(Debug)]
 pub enum Stop {
-    /// This must be looked at first.
+    /// This must be observed first.
     Look(Want),
-    /// It must be run again in this mode.
+    /// It must run again in this mode.
     Write(Mode),
-    /// It must be run again with these locked as well, before it reads the clock.
+    /// It must run again with these locked as well, before it reads the clock.
     Lock(Vec<Lock>),
     /// The deaths of these sessions must be recorded first, in a transaction of their own.
-    Bury(Vec<SessionId>),
-    /// The answer is no; what was written on the way stays.
+    RecordDeaths(Vec<SessionId>),
+    /// Refused. What was written so far is kept.
     Refuse(Box<Error>),
-    /// The store failed; nothing stays.
+    /// The store failed. Nothing is kept.
     Store(StoreError),
 }
 
-/// What several steps need to have looked at, gathered so that it is looked at in one go.
+/// What several steps need to observe, gathered so that it is observed in one pass.
 #[derive(Debug, Default)]
 pub struct Unseen {
     processes: Vec<Process>,
@@ -54,7 +54,7 @@ pub struct Unseen {
 }
 
 impl Unseen {
-    /// The outcome of a step; `None` means that it must be run again after a look.
+    /// The outcome of a step; `None` means that it must run again after the observation.
     pub fn gather<T>(&mut self, step: Result<T, Stop>) -> Result<Option<T>, Stop> {
         match step {
             Ok(done) => return Ok(Some(done)),
@@ -65,12 +65,11 @@ impl Unseen {
         Ok(None)
     }
 
-    /// Whether anything must be looked at.
     pub fn is_empty(&self) -> bool {
         self.processes.is_empty() && self.left_behind.is_empty()
     }
 
-    /// Stops for the look, if one is needed.
+    /// Stops for the observation, if one is needed.
     pub fn look(mut self) -> Result<(), Stop> {
         if !self.processes.is_empty() {
             self.processes
@@ -106,30 +105,30 @@ pub struct Ctx<'a> {
     pub mode: Mode,
     /// What was locked before the clock was read.
     pub locked: &'a BTreeSet<Lock>,
-    /// Whether the store keeps out only those who lock the same.
+    /// Whether the store excludes only writers that lock the same rows.
     pub locks_rows: bool,
-    /// Sessions that began in this run; nobody else can see them yet.
-    pub born: Vec<SessionId>,
+    /// Sessions created in this run; no one else can see them yet.
+    pub created: Vec<SessionId>,
     pub now: Now,
     pub policy: &'a Policy,
     pub facts: &'a CallerFacts,
     pub world: &'a dyn World,
-    /// Who looks, and how far it can see.
+    /// Who observes, and what it can see.
     pub observer: &'a Observer,
     pub location: String,
     pub evidence: &'a Evidence,
     pub notices: Pending,
     /// Who reads the answer.
     pub reader: answer::Reader,
-    /// What is done to the locks of worktrees once this is committed.
+    /// Changes to worktree locks, made after the commit.
     pub trees: Vec<TreeChange>,
-    /// The session in whose own process tree the caller runs: the call itself proves that it lives.
+    /// The session whose process tree the caller runs in. The call itself proves that it is alive.
     pub own: Option<SessionId>,
     /// How many deaths were recorded for this use case before this run.
-    pub buried: usize,
-    /// Sessions whose deaths are recorded once this is committed.
+    pub deaths_recorded: usize,
+    /// Sessions whose deaths are recorded after the commit.
     pub dead: Vec<SessionId>,
-    /// Deaths that could not be recorded for this use case, because a row could not be read, with which.
+    /// Deaths that could not be recorded for this use case, each with the unreadable row.
     pub unrecorded: &'a BTreeMap<SessionId, String>,
     pub damage: Vec<String>,
 }
@@ -151,13 +150,13 @@ impl Ctx<'_> {
         }
     }
 
-    /// Makes sure that these are locked. Where they are not, the use case runs again from the beginning with
-    /// these locked in order with the others, so that whatever it read before is read again under the locks.
+    /// Makes sure that these are locked. If they are not, the use case runs again from the start with all locks
+    /// taken in order, so everything it read is read again under the locks.
     pub fn lock(&mut self, wanted: impl IntoIterator<Item = Lock>) -> Result<(), Stop> {
         self.lock_with(|_| Ok(wanted.into_iter().collect()))
     }
 
-    /// The same where it takes work to find out what to lock: that is done only where rows are locked.
+    /// The same if finding the locks takes work; skipped if the store does not lock rows.
     pub fn lock_with(
         &mut self,
         wanted: impl FnOnce(&mut Self) -> Result<Vec<Lock>, Stop>,
@@ -166,7 +165,7 @@ impl Ctx<'_> {
             return self.write();
         }
         let mut missing = wanted(self)?;
-        let is_own = |lock: &Lock| matches!(lock, Lock::Session(id) if self.born.contains(id));
+        let is_own = |lock: &Lock| matches!(lock, Lock::Session(id) if self.created.contains(id));
         missing.retain(|lock| !self.locked.contains(lock) && !is_own(lock));
         if missing.is_empty() {
             self.write()
@@ -175,7 +174,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Makes sure that it is known of all of these whether they exist, in one go.
+    /// Makes sure that the existence of all these paths is known, in one pass.
     pub fn look_at_paths(&self, paths: &[String]) -> Result<(), Stop> {
         let is_new = |path: &&String| self.evidence.is_there(path).is_none();
         let unseen: Vec<String> = paths.iter().filter(is_new).cloned().collect();
@@ -186,7 +185,6 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether a file or directory exists.
     pub fn is_there(&self, path: &str) -> Result<bool, Stop> {
         let unseen = || Stop::Look(Want::Paths(vec![path.to_owned()]));
         self.evidence.is_there(path).ok_or_else(unseen)
@@ -196,12 +194,12 @@ impl Ctx<'_> {
         Ok(self.lives_by(session)?.0)
     }
 
-    /// The process whose end is the next thing that can happen to a session's life.
+    /// The process whose exit is the next thing that can happen to a session.
     pub fn watched(&self, session: &Session) -> Result<Option<Process>, Stop> {
         Ok(self.lives_by(session)?.1.cloned())
     }
 
-    /// Whether a session lives, and the process that decides that.
+    /// Whether a session is alive, and the process that decides that.
     pub(super) fn lives_by<'s>(
         &self,
         session: &'s Session,
@@ -212,7 +210,7 @@ impl Ctx<'_> {
         self.seen_to_live_by(session)
     }
 
-    /// The same, whoever calls.
+    /// The same, regardless of the caller.
     pub fn seen_to_live_by<'s>(
         &self,
         session: &'s Session,
@@ -224,7 +222,7 @@ impl Ctx<'_> {
         )
     }
 
-    /// Whether a daemon is in a turn of a session, as far as it can be asked, which hooks never do.
+    /// Whether a daemon is in a turn of a session, if it can be asked; hooks never ask.
     fn has_turn(&self, session: &Session, daemon: &Process) -> Result<Option<bool>, Stop> {
         let spec = agent::spec_of(&session.agent).and_then(|spec| spec.daemon);
         let (true, Some(spec), Some(native_id)) =
@@ -241,7 +239,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Makes sure that all these sessions were looked at, in one go.
+    /// Makes sure that the processes of all these sessions have been observed, in one pass.
     pub fn look_at_all(&self, sessions: &[Session]) -> Result<(), Stop> {
         let mut unseen = Unseen::default();
         for session in sessions {
@@ -250,8 +248,8 @@ impl Ctx<'_> {
         unseen.look()
     }
 
-    /// Whether a process lives, or the same process where it must be looked at first.
-    /// Whether the process of a session is gone, whoever calls and whatever a daemon still does for it.
+    /// Whether the process of a session is gone, regardless of the caller and of what a daemon still does for
+    /// it.
     pub fn is_gone(&self, session: &Session) -> Result<bool, Stop> {
         let Some(process) = &session.process else {
             return Ok(false);
@@ -272,7 +270,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// How a session stands: its liveness weighed against its lease.
+    /// A session's liveness combined with its lease.
     pub fn standing(&self, session: &Session) -> Result<Standing, Stop> {
         let liveness = self.liveness(session)?;
         Ok(Standing::of(
@@ -283,7 +281,7 @@ impl Ctx<'_> {
         ))
     }
 
-    /// Where a file is in its repository, if it is in one.
+    /// A file's position in its repository, if it is in one.
     pub fn file(&self, path: &str) -> Result<Option<RepoFile>, Stop> {
         match self.evidence.file(path) {
             Some(found) => Ok(found.clone()),
@@ -291,7 +289,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Makes sure that all these files were looked at, in one go.
+    /// Makes sure that all these files have been observed, in one pass.
     pub fn look_at_files(&self, paths: &[String]) -> Result<(), Stop> {
         let is_unseen = |path: &&String| self.evidence.file(path).is_none();
         let unseen: Vec<String> = paths.iter().filter(is_unseen).cloned().collect();
@@ -326,8 +324,8 @@ impl Ctx<'_> {
         })
     }
 
-    /// What a session left running in its lives up to this one, the last of which is over, as far as this observer
-    /// can see. Earlier ones count: what they left goes on whatever became of the session.
+    /// What a session left running in its lives up to this one, the last of which has ended, as far as this
+    /// observer can see. Earlier lives count, because their processes run on whatever happened to the session.
     pub fn survivors(&mut self, session: &Session, life: Life) -> Result<Survivors, Stop> {
         let token = SessionToken {
             id: session.id,
@@ -357,7 +355,7 @@ impl Ctx<'_> {
             others.found.retain(|survivor| !own(survivor.pid));
             return Ok(others);
         }
-        // Those of another boot left nothing, and those of another machine nothing that is seen here.
+        // Lives of another boot left nothing, and lives on another machine nothing that is visible here.
         lives.retain(|(_, process)| liveness::settled_unseen(process, self.observer).is_none());
         let of = |life: Life| SessionToken {
             id: session.id,
@@ -377,8 +375,8 @@ impl Ctx<'_> {
         Err(Stop::Look(Want::Survivors(vec![(token, signs)])))
     }
 
-    /// The conversations of a session, by which its processes are known. They do not tell its lives apart: while it
-    /// goes on in a later one, they say nothing.
+    /// The conversations of a session, which identify its processes. They do not distinguish its lives: while
+    /// it continues in a later one, they prove nothing.
     fn native_signs(
         &mut self,
         session: &Session,
@@ -396,7 +394,7 @@ impl Ctx<'_> {
             .collect())
     }
 
-    /// A key's row: as a grant needs it where this run has the key locked.
+    /// A key's row; locked for a grant if this run holds the key's lock.
     pub fn claim_record(&mut self, key: &Key) -> Result<ClaimRecord, Stop> {
         let is_locked = || !self.locks_rows || self.locked.contains(&Lock::Key(key.clone()));
         if self.mode == Mode::Write && is_locked() {
@@ -406,18 +404,18 @@ impl Ctx<'_> {
         Ok(record.unwrap_or_else(|| ClaimRecord::unknown(key.clone())))
     }
 
-    /// A session that a record names; its absence means that the store is damaged.
+    /// A session that a row refers to. If it is missing, the store is damaged.
     pub fn session(&mut self, id: SessionId) -> Result<Session, Stop> {
         match self.tx.session(id)? {
             Some(session) => Ok(session),
             None => Err(Stop::Store(StoreError::Damaged {
                 store: self.location.clone(),
-                why: format!("a record names session {id}, which is missing"),
+                why: format!("a row refers to session {id}, which does not exist"),
             })),
         }
     }
 
-    /// Closes a session and ends what it holds, in this transaction.
+    /// Closes a session and ends its holds, in this transaction.
     pub fn close(
         &mut self,
         session: &Session,
@@ -469,7 +467,7 @@ impl Ctx<'_> {
         Ok(closed)
     }
 
-    /// A session begins or stops to work in its directory.
+    /// A session starts or stops working in its directory.
     pub fn move_tree(&mut self, session: &Session, begins: bool) {
         if session.workdir.repo.is_some() {
             self.trees.push(TreeChange {
@@ -480,7 +478,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Ends everything that a session holds, all of which is locked.
+    /// Ends everything that a session holds; all of it is locked.
     pub fn end_open_holds(
         &mut self,
         session: SessionId,
@@ -501,15 +499,15 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// What must be locked to end a session or all that it holds: its keys, then itself, so that it is
-    /// granted nothing meanwhile.
+    /// The locks needed to end a session or its holds: its keys, then the session itself, so that it is granted
+    /// nothing in between.
     pub fn locks_to_close(&mut self, session: SessionId) -> Result<Vec<Lock>, Stop> {
         let held = self.tx.open_holds(session)?.into_iter();
         let keys = held.map(|hold| Lock::Key(hold.key));
         Ok(keys.chain([Lock::Session(session)]).collect())
     }
 
-    /// An event with nothing but its kind, subject, means and evidence.
+    /// An event with only its kind, subject, means and evidence.
     pub fn event(
         &self,
         kind: EventKind,
@@ -556,7 +554,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Adds to the answer what waits to be told to a session. It waits on until it was written.
+    /// Adds a session's pending notices to the answer. They stay pending until they have been written out.
     pub fn tell(&mut self, session: SessionId) -> Result<(), Stop> {
         if self.tx.has_notices(session)? {
             self.notices = self.tx.pending_notices(session, MOST_AT_ONCE)?;
@@ -564,7 +562,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Who reads what a session is told.
+    /// Who reads a session's notices.
     pub fn notice_reader(&mut self, id: SessionId) -> Result<Reader, Stop> {
         let session = self.session(id)?;
         if session.agent.as_str() == tenure_core::agent::HUMAN {
@@ -577,7 +575,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// Makes an id and a handle that nobody has.
+    /// Generates an unused id and handle.
     pub fn mint(
         &mut self,
         agent: &tenure_core::id::AgentName,

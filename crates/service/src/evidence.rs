@@ -1,8 +1,8 @@
-//! What was seen of the machine for one use case, apart from what may be written.
+//! What was observed of the machine for one use case, separate from what it may write.
 //!
-//! A use case names what it wants to know ([`Want`]) and stops; with its transaction dropped the machine is
-//! looked at, and the use case runs again with what was seen. So nothing outside the store is read while a
-//! lock is held, and what was seen is kept for all runs of one use case and for no other.
+//! A use case names what it needs to know ([`Want`]) and stops. Its transaction is dropped, the machine is
+//! observed, and the use case runs again with the observations. So nothing outside the store is read while a
+//! lock is held. Observations are kept for all runs of one use case and for no other.
 
 use std::borrow::Borrow;
 
@@ -14,38 +14,38 @@ use tenure_core::witness::{Question, Subject, Testimony, Witness};
 use tenure_core::world::World;
 use tenure_core::write_conflict::RepoFile;
 
-/// What must be looked at before a use case can go on.
+/// What must be observed before a use case can continue.
 #[derive(Debug)]
 pub enum Want {
     Processes(Vec<Process>),
-    /// What these sessions left behind.
+    /// What these sessions left running.
     Survivors(Vec<(SessionToken, Signs)>),
-    /// The processes above this one, and the place that this directory is.
+    /// The ancestors of this process, and what this directory is.
     Surroundings(Option<u32>, String),
     /// The window of this conversation, which the daemon runs.
     Window(DaemonSpec, Process, NativeId),
-    /// Whether a turn of this conversation runs, which the daemon runs.
+    /// Whether a turn of this conversation, which the daemon runs, is in progress.
     Turn(DaemonSpec, Process, NativeId),
-    /// Where these files are, and what.
+    /// Where these files are, and what they are.
     Files(Vec<String>),
     /// The remotes of the repositories with these common directories.
     Remotes(Vec<String>),
-    /// What agents and terminals say about these.
+    /// What agents and terminals report about these.
     Testimony(Vec<Subject>, Question),
     /// Whether these files and directories exist.
     Paths(Vec<String>),
-    /// Whether a process of an agent with this directory ended by itself.
+    /// Whether a process of an agent, with this directory, exited by itself.
     Parting(Traces, String, Process),
 }
 
-/// The processes above one that registers, and the place that it works in.
+/// The ancestors of a process that registers, and the directory it works in.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     pub chain: Vec<Ancestor>,
     pub workdir: Workdir,
 }
 
-/// Everything that was seen so far.
+/// Everything observed so far.
 #[derive(Debug, Default)]
 pub struct Evidence {
     seen: Vec<(Process, Sighting)>,
@@ -62,7 +62,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// None yet; and whether agents and terminals can be asked at all, which hooks never do.
+    /// No observations yet. `witness` is set if agents and terminals can be asked at all; hooks never ask.
     pub fn none(witness: Option<&dyn Witness>) -> Self {
         Self {
             has_witness: witness.is_some(),
@@ -75,7 +75,7 @@ impl Evidence {
         self.has_witness
     }
 
-    /// Looks at what is wanted.
+    /// Observes what is wanted.
     pub fn gather(&mut self, world: &dyn World, witness: Option<&dyn Witness>, want: Want) {
         match want {
             Want::Processes(processes) => self.seen.extend(processes.into_iter().map(|process| {
@@ -97,7 +97,7 @@ impl Evidence {
                 self.window = Some(world.window(&spec, &daemon, &conversation));
             }
             Want::Turn(spec, daemon, conversation) => {
-                // One that did not answer is not waited for again.
+                // A daemon that did not answer is not asked again.
                 let is_silent = |(asked, _, said): &(Process, NativeId, Option<bool>)| {
                     *asked == daemon && said.is_none()
                 };
@@ -137,7 +137,7 @@ impl Evidence {
         }
     }
 
-    /// What was seen of a process. Pids differ where anything does, and are compared at once.
+    /// What was observed of a process. Pids usually differ, so they are compared first.
     pub fn sighting(&self, process: &Process) -> Option<&Sighting> {
         let is_it = |seen: &Process| seen.pid == process.pid && seen == process;
         let mut found = self.seen.iter().filter(|(seen, _)| is_it(seen));
@@ -152,12 +152,12 @@ impl Evidence {
         self.surroundings.as_ref()
     }
 
-    /// The window, once it was looked for.
+    /// The window, once it was looked up.
     pub fn window(&self) -> Option<&Option<Ancestor>> {
         self.window.as_ref()
     }
 
-    /// What a daemon said about a conversation's turn, once it was asked.
+    /// What a daemon reported about a conversation's turn, once it was asked.
     pub fn turn(&self, daemon: &Process, conversation: &NativeId) -> Option<Option<bool>> {
         let is_it = |(asked, about, _): &&(Process, NativeId, Option<bool>)| {
             asked == daemon && about == conversation
@@ -173,7 +173,7 @@ impl Evidence {
         known(&self.paths, path).copied()
     }
 
-    /// Whether a process ended by itself, once that was looked for.
+    /// Whether a process exited by itself, once that was checked.
     pub fn was_orderly(&self, process: &Process) -> Option<Option<bool>> {
         known(&self.partings, process).copied()
     }
@@ -182,7 +182,7 @@ impl Evidence {
         self.answer_to(session, Question::Activity)
     }
 
-    /// What was answered to at least this much.
+    /// The answer to at least this question.
     pub fn answer_to(&self, session: SessionId, question: Question) -> Option<&Testimony> {
         let fits = |(one, asked, _): &&(SessionId, Question, Testimony)| {
             *one == session && *asked >= question

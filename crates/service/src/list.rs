@@ -1,10 +1,10 @@
-//! Lists that may be cut, and lists that go on where a row cannot be read.
+//! Lists that may be truncated, and lists that skip unreadable rows.
 
 use tenure_core::store::StoreError;
 
 use crate::context::{Ctx, Stop};
 
-/// A list that may be cut, and how much of it is missing.
+/// A list that may be truncated, and how many entries are missing.
 #[derive(Debug, Clone)]
 pub struct Listed<T> {
     pub items: Vec<T>,
@@ -12,7 +12,7 @@ pub struct Listed<T> {
 }
 
 impl<T> Listed<T> {
-    /// Counts what is missing, where the limit was met.
+    /// Counts the missing entries if the limit was reached.
     pub fn of(
         items: Vec<T>,
         limit: usize,
@@ -27,7 +27,7 @@ impl<T> Listed<T> {
     }
 }
 
-/// One entry of a list; where a row that it needs cannot be read, that is named and the list goes on.
+/// One entry of a list. If a row that it needs is unreadable, the damage is reported and the list continues.
 pub fn unless_damaged<T>(
     ctx: &mut Ctx<'_>,
     name: &str,

@@ -1,4 +1,4 @@
-//! What happened, as a list.
+//! The event log as a list.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,29 +19,28 @@ use crate::transact::{Reply, Service};
 /// One entry of the log.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct EventView {
-    /// Its place, for `--after`.
+    /// Its position, for `--after`.
     pub cursor: u64,
     /// When it was recorded.
     pub at: Timestamp,
-    /// What kind of change.
     pub kind: String,
     /// The session that changed.
     pub session: Option<NameView>,
-    /// The session that did it, where that is another.
+    /// The session that acted, if it is another one.
     pub actor: Option<NameView>,
     /// The claim key.
     pub key: Option<String>,
     /// The epoch after the change.
     pub epoch: Option<u64>,
-    /// By what means.
+    /// How it happened.
     pub mechanism: String,
     pub evidence: String,
-    /// The reason that somebody gave.
+    /// The reason that the caller gave.
     pub reason: Option<String>,
 }
 
 impl EventView {
-    /// Makes the view of an event with its sessions' names.
+    /// Builds the view of an event with its sessions' names.
     pub fn new(event: Event, session: Option<NameView>, actor: Option<NameView>) -> Self {
         Self {
             cursor: event.cursor.0,
@@ -59,7 +58,7 @@ impl EventView {
 }
 
 impl Service<'_> {
-    /// The session whose log is meant by a name.
+    /// The session whose log a name refers to.
     pub fn log_session(&mut self, name: &str) -> Reply<SessionId> {
         self.transact(Mode::Read, |ctx| Ok(caller::find(ctx, name)?.id))
     }
@@ -95,7 +94,7 @@ fn log(ctx: &mut Ctx<'_>, filter: &EventFilter) -> Result<Vec<EventView>, Stop> 
     {
         if let Entry::Vacant(place) = names.entry(id) {
             let session = ctx.session(id);
-            // An event of a session that cannot be read is shown without it.
+            // An event of an unreadable session is shown without it.
             if let Some(session) = unless_damaged(ctx, &id.to_string(), session)? {
                 let (id, handle) = (id.to_string(), session.handle.to_string());
                 place.insert(NameView { id, handle });

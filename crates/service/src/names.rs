@@ -1,5 +1,5 @@
-//! What a caller may name, for completing a command line. Reads only: no process is looked at, nothing is
-//! recorded, and no notice is told.
+//! Names for completing a command line. Read-only: no process is observed, nothing is recorded, and no notice
+//! is delivered.
 
 use tenure_core::session::Session;
 use tenure_core::store::{ClaimFilter, Mode, SessionFilter};
@@ -8,23 +8,23 @@ use tenure_core::time::Timestamp;
 use crate::context::{Ctx, Stop};
 use crate::transact::{Reply, Service};
 
-/// How many of each are worth offering.
+/// How many names of each kind are offered.
 const MOST: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nameable {
-    /// Sessions: open ones first, each the newest first.
+    /// Sessions: open ones first, newest first.
     Session,
     /// Sessions that have not ended.
     OpenSession,
-    /// Sessions that were cut off and that nobody dismissed, the last one first.
+    /// Sessions that were cut off and not dismissed, newest first.
     CutOffSession,
-    /// Keys that somebody holds.
+    /// Keys that are held.
     Key,
     Mission,
 }
 
-/// Something that can be named, with a few words about it.
+/// A name, with a short description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     pub name: String,
@@ -32,7 +32,6 @@ pub struct Name {
 }
 
 impl Service<'_> {
-    /// What can be named.
     pub fn names(&mut self, of: Nameable) -> Reply<Vec<Name>> {
         self.transact(Mode::Read, |ctx| match of {
             Nameable::Session => sessions(ctx),

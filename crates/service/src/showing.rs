@@ -1,7 +1,7 @@
-//! How a session is shown: what it does by the newest word, and the views that are made from that.
+//! How a session is shown: its activity by the newest report, and the views built from it.
 //!
-//! Agents' own files and terminals are asked before a view is made, outside of any transaction, like everything
-//! else that is seen of the machine. A hook asks nobody: its service has no witness.
+//! Agents' own files and terminals are checked before a view is built, outside any transaction, like every
+//! other observation of the machine. A hook checks none of them: its service has no witness.
 
 use crate::context::{Ctx, Stop};
 use crate::evidence::Want;
@@ -16,12 +16,12 @@ use tenure_core::time::Timestamp;
 use tenure_core::witness::{Question, Subject};
 
 impl Ctx<'_> {
-    /// Makes sure that agents and terminals were asked about those of these that live, in one go.
+    /// Makes sure that agents and terminals were asked about the live ones of these, in one pass.
     pub fn ask_about_all(&mut self, sessions: &[Session]) -> Result<(), Stop> {
         self.ask(sessions, Question::Whole)
     }
 
-    /// The same for what they do alone, which costs little.
+    /// The same only for what they do, which is cheap.
     pub fn ask_what_they_do(&mut self, sessions: &[Session]) -> Result<(), Stop> {
         self.ask(sessions, Question::Activity)
     }
@@ -31,8 +31,9 @@ impl Ctx<'_> {
             return Ok(());
         }
         let mut unasked = Vec::new();
-        // One that begins in this run has another id in the next: an answer about it would never be found.
-        let is_asked = |session: &&Session| session.is_open() && !self.born.contains(&session.id);
+        // A session created in this run has another id in the next, so an answer about it would never be found.
+        let is_asked =
+            |session: &&Session| session.is_open() && !self.created.contains(&session.id);
         for session in sessions.iter().filter(is_asked) {
             let Some(process) = session.process.clone() else {
                 continue;
@@ -63,7 +64,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// What a session does, as far as it was asked for.
+    /// What a session is doing, as far as that was checked.
     pub fn shown(&self, session: &Session) -> Option<ShownActivity> {
         let testimony = self.evidence.testimony(session.id);
         let words = Words {
@@ -78,7 +79,7 @@ impl Ctx<'_> {
         words.newest()
     }
 
-    /// Whether a turn of it ended since a person was last there.
+    /// Whether a turn ended since a person was last there.
     pub fn is_finished(&self, session: &Session, shown: Option<&ShownActivity>) -> bool {
         let testimony = self.evidence.testimony(session.id);
         let at_pane = testimony.and_then(|testimony| testimony.attended_at);
@@ -86,7 +87,7 @@ impl Ctx<'_> {
         activity::is_finished(shown, session.activity.as_ref(), attended_at)
     }
 
-    /// The state that people are shown.
+    /// The state for people.
     pub fn state(&self, session: &Session, liveness: &Liveness) -> State {
         let shown = self.shown(session);
         let busy = shown.filter(|shown| shown.doing == Doing::Busy && shown.certain);
@@ -101,7 +102,7 @@ impl Ctx<'_> {
         self.view_as(session, &liveness)
     }
 
-    /// The view of a session whose liveness is known from elsewhere.
+    /// The view of a session whose liveness is already known.
     pub fn view_as(&mut self, session: &Session, liveness: &Liveness) -> Result<SessionView, Stop> {
         let standing = Standing::of(liveness, &session.lease, self.policy.lock_delay, &self.now);
         let shown = self.shown(session);
@@ -135,9 +136,9 @@ impl Ctx<'_> {
         ))
     }
 
-    /// The view of a session as the holder of a claim, without what it holds and had; and how it stands.
+    /// The view of a session as the holder of a claim, without its claims and history, and its standing.
     pub fn brief(&mut self, session: &Session) -> Result<(SessionView, Standing), Stop> {
-        // Who calls knows what it does itself, and a grant to it must not be made twice for a look.
+        // The caller knows what it is doing itself, and a grant to it must not restart for an observation.
         if self.own != Some(session.id) {
             self.ask(std::slice::from_ref(session), Question::Activity)?;
         }
@@ -158,7 +159,7 @@ impl Ctx<'_> {
         Ok((SessionView::brief(session, &seen), standing))
     }
 
-    /// What a session's living waiters wait for.
+    /// What the live waiters of a session wait for.
     fn waits_of(&mut self, session: &Session) -> Result<Vec<WaitView>, Stop> {
         if !session.is_open() {
             return Ok(Vec::new());
@@ -167,7 +168,7 @@ impl Ctx<'_> {
         self.show_waiters(waiters)
     }
 
-    /// Waiters that are not dead, as they are shown.
+    /// Waiters that are not dead, for display.
     pub fn show_waiters(&mut self, waiters: Vec<Waiter>) -> Result<Vec<WaitView>, Stop> {
         let unseen: Vec<Process> = waiters
             .iter()

@@ -1,4 +1,4 @@
-//! Running a use case: begin, run, look, repeat, commit.
+//! Running a use case: begin, run, observe, repeat, commit.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,25 +21,25 @@ use tenure_core::tree_lock::{TreeChange, TreeLock};
 use tenure_core::witness::Witness;
 use tenure_core::world::World;
 
-/// A use case's answer, with what the caller must be told.
+/// The answer of a use case, with notices for the caller.
 #[derive(Debug, Clone)]
 pub struct Answer<T> {
     pub value: T,
-    /// Notices of the calling session; they wait until [`Service::delivered`] says that they were told.
+    /// Notices of the calling session; they stay pending until [`Service::delivered`] is called.
     pub notices: Pending,
-    /// What is missing in the answer, because it could not be read.
+    /// What is missing in the answer because it could not be read.
     pub damaged: Option<StoreError>,
 }
 
-/// A use case's refusal or failure, with what the caller must be told.
+/// The refusal or failure of a use case, with notices for the caller.
 #[derive(Debug, Clone)]
 pub struct Failure {
     pub error: Error,
-    /// Notices of the calling session; they wait until [`Service::delivered`] says that they were told.
+    /// Notices of the calling session; they stay pending until [`Service::delivered`] is called.
     pub notices: Pending,
-    /// The store that was asked, where one was.
+    /// The store that was used, if one was.
     pub store: Option<String>,
-    /// Who reads it; a program, where the caller was not looked for.
+    /// Who reads it; a program if the caller was not resolved.
     pub reader: Reader,
 }
 
@@ -60,17 +60,16 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// What every use case returns.
 pub type Reply<T> = Result<Answer<T>, Failure>;
 
-/// How often a use case loses a race before the store counts as busy. Each time some other caller got
-/// further, so this is met only where something is wrong.
+/// How often a use case may lose a race before the store counts as busy. Each time another caller made
+/// progress, so this limit is reached only if something is wrong.
 const MOST_RACES: u32 = 200;
-/// How often it stops to look at something new. Each look is kept, so this is met only where what there
-/// is to look at changes faster than it can be looked at.
+/// How often it may stop to observe something new. Observations are kept, so this limit is reached only if
+/// things change faster than they can be observed.
 const MOST_LOOKS: usize = 10_000;
 
-/// Who looks: whether several machines use the store, the store knows.
+/// The observer. The store knows whether several machines use it.
 fn observer_of(world: &dyn World, is_shared: bool) -> Cow<'_, Observer> {
     let observer = world.observer();
     if observer.shared_store == is_shared {
@@ -83,7 +82,7 @@ fn observer_of(world: &dyn World, is_shared: bool) -> Cow<'_, Observer> {
     }
 }
 
-/// Begins a transaction: first all locks in their order, then the clock.
+/// Begins a transaction: first all locks in order, then the clock.
 fn begin<'s>(
     store: &'s mut dyn Store,
     mode: Mode,
@@ -98,7 +97,7 @@ fn begin<'s>(
     Ok((tx, now))
 }
 
-/// Counts a lost race, and lets those pass who were faster.
+/// Counts a lost race, and lets faster callers go first.
 fn lost_race(world: &dyn World, races: &mut u32) {
     *races += 1;
     let random = world.random();
@@ -134,7 +133,7 @@ impl<'a> Service<'a> {
         }
     }
 
-    /// The same with somebody who can be asked what live sessions do and where they are.
+    /// The same with a witness that knows what live sessions do and where they are.
     #[must_use]
     pub fn with_witness(self, witness: &'a dyn Witness) -> Self {
         Self {
@@ -143,7 +142,7 @@ impl<'a> Service<'a> {
         }
     }
 
-    /// The same for a caller that has no time: a store that is in use until then is answered as busy.
+    /// The same for a caller with a deadline: a store that is in use until then is reported as busy.
     #[must_use]
     pub fn until(self, until: Instant) -> Self {
         Self {
@@ -152,12 +151,12 @@ impl<'a> Service<'a> {
         }
     }
 
-    /// A number that changes whenever somebody else changed something.
+    /// A number that changes whenever another process changed something.
     pub fn changes(&mut self) -> Result<u64, Failure> {
         Ok(self.store.changes()?)
     }
 
-    /// How to wait until somebody else changes something, or something that may matter to who waits for these.
+    /// How to wait until another process changes something, or something relevant to these topics.
     pub fn watch(&mut self, about: Option<&[Topic]>) -> StoreWatch {
         self.store.watch(about)
     }
@@ -166,7 +165,7 @@ impl<'a> Service<'a> {
         self.store.location()
     }
 
-    /// Keeps that notices were written to a channel, as far as they count as told there.
+    /// Records that notices were written to a channel, if that channel counts as delivery.
     pub fn delivered(&mut self, notices: &[Notice], channel: Channel) -> Reply<()> {
         self.transact(Mode::Write, |ctx| {
             let mut told: BTreeMap<SessionId, Vec<&Notice>> = BTreeMap::new();
@@ -194,7 +193,7 @@ impl<'a> Service<'a> {
         let mut mode = mode;
         let mut evidence = Evidence::none(self.witness);
         let mut locked: BTreeSet<Lock> = BTreeSet::new();
-        let mut buried = 0;
+        let mut deaths_recorded = 0;
         let mut unrecorded = BTreeMap::new();
         let locks_rows = self.store.locks_rows();
         let observer = observer_of(self.world, self.store.is_shared());
@@ -213,7 +212,7 @@ impl<'a> Service<'a> {
                 mode,
                 locked: &locked,
                 locks_rows,
-                born: Vec::new(),
+                created: Vec::new(),
                 now,
                 policy: &self.policy,
                 facts: self.facts,
@@ -225,7 +224,7 @@ impl<'a> Service<'a> {
                 reader: Reader::default(),
                 trees: Vec::new(),
                 own: None,
-                buried,
+                deaths_recorded,
                 dead: Vec::new(),
                 unrecorded: &unrecorded,
                 damage: Vec::new(),
@@ -240,7 +239,7 @@ impl<'a> Service<'a> {
                 Ok(value) => match tx.commit() {
                     Ok(()) => {
                         self.lock_trees(&trees);
-                        self.bury_after(&dead);
+                        self.record_deaths_after(&dead);
                         damage.extend(unrecorded.into_values());
                         let damaged = self.damaged(damage);
                         return Ok(Answer {
@@ -255,7 +254,7 @@ impl<'a> Service<'a> {
                 Err(Stop::Refuse(error)) => match tx.commit() {
                     Ok(()) => {
                         self.lock_trees(&trees);
-                        self.bury_after(&dead);
+                        self.record_deaths_after(&dead);
                         return Err(Failure {
                             error: *error,
                             notices,
@@ -278,11 +277,11 @@ impl<'a> Service<'a> {
                     mode = Mode::Write;
                     locked.extend(wanted);
                 }
-                Err(Stop::Bury(dead)) => {
+                Err(Stop::RecordDeaths(dead)) => {
                     drop(tx);
                     looks += 1;
-                    buried += dead.len();
-                    unrecorded.extend(self.bury(&dead)?);
+                    deaths_recorded += dead.len();
+                    unrecorded.extend(self.record_deaths(&dead)?);
                 }
                 Err(Stop::Store(StoreError::Conflict)) => {
                     drop(tx);
@@ -297,14 +296,14 @@ impl<'a> Service<'a> {
         .into())
     }
 
-    /// Records deaths that an answer showed already: where that fails, whoever looks next sees the same.
-    fn bury_after(&mut self, dead: &[SessionId]) {
-        if !dead.is_empty() && self.bury(dead).is_err() {
-            // The answer stands; it was committed before.
+    /// Records deaths that an answer already showed. If that fails, the next caller finds the same.
+    fn record_deaths_after(&mut self, dead: &[SessionId]) {
+        if !dead.is_empty() && self.record_deaths(dead).is_err() {
+            // The answer is valid; it was committed before.
         }
     }
 
-    /// Lets others at the store.
+    /// Lets other processes use the store.
     pub(super) fn give_way(&self) {
         self.world.give_way();
     }
@@ -318,22 +317,22 @@ impl<'a> Service<'a> {
         })
     }
 
-    /// Locks the worktrees of sessions that began, and frees those of sessions that stopped unless others
-    /// are there. Where that fails, or is killed before, whoever looks next does it.
+    /// Locks the worktrees of sessions that started, and unlocks those of sessions that stopped, unless others
+    /// are there. If that fails or is interrupted, the next caller does it.
     fn lock_trees(&mut self, changes: &[TreeChange]) {
         for change in changes {
             if change.begins {
                 self.world.set_tree_lock(&change.dir, Some(&change.handle));
             } else {
-                self.mend_tree_locks(&change.dir);
+                self.repair_tree_locks(&change.dir);
             }
         }
     }
 
-    /// Puts the locks right that name sessions which are over, on all worktrees of a directory's repository.
-    pub fn mend_tree_locks(&mut self, dir: &str) {
+    /// Repairs locks that name ended sessions, on all worktrees of a directory's repository.
+    pub fn repair_tree_locks(&mut self, dir: &str) {
         for lock in self.world.tree_locks(dir) {
-            // A store that cannot be read says nothing about a lock.
+            // An unreadable store proves nothing about a lock.
             if self.names_one_that_is_over(&lock) != Ok(true) {
                 continue;
             }
@@ -341,7 +340,7 @@ impl<'a> Service<'a> {
                 continue;
             };
             self.world.change_tree_lock(&lock, next.as_deref());
-            // A session that began meanwhile may have written its lock before ours was taken away.
+            // A session that started in between may have written its lock before this one was removed.
             if next.is_none()
                 && let Ok(Some(late)) = self.still_there(&lock)
             {
@@ -350,7 +349,7 @@ impl<'a> Service<'a> {
         }
     }
 
-    /// A session that this store does not know is another store's, and so is its lock.
+    /// A session that is not in this store belongs to another store, and so does its lock.
     fn names_one_that_is_over(&mut self, lock: &TreeLock) -> Result<bool, StoreError> {
         let mut tx = self.store.begin(Mode::Read)?;
         let found = tx.session_by_handle(&lock.handle)?;
@@ -363,7 +362,7 @@ impl<'a> Service<'a> {
         let dir = &session.workdir.dir;
         match self.world.file(dir) {
             Some(found) => found.root == lock.root,
-            // A worktree that is gone is still the one that it worked in.
+            // A removed worktree is still the one that it worked in.
             None => Path::new(dir).starts_with(&lock.root),
         }
     }

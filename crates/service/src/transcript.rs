@@ -1,4 +1,4 @@
-//! Which transcript is whose: checked at every write and at every use.
+//! Which transcript belongs to which session: checked at every write and at every use.
 
 use crate::caller::{self, ActFor};
 use crate::context::{Ctx, Stop};
@@ -14,11 +14,11 @@ use tenure_core::transcript::{
     is_subagent_id, shelf,
 };
 
-/// A session's transcript, as far as the store vouches for one.
+/// A session's transcript, as far as the store can vouch for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Vouched {
     File(Box<VouchedFile>),
-    /// None is known, or the known one was wrong: it must be derived from the conversation's id.
+    /// None is known, or the known one was wrong: derive it from the conversation's id.
     Derive(Box<Derivation>),
 }
 
@@ -35,15 +35,15 @@ pub struct VouchedFile {
 pub struct Derivation {
     pub agent: AgentName,
     pub native_id: NativeId,
-    /// Where the agent keeps its transcripts; none where it has no rule.
+    /// Where the agent keeps its transcripts; none if it has no rule.
     pub shelf: Option<Shelf>,
     pub dir: String,
-    /// What was wrong with the path that was stored, if one was.
+    /// What was wrong with the stored path, if there was one.
     pub quarantined: Option<String>,
 }
 
 impl Service<'_> {
-    /// The transcript of a session, for looking at it.
+    /// The transcript of a session, for reading.
     pub fn transcript(&mut self, name: &str) -> Reply<Vouched> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -52,7 +52,7 @@ impl Service<'_> {
         })
     }
 
-    /// The same for writing to it: that takes being the session, or its parent, or a reason.
+    /// The same for writing, which is allowed to the session, its parent, or with a reason.
     pub fn transcript_to_write(&mut self, act_for: &ActFor) -> Reply<Vouched> {
         self.transact(Mode::Read, |ctx| {
             let caller = caller::for_write(ctx, act_for)?;
@@ -66,7 +66,7 @@ impl Service<'_> {
                         EventKind::Changed,
                         Some(caller.session.id),
                         "transcript",
-                        "its transcript is written to on its behalf".into(),
+                        "lines are appended to its transcript on its behalf".into(),
                     )
                 })?;
             }
@@ -74,8 +74,7 @@ impl Service<'_> {
         })
     }
 
-    /// What is wrong with lines that are to be appended to a transcript. Lines of another conversation are
-    /// on record from then on.
+    /// Checks lines before they are appended to a transcript. Lines of another conversation are logged.
     pub fn check_appended(
         &mut self,
         act_for: &ActFor,
@@ -106,7 +105,7 @@ impl Service<'_> {
         })
     }
 
-    /// Keeps the path that was derived for a session, if it passes the checks.
+    /// Stores the path that was derived for a session, if it passes the checks.
     pub fn keep_transcript(&mut self, name: &str, path: &str) -> Reply<VouchedFile> {
         self.transact(Mode::Write, |ctx| {
             let session = caller::find(ctx, name)?;
@@ -129,11 +128,11 @@ fn conversation(session: &Session) -> Result<NativeId, Stop> {
     session.native_id.clone().ok_or_else(|| {
         Error::NotFound {
             what: format!(
-                "{} is in no conversation, so it has no transcript",
+                "{} has no conversation, so it has no transcript",
                 session.handle
             ),
             hint: Hint::step(format!(
-                "in {}, register with --native-id ID to say which conversation it is in",
+                "run `tenure register --native-id ID` in {} to set its conversation",
                 session.handle
             )),
         }
@@ -175,7 +174,7 @@ fn vouch(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vouched, Stop> {
     })))
 }
 
-/// Checks a path for a session: by its name, and by who has it.
+/// Checks a path for a session: by its name, and by its owner.
 fn examine(
     ctx: &mut Ctx<'_>,
     session: &Session,
@@ -191,7 +190,7 @@ fn examine(
     })
 }
 
-/// Records what is wrong, with both sides, and says it in one sentence.
+/// Logs the fault with both sessions, and returns it as one sentence.
 fn record(
     ctx: &mut Ctx<'_>,
     session: &Session,
@@ -200,7 +199,7 @@ fn record(
 ) -> Result<String, Stop> {
     let (why, other) = match wrong {
         Contamination::ForeignName { expected } => (
-            format!("{path} is not the file of its conversation, which is named {expected}"),
+            format!("{path} is not the file of its conversation; expected a file named {expected}"),
             None,
         ),
         Contamination::ForeignOwner(owner) => {
@@ -211,7 +210,7 @@ fn record(
             )
         }
         Contamination::Subagent => (format!("{path} is a subagent's transcript"), None),
-        Contamination::NotAPath => (format!("{path:?} is not an absolute path of a file"), None),
+        Contamination::NotAPath => (format!("{path:?} is not an absolute file path"), None),
     };
     let other = match other {
         Some(owner) => Some(owner),
@@ -229,7 +228,7 @@ fn record(
     Ok(why)
 }
 
-/// The session whose conversation the file's name says, where it is a name that says one.
+/// The session of the conversation that the file's name refers to, if it does.
 fn named_conversation_owner(
     ctx: &mut Ctx<'_>,
     session: &Session,
@@ -246,7 +245,7 @@ fn named_conversation_owner(
     Ok(owner.filter(|owner| *owner != session.id))
 }
 
-/// The session of the conversation that a file's name is, where the name is nothing but its id.
+/// The session of a conversation whose id is the whole name of a file.
 fn conversation_named_by(
     ctx: &mut Ctx<'_>,
     agent: &AgentName,
@@ -262,7 +261,7 @@ fn conversation_named_by(
     }
 }
 
-/// Keeps a path as a session's transcript, or refuses and records why not.
+/// Stores a path as a session's transcript, or refuses it and logs why.
 pub fn set(
     ctx: &mut Ctx<'_>,
     session: &Session,
@@ -293,7 +292,7 @@ pub fn set(
     Ok(())
 }
 
-/// Refuses, and records, a path that is not this conversation's, before anything else is written.
+/// Refuses and logs a path of another conversation, before anything else is written.
 pub fn refuse_foreign(
     ctx: &mut Ctx<'_>,
     agent: &AgentName,
@@ -312,10 +311,12 @@ pub fn refuse_foreign(
             format!("{path} is the transcript of {handle}")
         }
         (Err(Contamination::ForeignName { expected }), _) => {
-            format!("{path} is not the file of conversation {native_id}, which is named {expected}")
+            format!(
+                "{path} is not the file of conversation {native_id}; expected a file named {expected}"
+            )
         }
         (Err(Contamination::Subagent), _) => format!("{path} is a subagent's transcript"),
-        (Err(_), _) => format!("{path:?} is not an absolute path of a file"),
+        (Err(_), _) => format!("{path:?} is not an absolute file path"),
     };
     ctx.write()?;
     let other = match holder {
@@ -329,7 +330,7 @@ pub fn refuse_foreign(
     Err(contaminated(what).into())
 }
 
-/// Refuses, and records, a subagent's id as a session's conversation, before anything else is written.
+/// Refuses and logs a subagent's id as a session's conversation, before anything else is written.
 pub fn refuse_subagent(
     ctx: &mut Ctx<'_>,
     agent: &AgentName,
@@ -347,6 +348,6 @@ pub fn refuse_subagent(
 fn contaminated(what: String) -> Error {
     Error::Invalid {
         what,
-        hint: Hint::verb("log", "to see both sides; nothing was stored"),
+        hint: Hint::verb("log", "to see both sessions; nothing was stored"),
     }
 }

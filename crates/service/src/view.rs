@@ -1,7 +1,7 @@
-//! The shapes in which answers leave tenure: the same for `--json`, HTTP and MCP.
+//! The shape of all answers: the same for `--json`, HTTP and MCP.
 //!
-//! Views are derived from records and what was observed; nothing reads them back. Fields are added, never
-//! renamed or removed, within one major version of the envelope (`"v": 1`).
+//! Views are derived from records and observations; nothing parses them back. Within one major version of the
+//! envelope (`"v": 1`), fields are added, never renamed or removed.
 
 pub use crate::answer::NoticeView;
 pub use crate::claim::view::*;

@@ -1,8 +1,8 @@
-//! Where tenure keeps its state. A backend gets, inserts, compares and sets, lists and appends; rules
-//! live above it, in core.
+//! Where tenure stores its state. A backend gets, inserts, compares and sets, lists and appends; the rules are
+//! above it, in core.
 //!
-//! One folder per backend, one file per noun in it, mirroring core. Every backend passes the
-//! conformance suite of the testkit.
+//! One folder per backend, one file per noun in it, mirroring core. Every backend passes the conformance suite
+//! of the testkit.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 

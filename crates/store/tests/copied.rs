@@ -1,4 +1,4 @@
-//! A store that was copied, moved or restored says so once, and grants no old number again.
+//! A store that was copied, moved or restored reports it once, and grants no old number again.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
@@ -35,7 +35,7 @@ fn granted(store: &mut SqliteStore, name: &str) -> u64 {
     grant.epoch.0
 }
 
-/// A state directory with a key that is held for the second time, and one that was given back.
+/// A state directory with a key that is held for the second time, and one that was released.
 fn original(dir: &Path) -> PathBuf {
     let state = dir.join("state");
     fs_err::create_dir(&state).unwrap();
@@ -104,7 +104,7 @@ fn f_c23_a_copy_says_once_that_it_is_one_and_grants_other_numbers() {
     }
 }
 
-/// Whoever holds a key still does, and a session that resumes gets back what it had.
+/// Holders keep their keys, and a resumed session gets back what it had.
 #[test]
 fn what_is_held_stays_held_in_a_store_that_was_moved() {
     let dir = tempfile::tempdir().unwrap();
@@ -147,7 +147,7 @@ fn f_c23_a_restored_backup_grants_no_old_number() {
         fs_err::remove_file(format!("{}{gone}", path.display())).unwrap();
     }
     let bytes = fs_err::read(&backup).unwrap();
-    // VACUUM INTO keeps no WAL mode; a backup by copying does.
+    // VACUUM INTO does not keep WAL mode; a backup by copying does.
     let mut bytes = bytes;
     bytes[18..20].copy_from_slice(&[2, 2]);
     fs_err::write(&path, bytes).unwrap();
@@ -156,7 +156,7 @@ fn f_c23_a_restored_backup_grants_no_old_number() {
     assert_eq!(granted(&mut store, "wp:held"), RAISE + 3);
 }
 
-/// A mark that was lost, or is from before, is made anew without a word.
+/// A lost or old mark is silently recreated.
 #[test]
 fn a_store_without_a_mark_is_used_in_silence() {
     let dir = tempfile::tempdir().unwrap();

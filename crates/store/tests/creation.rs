@@ -1,4 +1,4 @@
-//! Making the store, by whoever comes first.
+//! Creating the store when several processes start at once.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]

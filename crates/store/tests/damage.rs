@@ -1,4 +1,4 @@
-//! A database that is not what was written is refused with every byte in place.
+//! A database that is not what was written is refused unchanged.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
@@ -10,7 +10,7 @@ use tenure_core::store::{Mode, SessionFilter, Store, StoreError};
 use tenure_store::SqliteStore;
 use tenure_testkit::conformance::sample::{clock, id, key, session};
 
-/// A sound database with some rows, all of it in its own file.
+/// An intact database with some rows, all of it in its own file.
 fn sound(dir: &Path) -> PathBuf {
     let path = dir.join("tenure.db");
     let mut store = SqliteStore::open(&path, clock()).unwrap();
@@ -46,7 +46,7 @@ fn use_it(path: &Path) -> Result<(), StoreError> {
     tx.commit()
 }
 
-/// Damages a sound database, and says what using it answers, having checked that no byte changed.
+/// Damages an intact database, and returns the answer of using it, after checking that no byte changed.
 fn answer_to(damage: impl FnOnce(&mut Vec<u8>)) -> Result<(), StoreError> {
     let dir = tempfile::tempdir().unwrap();
     let path = sound(dir.path());
@@ -122,17 +122,17 @@ fn a_header_that_ends_early_is_damage() {
 fn a_truncated_database_is_damage() {
     assert_damaged(
         &answer_to(|bytes| bytes.truncate(bytes.len() / 2)),
-        "cut off",
+        "truncated",
     );
     assert_damaged(
         &answer_to(|bytes| bytes.truncate(bytes.len() - 4096)),
-        "cut off",
+        "truncated",
     );
     assert_damaged(
         &answer_to(|bytes| bytes.truncate(bytes.len() - 1)),
-        "cut off",
+        "truncated",
     );
-    assert_damaged(&answer_to(|bytes| bytes.truncate(4096)), "cut off");
+    assert_damaged(&answer_to(|bytes| bytes.truncate(4096)), "truncated");
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn flips_in_the_fixed_header_are_damage() {
     }
 }
 
-/// The counters of the header may take any value: whatever is flipped there, nothing else may happen
-/// than a sound answer or a report of damage.
+/// The counters of the header may take any value: whatever is flipped there, the result is a correct answer or
+/// a report of damage.
 #[test]
 fn flips_in_the_counters_of_the_header_never_go_further() {
     for at in (24..44).chain(48..56).chain(60..68).chain(92..100) {

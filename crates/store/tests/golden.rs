@@ -1,4 +1,4 @@
-//! Stores that an earlier tenure left behind are migrated with nothing lost.
+//! Stores written by an earlier tenure are migrated without loss.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
@@ -27,7 +27,7 @@ fn texts(conn: &Connection, sql: &str) -> Vec<String> {
 /// A table with its columns.
 type Shape = (String, Vec<String>);
 
-/// The tables of a database, but `meta`, which says how old it is.
+/// The tables of a database, except `meta`, which records its version.
 fn shapes(conn: &Connection) -> Vec<Shape> {
     let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' \
          AND name <> 'meta' ORDER BY name";
@@ -116,7 +116,7 @@ fn is_migrated_with_nothing_lost(golden: &str) {
     assert_eq!(tx.events(&Default::default()).unwrap().len(), 1);
     assert!(tx.has_notices(sessions[1].id).unwrap());
     drop(tx);
-    // What there was can be written, too.
+    // The migrated rows can be written, too.
     let mut tx = store.begin(Mode::Write).unwrap();
     tx.update_session(&sessions[0]).unwrap();
     drop(tx);

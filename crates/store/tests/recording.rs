@@ -1,4 +1,4 @@
-//! The recording store fails on a wrong order, which is what makes it worth running use cases on.
+//! The recording store fails on a wrong order, which makes it useful for testing use cases.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -22,7 +22,7 @@ fn recording() -> RecordingStore<SqliteStore> {
     RecordingStore::new(store)
 }
 
-/// What is said of a transaction that takes these locks, asks for the time and runs this.
+/// The verdict on a transaction that takes these locks, reads the time and runs this.
 fn verdict(locks: &[Lock], run: impl FnOnce(&mut dyn Tx)) -> String {
     let mut store = recording();
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

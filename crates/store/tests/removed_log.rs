@@ -61,7 +61,7 @@ fn grant(store: &mut SqliteStore, name: &str) -> Result<u64, StoreError> {
     Ok(granted.epoch.0)
 }
 
-/// Copies the log into the database, so that what follows is in the log alone.
+/// Copies the log into the database, so that what follows is only in the log.
 fn copied_so_far(path: &Path) {
     let plain = Connection::open(path).unwrap();
     plain
@@ -69,7 +69,7 @@ fn copied_so_far(path: &Path) {
         .unwrap();
 }
 
-/// A store with one session in its database, and two grants in its log alone.
+/// A store with one session in its database, and two grants only in its log.
 fn with_grants(dir: &Path) -> PathBuf {
     let path = dir.join("tenure.db");
     let mut store = open(&path).unwrap();
@@ -100,7 +100,7 @@ fn a_log_removed_under_an_idle_store_is_noticed_and_can_be_put_back() {
     fs_err::rename(&log, &away).unwrap();
     let before = fs_err::read(&path).unwrap();
     for _ in 0..2 {
-        assert_log_lost(open(&path), "is gone");
+        assert_log_lost(open(&path), "is missing");
     }
     assert_eq!(fs_err::read(&path).unwrap(), before);
     assert!(!log.exists(), "a new log would hide the loss");
@@ -115,13 +115,13 @@ fn a_log_that_was_cut_off_or_exchanged_is_noticed() {
     let log = beside(&path, "-wal");
     let whole = fs_err::read(&log).unwrap();
     fs_err::write(&log, "").unwrap();
-    assert_log_lost(open(&path), "cut off");
+    assert_log_lost(open(&path), "truncated");
     fs_err::write(&log, &whole[..whole.len() - 100]).unwrap();
-    assert_log_lost(open(&path), "cut off");
+    assert_log_lost(open(&path), "truncated");
     let mut older = whole.clone();
     older[16] ^= 1;
     fs_err::write(&log, &older).unwrap();
-    assert_log_lost(open(&path), "another one");
+    assert_log_lost(open(&path), "was replaced");
     fs_err::write(&log, &whole).unwrap();
     assert!(open(&path).is_ok());
 }
@@ -130,10 +130,10 @@ fn a_log_that_was_cut_off_or_exchanged_is_noticed() {
 fn a_log_that_held_nothing_of_its_own_is_not_missed() {
     let dir = tempfile::tempdir().unwrap();
     let path = with_grants(dir.path());
-    // Cut off by ourselves.
+    // Truncated by tenure itself.
     copied_so_far(&path);
     assert_eq!(grant(&mut open(&path).unwrap(), "wp:1"), Ok(3));
-    // Copied, but not cut off.
+    // Copied, but not truncated.
     let plain = Connection::open(&path).unwrap();
     plain
         .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
@@ -158,7 +158,7 @@ fn a_plain_sqlite_that_closes_last_takes_log_and_index_away_and_nobody_complains
     assert_eq!(grant(&mut store, "wp:1"), Ok(3));
 }
 
-/// An index from before a power cut may be older than the log, in any way.
+/// An index from before a power failure may be older than the log, in any way.
 #[test]
 fn an_index_of_an_earlier_boot_proves_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -179,7 +179,7 @@ fn an_index_of_an_earlier_boot_proves_nothing() {
     assert_log_lost(again, "");
 }
 
-/// The way out that the error names: no number that was granted is granted again.
+/// The remedy that the error names: no granted number is granted again.
 #[test]
 fn f_c23_going_on_without_the_log_raises_every_epoch() {
     for reboot in [false, true] {
@@ -190,7 +190,7 @@ fn f_c23_going_on_without_the_log_raises_every_epoch() {
         let clock = if reboot { rebooted() } else { clock() };
         let mut store = SqliteStore::open(&path, clock).unwrap();
         let news = store.take_news().expect("it is said");
-        assert!(news.contains("event 3 was stored"), "{news}");
+        assert!(news.contains("it had event 3"), "{news}");
         // The key's row is lost too, and still it does not begin at one.
         assert_eq!(grant(&mut store, "wp:1"), Ok(RAISE + 1));
         assert_eq!(grant(&mut store, "wp:1"), Ok(RAISE + 2));
@@ -254,12 +254,12 @@ fn one_that_grants() {
     }
 }
 
-/// Not a test by itself: a process that opens the store and says what came of it.
+/// Not a test by itself: a process that opens the store and prints the result.
 #[test]
 #[ignore = "run by other tests, as another process"]
 fn one_that_opens() {
     let path = PathBuf::from(std::env::var_os("STORE").unwrap());
-    assert_log_lost(open(&path), "is gone");
+    assert_log_lost(open(&path), "is missing");
 }
 
 fn start(name: &str, path: &Path) -> Child {
@@ -304,10 +304,10 @@ fn after_kill_9_a_removed_log_is_noticed() {
     });
     worker.kill().unwrap();
     worker.wait().unwrap();
-    // Whatever the worker was about to do: one more that is in the log alone.
+    // Whatever the worker was about to do: one more grant that is only in the log.
     let last = grant(&mut open(&path).unwrap(), "wp:1").unwrap();
     fs_err::rename(beside(&path, "-wal"), dir.path().join("away")).unwrap();
-    assert_log_lost(open(&path), "is gone");
+    assert_log_lost(open(&path), "is missing");
     fs_err::rename(dir.path().join("away"), beside(&path, "-wal")).unwrap();
     assert_eq!(newest(&path), last);
 }
@@ -322,7 +322,7 @@ fn two_hundred_crashes_raise_no_alarm_and_lose_no_grant() {
             start("one_that_grants", &path),
             start("one_that_grants", &path),
         ];
-        // Killed at another number of grants in each round, while both write and cut the log.
+        // Killed at another number of grants in each round, while both write and truncate the log.
         let wanted = before + 1 + (round * 7919) % 31;
         poll(Duration::from_secs(60), "they grant", || {
             (newest(&path) >= wanted).then_some(())

@@ -97,7 +97,7 @@ fn the_log_stays_short_beside_readers() {
     });
     let length = log_length(&path);
     assert!(length < 4 * LONGEST, "the log grew to {length} bytes");
-    // As soon as nobody reads, it is short again.
+    // As soon as no one reads, it is short again.
     let mut store = open(&path);
     for n in 0..300 {
         write_event(&mut store, n);

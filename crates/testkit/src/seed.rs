@@ -156,7 +156,7 @@ impl Seed {
         let closed = Closed {
             at: later(n, 20_000),
             by: ClosedBy::End,
-            why: "it said so".into(),
+            why: "it ended itself".into(),
             kind: ClosedBy::End.usual_kind(),
             dismissed_at: None,
         };
@@ -282,7 +282,7 @@ fn grant(
     let granted = NewEvent {
         key: Some(key.clone()),
         epoch: Some(hold.epoch),
-        ..event(EventKind::Granted, to.id, "claim", "nobody held it".into())
+        ..event(EventKind::Granted, to.id, "claim", "it was free".into())
     };
     tx.append_event(&granted, at)?;
     Ok(hold.epoch)
@@ -304,7 +304,7 @@ fn end(
     let ended = NewEvent {
         key: Some(key.clone()),
         epoch: Some(epoch),
-        ..event(kind, holder, by.as_str(), "the holder's own act".into())
+        ..event(kind, holder, by.as_str(), "released by its holder".into())
     };
     tx.append_event(&ended, at).map(|_| ())
 }

@@ -1,11 +1,11 @@
-//! The command line that an agent runs at each event, and how ours is told from the user's.
+//! The command line that an agent runs at each event, and how ours is distinguished from the user's.
 
 use tenure_core::write_conflict::Mode;
 
-/// Every mode, the weakest first.
+/// Every mode, weakest first.
 pub const MODES: [Mode; 3] = [Mode::Observe, Mode::Warn, Mode::Block];
 
-/// A mode's word on the command line.
+/// A mode's name on the command line.
 pub fn word_of(mode: Mode) -> &'static str {
     match mode {
         Mode::Observe => "observe",
@@ -23,7 +23,7 @@ pub struct HookLine {
 }
 
 impl HookLine {
-    /// The shell's command line. It is nothing to the agent that tenure is gone: exit 0, and no word.
+    /// The shell's command line. If tenure is gone, it exits 0 and prints nothing.
     pub fn text(&self, agent: &str) -> String {
         let program = quoted(&self.program);
         let mode = match self.mode {
@@ -33,10 +33,10 @@ impl HookLine {
         format!("test -x {program} || exit 0; exec {program} hook {agent}{mode}")
     }
 
-    /// Reads a command line; none if it is not ours.
+    /// Parses a command line; none if it is not ours.
     ///
-    /// Ours ends with the words `tenure hook AGENT`, wherever that tenure is and however it is quoted, or
-    /// is what [`HookLine::text`] makes for a tenure of another name.
+    /// Ours ends with the words `tenure hook AGENT`, wherever that tenure is and however it is quoted, or is
+    /// what [`HookLine::text`] produces for a tenure with another name.
     pub fn read(command: &str, agent: &str) -> Option<Self> {
         let words = words(command)?;
         let mut rest: &[String] = &words;
@@ -65,7 +65,7 @@ impl HookLine {
     }
 }
 
-/// A word that the shell reads as it is.
+/// A word quoted for the shell, if necessary.
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:,=%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -75,7 +75,7 @@ pub(super) fn quoted(word: &str) -> String {
     }
 }
 
-/// The words of a command line as a shell splits them; none if a quote stays open.
+/// The words of a command line as a shell splits them; none if a quote is not closed.
 pub(super) fn words(command: &str) -> Option<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;

@@ -1,18 +1,18 @@
-//! The hooks of a git repository that refuse to publish what a session does under a claim that it lost.
+//! The hooks of a git repository that refuse to publish work on a claim that the session lost.
 //!
-//! A script of our own in the hook's place. A hook that was there is kept beside it under another name and
-//! run after ours with the same arguments and input. Without tenure, and whatever else goes wrong with it, only
-//! the kept hook decides.
+//! Our own script replaces the hook. An existing hook is kept next to it under another name and runs after ours
+//! with the same arguments and input. Without tenure, and whatever else goes wrong with it, only the kept hook
+//! decides.
 
 use super::command::quoted;
 
-/// The hooks that ask.
+/// The hooks that check.
 pub const HOOKS: [&str; 2] = ["pre-commit", "pre-push"];
 
 const MARK: &str = "# Written by tenure (`tenure install git`); `tenure uninstall git` removes it. Edits \
                     here are lost.";
 
-/// Where a hook that was there before is kept.
+/// The name under which an existing hook is kept.
 pub fn kept(hook: &str) -> String {
     format!("{hook}.before-tenure")
 }

@@ -1,12 +1,12 @@
-//! A settings file with a `hooks` object, as agents with hooks in the shape of Claude Code's have it.
+//! A settings file with a `hooks` object, for agents whose hooks have the format of Claude Code's.
 //!
 //! ```json
 //! {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "…", "timeout": 5}]}]}}
 //! ```
 //!
-//! One change at a time: find what is ours, make the next change that is needed as a splice of the text,
-//! read again. What we do not touch keeps every byte. Ours are always the last of their list: Codex keeps
-//! the user's trust by position, and an entry put before theirs would take it away.
+//! One change at a time: find our entries, make the next necessary change as a splice of the text, parse again.
+//! Everything else keeps every byte. Our entries are always the last of their list: Codex stores the user's
+//! trust by position, and an entry before theirs would remove it.
 
 use std::ops::Range;
 
@@ -41,40 +41,40 @@ impl Refusal {
     }
 }
 
-/// What an agent calls its hooks for, and how its file is written.
+/// What an agent calls its hooks for, and the format of its file.
 #[derive(Debug)]
 pub struct HooksFormat {
-    /// The agent's name, the word behind `tenure hook`.
+    /// The agent's name, the word after `tenure hook`.
     pub agent: &'static str,
-    /// What it has, of which some are asked for.
+    /// Its events, of which some are asked for.
     pub events: &'static [Event],
-    /// Whether the file may have comments.
+    /// Whether the file may contain comments.
     pub comments: bool,
     /// Whether the file may begin with a byte order mark.
     pub byte_order_mark: bool,
-    /// Whether an entry carries a name that the agent shows instead of the command.
+    /// Whether an entry has a name that the agent shows instead of the command.
     pub named: bool,
-    /// Whether the file may name a command that draws a line at the agent's prompt.
+    /// Whether the file may name a status line command.
     pub status_line: bool,
 }
 
-/// One entry of ours in a file.
+/// One of our entries in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub event: String,
-    /// Which group of the event's, and which hook of the group's, counted from zero.
+    /// The index of the event's group and of the hook in the group, from zero.
     pub place: (usize, usize),
     pub line: HookLine,
-    /// The command as it is written there.
+    /// The command as written there.
     pub command: String,
     /// What the group is limited to.
     pub matcher: Option<String>,
-    /// How long it may take, in the agent's own unit.
+    /// Its time limit, in the agent's own unit.
     pub timeout: Option<u32>,
     at: Spot,
 }
 
-/// Where an entry is: indexes down the document, and the command's text.
+/// Where an entry is: indexes into the document, and the range of the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Spot {
     root: usize,
@@ -93,7 +93,7 @@ pub enum Edited {
 }
 
 impl HooksFormat {
-    /// The text with our entries, and no other byte changed. A second time changes nothing.
+    /// The text with our entries and no other byte changed. A second call changes nothing.
     pub fn install(&self, text: &str, line: &HookLine) -> Result<String, Refusal> {
         let (mark, mut body) = self.split_mark(text);
         while let Some(next) = self.next_change(&body, line)? {
@@ -102,10 +102,10 @@ impl HooksFormat {
         Ok(format!("{mark}{body}"))
     }
 
-    /// The text without our entries, as it was before them.
+    /// The text without our entries, as it was before.
     pub fn uninstall(&self, text: &str) -> Result<Edited, Refusal> {
         let (mark, body) = self.split_mark(text);
-        // The last first: the first that came in is the last that goes.
+        // In reverse order of insertion.
         let mut body = self.without_status_line(&body)?;
         if body.trim().is_empty() && !text.trim().is_empty() {
             return Ok(Edited::Nothing);
@@ -119,18 +119,18 @@ impl HooksFormat {
         Ok(Edited::Text(format!("{mark}{body}")))
     }
 
-    /// Our entries, in the order of the file.
+    /// Our entries, in file order.
     pub fn entries(&self, text: &str) -> Result<Vec<Entry>, Refusal> {
         self.entries_in(&self.split_mark(text).1)
     }
 
-    /// The events that are asked for, each with the agent's own unit of time for how long the hook may take.
+    /// The events that are asked for, each with its time limit in the agent's own unit.
     pub fn asked(&self) -> impl Iterator<Item = (&'static str, u32)> {
         let asked = |event: &Event| Some((event.name, event.limit?));
         self.events.iter().filter_map(asked)
     }
 
-    /// Whether this switch in the file keeps the hooks from running.
+    /// Whether this switch in the file disables the hooks.
     pub fn is_off(&self, text: &str, switch: &OffSwitch) -> bool {
         self.switch(text, switch.path) == Some(switch.value)
     }
@@ -145,7 +145,7 @@ impl HooksFormat {
         value.as_boolean_lit().map(|found| found.value)
     }
 
-    /// Events that have no entry of ours.
+    /// Events without an entry of ours.
     pub fn missing(&self, entries: &[Entry]) -> Vec<&'static str> {
         let names = self.asked().map(|(name, _)| name);
         names
@@ -180,8 +180,8 @@ impl HooksFormat {
         }
     }
 
-    /// An entry that has no business where it is: another event, a second one, or one that a matcher
-    /// keeps from some of the event's occasions (a start hook that skips resumes leaves sessions unknown).
+    /// A misplaced entry: for another event, a duplicate, or one whose matcher excludes some occasions of the
+    /// event (a start hook that skips resumes leaves sessions unknown).
     fn is_wrong(&self, entry: &Entry, all: &[Entry]) -> bool {
         let first = all.iter().find(|other| other.event == entry.event);
         let is_limited = entry
@@ -239,7 +239,7 @@ impl HooksFormat {
                     return Err(Refusal::at(
                         text,
                         event.value.start(),
-                        format!("hooks.{name} is no list"),
+                        format!("hooks.{name} is not a list"),
                     ));
                 }
                 None => continue,
@@ -321,13 +321,13 @@ impl HooksFormat {
             Refusal::at(
                 text,
                 found.value.start(),
-                format!("hooks.{event} is no list"),
+                format!("hooks.{event} is not a list"),
             )
         })?;
         Ok(add(&list_of_array(groups), None, &group))
     }
 
-    /// The text without this entry, and without what was made for it alone.
+    /// The text without this entry, and without what was added for it alone.
     fn without(&self, text: &str, entry: &Entry) -> Result<String, Refusal> {
         let gone = || Refusal::at(text, entry.at.command.start, "the entry is not there");
         let value = self.parse(text)?.ok_or_else(gone)?;
@@ -345,7 +345,7 @@ impl HooksFormat {
         if hooks.elements.len() > 1 {
             return Ok(list_of_array(hooks).remove(text, entry.at.hook, all));
         }
-        // From the inside out: a list that was made for this one alone goes with it.
+        // From the inside out: a list that was added only for this entry is removed with it.
         let lists = [
             (list_of_array(groups), entry.at.group),
             (list_of_object(events), entry.at.event),
@@ -360,7 +360,7 @@ impl HooksFormat {
     }
 }
 
-/// A file with this value alone, behind what stands there already.
+/// A file with only this value, after existing comments.
 pub(super) fn whole_file(text: &str, value: &serde_json::Value) -> String {
     let layout = Layout::Lines {
         indent: String::new(),
@@ -371,7 +371,7 @@ pub(super) fn whole_file(text: &str, value: &serde_json::Value) -> String {
     format!("{above}{gap}{whole}\n")
 }
 
-/// The text with one more element in a list, laid out as its neighbours are.
+/// The text with one more element in a list, formatted like its neighbours.
 pub(super) fn added(
     text: &str,
     root: &Object<'_>,
@@ -392,14 +392,14 @@ pub(super) fn added(
     list.insert(text, &item, Comments::Slashes)
 }
 
-/// serde_json repeats the place in its sentence.
+/// serde_json repeats the position in its message.
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let end = text.rfind(" at line ").unwrap_or(text.len());
     text[..end].to_owned()
 }
 
-/// Errors begin with a small letter here.
+/// Error messages begin with a lower-case letter here.
 fn uncapitalised(what: &str) -> String {
     let mut letters = what.chars();
     let first = letters.next().map(|first| first.to_ascii_lowercase());
@@ -417,10 +417,10 @@ pub(super) fn object<'a, 'b>(
 ) -> Result<&'b Object<'a>, Refusal> {
     value
         .as_object()
-        .ok_or_else(|| Refusal::at(text, value.start(), format!("{name} is no object")))
+        .ok_or_else(|| Refusal::at(text, value.start(), format!("{name} is not an object")))
 }
 
-/// The property of this name that counts: the last.
+/// The property with this name that counts: the last.
 pub(super) fn property<'a, 'b>(
     object: &'b Object<'a>,
     name: &str,
@@ -429,7 +429,7 @@ pub(super) fn property<'a, 'b>(
     named.rfind(|(_, property)| property.name.as_str() == name)
 }
 
-/// The hooks of a group; none for what is no group.
+/// The hooks of a group; none if it is not a group.
 fn hooks_of<'a, 'b>(group: &'b Value<'a>) -> Vec<&'b Value<'a>> {
     let hooks = group
         .as_object()
@@ -453,7 +453,7 @@ fn list_of_array(array: &Array<'_>) -> List {
     }
 }
 
-/// How far this file indents.
+/// The indentation of this file.
 fn indent_unit(text: &str, root: &Object<'_>) -> String {
     match root.properties.first() {
         Some(first) if text[..first.start()].contains('\n') => {
@@ -463,13 +463,13 @@ fn indent_unit(text: &str, root: &Object<'_>) -> String {
     }
 }
 
-/// Whether the whole document is written on one line, and is more than a pair of brackets.
+/// Whether the whole document is on one line, and is more than a pair of brackets.
 fn is_one_line(text: &str) -> bool {
     let text = text.trim();
     !text.contains('\n') && text.len() > 2
 }
 
-/// A value as text. A blank follows each opening bracket: by that we know our own.
+/// A value as text. A blank follows each opening bracket, which marks it as ours.
 fn rendered(value: &serde_json::Value, layout: &Layout, unit: &str, end: &str) -> String {
     let (open, close, items): (_, _, Vec<(String, &serde_json::Value)>) = match value {
         serde_json::Value::Object(map) => {

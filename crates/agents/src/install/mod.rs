@@ -1,9 +1,9 @@
-//! Which settings make each agent call us, and how they come in and go out again.
+//! Which settings make each agent call tenure, and how they are added and removed.
 //!
 //! Everything here is text in, text out. One file per kind of settings: a `hooks` object in JSON
-//! ([`hooks_file`]) with the line at the agent's prompt (`status_line`), Codex's sandbox and its trust in hooks ([`sandbox`], [`trust`]), a plugin of our own
-//! for opencode (`opencode`) and for Claude Code ([`plugin`]), a script for git ([`git_hook`]). Which of them an
-//! agent has is said by [`Settings`], a part of its row.
+//! ([`hooks_file`]) with the status line (`status_line`), Codex's sandbox and its trust in hooks ([`sandbox`],
+//! [`trust`]), our own plugin for opencode (`opencode`) and for Claude Code ([`plugin`]), a script for git
+//! ([`git_hook`]). [`Settings`], a part of an agent's row, names those that it has.
 
 mod command;
 pub mod git_hook;
@@ -19,36 +19,36 @@ pub use command::{HookLine, MODES, word_of};
 pub use hooks_file::{Edited, Entry, HooksFormat, Refusal};
 pub use status_line::StatusLine;
 
-/// The settings that make an agent call us.
+/// The settings that make an agent call tenure.
 #[derive(Debug)]
 pub struct Settings {
-    /// The variable that moves the agent's own directory, and the folder in what it names.
+    /// The variable that overrides the agent's own directory, and the folder in it.
     pub variable: Option<(&'static str, &'static str)>,
     /// The agent's own directory below the home directory.
     pub home: &'static str,
     /// Its directory in a project.
     pub project: &'static str,
-    /// The file in either.
+    /// The file in either directory.
     pub file: &'static str,
     pub format: Format,
-    /// What keeps its hooks from running.
+    /// What disables its hooks.
     pub off: Option<OffSwitch>,
-    /// The file in the user's directory with its sandbox and what it trusts.
+    /// The file in the user's directory with its sandbox and trust settings.
     pub sandbox: Option<&'static str>,
     /// Whether the hooks can be a plugin directory ([`plugin`]).
     pub has_plugin: bool,
 }
 
-/// How the file is written.
+/// The format of the file.
 #[derive(Debug)]
 pub enum Format {
     /// A `hooks` object among the user's own settings.
     Hooks(HooksFormat),
-    /// A file that is ours.
+    /// A file of our own.
     Script(Script),
 }
 
-/// A file that is ours from its first byte to its last.
+/// A file that is completely ours.
 #[derive(Debug)]
 pub struct Script {
     pub text: fn(&HookLine) -> String,
@@ -56,7 +56,7 @@ pub struct Script {
     pub read: fn(&str) -> Option<HookLine>,
 }
 
-/// A switch among the settings, and at which value no hook runs.
+/// A setting, and the value at which no hook runs.
 #[derive(Debug)]
 pub struct OffSwitch {
     pub path: &'static [&'static str],
@@ -64,7 +64,7 @@ pub struct OffSwitch {
 }
 
 impl Settings {
-    /// The `hooks` object, where that is the format.
+    /// The `hooks` object, if that is the format.
     pub fn hooks(&self) -> Option<&HooksFormat> {
         match &self.format {
             Format::Hooks(format) => Some(format),

@@ -1,4 +1,4 @@
-//! opencode: a plugin of our own in its plugin directory.
+//! opencode: our own plugin in its plugin directory.
 
 use serde_json::json;
 
@@ -7,14 +7,13 @@ use tenure_core::write_conflict::Mode;
 use super::Script;
 use super::command::{HookLine, word_of};
 
-/// Our plugin.
 pub(crate) const PLUGIN: Script = Script { text: plugin, read };
 
-/// How every version of our plugin begins.
+/// The beginning of every version of our plugin.
 const MARK: &str = "// Written by tenure";
 const SOURCE: &str = include_str!("opencode_plugin.js");
 
-/// The plugin's whole text.
+/// The complete text of the plugin.
 fn plugin(line: &HookLine) -> String {
     let mut arguments = vec!["hook", "opencode"];
     if line.mode != Mode::default() {

@@ -1,7 +1,7 @@
 // Written by tenure (`tenure install opencode`); `tenure uninstall opencode` removes it. Edits here are lost.
 //
-// Sends opencode's events to tenure and brings back what it has to say. Nothing here may cost a turn: each
-// call has two seconds, every failure is silence, and without tenure the plugin does nothing. The one
+// Sends opencode's events to tenure and returns its answers. Nothing here may delay or fail a turn: each call
+// has a limit of two seconds, every failure is ignored, and without tenure the plugin does nothing. The only
 // error that it throws on purpose is a block.
 import { spawn } from "node:child_process"
 import { accessSync, constants } from "node:fs"
@@ -65,15 +65,15 @@ const ask = (event) =>
     }
   })
 
-// One plugin per process, also where it is installed for the user and for the project.
+// One plugin per process, even if it is installed for the user and for the project.
 const FIRST = Symbol.for("tenure.opencode")
 
 export const Tenure = async ({ client, directory }) => {
   globalThis[FIRST] ??= import.meta.url
   if (globalThis[FIRST] !== import.meta.url) return {}
 
-  // Of each session: its parent, the variables for its shell, text that waits for what the model reads next,
-  // the end of its last call, so that events arrive in order, its start, and what opencode calls its work.
+  // For each session: its parent, the variables for its shell, text that waits for the model's next input, the
+  // end of its last call (so that events arrive in order), its start, and opencode's title for its work.
   const sessions = new Map()
   const known = (id) => {
     if (!sessions.has(id)) {
@@ -82,7 +82,7 @@ export const Tenure = async ({ client, directory }) => {
     return sessions.get(id)
   }
 
-  // The conversation that a person, or the caller, was in last.
+  // The last conversation of a person or the caller.
   let current = null
 
   const tell = (id, name, more = {}) => {
@@ -110,7 +110,7 @@ export const Tenure = async ({ client, directory }) => {
 
   const context = (answer) => (typeof answer.context === "string" && answer.context ? [answer.context] : [])
 
-  // What a permission is asked for: the command of a shell, the file of any other tool.
+  // What a permission is for: the command of a shell, the file of any other tool.
   const wanted = (asked) => {
     const about = [asked.metadata?.command, asked.metadata?.filepath, asked.patterns?.[0], asked.pattern]
     const first = about.flat().find((one) => typeof one === "string" && one)
@@ -118,7 +118,7 @@ export const Tenure = async ({ client, directory }) => {
     return (asked.permission ?? asked.type) === "bash" ? { command: first } : { filePath: first }
   }
 
-  // What opencode knows of a session, if it says so in time.
+  // What opencode reports about a session, if it answers in time.
   const look = async (id) => {
     let timer
     const late = new Promise((resolve) => {
@@ -134,7 +134,7 @@ export const Tenure = async ({ client, directory }) => {
     }
   }
 
-  // Once for each session in this process. One that goes on is not created again: its first prompt starts it.
+  // Once for each session in this process. A resumed session is not created again, so its first prompt starts it.
   const start = (id, created) => {
     const session = known(id)
     session.start ??= (async () => {
@@ -146,7 +146,7 @@ export const Tenure = async ({ client, directory }) => {
     return session.start
   }
 
-  // opencode says often that a session changed. Until its work has a name it is called after the time.
+  // opencode often reports that a session changed. Until its work has a title, the title is the time.
   const rename = (info) => {
     const session = known(info.id)
     const named = typeof info.title === "string" && info.title && !/^(New|Child) session - /.test(info.title)
@@ -180,8 +180,8 @@ export const Tenure = async ({ client, directory }) => {
   events["permission.updated"] = events["permission.asked"]
 
   return {
-    // At an exit, and when opencode reads its settings again: it ends nothing, and says that the process is about to
-    // leave, should it go now. What was not sent yet goes first.
+    // At an exit, and when opencode reloads its settings. It ends nothing; it announces that the process is about
+    // to exit, in case it does. Unsent events go first.
     dispose: async () => {
       let timer
       const late = new Promise((resolve) => {
@@ -211,7 +211,7 @@ export const Tenure = async ({ client, directory }) => {
         const last = output.parts.at(-1)
         if (!texts.length || !last) return
         output.parts.push({
-          // Sorts behind the part that it follows.
+          // Sorts after the part that it follows.
           id: `${last.id}0`,
           sessionID: last.sessionID,
           messageID: last.messageID,

@@ -1,5 +1,5 @@
-//! Claude Code: the same hooks as a plugin directory, for those who would rather not have their settings
-//! edited. The directory is a marketplace with one plugin in it, itself.
+//! Claude Code: the same hooks as a plugin directory, for users who do not want their settings edited. The
+//! directory is a marketplace with one plugin, itself.
 
 use serde_json::json;
 
@@ -8,19 +8,20 @@ use super::hooks_file::{HooksFormat, Refusal};
 
 /// The plugin's and the marketplace's name.
 pub const NAME: &str = "tenure";
-/// The file that says whose directory it is.
+/// The file that identifies the owner of the directory.
 pub const MANIFEST: &str = ".claude-plugin/plugin.json";
 const ABOUT: &str =
-    "Keeps the state of coding-agent sessions: who is alive, who holds what, who may write";
+    "Tracks coding-agent sessions: which are alive, what each one holds, and who may write";
 
 const README: &str = "\
 # tenure for Claude Code
 
-Tells tenure, a program on this machine, when a session starts, works, waits and ends. So `tenure ps` shows
-which sessions are really alive and what each holds, and two of them stay off the same item.
+This plugin reports to tenure, a program on this machine, when a session starts, works, waits and ends. With
+it, `tenure ps` shows which sessions are alive and what each one holds, and tenure stops two of them working on
+the same item.
 
-The hooks run the tenure that wrote this directory (`tenure install claude --plugin DIR`); run that again after
-moving it. Without tenure they do nothing. No settings are needed, and nothing leaves the machine.
+The hooks run the tenure that wrote this directory (`tenure install claude --plugin DIR`). Run that command again
+after you move tenure. Without tenure the hooks do nothing. They need no settings, and no data leaves the machine.
 ";
 
 /// The files of the plugin, by their path in its directory.
@@ -51,7 +52,7 @@ pub fn files(
     ])
 }
 
-/// The commands that make Claude Code use the plugin in this directory, which is written for a shell.
+/// The commands that make Claude Code use the plugin in this directory, which is quoted for a shell.
 pub fn commands(dir: &str) -> [String; 2] {
     [
         format!("claude plugin marketplace add {dir}"),

@@ -1,8 +1,8 @@
-//! Codex's sandbox: the state directory among the places that its shell tool may write to.
+//! Codex's sandbox: adds the state directory to the paths that its shell tool may write to.
 //!
-//! Without it nothing that runs in the sandbox can claim or ask who it is: even reading a database with a
-//! write-ahead log needs to write. One entry in `sandbox_workspace_write.writable_roots` of config.toml
-//! comes in and goes out; comments, order and formatting of the rest stay as they are.
+//! Without it, nothing in the sandbox can claim or ask who it is: even reading a database with a write-ahead
+//! log needs to write. One entry in `sandbox_workspace_write.writable_roots` of config.toml is added and
+//! removed; comments, order and formatting of the rest stay as they are.
 
 use std::ops::Range;
 
@@ -13,31 +13,29 @@ use super::splice::{Comments, List, indent_of_line, line_end, spliced};
 
 const TABLE: &str = "sandbox_workspace_write";
 const KEY: &str = "writable_roots";
-/// Stands above a table that we made.
-const COMMENT: &str =
-    "# So that tenure works from the sandbox; `tenure uninstall codex` removes it.";
+/// The comment above a table that we added.
+const COMMENT: &str = "# Lets tenure work inside the sandbox; `tenure uninstall codex` removes it.";
 
 /// What the user should know before this directory is allowed in this file.
 pub fn note(file: &str, dir: &str) -> String {
     format!(
-        "{file}: Codex's sandbox may write to {dir}, so that whoami, claim and guard work from its shell tool"
+        "{file}: allows Codex's sandbox to write to {dir}, so that whoami, claim and guard work in its shell tool"
     )
 }
 
-/// What the user should know where a project's hooks are all that is installed.
+/// What the user should know if only a project's hooks are installed.
 pub fn project_notes(is_allowed: bool) -> Vec<String> {
-    let mut notes =
-        vec!["Codex reads a project's hooks only where it trusts the project".to_owned()];
+    let mut notes = vec!["Codex reads a project's hooks only if it trusts the project".to_owned()];
     if !is_allowed {
-        notes.push("its sandbox keeps tenure from working in the shell tool: run tenure install codex for yourself too".to_owned());
+        notes.push("Codex's sandbox blocks tenure in its shell tool; run `tenure install codex` to allow it for your user".to_owned());
     }
     notes
 }
 
-/// Where the list of writable places is, or where it would be.
+/// Where the list of writable paths is, or would be.
 enum Found<'a> {
     Roots(&'a Array),
-    /// A table with a header of its own, without the list.
+    /// A table with its own header, without the list.
     Header(Range<usize>),
     /// Dotted keys, without the list.
     Dotted(Range<usize>),
@@ -45,7 +43,7 @@ enum Found<'a> {
     Nothing,
 }
 
-/// Whether this directory is among the writable ones.
+/// Whether this directory is writable.
 pub fn allows(text: &str, dir: &str) -> Result<bool, Refusal> {
     let document = parse(text)?;
     Ok(match found(text, document.as_table())? {
@@ -54,7 +52,7 @@ pub fn allows(text: &str, dir: &str) -> Result<bool, Refusal> {
     })
 }
 
-/// The text with this directory among the writable ones.
+/// The text with this directory writable.
 pub fn allow(text: &str, dir: &str) -> Result<String, Refusal> {
     let document = parse(text)?;
     let (end, name) = (line_end(text), quoted(dir));
@@ -103,7 +101,7 @@ pub fn disallow(text: &str, dir: &str) -> Result<Edited, Refusal> {
     })
 }
 
-/// The text without the key, or the table, that was made for this entry alone.
+/// The text without the key, or the table, that was added only for this entry.
 fn made_for_it(text: &str, root: &Table, dir: &str) -> Result<Option<String>, Refusal> {
     let item = root.get(TABLE);
     if let Some(Item::Value(Value::InlineTable(table))) = item {
@@ -135,7 +133,7 @@ fn made_for_it(text: &str, root: &Table, dir: &str) -> Result<Option<String>, Re
     let rest = &text[key.end..];
     let end = key.end + rest.find(['\r', '\n']).unwrap_or(rest.len());
     if text[start..end].contains('#') {
-        // Somebody has something to say about it: only the entry goes.
+        // The user added a comment, so only the entry is removed.
         return Ok(None);
     }
     let break_after = text[end..].len() - text[end..].trim_start_matches('\r').len();
@@ -144,13 +142,13 @@ fn made_for_it(text: &str, root: &Table, dir: &str) -> Result<Option<String>, Re
     let cut = if table.is_dotted() {
         start..after
     } else {
-        // With the line break that came with it: the one before.
+        // With the line break before it.
         start - break_before.min(line_end(text).len())..end
     };
     Ok(Some(spliced(text, &[(cut, String::new())])))
 }
 
-/// What is put at the end of a file that has no such table.
+/// The block for the end of a file without such a table.
 fn block(text: &str, name: &str) -> String {
     let end = line_end(text);
     let before = if text.is_empty() { "" } else { end };
@@ -178,7 +176,13 @@ fn found<'a>(text: &str, root: &'a Table) -> Result<Found<'a>, Refusal> {
                 None => Ok(Found::Inline(table)),
             };
         }
-        _ => return Err(Refusal::at(text, at.start, format!("{TABLE} is no table"))),
+        _ => {
+            return Err(Refusal::at(
+                text,
+                at.start,
+                format!("{TABLE} is not a table"),
+            ));
+        }
     };
     match (roots, item) {
         (Some(Item::Value(Value::Array(roots))), _) => Ok(Found::Roots(roots)),
@@ -190,7 +194,7 @@ fn found<'a>(text: &str, root: &'a Table) -> Result<Found<'a>, Refusal> {
 }
 
 fn no_list(text: &str, at: usize) -> Refusal {
-    Refusal::at(text, at, format!("{TABLE}.{KEY} is no list"))
+    Refusal::at(text, at, format!("{TABLE}.{KEY} is not a list"))
 }
 
 fn place_of(roots: &Array, dir: &str) -> Option<usize> {
@@ -221,7 +225,7 @@ fn list(
 ) -> Result<List, Refusal> {
     let (Some(whole), Some(items)) = (whole.clone(), items) else {
         let at = whole.map_or(0, |whole| whole.start);
-        let what = format!("{TABLE} is written in a way that tenure does not edit");
+        let what = format!("{TABLE} is written in a form that tenure cannot edit");
         return Err(Refusal::at(text, at, what));
     };
     Ok(List {

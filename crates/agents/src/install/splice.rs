@@ -1,17 +1,17 @@
-//! Lists in a text that people wrote: an element comes in and goes out without another byte changing.
+//! Lists in a text that people wrote: an element is added and removed without changing another byte.
 //!
-//! Both JSON and TOML have bracketed lists with commas and comments. An element is always added as the
-//! last one, behind the comments that follow the list's last element, so that no comment changes what it
-//! speaks of. Taking it out undoes exactly that: `remove` after `insert` gives the same text, whatever the
-//! blanks, line ends and trailing commas were.
+//! Both JSON and TOML have bracketed lists with commas and comments. An element is always added as the last
+//! one, after the comments that follow the list's last element, so that no comment changes its subject.
+//! Removing it undoes exactly that: `remove` after `insert` gives the same text, whatever the blanks, line ends
+//! and trailing commas were.
 //!
-//! Who made a list that holds nothing but our element? The text says it: into an empty list of the
-//! user's, the element goes directly behind the bracket; a list that we make has a blank there. So
-//! [`List::is_made_for`] needs no record of its own.
+//! Who added a list that contains only our element? The text shows it: in an empty list of the user's, the
+//! element comes directly after the bracket; a list that we add has a blank there. So [`List::is_made_for`]
+//! needs no record of its own.
 //!
 //! The editable tree of jsonc-parser was tried for JSON and does not undo itself: it breaks a one-line file
-//! into lines, drops blank lines at brackets, and leaves no sign of who made an empty list. Of two
-//! properties with one name it takes the first, where agents take the last.
+//! into lines, drops blank lines at brackets, and does not show who added an empty list. Of two properties with
+//! the same name it takes the first, but agents take the last.
 
 use std::ops::Range;
 
@@ -21,10 +21,10 @@ pub(super) enum Comments {
     Hash,
 }
 
-/// A bracketed list and where its elements are.
+/// A bracketed list and the positions of its elements.
 #[derive(Debug)]
 pub(super) struct List {
-    /// Directly behind the opening bracket.
+    /// Directly after the opening bracket.
     pub open: usize,
     /// The closing bracket.
     pub close: usize,
@@ -32,10 +32,10 @@ pub(super) struct List {
     pub items: Vec<Range<usize>>,
 }
 
-/// How an element is laid out.
+/// How an element is formatted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// On lines of its own, indented so far.
+    /// On lines of its own, indented this far.
     Lines {
         /// The blanks before its first line.
         indent: String,
@@ -44,13 +44,13 @@ pub(super) enum Layout {
     OneLine,
 }
 
-/// What lies between two elements.
+/// What is between two elements.
 #[derive(Debug, Default)]
 struct Gap {
     comma: Option<usize>,
     /// Where its last comment ends, and whether that comment takes the rest of its line.
     comment: Option<(usize, bool)>,
-    /// Where the blanks at its end begin.
+    /// Where its trailing blanks begin.
     blanks: usize,
 }
 
@@ -99,7 +99,7 @@ fn comment_at(rest: &str, comments: Comments) -> Option<(usize, bool)> {
 }
 
 impl List {
-    /// How an element that is added will be laid out.
+    /// How an added element will be formatted.
     pub fn layout(&self, text: &str) -> Layout {
         let (Some(last), before) = (self.items.last(), self.end_before_last()) else {
             return Layout::Lines {
@@ -154,7 +154,7 @@ impl List {
         }
     }
 
-    /// Takes an element out, with the comma that came with it.
+    /// Removes an element, with its comma.
     pub fn remove(&self, text: &str, index: usize, comments: Comments) -> String {
         let item = &self.items[index];
         let start = match index {
@@ -177,7 +177,7 @@ impl List {
             .trim_start_matches([' ', '\t', ','])
             .starts_with(['\n', '\r']);
         let is_open_comment = matches!(before.comment, Some((at, true)) if at == before.blanks);
-        // What follows must not fall into a comment.
+        // What follows must not become part of a comment.
         let kept = if is_open_comment && !goes_on {
             line_end(text).to_owned()
         } else {
@@ -188,7 +188,7 @@ impl List {
         spliced(text, &cuts)
     }
 
-    /// Whether this list was made for the one element that is in it.
+    /// Whether this list was added for the one element in it.
     pub fn is_made_for(&self, text: &str, index: usize, comments: Comments) -> bool {
         let item = &self.items[index];
         let before = Gap::scan(text, self.open..item.start, comments);
@@ -218,14 +218,14 @@ pub(super) fn line_end(text: &str) -> &'static str {
     if text.contains("\r\n") { "\r\n" } else { "\n" }
 }
 
-/// The blanks at the start of the line of this place.
+/// The blanks at the start of the line.
 pub(super) fn indent_of_line(text: &str, at: usize) -> &str {
     let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
     let line = &text[start..at];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// Line and column of a place, counted from one.
+/// Line and column of a position, from one.
 pub(super) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = &text[..at.min(text.len())];
     let start = before.rfind('\n').map_or(0, |end| end + 1);

@@ -1,11 +1,11 @@
-//! The line that an agent draws at its prompt, as Claude Code has it among its settings:
+//! The status line of an agent, as in Claude Code's settings:
 //!
 //! ```json
 //! {"statusLine": {"type": "command", "command": "…"}}
 //! ```
 //!
 //! There is one such line. A command of the user's own is never replaced; ours is recognised by what it runs,
-//! as a hook is. It is added behind everything else, and so is taken out before the hooks that came earlier.
+//! like a hook. It is added after everything else, so it is removed before the hooks that came earlier.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use super::splice::{Comments, spliced};
 const NAME: &str = "statusLine";
 const VERB: &str = "statusline";
 
-/// Whose status line a file has.
+/// Who owns the status line of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusLine {
     Absent,
@@ -52,7 +52,7 @@ enum Found {
 }
 
 impl HooksFormat {
-    /// Whose status line the file has; none where the agent draws none.
+    /// Who owns the status line of the file; none if the agent has no status line.
     pub fn status_line(&self, text: &str) -> Result<Option<StatusLine>, Refusal> {
         if !self.status_line {
             return Ok(None);
@@ -64,7 +64,8 @@ impl HooksFormat {
         }))
     }
 
-    /// The text with our status line, for this tenure. Another's stays, and a second time changes nothing.
+    /// The text with our status line, for this tenure. Another command stays, and a second call changes
+    /// nothing.
     pub fn install_status_line(&self, text: &str, program: &str) -> Result<String, Refusal> {
         let (mark, body) = self.split_mark(text);
         let wanted = command(program, self.agent);
@@ -78,7 +79,7 @@ impl HooksFormat {
         Ok(format!("{mark}{body}"))
     }
 
-    /// The text without our status line; empty where nothing else was in it.
+    /// The text without our status line; empty if nothing else was in it.
     pub(super) fn without_status_line(&self, text: &str) -> Result<String, Refusal> {
         if !self.status_line {
             return Ok(text.to_owned());
@@ -128,13 +129,13 @@ impl HooksFormat {
     }
 }
 
-/// The shell's command line; without tenure it draws nothing.
+/// The shell's command line; without tenure it prints nothing.
 fn command(program: &str, agent: &str) -> String {
     let program = quoted(program);
     format!("test -x {program} || exit 0; exec {program} {VERB} {agent}")
 }
 
-/// Whether a command ends with the words `tenure statusline AGENT`, or is what [`command`] makes.
+/// Whether a command ends with the words `tenure statusline AGENT`, or is what [`command`] produces.
 fn is_ours(line: &str, agent: &str) -> bool {
     let Some(words) = words(line) else {
         return false;
@@ -144,7 +145,7 @@ fn is_ours(line: &str, agent: &str) -> bool {
     };
     let is_tenure = program.rsplit('/').next() == Some("tenure");
     let guard = ["test", "-x", program, "||", "exit", "0", ";", "exec"];
-    // A pipe would make it a part of something of the user's own.
+    // In a pipe it would be part of the user's own command.
     let is_alone = before.is_empty() || before == guard;
     verb == VERB && name == agent && is_alone && (is_tenure || before == guard)
 }

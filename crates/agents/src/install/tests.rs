@@ -1,4 +1,4 @@
-//! Install, install again, uninstall: on files full of the user's own things, and on generated ones.
+//! Install, install again, uninstall: on files full of the user's own settings, and on generated ones.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -28,7 +28,7 @@ fn ours() -> HookLine {
     line("/opt/tenure", Mode::Warn)
 }
 
-/// In, in again, out; says what it was in between.
+/// Installs, installs again, uninstalls; returns the text in between.
 fn there_and_back(format: &HooksFormat, text: &str) -> String {
     let with = format.install(text, &ours()).unwrap();
     assert_eq!(
@@ -167,7 +167,7 @@ fn f_h07_another_path_or_mode_is_replaced_in_place_and_never_doubled() {
         ours().text("claude"),
     );
     assert_eq!(new, old.replace(&before, &after));
-    // Doubled by hand, or by a version that knew other events.
+    // Duplicated by hand, or by a version with other events.
     let doubled = new.replacen(
         "\"Stop\": [",
         "\"Stop\": [{\"hooks\":[{\"type\":\"command\",\"command\":\"tenure hook claude\"}]}, ",
@@ -216,15 +216,15 @@ fn what_does_not_parse_is_refused_with_its_place() {
     assert_eq!((error.line, error.column), (3, 7), "{error}");
     assert_eq!(
         refused("{\n \"hooks\": []\n}").to_string(),
-        "line 2, column 11: hooks is no object"
+        "line 2, column 11: hooks is not an object"
     );
     assert_eq!(
         refused("{\"hooks\": {\"Stop\": {}}}").to_string(),
-        "line 1, column 20: hooks.Stop is no list"
+        "line 1, column 20: hooks.Stop is not a list"
     );
     assert_eq!(
         refused("[]").to_string(),
-        "line 1, column 1: the file is no object"
+        "line 1, column 1: the file is not an object"
     );
     for text in ["{", "{\"a\": }", "{'a': 1}", "{} {}", "{\"a\": 1,}", "nul"] {
         for format in formats() {
@@ -252,7 +252,7 @@ fn switches_are_read() {
     }
 }
 
-/// What stands between the signs of a generated document.
+/// The blanks between the tokens of a generated document.
 fn blanks(comments: bool) -> BoxedStrategy<String> {
     let plain = prop_oneof![
         6 => Just(String::new()),
@@ -323,7 +323,7 @@ fn object_of(
         .boxed()
 }
 
-/// A document with hooks in it, in no good order.
+/// A document with hooks in it, in random order.
 fn document(comments: bool) -> BoxedStrategy<String> {
     let plain = prop_oneof![
         Just("1".to_owned()),

@@ -1,8 +1,8 @@
 //! Whether Codex will run our hooks.
 //!
-//! Codex skips a hook that its user has not reviewed, without a word. Its config.toml remembers each
-//! reviewed hook by file, event and position, with a hash of what was reviewed. We read that, and never
-//! write it: trust is the user's to give.
+//! Codex silently skips a hook that its user has not reviewed. Its config.toml stores each reviewed hook by
+//! file, event and position, with a hash of what was reviewed. We read that and never write it, because only
+//! the user gives trust.
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -10,14 +10,14 @@ use toml_edit::Document;
 
 use super::hooks_file::Entry;
 
-/// What Codex thinks of our hooks.
+/// Codex's trust in our hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
     /// It runs all of them.
     Trusted,
-    /// Its user switched some off.
+    /// The user disabled some.
     Off,
-    /// Some are not what its user reviewed, and are skipped.
+    /// Some differ from what the user reviewed, and are skipped.
     Changed,
     /// Some were never reviewed, and are skipped.
     Untrusted,
@@ -34,24 +34,27 @@ impl Trust {
     }
 }
 
-/// What the user should know of hooks that Codex thinks this of, or has never seen; nothing where it runs them.
+/// What the user should know about hooks with this trust, or unknown to Codex; none if Codex runs them.
 pub fn advice(trust: Option<Trust>, will_change: bool) -> Option<String> {
     let why = match trust {
         Some(Trust::Trusted) if !will_change => return None,
         Some(Trust::Off) if !will_change => {
-            return Some("some of these hooks are switched off in Codex: type /hooks there to switch them on".to_owned());
+            return Some(
+                "some of these hooks are disabled in Codex; type /hooks there to enable them"
+                    .to_owned(),
+            );
         }
         Some(Trust::Changed | Trust::Trusted | Trust::Off) => {
             "Codex skips hooks that changed since they were reviewed"
         }
-        Some(Trust::Untrusted) | None => "Codex skips hooks that nobody has reviewed",
+        Some(Trust::Untrusted) | None => "Codex skips hooks that have not been reviewed",
     };
     Some(format!(
-        "{why}, without a word: choose \"Trust all and continue\" when codex starts, or type /hooks there and press t (codex exec never asks)"
+        "{why} and reports nothing; choose \"Trust all and continue\" when codex starts, or type /hooks there and press t (codex exec never asks)"
     ))
 }
 
-/// What Codex's config says of these entries; `files` are the names that the hooks file may go by.
+/// The trust that Codex's config gives these entries; `files` are the possible names of the hooks file.
 pub fn trust(config: &str, files: &[String], entries: &[Entry]) -> Trust {
     let document = Document::parse(config).ok();
     let state = document
@@ -80,7 +83,7 @@ pub fn trust(config: &str, files: &[String], entries: &[Entry]) -> Trust {
     found.unwrap_or(Trust::Trusted)
 }
 
-/// The name under which Codex remembers a hook.
+/// The name under which Codex stores a hook.
 fn key(file: &str, entry: &Entry) -> String {
     let (group, hook) = entry.place;
     format!("{file}:{}:{group}:{hook}", label(&entry.event))
@@ -98,7 +101,7 @@ fn label(event: &str) -> String {
     label
 }
 
-/// The hash of a hook as Codex 0.166 makes it: of JSON with sorted keys.
+/// The hash of a hook as Codex 0.166 computes it: of JSON with sorted keys.
 fn hash(entry: &Entry) -> String {
     let short = matches!(entry.event.as_str(), "SessionEnd" | "Interrupt");
     let timeout = match (entry.timeout, short) {
@@ -144,7 +147,7 @@ mod tests {
         entries.iter().map(state).collect()
     }
 
-    /// What Codex 0.166.0 answered to `hooks/list` for these hooks.
+    /// The answer of Codex 0.166.0 to `hooks/list` for these hooks.
     #[test]
     fn the_hash_is_the_one_that_codex_makes() {
         let mut entry = entries("/x/tenure").remove(0);

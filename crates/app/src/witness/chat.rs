@@ -12,7 +12,7 @@ use serde_json::Value;
 use tenure_agents::Rests;
 use tenure_core::session::Doing;
 use tenure_core::time::Timestamp;
-use tenure_core::witness::{OwnWord, Subject};
+use tenure_core::witness::{OwnReport, Subject};
 use tenure_host::read;
 
 /// How much of a transcript is read. An agent may write the whole conversation again behind the record.
@@ -21,12 +21,12 @@ const TAIL: u64 = 4 << 20;
 const SOURCE: &str = "its transcript";
 
 /// What the transcript says of a session, where it can say anything.
-pub(super) fn own_word(subject: &Subject) -> Option<OwnWord> {
+pub(super) fn own_word(subject: &Subject) -> Option<OwnReport> {
     let rests = tenure_agents::adapter(subject.agent.as_str())?.rests?;
     let path = Path::new(subject.transcript.as_deref()?);
     let tail = read::tail(path, TAIL).ok()?;
     let at = last(&rests, &tail);
-    Some(OwnWord {
+    Some(OwnReport {
         doing: at.map(|_| Doing::Idle),
         asks: None,
         title: None,

@@ -11,7 +11,7 @@ mod titles;
 mod windowless;
 
 use tenure_core::time::Timestamp;
-use tenure_core::witness::{OwnWord, Question, Subject, Testimony, Witness};
+use tenure_core::witness::{OwnReport, Question, Subject, Testimony, Witness};
 
 /// The agents and terminals of this machine.
 #[derive(Debug, Default)]
@@ -45,14 +45,14 @@ impl Witness for Witnesses {
 }
 
 /// What the agent's files say together: what it does, and what it calls its work.
-fn with_title(word: Option<OwnWord>, title: Option<String>) -> Option<OwnWord> {
+fn with_title(word: Option<OwnReport>, title: Option<String>) -> Option<OwnReport> {
     match (word, title) {
-        (Some(word), title) => Some(OwnWord {
+        (Some(word), title) => Some(OwnReport {
             title: word.title.or(title),
             ..word
         }),
         // It says nothing about what it does, at no time.
-        (None, Some(title)) => Some(OwnWord {
+        (None, Some(title)) => Some(OwnReport {
             doing: None,
             asks: None,
             title: Some(title),

@@ -16,7 +16,7 @@ use tenure_core::process::Process;
 use tenure_core::session::Doing;
 use tenure_core::text;
 use tenure_core::time::Timestamp;
-use tenure_core::witness::{OwnWord, Subject};
+use tenure_core::witness::{OwnReport, Subject};
 use tenure_host::env::{self, Environment};
 use tenure_host::read;
 
@@ -39,10 +39,10 @@ pub struct Entry {
 }
 
 /// What the agent itself says of this process, where it keeps a registry.
-pub(super) fn own_word(subject: &Subject) -> Option<OwnWord> {
+pub(super) fn own_word(subject: &Subject) -> Option<OwnReport> {
     let adapter = tenure_agents::adapter(subject.agent.as_str())?;
     let entry = entry_of(adapter, &subject.process)?;
-    Some(OwnWord {
+    Some(OwnReport {
         // A version that does not say what it does may well not say what it did.
         tells: match entry.doing {
             Some(_) => &[Doing::Busy, Doing::Waiting, Doing::Idle],

@@ -90,6 +90,6 @@ fn an_item_that_is_done_is_reopened_by_people() {
     let person = env.shell_at_terminal();
     person.tenure(&["register"]).ok();
     let said = person.tenure(&["claim", "wp:1"]).fails(1);
-    let reopen = "hint: run `tenure claim wp:1 --reopen` to take it up again";
+    let reopen = "hint: run `tenure claim wp:1 --reopen` to reopen it";
     assert!(said.stderr.lines().any(|line| line == reopen), "{said}");
 }

@@ -39,7 +39,7 @@ fn notices_are_told_once_and_only_where_the_model_reads_them() {
     assert_eq!(
         heard,
         format!(
-            "{}somebody without a session says: \"two lines\\nof advice\"",
+            "{}message from someone outside any session: \"two lines\\nof advice\"",
             notice("told")
         )
     );
@@ -193,7 +193,7 @@ fn the_users_settings_turn_the_brief_off() {
     assert_eq!(
         heard,
         format!(
-            "{}somebody without a session says: \"hello\"",
+            "{}message from someone outside any session: \"hello\"",
             notice("told")
         )
     );

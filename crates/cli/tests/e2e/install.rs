@@ -245,7 +245,10 @@ fn a_file_of_another_user_and_what_is_no_file_are_left_alone() {
     let env = bare();
     std::fs::create_dir_all(claude(&env)).unwrap();
     let refused = env.tenure(&["install", "claude"]).fails(6);
-    assert!(refused.stderr.contains("is not a plain file"), "{refused}");
+    assert!(
+        refused.stderr.contains("is not a regular file"),
+        "{refused}"
+    );
     std::fs::remove_dir(claude(&env)).unwrap();
     if !chown_away(&claude(&env)) {
         symlink("/etc/passwd", claude(&env)).unwrap()

@@ -552,7 +552,7 @@ fn f_i23_a_sandboxed_tool_takes_nothing_from_a_silent_holder() {
     };
     poll(PATIENCE, "lease and lock-delay are over", || {
         let state = text(&why(), "/claim/holder/why").to_owned();
-        state.ends_with("lease over").then_some(())
+        state.ends_with("lease expired").then_some(())
     });
     let refuse = || {
         sandboxed(&a, flags, &variable, &["claim", "wp:1"])

@@ -281,12 +281,12 @@ fn f_d08_a_full_disk_leaves_the_old_mirror_and_the_command_succeeds() {
         "the old one is whole"
     );
     assert!(
-        file("kept").contains("could not be written"),
+        file("kept").contains("could not write the mirror"),
         "{}",
         file("kept")
     );
     assert_eq!(read(&out.join("after"))["meta"], json!({"team": "red"}));
-    assert!(!file("forgotten").contains("could not be written"));
+    assert!(!file("forgotten").contains("could not write the mirror"));
     assert_eq!(file("left").trim(), "context.json");
 }
 
@@ -415,11 +415,11 @@ fn f_d09_a_stale_fixture_is_told_apart_field_by_field_and_replaced_by_a_fresh_se
 
         --- stderr
         error: [dir]/home/.claude/pact-session-context.json for ann-XXXX is not valid, 4 faults
-          [dir]/home/.claude/pact-session-context.json: session_id "aaaaaaaa-1111-2222-3333-444444444444": another session's: this is n1
+          [dir]/home/.claude/pact-session-context.json: session_id "aaaaaaaa-1111-2222-3333-444444444444": it belongs to another session; this session is n1
           [dir]/home/.claude/pact-session-context.json: project_dir "/tmp/pytest-of-user/pytest-0/project": this session works in [dir]/work
           [dir]/home/.claude/pact-session-context.json: started_at "[time]": this session started [time]
-          [dir]/home/.claude/pact-session-context.json: team_name "pact-test1234": this session keeps "blue"
-        hint: run `tenure whoami` and use its answer instead of the file, which its session writes when it changes
+          [dir]/home/.claude/pact-session-context.json: team_name "pact-test1234": this session has "blue"
+        hint: run `tenure whoami` and use its output instead of this file
         "#);
     }
     configure(&env, &mirror("pact", &file, ""));

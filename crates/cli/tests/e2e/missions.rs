@@ -364,7 +364,7 @@ fn missions_are_shown_as_people_read_them() {
 
     --- stderr
     error: focus "wp:" is not valid: wp: has no id after it
-    hint: a focus is such as wp:WP01, step:42 or none
+    hint: use a focus such as wp:WP01, step:42 or none
     "#);
     bob.tenure(&["mission", "focus", "wp:WP01"]).ok();
     assert_snapshot!(bob.tenure(&["mission", "drive", "active"]), @r"
@@ -372,7 +372,7 @@ fn missions_are_shown_as_people_read_them() {
     --- stdout
     bob-XXXX in 041-login: focus wp:WP01, drive active
     --- stderr
-    warning: wp:WP01 is also driven by ann-XXXX
+    warning: wp:WP01 is also being worked on by ann-XXXX
     ");
     assert_snapshot!(bob.tenure(&["mission", "leave"]), @r"
     exit code: 0
@@ -385,10 +385,10 @@ fn missions_are_shown_as_people_read_them() {
     --- stdout
 
     --- stderr
-    error: no mission is named and none is active
+    error: no mission was given and none is active
     store: [dir]/state/tenure.db
     hint: name one with --mission MISSION
-    hint: run `tenure mission join MISSION --role ROLE` to join one and make it the active one
+    hint: run `tenure mission join MISSION --role ROLE` to join one and make it active
     ");
     let own = ann.tenure(&["whoami"]).ok().stdout;
     for word in ["mission ", "role ", "focus ", "drive "] {

@@ -67,7 +67,7 @@ fn a_notice_that_was_written_and_not_marked_is_told_again() {
     let store = write_lock(&env);
     let call = ann.start(Cmd::shell("exec tenure whoami --json"));
     poll(SOON, "the notice is written", || {
-        call.stdout().contains("you lost wp:1").then_some(())
+        call.stdout().contains("took over wp:1").then_some(())
     });
     call.kill9();
     store.execute_batch("ROLLBACK").unwrap();
@@ -90,7 +90,7 @@ fn a_notice_that_nobody_could_read_is_kept() {
         "tenure ps -q",
     ] {
         let said = ann.run(Cmd::shell(swallowed));
-        assert!(!said.stdout.contains("you lost"), "{swallowed}: {said}");
+        assert!(!said.stdout.contains("took over"), "{swallowed}: {said}");
     }
     assert_eq!(losses(&run(&ann, 0, "whoami")), 1);
     assert_eq!(losses(&run(&ann, 0, "whoami")), 0);
@@ -120,7 +120,7 @@ fn a_loss_is_told_until_the_model_could_read_it() {
         assert_eq!(losses(&run(&ann, 0, "whoami")), 1, "a helper's call");
     }
     let heard = told(&claude(&env, &ann, "PostToolUse.Bash", "a1")).expect("it is told");
-    assert_eq!(heard.matches("you lost wp:1").count(), 1, "{heard}");
+    assert_eq!(heard.matches("took over wp:1").count(), 1, "{heard}");
     assert_eq!(losses(&run(&ann, 0, "whoami")), 0);
     assert_eq!(told(&claude(&env, &ann, "PostToolUse.Bash", "a1")), None);
 }
@@ -143,12 +143,12 @@ fn a_hook_whose_answer_was_not_written_tells_it_again() {
     let store = write_lock(&env);
     let call = ann.start(Cmd::shell("exec tenure hook claude").stdin(event));
     poll(SOON, "the answer is written", || {
-        call.stdout().contains("you lost wp:1").then_some(())
+        call.stdout().contains("took over wp:1").then_some(())
     });
     call.kill9();
     store.execute_batch("ROLLBACK").unwrap();
     let heard = told(&claude(&env, &ann, "PostToolUse.Bash", "a1")).expect("it is told");
-    assert_eq!(heard.matches("you lost wp:1").count(), 1, "{heard}");
+    assert_eq!(heard.matches("took over wp:1").count(), 1, "{heard}");
     assert_eq!(told(&claude(&env, &ann, "PostToolUse.Bash", "a1")), None);
 }
 
@@ -221,7 +221,7 @@ fn a_person_is_told_of_a_loss_at_the_terminal_and_not_in_a_pipe() {
     }
     person.line("tenure whoami 2>/dev/tty").ok();
     let shown = person.shown();
-    assert_eq!(shown.matches("notice: you lost wp:1").count(), 1, "{shown}");
+    assert_eq!(shown.matches("took over wp:1").count(), 1, "{shown}");
     let after = person.tenure(&["whoami", "--json"]).ok().json();
     assert_eq!(losses(&after), 0, "{after}");
 }

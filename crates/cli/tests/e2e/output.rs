@@ -52,10 +52,10 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     --- stdout
     HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
     eve-XXXX  cut off now  -  acme/web (main)  -  [span]  wp:7
-    cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
+    cron-XXXX  unknown: its process was never identified; lease expires in [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
-    cut off: eve-XXXX: it has no conversation to go on with (tenure dismiss eve-XXXX)
+    cut off: eve-XXXX: it has no conversation to resume (tenure dismiss eve-XXXX)
     --- stderr
     ");
     assert_snapshot!(bob.tenure(&["ps", "-a"]), @r"
@@ -63,10 +63,10 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     --- stdout
     HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
     eve-XXXX  cut off now  -  acme/web (main)  -  [span]  wp:7
-    cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
+    cron-XXXX  unknown: its process was never identified; lease expires in [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
-    cut off: eve-XXXX: it has no conversation to go on with (tenure dismiss eve-XXXX)
+    cut off: eve-XXXX: it has no conversation to resume (tenure dismiss eve-XXXX)
     --- stderr
     ");
     assert_snapshot!(ann.tenure(&["whoami"]), @r"
@@ -93,7 +93,7 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     exit code: 0
     --- stdout
     cron-XXXX  unknown
-      why  its process was never established; lease open for [span]
+      why  its process was never identified; lease expires in [span]
       id  [id]
       agent  cron
       where  acme/web (main)
@@ -107,8 +107,8 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     --- stdout
 
     --- stderr
-    error: cannot tell whether cron-XXXX lives: its process was never established
-    hint: run `tenure show cron-XXXX` to see what is known of it
+    error: cannot tell whether cron-XXXX is alive: its process was never identified
+    hint: run `tenure show cron-XXXX` to see what tenure knows about it
     ");
 }
 
@@ -124,7 +124,7 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     --- stdout
     you are bob-XXXX in acme/web (main)
     you hold issue:acme/web#42 (epoch 2)
-    eve-XXXX was cut off in acme/web (main), held wp:7: it has no conversation to go on with; tenure dismiss eve-XXXX
+    eve-XXXX was cut off in acme/web (main), held wp:7: it has no conversation to resume; tenure dismiss eve-XXXX
     ann-XXXX "login" is live in acme/web (main), holds wp:1
     cron-XXXX is unknown in acme/web (main), holds -
     --- stderr
@@ -134,7 +134,7 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     --- stdout
     HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
     ann-XXXX  live  login  acme/web (main)  -  [span]  wp:1
-    cron-XXXX  unknown: its process was never established; lease open for [span]  -  acme/web (main)  -  [span]  -
+    cron-XXXX  unknown: its process was never identified; lease expires in [span]  -  acme/web (main)  -  [span]  -
     --- stderr
     ");
     assert_snapshot!(env.tenure(&["status"]), @r"
@@ -155,7 +155,7 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     store: [dir]/state/tenure.db
     hint: run `tenure register` to make this shell or agent a session
     hint: run `tenure register --agent NAME --pid PID` in a script, where PID is $$
-    hint: to act for a session that exists, add --session NAME --reason REASON
+    hint: add --session NAME --reason REASON to act for an existing session
     "#);
 }
 
@@ -189,8 +189,8 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     --- stdout
     wp:new is free
       a claim now would be granted
-      nobody ever had it
-      run `tenure claim wp:new` to take it
+      it has never been claimed
+      run `tenure claim wp:new` to claim it
     --- stderr
     ");
     assert_snapshot!(bob.tenure(&["claim", "wp:7"]), @r"
@@ -214,9 +214,9 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     --- stdout
 
     --- stderr
-    notice: you lost issue:acme/web#42 (epoch 1): bob-XXXX has it now (epoch 2): "stuck"
-    error: issue:acme/web#42 was lost: bob-XXXX has it now (epoch 2)
-    hint: stop working on it: what this session writes now would collide
+    notice: bob-XXXX took over issue:acme/web#42 (epoch 1→2). Reason: "stuck"
+    error: this session lost issue:acme/web#42: bob-XXXX holds it now (epoch 2)
+    hint: stop working on it; further changes may conflict with the new holder
     hint: run `tenure log issue:acme/web#42` to see what happened
     "#);
     assert_snapshot!(bob.tenure(&["release", item, "--done"]), @r"
@@ -231,8 +231,8 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     issue:acme/web#42 is done
       a claim now would be refused: done
       bob-XXXX got it [span] by takeover (epoch 2)
-      ann-XXXX had it before (epoch 1): stuck
-      that hold ended [span] by done
+      previously held by ann-XXXX (epoch 1): stuck
+      ended [span] by done
     --- stderr
     ");
     assert_snapshot!(ann.tenure(&["claims", "--all"]), @r"
@@ -246,10 +246,10 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     assert_snapshot!(ann.tenure(&["log", item]), @r#"
     exit code: 0
     --- stdout
-      5  [time]  claim.granted  ann-XXXX  issue:acme/web#42 (epoch 1)  by claim: nobody ever had it
+      5  [time]  claim.granted  ann-XXXX  issue:acme/web#42 (epoch 1)  by claim: never held before
       10  [time]  claim.freed  ann-XXXX  issue:acme/web#42 (epoch 1)  by taken: taken by bob-XXXX: stuck
       11  [time]  claim.taken_over  bob-XXXX  issue:acme/web#42 (epoch 2)  by takeover: ann-XXXX had it: stuck, because "stuck"
-      12  [time]  claim.done  bob-XXXX  issue:acme/web#42 (epoch 2)  by done: the holder's own act
+      12  [time]  claim.done  bob-XXXX  issue:acme/web#42 (epoch 2)  by done: released by its holder
     --- stderr
     "#);
     assert_snapshot!(env.tenure(&["why", item]), @r"
@@ -258,8 +258,8 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     issue:acme/web#42 is done
       a claim now would be refused: done
       bob-XXXX got it [span] by takeover (epoch 2)
-      ann-XXXX had it before (epoch 1): stuck
-      that hold ended [span] by done
+      previously held by ann-XXXX (epoch 1): stuck
+      ended [span] by done
       run `tenure register` first: you are not in a session
     --- stderr
     ");

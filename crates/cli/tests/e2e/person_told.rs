@@ -121,7 +121,7 @@ fn the_person_is_told_once_for_each_session_and_file() {
     let moved = b.run(&[], "git stash");
     let message = shown(&moved).unwrap_or_else(|| panic!("{moved}"));
     assert!(
-        message.starts_with("tenure: `git stash` changes files under "),
+        message.starts_with("tenure: `git stash` changes files that "),
         "{message}"
     );
     let again = b.run(&[], "git checkout main");

@@ -32,7 +32,7 @@ fn a_title_that_is_removed_is_called_removed() {
     let said = renamed("");
     assert_eq!(said, format!("removed your title; {name} has no title now"));
     let (error, _) = failing(&env, 2, &["rename", &name, "x"]);
-    let wanted = format!("{name} is another session: add --reason TEXT");
+    let wanted = format!("{name} is another session; acting for it needs a reason");
     assert_eq!(error["message"], wanted.as_str());
 }
 

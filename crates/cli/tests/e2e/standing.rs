@@ -98,9 +98,9 @@ fn a_status_warns_of_what_was_lost_of_twins_and_of_what_the_dead_left_running() 
     let (json, told) = status(&me, &main);
     let warnings = json["warnings"].to_string();
     for words in [
-        format!("wp:1 is lost: {thief} has it now"),
-        format!("this conversation is open in {second} as well"),
-        format!("{dead} is dead and left pid {orphan} running"),
+        format!("this session lost wp:1: {thief} holds it now"),
+        format!("this conversation is also open in {second}"),
+        format!("{dead} died but left pid {orphan} running"),
     ] {
         assert!(warnings.contains(&words), "{words:?}\n{warnings}");
         assert!(told.stdout.contains(&format!("warning: {words}")), "{told}");

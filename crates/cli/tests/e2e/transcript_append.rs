@@ -74,13 +74,13 @@ fn nothing_is_appended_to_what_is_not_the_sessions_own_whole_file() {
     refuses("hard link");
     fs::remove_file(&own).unwrap();
     fs::create_dir(&own).unwrap();
-    refuses("not a plain file");
+    refuses("not a regular file");
     fs::remove_dir(&own).unwrap();
     ann.run(Cmd::new("mkfifo").arg(own.to_str().unwrap())).ok();
-    refuses("not a plain file");
+    refuses("not a regular file");
     fs::remove_file(&own).unwrap();
     fs::write(&own, "{}\n{\"torn").unwrap();
-    refuses("torn");
+    refuses("incomplete line");
     assert_eq!(fs::read_to_string(&own).unwrap(), "{}\n{\"torn");
     fs::remove_file(&own).unwrap();
     append(&ann, &me, "{}\n").ok();

@@ -47,7 +47,7 @@ fn passes_on(kind: Real) {
     assert_eq!(first, second, "a resumed turn is as a fresh one");
     for event in row.events {
         let (reached, name) = (first.iter().any(|one| one == event.name), event.name);
-        let counted_on = event.notes.contains(&Note::Heard);
+        let counted_on = event.notes.contains(&Note::ModelReads);
         assert!(reached || !counted_on, "{name} is not heard: {first:?}");
         let before = event.means == Means::BeforeTool;
         assert!(!before || reached == row.reads_before_tool, "{name}");

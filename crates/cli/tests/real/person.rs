@@ -31,7 +31,7 @@ fn the_person_sees_what_the_model_is_warned_of(kind: Real) {
             .agent(kind)
             .at_terminal(&["--permission-mode", "default", "--allowedTools", "Bash"]);
     screen.type_line("MOCK:bash git stash");
-    screen.await_text("tenure: `git stash` changes files under gemini-");
+    screen.await_text("tenure: `git stash` changes files that gemini-");
     screen.until("the model is told as well", || {
         world.mock().was_told("git worktree add").then_some(())
     });
@@ -48,5 +48,5 @@ fn the_person_sees_why_a_command_was_blocked(kind: Real) {
             .agent(kind)
             .at_terminal(&["--permission-mode", "default", "--allowedTools", "Bash"]);
     screen.type_line("MOCK:bash git stash");
-    screen.await_text("tenure blocked this: `git stash` changes files under gemini-");
+    screen.await_text("tenure blocked this: `git stash` changes files that gemini-");
 }

@@ -123,7 +123,7 @@ fn stash(world: &RealWorld, first: Real, second: Real) -> (String, bool) {
     let prompt = "MOCK:bash git stash --include-untracked";
     world.agent(second).fresh(prompt).run().ok();
     finish(world, running);
-    let told = format!("`git stash` changes files under {}", handle(&session));
+    let told = format!("`git stash` changes files that {}", handle(&session));
     (told, file.exists())
 }
 

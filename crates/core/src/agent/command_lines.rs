@@ -1,4 +1,4 @@
-//! What each agent's command line is made of: which words start it for one turn, and which flags there are.
+//! The command line of each agent: which words start it for one turn, and which flags it has.
 
 use crate::start::Kept::{IfAddress, IfConfigKey, IfPath, No, Yes};
 use crate::start::Takes::{MaybeWord, Nothing, Word, Words};
@@ -58,7 +58,7 @@ pub const CLAUDE: CommandLine = CommandLine {
     ..PLAIN
 };
 
-/// Settings of Codex that say how it works. Others may hold anything: providers have headers, servers an
+/// Codex settings that control how it works. Others may hold anything: providers have headers, servers an
 /// environment.
 const CODEX_KEYS: &[&str] = &[
     "approval_policy",
@@ -119,7 +119,7 @@ pub const CODEX: CommandLine = CommandLine {
     ..PLAIN
 };
 
-/// Its lists are declared with one word each: more is joined with commas, or the flag is repeated.
+/// Its list flags take one word each: values are joined with commas, or the flag is repeated.
 pub const GEMINI: CommandLine = CommandLine {
     single: &["-p", "--prompt"],
     attended: &["-i", "--prompt-interactive"],

@@ -1,8 +1,8 @@
-//! The coding agents as processes and as keepers of transcripts: core's half of each agent's row.
+//! The coding agents as processes and as owners of transcripts: core's half of each agent's row.
 //!
-//! Looks decide what a process is, never whether it lives; a transcript rule decides which file belongs to a
-//! conversation. Both decide identity, so they are here. Events, settings and command lines are the other half,
-//! in the agents crate, whose tests demand that every row has both halves or says why not.
+//! The appearance of a process decides what it is, never whether it is alive. A transcript rule decides which
+//! file belongs to a conversation. Both decide identity, so they are here. Events, settings and command lines
+//! are the other half, in the agents crate; its tests require that every row has both halves or states why not.
 
 pub(crate) mod command_lines;
 mod rows;
@@ -16,51 +16,51 @@ use crate::start::{self, CommandLine};
 #[derive(Debug)]
 pub struct AgentSpec {
     pub name: &'static str,
-    /// Names of its executable, or of its script where an interpreter runs it.
+    /// Names of its executable, or of its script if an interpreter runs it.
     pub executables: &'static [&'static str],
-    /// Endings of its script's path, where the script's own name says too little.
+    /// Endings of its script's path, if the script's own name is too generic.
     pub scripts: &'static [&'static str],
-    /// Arguments that say that the process was started as a fork of a conversation, where the fork's start
-    /// may still name its parent's. A fork that begins under an id of its own needs none.
+    /// Arguments that start a process as a fork of a conversation, if the fork's start event may still name its
+    /// parent's conversation. A fork that starts under its own id needs none.
     pub fork_arguments: &'static [&'static str],
-    /// The variable in which it tells its tools the conversation's id.
+    /// The variable in which it passes the conversation's id to its tools.
     pub id_variable: Option<&'static str>,
-    /// Whether one process of it speaks for several conversations.
+    /// Whether one process of it hosts several conversations.
     pub hosts: bool,
-    /// Words by which a process of it that speaks for several conversations was started.
+    /// Words that start a process that hosts several conversations.
     pub host_arguments: &'static [&'static str],
-    /// Words, one after the other, by which its executable was started as something else: a sandbox, a
-    /// command that looks after a daemon.
+    /// Consecutive words that start its executable as something else: a sandbox, a command that supervises a
+    /// daemon.
     pub helpers: &'static [&'static [&'static str]],
-    /// Its daemon, where its windows may leave their conversations to one.
+    /// Its daemon, if its windows may leave their conversations to one.
     pub daemon: Option<DaemonSpec>,
-    /// Verbs, as the first argument, by which its executable is something else than an agent at work: a
-    /// viewer of another process's session, a service, a command that ends by itself.
+    /// First arguments with which its executable is not a working agent: a viewer of another process's session,
+    /// a service, a command that exits by itself.
     pub other_verbs: &'static [&'static str],
-    /// Words by which it was started to wait for work. Such a process is the agent once it is given some, and
-    /// its arguments stay the same: only its own registry tells.
+    /// Words that start it as a spare process that waits for work. It becomes the agent once it gets some, and
+    /// its arguments stay the same, so only its own registry shows the difference.
     pub spares: &'static [&'static str],
-    /// Which file it keeps a conversation in; none where it keeps no files.
+    /// The file in which it keeps a conversation; none if it keeps no files.
     pub transcripts: Option<Shelf>,
     /// How ids and files of its subagents differ from those of sessions.
     pub subagents: Option<Mark>,
-    /// What it can stop to do without sending an event.
+    /// What it can stop doing without sending an event.
     pub silent_ends: &'static [Doing],
     /// How its command line is read.
     pub command_line: CommandLine,
-    /// Whether it has a command that takes a conversation up again.
+    /// Whether it has a command to resume a conversation.
     pub resumes: bool,
-    /// Reasons of an end that it gives for a hang-up and a signal as well.
+    /// End reasons that it also gives for a hang-up and a signal.
     pub unclear_ends: &'static [&'static str],
-    /// Whether it gives the reason of a person's leaving at a signal as well.
+    /// Whether it gives the reason of a normal exit for a signal too.
     pub ends_alike: bool,
-    /// Whether it says that it is about to leave, instead of that it ended.
+    /// Whether it announces its exit instead of reporting its end.
     pub announces: bool,
-    /// What its processes leave behind unless they end by themselves.
+    /// What its processes leave behind unless they exit by themselves.
     pub traces: Option<Traces>,
 }
 
-/// A directory that each process of an agent has for itself, and takes away when it ends by itself.
+/// A directory that each process of an agent has for itself and removes when it exits by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traces {
     /// Where the directories are, in the agent's own directory.
@@ -73,23 +73,23 @@ pub struct Traces {
     pub daemon: &'static str,
 }
 
-/// An agent's daemon: it runs conversations and their hooks, and outlives the windows that people see.
+/// An agent's daemon. It runs conversations and their hooks, and outlives the windows that people see.
 ///
-/// Each window listens on a port of its own for the conversations that it opened, and the daemon says of a
-/// conversation which port that is. Whoever listens there is the window.
+/// Each window listens on its own port for the conversations that it opened, and the daemon reports the port of
+/// a conversation. The process that listens there is the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DaemonSpec {
     /// The flag that it is started with.
     pub flag: &'static str,
-    /// The variable that moves the agent's own directory.
+    /// The variable that overrides the agent's own directory.
     pub variable: &'static str,
     /// The agent's own directory below the home directory.
     pub home: &'static str,
     /// The daemon's socket in it: JSON-RPC over WebSocket.
     pub socket: &'static str,
-    /// What tells the state of a conversation, and whether it is loaded at all.
+    /// The method that returns the state of a conversation, and whether it is loaded.
     pub state: &'static str,
-    /// What lists the servers of a conversation.
+    /// The method that lists the servers of a conversation.
     pub method: &'static str,
     /// The server that is the window.
     pub server: &'static str,
@@ -98,31 +98,31 @@ pub struct DaemonSpec {
 /// What a process with an agent's executable or script is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The agent, as a person or a program started it.
+    /// The agent, as started by a person or a program.
     Agent,
-    /// The agent's daemon: no agent itself, but conversations run below it.
+    /// The agent's daemon: not an agent itself, but conversations run below it.
     Daemon,
     /// Neither.
     Helper,
 }
 
-/// Where an agent keeps its transcripts, and what it calls them.
+/// Where an agent keeps its transcripts, and how they are named.
 ///
-/// In a name, ID stands for the conversation's id, ID8 for the first eight characters of it, TIME for anything,
-/// and DIR for the directory of the session with a dash for each sign that is neither letter nor digit.
+/// In a name, ID stands for the conversation's id, ID8 for its first eight characters, TIME for anything, and
+/// DIR for the session's directory with a dash for every character that is neither a letter nor a digit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shelf {
-    /// The variable that moves the agent's own directory.
+    /// The variable that overrides the agent's own directory.
     pub variable: Option<&'static str>,
     /// The agent's own directory below the home directory.
     pub home: &'static str,
     /// The directory of transcripts in it.
     pub folder: &'static str,
-    /// How many folders deep files may lie in that.
+    /// How many folders deep the files may be.
     pub depth: usize,
     /// A file's name without its ending.
     pub name: &'static str,
-    /// Where in the folder a conversation will be that has no file yet, where that can be told.
+    /// Where the file of a new conversation will be, if that is known.
     pub unborn: Option<&'static str>,
 }
 
@@ -135,7 +135,7 @@ impl Shelf {
     }
 }
 
-/// How a name shows that it is a subagent's.
+/// How a name shows that it belongs to a subagent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     Begins(&'static str),
@@ -153,7 +153,7 @@ impl Mark {
 
 pub use rows::AGENTS;
 
-/// The agent that a person's shell is.
+/// The agent of a person's shell.
 pub const HUMAN: &str = "human";
 
 /// Programs whose script counts as the executable.
@@ -161,7 +161,7 @@ const INTERPRETERS: &[&str] = &[
     "node", "nodejs", "bun", "deno", "python", "ruby", "perl", "sh", "bash", "dash", "zsh",
 ];
 
-/// What the name of an agent's script may end in.
+/// Possible endings of an agent's script.
 const SCRIPT_ENDINGS: &[&str] = &[".js", ".mjs", ".cjs"];
 
 /// Programs that read commands from a person.
@@ -169,7 +169,7 @@ const SHELLS: &[&str] = &[
     "bash", "zsh", "fish", "sh", "dash", "ksh", "nu", "tcsh", "csh", "elvish", "xonsh", "pwsh",
 ];
 
-/// The agent that a process is, if it is one. Its daemon and its helpers are not.
+/// The agent of a process, if it is one. Its daemon and its helpers are not.
 pub fn recognise(looks: &Looks) -> Option<&'static AgentSpec> {
     let (spec, role) = role_of(looks)?;
     (role == Role::Agent).then_some(spec)
@@ -193,7 +193,7 @@ pub fn whose_daemon(daemon: &DaemonSpec) -> Option<&'static str> {
     AGENTS.iter().find(has_it).map(|spec| spec.name)
 }
 
-/// Which agent's executable or script a process runs, and as what.
+/// Which agent's executable or script a process runs, and in which role.
 pub fn role_of(looks: &Looks) -> Option<(&'static AgentSpec, Role)> {
     let program = base(&looks.exe);
     if !is_interpreter(program) {
@@ -215,7 +215,7 @@ pub fn role_of(looks: &Looks) -> Option<(&'static AgentSpec, Role)> {
     Some((spec, started_as(spec, looks)))
 }
 
-/// Whether a process with this executable can be an agent at all: what else there is to see need not be read.
+/// Whether a process with this executable can be an agent at all. If not, nothing else about it is read.
 pub fn may_be_agent(exe: &str) -> bool {
     let program = base(exe);
     let named = |spec: &AgentSpec| spec.executables.contains(&program);
@@ -227,12 +227,13 @@ pub fn spec_of(name: &AgentName) -> Option<&'static AgentSpec> {
     AGENTS.iter().find(|spec| spec.name == name.as_str())
 }
 
-/// What an agent can stop to do without sending an event.
+/// What an agent can stop doing without sending an event.
 pub fn silent_ends(name: &AgentName) -> &'static [Doing] {
     spec_of(name).map_or(&[], |spec| spec.silent_ends)
 }
 
-/// What a process of this agent was started as. A wrapper hands its words on, so it is what it starts.
+/// The role in which a process of this agent was started. A wrapper passes its words on, so it has the role of
+/// what it starts.
 fn started_as(spec: &AgentSpec, looks: &Looks) -> Role {
     let words: Vec<&str> = looks.argv.iter().map(|word| base(word)).collect();
     let says = |helper: &&[&str]| words.windows(helper.len()).any(|part| part == *helper);
@@ -247,20 +248,20 @@ fn started_as(spec: &AgentSpec, looks: &Looks) -> Role {
     }
 }
 
-/// Its first argument says that it is not an agent at work. Behind a flag the same word is a prompt.
+/// Its first argument shows that it is not a working agent. After a flag, the same word is a prompt.
 fn has_other_verb(spec: &AgentSpec, looks: &Looks) -> bool {
     let verb = looks.argv.get(1);
     verb.is_some_and(|verb| spec.other_verbs.contains(&verb.as_str()))
 }
 
-/// Whether a process of this agent was started to wait for work, and may wait still.
+/// Whether a process of this agent was started as a spare, and may still be one.
 pub fn is_spare(spec: &AgentSpec, looks: &Looks) -> bool {
     let word = looks.argv.get(1);
     word.is_some_and(|word| spec.spares.contains(&word.as_str()))
 }
 
-/// Whether a process of this agent speaks for several conversations. A verb stands among the first words, a
-/// flag anywhere.
+/// Whether a process of this agent hosts several conversations. A verb is among the first words, a flag can be
+/// anywhere.
 pub fn hosts(spec: &AgentSpec, looks: &Looks) -> bool {
     let says = |(at, word): (usize, &String)| {
         (at < 3 || word.starts_with("--")) && spec.host_arguments.contains(&word.as_str())
@@ -277,7 +278,7 @@ pub fn started_as_fork(spec: &AgentSpec, looks: &Looks) -> bool {
         .any(|argument| spec.fork_arguments.contains(&argument.as_str()))
 }
 
-/// How a process of this agent was started; none where it does not look like one.
+/// How a process of this agent was started; none if it does not look like one.
 pub fn started(name: &AgentName, looks: &Looks) -> Option<Start> {
     let spec = recognise(looks).filter(|spec| spec.name == name.as_str())?;
     let first = if is_interpreter(base(&looks.exe)) {
@@ -289,7 +290,7 @@ pub fn started(name: &AgentName, looks: &Looks) -> Option<Start> {
     Some(start::read(&spec.command_line, arguments))
 }
 
-/// Whether the process is a shell that a person may sit at.
+/// Whether the process is an interactive shell.
 pub fn is_shell(looks: &Looks) -> bool {
     is_shell_name(base(&looks.exe))
 }
@@ -299,7 +300,7 @@ pub fn is_shell_name(name: &str) -> bool {
     SHELLS.contains(&name)
 }
 
-/// A name for a program that is no known agent: its script's or its executable's.
+/// A name for a program that is not a known agent: its script's or its executable's.
 pub fn name_from_looks(looks: &Looks) -> AgentName {
     let program = base(&looks.exe);
     let named = if is_interpreter(program) {
@@ -330,8 +331,8 @@ fn is_interpreter(program: &str) -> bool {
     INTERPRETERS.contains(&name)
 }
 
-/// The first argument that is not a flag. Flags of interpreters that take a value as a word of its own
-/// (`-c`, `-e`) mean that there is no script.
+/// The first argument that is not a flag. Interpreter flags that take their value as a separate word (`-c`,
+/// `-e`) mean that there is no script.
 fn script_at(looks: &Looks) -> Option<usize> {
     for (at, argument) in looks.argv.iter().enumerate().skip(1) {
         match argument.as_str() {
@@ -470,7 +471,7 @@ mod tests {
         assert_eq!(name_of(exe, &daemon), None);
         assert_eq!(role(&daemon), Some(Role::Daemon));
         assert_eq!(speaker(&looks(exe, &daemon)).unwrap().name, "codex");
-        // The word that tells stands behind two others.
+        // The decisive word comes after two others.
         let update_loop = [exe, "app-server", "daemon", "pid-update-loop"];
         assert_eq!(name_of(exe, &update_loop), None);
         assert_eq!(role(&update_loop), Some(Role::Helper));
@@ -527,7 +528,7 @@ mod tests {
             claude,
             &looks("claude", &["claude", "--resume", "x"])
         ));
-        // These begin under an id of their own, which must not be taken for the parent's.
+        // These start under their own id, which must not be taken for the parent's.
         for (name, flag) in [("qwen", "--fork-session"), ("opencode", "--fork")] {
             let spec = spec_of(&AgentName::known(name)).unwrap();
             let seen = looks(name, &[name, "--resume", "x", flag]);
@@ -555,7 +556,7 @@ mod tests {
         let found = start("claude", "/opt/claude", &["claude", "--model", "opus"]).unwrap();
         assert!(!found.headless);
         assert_eq!(found.flags, ["--model", "opus"]);
-        // What registered as an agent and is another program was started in no way that we know.
+        // A process that registered as an agent but is another program was started in no known way.
         assert_eq!(start("claude", "/usr/bin/vim", &["vim", "-p"]), None);
         assert_eq!(start("claude", "/opt/codex", &["codex", "exec"]), None);
     }

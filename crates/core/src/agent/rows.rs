@@ -1,11 +1,11 @@
-//! The rows: what each agent looks like, where it keeps its conversations, and what it cannot say.
+//! The rows: how each agent looks, where it keeps its conversations, and what it does not report.
 
 use super::command_lines;
 use super::{AgentSpec, DaemonSpec, Mark, Shelf, Traces};
 use crate::session::Doing;
 use crate::start;
 
-/// What a row need not say: an agent without any of it.
+/// The defaults: an agent without any special features.
 const PLAIN: AgentSpec = AgentSpec {
     name: "",
     executables: &[],
@@ -71,7 +71,7 @@ pub const AGENTS: &[AgentSpec] = &[
             unborn: Some("DIR/ID"),
         }),
         subagents: Some(Mark::Begins("agent-")),
-        // Esc, a prompt that is answered with no, and the end of /compact; its registry tells.
+        // Esc, a prompt that is answered with no, and the end of /compact; its registry reports them.
         silent_ends: &[Doing::Busy, Doing::Waiting],
         command_line: command_lines::CLAUDE,
         resumes: true,
@@ -107,7 +107,7 @@ pub const AGENTS: &[AgentSpec] = &[
             name: "rollout-TIME-ID",
             unborn: None,
         }),
-        // An interrupted turn has an event, an answered prompt has none until its tool is done.
+        // An interrupted turn has an event; an answered prompt has none until its tool is done.
         silent_ends: &[Doing::Waiting],
         command_line: command_lines::CODEX,
         resumes: true,
@@ -135,7 +135,7 @@ pub const AGENTS: &[AgentSpec] = &[
             name: "session-TIME-ID8",
             unborn: None,
         }),
-        // A tool that is cancelled, and a prompt that is answered; its transcript tells of the first.
+        // A cancelled tool, and an answered prompt; its transcript reports the first.
         silent_ends: &[Doing::Busy, Doing::Waiting],
         command_line: command_lines::GEMINI,
         resumes: true,
@@ -182,7 +182,7 @@ pub const AGENTS: &[AgentSpec] = &[
         subagents: Some(Mark::Contains(":subagent:")),
         ..PLAIN
     },
-    // Without hooks of ours: it is known because it runs the hooks of a project that are Claude Code's.
+    // Without our hooks: it is known because it runs a project's Claude Code hooks.
     AgentSpec {
         name: "copilot",
         executables: &["copilot"],

@@ -5,18 +5,18 @@ use std::mem;
 
 use super::set::*;
 
-/// States that `Glob::includes` looks at before it gives up: under a tenth of a second.
+/// States that `Glob::includes` visits before it gives up: under a tenth of a second.
 const INCLUDES_BUDGET: usize = 2_000_000;
 
 #[derive(Clone, Default)]
 pub(super) struct State {
-    /// Where it goes without reading.
+    /// Targets reached without reading.
     pub(super) silent: Vec<usize>,
-    /// Where it goes on a character of a set, named by its place in [`Nfa::sets`].
+    /// Targets reached by a character of a set, given by its index in [`Nfa::sets`].
     pub(super) edges: Vec<(usize, usize)>,
 }
 
-/// An automaton of paths, each read with a `/` before it.
+/// An automaton of paths, each read with a leading `/`.
 #[derive(Clone, Default)]
 pub(super) struct Nfa {
     pub(super) states: Vec<State>,
@@ -51,7 +51,7 @@ impl Nfa {
         self.states[from].edges.push((set, to));
     }
 
-    /// The states that are reached without reading, or with `reading` by any text, in order.
+    /// The states reached without reading, or with `reading` by any text, in order.
     pub(super) fn reach(&self, from: impl IntoIterator<Item = usize>, reading: bool) -> Vec<usize> {
         let mut seen = vec![false; self.states.len()];
         let mut open: Vec<usize> = from.into_iter().collect();
@@ -142,7 +142,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The path that was read on the way, without the `/` before it.
+    /// The path that was read on the way, without its leading `/`.
     pub(super) fn spell(&self, mut at: usize) -> String {
         let mut read = Vec::new();
         while at > 0 {
@@ -153,14 +153,14 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The sets of states that texts lead to, made as they are needed.
+/// The sets of states that texts lead to, built on demand.
 pub(super) struct Subsets<'a> {
     pub(super) whole: &'a Nfa,
     pub(super) part: &'a Nfa,
     pub(super) letters: Vec<char>,
     pub(super) sets: Vec<Vec<usize>>,
     pub(super) places: HashMap<Vec<usize>, usize>,
-    /// For each set and letter, where it leads, once that is known.
+    /// For each set and letter, the next set, once that is known.
     pub(super) steps: Vec<Option<usize>>,
     pub(super) budget: usize,
 }
@@ -180,7 +180,7 @@ impl<'a> Subsets<'a> {
         subsets
     }
 
-    /// Whether every text that `part` accepts is accepted by `whole`; nothing when the budget is spent.
+    /// Whether `whole` accepts every text that `part` accepts; none when the budget is spent.
     pub(super) fn hold(mut self) -> Option<bool> {
         let of = |set: &Set| -> Vec<usize> {
             let all = 0..self.letters.len();
@@ -216,7 +216,7 @@ impl<'a> Subsets<'a> {
         self.steps[at]
     }
 
-    /// Keeps of a set what decides its future, and finds or adds it.
+    /// Keeps the part of a set that decides its future, and finds or adds it.
     pub(super) fn place(&mut self, mut set: Vec<usize>) -> usize {
         let whole = self.whole;
         set.retain(|at| *at == whole.accept || !whole.states[*at].edges.is_empty());
@@ -229,7 +229,7 @@ impl<'a> Subsets<'a> {
     }
 }
 
-/// One character for each way in which the sets of both automata tell characters apart.
+/// One character for each way in which the sets of both automata distinguish characters.
 pub(super) fn letters(a: &Nfa, b: &Nfa) -> Vec<char> {
     let sets: Vec<&Set> = a.sets.iter().chain(&b.sets).collect();
     let ranges = sets.iter().flat_map(|set| set.iter());

@@ -1,4 +1,4 @@
-//! Reading a glob's text into an automaton, in one pass.
+//! Compiles a glob's text into an automaton, in one pass.
 
 use std::{iter, str};
 
@@ -8,18 +8,18 @@ use super::set::*;
 /// Braces within braces, at most.
 const MAX_NESTING: usize = 8;
 
-/// How much of a segment is written at some place in the glob.
+/// How much of a segment has been written at a point in the glob.
 #[derive(Clone, Copy)]
 pub(super) enum Mode {
-    /// Nothing, not even its `/`: only `**` goes on from here.
+    /// Nothing, not even its `/`: only `**` can follow.
     Fresh,
     /// Its `/`: a character must follow.
     Opened,
-    /// `.`, which cannot be all.
+    /// `.`, which cannot be a whole segment.
     Dot,
-    /// `..`, which cannot be all.
+    /// `..`, which cannot be a whole segment.
     Dots,
-    /// Something that can be all.
+    /// Text that can be a whole segment.
     Inside,
     /// A `**` that stood for some segments: a slash or the end must follow.
     Crossed,
@@ -39,15 +39,15 @@ pub(super) const ADVANCE: [(Mode, bool, Mode); 8] = [
     (Mode::Inside, false, Mode::Inside),
 ];
 
-/// The states in which the automaton can be at some place in the glob, by mode.
+/// The states of the automaton at a point in the glob, by mode.
 ///
-/// A state in a front may be the beginning of several alternatives: from then on it is given edges
-/// that leave it, never edges that enter it.
+/// A state in a front may start several alternatives. From then on it only gets edges that leave it, never
+/// edges that enter it.
 pub(super) type Front = [Option<usize>; 7];
 
 pub(super) const GLUED: &str = "** must be a whole segment, as in a/**/b; write * within a segment";
 
-/// Reads the text once and builds the automaton as it goes.
+/// Reads the text once and builds the automaton on the way.
 pub(super) struct Compiler<'a> {
     pub(super) rest: iter::Peekable<str::Chars<'a>>,
     pub(super) literal: Option<String>,
@@ -184,7 +184,7 @@ impl<'a> Compiler<'a> {
         self.open(fresh)
     }
 
-    /// The front where a segment begins.
+    /// The front at the start of a segment.
     pub(super) fn open(&mut self, fresh: usize) -> Front {
         let opened = self.nfa.state();
         self.nfa.edge(fresh, &only('/'), opened);

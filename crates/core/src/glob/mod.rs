@@ -1,26 +1,26 @@
-//! Path globs within a repository, and whether two of them can match one file.
+//! Path globs within a repository, and whether two of them can match the same file.
 //!
-//! Two `path:` keys that can match one file conflict, so the overlap test decides who may write. It
-//! has to be exact: an answer of "no" that is wrong lets two sessions write one file, and an answer of
-//! "yes" that is wrong stops work that disturbs nobody. Comparing prefixes or trying sample names gives
-//! both errors. [`Glob::witness`] therefore looks for an actual path, and finds one if there is one.
+//! Two `path:` keys that can match the same file conflict, so the overlap test decides who may write. It must
+//! be exact: a wrong "no" lets two sessions write one file, and a wrong "yes" stops work that conflicts with
+//! nothing. Comparing prefixes or trying sample names gives both errors. [`Glob::witness`] therefore searches
+//! for an actual path, and finds one if it exists.
 //!
-//! Syntax: characters and `\x`; `*` (a run within a segment, also empty); `?`; `[a-z]`, `[!a]`, `[^a]`
-//! (never `/`); `{a,b/c,}` (alternatives, nested, also empty); and `**` as a whole segment for zero or
-//! more segments, at the end for one or more, so that `src/**` is everything below `src` but not `src`.
-//! A brace alternative that yields no path (`{a,}/b` without the `a`) matches nothing; a glob of only
-//! such alternatives is refused, since holding it would hold nothing.
+//! Syntax: characters and `\x`; `*` (a run within a segment, possibly empty); `?`; `[a-z]`, `[!a]`, `[^a]`
+//! (never `/`); `{a,b/c,}` (alternatives, nested, possibly empty); and `**` as a whole segment for zero or more
+//! segments, at the end for one or more, so that `src/**` is everything below `src` but not `src`. A brace
+//! alternative that yields no path (`{a,}/b` without the `a`) matches nothing; a glob with only such
+//! alternatives is refused, since holding it would hold nothing.
 //!
-//! A path is one or more non-empty segments, none of them `.` or `..`, joined by single `/`. A glob is
-//! compiled to an automaton of exactly the paths it matches, which reads the path with a `/` put before
-//! it: every segment then begins with its `/`, and `**` is a loop over whole segments. While compiling,
-//! `Mode` tracks how much of a segment is written, which keeps `.`, `..`, empty segments and `**`
-//! glued to other text out. Alternatives become branches, never copies, so the automaton is linear in
-//! the text, and the search for a common path visits each pair of states at most once.
+//! A path is one or more non-empty segments, none of them `.` or `..`, joined by single `/`. A glob is compiled
+//! to an automaton of exactly the paths it matches, which reads the path with a leading `/`: every segment then
+//! begins with its `/`, and `**` is a loop over whole segments. While compiling, `Mode` tracks how much of a
+//! segment has been written, which excludes `.`, `..`, empty segments and `**` next to other text. Alternatives
+//! become branches, never copies, so the automaton is linear in the text, and the search for a common path
+//! visits each pair of states at most once.
 //!
-//! Characters are compared as they are, in their case: keys are in NFC, and the caller brings paths to
-//! NFC. Only the text of a glob is stored, and is read again by every version: a later syntax may give
-//! a meaning to what is refused here, never another meaning to what is accepted.
+//! Characters are compared as they are, case-sensitively: keys are in NFC, and the caller converts paths to
+//! NFC. Only the text of a glob is stored, and every version compiles it again. A later syntax may give a
+//! meaning to what is refused here, never another meaning to what is accepted.
 
 mod automaton;
 mod compiler;
@@ -62,7 +62,7 @@ impl Glob {
         check_text(text).map_err(bad)?;
         let (nfa, literal) = Compiler::new(text).compile().map_err(bad)?;
         if !nfa.reach([nfa.start], true).contains(&nfa.accept) {
-            return Err(bad("there is no path that it could match"));
+            return Err(bad("it matches no path"));
         }
         let text = text.to_owned();
         Ok(Self { text, literal, nfa })
@@ -73,7 +73,7 @@ impl Glob {
         self.literal.clone()
     }
 
-    /// Whether the glob matches a plain relative path; what is not one is never matched.
+    /// Whether the glob matches a plain relative path; anything else never matches.
     pub fn matches(&self, path: &str) -> bool {
         let start = self.nfa.reach([self.nfa.start], false);
         let read = iter::once('/').chain(path.chars());
@@ -91,10 +91,10 @@ impl Glob {
         Search::new(&self.nfa, &other.nfa).run()
     }
 
-    /// Whether this glob was shown to match every path that `other` matches.
+    /// Whether this glob provably matches every path that `other` matches.
     ///
-    /// Always right when `other` is literal. In general the question is exponential, so a search that
-    /// exceeds its budget answers false: not shown.
+    /// Always right if `other` is literal. In general the question is exponential, so a search that exceeds its
+    /// budget returns false: not proved.
     pub fn includes(&self, other: &Self) -> bool {
         self.text == other.text || Subsets::new(&self.nfa, &other.nfa).hold().unwrap_or(false)
     }
@@ -106,7 +106,7 @@ impl fmt::Debug for Glob {
     }
 }
 
-/// The rules that can be seen without parsing.
+/// The rules that can be checked without parsing.
 fn check_text(text: &str) -> Result<(), &'static str> {
     let mut segments = text.split('/');
     if text.is_empty() {

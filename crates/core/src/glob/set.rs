@@ -1,10 +1,10 @@
 //! Sets of characters as ranges.
 
-/// Ranges of characters, in order and apart.
+/// Ranges of characters, sorted and disjoint.
 pub(super) type Set = Vec<(u32, u32)>;
 
 pub(super) const LAST: u32 = char::MAX as u32;
-/// What a segment may contain: all but NUL, `/`, and the numbers that are no characters.
+/// What a segment may contain: everything except NUL, `/` and numbers that are not characters.
 pub(super) const SEGMENT: [(u32, u32); 3] = [(1, 0x2e), (0x30, 0xd7ff), (0xe000, LAST)];
 
 pub(super) fn only(c: char) -> Set {
@@ -27,7 +27,7 @@ pub(super) fn intersect(a: &[(u32, u32)], b: &[(u32, u32)]) -> Set {
     both
 }
 
-/// Everything else; the ranges need only be sorted by where they begin.
+/// Everything else; the ranges only need to be sorted by their start.
 pub(super) fn complement(set: &[(u32, u32)]) -> Set {
     let (mut next, mut rest) = (0, Set::new());
     for &(lo, hi) in set {
@@ -42,7 +42,7 @@ pub(super) fn complement(set: &[(u32, u32)]) -> Set {
     rest
 }
 
-/// A character of both sets, one that reads well if possible.
+/// A character of both sets, preferably a readable one.
 pub(super) fn pick(a: &[(u32, u32)], b: &[(u32, u32)]) -> Option<char> {
     let both = intersect(a, b);
     let liked = [(0x61, 0x7a), (0x21, 0x7e), (0, LAST)];

@@ -1,4 +1,4 @@
-//! Changes of a participant: one named field each, so that two changes of distinct fields never undo each
+//! Changes to a participant: one named field each, so that two changes to different fields never undo each
 //! other.
 
 use super::name::{Drive, Focus, Role};
@@ -13,8 +13,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// A change of the field with this name. A name that is not one of a participant's is refused, and so
-    /// is a field that no change can touch.
+    /// A change to the field with this name. An unknown field is refused, and so is one that cannot be changed.
     pub fn named(field: &str, value: &str) -> Result<Self, Malformed> {
         Ok(match field {
             "role" => Change::Role(Role::parse(value)?),
@@ -37,7 +36,7 @@ impl Change {
         })
     }
 
-    /// Makes the change; tells what it was and is, where that differs.
+    /// Makes the change; returns the old and new value if they differ.
     pub fn apply(&self, participant: &mut Participant) -> Option<String> {
         let (field, before, after) = match self {
             Change::Role(role) => {

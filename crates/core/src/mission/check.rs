@@ -1,5 +1,4 @@
-//! What can be wrong with a stored participant or pointer: everything at once, each with the field, the
-//! value and the way out.
+//! Faults in a stored participant or pointer: all of them at once, each with the field, the value and a remedy.
 
 use serde::Serialize;
 
@@ -8,20 +7,20 @@ use super::record::{Participant, StoredParticipant};
 use crate::hint::Hint;
 use crate::id::Malformed;
 
-/// One thing that is wrong.
+/// One fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Fault {
-    /// The mission, where it is one's.
+    /// The mission, if it belongs to one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mission: Option<String>,
-    /// Whose it is: a session's handle, a file, a pointer.
+    /// Where it is: a session's handle, a file, a pointer.
     pub subject: String,
     pub field: &'static str,
-    /// What it holds.
+    /// The stored value.
     pub value: String,
-    /// The rule that it breaks, or what it disagrees with.
+    /// The rule that it breaks, or the fact that it contradicts.
     pub why: String,
-    /// The ways out.
+    /// Remedies.
     pub hints: Vec<Hint>,
 }
 
@@ -35,21 +34,21 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// What a row is checked against besides itself.
+/// What a row is checked against, besides itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Against<'a> {
-    /// The roles that the settings list; none listed means that any will do.
+    /// The roles that the settings allow; empty means any.
     pub roles: &'a [String],
     /// Whether the store knows the mission that the row is stored under.
     pub mission_is_known: bool,
-    /// What to call the participant's session.
+    /// The handle of the participant's session.
     pub handle: &'a str,
 }
 
 /// The earliest and the latest time that can be written as a date with a zone.
 const TIMES: (i64, i64) = (-62_135_596_800_000, 253_402_207_200_000);
 
-/// Reads a row, or says everything that is wrong with it.
+/// Parses a row, or returns all its faults.
 pub fn participant(
     row: &StoredParticipant,
     against: Against<'_>,
@@ -57,14 +56,18 @@ pub fn participant(
     let mut faults = Faults::of(row, against.handle);
     let mission = faults.read("mission", &row.mission, MissionId::parse);
     if mission.is_some() && !against.mission_is_known {
-        faults.add("mission", &row.mission, "no such mission is stored".into());
+        faults.add(
+            "mission",
+            &row.mission,
+            "this mission does not exist".into(),
+        );
     }
     let participant = faults.read("participant_id", &row.participant, ParticipantId::parse);
     let role = faults.read("role", &row.role, Role::parse);
     if let Some(role) = &role
         && !role.is_listed(against.roles)
     {
-        let why = format!("the settings list only {}", against.roles.join(", "));
+        let why = format!("the settings allow only {}", against.roles.join(", "));
         faults.add("role", role.as_str(), why);
     }
     let drive = faults.read("drive", &row.drive, Drive::parse);
@@ -77,7 +80,7 @@ pub fn participant(
         ("last_activity_at", row.active_at),
     ] {
         if time.0 < TIMES.0 || time.0 > TIMES.1 {
-            let why = "it is no time that can be written as a date with a zone";
+            let why = "it is outside the range of valid dates";
             faults.add(field, &time.to_string(), why.into());
         }
     }
@@ -131,7 +134,7 @@ impl<'a> Faults<'a> {
             hints: vec![Hint::run(
                 "mission",
                 ["leave", mission],
-                "and then join it again",
+                "to leave it, then join it again",
             )],
         });
     }
@@ -152,7 +155,7 @@ impl<'a> Faults<'a> {
     }
 }
 
-/// How a mission is joined.
+/// How to join a mission.
 pub fn join(mission: &str) -> Hint {
     Hint::run("mission", ["join", mission, "--role", "ROLE"], "to join it")
 }

@@ -1,4 +1,4 @@
-//! Two that drive one thing.
+//! Participants that work on the same focus.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::name::{Drive, Focus};
 use super::record::{Participant, StoredParticipant};
 use crate::id::SessionId;
 
-/// A participant, and whether its session is gone: proved dead, ended, or expired with nobody able to tell.
+/// A participant, and whether its session is gone: ended, proved dead, or expired and not checkable.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
     pub participant: &'a Participant,
@@ -14,7 +14,7 @@ pub struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// What it drives: nothing, where its session is gone.
+    /// What it works on: nothing if its session is gone.
     pub fn drives(&self) -> Option<&'a Focus> {
         match (self.gone, self.participant.drive) {
             (false, Drive::Active) => self.participant.focus.as_ref(),
@@ -22,7 +22,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Whether both drive the same focus.
+    /// Whether both work on the same focus.
     pub fn collides_with(&self, other: &Seen<'_>) -> bool {
         self.participant.session != other.participant.session
             && self.drives().is_some()
@@ -30,7 +30,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Who drives each focus of a mission. A row that cannot be read drives nothing.
+/// Who works on each focus of a mission. An invalid row works on nothing.
 pub fn drivers(
     rows: &[StoredParticipant],
     is_gone: impl Fn(SessionId) -> bool,
@@ -48,7 +48,7 @@ pub fn drivers(
     drivers
 }
 
-/// Those of these rows' sessions that drive what another of them drives. A row that cannot be read drives nothing.
+/// The sessions among these rows that work on the same focus as another. An invalid row works on nothing.
 pub fn colliding(
     rows: &[StoredParticipant],
     is_gone: impl Fn(SessionId) -> bool,

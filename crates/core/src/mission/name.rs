@@ -1,4 +1,4 @@
-//! What a mission, its participants and their work are called. A value that exists is well formed.
+//! Names of missions, participants and their work. A value that exists is well formed.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ text_id! {
 }
 
 impl MissionId {
-    /// Reads `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`.
+    /// Parses `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
         let begins_well = text
@@ -38,7 +38,7 @@ text_id! {
 const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 impl ParticipantId {
-    /// Makes an id from the store's time and 10 random bytes.
+    /// Creates an id from the store's time and 10 random bytes.
     pub fn mint(wall_millis: i64, random: [u8; 10]) -> Self {
         let millis = u64::try_from(wall_millis).unwrap_or(0) & 0xFFFF_FFFF_FFFF;
         let mut bytes = [0; 16];
@@ -52,7 +52,7 @@ impl ParticipantId {
         Self((0..26).rev().map(digit).collect())
     }
 
-    /// Reads 26 digits whose value fits 128 bits.
+    /// Parses 26 digits whose value fits 128 bits.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let bad = |why: &str| Err(Malformed::new("participant id", text, why));
         if text.len() != 26 {
@@ -63,7 +63,7 @@ impl ParticipantId {
             .find(|c| !c.is_ascii() || !CROCKFORD.contains(&(*c as u8)))
         {
             return bad(&format!(
-                "{odd:?} is no digit of a ULID: 0-9 and A-Z without I, L, O and U"
+                "{odd:?} is not a ULID character (0-9 and A-Z without I, L, O and U)"
             ));
         }
         if text.as_bytes()[0] > b'7' {
@@ -74,12 +74,12 @@ impl ParticipantId {
 }
 
 text_id! {
-    /// What a participant is in a mission: a label, such as `developer`.
+    /// A participant's role in a mission: a label, such as `developer`.
     Role
 }
 
 impl Role {
-    /// Reads 1 to 64 bytes of printable text without spaces at its ends.
+    /// Parses 1 to 64 bytes of printable text that does not begin or end with a space.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let bad = |why: &str| Err(Malformed::new("role", text, why));
         if text.trim().is_empty() {
@@ -90,7 +90,7 @@ impl Role {
         }
         let unseen = |c: char| c.is_control() || is_invisible(c);
         if text.trim() != text || text.chars().any(unseen) {
-            return bad("expected printable text without spaces at its ends");
+            return bad("expected printable text that does not begin or end with a space");
         }
         Ok(Self(text.to_owned()))
     }
@@ -110,7 +110,7 @@ pub enum Focus {
 }
 
 impl Focus {
-    /// Reads `wp:<id>` or `step:<id>`; `none` is no focus.
+    /// Parses `wp:<id>` or `step:<id>`; `none` means no focus.
     pub fn parse(text: &str) -> Result<Option<Self>, Malformed> {
         let bad = |why: &str| Err(Malformed::new("focus", text, why));
         if text == "none" {
@@ -151,7 +151,7 @@ impl fmt::Display for Focus {
 }
 
 stored_enum! {
-    /// Whether a participant means to drive its focus on.
+    /// Whether a participant is actively working on its focus.
     #[derive(Default)]
     Drive, "drive" {
         Active = "active",

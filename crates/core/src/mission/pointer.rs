@@ -1,4 +1,4 @@
-//! Which mission is meant: the one that is named, else the session's pointer, the repository's, the user's.
+//! Which mission is selected: the one that is given, else the pointer of the session, the repository, the user.
 
 use super::check::{Fault, join};
 use super::name::MissionId;
@@ -9,13 +9,13 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     Session(SessionId),
-    /// A repository's, in all its worktrees.
+    /// A repository, in all its worktrees.
     Repo(String),
     User(String),
 }
 
 impl Scope {
-    /// How the store and the JSON write its kind.
+    /// Its kind, as the store and the JSON write it.
     pub fn kind(&self) -> &'static str {
         match self {
             Scope::Session(_) => "session",
@@ -31,7 +31,7 @@ impl Scope {
         }
     }
 
-    /// Whose pointer, as people say it.
+    /// Its name for people.
     pub fn phrase(&self) -> String {
         match self {
             Scope::Session(_) => "this session's pointer".into(),
@@ -40,14 +40,14 @@ impl Scope {
         }
     }
 
-    /// How it is forgotten.
+    /// How to clear it.
     fn clear(&self) -> Hint {
         let args = ["use", "--clear", "--for", self.kind()];
-        Hint::run("mission", args, "to forget it")
+        Hint::run("mission", args, "to clear it")
     }
 }
 
-/// A pointer as it was found: its mission is text until it is checked.
+/// A pointer as stored: its mission is text until it is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pointer {
     pub scope: Scope,
@@ -55,16 +55,16 @@ pub struct Pointer {
     pub at: Timestamp,
 }
 
-/// How a mission that a pointer names stands to the caller.
+/// How a pointer's mission relates to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Membership {
     Joined,
-    /// It exists, and the caller does not take part.
+    /// It exists, but the caller does not take part.
     NotJoined,
     Missing,
 }
 
-/// What a pointer is worth: the mission, or why it is not followed.
+/// The mission of a pointer, or why the pointer is ignored.
 pub fn judge(pointer: &Pointer, membership: Membership) -> Result<MissionId, Fault> {
     let fault = |why: String, hints: Vec<Hint>| Fault {
         mission: None,
@@ -85,24 +85,24 @@ pub fn judge(pointer: &Pointer, membership: Membership) -> Result<MissionId, Fau
             Err(fault("this session has not joined it".into(), hints))
         }
         Membership::Missing => Err(fault(
-            "there is no such mission".into(),
+            "this mission does not exist".into(),
             vec![pointer.scope.clear()],
         )),
     }
 }
 
-/// What decided which mission is meant, and what was passed over on the way.
+/// What decided the selection, and which pointers were ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
     pub mission: Option<MissionId>,
     /// `flag`, `session`, `repo` or `user`.
     pub by: &'static str,
     pub evidence: String,
-    /// Pointers that are not followed.
+    /// Pointers that were ignored.
     pub passed_over: Vec<Fault>,
 }
 
-/// Decides which mission is meant. `pointers` come in the order of their weight.
+/// Selects the mission. `pointers` are in order of precedence.
 pub fn resolve(named: Option<&MissionId>, pointers: &[(Pointer, Membership)]) -> Resolution {
     if let Some(mission) = named {
         return Resolution {

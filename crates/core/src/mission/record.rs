@@ -1,17 +1,17 @@
-//! What is kept of missions.
+//! Stored missions and participants.
 
 use super::name::{Drive, Focus, MissionId, ParticipantId, Role};
 use crate::id::SessionId;
 use crate::time::Timestamp;
 
-/// A mission, as the store has it: its id is text until it is checked.
+/// A mission as stored: its id is text until it is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mission {
     pub id: String,
     pub created_at: Timestamp,
 }
 
-/// A participant's row as it was found: nothing in it is believed before it is checked.
+/// A participant's row as stored: nothing in it is trusted until it is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredParticipant {
     /// The mission that it is stored under.
@@ -20,11 +20,11 @@ pub struct StoredParticipant {
     pub participant: String,
     pub role: String,
     pub joined_at: Timestamp,
-    /// When it last did something in the mission.
+    /// When it was last active in the mission.
     pub active_at: Timestamp,
     pub drive: String,
     pub focus: Option<String>,
-    /// Counts the changes of this row, for comparing and setting.
+    /// Counts the changes to this row, for compare-and-set.
     pub revision: u64,
 }
 
@@ -34,24 +34,24 @@ pub struct Participant {
     pub session: SessionId,
     pub participant: ParticipantId,
     pub role: Role,
-    /// When it joined; never changed.
+    /// When it joined; never changes.
     pub joined_at: Timestamp,
-    /// When it last did something in the mission; never before it joined, never backwards.
+    /// When it was last active in the mission; never before it joined, never backwards.
     pub active_at: Timestamp,
-    /// Whether it means to drive its focus on.
+    /// Whether it is actively working on its focus.
     pub drive: Drive,
     pub focus: Option<Focus>,
-    /// Counts the changes of this row, for comparing and setting.
+    /// Counts the changes to this row, for compare-and-set.
     pub revision: u64,
 }
 
 impl Participant {
-    /// Notes that it did something now. A clock that was moved back moves nothing back.
+    /// Records activity now. A clock that was moved back changes nothing.
     pub fn is_active_at(&mut self, now: Timestamp) {
         self.active_at = self.active_at.max(self.joined_at).max(now);
     }
 
-    /// The row that is kept of it.
+    /// The row to store.
     pub fn stored(&self) -> StoredParticipant {
         StoredParticipant {
             mission: self.mission.to_string(),

@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 /// Which claims to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClaimFilter {
-    /// Also those that nobody holds.
+    /// Include those that are free.
     pub free_too: bool,
     /// Only those that this session holds.
     pub session: Option<SessionId>,
@@ -18,9 +18,9 @@ pub struct ClaimFilter {
     pub prefix: Option<String>,
     /// Only what is held with exactly this home.
     pub home: Option<Home>,
-    /// Leave out rows that cannot be read; [`super::Tx::take_damage`] names them. Only for lists that are shown.
+    /// Skip unreadable rows; [`super::Tx::take_damage`] reports them. Only for lists that are shown.
     pub readable_only: bool,
-    /// At most this many, in order of their keys; zero means all.
+    /// At most this many, ordered by key; zero means all.
     pub limit: usize,
 }
 
@@ -33,16 +33,15 @@ pub enum Lost<'a> {
     Below(&'a str),
 }
 
-/// Rows of a transaction.
 pub trait ClaimRows {
     /// A key's row, if the key was ever granted.
     fn claim(&mut self, key: &Key) -> Result<Option<ClaimRecord>, StoreError>;
 
-    /// A key's row as a grant needs it, with the epoch that the next one follows even where the key was
-    /// never granted; locked as by [`super::Lock::Key`].
+    /// A key's row for a grant, with the epoch that the next grant follows even if the key was never granted;
+    /// locked as by [`super::Lock::Key`].
     fn lock_claim(&mut self, key: &Key) -> Result<ClaimRecord, StoreError>;
 
-    /// How many keys a filter fits, whatever its limit.
+    /// How many keys match a filter, whatever its limit.
     fn count_claims(&mut self, filter: &ClaimFilter) -> Result<usize, StoreError>;
 
     /// Keys with their newest holds, in order.
@@ -54,43 +53,43 @@ pub trait ClaimRows {
     /// Ends an open hold; ending one that is not open is a conflict.
     fn end_hold(&mut self, key: &Key, epoch: Epoch, end: HoldEnd) -> Result<(), StoreError>;
 
-    /// Ends all open holds of a session; tells which, in order of their keys.
+    /// Ends all open holds of a session; returns them, ordered by key.
     fn end_holds_of(
         &mut self,
         session: SessionId,
         end: HoldEnd,
     ) -> Result<Vec<(Key, Epoch)>, StoreError>;
 
-    /// Lets a session hold in this life what it holds.
+    /// Moves a session's open holds to this life.
     fn carry_holds(&mut self, to: SessionToken) -> Result<(), StoreError>;
 
     /// A session's newest hold of a key.
     fn newest_hold_of(&mut self, session: SessionId, key: &Key)
     -> Result<Option<Hold>, StoreError>;
 
-    /// A session's open holds, in order of their keys.
+    /// A session's open holds, ordered by key.
     fn open_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
 
-    /// Holds of a session that ended without its act (by death, lease or a takeover) and after which it was
-    /// not granted the key again, in order of their keys. What was given back costs nothing here.
+    /// Holds of a session that ended without its act (by death, lease or a takeover) and after which it was not
+    /// granted the key again, ordered by key. Released holds cost nothing here.
     fn lost_holds(&mut self, session: SessionId, which: Lost<'_>) -> Result<Vec<Hold>, StoreError>;
 
-    /// Those of [`ClaimRows::lost_holds`] of all these sessions that ended at this time or later, in one look.
+    /// The same for all these sessions, for holds that ended at this time or later, in one query.
     fn lost_holds_of(
         &mut self,
         sessions: &[SessionId],
         since: Timestamp,
     ) -> Result<Vec<Hold>, StoreError>;
 
-    /// When a session was granted something last.
+    /// When a session was last granted something.
     fn last_grant(&mut self, session: SessionId) -> Result<Option<Timestamp>, StoreError>;
 
-    /// For every key that a session ever held, its newest hold of it, in order of the keys.
+    /// For every key that a session ever held, its newest hold, ordered by key.
     fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
 
-    /// The homes of open holds, each once.
+    /// The homes of open holds, without duplicates.
     fn open_homes(&mut self) -> Result<Vec<Home>, StoreError>;
 
-    /// Keys that were stored under another spelling, and whose canonical one begins with this.
+    /// Keys stored under another spelling whose canonical form begins with this.
     fn spellings(&mut self, canonical: &str) -> Result<Vec<Key>, StoreError>;
 }

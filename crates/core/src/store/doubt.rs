@@ -1,16 +1,15 @@
-//! Holders that could not be seen from a sandbox.
+//! Holders that could not be checked from inside a sandbox.
 
 use super::StoreError;
 use crate::id::{SessionId, SessionToken};
 
-/// Rows of a transaction.
 pub trait DoubtRows {
-    /// Remembers that `asker` could not see whether `holder` lives.
+    /// Records that `asker` could not check whether `holder` is alive.
     fn add_doubt(&mut self, asker: SessionId, holder: SessionToken) -> Result<(), StoreError>;
 
-    /// Whether there are holders that `asker` could not see.
+    /// Whether there are holders that `asker` could not check.
     fn has_doubts(&mut self, asker: SessionId) -> Result<bool, StoreError>;
 
-    /// Takes the holders that `asker` could not see, each once, whoever asks at the same time.
+    /// Takes the holders that `asker` could not check; each is taken once, even by concurrent callers.
     fn take_doubts(&mut self, asker: SessionId) -> Result<Vec<SessionToken>, StoreError>;
 }

@@ -5,15 +5,14 @@ use crate::event::{Event, EventFilter, NewEvent};
 use crate::id::Cursor;
 use crate::time::Timestamp;
 
-/// Rows of a transaction.
 pub trait EventRows {
-    /// Appends to the log. Cursors are in the order of commits: whoever read up to one never misses an
-    /// event that was appended earlier and committed later.
+    /// Appends to the log. Cursors are in commit order: a reader that has read up to one never misses an event
+    /// that was appended earlier and committed later.
     fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<Cursor, StoreError>;
 
-    /// How many entries of the log a filter fits, whatever its limit.
+    /// How many log entries match a filter, whatever its limit.
     fn count_events(&mut self, filter: &EventFilter) -> Result<usize, StoreError>;
 
-    /// Reads the log, the oldest first.
+    /// Reads the log, oldest first.
     fn events(&mut self, filter: &EventFilter) -> Result<Vec<Event>, StoreError>;
 }

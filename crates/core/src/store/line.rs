@@ -7,31 +7,30 @@ use crate::line::{NotedTurn, Waiter};
 use crate::process::Process;
 use crate::time::Timestamp;
 
-/// A waiter before it has a place.
+/// A waiter before it has a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewWaiter<'a> {
-    /// The session that it waits for; none where the session begins with the grant.
+    /// The session that it waits for; none if the session begins with the grant.
     pub session: Option<SessionToken>,
     /// The waiting process.
     pub process: &'a Process,
     pub since: Timestamp,
 }
 
-/// Rows of a transaction.
 pub trait LineRows {
-    /// Puts a waiter at the end of the lines of these keys, under one new ticket.
+    /// Adds a waiter to the end of the lines of these keys, under one new ticket.
     fn join_line(&mut self, keys: &[Key], waiter: &NewWaiter<'_>) -> Result<Ticket, StoreError>;
 
     /// The line for a key, in order of arrival.
     fn line(&mut self, key: &Key) -> Result<Vec<Waiter>, StoreError>;
 
-    /// The lines that a session's waiters stand in.
+    /// The lines of all waiters of a session.
     fn waits_of(&mut self, session: SessionId) -> Result<Vec<Waiter>, StoreError>;
 
-    /// The lines that one waiter stands in, in order of their keys.
+    /// The lines of one waiter, ordered by key.
     fn waits_at(&mut self, ticket: Ticket) -> Result<Vec<Waiter>, StoreError>;
 
-    /// Notes a waiter's turn in the place of `before`; another one there, or no waiter, is a conflict.
+    /// Records a waiter's turn if the recorded one is still `before`; another one, or no waiter, is a conflict.
     fn set_turn(
         &mut self,
         ticket: Ticket,
@@ -40,6 +39,6 @@ pub trait LineRows {
         turn: &NotedTurn,
     ) -> Result<(), StoreError>;
 
-    /// Takes a waiter out of all its lines; one that is in none changes nothing.
+    /// Removes a waiter from all its lines; changes nothing if it is in none.
     fn leave_line(&mut self, ticket: Ticket) -> Result<(), StoreError>;
 }

@@ -1,18 +1,17 @@
-//! What a transaction locks, in the one order in which it does.
+//! What a transaction locks, and in which order.
 //!
-//! Two transactions that take their locks in one order never wait for each other in a circle. The order is
-//! that of the variants below, and ascending within each. A transaction locks first, then reads the clock,
-//! then reads what it judges, then writes. What it finds out only then that it must lock as well is locked by
-//! the next attempt, from the beginning.
+//! Two transactions that take their locks in the same order never wait for each other in a circle. The order is
+//! that of the variants below, ascending within each. A transaction locks first, then reads the clock, then
+//! reads what it judges, then writes. If it finds only then that it must lock more, the next attempt locks that
+//! from the start.
 
 use crate::id::{AgentName, NativeId, SessionId, Ticket};
 use crate::key::Key;
 
-/// One thing that a transaction locks against other writers until it ends. What does not exist yet can be
-/// locked, too.
+/// Something that a transaction locks against other writers until it ends. It need not exist yet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lock {
-    /// The paths of repositories of this name: overlapping keys are granted one after the other.
+    /// The paths of repositories with this name: overlapping keys are granted one after the other.
     Paths(String),
     /// A key: its epoch, its holds and the end of its line.
     Key(Key),
@@ -22,9 +21,9 @@ pub enum Lock {
     Native(AgentName, NativeId),
     /// A transcript, by its path.
     Transcript(String),
-    /// A session, and that it may be granted something.
+    /// A session, and its right to be granted something.
     Session(SessionId),
-    /// A waiter's place in its lines, and its turns.
+    /// A waiter's position in its lines, and its turns.
     Ticket(Ticket),
 }
 

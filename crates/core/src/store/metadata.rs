@@ -1,4 +1,4 @@
-//! Small values kept with a session.
+//! Metadata values of sessions.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,11 @@ use super::StoreError;
 use crate::id::SessionId;
 use crate::session::MetaKey;
 
-/// Rows of a transaction.
 pub trait MetadataRows {
-    /// A session's small values.
+    /// A session's metadata values.
     fn metadata(&mut self, session: SessionId) -> Result<BTreeMap<MetaKey, String>, StoreError>;
 
-    /// Sets or removes one of a session's small values.
+    /// Sets or removes one metadata value of a session.
     fn set_metadata(
         &mut self,
         session: SessionId,

@@ -1,12 +1,12 @@
-//! What a backend must do: get, insert, compare and set, list, append, and say what time it is.
+//! What a backend must do: get, insert, compare and set, list, append, and report the time.
 //!
-//! No rule lives behind this trait. A transaction is begun for reading or for writing; dropping it
-//! without a commit undoes it. A write transaction must be serial with every other writer of what it
-//! locked ([`Lock`]) or changed: a backend with one writer at a time has that for nothing, another locks
-//! rows. Both keep unique constraints as the last word, and report a lost race as
-//! [`StoreError::Conflict`], upon which the service runs the whole use case again.
+//! No rule is implemented behind this trait. A transaction is for reading or for writing; dropping it without a
+//! commit rolls it back. A write transaction must be serialised with every other writer of what it locked
+//! ([`Lock`]) or changed. A backend with one writer at a time gets that for free; another one locks rows. Both
+//! enforce unique constraints as a last line of defence, and report a lost race as [`StoreError::Conflict`],
+//! after which the service runs the whole use case again.
 //!
-//! Text is compared and ordered by its bytes, keys above all: they are locked in that order.
+//! Text is compared and ordered by its bytes, above all keys, which are locked in that order.
 
 mod claim;
 mod doubt;
@@ -43,56 +43,56 @@ pub use session::{ProcessPlace, SessionFilter, SessionRows};
 pub use transcript::TranscriptRows;
 pub use write::WriteRows;
 
-/// Why a store did not answer.
+/// Why a store operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// Somebody else was faster; run the use case again.
-    #[error("another change came first")]
+    /// Another process was faster; run the use case again.
+    #[error("another process changed the same data first")]
     Conflict,
-    /// It was in use for longer than we wait.
-    #[error("the store {store} is in use by another process and did not become free")]
+    /// It was in use for longer than tenure waits.
+    #[error("timed out waiting for the store {store}, which another process is using")]
     Busy { store: String },
-    /// There is no room.
+    /// The disk is full.
     #[error("the disk that holds the store {store} is full; nothing was changed")]
     Full { store: String },
     /// It cannot be opened, read or written.
     #[error("cannot use the store {store}: {why}")]
     Unavailable {
         store: String,
-        /// What stands in the way.
+        /// The error.
         why: String,
     },
-    /// It opens, but what it holds is not what was written.
-    #[error("the store {store} is damaged: {why}; it was left as it is")]
+    /// It opens, but its content is not what was written.
+    #[error("the store {store} is damaged: {why}; it was left unchanged")]
     Damaged {
         store: String,
         /// What is wrong.
         why: String,
     },
-    /// Its newest changes were in a log that is gone.
+    /// Its newest changes were in a log that is lost.
     #[error(
-        "the log {log} of the store {store} {how}, and changes were in it that are nowhere else; nothing was changed"
+        "the log {log} of the store {store} {how}; it held changes that are stored nowhere else; nothing was changed"
     )]
     LogLost {
         store: String,
         log: String,
-        /// What became of it.
+        /// What happened to the log.
         how: String,
     },
     /// Its file is not the one that was opened.
     #[error(
-        "the store {store} was removed or replaced while it was in use; what is done in the old one does not count"
+        "the store {store} was removed or replaced while it was in use; changes made to the old one do not count"
     )]
     Replaced { store: String },
     /// A newer tenure wrote it.
     #[error(
-        "the store {store} was written by a newer tenure (schema {found}, this one knows {known}); it was left as it is"
+        "the store {store} was written by a newer tenure (schema {found}, this one supports {known}); it was left unchanged"
     )]
     TooNew {
         store: String,
         /// Its schema.
         found: u32,
-        /// Ours.
+        /// The newest schema that this version supports.
         known: u32,
         /// The version that can use it.
         needs: String,
@@ -102,71 +102,69 @@ pub enum StoreError {
 /// What a transaction is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Reading one consistent state.
+    /// Read one consistent state.
     Read,
-    /// Changing state; the commit survives a power cut.
+    /// Change state; the commit survives a power failure.
     Write,
-    /// Changing nothing but heartbeats, which mean nothing after a power cut.
+    /// Change only heartbeats, which mean nothing after a power failure.
     Beat,
 }
 
-/// A backend.
 pub trait Store {
-    /// Begins a transaction. What cannot be had by `until` is answered as busy, there and in the
-    /// transaction; without it a backend waits as long as is usual for it.
+    /// Begins a transaction. Whatever is not available by `until` is reported as busy, here and within the
+    /// transaction; without `until` a backend waits for its usual time.
     fn begin_until(
         &mut self,
         mode: Mode,
         until: Option<Instant>,
     ) -> Result<Box<dyn Tx + '_>, StoreError>;
 
-    /// The same without a limit of the caller's.
+    /// The same without a deadline from the caller.
     fn begin(&mut self, mode: Mode) -> Result<Box<dyn Tx + '_>, StoreError> {
         self.begin_until(mode, None)
     }
 
-    /// Whether a write transaction keeps only those out who lock what it locked. Where it keeps every other
-    /// writer out, nothing needs to be locked by name.
+    /// Whether a write transaction excludes only writers that lock the same. If it excludes every other writer,
+    /// nothing needs to be locked by name.
     fn locks_rows(&self) -> bool;
 
-    /// A number that changes whenever somebody else committed since it was last asked for.
+    /// A number that changes whenever another process has committed since the last call.
     fn changes(&mut self) -> Result<u64, StoreError>;
 
-    /// How to wait for a commit of somebody else's: for any, or for one that may matter to who waits for
-    /// these (a grant, the end of a hold, a turn, a waiter that left, the end of a session).
+    /// How to wait for a commit of another process: any commit, or one that may matter for these topics (a
+    /// grant, the end of a hold, a turn, a waiter that left, the end of a session).
     fn watch(&mut self, about: Option<&[Topic]>) -> StoreWatch;
 
     /// Whether several machines use it.
     fn is_shared(&self) -> bool;
 
-    /// Where it is, for people: a path, or a URL without its password.
+    /// Its location for people: a path, or a URL without its password.
     fn location(&self) -> String;
 }
 
-/// How to wait for a change of a store. Each is a hint only: [`Store::changes`] has the last word.
+/// How to wait for a change of a store. Each is only a hint: [`Store::changes`] decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreWatch {
-    /// By its files: those of this directory change a moment before each commit can be seen.
+    /// By its files: the files in this directory change just before each commit becomes visible.
     Files {
         dir: PathBuf,
-        /// Of these one is written to right after each commit that may matter. None where every commit
-        /// was asked for, or commits cannot be told apart.
+        /// One of these is written to right after each relevant commit. None if all commits matter, or if they
+        /// cannot be distinguished.
         only: Option<Vec<PathBuf>>,
     },
-    /// By asking again and again.
+    /// By polling.
     Poll { every: Duration },
 }
 
 /// What a waiter waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Topic {
-    /// That a key becomes free, or its line moves.
+    /// A key becomes free, or its line moves.
     Key(Key),
-    /// That a session ends.
+    /// A session ends.
     Session(SessionId),
 }
 
-/// One transaction.
 pub trait Tx:
     SessionRows
     + NativeRows
@@ -181,19 +179,19 @@ pub trait Tx:
     + MissionRows
     + MirrorRows
 {
-    /// Makes everything of this transaction last, or nothing.
+    /// Makes all changes of this transaction durable, or none.
     fn commit(self: Box<Self>) -> Result<(), StoreError>;
 
-    /// Locks something against other writers until the transaction ends; what is locked already stays so.
-    /// Callers lock in ascending order, and before they ask for the time.
+    /// Locks something against other writers until the transaction ends; locking it again has no effect.
+    /// Callers lock in ascending order, before they read the time.
     fn lock(&mut self, lock: &Lock) -> Result<(), StoreError>;
 
-    /// What time it is for the store: asked for after the last lock, since waiting for one takes time.
+    /// The store's time; read after the last lock, since waiting for a lock takes time.
     fn now(&mut self) -> Result<Now, StoreError>;
 
-    /// Takes what was left out of lists because it could not be read: which row, and what is wrong with it.
+    /// Takes the report of unreadable rows that were skipped in lists: which row, and what is wrong with it.
     fn take_damage(&mut self) -> Vec<String>;
 
-    /// What happened to the store itself last, if anything did: it was moved, copied or rolled back.
+    /// The last incident of the store itself, if there was one: it was moved, copied or rolled back.
     fn store_news(&mut self) -> Result<Option<(Timestamp, String)>, StoreError>;
 }

@@ -1,22 +1,21 @@
-//! What sessions are to be told.
+//! Notices for sessions.
 
 use super::StoreError;
 use crate::id::{SessionId, SessionToken};
 use crate::notice::{Notice, NoticeId, Pending};
 use crate::time::Timestamp;
 
-/// Rows of a transaction.
 pub trait NoticeRows {
-    /// Keeps a notice until it is delivered.
+    /// Stores a notice until it is delivered.
     fn add_notice(&mut self, notice: &Notice) -> Result<(), StoreError>;
 
-    /// Whether anything waits to be told to a session.
+    /// Whether a session has pending notices.
     fn has_notices(&mut self, session: SessionId) -> Result<bool, StoreError>;
 
-    /// What waits to be told to a session: losses first, then the oldest first; at most `limit`.
+    /// The pending notices of a session: losses first, then oldest first; at most `limit`.
     fn pending_notices(&mut self, session: SessionId, limit: usize) -> Result<Pending, StoreError>;
 
-    /// Keeps that these notices of a session were told; they are never returned again.
+    /// Marks these notices of a session as delivered; they are never returned again.
     fn mark_delivered(
         &mut self,
         session: SessionId,
@@ -24,9 +23,9 @@ pub trait NoticeRows {
         at: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// Keeps that hooks speak to the model of this session in this life.
+    /// Records that hooks reach the model of this session in this life.
     fn note_model_channel(&mut self, session: SessionToken) -> Result<(), StoreError>;
 
-    /// Whether hooks speak to the model of this session in this life.
+    /// Whether hooks reach the model of this session in this life.
     fn has_model_channel(&mut self, session: SessionToken) -> Result<bool, StoreError>;
 }

@@ -6,13 +6,11 @@ use crate::process::{BootId, Process};
 use crate::session::{Activity, Session};
 use crate::time::{Deadline, Timestamp};
 
-/// Where a process is, without its start: what an index can find.
+/// A process without its start time: what an index can find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessPlace<'a> {
-    /// The machine.
     pub host: &'a HostId,
     pub boot: &'a BootId,
-    /// The pid namespace.
     pub pid_ns: u64,
     pub pid: u32,
 }
@@ -20,21 +18,21 @@ pub struct ProcessPlace<'a> {
 /// Which sessions to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionFilter {
-    /// Also those that are closed.
+    /// Include those that are closed.
     pub closed_too: bool,
     /// Only those that work in this repository.
     pub repo: Option<String>,
-    /// Only those that work in exactly this directory or below it.
+    /// Only those that work in exactly this directory or below.
     pub under: Option<String>,
-    /// Only those that died, and since then.
+    /// Only those that died since then.
     pub died_since: Option<Timestamp>,
-    /// Only those that were cut off since then and that nobody dismissed, the last one first.
+    /// Only those that were cut off since then and not dismissed, newest first.
     pub cut_off_since: Option<Timestamp>,
     /// Only children of this session in this life.
     pub parent: Option<SessionToken>,
-    /// Leave out rows that cannot be read; [`super::Tx::take_damage`] names them. Only for lists that are shown.
+    /// Skip unreadable rows; [`super::Tx::take_damage`] reports them. Only for lists that are shown.
     pub readable_only: bool,
-    /// At most this many, the newest first; zero means all.
+    /// At most this many, newest first; zero means all.
     pub limit: usize,
 }
 
@@ -49,26 +47,25 @@ impl<'a> From<&'a Process> for ProcessPlace<'a> {
     }
 }
 
-/// Rows of a transaction.
 pub trait SessionRows {
     /// A session by its id.
     fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError>;
 
-    /// A session by its whole handle.
+    /// A session by its complete handle.
     fn session_by_handle(&mut self, handle: &str) -> Result<Option<Session>, StoreError>;
 
-    /// How many sessions a filter fits, whatever its limit.
+    /// How many sessions match a filter, whatever its limit.
     fn count_sessions(&mut self, filter: &SessionFilter) -> Result<usize, StoreError>;
 
-    /// Ids and handles of sessions of which `part` is a part, open ones first; at most `limit`.
+    /// Ids and handles of sessions that contain `part`, open ones first; at most `limit`.
     fn match_sessions(
         &mut self,
         part: &str,
         limit: usize,
     ) -> Result<Vec<(SessionId, Handle)>, StoreError>;
 
-    /// Open sessions whose present process has one of these places, whatever its start; of one place the
-    /// newest first.
+    /// Open sessions whose current process is at one of these places, whatever its start; newest first within a
+    /// place.
     fn sessions_at_any(&mut self, places: &[ProcessPlace<'_>]) -> Result<Vec<Session>, StoreError>;
 
     /// The same for open sessions whose daemon has one of these places.
@@ -77,19 +74,19 @@ pub trait SessionRows {
         places: &[ProcessPlace<'_>],
     ) -> Result<Vec<Session>, StoreError>;
 
-    /// Sessions, the newest first.
+    /// Sessions, newest first.
     fn list_sessions(&mut self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError>;
 
-    /// Adds a session. A taken id, handle or process is a conflict; of a process that hosts several, a taken
+    /// Adds a session. A taken id, handle or process is a conflict; for a process that hosts several, a taken
     /// conversation.
     fn insert_session(&mut self, session: &Session) -> Result<(), StoreError>;
 
-    /// Replaces a session's record if its revision is still the one given, and raises the revision.
+    /// Replaces a session's record if its revision is still the given one, and raises the revision.
     fn update_session(&mut self, session: &Session) -> Result<(), StoreError>;
 
-    /// Records that a session was heard of, and what it does and that a person is with it if that is given, if
-    /// it is still open and in this life; tells whether it was. A lease that ends later in the same era stays: no heartbeat shortens
-    /// one, whatever its sender knew. One statement, so that it needs no lock.
+    /// Records a heartbeat of a session, with its activity and the presence of a person if given, if it is
+    /// still open and in this life; returns whether it was. A lease that ends later in the same era stays: no
+    /// heartbeat shortens one, whatever its sender knew. One statement, so it needs no lock.
     fn touch_session(
         &mut self,
         token: SessionToken,
@@ -99,21 +96,21 @@ pub trait SessionRows {
         attended_at: Option<Timestamp>,
     ) -> Result<bool, StoreError>;
 
-    /// Processes at these places that are, or were, a life of some session; of one place the newest first.
+    /// Processes at these places that are, or were, a life of some session; newest first within a place.
     fn lives_at_any(
         &mut self,
         places: &[ProcessPlace<'_>],
     ) -> Result<Vec<(SessionToken, Process)>, StoreError>;
 
-    /// The newest lives of a session up to this one, with their processes, the newest first. A life without a
-    /// process has none here.
+    /// The newest lives of a session up to this one, with their processes, newest first. A life without a
+    /// process is omitted.
     fn lives_up_to(
         &mut self,
         token: SessionToken,
         most: usize,
     ) -> Result<Vec<(Life, Process)>, StoreError>;
 
-    /// Records that a life began in a process.
+    /// Records the process of a new life.
     fn insert_life(
         &mut self,
         token: SessionToken,

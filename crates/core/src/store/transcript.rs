@@ -1,11 +1,10 @@
-//! Which file is which conversation.
+//! Which file holds which conversation.
 
 use super::StoreError;
 use crate::id::{NativeId, SessionId};
 use crate::time::Timestamp;
 use crate::transcript::Transcript;
 
-/// Rows of a transaction.
 pub trait TranscriptRows {
     /// A session's transcript of a conversation.
     fn transcript_of(
@@ -14,14 +13,14 @@ pub trait TranscriptRows {
         native_id: &NativeId,
     ) -> Result<Option<Transcript>, StoreError>;
 
-    /// The session whose transcript a path is.
+    /// The session that owns a transcript path.
     fn transcript_owner(&mut self, path: &str) -> Result<Option<SessionId>, StoreError>;
 
-    /// Keeps a session's transcript, in the place of an earlier one of the same conversation. A path that
-    /// is another session's is a conflict.
+    /// Stores a session's transcript, replacing an earlier one of the same conversation. A path of another
+    /// session is a conflict.
     fn set_transcript(&mut self, transcript: &Transcript) -> Result<(), StoreError>;
 
-    /// Sets a transcript aside: it is kept, with the reason, and no longer a session's.
+    /// Quarantines a transcript: it is kept with the reason, and no longer belongs to a session.
     fn quarantine_transcript(
         &mut self,
         transcript: &Transcript,
@@ -29,7 +28,7 @@ pub trait TranscriptRows {
         at: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// What was set aside of a session, with the reasons, the oldest first.
+    /// The quarantined transcripts of a session with the reasons, oldest first.
     fn quarantined_transcripts(
         &mut self,
         session: SessionId,

@@ -5,26 +5,25 @@ use crate::id::SessionId;
 use crate::time::Timestamp;
 use crate::write_conflict::{FileStamp, FileWrite, Tree};
 
-/// Rows of a transaction.
 pub trait WriteRows {
     /// Who wrote a file, and when last.
     fn writers(&mut self, path: &str) -> Result<Vec<FileWrite>, StoreError>;
 
-    /// The files that a session wrote, the newest first; at most `limit`, zero means all.
+    /// The files that a session wrote, newest first; at most `limit`, zero means all.
     fn writes_of(&mut self, session: SessionId, limit: usize)
     -> Result<Vec<FileWrite>, StoreError>;
 
-    /// The files that these sessions wrote at this time or later, in one look.
+    /// The files that these sessions wrote at this time or later, in one query.
     fn writes_since(
         &mut self,
         sessions: &[SessionId],
         since: Timestamp,
     ) -> Result<Vec<FileWrite>, StoreError>;
 
-    /// Keeps that a session writes a file; an earlier time of the same file is replaced.
+    /// Records that a session writes a file, replacing an earlier time for the same file.
     fn note_write(&mut self, write: &FileWrite) -> Result<(), StoreError>;
 
-    /// Keeps what a file is that a session wrote; a file that it did not write changes nothing.
+    /// Stores the state of a file that a session wrote; changes nothing for a file that it did not write.
     fn stamp_write(
         &mut self,
         session: SessionId,
@@ -32,12 +31,12 @@ pub trait WriteRows {
         stamp: Option<FileStamp>,
     ) -> Result<(), StoreError>;
 
-    /// Drops what a session wrote before a time.
+    /// Removes what a session wrote before a time.
     fn forget_writes(&mut self, session: SessionId, before: Timestamp) -> Result<(), StoreError>;
 
-    /// What a session's worktree was when it last wrote there.
+    /// The state of a session's worktree when it last wrote there.
     fn tree_of(&mut self, session: SessionId) -> Result<Option<Tree>, StoreError>;
 
-    /// Keeps what a session's worktree is, in the place of what it was.
+    /// Stores the state of a session's worktree, replacing the previous one.
     fn set_tree(&mut self, session: SessionId, tree: &Tree) -> Result<(), StoreError>;
 }

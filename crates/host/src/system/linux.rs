@@ -1,16 +1,16 @@
-//! Linux: /proc, pidfds and namespaces, read by hand.
+//! Linux: /proc, pidfds and namespaces, read directly.
 //!
-//! The kernel's own answer to `pidfd_open` decides whether a process is absent; /proc only says what it
-//! is, because with hidepid /proc hides the living. Nothing is kept but the time namespace's offsets, which
-//! cannot change under a process that does not change them itself.
+//! The kernel's answer to `pidfd_open` decides whether a process is absent. /proc only shows what it is,
+//! because with hidepid /proc hides live processes. Only the time namespace's offsets are cached; they cannot
+//! change for a process that does not change them itself.
 //!
-//! What each answer of the kernel means. Only "absent" and "a thread" let a death be proved.
+//! The meaning of each answer of the kernel. Only "absent" and "a thread" can prove a death.
 //!
 //! | asked | answer | decision |
 //! |---|---|---|
-//! | pidfd_open | a descriptor | a process leads under this pid: read its stat |
+//! | pidfd_open | a descriptor | a process has this pid: read its stat |
 //! | | ESRCH | absent |
-//! | | EINVAL (before 6.15), ENOENT (since) | the pid is a thread's, or only a group's or session's: no process leads under it. `Tgid` in its status tells a thread from absent. Believed only where pidfd_open works on ourselves; a filter that answers every call alike is asked around with kill |
+//! | | EINVAL (before 6.15), ENOENT (since) | the pid is a thread's, or only a group's or session's: no process has it. `Tgid` in its status distinguishes a thread from absent. Trusted only if pidfd_open works on ourselves; a filter that gives every call the same answer is bypassed with kill |
 //! | | ENOSYS (before 5.3), EPERM (a seccomp filter) | ask kill |
 //! | | EMFILE, ENFILE, ENOMEM, anything else | ask kill, which needs no descriptor and no memory |
 //! | kill(pid, 0) | done, EPERM | something has this pid: a `Tgid` that is not the pid makes it a thread, else read its stat |
@@ -19,12 +19,12 @@
 //! | /proc/PID/stat | ENOENT, ESRCH | ask the kernel again: absent, or unreadable (hidepid) |
 //! | | EINTR | read again |
 //! | | EACCES, EPERM, EMFILE, ENFILE, ENOMEM, EIO, an unknown form | unreadable |
-//! | /proc/PID/status (`Tgid`) | cannot be read | where pidfd_open said that no process leads: absent; after kill: go on to stat |
+//! | /proc/PID/status (`Tgid`) | cannot be read | if pidfd_open reported no process: absent; after kill: continue with stat |
 //! | /proc/PID/status (`Uid`) | cannot be read | unreadable: the process is not recorded |
 //! | /proc/PID/environ | ENOENT, ESRCH | the process ended: no survivor |
 //! | | anything else | a survivor cannot be ruled out |
-//! | /proc/PID/exe, cmdline, comm | cannot be read | empty: the process looks like nothing |
-//! | /proc/self/ns/pid, boot_id | cannot be read | nothing is looked at or recorded: the command fails |
+//! | /proc/PID/exe, cmdline, comm | cannot be read | empty: the process is not recognised |
+//! | /proc/self/ns/pid, boot_id | cannot be read | nothing is inspected or recorded: the command fails |
 //! | /proc/self | cannot be read, or is not our pid | /proc is foreign: every process is unreadable |
 //! | /proc/self/timens_offsets | ENOENT | a kernel without time namespaces: no offset |
 //! | | anything else | the command fails |
@@ -53,16 +53,16 @@ use crate::timens::{self, Offsets};
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const OFFSETS: &str = "/proc/self/timens_offsets";
 
-/// A command line is only read this far: it says what a process is, and may be megabytes long.
+/// A command line is only read up to this length: it shows what a process is, and may be megabytes long.
 const CMDLINE_LIMIT: usize = 64 * 1024;
 
-/// A list of children is only read this far.
+/// A list of children is only read up to this length.
 const CHILDREN_LIMIT: usize = 64 * 1024;
 
-/// How a directory is opened that is only asked what it is, even if it may not be read.
+/// Opens a directory only to identify it, even if it may not be read.
 pub(crate) const TO_BE_NAMED: OFlags = OFlags::PATH;
 
-/// Other files that are read here are far shorter.
+/// Other files read here are far shorter.
 const FILE_LIMIT: usize = 4096;
 
 pub fn boot_id() -> io::Result<BootId> {
@@ -101,7 +101,7 @@ fn mountinfo_has(table: &[u8], path: &[u8]) -> bool {
         .any(|line| line.split(|b| *b == b' ').nth(4) == Some(path))
 }
 
-/// A boot id that is not the kernel's own file came from whoever mounted over a directory above it.
+/// A boot id that is not the kernel's own file was mounted over a directory above it.
 fn is_on_procfs(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC)
 }
@@ -138,9 +138,9 @@ fn offsets() -> io::Result<Offsets> {
     Ok(*KNOWN.get_or_init(|| found))
 }
 
-/// Milliseconds of the kernel's steady clock, the same in every time namespace.
+/// Milliseconds of the kernel's monotonic clock, the same in every time namespace.
 ///
-/// Offsets that cannot be read count as none; `prepare` rules that out beforehand.
+/// Unreadable offsets count as none; `prepare` rules that out beforehand.
 pub(crate) fn steady_millis() -> i64 {
     let time = clock_gettime(ClockId::Monotonic);
     let shown = i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
@@ -151,12 +151,12 @@ pub(crate) fn steady_millis() -> i64 {
 enum Probe {
     There,
     Gone,
-    /// The number is a thread's of this process.
+    /// The number belongs to a thread of this process.
     Thread(u32),
     Unsure(String),
 }
 
-/// Asks the kernel, not /proc, whether a process leads under this number.
+/// Asks the kernel, not /proc, whether a process has this number.
 fn probe(pid: Pid) -> Probe {
     match open_pidfd_of(pid) {
         Ok(_) => Probe::There,
@@ -164,7 +164,7 @@ fn probe(pid: Pid) -> Probe {
         Err(Errno::INVAL | Errno::NOENT) if open_pidfd_of(rustix::process::getpid()).is_ok() => {
             match thread_group(pid) {
                 Some(group) if group == number(pid) => {
-                    Probe::Unsure(format!("{group} was given out while it was looked at"))
+                    Probe::Unsure(format!("{group} was reused during the check"))
                 }
                 Some(group) => Probe::Thread(group),
                 None => Probe::Gone,
@@ -174,7 +174,7 @@ fn probe(pid: Pid) -> Probe {
     }
 }
 
-/// The same by a signal that is not sent: it needs neither a descriptor nor a kernel that knows pidfds.
+/// The same with signal 0, which needs neither a descriptor nor a kernel with pidfds.
 fn probe_without_pidfd(pid: Pid, pidfd: Errno) -> Probe {
     match rustix::process::test_kill_process(pid) {
         Ok(()) | Err(Errno::PERM) => match thread_group(pid) {
@@ -190,7 +190,7 @@ fn open_pidfd_of(pid: Pid) -> rustix::io::Result<OwnedFd> {
     rustix::process::pidfd_open(pid, PidfdFlags::empty())
 }
 
-/// The process that a process or thread belongs to, where that can be read.
+/// The process of a process or thread id, if readable.
 fn thread_group(pid: Pid) -> Option<u32> {
     let status = fs_err::read(proc_path(number(pid), "status")).ok()?;
     parse_thread_group(&status)
@@ -200,7 +200,7 @@ fn parse_thread_group(status: &[u8]) -> Option<u32> {
     numbers(status, b"Tgid:")?.next()?.parse().ok()
 }
 
-/// The numbers of one line of a status file. The kernel escapes newlines in the Name line, so no process can
+/// The numbers in one line of a status file. The kernel escapes newlines in the Name line, so no process can
 /// forge another line.
 fn numbers<'a>(status: &'a [u8], name: &[u8]) -> Option<std::str::SplitAsciiWhitespace<'a>> {
     let line = status
@@ -248,7 +248,7 @@ pub(crate) fn view_self() -> io::Result<Seen> {
     read_seen(path).map_err(|e| at("read", path, e))
 }
 
-/// A process that is reaped between opening and reading answers ESRCH.
+/// A process that is reaped between opening and reading yields ESRCH.
 fn has_vanished(error: &io::Error) -> bool {
     error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }
@@ -271,7 +271,7 @@ fn proc_path(pid: u32, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/{name}"))
 }
 
-/// The user in whose name a process acts.
+/// The effective user of a process.
 pub(crate) fn effective_uid(pid: u32) -> io::Result<u32> {
     let path = proc_path(pid, "status");
     let text = fs_err::read(&path)?;
@@ -282,14 +282,14 @@ fn parse_effective_uid(status: &[u8]) -> Option<u32> {
     numbers(status, b"Uid:")?.nth(1)?.parse().ok()
 }
 
-/// The executable of a process, empty where that cannot be read.
+/// The executable of a process, empty if unreadable.
 pub(crate) fn executable(pid: u32) -> String {
     let exe = fs_err::read_link(proc_path(pid, "exe"));
     exe.map(|path| path.to_string_lossy().into_owned())
         .unwrap_or_default()
 }
 
-/// How a process looks; what cannot be read stays empty.
+/// The appearance of a process; unreadable parts stay empty.
 pub(crate) fn looks(pid: u32, comm: Option<&str>) -> Looks {
     let command = read_file(&proc_path(pid, "cmdline"), CMDLINE_LIMIT);
     Looks {
@@ -310,8 +310,8 @@ fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
 
-/// Reads a file of the kernel, which hands out a small one whole: where less came than there was room for,
-/// that was all. Reading them in growing pieces would be most of what a hook does.
+/// Reads a kernel file. The kernel returns a small file in one read: if less came than there was room for, that
+/// was all. Reading them in growing pieces would dominate the cost of a hook.
 #[expect(
     clippy::disallowed_methods,
     reason = "fs_err hides the error's number, and ESRCH is an answer"
@@ -350,12 +350,12 @@ pub(crate) fn open_pidfd(pid: u32) -> Option<OwnedFd> {
     open_pidfd_of(raw(pid)?).ok()
 }
 
-/// Sends a signal to the process that the descriptor is of.
+/// Sends a signal to the process of a descriptor.
 pub(crate) fn signal_pidfd(pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
     Ok(rustix::process::pidfd_send_signal(pidfd, signal)?)
 }
 
-/// The kernel's number for the kind of file system that a directory is on.
+/// The kernel's number for the type of file system that a directory is on.
 pub(crate) fn filesystem_magic(dir: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     // The numbers have 32 bits; some kernels sign-extend them.
     Ok(Some(rustix::fs::fstatfs(dir)?.f_type as u32))
@@ -374,12 +374,13 @@ pub(crate) fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What a descriptor of a process names: a path, or the number of a pipe or a socket.
+/// The target of a descriptor of a process: a path, or the number of a pipe or a socket.
 pub(crate) fn descriptor(pid: u32, fd: u32) -> Option<PathBuf> {
     fs_err::read_link(proc_path(pid, &format!("fd/{fd}"))).ok()
 }
 
-/// The children of all threads of a process, at most so many: each is listed with the thread that started it.
+/// The children of all threads of a process, at most this many, because each is listed with the thread that
+/// started it.
 pub(crate) fn children(pid: u32, most: usize) -> Vec<u32> {
     let tasks = fs_err::read_dir(proc_path(pid, "task"));
     let tasks = tasks.into_iter().flatten().flatten().take(most);
@@ -394,18 +395,19 @@ pub(crate) fn children(pid: u32, most: usize) -> Vec<u32> {
     found
 }
 
-/// How long ago the machine was started, as this process's own time namespace shows it.
+/// The time since boot, in this process's own time namespace.
 pub(crate) fn since_boot() -> Option<Duration> {
     Duration::try_from(clock_gettime(ClockId::Boottime)).ok()
 }
 
-/// How long after the boot so many ticks are.
+/// The time from the boot to this many ticks.
 pub(crate) fn after_boot(ticks: u64) -> Duration {
     let per_second = rustix::param::clock_ticks_per_second().max(1);
     Duration::from_millis(ticks.saturating_mul(1_000) / per_second)
 }
 
-/// A connection to a socket, without waiting for a program that accepts nobody, and the process that listens there.
+/// A connection to a socket, without waiting for a program that accepts no connections, and the process that
+/// listens there.
 pub(crate) fn connect(socket: &Path) -> io::Result<(UnixStream, u32)> {
     let fd = rustix::net::socket_with(
         AddressFamily::UNIX,
@@ -454,7 +456,7 @@ mod tests {
         assert!(split_argv(b"").is_empty());
     }
 
-    /// What a kernel without pidfds, a filter that forbids them, or a process without descriptors is left with.
+    /// The fallback for a kernel without pidfds, a filter that forbids them, or a process without descriptors.
     #[test]
     fn without_pidfds_a_signal_that_is_not_sent_tells_processes_threads_and_the_dead_apart() {
         let own = rustix::process::getpid();

@@ -1,8 +1,8 @@
-//! A system whose processes cannot be looked at yet. Not tested on any.
+//! A system whose processes cannot be inspected yet. Not tested on any.
 //!
-//! Nothing here may let a death be proved: processes are unreadable, /proc is never our own, and the
-//! boot id is marked private. A reboot goes unnoticed, so deadlines of an earlier boot may stay open
-//! longer than they should; they are never over too early.
+//! Nothing here may prove a death: processes are unreadable, /proc is never our own, and the boot id is marked
+//! private. A reboot goes unnoticed, so deadlines of an earlier boot may stay open longer than they should;
+//! they never expire too early.
 
 use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -17,7 +17,7 @@ use tenure_core::process::{BootId, Looks};
 
 use crate::stat::{Seen, View};
 
-/// How a directory is opened that is only asked what it is.
+/// Opens a directory only to identify it.
 pub(crate) const TO_BE_NAMED: OFlags = OFlags::RDONLY;
 
 const WHY: &str = "not supported on this system";
@@ -44,12 +44,12 @@ pub fn proc_is_own() -> bool {
     false
 }
 
-/// There is nothing to read beforehand.
+/// Nothing to read beforehand.
 pub(crate) fn prepare() -> io::Result<()> {
     Ok(())
 }
 
-/// Milliseconds of the steady clock.
+/// Milliseconds of the monotonic clock.
 pub(crate) fn steady_millis() -> i64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec
@@ -57,7 +57,7 @@ pub(crate) fn steady_millis() -> i64 {
         .saturating_add(time.tv_nsec as i64 / 1_000_000)
 }
 
-/// No process can be looked at.
+/// No process can be inspected.
 pub(crate) fn view(_pid: u32) -> View {
     View::Unreadable(WHY.to_owned())
 }
@@ -67,17 +67,17 @@ pub(crate) fn view_self() -> io::Result<Seen> {
     Err(unsupported())
 }
 
-/// Whose process it is cannot be told.
+/// The owner is unknown.
 pub(crate) fn effective_uid(_pid: u32) -> io::Result<u32> {
     Err(unsupported())
 }
 
-/// Nor can its executable.
+/// The executable is unknown.
 pub(crate) fn executable(_pid: u32) -> String {
     String::new()
 }
 
-/// What a process is cannot be told.
+/// The appearance is unknown.
 pub(crate) fn looks(_pid: u32, comm: Option<&str>) -> Looks {
     Looks {
         comm: comm.unwrap_or_default().to_owned(),
@@ -90,27 +90,27 @@ pub(crate) fn open_pidfd(_pid: u32) -> Option<OwnedFd> {
     None
 }
 
-/// Nor can it be sent a signal.
+/// No process can be sent a signal.
 pub(crate) fn signal_pidfd(_pidfd: BorrowedFd<'_>, _signal: Signal) -> io::Result<()> {
     Err(unsupported())
 }
 
-/// The kind of a file system is not known.
+/// The type is unknown.
 pub(crate) fn filesystem_magic(_dir: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     Ok(None)
 }
 
-/// Nothing is known about what a process has open.
+/// Open files of a process are unknown.
 pub(crate) fn descriptor(_pid: u32, _fd: u32) -> Option<PathBuf> {
     None
 }
 
-/// Nor about what it started.
+/// Its children are unknown.
 pub(crate) fn children(_pid: u32, _most: usize) -> Vec<u32> {
     Vec::new()
 }
 
-/// When the machine was started is not known.
+/// The time since boot is unknown.
 pub(crate) fn since_boot() -> Option<Duration> {
     None
 }
@@ -120,7 +120,7 @@ pub(crate) fn after_boot(_ticks: u64) -> Duration {
     Duration::ZERO
 }
 
-/// Who listens at a socket cannot be told, so none is spoken to.
+/// The listener of a socket is unknown, so no connection is made.
 pub(crate) fn connect(_socket: &Path) -> io::Result<(UnixStream, u32)> {
     Err(unsupported())
 }

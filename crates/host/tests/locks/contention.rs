@@ -31,7 +31,7 @@ impl Dice {
     }
 }
 
-/// Numbers in a plain file, read and written as one.
+/// Numbers in a plain file, read and written in one call.
 fn numbers<const N: usize>(file: &File) -> [u64; N] {
     let mut bytes = vec![0; N * 8];
     file.read_exact_at(&mut bytes, 0).unwrap();
@@ -49,11 +49,11 @@ fn open(path: &Path) -> File {
     options.open(path).unwrap()
 }
 
-/// Adds one to the common count and to the slot's own until that is the quota.
+/// Adds one to the common count and to the slot's own until that reaches the quota.
 ///
-/// The file has the sum and each slot's count, written as one: so what a killed worker had completed is
-/// known although it never said so, and a section that overlapped another's shows as a count that
-/// went back. Now and then a worker stands still inside its section, until it is killed there.
+/// The file has the sum and each slot's count, written in one call. So the work of a killed worker is known
+/// although it never reported it, and overlapping sections show as a count that went back. Now and then a
+/// worker stops inside its section, until it is killed there.
 pub fn count(dir: &Path, locks: &LockDir, slot: usize, quota: u64) {
     let (name, mut dice) = (plain("count"), Dice::new());
     let (counts, entries) = (open(&dir.join("counts")), open(&dir.join("entries")));
@@ -118,7 +118,7 @@ fn f_k01_counts_stay_exact_while_holders_are_killed_and_nobody_waits_for_the_dea
         assert!(began.elapsed() < 4 * SOON, "it does not end");
         match receive.recv_timeout(Duration::from_millis(30)) {
             Ok((tag, said)) => {
-                // One that was killed already may still be heard.
+                // Output of a killed one may still arrive.
                 let is_it = |worker: &Option<(usize, Process)>| {
                     worker.as_ref().is_some_and(|it| it.0 == tag)
                 };
@@ -186,7 +186,7 @@ fn f_k01_counts_stay_exact_while_holders_are_killed_and_nobody_waits_for_the_dea
     );
 }
 
-/// Takes the lock again and again, and says how often and what its longest wait was.
+/// Takes the lock again and again, and reports how often and its longest wait.
 pub fn turns(dir: &Path, locks: &LockDir, slot: u64) {
     let own = open(&dir.join(format!("turns{slot}")));
     let (mut longest, mut count) = (0, 0);

@@ -10,7 +10,7 @@ use tenure_host::kernel_lock::{LockDir, LockName, Patience, Sharing};
 
 use crate::worker::{Place, TASK, TASK_ARGS, Worker};
 
-/// Says aloud, past the harness, that a test did not run.
+/// Reports, past the harness, that a test did not run.
 pub fn skipped(why: &str) {
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     writeln!(std::io::stderr().lock(), "skipped {name}: {why}").unwrap();
@@ -18,7 +18,7 @@ pub fn skipped(why: &str) {
 
 /// Replaces a file again and again by a run of one letter.
 pub fn write(path: &Path, letter: &str, rounds: usize) {
-    // What is private must be so by itself.
+    // Private files must be private without a umask.
     rustix::process::umask(rustix::fs::Mode::empty());
     for round in 0..rounds {
         let text = letter.repeat(1 + 7919 * (round % 5));
@@ -45,7 +45,7 @@ fn f_k09_f_k10_writers_never_share_a_temporary_file_nor_let_others_read_it() {
         assert_eq!((text.len() - 1) % 7919, 0, "torn");
         seen += 1;
         for entry in std::fs::read_dir(&out).unwrap().flatten() {
-            // One that was renamed meanwhile is looked at in the next round.
+            // A renamed one is checked in the next round.
             let Ok(found) = entry.metadata() else {
                 continue;
             };
@@ -129,7 +129,7 @@ fn step(line: &str, dir: &str) -> Option<&'static str> {
     }
 }
 
-/// Commits a change, then brings the mirror up to date from what is committed when its lock is had.
+/// Commits a change, then updates the mirror from what is committed when its lock is acquired.
 pub fn mirror(dir: &Path, locks: &LockDir, rounds: usize) {
     let (state, shown) = (dir.join("state"), dir.join("mirror"));
     let read = |path: &Path| -> u64 { std::fs::read_to_string(path).unwrap().parse().unwrap() };

@@ -15,7 +15,7 @@ use tenure_host::lock_table;
 use crate::files::skipped;
 use crate::worker::{Place, Process, SOON, TASK, TASK_ARGS, is_held, plain, say, until};
 
-/// Runs something that must not wait, and fails where it does.
+/// Runs something that must not block, and fails if it does.
 #[track_caller]
 fn at_once<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
     let (send, receive) = channel();
@@ -164,7 +164,7 @@ fn f_k07_a_holder_that_stands_still_keeps_its_lock() {
     place.try_lock("a").unwrap().unlock();
 }
 
-/// Its thread still stands in the kernel's queue and has the lock for a moment when its turn comes.
+/// Its thread stays in the kernel's queue and holds the lock briefly when its turn comes.
 #[test]
 fn a_wait_that_was_given_up_never_looks_like_a_holder() {
     let place = Place::new();
@@ -203,7 +203,7 @@ fn those_who_share_a_lock_keep_out_only_those_who_do_not() {
     assert_eq!(waiter.says(), "held");
 }
 
-/// The one who waits has the removed file open; whoever comes later makes a new one.
+/// The waiter has the removed file open; a later process creates a new one.
 #[test]
 fn a_lock_whose_file_was_removed_while_one_waited_is_taken_again() {
     let place = Place::new();
@@ -219,7 +219,7 @@ fn a_lock_whose_file_was_removed_while_one_waited_is_taken_again() {
     assert_eq!(waiter.says(), "held");
 }
 
-/// A program that another thread starts has all descriptors for a moment, between fork and exec.
+/// A program that another thread starts has all descriptors briefly, between fork and exec.
 #[test]
 fn a_lock_that_was_given_back_is_free_while_other_threads_start_programs() {
     let place = Place::new();

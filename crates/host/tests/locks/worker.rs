@@ -1,4 +1,4 @@
-//! What tests share: a place with locks, and this program run again as another process.
+//! Shared by the tests: a directory with locks, and this program run again as another process.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub const TASK_ARGS: [&str; 5] = [
 ];
 pub const SOON: Duration = Duration::from_secs(30);
 
-/// Asks again until the answer is there.
+/// Polls until there is an answer.
 #[track_caller]
 pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + SOON;
@@ -58,7 +58,7 @@ impl Place {
         self.locks.try_lock(&plain(name), Sharing::Exclusive)
     }
 
-    /// How many wait for a lock, as the kernel says.
+    /// How many wait for a lock, according to the kernel.
     pub fn waiting(&self, name: &str) -> usize {
         lock_table::state(&self.locks, &plain(name)).waiting
     }
@@ -97,7 +97,7 @@ pub struct Process(pub Child);
 pub type Said = (usize, Option<String>);
 
 impl Process {
-    /// Starts it; what it says arrives with `tag`, and `None` at its end.
+    /// Starts it; its output arrives with `tag`, and `None` at its end.
     pub fn start(task: &str, tag: usize, said: &Sender<Said>) -> Process {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(TASK_ARGS)
@@ -109,7 +109,7 @@ impl Process {
         let (said, out) = (said.clone(), child.stdout.take().unwrap());
         std::thread::spawn(move || {
             let lines = BufReader::new(out).lines().map_while(Result::ok);
-            // Whoever has heard enough does not listen any more.
+            // The receiver may be gone.
             lines
                 .filter_map(|line| Some(line.split_once(MARK)?.1.to_owned()))
                 .for_each(|answer| drop(said.send((tag, Some(answer)))));
@@ -138,13 +138,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // One that was reaped already answers with an error that says nothing.
+        // For a process that was already reaped the error means nothing.
         self.0.kill().ok();
         self.0.wait().ok();
     }
 }
 
-/// One process and what it says.
+/// One process and its output.
 pub struct Worker {
     pub process: Process,
     pub receive: Receiver<Said>,

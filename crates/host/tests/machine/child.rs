@@ -1,5 +1,5 @@
-//! What tests share: children that are always reaped, this test program run again as another process,
-//! and waiting for a state with a deadline.
+//! Shared by the tests: children that are always reaped, this test program run again as another process, and
+//! polling for a state with a deadline.
 
 use std::io::Write;
 use std::process::{Child, Command, Output, Stdio};
@@ -39,7 +39,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // One that was reaped already answers with an error that says nothing.
+        // For a process that was already reaped the error means nothing.
         self.0.kill().ok();
         self.0.wait().ok();
     }
@@ -52,14 +52,14 @@ pub fn observer() -> Observer {
         .clone()
 }
 
-/// Says aloud, past the harness, that a test did not run.
+/// Reports, past the harness, that a test did not run.
 pub fn skipped(why: &str) {
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     let mut stderr = std::io::stderr().lock();
     writeln!(stderr, "skipped {name}: {why}").unwrap();
 }
 
-/// Asks again until the answer is there.
+/// Polls until there is an answer.
 pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -91,7 +91,7 @@ pub fn again(wrapper: &[&str], task: &str) -> Command {
     command
 }
 
-/// What the task said, line by line.
+/// The output of the task, line by line.
 pub fn answers(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stdout);
     // The test harness may have written on the same line before.

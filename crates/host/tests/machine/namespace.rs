@@ -1,4 +1,4 @@
-//! Other namespaces, made with unshare(1) and mount(8) where this system lets us.
+//! Other namespaces, made with unshare(1) and mount(8) if this system allows it.
 
 use std::process::Command;
 
@@ -7,11 +7,11 @@ use tenure_host::process::look;
 
 use crate::child::{Owned, again, answers, observer, skipped};
 
-/// Runs a task in another namespace; `None`, said aloud, where that is not allowed.
+/// Runs a task in another namespace; `None`, with a message, if that is not allowed.
 fn elsewhere(wrapper: &[&str], task: &str) -> Option<Vec<String>> {
     let mut wrapper = wrapper.to_vec();
     if !rustix::process::geteuid().is_root() {
-        // A user namespace of one's own gives the right to make the others.
+        // A user namespace gives the right to create the others.
         wrapper.insert(1, "-r");
     }
     let allowed =
@@ -36,7 +36,7 @@ fn f_l04_another_pid_namespace_is_told_apart() {
         return;
     };
     assert_ne!(seen[0], observer().pid_ns.to_string());
-    // It is pid 1 there, with nobody above.
+    // It is pid 1 there, without ancestors.
     assert_eq!(seen[1..], ["true", "false", "1", "false"]);
 }
 

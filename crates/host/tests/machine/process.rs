@@ -103,7 +103,7 @@ fn f_l01_a_pid_that_is_a_thread_now_is_no_process() {
     let error = identify(tid, &observer()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("there is no process {tid}: {tid} is a thread of process {of}")
+        format!("there is no process {tid}; it is a thread of process {of}")
     );
     let mut recorded = identify(of, &observer()).unwrap();
     recorded.pid = tid;
@@ -116,7 +116,7 @@ fn f_l01_a_pid_that_is_a_thread_now_is_no_process() {
     thread.join().unwrap();
 }
 
-/// Its number stays in use as the group's; some kernels then answer as they do for a thread.
+/// Its number stays in use as the group's; some kernels then answer as for a thread.
 #[test]
 fn the_dead_leader_of_a_living_group_is_absent() {
     let mut leader = Command::new("sh")
@@ -188,7 +188,7 @@ fn a_watch_sends_signals_to_its_process() {
     watch.signal(Signal::TERM).unwrap();
     assert!(watch.wait(Duration::from_secs(10)).unwrap());
     child.end();
-    // Its number may be another's now; the descriptor still means the one that is gone.
+    // Its number may be reused now; the descriptor still refers to the one that is gone.
     assert!(watch.signal(Signal::TERM).is_err());
 }
 
@@ -227,7 +227,7 @@ fn f_l09_a_hostile_name_does_not_hide_a_process() {
         .into_iter()
         .find(|path| std::path::Path::new(path).exists());
     let hostile = dir.path().join("a) Z 1\n(b");
-    // A multi-call binary goes by its name, so it is linked only where it does not.
+    // A multi-call binary goes by its name, so it is linked only if it is not one.
     if std::fs::canonicalize(sleep.unwrap()).unwrap().file_name() != Some("sleep".as_ref()) {
         skipped("sleep is a multi-call binary here");
         return;
@@ -236,7 +236,7 @@ fn f_l09_a_hostile_name_does_not_hide_a_process() {
     let child = Owned::start(hostile.to_str().unwrap(), &["1000"]);
     assert_eq!(state_of(child.pid()), Some(RunState::Going));
     assert_eq!(looks(child.pid()).comm, "a) Z 1\n(b");
-    // The kernel lets the parent go on before the arguments are in place.
+    // The kernel lets the parent continue before the arguments are in place.
     let argv = until("arguments", || {
         Some(looks(child.pid()).argv).filter(|argv| !argv.is_empty())
     });

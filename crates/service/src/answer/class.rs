@@ -1,17 +1,17 @@
-//! How a use case came out, as every surface tells it.
+//! How a use case failed, in the classes that every surface reports.
 
 /// Classes of failure; a surface has one code for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// Refused, or no, for a reason of its own.
+    /// Refused, or the answer is no.
     Refused,
     /// The request is malformed.
     Usage,
-    /// Another holds it.
+    /// Another session holds it.
     Held,
-    /// There is no such thing, or nobody.
+    /// No such thing, or no session here.
     NotFound,
-    /// The claim is another's now.
+    /// Another session has the claim now.
     Lost,
     /// A check failed, or identity is ambiguous or contradictory.
     Invalid,
@@ -19,8 +19,8 @@ pub enum Class {
     TimedOut,
     /// The store is unavailable, damaged or too new.
     Store,
-    /// Liveness is unknown, and an answer was asked for.
+    /// The caller needs an answer, but liveness is unknown.
     CannotTell,
-    /// A fault of tenure itself.
+    /// A bug in tenure.
     Internal,
 }

@@ -1,10 +1,10 @@
-//! The one answer of every surface: the same JSON body for the command line, HTTP and MCP.
+//! The one answer format of every surface: the same JSON body for the command line, HTTP and MCP.
 //!
-//! A use case returns records or views; a surface wraps them here and renders nothing else for programs.
-//! Success is `{"v":1, …parts, "notices":[…]}`, failure `{"v":1, "error":{…}, "notices":[…]}`. The class of
-//! a [`Problem`] decides the exit code, the HTTP status and the MCP code; each surface has one table.
-//! What a problem suggests is data too ([`Hint`]); a surface shows it in its own form, and only to a reader
-//! that may act on it ([`Reader`]).
+//! A use case returns records or views. A surface wraps them here and prints nothing else for programs. Success
+//! is `{"v":1, …parts, "notices":[…]}`, failure is `{"v":1, "error":{…}, "notices":[…]}`. The class of a
+//! [`Problem`] decides the exit code, the HTTP status and the MCP code; each surface has one table. Hints are
+//! data too ([`Hint`]): a surface shows them in its own form, and only to a reader that may act on them
+//! ([`Reader`]).
 
 mod class;
 mod notice;
@@ -20,10 +20,9 @@ pub use problem::Problem;
 pub use reader::{Reader, reader_of};
 pub use tenure_core::hint::{For, Hint};
 
-/// The version of every body.
 const VERSION: u32 = 1;
 
-/// The body of an answer, from its named parts.
+/// Builds the body from its named parts.
 pub fn body(parts: Map<String, Value>, notices: &Pending) -> Value {
     let mut object = Map::new();
     object.insert("v".into(), json!(VERSION));

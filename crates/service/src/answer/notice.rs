@@ -5,18 +5,16 @@ use serde::Serialize;
 use tenure_core::notice::{Notice, NoticeKind};
 use tenure_core::time::Timestamp;
 
-/// Something that the caller is told, at least once.
+/// A message for the caller, delivered at least once.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct NoticeView {
-    /// Its number: one that was told before is the same notice again.
+    /// Its number. A notice that was delivered before has the same number again.
     pub id: Option<u64>,
-    /// What it is about.
     pub kind: NoticeKind,
-    /// The sentence.
     pub message: String,
     /// The claim key that it is about.
     pub key: Option<String>,
-    /// The epoch that the key has now.
+    /// The key's current epoch.
     pub epoch: Option<u64>,
     /// The session that caused it.
     pub from: Option<String>,

@@ -1,4 +1,4 @@
-//! Why something was not done, ready for any surface.
+//! A failure, ready for any surface.
 
 use serde_json::{Map, Value, json};
 use tenure_core::hint::Hint;
@@ -11,14 +11,14 @@ use super::reader::Reader;
 use crate::error::Error;
 use crate::transact::Failure;
 
-/// A refusal or failure: the one error body of every surface.
+/// A refusal or failure: the error body of every surface.
 #[derive(Debug, Clone)]
 pub struct Problem {
     pub class: Class,
-    /// For scripts.
+    /// For scripts to match on.
     pub kind: String,
     pub message: String,
-    /// The message for people, where it takes several lines.
+    /// The message for people, if it has several lines.
     pub lines: Vec<String>,
     pub hints: Vec<Hint>,
     /// More data for programs.
@@ -42,12 +42,12 @@ impl Problem {
         }
     }
 
-    /// The hints that its reader may be shown.
+    /// The hints that its reader may see.
     pub fn shown_hints(&self) -> Vec<Hint> {
         self.reader.hints(&self.hints)
     }
 
-    /// The store that was asked, where that may be why something was not found.
+    /// The store that was searched, if that may explain why something was not found.
     pub fn asked_store(&self) -> Option<&str> {
         let store = self
             .data
@@ -56,14 +56,14 @@ impl Problem {
         store.and_then(Value::as_str)
     }
 
-    /// The body, as its reader may see it.
+    /// The body, with only what its reader may see.
     pub fn body(&self) -> Value {
         let mut parts = Map::new();
         parts.insert("error".into(), Value::Object(self.error()));
         super::body(parts, &self.notices)
     }
 
-    /// The error alone.
+    /// The error object alone.
     pub fn error(&self) -> Map<String, Value> {
         let mut error = Map::new();
         error.insert("kind".into(), json!(self.kind));
@@ -115,7 +115,7 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// What programs get of an error besides its sentence.
+/// The data that programs get besides the message.
 fn error_data(error: &Error) -> Map<String, Value> {
     let mut data = Map::new();
     if let Some(claim) = error.claim() {
@@ -141,7 +141,7 @@ fn error_data(error: &Error) -> Map<String, Value> {
         Error::Free { key } => {
             data.insert("key".into(), json!(key));
         }
-        Error::Noisy {
+        Error::LeftRunning {
             key,
             handle,
             survivors,

@@ -1,25 +1,24 @@
-//! Who reads an answer, and which hints it may be shown.
+//! Who reads an answer, and which hints that reader may see.
 
 use tenure_core::agent::HUMAN;
 use tenure_core::hint::{For, Hint};
 
-/// Who reads an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reader {
     Person,
-    /// A person at a terminal that is in no session yet.
+    /// A person at a terminal, outside any session.
     Newcomer,
-    /// A model, or a program that may pass on what it reads to one.
+    /// A model, or a program that may pass its output on to one.
     #[default]
     Program,
 }
 
-/// Verbs that a person can run only as a session.
+/// Commands that a person can run only inside a session.
 const NEEDS_A_SESSION: &[&str] = &["takeover", "end", "claim"];
 
-/// Who reads what a caller is answered: `agent` names its session's, `below_agent` says that it runs, or may
-/// run, inside an agent that is not registered. A `human` session is a person without a terminal too:
-/// somebody registered that shell by hand, and a script that runs in it is that person's.
+/// Decides who reads the answer. `agent` is the agent of the caller's session. `below_agent` means that the
+/// caller runs, or may run, inside an agent that is not registered. A `human` session counts as a person even
+/// without a terminal: a person registered that shell, so its scripts act for that person.
 pub fn reader_of(agent: Option<&str>, below_agent: bool, at_terminal: bool) -> Reader {
     match agent {
         Some(HUMAN) => Reader::Person,
@@ -29,7 +28,7 @@ pub fn reader_of(agent: Option<&str>, below_agent: bool, at_terminal: bool) -> R
 }
 
 impl Reader {
-    /// Those of these hints that it may be shown. A newcomer must register before it can take anything.
+    /// The hints that this reader may see. A newcomer must register before it can take anything.
     pub fn hints(self, all: &[Hint]) -> Vec<Hint> {
         let may_see = |hint: &&Hint| hint.audience == For::Anyone || self != Reader::Program;
         let mut shown: Vec<Hint> = all.iter().filter(may_see).cloned().collect();

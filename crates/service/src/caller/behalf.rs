@@ -1,4 +1,4 @@
-//! Who acts, by the rule of [`tenure_core::behalf`], for use cases that give, guard or renew.
+//! Who acts, by the rules of [`tenure_core::behalf`], for use cases that give, guard or renew.
 
 use crate::answer::Reader;
 use crate::caller::{self, ActFor, Caller};
@@ -8,7 +8,7 @@ use tenure_core::id::SessionId;
 use tenure_core::liveness::Doubt;
 use tenure_core::session::{Session, Standing};
 
-/// Who is given something: itself, or a session that is seen to live.
+/// The session that receives something: the caller itself, or another one that is proved alive.
 pub fn receiving(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
     let mut caller = caller::for_write(ctx, act_for)?;
     if !caller.is_itself() {
@@ -17,14 +17,14 @@ pub fn receiving(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
     Ok(caller)
 }
 
-/// An act on a session, open or not, that gives and takes nothing.
+/// An act on a session, open or ended, that neither gives nor takes anything.
 pub struct Tidying {
     pub session: Session,
     pub actor: Option<SessionId>,
     pub reason: Option<String>,
 }
 
-/// Who tidies: a person that names a session needs no reason, everybody else as always.
+/// The caller of a clean-up. A person who names a session needs no reason; everyone else does as usual.
 pub fn tidying(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Tidying, Stop> {
     let by = caller::anybody(ctx)?.map(|caller| caller.session.id);
     if let (Reader::Person | Reader::Newcomer, Some(name)) = (ctx.reader, &act_for.session) {
@@ -42,8 +42,8 @@ pub fn tidying(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Tidying, Stop> {
     })
 }
 
-/// Who asks whether it may write. One that is dead is answered as what it is: its claims are free or
-/// another's. Of one on whose behalf somebody asks, an expired lease leaves it open.
+/// The session that asks whether it may write. A dead session gets an answer too: its claims are free or
+/// another session's. When someone asks on its behalf, an expired lease does not close it.
 pub fn guarding(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
     let caller = caller::for_write_or_closed(ctx, act_for)?;
     if !caller.is_itself()
@@ -56,7 +56,7 @@ pub fn guarding(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
     Ok(caller)
 }
 
-/// Who does what only a session itself can do.
+/// The caller of an act that only the session itself can do.
 pub fn itself(ctx: &mut Ctx<'_>, act_for: &ActFor, what: &'static str) -> Result<Caller, Stop> {
     let caller = caller::for_read(ctx, act_for)?;
     if caller.is_itself() {
@@ -70,7 +70,7 @@ pub fn itself(ctx: &mut Ctx<'_>, act_for: &ActFor, what: &'static str) -> Result
     Err(Error::OwnSessionOnly { handle, what }.into())
 }
 
-/// A session that can be given something: it must be seen to live.
+/// A session that may receive something. It must be proved alive.
 pub fn seen_to_live(ctx: &mut Ctx<'_>, session: Session) -> Result<Session, Stop> {
     let session = ctx.record_death_if_proved(session)?;
     if !session.is_open() {

@@ -1,9 +1,9 @@
-//! Who is calling: found by what the kernel says, never by a guess.
+//! Who is calling: decided by what the kernel reports, never guessed.
 //!
-//! The order is the design's: the flag, the processes above the caller, and only where those cannot be
-//! seen (a sandbox) or are none (a detached helper) a variable. The first process above the caller that is
-//! a session's decides. An agent that is not registered ends the search: what runs inside it must not be
-//! taken for the agent further up.
+//! The order is: the `--session` flag, the ancestors of the caller, and a variable only if the ancestors are
+//! hidden (a sandbox) or none is a session (a detached helper). The nearest ancestor that belongs to a session
+//! decides. An agent that is not registered ends the search, because what runs inside it must not be taken for
+//! an agent further up.
 
 pub mod behalf;
 pub mod named;
@@ -25,7 +25,7 @@ use tenure_core::process::{CallerFacts, Process};
 use tenure_core::reason::Reason;
 use tenure_core::session::Session;
 
-/// How a caller names the session that it acts for.
+/// The session that the caller wants to act for, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ActFor {
     pub session: Option<String>,
@@ -36,11 +36,11 @@ pub struct ActFor {
 pub enum ResolvedBy {
     /// `--session`.
     Flag,
-    /// A process above the caller is the session's.
+    /// An ancestor of the caller belongs to the session.
     Ancestry,
     /// A variable names a session whose processes the caller cannot see.
     Namespace,
-    /// TENURE_SESSION, with neither an agent above nor a terminal.
+    /// TENURE_SESSION, with no agent above and no terminal.
     Variable,
 }
 
@@ -55,39 +55,39 @@ impl ResolvedBy {
     }
 }
 
-/// A session that calls, or for which somebody calls.
+/// The session that calls, or on whose behalf the call is made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Caller {
     pub session: Session,
     pub by: ResolvedBy,
-    /// What makes the caller this very session; none where it acts for another.
+    /// How the caller was recognised as this session; none if it acts for another.
     pub itself_by: Option<ResolvedBy>,
     pub evidence: String,
-    /// Variables that say otherwise.
+    /// Variables that contradict it.
     pub disagreements: Vec<Disagreement>,
-    /// Whether it cannot see the others' processes.
+    /// Whether it cannot see the processes of other sessions.
     pub blind: bool,
-    /// The session that really calls, where it acts for another.
+    /// The session that really calls, if it acts for another.
     pub actor: Option<SessionId>,
     pub reason: Option<Reason>,
 }
 
 impl Caller {
-    /// Whether the caller is this session, and does not act for another.
+    /// Whether the caller is this session itself.
     pub fn is_itself(&self) -> bool {
         self.itself_by.is_some()
     }
 
-    /// The reason as it is recorded.
+    /// The reason as it is logged.
     pub fn reason_text(&self) -> Option<String> {
         self.reason.clone().map(String::from)
     }
 
-    /// Whether the call comes from the session's own process tree and so renews its lease.
+    /// Whether the call comes from the session's own process tree and therefore renews its lease.
     fn renews(&self) -> bool {
         match self.itself_by {
             Some(ResolvedBy::Ancestry | ResolvedBy::Namespace) => true,
-            // Nothing but its own calls can keep a session alive whose process nobody knows.
+            // If the process of a session is unknown, only its own calls can keep it alive.
             Some(ResolvedBy::Variable) => self.session.process.is_none(),
             Some(ResolvedBy::Flag) | None => false,
         }
@@ -99,20 +99,20 @@ impl Caller {
 pub struct Disagreement {
     pub variable: &'static str,
     pub value: String,
-    /// What is so instead, as a clause.
+    /// The contradicting fact, as a clause.
     pub own: String,
 }
 
 impl std::fmt::Display for Disagreement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} is {}, {}", self.variable, self.value, self.own)
+        write!(f, "{} is {}, but {}", self.variable, self.value, self.own)
     }
 }
 
-/// What a look at the caller itself came to.
+/// The result of resolving the caller.
 enum Found {
     Session(Box<Caller>),
-    /// One process speaks for these, and no variable picks one.
+    /// One process hosts these sessions, and no variable selects one.
     Several {
         sessions: Vec<Session>,
     },
@@ -120,7 +120,7 @@ enum Found {
     Refused(Error),
 }
 
-/// Who is calling, for a use case that acts: it is told its notices and the lease is renewed.
+/// The caller of a use case that acts. It gets its notices, and its lease is renewed.
 pub fn for_write(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
     let caller = for_write_or_closed(ctx, act_for)?;
     if caller.session.is_open() {
@@ -130,30 +130,30 @@ pub fn for_write(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
     }
 }
 
-/// The same, where a session that has ended is answered too.
+/// The same, but also answers a session that has ended.
 pub fn for_write_or_closed(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
     let mut caller = resolve(ctx, act_for, true)?;
     if !caller.is_itself() {
         caller.session = ctx.record_death_if_proved(caller.session)?;
     }
-    arrive(ctx, caller)
+    deliver_and_renew(ctx, caller)
 }
 
-/// Who is calling, for a use case that only looks. A named session needs no reason then.
+/// The caller of a use case that only reads. Naming a session needs no reason here.
 pub fn for_read(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
     let caller = resolve(ctx, act_for, false)?;
-    arrive(ctx, caller)
+    deliver_and_renew(ctx, caller)
 }
 
-/// The caller's handle, without telling it anything.
+/// The caller's handle, without delivering notices.
 pub fn peek(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<String, Stop> {
     let caller = resolve(ctx, act_for, false)?;
     Ok(caller.session.handle.to_string())
 }
 
-/// Tells a session what waits for it, if the call comes from its own processes.
+/// Delivers a session's pending notices if the call comes from its own processes.
 pub fn tell_if_own(ctx: &mut Ctx<'_>, id: SessionId) -> Result<(), Stop> {
-    match natural(ctx)? {
+    match caller_itself(ctx)? {
         Found::Session(caller) if caller.session.id == id => ctx.tell(id),
         Found::Session(_) | Found::Several { .. } | Found::NoSession(_) | Found::Refused(_) => {
             Ok(())
@@ -161,23 +161,23 @@ pub fn tell_if_own(ctx: &mut Ctx<'_>, id: SessionId) -> Result<(), Stop> {
     }
 }
 
-/// Who is calling, if anybody; for use cases that serve everyone.
+/// The caller, if it is a session; for use cases that serve everyone.
 pub fn anybody(ctx: &mut Ctx<'_>) -> Result<Option<Caller>, Stop> {
-    match natural(ctx)? {
-        Found::Session(caller) => arrive(ctx, *caller).map(Some),
+    match caller_itself(ctx)? {
+        Found::Session(caller) => deliver_and_renew(ctx, *caller).map(Some),
         Found::Several { .. } | Found::NoSession(_) | Found::Refused(_) => Ok(None),
     }
 }
 
-/// The session that calls, if it is one, without telling it anything.
+/// The calling session, if there is one, without delivering notices.
 pub fn unnamed(ctx: &mut Ctx<'_>) -> Result<Option<Session>, Stop> {
-    match natural(ctx)? {
+    match caller_itself(ctx)? {
         Found::Session(caller) => Ok(Some(caller.session)),
         Found::Several { .. } | Found::NoSession(_) | Found::Refused(_) => Ok(None),
     }
 }
 
-/// The refusal of an act of a session that has ended.
+/// The error for an act of a session that has ended.
 pub fn not_live(session: &Session) -> Error {
     let state = match &session.closed {
         Some(closed) => format!("is {}: {}", closed.by.past(), closed.why),
@@ -189,9 +189,9 @@ pub fn not_live(session: &Session) -> Error {
     }
 }
 
-/// What every call of a session does: tell it what it must be told, and renew its lease. A call on
-/// another's behalf does neither.
-fn arrive(ctx: &mut Ctx<'_>, mut caller: Caller) -> Result<Caller, Stop> {
+/// Runs at every call of a session: delivers its notices and renews its lease. A call on another session's
+/// behalf does neither.
+fn deliver_and_renew(ctx: &mut Ctx<'_>, mut caller: Caller) -> Result<Caller, Stop> {
     let Some(by) = caller.itself_by else {
         return Ok(caller);
     };
@@ -208,7 +208,7 @@ fn arrive(ctx: &mut Ctx<'_>, mut caller: Caller) -> Result<Caller, Stop> {
     Ok(caller)
 }
 
-/// Refuses an act that takes a reason and has none.
+/// Refuses an act that needs a reason and has none.
 pub fn permit(relation: Relation, session: &Session, reason: Option<&Reason>) -> Result<(), Error> {
     if relation.permits(reason) {
         Ok(())
@@ -220,7 +220,7 @@ pub fn permit(relation: Relation, session: &Session, reason: Option<&Reason>) ->
 }
 
 fn resolve(ctx: &mut Ctx<'_>, act_for: &ActFor, acts: bool) -> Result<Caller, Stop> {
-    let found = natural(ctx)?;
+    let found = caller_itself(ctx)?;
     let Some(name) = &act_for.session else {
         return match found {
             Found::Session(caller) => Ok(Caller {
@@ -255,7 +255,7 @@ fn resolve(ctx: &mut Ctx<'_>, act_for: &ActFor, acts: bool) -> Result<Caller, St
         Found::Several { sessions } if sessions.iter().any(|s| s.id == caller.session.id) => {
             Ok(picked_by_flag(caller))
         }
-        // What it does is recorded with who did it, and that is not known.
+        // The log records who acted, and that is unknown here.
         Found::Several { sessions } if acts => Err(several(&sessions).into()),
         Found::Session(me) => {
             if acts {
@@ -277,7 +277,7 @@ fn resolve(ctx: &mut Ctx<'_>, act_for: &ActFor, acts: bool) -> Result<Caller, St
     }
 }
 
-/// What a session is to the one that calls.
+/// How the named session relates to the caller.
 pub fn relation(
     ctx: &mut Ctx<'_>,
     session: &Session,
@@ -290,7 +290,7 @@ pub fn relation(
     })
 }
 
-/// Whether the process that hosts the caller's session hosts this one too.
+/// Whether the process that hosts the caller's session also hosts this one.
 fn shares_host(me: &Caller, session: &Session) -> bool {
     let is_here = |(mine, other): (&Process, &Process)| mine.same_as(other);
     me.by == ResolvedBy::Ancestry
@@ -305,7 +305,7 @@ fn shares_host(me: &Caller, session: &Session) -> bool {
             .is_some_and(is_here)
 }
 
-/// In a process that speaks for several sessions the flag says which of them calls.
+/// In a process that hosts several sessions, the flag selects the one that calls.
 fn picked_by_flag(caller: Caller) -> Caller {
     Caller {
         itself_by: Some(ResolvedBy::Ancestry),
@@ -316,13 +316,13 @@ fn picked_by_flag(caller: Caller) -> Caller {
 
 fn several(sessions: &[Session]) -> Error {
     Error::Ambiguous {
-        what: "this process speaks for several sessions".into(),
+        what: "this process hosts several sessions".into(),
         candidates: sessions.iter().map(|s| s.handle.to_string()).collect(),
     }
 }
 
-/// Whether the environment is one that an agent made: behind a sandbox, or in a terminal that an agent drives,
-/// its process is not among those above the caller.
+/// Whether an agent made this environment. Behind a sandbox, or in a terminal that an agent drives, the agent's
+/// process is not an ancestor of the caller.
 fn has_agents_environment(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
     if !ctx.facts.native_variables.is_empty() {
         return Ok(true);
@@ -337,15 +337,15 @@ fn has_agents_environment(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
     Ok(named.is_none_or(|session| session.agent.as_str() != agent::HUMAN))
 }
 
-/// Whether an agent calls: its session, or something that runs, or may run, inside one that is not registered.
+/// Whether an agent calls: its session, or something that runs, or may run, inside an unregistered agent.
 pub fn is_agents(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
     let found = walk(ctx)?;
     let (agent, below_agent) = agent_of(ctx, &found)?;
     Ok(below_agent || agent.is_some_and(|agent| agent.as_str() != agent::HUMAN))
 }
 
-/// What the kernel and the environment say about the caller; from now on it is known who reads the answer.
-fn natural(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
+/// Resolves the caller from what the kernel and the environment report, and decides who reads the answer.
+fn caller_itself(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
     let found = walk(ctx)?;
     let (agent, below_agent) = agent_of(ctx, &found)?;
     let at_terminal = ctx.facts.at_terminal;
@@ -357,7 +357,7 @@ fn natural(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
     Ok(found)
 }
 
-/// The agent whose session calls, and whether the caller is, or may be, inside one that is not registered.
+/// The agent of the calling session, and whether the caller runs, or may run, inside an unregistered agent.
 fn agent_of(ctx: &mut Ctx<'_>, found: &Found) -> Result<(Option<AgentName>, bool), Stop> {
     Ok(match found {
         Found::Session(caller) => (Some(caller.session.agent.clone()), false),
@@ -384,7 +384,7 @@ fn walk(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
             }
             Met::Sessions(Present::Picked(session)) => {
                 let evidence = evidence(height, pid);
-                let picked = "and a variable that picks one of its conversations";
+                let picked = "and a variable that selects one of its conversations";
                 return Ok(by(*session, format!("{evidence}, {picked}")));
             }
             Met::Sessions(Present::Several(sessions)) => return Ok(Found::Several { sessions }),
@@ -399,9 +399,9 @@ fn walk(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
             Met::Sessions(Present::NoSession) => {}
         }
     }
-    // What stands above the place where the walk ended is not known: it may be an agent, or another
-    // session. Where /proc is another namespace's, no walk was possible and none of the processes that a
-    // sandbox hides could have been met; then its variables still tell.
+    // The walk ended early, so an agent or another session may be further up. If /proc belongs to another
+    // namespace, no walk was possible and it could not have met the processes that a sandbox hides; the
+    // variables are then still valid.
     if let Some(why) = facts
         .chain_broken
         .as_ref()
@@ -418,7 +418,7 @@ fn walk(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
     by_variable(ctx, facts)
 }
 
-/// Where the process stands that decided.
+/// Describes the process that decided.
 fn evidence(height: usize, pid: u32) -> String {
     match height {
         0 => format!("this process (pid {pid})"),
@@ -427,7 +427,7 @@ fn evidence(height: usize, pid: u32) -> String {
     }
 }
 
-/// A process that was a session's in this life, and is no longer.
+/// A process that belonged to a session in this life and no longer does.
 fn was(session: Session, life: Life) -> Found {
     let handle = session.handle.to_string();
     if session.life == life {
@@ -443,7 +443,7 @@ fn was(session: Session, life: Life) -> Found {
     }
 }
 
-/// A variable that names a session in another pid namespace: an agent's sandbox hides its ancestors.
+/// A variable that names a session in another pid namespace, because a sandbox hides the caller's ancestors.
 fn by_namespace(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Option<Found>, Stop> {
     let elsewhere = |session: &Session| {
         let process = session.process.as_ref();
@@ -511,14 +511,14 @@ fn by_namespace(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Option<Found>,
     Ok(None)
 }
 
-/// TENURE_SESSION of a caller that has neither an agent above it nor a terminal.
+/// TENURE_SESSION of a caller with no agent above it and no terminal.
 fn by_variable(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Found, Stop> {
     let Some(text) = facts.session_variable.as_deref() else {
         return Ok(Found::NoSession(NoSessionWhy::NotInside));
     };
     let nobody = |why: String| Ok(Found::NoSession(NoSessionWhy::Variable(why)));
     let Ok(token) = SessionToken::parse(text) else {
-        return nobody("TENURE_SESSION is set, but not to SESSION-ID.LIFE".into());
+        return nobody("TENURE_SESSION does not have the form SESSION-ID.LIFE".into());
     };
     let Some(session) = ctx.tx.session(token.id)? else {
         return nobody("TENURE_SESSION names a session that is not in this store".into());
@@ -527,12 +527,12 @@ fn by_variable(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Found, Stop> {
     if session.life != token.life {
         let (then, now) = (token.life, session.life);
         return nobody(format!(
-            "TENURE_SESSION names life {then} of {handle}, which is in life {now} now"
+            "TENURE_SESSION names life {then} of {handle}, which is now in life {now}"
         ));
     }
     if facts.has_terminal {
         return nobody(format!(
-            "TENURE_SESSION names {handle}, but does not count at a terminal"
+            "TENURE_SESSION names {handle}, but is ignored at a terminal"
         ));
     }
     if !session.is_open() {
@@ -546,7 +546,7 @@ fn by_variable(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Found, Stop> {
             "TENURE_SESSION names {handle}, which is dead: {proof}"
         ));
     }
-    let evidence = "TENURE_SESSION; no agent above this process, no terminal".to_owned();
+    let evidence = "TENURE_SESSION (no agent above this process, no terminal)".to_owned();
     Ok(found_by(facts, session, ResolvedBy::Variable, evidence))
 }
 

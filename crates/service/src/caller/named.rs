@@ -1,4 +1,4 @@
-//! Sessions by what people call them, and which of them descend from which.
+//! Finding sessions by name, and which session descends from which.
 
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
@@ -6,15 +6,15 @@ use tenure_core::hint::Hint;
 use tenure_core::id::{SessionId, SessionToken};
 use tenure_core::session::Session;
 
-/// How many sessions are named where a name fits several.
+/// How many sessions an ambiguous name lists.
 const MOST_CANDIDATES: usize = 8;
 
-/// Finds a session by handle, id, token or any unique part of handle or id.
+/// Finds a session by handle, id, token, or any unique part of its handle or id.
 pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
     if name.trim().is_empty() {
         return Err(Error::Usage {
-            what: "a session's name is empty".into(),
-            hint: Hint::verb("ps", "to see their handles"),
+            what: "the session name is empty".into(),
+            hint: Hint::verb("ps", "to list session handles"),
         }
         .into());
     }
@@ -44,7 +44,7 @@ pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
             ctx.session(id)
         }
         _ => Err(Error::Ambiguous {
-            what: format!("{name:?} is part of {several} sessions' names"),
+            what: format!("{name:?} matches {several} sessions"),
             candidates: fitting
                 .into_iter()
                 .take(MOST_CANDIDATES)
@@ -55,7 +55,7 @@ pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
     }
 }
 
-/// Whether `session` was registered, directly or through others, inside `ancestor` in that life.
+/// Whether `session` was registered inside `ancestor`, directly or indirectly, in that life.
 pub fn descends_from(
     ctx: &mut Ctx<'_>,
     session: &Session,

@@ -1,4 +1,4 @@
-//! Which session a process is, asked of the store; [`tenure_core::present`] decides.
+//! Which session a process belongs to, from the store; [`tenure_core::present`] decides.
 
 use crate::context::{Ctx, Stop};
 use tenure_core::agent::{self, AgentSpec};
@@ -8,7 +8,7 @@ use tenure_core::process::{Ancestor, Process};
 use tenure_core::session::Session;
 use tenure_core::store::{ProcessPlace, StoreError};
 
-/// The open sessions that a process is now.
+/// The open sessions that a process belongs to now.
 pub fn sessions_of(ctx: &mut Ctx<'_>, process: &Process) -> Result<Vec<Session>, Stop> {
     let here = ctx.tx.sessions_at_any(&[process.into()])?;
     Ok(those_of(here, process))
@@ -20,7 +20,7 @@ pub fn below(ctx: &mut Ctx<'_>, daemon: &Process) -> Result<Vec<Session>, Stop> 
     Ok(those_of(here, daemon))
 }
 
-/// The open sessions at the places of these processes, asked for at once.
+/// The open sessions of these processes, in one query.
 pub fn open_at<'p>(
     ctx: &mut Ctx<'_>,
     processes: impl Iterator<Item = &'p Process>,
@@ -29,13 +29,13 @@ pub fn open_at<'p>(
     Ok(ctx.tx.sessions_at_any(&places)?)
 }
 
-/// Whether a process is one of these open sessions.
+/// Whether a process belongs to one of these open sessions.
 pub fn is_among(open: &[Session], process: &Process) -> bool {
     open.iter().any(|session| is_run_by(session, process))
 }
 
-/// The open session of an agent that speaks: by its process, or by its conversation alone where no process
-/// was found.
+/// The open session of an agent that sent an event: by its process, or by its conversation if no process was
+/// found.
 pub fn speaking(
     ctx: &mut Ctx<'_>,
     agent: Option<&AgentName>,
@@ -49,7 +49,7 @@ pub fn speaking(
     Ok(which(here, Named::Conversation(native_id)).one())
 }
 
-/// The same where a daemon speaks for its conversations; several where they share this one.
+/// The same for a daemon that sends events for its conversations; several if they share this one.
 pub fn speaking_through(
     ctx: &mut Ctx<'_>,
     daemon: &Process,
@@ -59,8 +59,8 @@ pub fn speaking_through(
     Ok(which(here, Named::Conversation(native_id)))
 }
 
-/// Without a process the conversation alone says which session it is: the one that owns it, or else one that
-/// visits it, if that has no process either.
+/// Without a process, the conversation alone identifies the session: its owner, or else a visitor, if that has
+/// no process either.
 pub fn unverified(
     ctx: &mut Ctx<'_>,
     agent: Option<&AgentName>,
@@ -82,8 +82,8 @@ pub fn unverified(
     Ok(None)
 }
 
-/// What a process was before: sessions that ended in it or went on elsewhere, with the life that it was;
-/// the newest first.
+/// What a process was before: sessions that ended in it or continued elsewhere, with the life it had; newest
+/// first.
 pub fn past_of(ctx: &mut Ctx<'_>, process: &Process) -> Result<Vec<(Session, Life)>, Stop> {
     let lives = ctx.tx.lives_at_any(&[process.into()])?;
     past_among(ctx, &lives, process)
@@ -104,18 +104,18 @@ fn past_among(
     Ok(past)
 }
 
-/// What one process above a caller is.
+/// What an ancestor of the caller is.
 pub enum Met {
-    /// A session's, or the host of several.
+    /// A session's process, or the host of several.
     Sessions(Present),
-    /// One that was a session's in this life.
+    /// A former process of a session, with the life it had.
     Past(Box<Session>, Life),
-    /// An agent that is not registered: what runs inside it is not the agent's further up.
+    /// An unregistered agent. What runs inside it does not belong to an agent further up.
     Agent(&'static AgentSpec),
 }
 
-/// The nearest of the processes above a caller that is somebody, how far up it is, and who. One that was
-/// somebody counts where `past_counts`.
+/// The nearest ancestor that is a session or an agent, and how far up it is. A former session counts if
+/// `past_counts`.
 pub fn nearest(
     ctx: &mut Ctx<'_>,
     above: &[Ancestor],
@@ -125,7 +125,7 @@ pub fn nearest(
         Err(Stop::Store(StoreError::Damaged { .. })) if above.len() > 1 => {}
         found => return found,
     }
-    // A row that cannot be read matters only where nobody stands before it.
+    // An unreadable row matters only if no nearer ancestor decides.
     for (height, one) in above.iter().enumerate() {
         let found = nearest_at_once(ctx, std::slice::from_ref(one), &past_counts)?;
         if let Some((_, met)) = found {
@@ -135,7 +135,7 @@ pub fn nearest(
     Ok(None)
 }
 
-/// The same in two questions to the store, however many processes there are.
+/// The same in two queries, however many processes there are.
 fn nearest_at_once(
     ctx: &mut Ctx<'_>,
     above: &[Ancestor],
@@ -184,8 +184,8 @@ fn nearest_at_once(
     Ok(Some((height, Met::Sessions(here))))
 }
 
-/// Whether a caller's variable names a conversation that another session than this one owns. A daemon's only
-/// session need not be the one whose tool calls.
+/// Whether a variable of the caller names a conversation that another session owns. A daemon's only session
+/// need not be the one whose tool calls.
 fn is_anothers(ctx: &mut Ctx<'_>, session: &Session) -> Result<bool, Stop> {
     let facts = ctx.facts;
     let token = facts.session_variable.as_deref();

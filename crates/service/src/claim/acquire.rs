@@ -1,14 +1,14 @@
-//! Claiming: one key, the first free one of several, or all of several; at once, or in line.
+//! Claiming one key, the first free one of several, or all of several; at once, or in line.
 //!
-//! First every key is assessed, then it is decided, then what is needed is locked, then everything is
-//! granted in the same transaction: a refusal locks nothing, and leaves nothing half granted.
+//! First every key is assessed, then the choice is made, then everything needed is locked, then all keys are
+//! granted in the same transaction. So a refusal locks nothing and leaves no partial grant.
 
 use super::choice::{Choice, Taken, choose, refusal_of};
 use super::grant::{Receiver, answer, carry_out};
 use super::grant_plan::GrantPlan;
 use super::request::{ClaimRequest, Grant, Turn, Waiting, check_note};
 use super::rivals::{Asker, end_holds, end_sessions, locks_of};
-use super::waiter::{leave, stand_in_line};
+use super::waiter::{leave, wait_in_line};
 use crate::caller::{ActFor, Caller, ResolvedBy, behalf};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
@@ -19,7 +19,7 @@ use tenure_core::liveness::Liveness;
 use tenure_core::store::{Lock, Mode};
 
 impl Service<'_> {
-    /// Claims at once, or is refused.
+    /// Claims at once, or fails.
     pub fn claim(&mut self, act_for: &ActFor, request: &ClaimRequest) -> Reply<Vec<Grant>> {
         check_note(request.note.as_deref())?;
         self.transact(Mode::Write, |ctx| {
@@ -35,7 +35,7 @@ impl Service<'_> {
         })
     }
 
-    /// Looks whether a waiter's turn has come; puts it in line if it is in none.
+    /// Checks whether a waiter's turn has come; adds it to the line if it is in none.
     pub fn claim_turn(
         &mut self,
         act_for: &ActFor,
@@ -58,14 +58,14 @@ impl Service<'_> {
                 }
                 choice => {
                     let token = Some(caller.session.token());
-                    stand_in_line(ctx, token, request, waiting, choice, own).map(Turn::Wait)
+                    wait_in_line(ctx, token, request, waiting, choice, own).map(Turn::Wait)
                 }
             }
         })
     }
 }
 
-/// Nothing is granted to a session that is not live: its process is looked at anew, each time.
+/// Only a live session is granted anything: its process is checked again each time.
 pub(super) fn still_lives(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
     if caller.itself_by == Some(ResolvedBy::Namespace) {
         return Ok(());
@@ -102,8 +102,8 @@ pub(super) fn hand_out(
     Ok(grants)
 }
 
-/// Locks what the grants of these change, and what they were decided by: who lost a key because it was silent
-/// may have spoken since.
+/// Locks what these grants change and what they were decided by: a session that lost a key because it was
+/// silent may have reported since.
 fn lock_taken(ctx: &mut Ctx<'_>, to: SessionId, taken: &[Taken]) -> Result<(), Stop> {
     ctx.lock_with(|ctx| {
         let mut locks = vec![Lock::Session(to)];
@@ -124,7 +124,7 @@ fn lock_taken(ctx: &mut Ctx<'_>, to: SessionId, taken: &[Taken]) -> Result<(), S
     })
 }
 
-/// Ends what rivals that are gone left open, once for all the keys: several may have the same rival.
+/// Ends what gone rivals left open, once for all keys, because several keys may have the same rival.
 fn end_rivals(ctx: &mut Ctx<'_>, receiver: &Receiver<'_>, taken: &[Taken]) -> Result<(), Stop> {
     let mut granted: Vec<&GrantPlan> = Vec::new();
     for one in taken {

@@ -1,4 +1,4 @@
-//! Giving back, handing on, taking over and asking.
+//! Releasing, handing off, taking over and guarding.
 
 use super::grant::{Terms, answer, end, grant, log_end, shown, taken, tell_loser, view_of};
 use super::guard::{already_held, guard, held_record, live_receiver, not_lost, own_hold};
@@ -22,7 +22,7 @@ use tenure_core::store::{Lock, Mode};
 use tenure_core::text;
 
 impl Service<'_> {
-    /// Gives a key back, or finishes its item.
+    /// Releases a key, or marks its item as done.
     pub fn release(&mut self, act_for: &ActFor, request: &ReleaseRequest) -> Reply<ClaimView> {
         self.transact(Mode::Write, |ctx| {
             let caller = caller::for_write(ctx, act_for)?;
@@ -35,9 +35,9 @@ impl Service<'_> {
             };
             let end = end(ctx, &hold, by)?;
             let evidence = match caller.actor {
-                Some(actor) if actor == hold.session => "the holder's own act".to_owned(),
+                Some(actor) if actor == hold.session => "released by its holder".to_owned(),
                 Some(actor) => format!("on its behalf by {}", ctx.session(actor)?.handle),
-                None => "on its behalf by somebody who is no session".to_owned(),
+                None => "on its behalf by a caller outside any session".to_owned(),
             };
             log_act(ctx, &caller, kind, &hold, evidence)?;
             record.newest = Some(Hold {
@@ -48,7 +48,6 @@ impl Service<'_> {
         })
     }
 
-    /// Hands a key to another live session.
     pub fn handoff(&mut self, act_for: &ActFor, request: &HandoffRequest) -> Reply<ClaimView> {
         check_note(request.note.as_deref())?;
         self.transact(Mode::Write, |ctx| {
@@ -104,13 +103,13 @@ impl Service<'_> {
         })
     }
 
-    /// Takes a key from whoever holds it, with a reason, on record.
+    /// Takes a key from its holder, with a reason; both are logged.
     pub fn takeover(&mut self, act_for: &ActFor, request: &TakeoverRequest) -> Reply<Grant> {
         check_note(request.note.as_deref())?;
         let Some(reason) = act_for.reason.clone() else {
             return Err(Error::Usage {
-                what: "a takeover takes a reason".into(),
-                hint: Hint::step("add --reason REASON (logged; the holder is told)"),
+                what: "a takeover needs a reason".into(),
+                hint: Hint::step("add --reason REASON (logged and sent to the holder)"),
             }
             .into());
         };
@@ -120,7 +119,7 @@ impl Service<'_> {
         })
     }
 
-    /// Tells whether the caller may write to what a key protects.
+    /// Whether the caller may write to what a key protects.
     pub fn guard(&mut self, act_for: &ActFor, request: &GuardRequest) -> Reply<ClaimView> {
         self.transact(Mode::Read, |ctx| {
             let caller = behalf::guarding(ctx, act_for)?;
@@ -128,7 +127,7 @@ impl Service<'_> {
         })
     }
 
-    /// Whether the caller, if it is a session, works on under no claim that it lost.
+    /// Whether the caller, if it is a session, still works on a claim that it lost.
     pub fn guard_lost(&mut self, act_for: &ActFor) -> Reply<()> {
         self.transact(Mode::Read, |ctx| {
             let caller = match &act_for.session {
@@ -198,7 +197,7 @@ fn takeover(
     take(ctx, caller, &record, &hold, reason, request.note.clone())
 }
 
-/// Takes a hold and what the same session has beside it, unless a third session stands in the way.
+/// Takes over a hold and the same session's overlapping holds, unless a third session is in the way.
 fn take(
     ctx: &mut Ctx<'_>,
     caller: &Caller,

@@ -1,7 +1,7 @@
-//! Assessing: what a request for one key would come to, without changing anything.
+//! What a request for one key would result in, without changing anything.
 //!
-//! [`tenure_core::claim::decide`] is the rule. Around it stand the two things that a key's own row does not
-//! know: other keys that overlap a `path:` key, and processes that a dead holder left behind.
+//! [`tenure_core::claim::decide`] is the rule. This module adds the two things that the row of a key does not
+//! contain: other keys that overlap a `path:` key, and processes that a dead holder left running.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use tenure_core::key::Key;
 use tenure_core::process::{Process, Survivors};
 use tenure_core::session::{Session, Standing};
 
-/// What a request for one key would come to.
+/// The outcome of a request for one key.
 pub(super) enum Finding {
     /// It can be granted, after these steps.
     Free(Box<GrantPlan>),
-    /// The asker has it: from before, or by this very request.
+    /// The asker has it, from before or by this same request.
     Mine {
         key: Key,
         epoch: Epoch,
@@ -30,23 +30,23 @@ pub(super) enum Finding {
     Refused(Box<Refusal>),
 }
 
-/// Why a key is refused, and what might change that.
+/// Why a key is refused, and what may change that.
 pub(super) struct Refusal {
     pub(super) error: Error,
     /// Whether waiting can help.
     pub(super) waits: bool,
-    /// Processes whose end would free a key.
+    /// Processes whose exit would free a key.
     pub(super) watch: Vec<Process>,
     /// When it may become free by itself.
     pub(super) at_most: Option<Duration>,
-    /// The session that could not be seen, from inside a sandbox.
+    /// The holder that is invisible from inside a sandbox.
     pub(super) unseen: Option<Session>,
     /// Keys that others may take although this asker cannot.
     pub(super) open_to_others: Vec<Key>,
 }
 
 impl Refusal {
-    /// A refusal that no waiting changes.
+    /// A refusal that waiting does not change.
     pub(super) fn for_good(error: Error) -> Self {
         Self {
             error,
@@ -121,14 +121,17 @@ fn refused(
 ) -> Result<Finding, Stop> {
     let waits = matches!(
         error,
-        Error::Held { .. } | Error::Suspect { .. } | Error::Overlaps { .. } | Error::Noisy { .. }
+        Error::Held { .. }
+            | Error::Suspect { .. }
+            | Error::Overlaps { .. }
+            | Error::LeftRunning { .. }
     );
     let unseen = match (&error, holder) {
         (Error::CannotTell { .. }, Some((session, _))) => Some(session.clone()),
         _ => None,
     };
     let at_most = match (&error, holder) {
-        (Error::Noisy { .. }, _) => Some(Duration::from_millis(500)),
+        (Error::LeftRunning { .. }, _) => Some(Duration::from_millis(500)),
         (_, Some((_, Standing::Suspect { left, .. }))) => Some(*left),
         (
             _,
@@ -142,7 +145,7 @@ fn refused(
         _ => None,
     };
     let open_to_others = match &error {
-        Error::Noisy { key, .. } => vec![key.clone()],
+        Error::LeftRunning { key, .. } => vec![key.clone()],
         _ => Vec::new(),
     };
     let watch = match holder {
@@ -159,7 +162,7 @@ fn refused(
     })))
 }
 
-/// What the former holder left running, where it did not give the key back itself.
+/// What the previous holder left running, if it did not release the key itself.
 fn survivors(ctx: &mut Ctx<'_>, record: &ClaimRecord, me: SessionId) -> Result<Survivors, Stop> {
     let Some(hold) = record.newest.as_ref().filter(|hold| hold.session != me) else {
         return Ok(Survivors::default());
@@ -167,7 +170,7 @@ fn survivors(ctx: &mut Ctx<'_>, record: &ClaimRecord, me: SessionId) -> Result<S
     match hold.ended.map(|end| end.by) {
         None | Some(EndedBy::Death | EndedBy::End) => {
             let session = ctx.session(hold.session)?;
-            // One that came back goes on in a later life; what the earlier ones left is still there.
+            // A resumed session is in a later life; what the earlier ones left running still counts.
             let life = if session.is_open() {
                 hold.life
             } else {
@@ -191,17 +194,17 @@ fn noise(
     let handle = ctx.session(hold.session)?.handle.to_string();
     if !survivors.found.is_empty() {
         let survivors = survivors.found.clone();
-        return Ok(Some(Error::Noisy {
+        return Ok(Some(Error::LeftRunning {
             key,
             handle,
             survivors,
         }));
     }
     let doubt = survivors.doubt.clone();
-    Ok(doubt.map(|why| Error::MaybeNoisy { key, handle, why }))
+    Ok(doubt.map(|why| Error::MaybeLeftRunning { key, handle, why }))
 }
 
-/// Turns a verdict against the asker into the error that it is told.
+/// Turns a negative verdict into an error.
 fn refuse(
     ctx: &mut Ctx<'_>,
     record: &ClaimRecord,

@@ -1,4 +1,5 @@
-//! A command that runs under a claim: it becomes a session of its own with the grant, and ends with it.
+//! A command that runs under a claim: it becomes a session of its own with the grant, and the session ends with
+//! it.
 
 use super::acquire::{hand_out, still_lives};
 use super::choice::{Choice, choose, refusal_of};
@@ -6,10 +7,10 @@ use super::grant::Receiver;
 use super::guard::covering_hold;
 use super::request::{ChildRequest, ChildTurn, Waiting, check_note};
 use super::rivals::Asker;
-use super::waiter::{leave, stand_in_line};
+use super::waiter::{leave, wait_in_line};
 use crate::caller::{self, ActFor, Caller, behalf};
 use crate::context::{Ctx, Stop};
-use crate::session::new_session::{NewSession, born};
+use crate::session::new_session::{NewSession, create_session};
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
 use tenure_core::event::{EventKind, NewEvent};
@@ -22,7 +23,7 @@ use tenure_core::text;
 impl Service<'_> {
     /// Claims for a command that becomes a session of its own with the grant.
     ///
-    /// Without a place to wait at it is a plain claim: granted at once, or refused.
+    /// Without a position in line it is a plain claim: granted at once, or refused.
     pub fn claim_for_child(
         &mut self,
         act_for: &ActFor,
@@ -35,7 +36,7 @@ impl Service<'_> {
         })
     }
 
-    /// Whether a session still has a key with this epoch.
+    /// Whether a session still holds a key at this epoch.
     pub fn still_holds(&mut self, session: SessionId, key: &Key, epoch: Epoch) -> Reply<bool> {
         self.transact(Mode::Read, |ctx| {
             let record = ctx.claim_record(key)?;
@@ -44,7 +45,7 @@ impl Service<'_> {
         })
     }
 
-    /// Ends the session of a command that has ended.
+    /// Ends the session of a command that has exited.
     pub fn end_child(&mut self, child: SessionToken, why: &str) -> Reply<SessionView> {
         self.transact(Mode::Write, |ctx| {
             let mut session = ctx.session(child.id)?;
@@ -101,19 +102,19 @@ fn claim_for_child(
                 return Err(refusal_of(ctx, token, choice)?);
             };
             let own = caller.and_then(|caller| caller.session.process);
-            let wait = stand_in_line(ctx, token, &request.claim, waiting, choice, own)?;
+            let wait = wait_in_line(ctx, token, &request.claim, waiting, choice, own)?;
             Ok(ChildTurn::Wait(wait))
         }
     }
 }
 
-/// Makes a command's process a session: a child of the caller, or of nobody.
+/// Makes a command's process a session: a child of the caller, or without a parent.
 fn child_session(
     ctx: &mut Ctx<'_>,
     request: &ChildRequest,
     caller: Option<&Caller>,
 ) -> Result<Session, Stop> {
-    let birth = NewSession {
+    let new = NewSession {
         agent: request.agent.clone(),
         native_id: None,
         fork_of: None,
@@ -129,7 +130,7 @@ fn child_session(
         start: None,
         daemon: None,
     };
-    let session = born(ctx, birth)?;
+    let session = create_session(ctx, new)?;
     ctx.log(&NewEvent {
         actor: caller.and_then(|caller| caller.actor),
         reason: caller.and_then(Caller::reason_text),
@@ -143,7 +144,7 @@ fn child_session(
     Ok(session)
 }
 
-/// Who covers a command that the caller runs: the caller itself, or an ancestor, for all the keys.
+/// Who covers a command that the caller runs, for all keys: the caller itself, or an ancestor.
 fn covered(ctx: &mut Ctx<'_>, caller: &Caller, keys: &[Key]) -> Result<Option<String>, Stop> {
     let mut holder = None;
     for key in keys {
@@ -155,7 +156,7 @@ fn covered(ctx: &mut Ctx<'_>, caller: &Caller, keys: &[Key]) -> Result<Option<St
     Ok(holder)
 }
 
-/// Who covers one key: whoever holds it, or a path that contains it.
+/// Who covers one key: the session that holds it, or a path that contains it.
 fn covering_key(ctx: &mut Ctx<'_>, caller: &Caller, key: &Key) -> Result<Option<String>, Stop> {
     let record = ctx.claim_record(key)?;
     if let Some(handle) = covering_hold(ctx, &caller.session, &record)? {
@@ -164,7 +165,7 @@ fn covering_key(ctx: &mut Ctx<'_>, caller: &Caller, key: &Key) -> Result<Option<
     for wider in ctx.beside(key, None)? {
         let contains = match (wider.key.path(), key.path()) {
             (Some((_, wide)), Some((_, narrow))) => wide.includes(&narrow),
-            // Another spelling of the same item.
+            // A different spelling of the same item.
             _ => true,
         };
         if contains && let Some(handle) = covering_hold(ctx, &caller.session, &wider)? {

@@ -1,4 +1,4 @@
-//! Choosing: what a request for one key or several comes to, before anything is locked or granted.
+//! Choosing: the outcome of a request for one key or several, before anything is locked or granted.
 
 use std::time::Duration;
 
@@ -14,22 +14,21 @@ use tenure_core::key::Key;
 use tenure_core::line::{Fitness, LinePosition, Waiter, line_position};
 use tenure_core::store::Lock;
 
-/// What a request comes to.
+/// The outcome for a request.
 pub(super) enum Choice {
-    /// Take these.
     Take(Vec<Taken>),
-    /// It is refused for now or for good.
+    /// Refused, temporarily or for good.
     Refuse(Box<Refusal>),
-    /// What is wanted is free, but it is another's turn.
+    /// The keys are free, but it is another waiter's turn.
     Line {
-        /// The keys for which it is to be noted whose turn it is.
+        /// Keys for which the next waiter must still be recorded.
         unnoted: Vec<(Epoch, Waiter)>,
         /// How long that turn may last.
         left: Duration,
     },
 }
 
-/// A key that the asker gets, or has.
+/// A key that the asker gets, or already has.
 pub(super) enum Taken {
     Granted(Box<GrantPlan>),
     Mine { key: Key, retry: bool },
@@ -52,8 +51,8 @@ pub(super) fn choose(
     }
 }
 
-/// Assesses all keys; what must be looked at is gathered and looked at in one go. Of any, those after the
-/// first that is free need no look.
+/// Assesses all keys and gathers everything that must be checked, so that it is checked in one pass. For any-of
+/// requests, keys after the first free one need no check.
 fn assess_all(
     ctx: &mut Ctx<'_>,
     asker: Asker,
@@ -73,7 +72,7 @@ fn assess_all(
     Ok(findings)
 }
 
-/// The first refusal stands for all; what is free or only noisy is open to others.
+/// The first refusal decides. Keys that are free, or refused only because of survivors, stay open to others.
 fn choose_all(findings: Vec<Finding>) -> Choice {
     let mut taken = Vec::new();
     let mut first: Option<Box<Refusal>> = None;
@@ -100,7 +99,7 @@ fn choose_all(findings: Vec<Finding>) -> Choice {
     }
 }
 
-/// A retry of this very request comes first; what the asker has from before is not free.
+/// A retry of the same request comes first; a key that the asker held before is not free.
 fn choose_any(findings: Vec<Finding>) -> Choice {
     let count = findings.len();
     let mut first_free = None;
@@ -127,14 +126,14 @@ fn choose_any(findings: Vec<Finding>) -> Choice {
     }
 }
 
-/// One refusal out of many: any of them may end first.
+/// Combines several refusals: any of them may end first.
 fn together(refusals: Vec<Refusal>, count: usize) -> Refusal {
     let mut all = Refusal::for_good(Error::Usage {
-        what: "no item was named".into(),
+        what: "no item was given".into(),
         hint: Hint::run(
             "claim",
             ["--any", "KEY", "KEY"],
-            "to take the first that is free",
+            "to claim the first one that is free",
         ),
     });
     for (place, refusal) in refusals.into_iter().enumerate() {
@@ -157,7 +156,7 @@ fn together(refusals: Vec<Refusal>, count: usize) -> Refusal {
     all
 }
 
-/// What can be had is only taken in turn.
+/// Free keys are taken only in turn.
 fn wait_for_turn(ctx: &mut Ctx<'_>, taken: Vec<Taken>, waiting: &Waiting) -> Result<Choice, Stop> {
     let me = waiting.ticket.unwrap_or(Ticket(u64::MAX));
     let mut unnoted = Vec::new();
@@ -184,7 +183,7 @@ fn wait_for_turn(ctx: &mut Ctx<'_>, taken: Vec<Taken>, waiting: &Waiting) -> Res
     })
 }
 
-/// The line for a key, each with whether it can act; the dead are taken out on the way.
+/// The line for a key, each waiter with whether it can act. Dead waiters are removed.
 fn line_of(ctx: &mut Ctx<'_>, key: &Key) -> Result<Vec<(Waiter, Fitness)>, Stop> {
     let queue = ctx.tx.line(key)?;
     let mut unseen = Unseen::default();
@@ -209,7 +208,8 @@ fn line_of(ctx: &mut Ctx<'_>, key: &Key) -> Result<Vec<(Waiter, Fitness)>, Stop>
     Ok(line)
 }
 
-/// A refusal; what could not be seen from inside a sandbox is noted for the agent outside, if there is one.
+/// A refusal. A holder that is invisible from inside a sandbox is recorded for the agent outside, if there is
+/// one.
 pub(super) fn give_up(
     ctx: &mut Ctx<'_>,
     caller: Option<SessionToken>,
@@ -222,7 +222,7 @@ pub(super) fn give_up(
     Ok(refusal.error.into())
 }
 
-/// What somebody who does not wait is told.
+/// The error for a caller that does not wait.
 pub(super) fn refusal_of(
     ctx: &mut Ctx<'_>,
     caller: Option<SessionToken>,

@@ -1,4 +1,4 @@
-//! Granting: the one place where an epoch is raised, and how a hold ends and is shown.
+//! Granting: the only place that raises an epoch, and how a hold ends and is shown.
 
 use super::grant_plan::GrantPlan;
 use super::request::{ClaimRequest, Grant};
@@ -15,7 +15,7 @@ use tenure_core::repository::Home;
 use tenure_core::session::{Session, Standing};
 use tenure_core::text;
 
-/// The session of a key's open hold, where it is another than `me`, with how it stands.
+/// The holder of a key, unless it is `me`, with its standing.
 pub(super) fn holder_of(
     ctx: &mut Ctx<'_>,
     record: &ClaimRecord,
@@ -33,7 +33,7 @@ pub(super) struct Receiver<'a> {
     pub(super) session: &'a Session,
     pub(super) actor: Option<SessionId>,
     pub(super) reason: Option<Reason>,
-    /// Whether the grant renews its lease: the call comes from its own process tree.
+    /// Whether the grant renews its lease, because the call comes from its own process tree.
     pub(super) renews: bool,
 }
 
@@ -48,8 +48,8 @@ impl<'a> Receiver<'a> {
     }
 }
 
-/// Grants a key after ending the hold of a session that is gone. A death is recorded afterwards: it ends
-/// what else the dead session held, and by then what overlaps the grant has ended as taken.
+/// Grants a key after ending the hold of a session that is gone. Its death is recorded afterwards, which ends
+/// everything else it held; by then the holds that overlap the grant have ended as taken.
 pub(super) fn carry_out(
     ctx: &mut Ctx<'_>,
     receiver: &Receiver<'_>,
@@ -65,10 +65,10 @@ pub(super) fn carry_out(
                 ctx.dead.push(holder.id);
             }
             (PreviousHolder::Expired(doubt), Some(hold)) => {
-                let why = format!("{doubt}; its lease and the lock-delay are over");
+                let why = format!("{doubt}; its lease and the lock delay have expired");
                 end(ctx, hold, EndedBy::Lease)?;
                 log_end(ctx, hold, EndedBy::Lease, &why)?;
-                let why = "its lease was over and nobody could tell whether it lived";
+                let why = "its lease expired and its process could not be checked";
                 tell_loser(ctx, holder, &steps.record, receiver.session, why)?;
             }
             _ => {}
@@ -79,7 +79,7 @@ pub(super) fn carry_out(
     if let Some(former) = &mut former {
         former.survivors.clone_from(&steps.survivors.found);
         former.survivors_unsure.clone_from(&steps.survivors.doubt);
-        // Its session is still open until its death is recorded.
+        // Its session stays open until its death is recorded.
         if let Some((_, PreviousHolder::Gone(proof))) = &steps.holder {
             former.proof = proof.to_string();
         }
@@ -100,7 +100,7 @@ pub(super) fn carry_out(
     granted(ctx, hold, &session)
 }
 
-/// What the next holder should know of the former one, where that did not give the key back itself.
+/// What the next holder should know about the previous one, if that did not release the key itself.
 pub(super) fn taken_from(
     ctx: &mut Ctx<'_>,
     record: &ClaimRecord,
@@ -116,10 +116,8 @@ pub(super) fn taken_from(
     let session = ctx.session(hold.session)?;
     let proof = match (&session.closed, by) {
         (Some(closed), _) => closed.why.clone(),
-        (None, EndedBy::Lease) => {
-            "its lease was over and nobody could tell whether it lived".into()
-        }
-        (None, _) => "it goes on elsewhere".into(),
+        (None, EndedBy::Lease) => "its lease expired and its process could not be checked".into(),
+        (None, _) => "its session is still open".into(),
     };
     Ok(Some(taken(&session, hold, by, proof)))
 }
@@ -148,7 +146,7 @@ pub(super) struct Terms {
     pub(super) reason: Option<Reason>,
 }
 
-/// Grants a key: the only place that raises an epoch.
+/// Grants a key. Only this function raises an epoch.
 pub(super) fn grant(
     ctx: &mut Ctx<'_>,
     record: &ClaimRecord,
@@ -170,9 +168,9 @@ pub(super) fn grant(
     };
     ctx.tx.insert_hold(&hold, record.epoch)?;
     let evidence = match &hold.taken_from {
-        Some(former) => format!("{} had it: {}", former.handle, former.proof),
-        None if record.newest.is_none() => "nobody ever had it".into(),
-        None => "nobody held it".into(),
+        Some(former) => format!("previous holder {}: {}", former.handle, former.proof),
+        None if record.newest.is_none() => "never held before".into(),
+        None => "it was free".into(),
     };
     let kind = match hold.means {
         Means::Takeover => EventKind::Taken,
@@ -188,7 +186,7 @@ pub(super) fn grant(
     Ok(hold)
 }
 
-/// The repository that a path was held in before: a grant from elsewhere keeps it.
+/// The repository that a path was held in before. A grant from elsewhere keeps it.
 fn former_home(record: &ClaimRecord) -> Option<Home> {
     record.newest.as_ref().and_then(|hold| hold.home.clone())
 }
@@ -215,7 +213,7 @@ pub(super) fn log_end(ctx: &mut Ctx<'_>, hold: &Hold, by: EndedBy, why: &str) ->
     })
 }
 
-/// Leaves the notice that a session lost a key.
+/// Notifies a session that it lost a key.
 pub(super) fn tell_loser(
     ctx: &mut Ctx<'_>,
     loser: &Session,
@@ -225,10 +223,10 @@ pub(super) fn tell_loser(
 ) -> Result<(), Stop> {
     let now = record.epoch.next();
     let message = format!(
-        "you lost {} (epoch {}): {} has it now (epoch {now}): {why}",
+        "{} took over {} (epoch {}→{now}). Reason: {why}",
+        winner.handle,
         text::name(record.key.as_str()),
-        record.epoch,
-        winner.handle
+        record.epoch
     );
     ctx.notify(
         loser.id,
@@ -239,13 +237,13 @@ pub(super) fn tell_loser(
     )
 }
 
-/// Ends what a session holds because its lease and the lock-delay are over.
+/// Ends what a session holds because its lease and the lock delay have expired.
 pub fn end_by_lease(ctx: &mut Ctx<'_>, session: &Session, why: &str) -> Result<(), Stop> {
     ctx.lock_with(|ctx| ctx.locks_to_close(session.id))?;
     ctx.end_open_holds(session.id, EndedBy::Lease, why)
 }
 
-/// The answer to a claim that the caller has.
+/// The answer for a claim that the caller already has.
 pub(super) fn answer(ctx: &mut Ctx<'_>, key: &Key, already_held: bool) -> Result<Grant, Stop> {
     let record = ctx.claim_record(key)?;
     let mut view = shown(ctx, &record)?;
@@ -257,7 +255,7 @@ pub(super) fn answer(ctx: &mut Ctx<'_>, key: &Key, already_held: bool) -> Result
     Ok(view)
 }
 
-/// The answer to a grant that was just made, out of what was written.
+/// The answer for a grant that was just written.
 fn granted(ctx: &mut Ctx<'_>, hold: Hold, to: &Session) -> Result<Grant, Stop> {
     let taken_from = hold.taken_from.clone();
     let record = ClaimRecord {

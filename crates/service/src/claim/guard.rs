@@ -1,4 +1,4 @@
-//! Whose a key is, for whoever wants to write under it, give it back or hand it on.
+//! Who holds a key, for a session that wants to write, release or hand off.
 
 use super::grant::{holder_of, shown};
 use super::request::GuardRequest;
@@ -14,7 +14,7 @@ use tenure_core::session::{Session, Standing};
 use tenure_core::store::Lost;
 use tenure_core::time::Timestamp;
 
-/// The row of a key as it was typed where that is held, else of the key that the item is held under.
+/// The row of the key as typed, if that is held, else of the key that the item is held under.
 pub(super) fn held_record(
     ctx: &mut Ctx<'_>,
     key: &Key,
@@ -49,7 +49,7 @@ pub(super) fn own_hold(
     }
 }
 
-/// Checks that the epoch that a caller named is the one that the key has.
+/// Checks that the caller's epoch is the key's current one.
 pub(super) fn check_epoch(
     ctx: &mut Ctx<'_>,
     record: &ClaimRecord,
@@ -68,7 +68,7 @@ pub(super) fn check_epoch(
     }
 }
 
-/// Why a key is not the caller's: lost, another's, free or done. A dead holder is buried on the way.
+/// Why a key is not the caller's: lost, held by another, free or done. Records the death of a dead holder.
 pub(super) fn not_mine(
     ctx: &mut Ctx<'_>,
     caller: &Caller,
@@ -88,7 +88,7 @@ pub(super) fn not_mine(
             let claim = Box::new(shown(ctx, record)?);
             return Ok(Error::Held { key, claim }.into());
         }
-        ctx.bury_in_passing(holder)?;
+        ctx.record_death_later(holder)?;
     }
     check_granted(record, named)?;
     if record.is_done() {
@@ -98,7 +98,7 @@ pub(super) fn not_mine(
     Ok(Error::Free { key }.into())
 }
 
-/// Checks that the epoch that a caller named was ever granted.
+/// Checks that the caller's epoch was ever granted.
 fn check_granted(record: &ClaimRecord, named: Option<Epoch>) -> Result<(), Stop> {
     match named {
         Some(named) if named > record.epoch => Err(Error::NoSuchEpoch {
@@ -118,7 +118,7 @@ pub(super) fn already_held(hold: &Hold) -> Error {
     }
 }
 
-/// A session that can be given something: it must be seen to live.
+/// A session that may receive something. It must be proved alive.
 pub(super) fn live_receiver(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
     let session = caller::find(ctx, name)?;
     behalf::seen_to_live(ctx, session)
@@ -143,13 +143,13 @@ pub(super) fn guard(
     Err(not_mine(ctx, caller, &record, request.epoch)?)
 }
 
-/// Refuses a caller that lost claims and has taken none since: what it would publish now is another's
-/// work. A key that nobody has now disturbs nobody, and a claim that was granted since says that the
-/// session works on something else, or on the same again. *Clock jump*: a claim that seems older than the
-/// loss does not count; taking one again does.
+/// Refuses a caller that lost claims and has taken none since, because it would publish on top of another
+/// session's work. A key that is free now does not count, and a later grant shows that the session works on
+/// something else, or on the same item again. *Clock jump*: a claim that seems older than the loss does not
+/// count; claiming again does.
 pub(super) fn not_lost(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
     let id = caller.session.id;
-    // A claim that was granted later means that what was lost before it is over.
+    // A later grant means that earlier losses no longer matter.
     let granted = ctx.tx.last_grant(id)?.unwrap_or(Timestamp(0));
     let mut claims = Vec::new();
     for hold in ctx.tx.lost_holds(id, Lost::Since(granted))? {
@@ -166,7 +166,7 @@ pub(super) fn not_lost(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
     }
 }
 
-/// The yes of a hold that is the caller's or an ancestor's.
+/// The positive answer, for a hold of the caller or an ancestor.
 fn covered_by(
     ctx: &mut Ctx<'_>,
     caller: &Caller,
@@ -182,7 +182,7 @@ fn covered_by(
     Ok(Some(view))
 }
 
-/// Paths are guarded by any hold that contains them, and refused by any that overlaps them.
+/// A path is covered by any hold that contains it, and refused by any that overlaps it.
 fn guard_path(
     ctx: &mut Ctx<'_>,
     caller: &Caller,
@@ -206,7 +206,7 @@ fn guard_path(
         }
         match holder_of(ctx, &rival, caller.session.id)? {
             Some((holder, Standing::Gone(_))) => {
-                ctx.bury_in_passing(holder)?;
+                ctx.record_death_later(holder)?;
             }
             Some(_) => refusing = Some(rival),
             None => {}
@@ -250,8 +250,8 @@ pub fn covering_hold(
     }
 }
 
-/// The ancestor whose hold covers the session: an ancestor in the life in which it was registered, and
-/// never a twin's double.
+/// The ancestor whose hold covers the session: an ancestor in the life in which it was registered, never a
+/// twin.
 fn covering_ancestor(
     ctx: &mut Ctx<'_>,
     session: &Session,
@@ -274,7 +274,7 @@ fn covering_ancestor(
                 ctx.standing(&above)?,
                 Standing::Gone(_) | Standing::Expired(_)
             );
-            // What is still held from an earlier life was kept when the conversation changed its window.
+            // A hold from an earlier life was kept when the conversation changed its window.
             return Ok((hold.life <= token.life && lives).then(|| above.handle.to_string()));
         }
         below = above;

@@ -1,10 +1,10 @@
-//! Which stored keys are about the same thing as one that was typed.
+//! Which stored keys mean the same item as a typed one.
 //!
-//! Two `path:` keys are, if they are of one repository under whatever names ([`tenure_core::repository`]) and can
-//! match one file. Two keys of an issue are, if only their spelling differs: stores that were written
-//! before a spelling was canonical keep theirs.
+//! Two `path:` keys do if they belong to one repository, under whatever names ([`tenure_core::repository`]),
+//! and can match the same file. Two issue keys do if only their spelling differs; stores that predate a
+//! canonical spelling keep the old one.
 //!
-//! What the remotes of repositories are now is read from their files, never while a lock is held.
+//! The current remotes of repositories are read from their files, never while a lock is held.
 
 use crate::context::{Ctx, Stop};
 use crate::evidence::Want;
@@ -15,9 +15,9 @@ use tenure_core::repository::{Home, Space};
 use tenure_core::store::{ClaimFilter, Lock};
 
 impl Ctx<'_> {
-    /// All names of the repository that a path key names.
+    /// All names of the repository in a path key.
     ///
-    /// `home` is the repository that a hold of the key had, where there is one and the caller is elsewhere.
+    /// `home` is the repository of an existing hold, for a caller that is elsewhere.
     fn space(&self, name: &str, home: Option<&Home>) -> Result<Space, Stop> {
         let here = self.facts.repository.as_ref();
         if here.is_some_and(|here| here.is_called(name)) {
@@ -34,14 +34,14 @@ impl Ctx<'_> {
         Ok(Space::with(name, Some(home), remote.as_deref()))
     }
 
-    /// The repository for which the caller is granted a key, where it is one of paths.
+    /// The repository that a path key is granted in.
     pub fn home_for(&self, key: &Key) -> Option<Home> {
         let (name, _) = key.path_parts()?;
         let here = self.facts.repository.as_ref()?;
         here.is_called(name).then(|| here.home.clone())
     }
 
-    /// The present remote of a repository.
+    /// The current remote of a repository.
     fn remote(&self, common_dir: &str) -> Result<Option<String>, Stop> {
         match self.evidence.remote(common_dir) {
             Some(remote) => Ok(remote.clone()),
@@ -49,7 +49,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Makes sure that the remotes of all these repositories were read, in one go.
+    /// Makes sure that the remotes of all these repositories have been read, in one pass.
     fn read_remotes<'h>(&self, homes: impl Iterator<Item = &'h Home>) -> Result<(), Stop> {
         let is_unread = |dir: &&String| self.evidence.remote(dir).is_none();
         let dirs = homes.map(|home| &home.dir);
@@ -61,7 +61,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether what is held with this home is of a space.
+    /// Whether a hold with this home belongs to a space.
     fn is_home_in(&self, space: &Space, home: &Home) -> Result<bool, Stop> {
         if space.is_home(home) {
             return Ok(true);
@@ -81,9 +81,9 @@ impl Ctx<'_> {
         }
     }
 
-    /// What must be locked so that nothing is granted beside a path key meanwhile.
+    /// The locks that keep anything from being granted next to a path key.
     ///
-    /// `home` as for a space: the repository that a hold of the key had.
+    /// `home` is the repository of an existing hold, as for a space.
     pub fn space_locks(&self, key: &Key, home: Option<&Home>) -> Result<Vec<Lock>, Stop> {
         let Some((name, _)) = key.path_parts() else {
             return Ok(Vec::new());
@@ -92,7 +92,7 @@ impl Ctx<'_> {
         Ok(space.names().iter().cloned().map(Lock::Paths).collect())
     }
 
-    /// Every held path of a space, in order of the keys.
+    /// Every held path of a space, ordered by key.
     pub fn held_paths(&mut self, space: &Space) -> Result<Vec<ClaimRecord>, Stop> {
         let homes = self.tx.open_homes()?;
         self.read_remotes(homes.iter().filter(|home| !space.is_home(home)))?;
@@ -142,9 +142,9 @@ impl Ctx<'_> {
         Ok(found)
     }
 
-    /// Other held keys that are the same item, or can match a file that this one can match.
+    /// Other held keys that mean the same item, or can match the same file.
     ///
-    /// `home` as for a space: the repository that a hold of the key had.
+    /// `home` is the repository of an existing hold, as for a space.
     pub fn beside(&mut self, key: &Key, home: Option<&Home>) -> Result<Vec<ClaimRecord>, Stop> {
         let Some((name, glob)) = key.path() else {
             let mut same = self.other_spellings(key)?;
@@ -160,7 +160,7 @@ impl Ctx<'_> {
         Ok(held)
     }
 
-    /// The rows of the same item under other names or spellings: held ones, and of an issue also free ones.
+    /// The rows of the same item under other names or spellings: held ones, and for issues also free ones.
     fn same_item(&mut self, key: &Key) -> Result<Vec<ClaimRecord>, Stop> {
         let Some((name, glob)) = key.path_parts() else {
             return self.other_spellings(key);
@@ -174,7 +174,7 @@ impl Ctx<'_> {
         Ok(held)
     }
 
-    /// The key under which an item is held, or `me` had it last; the one that was typed, where it is neither.
+    /// The key under which an item is held, or `me` held it last; otherwise the typed key.
     pub fn held_key(&mut self, key: &Key, me: Option<SessionId>) -> Result<Key, Stop> {
         let is_held = |record: &ClaimRecord| record.current().is_some();
         if !key.has_other_names() || self.tx.claim(key)?.is_some_and(|found| is_held(&found)) {
@@ -223,7 +223,7 @@ impl Ctx<'_> {
         Ok(mine)
     }
 
-    /// Those of a session's holds that are of the repository of a path key.
+    /// The holds among these that are in the repository of a path key.
     pub fn only_in_space(&mut self, key: &Key, holds: Vec<Hold>) -> Result<Vec<Hold>, Stop> {
         let Some((name, _)) = key.path_parts() else {
             return Ok(Vec::new());
@@ -239,8 +239,8 @@ impl Ctx<'_> {
         Ok(kept)
     }
 
-    /// The key that a claim by `me` is decided on: another name of the item where it holds that already, or
-    /// a spelling under which the item was finished.
+    /// The key that a claim by `me` is decided on: another name under which `me` already holds the item, or a
+    /// spelling under which it was marked as done.
     pub fn key_to_claim(&mut self, key: &Key, me: SessionId) -> Result<Key, Stop> {
         if !key.has_other_names() {
             return Ok(key.clone());
@@ -258,8 +258,8 @@ impl Ctx<'_> {
         Ok(found.map_or_else(|| key.clone(), |record| record.key))
     }
 
-    /// What the listing of a prefix should show although its text differs: held paths under other names of
-    /// their repository, and keys of old spellings.
+    /// What a prefix listing shows although its text differs: paths held under other names of their repository,
+    /// and keys with old spellings.
     pub fn others_with_prefix(
         &mut self,
         prefix: &str,

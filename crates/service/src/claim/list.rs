@@ -1,5 +1,3 @@
-//! Claims as a list.
-
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -45,7 +43,7 @@ pub(crate) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<Clai
     let mut holders: BTreeMap<SessionId, Session> = BTreeMap::new();
     for hold in records.iter().filter_map(ClaimRecord::current) {
         if let Entry::Vacant(place) = holders.entry(hold.session) {
-            // One that cannot be read is named below, with the key that it holds.
+            // An unreadable session is reported below, with the key that it holds.
             match ctx.session(hold.session) {
                 Ok(session) => drop(place.insert(session)),
                 Err(Stop::Store(StoreError::Damaged { .. })) => {}
@@ -55,7 +53,7 @@ pub(crate) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<Clai
     }
     let sessions: Vec<Session> = holders.into_values().collect();
     ctx.look_at_all(&sessions)?;
-    ctx.bury_the_dead_of(&sessions)?;
+    ctx.record_deaths_of(&sessions)?;
     let damage = ctx.tx.take_damage();
     ctx.damage.extend(damage);
     let mut views = Vec::with_capacity(records.len());
@@ -66,7 +64,7 @@ pub(crate) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<Clai
     Ok(views)
 }
 
-/// The keys of a filter; paths are found under every name of their repository.
+/// The keys that a filter selects; paths are found under every name of their repository.
 fn listed(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, Stop> {
     let filter = &ClaimFilter {
         prefix: filter.prefix.as_deref().map(spelling::beginning),

@@ -1,7 +1,7 @@
-//! The acts on claims: each checks, decides and writes in one transaction.
+//! The acts on claims. Each one checks, decides and writes in one transaction.
 //!
-//! [`tenure_core::claim::decide`] holds the rule for granting. What is here is the order of things: who asks,
-//! what the key's newest hold says, whether its holder lives, and then one grant or one refusal.
+//! [`tenure_core::claim::decide`] is the rule for granting. This module gathers its inputs in order (the asker,
+//! the key's newest hold, whether its holder is alive) and then makes one grant or one refusal.
 
 mod acquire;
 mod acts;

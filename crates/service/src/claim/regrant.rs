@@ -1,4 +1,4 @@
-//! What a session that comes back is granted again.
+//! What a resumed session is granted again.
 
 use super::grant::{Terms, grant};
 use super::rivals::{Asker, Rivals, end_gone, locks_of, rivals};
@@ -9,13 +9,13 @@ use tenure_core::notice::{Notice, NoticeKind};
 use tenure_core::session::Session;
 use tenure_core::store::Lock;
 
-/// What a resumed session got back, and what others took.
+/// What a resumed session got back, and what others hold now.
 pub struct Regranted {
     pub regranted: Vec<HeldView>,
     pub taken: Vec<String>,
 }
 
-/// Grants to `to` what `from` held in its last life and nobody took since.
+/// Grants `to` what `from` held in its last life, if no one has taken it since.
 pub fn regrant(
     ctx: &mut Ctx<'_>,
     from: &Session,
@@ -42,7 +42,7 @@ pub fn regrant(
             }
             Rivals::Living(living) if hold.life == from.life => {
                 let (rival, holder) = (&living.key, &living.session.handle);
-                let text = format!("{}: {holder} has {rival}, which overlaps it", hold.key);
+                let text = format!("{}: {holder} holds {rival}, which overlaps it", hold.key);
                 tell_taken(ctx, to, &record, &text)?;
                 outcome.taken.push(text);
             }
@@ -57,7 +57,7 @@ pub fn regrant(
     Ok(outcome)
 }
 
-/// What a session held last and did not give away, each with its key's row.
+/// What a session held last and did not give up, each with its key's row.
 fn lost(ctx: &mut Ctx<'_>, from: &Session) -> Result<Vec<(ClaimRecord, Hold)>, Stop> {
     let mut lost = Vec::new();
     for hold in ctx.tx.newest_holds(from.id)? {
@@ -75,12 +75,12 @@ fn lost(ctx: &mut Ctx<'_>, from: &Session) -> Result<Vec<(ClaimRecord, Hold)>, S
     Ok(lost)
 }
 
-/// Whether a hold ended because another took what overlaps it.
+/// Whether a hold ended because another session took an overlapping one.
 fn is_overlapped(record: &ClaimRecord, hold: &Hold) -> bool {
     hold.ended.is_some_and(|end| end.by == EndedBy::Taken) && record.epoch == hold.epoch
 }
 
-/// What must be locked to grant these again.
+/// The locks needed to grant these again.
 fn locks(ctx: &mut Ctx<'_>, from: &Session, asker: Asker) -> Result<Vec<Lock>, Stop> {
     let mut locks = vec![Lock::Session(asker.id)];
     for (record, hold) in lost(ctx, from)? {
@@ -117,7 +117,7 @@ fn grant_again(
     })
 }
 
-/// Keeps that a claim went to another meanwhile, so that it is told even if this answer gets lost.
+/// Records that a claim was reassigned, so that the session learns it even if this answer is lost.
 fn tell_taken(
     ctx: &mut Ctx<'_>,
     to: &Session,
@@ -136,12 +136,12 @@ fn tell_taken(
     ctx.notify(to.id, NoticeKind::Lost, message, from, about)
 }
 
-/// Who has what the session held before.
+/// Who holds what the session held before.
 fn taken_since(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<String, Stop> {
     let now = match record.current() {
-        Some(other) => format!("{} has it now", ctx.session(other.session)?.handle),
+        Some(other) => format!("{} holds it now", ctx.session(other.session)?.handle),
         None if record.is_done() => "it is done".into(),
-        None => "others had it since".into(),
+        None => "it was reassigned and is now free".into(),
     };
     Ok(format!("{}: {now} (epoch {})", record.key, record.epoch))
 }

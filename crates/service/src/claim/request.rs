@@ -1,4 +1,4 @@
-//! What is asked about claims, and what is answered.
+//! Requests about claims, and their answers.
 
 use std::time::Duration;
 
@@ -26,16 +26,15 @@ pub enum Pick {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRequest {
     pub keys: Vec<Key>,
-    /// Which of them.
     pub pick: Pick,
-    /// The caller's own name for the request.
+    /// The caller's own id for the request.
     pub request: Option<RequestId>,
     /// Refuse what the session already holds.
     pub once: bool,
-    /// Take up a finished item again.
+    /// Claim an item that is done.
     pub reopen: bool,
     pub note: Option<String>,
-    /// Refuse while a dead holder's processes still run.
+    /// Refuse while processes of a dead holder still run.
     pub require_quiet: bool,
 }
 
@@ -45,7 +44,7 @@ pub struct Waiting {
     pub ticket: Option<Ticket>,
 }
 
-/// What a waiter's look at its keys came to.
+/// What a waiter found when it checked its keys.
 #[derive(Debug, Clone)]
 pub enum Turn {
     Granted(Vec<Grant>),
@@ -55,38 +54,37 @@ pub enum Turn {
 #[derive(Debug, Clone)]
 pub struct Wait {
     pub ticket: Ticket,
-    /// Processes whose end may free a key, the caller's own session's among them.
+    /// Processes whose exit may free a key, including the one of the caller's own session.
     pub watch: Vec<Process>,
     pub about: Vec<Topic>,
-    /// After this long it must look again, whatever happens.
+    /// Check again after this long, whatever happens.
     pub at_most: Option<Duration>,
     pub why: Box<Error>,
-    /// Who reads that it took too long.
+    /// Who reads the timeout error.
     pub reader: Reader,
 }
 
-/// A command that shall hold a key while it runs.
+/// A command that holds a key while it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildRequest {
     pub claim: ClaimRequest,
-    /// The command's process, and the processes above it.
+    /// The command's process and its ancestors.
     pub chain: Vec<Ancestor>,
     pub agent: AgentName,
     pub title: String,
     pub workdir: Workdir,
 }
 
-/// What a command that shall hold a key came to.
+/// The outcome for a command that wants to hold a key.
 #[derive(Debug, Clone)]
 pub enum ChildTurn {
-    /// The caller, or an ancestor of it, has the key: the command runs under that hold.
+    /// The caller, or an ancestor of it, holds the key, and the command runs under that hold.
     Covered {
         holder: String,
     },
-    /// The command is a session of its own and has the key.
+    /// The command is a session of its own and holds the key.
     Granted {
         session: Box<SessionView>,
-        /// The session in this life.
         token: SessionToken,
         grants: Vec<Grant>,
     },
@@ -130,7 +128,7 @@ pub struct GuardRequest {
 
 pub type Grant = ClaimView;
 
-/// Refuses a note that is too long to be shown.
+/// Refuses a note that is too long to show.
 pub(super) fn check_note(note: Option<&str>) -> Result<(), Error> {
     match note {
         Some(note) => Ok(text::check_length("note", note, text::MAX_NOTE)?),

@@ -1,8 +1,8 @@
-//! Rivals: held keys of others that can match a file that this one can match, or that spell one item.
+//! Rivals: keys held by others that can match the same file, or that spell the same item.
 //!
-//! Whoever gets a path, by whatever act, must have no living rival; the holds of rivals that are gone end
-//! as taken, so that they are not granted again when their session comes back. A takeover takes along what
-//! the same holder has beside the path: else two overlapping holds would protect each other.
+//! A session that gets a path, by whatever act, must have no live rival. The holds of rivals that are gone end
+//! as taken, so they are not granted again when their session comes back. A takeover also takes the same
+//! holder's overlapping holds; otherwise two overlapping holds would protect each other.
 
 use super::grant::{end, holder_of, log_end, shown};
 use super::grant_plan::Rival;
@@ -26,11 +26,11 @@ pub(super) struct Asker {
     pub(super) blind: bool,
 }
 
-/// What stands beside a path.
+/// What overlaps a path.
 pub(super) enum Rivals {
-    /// Nobody who lives; these holds may be ended.
+    /// No live rival; these holds may be ended.
     Gone(Vec<Rival>),
-    /// Somebody who lives, or may live.
+    /// A rival that is alive, or may be.
     Living(Box<Living>),
 }
 
@@ -41,9 +41,9 @@ pub(super) struct Living {
     pub(super) key: Key,
 }
 
-/// Looks for rivals of whoever asks for a key.
+/// Finds the rivals for a key.
 ///
-/// `home` is the repository of the hold that is granted again, where it is.
+/// `home` is the repository of a hold that is being granted again.
 pub(super) fn rivals(
     ctx: &mut Ctx<'_>,
     asker: Asker,
@@ -96,8 +96,8 @@ fn rivals_among(
     Ok(Rivals::Gone(gone))
 }
 
-/// What must be locked to end the holds of rivals that are gone: their keys, and those who are only silent, for
-/// they may speak again.
+/// The locks needed to end the holds of gone rivals: their keys, and the sessions that are only silent, because
+/// those may report again.
 pub(super) fn locks_of(gone: &[Rival]) -> Vec<Lock> {
     let mut locks = Vec::new();
     for (hold, session, former) in gone {
@@ -109,8 +109,8 @@ pub(super) fn locks_of(gone: &[Rival]) -> Vec<Lock> {
     locks
 }
 
-/// Ends what rivals that are gone left open: first all holds, then their sessions, because one session
-/// may have several, and its end ends the rest.
+/// Ends what gone rivals left open: first all holds, then their sessions, because one session may have several
+/// holds and its end ends the rest.
 pub(super) fn end_gone(
     ctx: &mut Ctx<'_>,
     gone: &[Rival],
@@ -135,7 +135,7 @@ pub(super) fn end_holds(
     Ok(())
 }
 
-/// Has the deaths of rivals recorded afterwards, and tells those that may live: their holds ended as taken.
+/// Schedules the death records of rivals, and notifies those that may be alive. Their holds ended as taken.
 pub(super) fn end_sessions(
     ctx: &mut Ctx<'_>,
     gone: &[Rival],
@@ -161,7 +161,7 @@ fn reason(key: &Key, taker: &Session) -> String {
     format!("{} took {key}, which overlaps it", taker.handle)
 }
 
-/// The rivals that are gone, where a session is handed a path; a living one refuses.
+/// The gone rivals of a path that is handed to a session; a live rival is an error.
 pub(super) fn gone_rivals(
     ctx: &mut Ctx<'_>,
     hold: &Hold,
@@ -187,15 +187,15 @@ fn gone_among(
     }
 }
 
-/// What ends so that a path can be taken over.
+/// The holds that must end for a takeover of a path.
 pub(super) struct Way {
     /// Holds of sessions that are gone.
     pub(super) gone: Vec<Rival>,
-    /// Other holds of the session from which it is taken, living or not.
+    /// Other holds of the previous holder, whether it is alive or not.
     pub(super) along: Vec<Hold>,
 }
 
-/// What makes way for a takeover of a hold; a third session that lives refuses.
+/// Finds the holds that must end for a takeover; a third session that is alive is an error.
 pub(super) fn way_from(ctx: &mut Ctx<'_>, taken: &Hold, to: &Session) -> Result<Way, Stop> {
     let is_theirs = |record: &ClaimRecord| {
         let hold = record.current();
@@ -210,7 +210,7 @@ pub(super) fn way_from(ctx: &mut Ctx<'_>, taken: &Hold, to: &Session) -> Result<
     })
 }
 
-/// Ends what is taken along, each on record and told to the one who had it.
+/// Ends overlapping holds of the previous holder, logs each one and notifies the holder.
 pub(super) fn end_along(
     ctx: &mut Ctx<'_>,
     along: &[Hold],
@@ -230,7 +230,7 @@ pub(super) fn end_along(
         })?;
         let (lost, epoch) = (&hold.key, hold.epoch);
         let message = format!(
-            "you lost {} (epoch {epoch}): {why}: {}",
+            "you lost {} (epoch {epoch}): {why}. Reason: {}",
             text::name(lost.as_str()),
             text::quoted(stated.as_str())
         );

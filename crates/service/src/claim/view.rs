@@ -1,5 +1,3 @@
-//! A claim as it is shown.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use tenure_core::claim::{ClaimRecord, TakenFrom};
@@ -23,39 +21,39 @@ pub struct ClaimView {
     pub acquired_at: Option<Timestamp>,
     /// What freed it without an act of its holder: `exit` or `lease`.
     pub freed_by: Option<&'static str>,
-    /// Until when its holder counts as living where nobody can tell.
+    /// Until when its holder is presumed alive if its process can't be checked.
     pub lease_until: Option<Timestamp>,
-    /// What the holder says that it does with it.
+    /// The holder's own note about it.
     pub note: Option<String>,
-    /// In a grant: whether the caller had it before.
+    /// In a grant: whether the caller already held it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub already_held: Option<bool>,
-    /// In a grant: from whom it was taken over.
+    /// In a grant: the previous holder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken_from: Option<TakenFrom>,
-    /// In a guard's yes: the ancestor that holds it.
+    /// In a positive guard answer: the ancestor that holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
-    /// For how long it is held, for sentences.
+    /// How long it has been held, for messages.
     #[serde(skip)]
     pub age: Option<std::time::Duration>,
 }
 
-/// Why a key is as it is, and what would change that.
+/// Why a key is in its state, and what would change that.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct WhyView {
-    /// What a claim by the caller would be answered.
+    /// The outcome of a claim by the caller.
     pub answer: String,
-    /// The reasons, one a line.
+    /// The reasons, one per line.
     pub because: Vec<String>,
-    /// What would change it, as far as the caller may be told.
+    /// What would change it, limited to what the caller may see.
     pub hints: Vec<Hint>,
-    /// Who waits for it, in order.
+    /// The sessions that wait for it, in order.
     pub waiters: Vec<WaitView>,
 }
 
 impl ClaimView {
-    /// Makes the view of a key; `holder` is the session of its open hold, with how it stands.
+    /// Builds the view; `holder` is the session of the open hold, with its standing.
     pub fn new(record: &ClaimRecord, holder: Option<(SessionView, &Standing)>) -> Self {
         use tenure_core::claim::EndedBy;
         let suspect = matches!(

@@ -1,4 +1,4 @@
-//! Waiting in line for keys: taking a place, noting whose turn it is, and leaving.
+//! Waiting in line for keys: joining, recording whose turn it is, and leaving.
 
 use super::choice::{Choice, give_up};
 use super::request::{ClaimRequest, Wait, Waiting};
@@ -18,8 +18,8 @@ impl Service<'_> {
     }
 }
 
-/// A waiter that must go on waiting: it gets a place if it has none, and notes whose turn it is.
-pub(super) fn stand_in_line(
+/// Keeps a waiter waiting: gives it a position if it has none, and records whose turn it is.
+pub(super) fn wait_in_line(
     ctx: &mut Ctx<'_>,
     session: Option<SessionToken>,
     request: &ClaimRequest,
@@ -42,8 +42,8 @@ pub(super) fn stand_in_line(
                 note_turn(ctx, &next, &NotedTurn { epoch, until })?;
             }
             let why = Error::Invalid {
-                what: "it is free, and others wait for it since longer".into(),
-                hint: Hint::run("why", [request.keys[0].as_str()], "to see who waits"),
+                what: "it is free, but other sessions were waiting for it first".into(),
+                hint: Hint::run("why", [request.keys[0].as_str()], "to see who is waiting"),
             };
             (why, Vec::new(), Some(left))
         }
@@ -73,7 +73,7 @@ pub(super) fn stand_in_line(
     })
 }
 
-/// A waiter that cannot act says so where others may wait for it.
+/// A waiter that cannot act records so, because others may be waiting for it.
 fn pass_on(ctx: &mut Ctx<'_>, waiting: &Waiting, open: &[Key]) -> Result<(), Stop> {
     let Some(ticket) = waiting.ticket else {
         return Ok(());

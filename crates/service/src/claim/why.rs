@@ -1,4 +1,4 @@
-//! Why a key is as it is, and what would change that.
+//! Why a key is in its state, and what would change that.
 
 use super::grant::shown;
 use crate::caller::{self, Caller};
@@ -14,17 +14,14 @@ use tenure_core::session::{Session, Standing};
 use tenure_core::store::Mode;
 use tenure_core::time::Span;
 
-/// A key, and why it is as it is.
+/// A key with its explanation.
 #[derive(Debug, Clone)]
 pub struct Why {
-    /// The key as it stands.
     pub claim: ClaimView,
-    /// The explanation.
     pub why: WhyView,
 }
 
 impl Service<'_> {
-    /// Why a key is as it is, and what would change that.
     pub fn why(&mut self, key: &Key) -> Reply<Why> {
         self.transact(Mode::Read, |ctx| {
             let me = caller::anybody(ctx)?;
@@ -83,19 +80,15 @@ fn explain(
     let (answer, mut hints) = match &verdict {
         Verdict::Grant(_) => (
             "granted".to_owned(),
-            vec![Hint::run("claim", [typed], "to take it")],
+            vec![Hint::run("claim", [typed], "to claim it")],
         ),
         Verdict::AlreadyHeld | Verdict::Retry | Verdict::HeldByYou => (
             "yours".to_owned(),
-            vec![Hint::run("release", [typed], "to give it back")],
+            vec![Hint::run("release", [typed], "to release it")],
         ),
         Verdict::Done => (
             "refused: done".to_owned(),
-            vec![Hint::run(
-                "claim",
-                [typed, "--reopen"],
-                "to take it up again",
-            )],
+            vec![Hint::run("claim", [typed, "--reopen"], "to reopen it")],
         ),
         Verdict::Held(_) | Verdict::Lost => {
             let tell = |session: &Session| {
@@ -126,30 +119,26 @@ fn explain(
     })
 }
 
-/// What happened to a key so far, in one or two lines.
+/// The history of a key, in one or two lines.
 fn history(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<Vec<String>, Stop> {
     let Some(hold) = &record.newest else {
-        return Ok(vec!["nobody ever had it".into()]);
+        return Ok(vec!["it has never been claimed".into()]);
     };
     let handle = ctx.session(hold.session)?.handle;
     let ago = |at: tenure_core::time::Timestamp| Span(at.age_at(ctx.now.wall)).to_string();
     let (means, epoch) = (hold.means.as_str(), hold.epoch);
     let mut lines = vec![format!(
-        "{handle} got it {} ago by {means} (epoch {epoch})",
+        "granted to {handle} {} ago by {means} (epoch {epoch})",
         ago(hold.granted_at)
     )];
     if let Some(former) = &hold.taken_from {
         lines.push(format!(
-            "{} had it before (epoch {}): {}",
+            "previously held by {} (epoch {}): {}",
             former.handle, former.epoch, former.proof
         ));
     }
     if let Some(end) = hold.ended {
-        lines.push(format!(
-            "that hold ended {} ago by {}",
-            ago(end.at),
-            end.by.as_str()
-        ));
+        lines.push(format!("ended {} ago by {}", ago(end.at), end.by.as_str()));
     }
     Ok(lines)
 }

@@ -1,4 +1,4 @@
-//! What to do about an error: commands that exist, or plain steps.
+//! What to do about an error: a command to run, or a plain step.
 
 use super::{Error, NoSessionWhy, pids};
 use tenure_core::hint::Hint;
@@ -8,7 +8,6 @@ use tenure_core::store::StoreError;
 use tenure_core::text;
 
 impl Error {
-    /// What to do about it.
     pub fn hints(&self) -> Vec<Hint> {
         match self {
             Error::Malformed(error) => vec![malformed_hint(error.what)],
@@ -17,30 +16,34 @@ impl Error {
             | Error::Invalid { hint, .. } => vec![hint.clone()],
             Error::NoSession { why } => no_session_hints(why),
             Error::NoSuchSession { .. } => {
-                vec![Hint::run("ps", ["--all"], "to see every session")]
+                vec![Hint::run("ps", ["--all"], "to list every session")]
             }
             Error::Ambiguous { .. } => vec![Hint::step("name one of them with --session")],
             Error::Superseded { .. } => {
                 vec![Hint::verb(
                     "register",
-                    "to make this process a session of its own",
+                    "to register this process as a new session",
                 )]
             }
             Error::ReasonNeeded { .. } => vec![add_a_reason()],
             Error::OwnSessionOnly { handle, .. } => vec![
                 Hint::step(format!("run it inside {handle}, without --session")),
-                Hint::run("tell", [handle, "MESSAGE"], "to ask it to"),
+                Hint::run("tell", [handle, "MESSAGE"], "to ask it to do so"),
             ],
-            Error::PersonOnly { .. } => vec![Hint::step("ask the person that you work for")],
+            Error::PersonOnly { .. } => vec![Hint::step("ask the person you work for")],
             Error::NotLive { handle, .. } | Error::NothingToDismiss { handle, .. } => {
                 vec![Hint::run("show", [handle], "for details")]
             }
-            Error::Lives { handle, .. } => vec![
+            Error::StillRunning { handle, .. } => vec![
                 Hint::run("goto", [handle], "to go to its window"),
                 Hint::run("show", [handle], "to see where it is"),
             ],
             Error::CannotTell { handle, key, .. } => {
-                let mut hints = vec![Hint::run("show", [handle], "to see what is known of it")];
+                let mut hints = vec![Hint::run(
+                    "show",
+                    [handle],
+                    "to see what tenure knows about it",
+                )];
                 if let Some(key) = key {
                     hints.push(Hint::step("run the claim outside the sandbox"));
                     hints.push(take_over(key.as_str()));
@@ -51,47 +54,47 @@ impl Error {
                 held_hints(key.as_str(), key.as_str())
             }
             Error::Overlaps { key, claim } => held_hints(key.as_str(), &claim.key),
-            Error::Noisy { key, survivors, .. } => vec![
+            Error::LeftRunning { key, survivors, .. } => vec![
                 Hint::step(format!(
-                    "look at them: ps -o pid,lstart,args -p {}",
+                    "run `ps -o pid,lstart,args -p {}` to inspect them",
                     pids(survivors).replace(' ', "")
                 )),
                 allow_survivors(key),
             ],
-            Error::MaybeNoisy { key, .. } => vec![
+            Error::MaybeLeftRunning { key, .. } => vec![
                 Hint::run("why", [key.as_str()], "for details"),
                 allow_survivors(key),
             ],
             Error::NoneFree { first, .. } | Error::TimedOut { why: first, .. } => first.hints(),
             Error::Done { key, .. } => vec![
                 Hint::run("log", [key.as_str()], "to see who finished it"),
-                Hint::run("claim", [key.as_str(), "--reopen"], "to take it up again"),
+                Hint::run("claim", [key.as_str(), "--reopen"], "to reopen it"),
             ],
             Error::AlreadyHeld { key, .. } => {
-                vec![Hint::run("release", [key.as_str()], "to give it back")]
+                vec![Hint::run("release", [key.as_str()], "to release it")]
             }
-            Error::Free { key } => vec![Hint::run("claim", [key.as_str()], "to take it")],
+            Error::Free { key } => vec![Hint::run("claim", [key.as_str()], "to claim it")],
             Error::Lost { key, .. } => vec![
-                Hint::step("stop working on it: what this session writes now would collide"),
+                Hint::step("stop working on it; further changes may conflict with the new holder"),
                 Hint::run("log", [key.as_str()], "to see what happened"),
             ],
             Error::LostBefore { claims } => {
                 let first = claims.first().map_or("KEY", |claim| claim.key.as_str());
                 vec![
                     wait_for(first),
-                    Hint::run("claim", ["KEY"], "to claim what you work on instead"),
+                    Hint::run("claim", ["KEY"], "to claim the item that you work on now"),
                     Hint::run("log", [first], "to see what happened"),
                 ]
             }
             Error::NoSuchEpoch { key, .. } => {
-                vec![Hint::run("why", [key.as_str()], "to see its epoch")]
+                vec![Hint::run("why", [key.as_str()], "to see its current epoch")]
             }
             Error::Faulty { faults, .. } => fault_hints(faults),
             Error::NoMission { passed_over, .. } => {
                 let join = ["join", "MISSION", "--role", "ROLE"];
                 let mut hints = vec![
                     Hint::step("name one with --mission MISSION"),
-                    Hint::run("mission", join, "to join one and make it the active one"),
+                    Hint::run("mission", join, "to join one and make it active"),
                 ];
                 hints.extend(fault_hints(passed_over));
                 hints
@@ -100,16 +103,16 @@ impl Error {
                 Hint::run(
                     "mission",
                     ["status", "--mission", mission],
-                    "to see who does what",
+                    "to see who works on what",
                 ),
-                Hint::step("leave out --strict to get only a warning"),
+                Hint::step("omit --strict to get a warning instead"),
             ],
             Error::Store(error) => store_hints(error),
         }
     }
 }
 
-/// Each way out once.
+/// The hints of all faults, without duplicates.
 fn fault_hints(faults: &[Fault]) -> Vec<Hint> {
     let mut hints: Vec<Hint> = Vec::new();
     for hint in faults.iter().flat_map(|fault| &fault.hints) {
@@ -120,23 +123,23 @@ fn fault_hints(faults: &[Fault]) -> Vec<Hint> {
     hints
 }
 
-/// What an act takes that was given no reason.
+/// For an act that needs a reason.
 pub fn add_a_reason() -> Hint {
     Hint::step("add --reason REASON (it is logged)")
 }
 
-/// How one waits for a key.
+/// How to wait for a key.
 pub fn wait_for(key: &str) -> Hint {
     Hint::run("claim", [key, "--wait", "10m"], "to wait for it")
 }
 
-/// How a key is taken from a session that lives.
+/// How to take a key from a live session.
 pub fn take_over(key: &str) -> Hint {
     let args = [key, "--reason", "REASON"];
     Hint::run("takeover", args, "to take it anyway (logged)")
 }
 
-/// What to do about `wanted`, where `held` is in the way.
+/// How to get `wanted` while `held` is in the way.
 fn held_hints(wanted: &str, held: &str) -> Vec<Hint> {
     vec![
         wait_for(wanted),
@@ -153,16 +156,16 @@ fn allow_survivors(key: &Key) -> Hint {
 fn malformed_hint(what: &str) -> Hint {
     Hint::step(match what {
         "key" => "a key is SCHEME:NAME, such as issue:acme/web#42, #42 or path:src/**",
-        "duration" => "a duration is such as 500ms, 90s, 5m, 1h30m or 2d",
-        "agent name" => "an agent's name is such as claude or my-agent",
-        "mission id" => "a mission's id is such as 041-login; it is never a path",
-        "participant id" => "leave --participant out, and one is made",
-        "role" => "a role is such as developer or reviewer",
-        "focus" => "a focus is such as wp:WP01, step:42 or none",
-        "drive" => "a drive is active or inactive",
-        "reason" => "say why in a few words, such as --reason 'stuck since yesterday'",
-        "native id" => "give the id that the agent itself uses for the conversation",
-        _ => return Hint::run("help", ["VERB"], "to see how it is used"),
+        "duration" => "use a duration such as 500ms, 90s, 5m, 1h30m or 2d",
+        "agent name" => "use an agent name such as claude or my-agent",
+        "mission id" => "use a mission id such as 041-login, never a path",
+        "participant id" => "omit --participant to have one generated",
+        "role" => "use a role such as developer or reviewer",
+        "focus" => "use a focus such as wp:WP01, step:42 or none",
+        "drive" => "use active or inactive",
+        "reason" => "give a short reason, such as --reason 'stuck since yesterday'",
+        "native id" => "use the agent's own id for the conversation",
+        _ => return Hint::run("help", ["COMMAND"], "for its options and examples"),
     })
 }
 
@@ -172,7 +175,7 @@ fn no_session_hints(why: &NoSessionWhy) -> Vec<Hint> {
             vec![Hint::run("register", ["--agent", agent], "to register it")]
         }
         NoSessionWhy::EndedHere { .. } => {
-            vec![Hint::verb("register", "to go on as the same session")]
+            vec![Hint::verb("register", "to continue as the same session")]
         }
         NoSessionWhy::NotInside | NoSessionWhy::BrokenWalk(_) | NoSessionWhy::Variable(_) => vec![
             Hint::verb("register", "to make this shell or agent a session"),
@@ -180,12 +183,12 @@ fn no_session_hints(why: &NoSessionWhy) -> Vec<Hint> {
         ],
     };
     hints.push(Hint::step(
-        "to act for a session that exists, add --session NAME --reason REASON",
+        "add --session NAME --reason REASON to act for an existing session",
     ));
     hints
 }
 
-/// How a script registers.
+/// How to register a script.
 pub fn register_script() -> Hint {
     let args = ["--agent", "NAME", "--pid", "PID"];
     Hint::run("register", args, "in a script, where PID is $$")
@@ -194,34 +197,36 @@ pub fn register_script() -> Hint {
 fn store_hints(error: &StoreError) -> Vec<Hint> {
     let steps = match error {
         StoreError::Busy { .. } | StoreError::Conflict => {
-            vec!["nothing was changed; run it again".into()]
+            vec!["run the command again; nothing was changed".into()]
         }
-        StoreError::Full { .. } => vec!["make room on that disk, then run it again".into()],
+        StoreError::Full { .. } => {
+            vec!["free some space on that disk, then run the command again".into()]
+        }
         StoreError::Unavailable { .. } => {
-            return vec![Hint::verb("config", "to see where the store is and why")];
+            return vec![Hint::verb(
+                "config",
+                "to see where the store is and which setting decides that",
+            )];
         }
         StoreError::Damaged { store, .. } => vec![
             format!(
-                "keep a copy before anything else: cp -p {}* somewhere/",
+                "first run `cp -p {}* BACKUP_DIR/` to keep a copy",
                 text::shell(store)
             ),
-            "then put a good copy in its place, or set TENURE_HOME to a new directory to go on \
+            "then restore a good copy, or set TENURE_HOME to a new directory to continue \
              without it"
                 .into(),
         ],
         StoreError::LogLost { store, log, .. } => vec![
+            format!("put {log} back; if a process still has it open, copy it from /proc/PID/fd"),
             format!(
-                "put {log} back as it was; a process that still has it open shows it below \
-                 /proc/PID/fd"
-            ),
-            format!(
-                "if it is gone for good, remove it: rm {}; those changes are lost, and every epoch \
-                 is raised",
+                "if it is lost for good, run `rm {}` to continue without its changes; this raises \
+                 every epoch",
                 text::shell(&format!("{store}-shm"))
             ),
         ],
         StoreError::Replaced { .. } => {
-            vec!["run it again: it then uses the store that is there now".into()]
+            vec!["run the command again to use the store that is there now".into()]
         }
         StoreError::TooNew { needs, .. } => vec![format!("install tenure {needs} or later")],
     };

@@ -1,7 +1,7 @@
-//! Why a use case did not do what was asked: data, not sentences.
+//! Why a use case failed: data, not sentences.
 //!
-//! Each error has a class (which decides the exit code), a kind (which scripts match on), a message and
-//! hints. Surfaces only render them.
+//! Each error has a class (which decides the exit code), a kind (which scripts match on), a message and hints.
+//! Surfaces only render them.
 
 mod hints;
 
@@ -21,28 +21,27 @@ use tenure_core::store::StoreError;
 use tenure_core::text;
 use tenure_core::time::Span;
 
-/// Why the caller is nobody.
+/// Why the caller is not a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoSessionWhy {
-    /// No process above the caller is a session's.
+    /// No ancestor of the caller belongs to a session.
     NotInside,
     /// The nearest agent above the caller is not registered.
     UnregisteredAgent { agent: String, pid: u32 },
     /// The nearest session above the caller has ended.
     EndedHere { handle: String, agent: AgentName },
-    /// The processes above the caller could not all be looked at, for this reason.
+    /// Not all ancestors of the caller could be inspected, for this reason.
     BrokenWalk(String),
-    /// TENURE_SESSION is set and does not count, for this reason.
+    /// TENURE_SESSION is set but ignored, for this reason.
     Variable(String),
 }
 
-/// Why a use case did not do what was asked.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// A value is malformed.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// Arguments do not go together.
+    /// Arguments contradict each other.
     #[error("{what}")]
     Usage {
         /// What is wrong.
@@ -50,19 +49,13 @@ pub enum Error {
         /// What to do.
         hint: Hint,
     },
-    /// The caller is no session.
+    /// The caller is not a session.
     #[error("{}", no_session_message(.why))]
-    NoSession {
-        /// Why not.
-        why: NoSessionWhy,
-    },
+    NoSession { why: NoSessionWhy },
     /// No session has this name.
-    #[error("no session is called {name:?}")]
-    NoSuchSession {
-        /// The name as given.
-        name: String,
-    },
-    /// There is no such thing.
+    #[error("no session is named {name:?}")]
+    NoSuchSession { name: String },
+    /// No such thing.
     #[error("{what}")]
     NotFound {
         /// What is missing.
@@ -70,31 +63,28 @@ pub enum Error {
         /// What to do.
         hint: Hint,
     },
-    /// Several sessions fit.
+    /// Several sessions match.
     #[error("{what}: {}", .candidates.join(", "))]
     Ambiguous {
         /// What is ambiguous.
         what: String,
-        /// The handles that fit.
+        /// The handles that match.
         candidates: Vec<String>,
     },
     /// The caller's process was superseded by a later life of its session.
-    #[error(
-        "this process was {handle} in life {life}, and {handle} goes on in another process now"
-    )]
+    #[error("this process was {handle} (life {life}), which now runs in another process")]
     Superseded {
-        /// The session.
         handle: String,
         /// The life that the caller belongs to.
         life: u32,
     },
-    /// Acting for another session takes a reason.
-    #[error("{handle} is another session: add --reason TEXT")]
+    /// Acting for another session needs a reason.
+    #[error("{handle} is another session; acting for it needs a reason")]
     ReasonNeeded {
         /// The session that was named.
         handle: String,
     },
-    /// Somebody else did what only the session itself can do.
+    /// The caller tried something that only the session itself can do.
     #[error("only {handle} itself can {what}")]
     OwnSessionOnly {
         /// The session that was named.
@@ -102,7 +92,7 @@ pub enum Error {
         /// What it alone can do, as a verb.
         what: &'static str,
     },
-    /// An agent asked for what only a person may do.
+    /// An agent tried something that only a person may do.
     #[error("only a person can {what}; agents cannot")]
     PersonOnly {
         /// What, as a verb.
@@ -111,129 +101,113 @@ pub enum Error {
     /// A session that is not open cannot do this.
     #[error("{handle} {state}")]
     NotLive {
-        /// The session.
         handle: String,
-        /// How it stands, as a verb: "has ended".
+        /// Its state, as a predicate: "has ended".
         state: String,
     },
-    /// A session was not cut off, or that is settled.
+    /// A session was not cut off, or was already dismissed.
     #[error("{handle} {state}")]
     NothingToDismiss {
-        /// The session.
         handle: String,
-        /// How it stands, as a verb: "has not ended".
+        /// Its state, as a predicate: "has not ended".
         state: String,
     },
-    /// A session that lives is in the way.
+    /// A live session is in the way.
     #[error("{handle} is still running (pid {pid})")]
-    Lives {
-        /// The session.
-        handle: String,
-        /// Its process.
-        pid: u32,
-    },
-    /// It cannot be told whether a session lives.
-    #[error("cannot tell whether {handle} lives: {doubt}")]
+    StillRunning { handle: String, pid: u32 },
+    /// Whether a session is alive is unknown.
+    #[error("cannot tell whether {handle} is alive: {doubt}")]
     CannotTell {
-        /// The session.
         handle: String,
-        /// Why not.
         doubt: Doubt,
-        /// The key that was asked for, if one was.
+        /// The requested key, if there was one.
         key: Option<Key>,
     },
-    /// Another session has the claim.
+    /// Another session holds the claim.
     #[error("{key} is held by {}", holder_phrase(.claim))]
     Held {
         key: Key,
-        /// The claim as it stands.
+        /// The current claim.
         claim: Box<ClaimView>,
     },
-    /// Another session has an overlapping path.
+    /// Another session holds an overlapping path.
     #[error("{key} overlaps {}, which is held by {}", .claim.key, holder_phrase(.claim))]
     Overlaps {
-        /// The key that was asked for.
+        /// The requested key.
         key: Key,
-        /// The overlapping claim as it stands.
+        /// The current overlapping claim.
         claim: Box<ClaimView>,
     },
-    /// The dead holder's processes still run.
-    #[error("{key} is free, but {handle} left processes behind that may still write: {}", pids(.survivors))]
-    Noisy {
+    /// Processes of the dead holder still run.
+    #[error("{key} is free, but {handle} left processes running that may still write: pid {}", pids(.survivors))]
+    LeftRunning {
         key: Key,
         /// The dead holder.
         handle: String,
-        /// What it left behind.
+        /// What it left running.
         survivors: Vec<Survivor>,
     },
-    /// It is not certain that the dead holder left nothing behind.
-    #[error("{key} is free, but cannot tell whether {handle} left processes behind: {why}")]
-    MaybeNoisy {
+    /// The dead holder may have left processes running.
+    #[error("{key} is free, but tenure cannot tell whether {handle} left processes running: {why}")]
+    MaybeLeftRunning {
         key: Key,
         /// The dead holder.
         handle: String,
-        /// Why not.
         why: String,
     },
-    /// None of several keys could be had.
-    #[error("none of {count} items is free; the first: {first}")]
+    /// None of several keys is free.
+    #[error("none of the {count} items is free; first: {first}")]
     NoneFree {
-        /// How many were asked for.
+        /// How many were requested.
         count: usize,
         /// Why the first was refused.
         first: Box<Error>,
     },
     /// Waiting took too long.
-    #[error("still waiting after {}: {why}", Span(*.waited))]
+    #[error("timed out after {}: {why}", Span(*.waited))]
     TimedOut {
         /// How long it waited.
         waited: Duration,
-        /// What stood in the way.
+        /// What was in the way.
         why: Box<Error>,
     },
-    /// The holder's lease is over, the lock-delay is not.
-    #[error("{key} is held by {}, whose lease is over; free in {}", holder_phrase(.claim), Span(*.left))]
+    /// The holder's lease expired, but the lock delay has not.
+    #[error("{key} is held by {}, whose lease expired; it becomes free in {}", holder_phrase(.claim), Span(*.left))]
     Suspect {
         key: Key,
-        /// The claim as it stands.
+        /// The current claim.
         claim: Box<ClaimView>,
-        /// The time left.
         left: Duration,
     },
     /// The item is finished.
     #[error("{key} is done")]
     Done {
         key: Key,
-        /// The claim as it stands.
+        /// The current claim.
         claim: Box<ClaimView>,
     },
-    /// The caller has it and asked only for what it does not have.
+    /// The caller holds it already and asked for a new hold only.
     #[error("{key} is already held by this session (epoch {epoch})")]
-    AlreadyHeld {
-        key: Key,
-        /// The epoch that it holds.
-        epoch: Epoch,
-    },
-    /// Nobody has it.
-    #[error("{key} is free: nobody holds it")]
+    AlreadyHeld { key: Key, epoch: Epoch },
+    /// No session holds it.
+    #[error("{key} is free; no session holds it")]
     Free { key: Key },
-    /// The claim is another's now.
-    #[error("{key} was lost: {}", lost_phrase(.claim))]
+    /// Another session has the claim now.
+    #[error("this session lost {key}: {}", lost_phrase(.claim))]
     Lost {
         key: Key,
         /// The epoch that the caller had.
         epoch: Epoch,
-        /// The claim as it stands.
+        /// The current claim.
         claim: Box<ClaimView>,
     },
-    /// Claims of the caller are others' now, and it has taken none since.
+    /// The caller lost these claims and has taken none since.
     #[error("this session lost {}", lost_list(.claims))]
     LostBefore {
-        /// The claims as they stand.
+        /// The current claims.
         claims: Vec<ClaimView>,
     },
-    /// The epoch that was named was never granted.
-    #[error("{key} has epoch {now}; epoch {named} was never granted")]
+    #[error("epoch {named} of {key} was never granted; its current epoch is {now}")]
     NoSuchEpoch {
         key: Key,
         now: Epoch,
@@ -248,7 +222,7 @@ pub enum Error {
         /// What to do.
         hint: Hint,
     },
-    /// A check found faults: all of them.
+    /// A check found these faults.
     #[error("{}", fault_lines(.what, .faults).join("\n"))]
     Faulty {
         /// What was checked.
@@ -256,19 +230,19 @@ pub enum Error {
         /// What is wrong with it.
         faults: Vec<Fault>,
     },
-    /// No mission is meant.
+    /// No mission was given or is active.
     #[error("{what}")]
     NoMission {
         /// What is missing.
         what: String,
-        /// Pointers that are not followed.
+        /// Pointers that were ignored.
         passed_over: Vec<Fault>,
     },
-    /// Others drive the same focus.
-    #[error("{focus} in mission {mission} is already driven by {}", .drivers.join(", "))]
+    /// Others work on the same focus.
+    #[error("{focus} in mission {mission} is already being worked on by {}", .drivers.join(", "))]
     Collision {
         mission: String,
-        /// What they drive.
+        /// What they work on.
         focus: String,
         /// Their handles.
         drivers: Vec<String>,
@@ -279,7 +253,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The message as people read it, line by line.
+    /// The message for people, line by line.
     pub fn lines(&self) -> Vec<String> {
         match self {
             Error::Faulty { what, faults } => fault_lines(what, faults),
@@ -311,13 +285,13 @@ impl Error {
             | Error::Done { .. }
             | Error::AlreadyHeld { .. }
             | Error::Free { .. } => Class::Refused,
-            Error::CannotTell { .. } | Error::MaybeNoisy { .. } => Class::CannotTell,
+            Error::CannotTell { .. } | Error::MaybeLeftRunning { .. } => Class::CannotTell,
             Error::Held { .. }
-            | Error::Lives { .. }
+            | Error::StillRunning { .. }
             | Error::Suspect { .. }
             | Error::Overlaps { .. }
             | Error::Collision { .. }
-            | Error::Noisy { .. } => Class::Held,
+            | Error::LeftRunning { .. } => Class::Held,
             Error::NoneFree { .. } => Class::Held,
             Error::TimedOut { .. } => Class::TimedOut,
             Error::Store(_) => Class::Store,
@@ -341,11 +315,11 @@ impl Error {
             Error::NothingToDismiss { .. } => "nothing_to_dismiss",
             Error::CannotTell { .. } => "cannot_tell",
             Error::Held { .. } => "held",
-            Error::Lives { .. } => "live",
+            Error::StillRunning { .. } => "live",
             Error::Suspect { .. } => "suspect",
             Error::Overlaps { .. } => "overlaps",
-            Error::Noisy { .. } => "survivors",
-            Error::MaybeNoisy { .. } => "survivors_unknown",
+            Error::LeftRunning { .. } => "survivors",
+            Error::MaybeLeftRunning { .. } => "survivors_unknown",
             Error::NoneFree { .. } => "none_free",
             Error::TimedOut { .. } => "timed_out",
             Error::Done { .. } => "done",
@@ -381,11 +355,11 @@ impl Error {
     }
 }
 
-/// The first line says how many, and each fault has a line of its own.
+/// The first line has the count; each fault has its own line.
 fn fault_lines(what: &str, faults: &[Fault]) -> Vec<String> {
     let head = match faults.len() {
         1 => format!("{what} is not valid"),
-        n => format!("{what} is not valid, {n} faults"),
+        n => format!("{what} is not valid ({n} faults)"),
     };
     let each = faults.iter().map(|fault| format!("  {fault}"));
     std::iter::once(head).chain(each).collect()
@@ -420,10 +394,13 @@ fn holder_phrase(claim: &ClaimView) -> String {
         return "another session".into();
     };
     let dir = text::name(&holder.dir);
-    let mut phrase = format!("{} ({} in {dir})", holder.handle, holder.state);
-    if let Some(age) = claim.age {
-        phrase.push_str(&format!(" for {}", Span(age)));
-    }
+    let age = claim.age.map(|age| format!(", {}", Span(age)));
+    let mut phrase = format!(
+        "{} ({} in {dir}{})",
+        holder.handle,
+        holder.state,
+        age.unwrap_or_default()
+    );
     if let Some(note) = &claim.note {
         phrase.push_str(&format!(": {}", text::quoted(note)));
     }
@@ -437,15 +414,12 @@ fn lost_list(claims: &[ClaimView]) -> String {
 
 fn lost_phrase(claim: &ClaimView) -> String {
     match &claim.holder {
-        Some(holder) => format!("{} has it now (epoch {})", holder.handle, claim.epoch),
-        None => format!(
-            "others had it since (epoch {}), and nobody has it now",
-            claim.epoch
-        ),
+        Some(holder) => format!("{} holds it now (epoch {})", holder.handle, claim.epoch),
+        None => format!("it was reassigned and is now free (epoch {})", claim.epoch),
     }
 }
 
-/// A session named by a caller that is not allowed to stand for itself.
+/// The error for a session id that a caller may not use for itself.
 pub fn no_such_session(id: SessionId) -> Error {
     Error::NoSuchSession {
         name: id.to_string(),

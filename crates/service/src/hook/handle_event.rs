@@ -1,20 +1,20 @@
 //! What an agent reports about itself, event by event.
 //!
-//! This is the hot path: it runs at every tool call of every agent. An event of a session that is known and
-//! does nothing new costs one indexed read of the session and two of what waits for it; at most
-//! every ten seconds, and when the activity changes, one row is written, without waiting for the disk. Any
-//! event but an end registers a process that is nobody yet, so a lost start heals itself. An end
-//! never registers, and ends only the session whose present process sent it: agents report the end of
-//! conversations that live elsewhere. A subagent is no session; its events are its session's heartbeats.
+//! This is the hot path: it runs at every tool call of every agent. An event of a known session that brings
+//! nothing new costs one indexed read of the session and two of what is pending for it. At most every ten
+//! seconds, and when the activity changes, one row is written without waiting for the disk. Any event except an
+//! end registers an unknown process, so a lost start heals itself. An end never registers, and ends only the
+//! session whose current process sent it, because agents also report the end of conversations that are open
+//! elsewhere. A subagent is not a session; its events are heartbeats of its session.
 //!
-//! *Crash*: an event that was not committed never came; the next one says the same. *Clock jump*: the
-//! heartbeat's age is taken from the wall clock in both directions, the lease from the steady one.
+//! *Crash*: an event that was not committed has no effect; the next one reports the same. *Clock jump*: the
+//! heartbeat's age comes from the wall clock, in both directions; the lease comes from the monotonic clock.
 
 use crate::caller::present::{is_among, open_at, speaking, speaking_through};
 use crate::context::{Ctx, Stop};
 use crate::evidence::{Surroundings, Want};
 use crate::hook::tools::{Advice, ToolUse, advise};
-use crate::hook::worktree_changes::{leave, meanwhile};
+use crate::hook::worktree_changes::{changes_since, leave};
 use crate::session::look::{ListRequest, filter_of, list};
 use crate::session::new_session::move_to_window;
 use crate::session::register::{Enrolled, RegisterRequest, Subject, register};
@@ -37,60 +37,60 @@ use tenure_core::store::Mode;
 use tenure_core::title;
 use tenure_core::worktree_changes::WorktreeChanges;
 
-/// How many others a brief names at most.
+/// How many other sessions a brief lists.
 const MOST_OTHERS: usize = 50;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentEvent {
     pub agent: Option<AgentName>,
-    /// The agent's own process; none where it could not be established.
+    /// The agent's own process; none if it could not be identified.
     pub process: Option<Ancestor>,
-    /// Where to look for it, for a program that has no looks of its own.
+    /// Where to look for it, for a program that tenure cannot recognise.
     pub program: Option<Program>,
     pub native_id: Option<NativeId>,
     pub what: Happening,
-    /// The subagent that it happened in.
+    /// The subagent in which it happened.
     pub subagent: Option<Subagent>,
-    /// What the session does now.
+    /// What the session is doing now.
     pub doing: Option<Doing>,
     /// What it waits for a person to answer.
     pub asks: Option<Asked>,
-    /// Whether it shows that a person is there.
+    /// Whether it shows that a person is present.
     pub attended: bool,
-    /// What the agent's terminal shows; looked at for an end only.
+    /// What the agent's terminal shows; checked only for an end.
     pub terminal: Terminal,
     pub dir: String,
-    /// The file that it keeps the conversation in.
+    /// The agent's file for the conversation.
     pub transcript: Option<String>,
     /// The tool that is about to run, or ran.
     pub tool: Option<ToolUse>,
-    /// What a person asked it to do; none where that is not to be kept.
+    /// What a person asked it to do; none if that must not be stored.
     pub prompt: Option<String>,
-    /// What the agent calls the work.
+    /// What the agent calls its work.
     pub title: Option<String>,
-    /// Whether the model reads the answer: only then is it told anything.
+    /// Whether the model reads the answer. If not, nothing is delivered with it.
     pub reaches_model: bool,
-    /// Whether the answers to this agent's events speak to the model at all.
+    /// Whether answers to this agent's events can reach the model at all.
     pub speaks: bool,
     /// Whether the session's first event is answered with a brief.
     pub wants_brief: bool,
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Heard {
+pub struct HandledEvent {
     pub session: Option<String>,
     pub id: Option<SessionId>,
-    /// Whether anything about it changed but its activity.
+    /// Whether anything besides its activity changed.
     pub changed: bool,
     /// How it was registered, if it was.
     pub registered: Option<&'static str>,
-    /// What TENURE_SESSION must be, at a start.
+    /// The value for TENURE_SESSION, at a start.
     pub token: Option<String>,
-    /// What the model is told at a start.
+    /// What the model reads at a start.
     pub brief: Option<Brief>,
-    /// What is to be said about a tool's use.
+    /// What to report about a tool call.
     pub advice: Advice,
-    /// Why the program's process is not known, if it is not.
+    /// Why the program's process is unknown, if it is.
     pub unclear: Option<String>,
 }
 
@@ -99,25 +99,29 @@ pub struct Heard {
 pub struct Brief {
     pub me: SessionView,
     pub regranted: Vec<HeldView>,
-    /// What became of its worktree while it was away.
-    pub meanwhile: WorktreeChanges,
-    /// Who else works in the same repository, or in the same directory where there is none.
+    /// What changed in its worktree while it was away.
+    pub worktree_changes: WorktreeChanges,
+    /// The other sessions in the same repository, or in the same directory if there is none.
     pub others: Vec<SessionView>,
     pub more_others: usize,
 }
 
 impl Service<'_> {
-    pub fn handle_event(&mut self, event: &AgentEvent) -> Reply<Heard> {
+    pub fn handle_event(&mut self, event: &AgentEvent) -> Reply<HandledEvent> {
         self.transact(Mode::Read, |ctx| match &event.program {
-            Some(program) => hear_program(ctx, program, event),
+            Some(program) => handle_program_event(ctx, program, event),
             None => hear(ctx, event),
         })
     }
 }
 
-/// An event of a program that has no looks of its own. Without a process only its conversation says which
-/// session it is; one that names neither is nobody's.
-fn hear_program(ctx: &mut Ctx<'_>, program: &Program, event: &AgentEvent) -> Result<Heard, Stop> {
+/// An event of a program that tenure cannot recognise. Without a process, only its conversation identifies the
+/// session; an event with neither belongs to none.
+fn handle_program_event(
+    ctx: &mut Ctx<'_>,
+    program: &Program,
+    event: &AgentEvent,
+) -> Result<HandledEvent, Stop> {
     let open = match program.pid {
         Some(_) => Vec::new(),
         None => open_at(ctx, program.above.iter().map(|above| &above.process))?,
@@ -127,9 +131,9 @@ fn hear_program(ctx: &mut Ctx<'_>, program: &Program, event: &AgentEvent) -> Res
         Found::Unclear(why) => (None, Some(why)),
     };
     if process.is_none() && event.native_id.is_none() {
-        return Ok(Heard {
+        return Ok(HandledEvent {
             unclear,
-            ..Heard::default()
+            ..HandledEvent::default()
         });
     }
     let agent = match &process {
@@ -145,13 +149,13 @@ fn hear_program(ctx: &mut Ctx<'_>, program: &Program, event: &AgentEvent) -> Res
         agent,
         ..event.clone()
     };
-    Ok(Heard {
+    Ok(HandledEvent {
         unclear,
         ..hear(ctx, &placed)?
     })
 }
 
-fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
+fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<HandledEvent, Stop> {
     let process = event.process.as_ref().map(|found| &found.process);
     let (agent, native_id) = (event.agent.as_ref(), event.native_id.as_ref());
     let here = match (daemon_of(event), process) {
@@ -164,7 +168,7 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
         },
         _ => speaking(ctx, agent, process, native_id)?,
     };
-    // A start that a daemon sends may be that of another window.
+    // A start that a daemon reports may belong to another window.
     let starts = matches!(event.what, Happening::Start | Happening::Fork);
     if let Some(session) = &here
         && event.process.is_some()
@@ -173,7 +177,7 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
         ctx.own = Some(session.id);
     }
     let heard = match (&event.what, here) {
-        (Happening::End { .. } | Happening::Leaves, None) => return Ok(Heard::default()),
+        (Happening::End { .. } | Happening::Leaves, None) => return Ok(HandledEvent::default()),
         (Happening::Leaves, Some(session)) => {
             leaves(ctx, &session, event)?;
             return Ok(of(&session));
@@ -193,7 +197,7 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
     Ok(heard)
 }
 
-/// Whether a session whose agent reports its end had left, or was cut off.
+/// Whether a session whose agent reports its end left or was cut off.
 fn end_kind(
     ctx: &mut Ctx<'_>,
     session: &Session,
@@ -201,9 +205,9 @@ fn end_kind(
     reason: &str,
 ) -> Result<EndKind, Stop> {
     let ending = match &session.daemon {
-        // A daemon says the same long after the window is gone, however that went.
+        // A daemon reports the same long after the window is gone, whatever the cause.
         Some(_) if ctx.is_gone(session)? => return ctx.death_kind(session),
-        // There was a window that nothing is known of.
+        // Nothing is known about its window.
         Some(_) if session.daemon == session.process => Ending::Died { in_order: false },
         _ => Ending::Said {
             reason,
@@ -214,7 +218,7 @@ fn end_kind(
     Ok(end::kind(session, doing, ending))
 }
 
-/// Of several sessions in one conversation of a daemon, the one that an event of it is.
+/// Which of several sessions in one conversation of a daemon an event belongs to.
 fn speaking_in(
     ctx: &mut Ctx<'_>,
     sessions: Vec<Session>,
@@ -228,9 +232,13 @@ fn speaking_in(
     Ok(in_conversation(sessions, window.as_ref(), owner))
 }
 
-/// A daemon let go of a conversation: all that were in it there are over.
-fn end_all(ctx: &mut Ctx<'_>, sessions: Vec<Session>, event: &AgentEvent) -> Result<Heard, Stop> {
-    let mut heard = Heard::default();
+/// A daemon released a conversation, so every session in it there has ended.
+fn end_all(
+    ctx: &mut Ctx<'_>,
+    sessions: Vec<Session>,
+    event: &AgentEvent,
+) -> Result<HandledEvent, Stop> {
+    let mut heard = HandledEvent::default();
     if let Happening::End {
         ends_worker,
         reason,
@@ -243,14 +251,14 @@ fn end_all(ctx: &mut Ctx<'_>, sessions: Vec<Session>, event: &AgentEvent) -> Res
     Ok(heard)
 }
 
-/// An agent says that a session is over, or only that it lets go of its conversation.
+/// An agent reports that a session has ended, or only that it released its conversation.
 fn ends(
     ctx: &mut Ctx<'_>,
     session: &Session,
     event: &AgentEvent,
     ends_worker: bool,
     reason: &str,
-) -> Result<Heard, Stop> {
+) -> Result<HandledEvent, Stop> {
     note_transcript(ctx, session, event)?;
     if ends_worker && event.subagent.is_none() {
         leave(ctx, session)?;
@@ -261,13 +269,13 @@ fn ends(
         let kind = end_kind(ctx, session, event, reason)?;
         ctx.close_as(session, ClosedBy::End, kind, &why, None, None)?;
     }
-    Ok(Heard {
+    Ok(HandledEvent {
         changed: ends_worker,
         ..of(session)
     })
 }
 
-/// A session is about to leave. It still lives, and nothing of it is free before its process is gone.
+/// A session is about to exit. It is still alive, and its claims stay held until its process is gone.
 fn leaves(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
     if !event.terminal.lets_leave(&session.agent) || event.subagent.is_some() {
         return Ok(());
@@ -284,15 +292,15 @@ fn leaves(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<()
     ctx.log(&ctx.event(EventKind::Leaving, Some(session.id), "hook", evidence))
 }
 
-fn of(session: &Session) -> Heard {
-    Heard {
+fn of(session: &Session) -> HandledEvent {
+    HandledEvent {
         session: Some(session.handle.to_string()),
         id: Some(session.id),
-        ..Heard::default()
+        ..HandledEvent::default()
     }
 }
 
-/// Whether an event says anything about who the session is that is not known yet.
+/// Whether an event carries identity data that is not stored yet.
 fn says_more(event: &AgentEvent, session: &Session) -> bool {
     if matches!(event.what, Happening::Start | Happening::Fork) {
         return true;
@@ -303,8 +311,7 @@ fn says_more(event: &AgentEvent, session: &Session) -> bool {
     event.subagent.is_none() && event.native_id.as_ref().is_some_and(|named| !known(named))
 }
 
-/// An event of a session that is known.
-fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<Heard, Stop> {
+fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<HandledEvent, Stop> {
     note_subagent(ctx, &session, event)?;
     note_transcript(ctx, &session, event)?;
     tell(ctx, &session, event)?;
@@ -313,14 +320,14 @@ fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<H
     note_title(ctx, &mut session, event)?;
     note_activity(ctx, &mut session, event)?;
     follow_window(ctx, &mut session, event)?;
-    Ok(Heard {
+    Ok(HandledEvent {
         advice,
         ..of(&session)
     })
 }
 
-/// Finds the window that a conversation is in now: at a prompt where none was known, and at a turn's end where
-/// the window went away meanwhile. Without one it is over with the turn: who waits for it need not look.
+/// Finds the current window of a conversation: at a prompt if none was known, and at the end of a turn if the
+/// window is gone. Without a window the session ends with the turn, so waiters need not look.
 fn follow_window(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -> Result<(), Stop> {
     let Some(daemon) = &session.daemon else {
         return Ok(());
@@ -344,8 +351,8 @@ fn follow_window(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -
     Ok(())
 }
 
-/// Looks at a tool's use before it runs, and keeps what it left behind. What a turn's commands did is
-/// kept when it is over.
+/// Checks a tool call before it runs, and stores its traces. What a turn's commands did is stored at the end of
+/// the turn.
 fn use_tool(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<Advice, Stop> {
     let ends_turn = event.what == Happening::Other && event.doing == Some(Doing::Idle);
     match &event.tool {
@@ -367,18 +374,18 @@ fn note_activity(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -
     caller::renew_doing(ctx, session, activity, attended_at)
 }
 
-/// What the session does after an event, where that is not what is known already.
+/// What the session does after an event, if that is new.
 fn activity_after(ctx: &Ctx<'_>, session: &Session, event: &AgentEvent) -> Option<Activity> {
     let doing = event.doing?;
     let before = session.activity.as_ref();
     let same = before.filter(|before| before.doing == doing);
     let asked_before = same.and_then(|before| before.asks.as_deref());
     let asks = event.asks.as_ref().map(|asks| asks.after(asked_before));
-    // What nobody sits at ends with its turn, whose beginning may not have been heard of.
+    // An unattended session ends with its turn, whose start may not have been reported.
     let ends_first_turn = doing == Doing::Idle && end::awaits_its_first_turn(session);
     let is_new = event.attended || ends_first_turn;
     match same {
-        // A person who prompts starts another turn, whatever became of the one before.
+        // A prompt by a person starts a new turn, whatever happened to the last one.
         Some(_) if is_new => {}
         Some(before) if asks.is_none() || asks == before.asks => return None,
         Some(_) | None => {}
@@ -390,7 +397,7 @@ fn activity_after(ctx: &Ctx<'_>, session: &Session, event: &AgentEvent) -> Optio
     Some(Activity { doing, since, asks })
 }
 
-/// Keeps what the work is called, where that is new: at the first prompt, and when the agent names it.
+/// Stores a new title: at the first prompt, and when the agent names its work.
 fn note_title(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -> Result<(), Stop> {
     if event.subagent.is_some() {
         return Ok(());
@@ -404,7 +411,7 @@ fn note_title(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -> R
     }
 }
 
-/// A subagent's beginning and end are kept in the log: it shares its session's identity.
+/// Logs the start and the end of a subagent, which shares its session's identity.
 fn note_subagent(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
     let (Some(subagent), Happening::SubagentStart | Happening::SubagentStop) =
         (&event.subagent, &event.what)
@@ -423,8 +430,8 @@ fn note_subagent(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Re
     ctx.log(&ctx.event(EventKind::Subagent, Some(session.id), mechanism, evidence))
 }
 
-/// Keeps the transcript's path where it is new. One that is another's is refused and recorded, and the
-/// event counts all the same.
+/// Stores a new transcript path. A path that belongs to another session is refused and logged, but the event
+/// still counts.
 fn note_transcript(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
     let (Some(path), Some(native_id)) = (&event.transcript, &session.native_id) else {
         return Ok(());
@@ -443,7 +450,7 @@ fn note_transcript(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> 
     }
 }
 
-/// Tells the session what waits for it, if the model will read it.
+/// Delivers pending notices if the model will read them.
 fn tell(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
     if event.reaches_model {
         ctx.tell(session.id)
@@ -452,8 +459,8 @@ fn tell(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), 
     }
 }
 
-/// An event that says who the session is: its start, or anything from a process that is nobody yet.
-fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
+/// Registers the sender of an event: at its start, or for any event of an unknown process.
+fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<HandledEvent, Stop> {
     let window = window(ctx, event)?;
     let around = surroundings(ctx, event, window.as_ref())?;
     ctx.write()?;
@@ -475,7 +482,7 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
     } else {
         None
     };
-    Ok(Heard {
+    Ok(HandledEvent {
         session: Some(session.handle.to_string()),
         id: Some(session.id),
         changed: true,
@@ -487,13 +494,13 @@ fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<Heard, Stop> {
     })
 }
 
-/// The daemon that sent an event, where one did.
+/// The daemon that sent an event, if one did.
 fn daemon_of(event: &AgentEvent) -> Option<&'static DaemonSpec> {
     let spec = agent::daemon_of(&event.process.as_ref()?.looks)?;
     spec.daemon.as_ref()
 }
 
-/// The window of the conversation, where a daemon runs it and says which that is.
+/// The window of the conversation, if a daemon runs it and reports the window.
 fn window(ctx: &Ctx<'_>, event: &AgentEvent) -> Result<Option<Ancestor>, Stop> {
     let (Some(spec), Some(found), Some(native_id)) =
         (daemon_of(event), &event.process, &event.native_id)
@@ -509,7 +516,7 @@ fn window(ctx: &Ctx<'_>, event: &AgentEvent) -> Result<Option<Ancestor>, Stop> {
     }
 }
 
-/// What is above the process, or above its window, and where it works, looked for before anything is locked.
+/// The ancestors of the process, or of its window, and its directory; observed before anything is locked.
 fn surroundings(
     ctx: &Ctx<'_>,
     event: &AgentEvent,
@@ -526,7 +533,7 @@ fn surroundings(
 }
 
 fn request(event: &AgentEvent, window: Option<Ancestor>, around: Surroundings) -> RegisterRequest {
-    // The process itself as it was found, then whatever was seen above it.
+    // The process as it was found, then its ancestors.
     let above = around.chain.into_iter().skip(1);
     let chain = |found: Ancestor| std::iter::once(found).chain(above).collect();
     let subject = match (&event.process, daemon_of(event)) {
@@ -586,8 +593,8 @@ fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Enrolled) -> Result<Brief,
     Ok(Brief {
         me: ctx.view(session)?,
         regranted: done.regranted.clone(),
-        meanwhile: match done.word {
-            "resumed" => meanwhile(ctx, session)?,
+        worktree_changes: match done.word {
+            "resumed" => changes_since(ctx, session)?,
             _ => WorktreeChanges::default(),
         },
         others,

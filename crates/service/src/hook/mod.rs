@@ -1,8 +1,8 @@
-//! What agents tell their hooks, and what is answered.
+//! Events that agents send through their hooks, and the answers.
 
 mod handle_event;
 mod tools;
 mod worktree_changes;
 
-pub use handle_event::{AgentEvent, Brief, Heard};
+pub use handle_event::{AgentEvent, Brief, HandledEvent};
 pub use tools::{Advice, GuardPolicy, ToolUse};

@@ -1,9 +1,9 @@
-//! A tool's use, before it runs: is it under another session's feet?
+//! Checks a tool call before it runs: does it conflict with another session?
 //!
-//! Asked only for tools that write a file or run a command that moves a worktree's files. What is found
-//! is in the log whatever the mode, said to the model in mode `warn`, and stops the tool in mode
-//! `block`; a claim that the user requires stops it in any mode. A write that goes ahead is kept, so
-//! that the next writer can be told. Only those who live count: the dead have no feet.
+//! Only tools that write a file, or run a command that moves the files of a worktree, are checked. A finding is
+//! always logged. Mode `warn` reports it to the model, mode `block` stops the tool; a claim that the user
+//! requires stops it in any mode. A write that goes ahead is stored, so the next writer can be warned. Only
+//! live sessions count.
 
 use std::time::Duration;
 
@@ -22,44 +22,43 @@ use tenure_core::write_conflict::{
 };
 use tenure_core::{spelling, text};
 
-/// How long writes are kept: what is older helps nobody at a resume either.
+/// How long writes are kept. Older ones are of no use at a resume either.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How many of a session's newest entries in the log are searched for what the person was told already. What a
-/// session meets is logged each time, so few are enough; all writers wait while they are read.
+/// How many of a session's newest log entries are searched for what the person has already seen. Every finding
+/// is logged, so few are enough, and all writers wait while they are read.
 const MOST_MET: usize = 64;
 
-/// What the user wants of tools that write.
+/// The user's settings for tools that write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GuardPolicy {
-    /// What is done about a finding.
     pub mode: Mode,
-    /// What a claim must look like for a file to be written at all.
+    /// The pattern that a claim must match before a file may be written.
     pub require_claim: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolUse {
-    /// The files that it writes, by their whole paths.
+    /// The files that it writes, as absolute paths.
     pub writes: Vec<String>,
     pub command: Option<String>,
     pub ran: bool,
-    /// Whether the model reads what is answered before the tool runs; else it is told afterwards.
+    /// Whether the model reads the answer before the tool runs; if not, it is warned afterwards.
     pub answer_is_read: bool,
     pub policy: GuardPolicy,
 }
 
-/// What is answered to a tool's use.
+/// The answer to a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Advice {
-    /// What the model is told.
+    /// For the model.
     pub warnings: Vec<String>,
-    /// What the person is told: each thing once an hour, although the model is told every time.
+    /// For the person: each one once an hour, although the model gets it every time.
     pub headlines: Vec<String>,
     /// Why the tool must not run.
     pub block: Option<String>,
 }
 
-/// Looks at a tool's use, and keeps it if it goes ahead.
+/// Checks a tool call, and stores it if it goes ahead.
 pub fn advise(
     ctx: &mut Ctx<'_>,
     session: &Session,
@@ -142,8 +141,8 @@ fn advice(findings: &[Finding], mode: Mode) -> Advice {
     }
 }
 
-/// Those that are said. Who reserved a file goes before who wrote it: the claim that a second writer is told
-/// to take would be refused.
+/// The findings to report. A reservation comes before a second writer, because the claim that a second writer
+/// is advised to take would be refused.
 fn said(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
     let is_reserved = |file: &String| {
         let reserved = |finding: &Finding| match finding {
@@ -158,13 +157,13 @@ fn said(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
     })
 }
 
-/// What the person is told, without what the log says that this session met within the hour.
+/// What the person is shown, without findings that this session logged within the hour.
 fn headlines(
     ctx: &mut Ctx<'_>,
     session: &Session,
     findings: &[Finding],
 ) -> Result<Vec<String>, Stop> {
-    // The hour is not part of the question: it would be answered by reading all that the session ever did.
+    // The query has no time limit: with one, it would read everything that the session ever did.
     let met = ctx.tx.events(&EventFilter {
         session: Some(session.id),
         readable_only: true,
@@ -186,7 +185,7 @@ fn headlines(
         .collect())
 }
 
-/// Keeps that the session writes these files now, and what its worktree is.
+/// Stores that the session writes these files now, and the state of its worktree.
 fn keep(ctx: &mut Ctx<'_>, session: &Session, tool: &ToolUse) -> Result<(), Stop> {
     let Some(first) = tool.writes.first() else {
         return Ok(());
@@ -264,18 +263,17 @@ fn second_writer(
     Ok(None)
 }
 
-/// What a session says that it does.
 fn doing(session: &Session) -> Option<Doing> {
     session.activity.as_ref().map(|activity| activity.doing)
 }
 
-/// What lets a session write a file that another wrote.
+/// How a session may write a file that another wrote.
 fn way(ctx: &mut Ctx<'_>, path: &str) -> Result<Way, Stop> {
     let Some(file) = ctx.file(path)? else {
         return Ok(Way::Wait("it is outside any repository"));
     };
     let Some(key) = key_of(&file) else {
-        return Ok(Way::Wait("its name cannot be a key"));
+        return Ok(Way::Wait("its name cannot be used in a key"));
     };
     let is_done = ctx.tx.claim(&key)?.is_some_and(|record| record.is_done());
     Ok(if is_done {
@@ -285,7 +283,7 @@ fn way(ctx: &mut Ctx<'_>, path: &str) -> Result<Way, Stop> {
     })
 }
 
-/// The key that reserves this file alone; none where its name cannot be one.
+/// The key that reserves only this file; none if its name cannot be part of a key.
 fn key_of(file: &RepoFile) -> Option<Key> {
     let relative = text::nfc(&file.relative);
     // A colon ends the repository's name.
@@ -295,15 +293,15 @@ fn key_of(file: &RepoFile) -> Option<Key> {
     glob.matches(&relative).then_some(key)
 }
 
-/// Whose claim contains a file.
+/// Who holds a claim that contains a file.
 enum Claimed {
-    /// This session's, or an ancestor's that covers it.
+    /// This session, or an ancestor that covers it.
     Own,
     ByAnother(Finding),
     ByNobody,
 }
 
-/// Whether anybody holds a path at all.
+/// Whether any path is held at all.
 fn paths_are_reserved(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
     let any = ClaimFilter {
         prefix: Some("path:".into()),
@@ -313,13 +311,13 @@ fn paths_are_reserved(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
     Ok(!ctx.tx.list_claims(&any)?.is_empty())
 }
 
-/// Looks for the claims that contain a file.
+/// Finds the claims that contain a file.
 fn claimed(ctx: &mut Ctx<'_>, session: &Session, path: &str) -> Result<Claimed, Stop> {
     let Some(file) = ctx.file(path)? else {
         return Ok(Claimed::ByNobody);
     };
     let space = Space::of(file.repository.name(), Some(&file.repository));
-    // Keys are in NFC, and so are their globs; a file may be named otherwise.
+    // Keys and their globs are in NFC; file names may not be.
     let relative = text::nfc(&file.relative);
     let mut records = ctx.held_paths(&space)?;
     records.retain(|record| {
@@ -372,7 +370,7 @@ fn tree_moved(
     };
     let mut others = ctx.tx.list_sessions(&filter)?;
     others.retain(|other| other.id != session.id && other.parent != Some(session.token()));
-    // All at once: each look means to begin again.
+    // All at once, because each observation restarts the use case.
     ctx.look_at_all(&others)?;
     let mut dirs: Vec<String> = others
         .iter()
@@ -401,7 +399,7 @@ fn tree_moved(
     }))
 }
 
-/// Whether the session, or an ancestor whose hold covers it, holds a key that fits.
+/// Whether the session, or an ancestor whose hold covers it, holds a matching key.
 fn holds_fitting(ctx: &mut Ctx<'_>, session: &Session, pattern: &str) -> Result<bool, Stop> {
     let pattern = &spelling::beginning(pattern);
     let prefix = pattern.split('*').next().unwrap_or_default();

@@ -1,18 +1,18 @@
-//! What a session leaves behind, kept so that it can be told at a resume what became of it.
+//! The state in which a session leaves its worktree, stored so that a resumed session learns what changed.
 //!
-//! Kept after every tool that wrote a file or ran git, and at the end of a turn, when the session's own
-//! commands have had their effect; nothing is asked of a session that never wrote. *Crash*: what was kept
-//! last counts, and a file that was being written is not compared.
+//! Stored after every tool that wrote a file or ran git, and at the end of a turn, when the session's own
+//! commands have had their effect. A session that never wrote is skipped. *Crash*: the last stored state
+//! counts; a file that was being written is not compared.
 
 use crate::context::{Ctx, Stop};
 use tenure_core::session::Session;
 use tenure_core::worktree_changes::{WorktreeChanges, of_file, of_tree};
 use tenure_core::write_conflict::Tree;
 
-/// How many files are looked at.
+/// How many files are checked.
 const MOST: usize = 20;
 
-/// Keeps what the worktree and the files are that the session wrote, where that changed.
+/// Stores the state of the worktree and of the files that the session wrote, if it changed.
 pub fn leave(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     let Some(before) = ctx.tx.tree_of(session.id)? else {
         return Ok(());
@@ -44,8 +44,8 @@ pub fn leave(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What became of it since.
-pub fn meanwhile(ctx: &mut Ctx<'_>, session: &Session) -> Result<WorktreeChanges, Stop> {
+/// What has changed since.
+pub fn changes_since(ctx: &mut Ctx<'_>, session: &Session) -> Result<WorktreeChanges, Stop> {
     let Some(before) = ctx.tx.tree_of(session.id)? else {
         return Ok(WorktreeChanges::default());
     };

@@ -1,7 +1,7 @@
-//! Whether a context file is this session's: which field disagrees with what.
+//! Whether a context file belongs to this session, and which fields disagree.
 //!
-//! The file may be anybody's: ours, PACT's, spec-kitty's, or a fixture that a test left in a home
-//! directory. Every field that is known is compared; a file that names nobody is not one's own either.
+//! The file may have any origin: tenure, PACT, spec-kitty, or a fixture that a test left in a home directory.
+//! Every known field is compared. A file that identifies no session does not belong to this one either.
 
 use serde_json::{Map, Value};
 
@@ -11,19 +11,19 @@ use tenure_core::hint::Hint;
 use tenure_core::mission::check::Fault;
 use tenure_core::time::Timestamp;
 
-/// A file may say that a session started this long before we heard of it, in milliseconds.
+/// How much earlier than its registration a file may say that a session started, in milliseconds.
 const HEARD_LATE: i64 = 5_000;
 
 /// A context file, as far as it could be read.
 #[derive(Debug, Clone)]
 pub struct ContextFile {
     pub path: String,
-    /// What stands in it, or why that is not known.
+    /// Its content, or why it could not be read.
     pub text: Result<String, String>,
 }
 
 impl ContextFile {
-    /// Everything about it that disagrees with the session.
+    /// Every disagreement with the session.
     pub fn disagreements(&self, context: &SessionContext) -> Vec<Fault> {
         match &self.text {
             Ok(text) => disagreements(text, &self.path, context),
@@ -35,14 +35,14 @@ impl ContextFile {
                 why: why.clone(),
                 hints: vec![tenure_core::hint::Hint::verb(
                     "whoami",
-                    "and use its answer instead of the file",
+                    "and use its output instead of this file",
                 )],
             }],
         }
     }
 }
 
-/// Everything in the file that disagrees with the session.
+/// Every field of the file that disagrees with the session.
 pub fn disagreements(text: &str, file: &str, context: &SessionContext) -> Vec<Fault> {
     let mut found = Found {
         file,
@@ -52,8 +52,8 @@ pub fn disagreements(text: &str, file: &str, context: &SessionContext) -> Vec<Fa
     };
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(fields)) => found.compare(&fields),
-        Ok(_) => found.add("file", file, "it holds no JSON object".into()),
-        Err(error) => found.add("file", file, format!("it holds no whole JSON: {error}")),
+        Ok(_) => found.add("file", file, "it is not a JSON object".into()),
+        Err(error) => found.add("file", file, format!("it is not complete JSON: {error}")),
     }
     found.faults
 }
@@ -75,7 +75,7 @@ impl Found<'_> {
             why,
             hints: vec![Hint::verb(
                 "whoami",
-                "and use its answer instead of the file, which its session writes when it changes",
+                "and use its output instead of this file",
             )],
         });
     }
@@ -90,16 +90,12 @@ impl Found<'_> {
         self.writer(fields);
         self.end(fields);
         if self.known == 0 && self.faults.is_empty() {
-            let names = "session_id, participant_id or tenure";
-            self.add(
-                "file",
-                self.file,
-                format!("it names nobody: no {names} stands in it"),
-            );
+            let why = "it identifies no session: session_id, participant_id and tenure are missing";
+            self.add("file", self.file, why.to_owned());
         }
     }
 
-    /// A field as text; anything but text is a fault of its own.
+    /// A field as text; a value of any other type is a fault.
     fn text<'b>(&mut self, fields: &'b Map<String, Value>, name: &'static str) -> Option<&'b str> {
         match fields.get(name)? {
             Value::Null => None,
@@ -108,7 +104,7 @@ impl Found<'_> {
                 Some(text)
             }
             other => {
-                self.add(name, &other.to_string(), "it is no text".into());
+                self.add(name, &other.to_string(), "it is not a string".into());
                 None
             }
         }
@@ -129,11 +125,14 @@ impl Found<'_> {
             .any(|one| one.native_id == named);
         let why = if had {
             format!(
-                "an earlier conversation of this session; it is in {} now",
+                "it is an earlier conversation of this session, which is now in {}",
                 outer_id(session)
             )
         } else {
-            format!("another session's: this is {}", outer_id(session))
+            format!(
+                "it belongs to another session; this session is {}",
+                outer_id(session)
+            )
         };
         self.add("session_id", named, why);
     }
@@ -159,7 +158,7 @@ impl Found<'_> {
                 self.add(
                     "started_at",
                     named,
-                    format!("this session started {started}"),
+                    format!("this session started at {started}"),
                 );
             }
             Ok(at) if at > self.context.read_at => {
@@ -176,7 +175,7 @@ impl Found<'_> {
         if let Some(kept) = team(&self.context.metadata)
             && kept != named
         {
-            self.add("team_name", named, format!("this session keeps {kept:?}"));
+            self.add("team_name", named, format!("this session has {kept:?}"));
         }
     }
 
@@ -220,7 +219,7 @@ impl Found<'_> {
                 Ok(_) => self.add(
                     "joined_at",
                     named,
-                    format!("{session} joined {}", one.joined_at),
+                    format!("{session} joined at {}", one.joined_at),
                 ),
                 Err(error) => self.add("joined_at", named, error.why),
             }
@@ -252,7 +251,7 @@ impl Found<'_> {
         }
     }
 
-    /// What tenure itself wrote of the session and its process.
+    /// Compares what tenure itself wrote about the session and its process.
     fn writer(&mut self, fields: &Map<String, Value>) {
         let Some(Value::Object(writer)) = fields.get("tenure") else {
             return;

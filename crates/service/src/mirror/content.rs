@@ -1,4 +1,4 @@
-//! What stands in a mirror, in each format.
+//! The content of a mirror, in each format.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use crate::session::view::SessionView;
 use tenure_core::id::Malformed;
 use tenure_core::time::Timestamp;
 
-/// Whose form a mirror has.
+/// The format of a mirror.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Ours: the session as every answer shows it, with its values and missions.
+    /// Our own: the session as every answer shows it, with its metadata and missions.
     Json,
     /// The four fields that PACT reads.
     Pact,
-    /// A directory of spec-kitty's: one file with ten fields for each mission, and the pointer.
+    /// A spec-kitty directory: one file with ten fields per mission, and the pointer.
     SpecKitty,
 }
 
 impl Format {
-    /// Reads the name that the settings use.
+    /// Parses the name used in the settings.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         match text {
             "json" => Ok(Format::Json),
@@ -41,7 +41,7 @@ impl Format {
     }
 }
 
-/// The one context of a session: what a mirror shows of it.
+/// A session's context: what a mirror shows of it.
 #[derive(Debug, Clone)]
 pub struct SessionContext {
     pub session: SessionView,
@@ -55,18 +55,18 @@ pub struct SessionContext {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// Where it is below the mirror's directory; none where the mirror is one file.
+    /// Its path below the mirror's directory; none if the mirror is one file.
     pub below: Option<String>,
     pub fields: Map<String, Value>,
-    /// The field that says whose it is: others' fields in a file of the same value are kept.
+    /// The field that identifies the owner. Other programs' fields are kept while its value stays the same.
     identity: &'static str,
 }
 
-/// The fields of a file that somebody else may have filled in; ours count only where we have a value.
+/// Fields that other programs may fill in; ours count only if we have a value.
 const THEIRS: &[&str] = &["mission_run_id", "session_token", "saas_api_url"];
 
 impl Document {
-    /// The text of the file, with what others wrote into the same session's or participant's file.
+    /// The text of the file, including what others wrote into the file of the same session or participant.
     pub fn text(&self, present: Option<&str>) -> String {
         let mut fields = self.fields.clone();
         let before = present.and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
@@ -89,7 +89,7 @@ impl Document {
     }
 }
 
-/// The session that a file says it was written for, if tenure wrote it.
+/// The session that a file was written for, if tenure wrote it.
 pub fn writer_of(text: &str) -> Option<String> {
     let file: Value = serde_json::from_str(text).ok()?;
     Some(file["tenure"]["session"].as_str()?.to_owned())
@@ -107,7 +107,7 @@ pub fn documents(format: Format, context: &SessionContext) -> Vec<Document> {
     }
 }
 
-/// The id under which an agent's own tools know a session.
+/// The id under which the agent's own tools know a session.
 pub fn outer_id(session: &SessionView) -> &str {
     session.native_id.as_deref().unwrap_or(&session.id)
 }
@@ -133,7 +133,7 @@ fn document(
     }
 }
 
-/// Who wrote the file, and for which process: without it nobody could tell a stale one.
+/// Who wrote the file, and for which process. Without it a stale file could not be recognised.
 fn writer(context: &SessionContext) -> Value {
     let session = &context.session;
     json!({
@@ -160,7 +160,7 @@ fn ours(context: &SessionContext) -> Document {
     document(context, None, "id", fields)
 }
 
-/// PACT's team is a value that the session keeps.
+/// PACT's team, which is a metadata value of the session.
 pub fn team(metadata: &BTreeMap<String, String>) -> Option<&str> {
     let kept = metadata.get("team_name").or_else(|| metadata.get("team"));
     kept.map(String::as_str)

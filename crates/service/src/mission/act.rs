@@ -20,7 +20,7 @@ use tenure_core::session::Session;
 use tenure_core::store::{Lock, Mode};
 
 impl Service<'_> {
-    /// Makes the calling session a participant; joining again changes its role alone.
+    /// Makes the calling session a participant. Joining again changes only its role.
     pub fn join_mission(
         &mut self,
         act_for: &ActFor,
@@ -55,7 +55,7 @@ impl Service<'_> {
         })
     }
 
-    /// Takes the calling session out of a mission, whatever is wrong with its row.
+    /// Removes the calling session from a mission, even if its row is invalid.
     pub fn leave_mission(
         &mut self,
         act_for: &ActFor,
@@ -104,10 +104,13 @@ fn join(
     if !request.role.is_listed(&here.roles) {
         return Err(Error::Invalid {
             what: format!(
-                "role {:?} is not one that the settings list",
+                "role {:?} is not among the roles in the settings",
                 request.role.as_str()
             ),
-            hint: Hint::step(format!("missions.roles lists {}", here.roles.join(", "))),
+            hint: Hint::step(format!(
+                "use one of the roles in missions.roles: {}",
+                here.roles.join(", ")
+            )),
         }
         .into());
     }
@@ -126,7 +129,7 @@ fn join(
                     "{} is participant {} of {mission}, not {named}",
                     session.handle, row.participant
                 ),
-                hint: Hint::run("mission", ["leave", mission.as_str()], "first"),
+                hint: Hint::run("mission", ["leave", mission.as_str()], "to leave it first"),
             }
             .into());
         }
@@ -134,7 +137,7 @@ fn join(
         keep(ctx, caller, &mut row, said)?;
     } else {
         let participant = match &request.participant {
-            Some(named) => free_of_the_gone(ctx, caller, mission, named)?,
+            Some(named) => available_participant_id(ctx, caller, mission, named)?,
             None => mint(ctx),
         };
         ctx.tx.make_mission(mission, ctx.now.wall)?;
@@ -149,7 +152,10 @@ fn join(
             focus: None,
             revision: 0,
         })?;
-        let evidence = format!("{mission}: as {}, participant {participant}", request.role);
+        let evidence = format!(
+            "{mission}: joined as {}, participant {participant}",
+            request.role
+        );
         log(ctx, caller, EventKind::MissionJoined, "join", evidence)?;
     }
     ctx.tx
@@ -169,8 +175,8 @@ fn mint(ctx: &Ctx<'_>) -> ParticipantId {
     ParticipantId::mint(ctx.now.wall.0, random)
 }
 
-/// A participant id that was named: refused while another session has it that is not gone.
-fn free_of_the_gone(
+/// A participant id that the caller chose; refused while a session that is not gone has it.
+fn available_participant_id(
     ctx: &mut Ctx<'_>,
     caller: &Caller,
     mission: &MissionId,
@@ -184,16 +190,19 @@ fn free_of_the_gone(
     let other = ctx.record_death_if_proved(other)?;
     if !ctx.standing(&other)?.is_gone() {
         return Err(Error::Invalid {
-            what: format!("participant {named} of {mission} is {}", other.handle),
-            hint: Hint::step("leave --participant out: two sessions are two participants"),
+            what: format!(
+                "participant {named} of {mission} belongs to {}",
+                other.handle
+            ),
+            hint: Hint::step("omit --participant; each session needs its own"),
         }
         .into());
     }
-    // It may have spoken, or come back, since it was judged.
+    // It may have reported, or come back, since it was judged.
     ctx.lock([Lock::Session(other.id)])?;
     ctx.tx.remove_participant(mission.as_str(), other.id)?;
     let evidence = format!(
-        "{mission}: {} goes on as {}",
+        "{mission}: {} continues as {}",
         other.handle, caller.session.handle
     );
     ctx.log(&NewEvent {
@@ -214,7 +223,7 @@ fn change(
     let mission = row.mission.clone();
     let (mut all, faults) = present(ctx, here, mission.as_str())?;
     if request.strict {
-        // Whoever does not count because it was silent may have spoken since.
+        // A session that does not count because it was silent may have reported since.
         let silent = all.iter().filter(|one| one.gone && one.session.is_open());
         ctx.lock(
             silent
@@ -244,7 +253,7 @@ fn change(
     Ok((participant, warnings))
 }
 
-/// Writes a row with its activity, and what changed into the log.
+/// Writes a row with its activity, and logs the change.
 fn keep(
     ctx: &mut Ctx<'_>,
     caller: &Caller,
@@ -274,12 +283,12 @@ fn own_view(
     }
 }
 
-/// What a participant is told besides its answer.
+/// Warnings besides the answer.
 fn warnings(participant: &ParticipantView, faults: &[Fault]) -> Vec<String> {
     let mut warnings = Vec::new();
     if let (Some(focus), false) = (&participant.focus, participant.collides_with.is_empty()) {
         let drivers = participant.collides_with.join(", ");
-        warnings.push(format!("{focus} is also driven by {drivers}"));
+        warnings.push(format!("{focus} is also being worked on by {drivers}"));
     }
     warnings.extend(faults.iter().map(ToString::to_string));
     warnings
@@ -317,7 +326,7 @@ fn point(
         match (membership, request.whose, me) {
             (Membership::Missing, ..) => {
                 return Err(Error::NotFound {
-                    what: format!("there is no mission {mission}"),
+                    what: format!("mission {mission} does not exist"),
                     hint: check::join(mission.as_str()),
                 }
                 .into());
@@ -382,8 +391,8 @@ fn scope(me: Option<&Session>, here: &Here, whose: Whose) -> Result<Scope, Error
         )
     });
     found.ok_or_else(|| Error::NotFound {
-        what: "this directory is in no repository".into(),
-        hint: Hint::step("run it in one, or say --for session or --for user"),
+        what: "this directory is not in a git repository".into(),
+        hint: Hint::step("run it in a repository, or use --for session or --for user"),
     })
 }
 

@@ -1,4 +1,4 @@
-//! Checking what is stored: everything that is wrong, at once.
+//! Checking stored mission data: every fault at once.
 
 use super::pick;
 use super::request::Here;
@@ -15,7 +15,7 @@ use tenure_core::session::Session;
 use tenure_core::store::Mode;
 
 impl Service<'_> {
-    /// Checks a mission's rows and the caller's pointers; with `all` every mission and every pointer. Tells
+    /// Checks a mission's rows and the caller's pointers; with `all`, every mission and every pointer. Returns
     /// how many rows and pointers were checked.
     pub fn check_missions(
         &mut self,
@@ -30,7 +30,7 @@ impl Service<'_> {
             let what = if all {
                 every_row(ctx, here, &mut checked)?;
                 every_pointer(ctx, &mut checked)?;
-                "what is stored of missions".to_owned()
+                "stored mission data".to_owned()
             } else {
                 active(ctx, me.as_ref(), here, mission, &mut checked)?
             };
@@ -53,7 +53,7 @@ struct Checked {
     faults: Vec<Fault>,
 }
 
-/// The mission that is meant, and the pointers that do not count on the way to it.
+/// The selected mission, and the pointers that were passed over to reach it.
 fn active(
     ctx: &mut Ctx<'_>,
     me: Option<&Session>,
@@ -67,7 +67,7 @@ fn active(
     if let Some(mission) = &found.mission {
         must_exist(ctx, mission.as_str())?;
         rows(ctx, here, mission.as_str(), checked)?;
-        return Ok(format!("what is stored of mission {mission}"));
+        return Ok(format!("stored data of mission {mission}"));
     }
     if checked.faults.is_empty() {
         pick::meant(&found)?;
@@ -79,8 +79,8 @@ fn must_exist(ctx: &mut Ctx<'_>, mission: &str) -> Result<(), Stop> {
     let rows = ctx.tx.participants(mission)?;
     if rows.is_empty() && ctx.tx.mission(mission)?.is_none() {
         return Err(Error::NotFound {
-            what: format!("there is no mission {mission}"),
-            hint: Hint::run("mission", ["list"], "to see all of them"),
+            what: format!("mission {mission} does not exist"),
+            hint: Hint::run("mission", ["list"], "to list all missions"),
         }
         .into());
     }
@@ -103,7 +103,7 @@ fn every_row(ctx: &mut Ctx<'_>, here: &Here, checked: &mut Checked) -> Result<()
                 hints: vec![Hint::run(
                     "mission",
                     ["leave", "MISSION"],
-                    "to take its participants out; then join under a good id",
+                    "to remove its participants, then join under a valid id",
                 )],
             });
         }
@@ -132,7 +132,8 @@ fn one_row(
     Ok(())
 }
 
-/// A session's pointer must name a mission that the session joined; any other one that exists.
+/// A session's pointer must name a mission that the session joined; any other pointer must name one that
+/// exists.
 fn every_pointer(ctx: &mut Ctx<'_>, checked: &mut Checked) -> Result<(), Stop> {
     for found in ctx.tx.list_pointers()? {
         checked.count += 1;

@@ -1,4 +1,4 @@
-//! The one context of a session: who it is, what it takes part in, and whether that can be trusted.
+//! A session's context: its identity, its missions, and whether they can be trusted.
 
 use std::collections::BTreeMap;
 
@@ -22,32 +22,32 @@ use tenure_core::mission::pointer::Scope;
 use tenure_core::session::{Session, Workdir};
 use tenure_core::store::Mode;
 
-/// The mission that is active for a session, and its part in it.
+/// The active mission of a session, and its role in it.
 #[derive(Debug, Clone)]
 pub struct Membership {
     pub participant: Option<ParticipantView>,
-    /// Which mission that is, and what decided.
+    /// Which mission that is, and what decided it.
     pub pointer: PointerView,
     pub faults: Vec<Fault>,
 }
 
-/// A session, and what it takes part in.
+/// A session and its missions.
 #[derive(Debug, Clone)]
 pub struct Bearings {
     pub who: Whoami,
     pub mission: Membership,
 }
 
-/// What a check of a session came to.
+/// The result of checking a session.
 #[derive(Debug, Clone)]
 pub struct Verified {
     pub context: SessionContext,
-    /// What is wrong, apart from files.
+    /// The faults, apart from files.
     pub faults: Vec<Fault>,
 }
 
 impl Service<'_> {
-    /// The one authoritative answer to "who am I": the caller's session and its active mission.
+    /// The authoritative answer to "who am I": the caller's session and its active mission.
     pub fn whoami(&mut self, act_for: &ActFor, here: &Here) -> Reply<Bearings> {
         self.transact(Mode::Read, |ctx| {
             let caller = caller::for_read(ctx, act_for)?;
@@ -57,8 +57,8 @@ impl Service<'_> {
         })
     }
 
-    /// Checks that the caller is who it is taken for: a session that lives, the one that is named, in the
-    /// project that is named, with variables and missions that agree, and a context file of its own.
+    /// Verifies the caller's identity: a live session, the one that was named, in the given project, with
+    /// variables and missions that agree, and a context file of its own.
     pub fn verify(
         &mut self,
         act_for: &ActFor,
@@ -76,7 +76,7 @@ impl Service<'_> {
         })
     }
 
-    /// A session's context, for its mirrors; nobody is told anything and nothing is renewed.
+    /// A session's context, for its mirrors. Delivers nothing and renews nothing.
     pub fn context(&mut self, session: SessionId, here: &Here) -> Reply<SessionContext> {
         self.transact(Mode::Read, |ctx| {
             let session = ctx.session(session)?;
@@ -96,7 +96,7 @@ impl Service<'_> {
         })
     }
 
-    /// The sessions that something happened to after a place in the log.
+    /// The sessions that changed after a position in the log.
     pub fn changed_sessions(&mut self, after: Cursor) -> Reply<Vec<SessionId>> {
         self.transact(Mode::Read, |ctx| {
             let filter = EventFilter {
@@ -112,7 +112,7 @@ impl Service<'_> {
         })
     }
 
-    /// Keeps what became of mirrors: failures stay until the path is written again.
+    /// Stores the results of mirror writes. A failure stays until its path is written again.
     pub fn record_mirrors(&mut self, failed: &[MirrorFailure], written: &[String]) -> Reply<()> {
         self.transact(Mode::Read, |ctx| {
             let known = ctx.tx.mirror_failures()?;
@@ -196,7 +196,7 @@ fn verify(
     };
     let found = match (caller::for_read(ctx, &ActFor::default()), &named) {
         (Ok(caller), _) => Some(caller),
-        // A script beside the sessions may check any of them.
+        // A script outside any session may check all of them.
         (Err(Stop::Refuse(error)), Some(_)) if matches!(*error, Error::NoSession { .. }) => None,
         (Err(other), _) => return Err(other),
     };
@@ -217,7 +217,7 @@ fn verify(
         (Some(caller), Some(named)) => {
             if named.id != caller.session.id {
                 let why = format!("this process belongs to {}", caller.session.handle);
-                let hint = Hint::verb("whoami", "to see what decided that");
+                let hint = Hint::verb("whoami", "to see how tenure determined that");
                 add(
                     &caller.session,
                     "session",
@@ -232,11 +232,11 @@ fn verify(
     };
     for said in found.iter().flat_map(|caller| &caller.disagreements) {
         let hint = Hint::step(format!("unset {}", said.variable));
-        let why = format!("{}, {}", said.value, said.own);
+        let why = format!("it is {}, but {}", said.value, said.own);
         add(&session, "environment", said.variable.to_owned(), why, hint);
     }
     if let Some(closed) = &session.closed {
-        let hint = Hint::verb("register", "to make this process a session again");
+        let hint = Hint::verb("register", "to register this process again");
         add(
             &session,
             "state",
@@ -249,7 +249,7 @@ fn verify(
         && !works_in(ctx, &session, project)?
     {
         let why = format!("{} works in {}", session.handle, session.workdir.dir);
-        let hint = Hint::step("run it in that directory, or register with --dir");
+        let hint = Hint::step("run the command in that directory, or register with --dir");
         add(&session, "project", project.dir.clone(), why, hint);
     }
     let mission = active(ctx, &session, here)?;
@@ -261,7 +261,7 @@ fn verify(
     })
 }
 
-/// Whether a session works in a project: in its repository, or in that directory or below it.
+/// Whether a session works in a project: in its repository, or in that directory or below.
 fn works_in(ctx: &Ctx<'_>, session: &Session, project: &Workdir) -> Result<bool, Stop> {
     if let (Some(own), Some(other)) = (&session.workdir.repo, &project.repo) {
         // A repository's name may have changed since the session registered.

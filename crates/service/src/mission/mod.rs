@@ -1,7 +1,7 @@
-//! Missions: joining, leaving, pointing, changing, looking and checking.
+//! Missions: joining, leaving, pointing, changing, viewing and checking.
 //!
-//! [`tenure_core::mission`] holds the rules. Before a participant acts its own row is checked: one that breaks a
-//! rule changes nothing. Others' rows are shown with what is wrong with them. Leaving always works.
+//! [`tenure_core::mission`] has the rules. A participant's own row is checked before it acts; an invalid row
+//! changes nothing. Rows of others are shown with their faults. Leaving always works.
 
 mod act;
 mod check;

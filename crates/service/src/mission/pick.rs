@@ -1,4 +1,4 @@
-//! Which mission is meant, and the caller's own row in it.
+//! Which mission is selected, and the caller's own row in it.
 
 use super::request::Here;
 use crate::context::{Ctx, Stop};
@@ -8,7 +8,7 @@ use tenure_core::mission::pointer::{self, Membership, Pointer, Resolution, Scope
 use tenure_core::mission::{MissionId, Participant, StoredParticipant};
 use tenure_core::session::Session;
 
-/// The pointers that count for a caller, in the order of their weight.
+/// The pointers that apply to a caller, by precedence.
 pub fn scopes(session: Option<&Session>, here: &Here) -> Vec<Scope> {
     let own = session.map(|session| Scope::Session(session.id));
     let repo = here
@@ -20,8 +20,8 @@ pub fn scopes(session: Option<&Session>, here: &Here) -> Vec<Scope> {
     own.into_iter().chain(repo).chain([user]).collect()
 }
 
-/// How the mission that a pointer names stands to a session. Whoever is no session has joined nothing and
-/// may look at everything.
+/// How a session relates to the mission that a pointer names. A caller that is not a session has joined nothing
+/// and may read everything.
 pub fn membership(
     ctx: &mut Ctx<'_>,
     session: Option<&Session>,
@@ -59,18 +59,18 @@ pub fn resolve(
     Ok(pointer::resolve(named, &found))
 }
 
-/// The mission that is meant; that none is, is an error that names both ways out.
+/// The selected mission, or an error with both remedies.
 pub fn meant(found: &Resolution) -> Result<MissionId, Error> {
     found.mission.clone().ok_or_else(|| Error::NoMission {
         what: match found.passed_over.first() {
-            None => "no mission is named and none is active".to_owned(),
-            Some(fault) => format!("no mission is named, and {fault}"),
+            None => "no mission was given and none is active".to_owned(),
+            Some(fault) => format!("no mission was given, and {fault}"),
         },
         passed_over: found.passed_over.clone(),
     })
 }
 
-/// Reads a row, or says everything that is wrong with it.
+/// Parses a row, or returns all its faults.
 pub fn read(
     ctx: &mut Ctx<'_>,
     here: &Here,
@@ -85,7 +85,7 @@ pub fn read(
     Ok(check::participant(row, against))
 }
 
-/// The caller's own row, which must be there and in order.
+/// The caller's own row, which must exist and be valid.
 pub fn own(
     ctx: &mut Ctx<'_>,
     session: &Session,
@@ -99,7 +99,7 @@ pub fn own(
     match read(ctx, here, &row, handle)? {
         Ok(participant) => Ok(participant),
         Err(faults) => Err(Error::Faulty {
-            what: format!("what is stored of {handle} in mission {mission}"),
+            what: format!("stored data of {handle} in mission {mission}"),
             faults,
         }
         .into()),

@@ -1,17 +1,17 @@
-//! What is asked about missions, and what comes back.
+//! Requests about missions, and their answers.
 
 use crate::mission::view::{ParticipantView, PointerView};
 use tenure_core::mission::change::Change;
 use tenure_core::mission::check::Fault;
 use tenure_core::mission::{MissionId, ParticipantId, Role};
 
-/// Where the caller stands, as far as missions need to know.
+/// The caller's surroundings, as far as missions need them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Here {
     /// The repository of the directory that it calls from.
     pub repo: Option<String>,
     pub user: String,
-    /// The roles that the settings list; none listed means that any will do.
+    /// The roles that the settings allow; empty means any.
     pub roles: Vec<String>,
 }
 
@@ -19,9 +19,8 @@ pub struct Here {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinRequest {
     pub mission: MissionId,
-    /// What it will be there.
     pub role: Role,
-    /// Its id there; one is made otherwise.
+    /// Its id there; generated if none is given.
     pub participant: Option<ParticipantId>,
 }
 
@@ -30,14 +29,14 @@ pub struct JoinRequest {
 pub struct ChangeRequest {
     pub mission: Option<MissionId>,
     pub change: Change,
-    /// Refuse what others drive.
+    /// Refuse a focus that others work on.
     pub strict: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
     Session,
-    /// The repository's, in all its worktrees.
+    /// The repository, in all its worktrees.
     Repo,
     User,
 }
@@ -51,25 +50,24 @@ pub struct PointRequest {
 #[derive(Debug, Clone)]
 pub struct Joined {
     pub participant: ParticipantView,
-    /// Whether it is new.
     pub new: bool,
-    /// What else is wrong in the mission.
+    /// Other faults in the mission.
     pub warnings: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Changed {
     pub participant: ParticipantView,
-    /// Which mission was meant, and what decided that.
+    /// Which mission was selected, and what decided it.
     pub pointer: PointerView,
-    /// Whom it collides with, and what else is wrong in the mission.
+    /// Collisions, and other faults in the mission.
     pub warnings: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Left {
     pub mission: String,
-    /// The pointer that was cleared with it.
+    /// Whether the session's pointer was cleared too.
     pub cleared: bool,
 }
 
@@ -81,7 +79,7 @@ pub struct Pointed {
     pub name: String,
     pub mission: Option<String>,
     pub before: Option<String>,
-    /// What is the active mission now, and what decided that.
+    /// The active mission now, and what decided it.
     pub pointer: PointerView,
     pub faults: Vec<Fault>,
 }

@@ -1,4 +1,4 @@
-//! Who takes part: the rows of a mission with what is known of their sessions.
+//! Who takes part: the rows of a mission and their sessions.
 
 use super::pick;
 use super::request::Here;
@@ -15,17 +15,17 @@ use tenure_core::process::Process;
 use tenure_core::session::Session;
 use tenure_core::store::Mode;
 
-/// A mission with everybody who takes part.
+/// A mission with all its participants.
 #[derive(Debug, Clone)]
 pub struct Roster {
     pub mission: MissionView,
-    /// Who takes part, those who joined first first.
+    /// The participants, in order of joining.
     pub participants: Vec<ParticipantView>,
-    /// Which mission was meant, and what decided that.
+    /// Which mission was selected, and what decided it.
     pub pointer: PointerView,
-    /// What is wrong with what is stored.
+    /// Faults in the stored data.
     pub faults: Vec<Fault>,
-    /// The processes of those who are not gone: the roster changes when one of them ends.
+    /// The processes of participants that are not gone. The roster changes when one of them exits.
     pub processes: Vec<Process>,
 }
 
@@ -61,7 +61,7 @@ impl Service<'_> {
         })
     }
 
-    /// The mission that is meant where none is named; that none is, is an error.
+    /// The selected mission if none is given; an error if there is none.
     pub fn active_mission(&mut self, act_for: &ActFor, here: &Here) -> Reply<PointerView> {
         self.transact(Mode::Read, |ctx| {
             let me = viewer(ctx, act_for)?;
@@ -71,7 +71,7 @@ impl Service<'_> {
         })
     }
 
-    /// Every mission; those that nobody takes part in only on request.
+    /// Every mission; those without participants only on request.
     pub fn missions(
         &mut self,
         act_for: &ActFor,
@@ -98,7 +98,7 @@ impl Service<'_> {
     }
 }
 
-/// Who looks, if it is anybody: whoever is no session may look too.
+/// The caller, if it is a session. Others may read too.
 pub fn viewer(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Option<Session>, Stop> {
     if act_for.session.is_some() {
         return Ok(Some(caller::for_read(ctx, act_for)?.session));
@@ -115,8 +115,8 @@ fn roster(
 ) -> Result<Roster, Stop> {
     let Some(stored) = ctx.tx.mission(mission.as_str())? else {
         return Err(crate::error::Error::NotFound {
-            what: format!("there is no mission {mission}"),
-            hint: Hint::run("mission", ["list"], "to see all of them"),
+            what: format!("mission {mission} does not exist"),
+            hint: Hint::run("mission", ["list"], "to list all missions"),
         }
         .into());
     };
@@ -125,7 +125,7 @@ fn roster(
     for one in &present {
         let mut view = view(ctx, one, &present)?;
         if me.is_some_and(|me| me.id == one.session.id) {
-            // Looking is an activity of one's own.
+            // Looking counts as activity of the viewer.
             view.last_activity_at = view.last_activity_at.max(ctx.now.wall);
         }
         participants.push(view);
@@ -143,7 +143,7 @@ fn roster(
     })
 }
 
-/// The participants of a mission whose rows are in order, with what is wrong with the others.
+/// The participants with valid rows, and the faults of the others.
 pub fn present(
     ctx: &mut Ctx<'_>,
     here: &Here,
@@ -171,7 +171,7 @@ fn one_present(
     row: &StoredParticipant,
     session: Session,
 ) -> Result<Result<Present, Vec<Fault>>, Stop> {
-    let session = ctx.bury_in_passing(session)?;
+    let session = ctx.record_death_later(session)?;
     let gone = ctx.standing(&session)?.is_gone();
     let read = pick::read(ctx, here, row, session.handle.as_str())?;
     Ok(read.map(|participant| Present {

@@ -19,18 +19,17 @@ pub struct ParticipantView {
     pub role: String,
     /// What it works on: `wp:<id>`, `step:<id>` or none.
     pub focus: Option<String>,
-    /// `active` or `inactive`; a session that is gone never drives.
+    /// `active` or `inactive`; a session that is gone is never active.
     pub drive: &'static str,
     /// `live`, `stalled`, `ended`, `dead` or `unknown`.
     pub state: &'static str,
-    /// What that state rests on.
+    /// The evidence for that state.
     pub why: String,
-    /// The directory that it works in.
     pub dir: String,
     pub joined_at: Timestamp,
     /// When it was last active, in the mission or otherwise.
     pub last_activity_at: Timestamp,
-    /// Others that drive the same focus.
+    /// Others that work on the same focus.
     pub collides_with: Vec<String>,
     /// Counts the changes of its row.
     pub revision: u64,
@@ -40,13 +39,12 @@ pub struct ParticipantView {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct MissionView {
     pub id: String,
-    /// When somebody first joined it.
+    /// When it was first joined.
     pub created_at: Timestamp,
     /// How many take part.
     pub participants: usize,
-    /// How many of them are not gone.
     pub live: usize,
-    /// How many of those drive something.
+    /// How many of those actively work on a focus.
     pub driving: usize,
     /// When one of them was last active.
     pub last_activity_at: Option<Timestamp>,
@@ -54,16 +52,16 @@ pub struct MissionView {
     pub joined: bool,
 }
 
-/// Which mission is meant, and what decided that.
+/// Which mission is selected, and what decided it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PointerView {
-    /// The mission, if one is meant.
+    /// The mission, if one is selected.
     pub mission: Option<String>,
     /// `flag`, `session`, `repo`, `user` or `none`.
     pub by: &'static str,
-    /// What that rests on.
+    /// The evidence for that.
     pub evidence: String,
-    /// Pointers that are not followed, and why.
+    /// Pointers that were ignored, and why.
     pub passed_over: Vec<Fault>,
 }
 

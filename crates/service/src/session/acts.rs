@@ -1,4 +1,4 @@
-//! What happens to a session between its registration and its end.
+//! Acts on a session between its registration and its end.
 
 use crate::caller::{self, ActFor, behalf};
 use crate::context::{Ctx, Stop};
@@ -16,26 +16,24 @@ use tenure_core::time::Span;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RenewRequest {
-    /// For how long the session declares to be silent; the usual lease otherwise.
+    /// How long the session announces to be silent; the usual lease otherwise.
     pub length: Option<Span>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetaChange {
-    /// Keep this value.
     Set(MetaKey, String),
-    /// Forget it.
     Unset(MetaKey),
 }
 
 impl Service<'_> {
-    /// Ends a session and everything that it holds.
+    /// Ends a session and all its holds.
     pub fn end(&mut self, act_for: &ActFor) -> Reply<SessionView> {
         self.transact(Mode::Write, |ctx| {
             let caller = caller::for_write_or_closed(ctx, act_for)?;
             refuse_ended(&caller.session)?;
             let reason = caller.reason_text();
-            let why = reason.clone().unwrap_or_else(|| "it said so".into());
+            let why = reason.clone().unwrap_or_else(|| "it ended itself".into());
             let closed = ctx.close(&caller.session, ClosedBy::End, &why, caller.actor, reason)?;
             ctx.view(&closed)
         })
@@ -45,13 +43,13 @@ impl Service<'_> {
         if let Some(Span(length)) = request.length {
             if length > Policy::LONGEST_SILENCE {
                 return Err(usage(
-                    "a session may declare at most 4h of silence",
-                    Hint::step("give a shorter --for"),
+                    "a session can announce at most 4h of silence",
+                    Hint::step("use a shorter --for"),
                 )
                 .into());
             }
             if act_for.reason.is_none() {
-                return Err(usage("declaring silence takes a reason", add_a_reason()).into());
+                return Err(usage("announcing silence needs a reason", add_a_reason()).into());
             }
         }
         self.transact(Mode::Write, |ctx| {
@@ -60,7 +58,7 @@ impl Service<'_> {
         })
     }
 
-    /// Leaves a message that a session is told at its next call.
+    /// Sends a message that a session receives at its next call.
     pub fn tell(&mut self, to: &str, message: &str) -> Reply<SessionView> {
         if message.trim().is_empty() {
             let hint = Hint::run("tell", ["SESSION", "MESSAGE"], "to send one");
@@ -72,8 +70,8 @@ impl Service<'_> {
             let to = caller::find(ctx, to)?;
             let to = ctx.record_death_if_proved(to)?;
             let sender = from.as_ref().map(|caller| caller.session.handle.as_str());
-            let sender = sender.unwrap_or("somebody without a session");
-            let said = format!("{sender} says: {}", text::quoted(message));
+            let sender = sender.unwrap_or("someone outside any session");
+            let said = format!("message from {sender}: {}", text::quoted(message));
             let from = from.map(|caller| caller.session.id);
             ctx.notify(to.id, NoticeKind::Told, said, from, None)?;
             ctx.log(&NewEvent {
@@ -84,7 +82,7 @@ impl Service<'_> {
         })
     }
 
-    /// Sets or forgets one of a session's small values.
+    /// Sets or removes one metadata value of a session.
     pub fn change_metadata(&mut self, act_for: &ActFor, change: &MetaChange) -> Reply<SessionView> {
         if let MetaChange::Set(_, value) = change {
             check_meta_value(value).map_err(Error::from)?;
@@ -102,7 +100,7 @@ impl Service<'_> {
                 (None, None) => return Err(no_such_value(key).into()),
                 (None, Some(_)) if present.len() >= META_KEYS => {
                     return Err(Error::Invalid {
-                        what: format!("a session keeps at most {META_KEYS} values"),
+                        what: format!("a session can have at most {META_KEYS} metadata values"),
                         hint: Hint::run("meta", ["unset", "KEY"], "to make room"),
                     }
                     .into());
@@ -163,7 +161,7 @@ fn usage(what: &str, hint: Hint) -> Error {
 }
 
 /// The error for a small value that is not kept.
-/// Refuses a name that tenure keeps for itself.
+/// Refuses a name that tenure reserves.
 pub fn refuse_reserved(key: &MetaKey) -> Result<(), Error> {
     if !key.is_reserved() {
         return Ok(());
@@ -176,8 +174,8 @@ pub fn refuse_reserved(key: &MetaKey) -> Result<(), Error> {
 
 pub fn no_such_value(key: &MetaKey) -> Error {
     Error::NotFound {
-        what: format!("this session keeps no value {:?}", key.as_str()),
-        hint: Hint::run("meta", ["get"], "to see what it keeps"),
+        what: format!("this session has no metadata value {:?}", key.as_str()),
+        hint: Hint::run("meta", ["get"], "to list its values"),
     }
 }
 

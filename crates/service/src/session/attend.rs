@@ -1,4 +1,5 @@
-//! A person and a session: where its window is, that a person went there, and what the person calls its work.
+//! A person and a session: where its window is, that the person visited it, and the title that the person gave
+//! it.
 
 use crate::caller::{self, ActFor, behalf};
 use crate::context::{Ctx, Stop};
@@ -15,17 +16,17 @@ use tenure_core::text::{check_length, quoted};
 use tenure_core::title;
 use tenure_core::witness::TerminalPlace;
 
-/// A session that can be gone to.
+/// A session whose window can be shown.
 #[derive(Debug, Clone)]
 pub struct Window {
     pub session: SessionView,
     pub process: Option<Process>,
-    /// Where its window is, as far as that can be told.
+    /// Where its window is, if known.
     pub place: Option<TerminalPlace>,
 }
 
 impl Service<'_> {
-    /// Where a session's window is, if it has not ended.
+    /// Where a session's window is, unless it has ended.
     pub fn window(&mut self, name: &str) -> Reply<Window> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -44,8 +45,8 @@ impl Service<'_> {
         })
     }
 
-    /// Records that a person is with a session now: it waits to be seen no longer. An end stays as it is, and
-    /// an agent that looks at another is not a person.
+    /// Records that a person is with a session now, so it no longer counts as unseen. An end stays as it is,
+    /// and an agent that looks at another session is not a person.
     pub fn attend(&mut self, name: &str) -> Reply<()> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -58,8 +59,8 @@ impl Service<'_> {
         })
     }
 
-    /// Gives the session that is named a title. Where the text is empty, it gets back the one that it had before a
-    /// person named it. A person needs no reason for that.
+    /// Sets the title of the named session. An empty text restores the title that it had before a person named
+    /// it. A person needs no reason for that.
     pub fn rename(&mut self, act_for: &ActFor, text: &str) -> Reply<SessionView> {
         let title = chosen(text).map_err(Error::from)?;
         self.transact(Mode::Write, |ctx| {
@@ -78,7 +79,7 @@ fn attend(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
         return Ok(());
     }
     ctx.write_beat()?;
-    // Not a heartbeat: who looks at a session does not speak for it.
+    // Not a heartbeat: looking at a session does not prove that it is alive.
     let now = Some(ctx.now.wall);
     let (seen_at, lease) = (session.seen_at, &session.lease);
     ctx.tx
@@ -86,8 +87,8 @@ fn attend(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What a session is called once a person takes their title away: what it was called before, unless the agent's own
-/// files call it something, which is read when somebody looks.
+/// The title of a session once a person removes theirs: the earlier one, unless the agent's own files have one,
+/// which is read when someone looks.
 fn given_back(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<Title>, Stop> {
     ctx.ask_about_all(std::slice::from_ref(session))?;
     match &session.title {
@@ -134,6 +135,10 @@ fn chosen(text: &str) -> Result<Option<Title>, Malformed> {
     let title = title::titled(text, TitleBy::Person);
     match title {
         Some(title) => Ok(Some(title)),
-        None => Err(Malformed::new("title", text, "nothing of it can be seen")),
+        None => Err(Malformed::new(
+            "title",
+            text,
+            "it has no visible characters",
+        )),
     }
 }

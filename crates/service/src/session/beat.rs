@@ -1,4 +1,4 @@
-//! What keeps a session's lease open, and what a call outside of a sandbox settles for one inside.
+//! What renews a session's lease, and what a call outside a sandbox settles for one inside.
 
 use crate::context::{Ctx, Stop};
 use tenure_core::id::SessionId;
@@ -7,7 +7,7 @@ use tenure_core::session::{Activity, Session};
 use tenure_core::store::{Lock, Mode};
 use tenure_core::time::Timestamp;
 
-/// Renews the lease when the last heartbeat is old enough, never shortening it.
+/// Renews the lease if the last heartbeat is old enough. Never shortens it.
 pub fn renew_if_due(ctx: &mut Ctx<'_>, session: &mut Session) -> Result<(), Stop> {
     if !is_due(ctx, session) {
         return Ok(());
@@ -32,7 +32,7 @@ pub fn renew(ctx: &mut Ctx<'_>, session: &mut Session) -> Result<(), Stop> {
     renew_doing(ctx, session, None, None)
 }
 
-/// Renews the lease now, and records what the session does and that a person is there if that is given.
+/// Renews the lease now, and stores the activity and the presence of a person if given.
 pub fn renew_doing(
     ctx: &mut Ctx<'_>,
     session: &mut Session,
@@ -43,7 +43,7 @@ pub fn renew_doing(
         .lease
         .clone()
         .or_later(ctx.now.after(ctx.policy.lease));
-    // A heartbeat alone is one statement. Beside other writes the row is locked in its turn.
+    // A heartbeat alone is one statement. Next to other writes, the row is locked in order.
     if ctx.mode == Mode::Write {
         ctx.lock([Lock::Session(session.id)])?;
     }
@@ -64,9 +64,9 @@ pub fn renew_doing(
     Ok(())
 }
 
-/// A call from outside the sandbox records the deaths that it can prove among the holders that refused
-/// the same session inside it. That is done after the call and may fail, so such a doubt stays until the
-/// record shows the death.
+/// A call from outside the sandbox records the deaths that it can prove among the holders that the same session
+/// could not check from inside. That happens after the call and may fail, so the doubt stays until the death is
+/// recorded.
 pub fn resolve_doubts(ctx: &mut Ctx<'_>, asker: SessionId) -> Result<(), Stop> {
     if !ctx.tx.has_doubts(asker)? {
         return Ok(());
@@ -79,7 +79,7 @@ pub fn resolve_doubts(ctx: &mut Ctx<'_>, asker: SessionId) -> Result<(), Stop> {
             && let Liveness::Dead(_) = ctx.liveness(&holder)?
         {
             ctx.tx.add_doubt(asker, token)?;
-            ctx.bury_in_passing(holder)?;
+            ctx.record_death_later(holder)?;
         }
     }
     Ok(())

@@ -1,10 +1,10 @@
-//! What was cut off and is still worth a look: shown in lists for a day, until somebody resumes or dismisses it.
+//! Sessions that were cut off and still matter: listed for a day, until someone resumes or dismisses them.
 //!
-//! Most ends leave nothing behind. Shown is one whose conversation can be taken up again, and one that still held
-//! something when it was cut off that nobody took since. A script that died with neither is noise.
+//! Most ends leave nothing behind. Listed are sessions whose conversation can be resumed, and sessions that
+//! held something that no one has taken since. A script that died with neither is noise.
 //!
-//! An agent that was killed before its first prompt wrote no transcript, and has nothing to go on with. So lists look
-//! for the files, in bounded time; a line that is drawn often goes by the record alone.
+//! An agent that was killed before its first prompt wrote no transcript and has nothing to resume. So lists
+//! check for the files, in bounded time; the status line, which is drawn often, relies on the record alone.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use tenure_core::id::SessionId;
 use tenure_core::session::{Closed, EndKind, Session};
 use tenure_core::store::{Mode, SessionFilter};
 
-/// For how long it is shown.
+/// How long it is listed.
 pub const SHOWN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Service<'_> {
-    /// Sessions, those that need a person first.
+    /// Sessions, with those that need a person first.
     pub fn list(&mut self, request: &ListRequest) -> Reply<Listed<SessionView>> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -37,8 +37,8 @@ impl Service<'_> {
     }
 }
 
-/// Adds to the open sessions of a list those that were cut off lately, and takes out who left or left nothing.
-/// Where those that ended are listed anyway, they are only marked.
+/// Adds recently cut-off sessions to a list of open ones, and removes those that left or left nothing behind.
+/// If the list includes ended sessions anyway, they are only marked.
 fn add_cut_off(ctx: &mut Ctx<'_>, request: &ListRequest, rows: &mut Vec<Row>) -> Result<(), Stop> {
     if !request.closed_too {
         let known: BTreeSet<SessionId> = rows.iter().map(|row| row.session.id).collect();
@@ -55,7 +55,7 @@ fn add_cut_off(ctx: &mut Ctx<'_>, request: &ListRequest, rows: &mut Vec<Row>) ->
     Ok(())
 }
 
-/// Sessions that were cut off lately in a place, the last one first.
+/// Sessions that were recently cut off here, newest first.
 pub(crate) fn cut_off_here(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>, Stop> {
     let mut rows = Vec::new();
     for session in recorded(ctx, request)? {
@@ -66,8 +66,8 @@ pub(crate) fn cut_off_here(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<V
     Ok(rows)
 }
 
-/// The same by their handles, for a line that is drawn often: what the rows say of themselves is enough, and `open`
-/// are those who may be in their conversations.
+/// The same by handle, for a line that is drawn often: only the rows are read. `open` are the sessions that may
+/// be in those conversations.
 pub(crate) fn handles_cut_off_here(
     ctx: &mut Ctx<'_>,
     request: &ListRequest,
@@ -101,7 +101,7 @@ fn recorded(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Session>, St
     Ok(sessions)
 }
 
-/// Says of those that were cut off lately what is left of them.
+/// Adds what is left of the recently cut-off sessions.
 fn mark(ctx: &mut Ctx<'_>, rows: &mut [Row]) -> Result<(), Stop> {
     let mut lately = Vec::new();
     for (at, row) in rows.iter().enumerate() {

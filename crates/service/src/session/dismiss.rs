@@ -1,8 +1,8 @@
-//! Taking what was cut off from the list of what can be resumed. Nothing else changes: it can still be resumed
-//! by its name.
+//! Removing cut-off sessions from the list of what can be resumed. Nothing else changes: each can still be
+//! resumed by name.
 //!
-//! It is a person's list: another caller names a reason, and an agent may not clear all of it, for models run what
-//! they read.
+//! It is a person's list. Another caller needs a reason, and an agent may not clear all of it, because models
+//! run what they read.
 
 use std::time::Duration;
 
@@ -19,7 +19,6 @@ use tenure_core::session::{EndKind, Session};
 use tenure_core::store::{Lock, Mode, SessionFilter};
 
 impl Service<'_> {
-    /// Dismisses one session that was cut off.
     pub fn dismiss(&mut self, act_for: &ActFor) -> Reply<SessionView> {
         self.transact(Mode::Write, |ctx| {
             let act = behalf::tidying(ctx, act_for)?;
@@ -32,13 +31,13 @@ impl Service<'_> {
         })
     }
 
-    /// Dismisses every session that was cut off within this time, the last one first.
+    /// Dismisses every session that was cut off within this time, newest first.
     pub fn dismiss_all(
         &mut self,
         within: Duration,
         reason: Option<&Reason>,
     ) -> Reply<Vec<SessionView>> {
-        let unrecorded = self.bury_the_dead()?;
+        let unrecorded = self.record_all_deaths()?;
         self.transact(Mode::Write, |ctx| {
             if caller::is_agents(ctx)? {
                 let what = "dismiss every session";
@@ -46,7 +45,7 @@ impl Service<'_> {
             }
             let actor = caller::anybody(ctx)?.map(|caller| caller.session.id);
             if ctx.reader == Reader::Program && reason.is_none() {
-                let what = "dismissing every session takes a reason".into();
+                let what = "dismissing every session needs a reason".into();
                 let hint = add_a_reason();
                 return Err(Error::Usage { what, hint }.into());
             }
@@ -67,15 +66,15 @@ impl Service<'_> {
     }
 }
 
-/// Why a session cannot be dismissed, as a verb.
+/// Why a session cannot be dismissed, as a predicate.
 fn nothing_to_dismiss(session: &Session) -> Option<String> {
     let state = match &session.closed {
-        None => "has not ended: there is nothing to dismiss",
-        Some(end) if end.dismissed_at.is_some() => "is dismissed already",
+        None => "has not ended, so there is nothing to dismiss",
+        Some(end) if end.dismissed_at.is_some() => "is already dismissed",
         Some(end) => match end.kind {
             EndKind::CutOff => return None,
-            EndKind::Left => "ended by itself: there is nothing to dismiss",
-            EndKind::Moved => "went on in another session: there is nothing to dismiss",
+            EndKind::Left => "ended by itself, so there is nothing to dismiss",
+            EndKind::Moved => "continued in another session, so there is nothing to dismiss",
         },
     };
     Some(state.to_owned())

@@ -1,13 +1,14 @@
-//! Ending a session together with its process: a person's act.
+//! Ending a session together with its process: for a person only.
 //!
-//! A session whose process goes on without anybody who could see it (its terminal is gone) is neither over nor
-//! resumable until that process is. Which process that is, is settled here; it is killed outside, between two
-//! transactions, and only then is the end recorded: what it held is free when it cannot write any more.
+//! A session whose process continues where no one can see it (its terminal is gone) has neither ended nor can
+//! it be resumed until that process exits. This module decides which process that is. It is killed outside,
+//! between two transactions, and the end is recorded only then: what the session held becomes free when the
+//! process can no longer write.
 //!
-//! Only a process that is seen to live here, under its recorded start, can be named. Agents may not ask for it:
-//! models run what they read. *Crash* between the kill and the record: the session is found dead and counts as
-//! cut off. Events that the dying process still sends, and looks of others that find it dead, may close the
-//! session first; the person's word replaces theirs, unless another process took the session up meanwhile.
+//! Only a process that is proved alive here, under its recorded start time, qualifies. Agents may not ask for
+//! it, because models run what they read. *Crash* between the kill and the record: the session is found dead
+//! and counts as cut off. Events of the dying process, and lists that find it dead, may close the session
+//! first; the person's reason replaces theirs, unless another process has resumed the session in between.
 
 use crate::caller::{self, ActFor, behalf};
 use crate::error::{Error, add_a_reason};
@@ -24,17 +25,16 @@ use tenure_core::store::Mode;
 #[derive(Debug, Clone)]
 pub struct Killable {
     pub session: SessionView,
-    /// Which life of it was seen.
     pub token: SessionToken,
-    /// Seen to live, on this machine.
+    /// Proved alive, on this machine.
     pub process: Process,
 }
 
 impl Service<'_> {
-    /// The process of a session that is to be killed; nothing is changed.
+    /// The process of a session that is to be killed. Changes nothing.
     pub fn killable(&mut self, act_for: &ActFor) -> Reply<Killable> {
         if act_for.reason.is_none() {
-            let what = "killing a session's process takes a reason".into();
+            let what = "killing a session's process needs a reason".into();
             let hint = add_a_reason();
             return Err(Error::Usage { what, hint }.into());
         }
@@ -54,7 +54,7 @@ impl Service<'_> {
             if session.hosted {
                 let what = format!("{handle} shares its process with other sessions");
                 let args = [&handle, "--reason", "REASON"];
-                let hint = Hint::run("end", args, "to end it alone");
+                let hint = Hint::run("end", args, "to end only this session");
                 return Err(Error::Invalid { what, hint }.into());
             }
             let Some(process) = session.process.clone() else {
@@ -74,7 +74,7 @@ impl Service<'_> {
         })
     }
 
-    /// Records that a person ended a session whose process was killed, in these words.
+    /// Records that a person ended a session whose process was killed, and how.
     pub fn end_killed(
         &mut self,
         act_for: &ActFor,

@@ -1,5 +1,4 @@
-//! Looking: lists, one session, the log. Nothing is changed but what a look proves: a death that
-//! is seen is recorded at once.
+//! Reading: lists, one session, the log. The only change is that a death found on the way is recorded.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -22,19 +21,20 @@ use tenure_core::store::{Mode, SessionFilter};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListRequest {
-    /// Also those that ended.
+    /// Include those that ended.
     pub closed_too: bool,
     pub repo: Option<String>,
-    /// A directory in a worktree of that repository: who registered when it had another name counts, too.
+    /// A directory in a worktree of that repository, to include sessions that registered when it had another
+    /// name.
     pub worktree: Option<String>,
-    /// Only those in this directory or below it.
+    /// Only those in this directory or below.
     pub under: Option<String>,
     /// At most this many; zero means all.
     pub limit: usize,
 }
 
 impl ListRequest {
-    /// Those in the repository of a place; outside a repository, in that directory or below it.
+    /// Sessions in the repository of a directory; outside a repository, in that directory or below.
     pub fn around(workdir: &Workdir) -> Self {
         match &workdir.repo {
             Some(repo) => Self {
@@ -46,7 +46,7 @@ impl ListRequest {
         }
     }
 
-    /// Those in exactly this directory or below it.
+    /// Sessions in exactly this directory or below.
     pub fn below(workdir: &Workdir) -> Self {
         Self {
             under: Some(workdir.dir.clone()),
@@ -55,7 +55,7 @@ impl ListRequest {
     }
 }
 
-/// The caller, and how it was found.
+/// The caller, and how it was identified.
 #[derive(Debug, Clone)]
 pub struct Whoami {
     pub session: SessionView,
@@ -64,7 +64,7 @@ pub struct Whoami {
     pub parent: Option<String>,
 }
 
-/// What is waited for.
+/// What to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// The end or the death of a session.
@@ -73,15 +73,15 @@ pub enum Until {
     Rests,
 }
 
-/// A session that somebody waits for.
+/// A session that someone waits for.
 #[derive(Debug, Clone)]
 pub struct Awaited {
     pub session: SessionView,
-    /// Whether it is what was waited for.
+    /// Whether the condition is met.
     pub is_so: bool,
-    /// The process whose end is worth a look.
+    /// The process to watch for its exit.
     pub process: Option<Process>,
-    /// The file that the agent keeps the conversation in, where it is known.
+    /// The agent's file for the conversation, if known.
     pub transcript: Option<String>,
 }
 
@@ -94,14 +94,14 @@ impl Service<'_> {
         })
     }
 
-    /// Who else is open there.
+    /// The other open sessions there.
     pub fn who(&mut self, act_for: &ActFor, request: &ListRequest) -> Reply<Listed<SessionView>> {
         let dir = request.worktree.as_ref().or(request.under.as_ref());
         if let Some(dir) = dir {
-            self.mend_tree_locks(dir);
+            self.repair_tree_locks(dir);
         }
         self.transact(Mode::Read, |ctx| {
-            // Without telling it anything: that is for the answer.
+            // Without delivering notices, which belong to the answer.
             let me = match caller::peek(ctx, act_for) {
                 Ok(handle) => Some(handle),
                 Err(Stop::Refuse(_)) => None,
@@ -116,7 +116,7 @@ impl Service<'_> {
         })
     }
 
-    /// All about one session. A person who reads it has seen it.
+    /// All details of one session. A person who reads them has seen the session.
     pub fn show(&mut self, name: &str) -> Reply<Whoami> {
         let mut read_by_person = None;
         let shown = self.transact(Mode::Read, |ctx| {
@@ -125,7 +125,7 @@ impl Service<'_> {
             let session = ctx.record_death_if_proved(session)?;
             ctx.ask_about_all(std::slice::from_ref(&session))?;
             let caller = Caller {
-                evidence: format!("named {name}"),
+                evidence: format!("given as {name}"),
                 session,
                 by: caller::ResolvedBy::Flag,
                 itself_by: None,
@@ -140,13 +140,13 @@ impl Service<'_> {
             whoami(ctx, &caller)
         })?;
         if let Some(id) = read_by_person {
-            // Nobody is refused a look because it could not be noted.
+            // Reading succeeds even if the visit cannot be recorded.
             drop(self.attend(&id));
         }
         Ok(shown)
     }
 
-    /// Whether a session lives: yes, no, or an error where nobody can tell.
+    /// Whether a session is alive: yes, no, or an error if that is unknown.
     pub fn alive(&mut self, name: &str) -> Reply<(bool, SessionView)> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -166,12 +166,11 @@ impl Service<'_> {
         })
     }
 
-    /// The caller's handle, and nothing else: no notice is delivered and nothing is renewed.
+    /// Only the caller's handle: no notice is delivered and nothing is renewed.
     pub fn peek(&mut self, act_for: &ActFor) -> Reply<String> {
         self.transact(Mode::Read, |ctx| caller::peek(ctx, act_for))
     }
 
-    /// A session that somebody waits for.
     pub fn awaited(&mut self, name: &str, until: Until) -> Reply<Awaited> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -192,7 +191,7 @@ impl Service<'_> {
         })
     }
 
-    /// The processes of open sessions, the newest first, so that their end can be waited for.
+    /// The processes of open sessions, newest first, to watch for their exit.
     pub fn open_processes(&mut self, limit: usize) -> Reply<Vec<Process>> {
         self.transact(Mode::Read, |ctx| {
             let filter = SessionFilter {
@@ -202,7 +201,7 @@ impl Service<'_> {
             let open = ctx.tx.list_sessions(&filter)?;
             let mut watched = Vec::new();
             for session in open {
-                // Of a conversation whose window is gone the daemon is watched.
+                // If the window of a conversation is gone, the daemon is watched.
                 match session.daemon {
                     Some(_) => watched.extend(ctx.watched(&session)?),
                     None => watched.extend(session.process),
@@ -212,7 +211,7 @@ impl Service<'_> {
         })
     }
 
-    /// A session's small values; one of them, if it is named.
+    /// A session's metadata values, or one of them.
     pub fn metadata(
         &mut self,
         act_for: &ActFor,
@@ -274,7 +273,7 @@ pub(crate) fn filter_of(request: &ListRequest) -> SessionFilter {
     }
 }
 
-/// Rows in the order in which they are shown, each with its rank.
+/// Rows in display order, each with its rank.
 pub(crate) fn ordered(ctx: &mut Ctx<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>, Stop> {
     let seen: Vec<(&Session, bool)> = rows
         .iter()
@@ -296,7 +295,7 @@ pub(crate) fn ordered(ctx: &mut Ctx<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>,
     Ok(rows)
 }
 
-/// The rows in their order, of which the request's own filter found so many.
+/// The rows in order, of which the request's own filter found this many.
 pub(crate) fn listed_rows(
     ctx: &mut Ctx<'_>,
     request: &ListRequest,
@@ -320,7 +319,7 @@ pub(crate) fn listed_rows(
     })
 }
 
-/// A session of a list: its record decides, its view is shown.
+/// A session in a list: its record decides, its view is shown.
 pub(crate) struct Row {
     pub session: Session,
     state: State,
@@ -329,7 +328,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Whether it was cut off lately, with something left to take up.
+    /// Whether it was cut off recently, with something left to resume.
     pub fn is_cut_off(&self) -> bool {
         self.view.resume.is_some()
     }
@@ -354,7 +353,7 @@ impl Row {
         !self.session.is_open() || self.state == State::Dead
     }
 
-    /// Whether it lives and goes on only when a person answers it.
+    /// Whether it is alive and waits for a person's answer.
     pub fn waits_for_a_person(&self) -> bool {
         self.view.waits_for_a_person()
     }
@@ -390,7 +389,7 @@ pub(crate) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>,
     let mut unseen = Unseen::default();
     for session in sessions {
         let handle = session.handle.to_string();
-        let session = ctx.bury_in_passing(session);
+        let session = ctx.record_death_later(session);
         let row = session.and_then(|session| Row::new(ctx, session));
         if let Some(row) = unless_damaged(ctx, &handle, row).transpose() {
             rows.extend(unseen.gather(row)?);
@@ -401,7 +400,7 @@ pub(crate) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>,
     Ok(rows)
 }
 
-/// Names to each other the sessions that are open in one conversation.
+/// Marks the sessions that are open in the same conversation.
 fn mark_twins(ctx: &mut Ctx<'_>, rows: &mut [Row]) -> Result<(), Stop> {
     let listed: HashSet<SessionId> = rows.iter().map(|row| row.session.id).collect();
     let mut open: HashMap<(AgentName, NativeId), Vec<String>> = HashMap::new();
@@ -428,8 +427,8 @@ fn mark_twins(ctx: &mut Ctx<'_>, rows: &mut [Row]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Adds the sessions of a repository that know it by another name than the filter does: by its directory or
-/// its present remote, and whoever is in the same worktree.
+/// Adds the sessions of a repository that know it under another name than the filter: by its directory or its
+/// current remote, and all in the same worktree.
 pub(crate) fn add_renamed(
     ctx: &mut Ctx<'_>,
     sessions: &mut Vec<Session>,
@@ -459,7 +458,7 @@ pub(crate) fn add_renamed(
         .collect();
     ctx.look_at_files(&dirs)?;
     for other in beside {
-        // A repository below this one is another.
+        // A nested repository is a different one.
         let there = ctx.file(&other.workdir.dir)?;
         if there.is_some_and(|there| there.root == here.root) {
             sessions.push(other);

@@ -1,10 +1,10 @@
-//! Sessions: how they begin, go on, are looked at and end.
+//! Sessions: how they start, continue, are read and end.
 
 pub mod acts;
 pub mod attend;
 pub mod beat;
-pub mod burial;
 pub mod cut_off;
+pub mod death;
 pub mod dismiss;
 pub mod kill;
 pub mod look;

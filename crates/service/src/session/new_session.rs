@@ -1,4 +1,4 @@
-//! How a session comes to be, and to another process: the one place that makes one.
+//! How a session is created, and how it moves to another process. Only this module creates sessions.
 
 use crate::context::{Ctx, Stop};
 use tenure_core::agent;
@@ -8,7 +8,7 @@ use tenure_core::process::{Looks, Process};
 use tenure_core::session::{Session, Start, Title, Workdir};
 use tenure_core::store::Lock;
 
-/// What a new session is born with.
+/// The initial data of a session.
 pub struct NewSession {
     pub agent: AgentName,
     pub native_id: Option<NativeId>,
@@ -23,24 +23,24 @@ pub struct NewSession {
     pub daemon: Option<Process>,
 }
 
-/// Makes a session in its first life.
-pub fn born(ctx: &mut Ctx<'_>, birth: NewSession) -> Result<Session, Stop> {
-    let (id, handle) = ctx.mint(&birth.agent)?;
+/// Creates a session in its first life.
+pub fn create_session(ctx: &mut Ctx<'_>, new: NewSession) -> Result<Session, Stop> {
+    let (id, handle) = ctx.mint(&new.agent)?;
     let session = Session {
         id,
         handle,
-        agent: birth.agent,
-        native_id: birth.native_id,
-        fork_of: birth.fork_of,
-        parent: birth.parent,
-        twin_of: birth.twin_of,
-        title: birth.title,
-        workdir: birth.workdir,
-        hosted: birth.hosted,
+        agent: new.agent,
+        native_id: new.native_id,
+        fork_of: new.fork_of,
+        parent: new.parent,
+        twin_of: new.twin_of,
+        title: new.title,
+        workdir: new.workdir,
+        hosted: new.hosted,
         life: Life::FIRST,
-        process: birth.process,
-        start: birth.start,
-        daemon: birth.daemon,
+        process: new.process,
+        start: new.start,
+        daemon: new.daemon,
         activity: None,
         attended_at: None,
         started_at: ctx.now.wall,
@@ -50,12 +50,12 @@ pub fn born(ctx: &mut Ctx<'_>, birth: NewSession) -> Result<Session, Stop> {
         revision: 0,
     };
     ctx.tx.insert_session(&session)?;
-    ctx.born.push(session.id);
+    ctx.created.push(session.id);
     begin_life(ctx, &session)?;
     Ok(session)
 }
 
-/// Records the process that a session's present life is.
+/// Records the process of a session's current life.
 pub fn begin_life(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     if let Some(process) = &session.process {
         ctx.tx.insert_life(session.token(), process, ctx.now.wall)?;
@@ -63,8 +63,8 @@ pub fn begin_life(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A conversation that a daemon runs goes on in this window: that is the session's next life. What it holds
-/// stays held, because the conversation never stopped.
+/// A daemon's conversation continues in this window, which is the session's next life. It keeps its claims,
+/// because the conversation never stopped.
 pub fn move_to_window(
     ctx: &mut Ctx<'_>,
     session: &mut Session,
@@ -80,6 +80,6 @@ pub fn move_to_window(
     begin_life(ctx, session)?;
     ctx.tx.carry_holds(session.token())?;
     let (pid, life) = (window.pid, session.life);
-    let evidence = format!("the daemon names pid {pid} as its window, life {life}");
+    let evidence = format!("the daemon reports pid {pid} as its window (life {life})");
     ctx.log(&ctx.event(EventKind::Changed, Some(session.id), "window", evidence))
 }

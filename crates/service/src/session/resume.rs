@@ -1,8 +1,8 @@
-//! What can be taken up again: sessions that are gone and whose conversation nobody is in.
+//! What can be resumed: sessions that are gone and whose conversation no session is in.
 //!
-//! Naming one that lives is refused: two processes in one conversation mix what they write. All of them
-//! are those that were *cut off*, lately, with a conversation to go on with, and that nobody dismissed. One that left
-//! is not started again, and a conversation in which two were cut off is named once.
+//! Resuming a live session is refused, because two processes in one conversation mix their messages. "All"
+//! means the sessions that were *cut off* recently, have a conversation to resume, and were not dismissed. A
+//! session that left is not started again, and a conversation in which two were cut off is listed once.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use tenure_core::session::{ClosedBy, Session, Standing};
 use tenure_core::store::{Mode, SessionFilter};
 use tenure_core::text;
 
-/// A session that can be taken up again.
+/// A session that can be resumed.
 #[derive(Debug, Clone)]
 pub struct Resumable {
     pub session: SessionView,
@@ -27,7 +27,7 @@ pub struct Resumable {
     pub flags: Vec<String>,
     /// What it held and would be granted again.
     pub held: Vec<HeldView>,
-    /// Why it cannot be resumed, if it cannot.
+    /// Why it cannot be resumed, if so.
     pub problem: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Service<'_> {
         })
     }
 
-    /// Refuses to let an agent start every session that was cut off: models run what they read.
+    /// Refuses to let an agent start every session that was cut off, because models run what they read.
     pub fn may_start_all(&mut self) -> Reply<()> {
         self.transact(Mode::Read, |ctx| {
             if caller::is_agents(ctx)? {
@@ -53,10 +53,10 @@ impl Service<'_> {
         })
     }
 
-    /// Every session that was cut off within this time and not dismissed, the last one first.
+    /// Every session that was cut off within this time and not dismissed, newest first.
     pub fn all_resumable(&mut self, within: Duration) -> Reply<Vec<Resumable>> {
-        // After a reboot nobody has looked yet.
-        let unrecorded = self.bury_the_dead()?;
+        // After a reboot no caller has recorded the deaths yet.
+        let unrecorded = self.record_all_deaths()?;
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let filter = SessionFilter {
@@ -83,7 +83,7 @@ impl Service<'_> {
     }
 }
 
-/// A conversation is taken up once, however many died in it: as the session whose own it is, not as a twin.
+/// A conversation is resumed once, however many sessions died in it: as its owner, not as a twin.
 fn add(found: &mut Vec<Resumable>, one: Resumable) {
     let same = |other: &&mut Resumable| {
         other.native_id == one.native_id && other.session.agent == one.session.agent
@@ -107,19 +107,19 @@ fn resumable(ctx: &mut Ctx<'_>, session: &Session) -> Result<Resumable, Stop> {
     })
 }
 
-/// A conversation that nobody is in.
+/// A conversation without a session in it.
 struct Conversation {
     native_id: NativeId,
-    /// Why it cannot be taken up, if it cannot.
+    /// Why it cannot be resumed, if so.
     problem: Option<String>,
 }
 
-/// The conversation of a session, if it has one and nobody is in it.
+/// The conversation of a session, if it has one and no session is in it.
 fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conversation, Stop> {
     let handle = session.handle.to_string();
     let Some(native_id) = session.native_id.clone() else {
         return Err(Error::NotFound {
-            what: format!("{handle} has no conversation to go on with"),
+            what: format!("{handle} has no conversation to resume"),
             hint: Hint::run("show", [&handle], "for details"),
         }
         .into());
@@ -131,7 +131,7 @@ fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conversation, St
     {
         return Err(Error::NotLive {
             handle,
-            state: "went on in another session".into(),
+            state: "continued in another session".into(),
         }
         .into());
     }
@@ -147,7 +147,7 @@ fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conversation, St
     }
     let problem = if !resumes(session) {
         Some(format!(
-            "tenure knows no command that resumes {}",
+            "tenure cannot resume {} conversations",
             session.agent
         ))
     } else {
@@ -156,12 +156,12 @@ fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conversation, St
     Ok(Conversation { native_id, problem })
 }
 
-/// Whether there is a command that takes up conversations of its agent.
+/// Whether tenure has a command to resume conversations of its agent.
 pub(crate) fn resumes(session: &Session) -> bool {
     spec_of(&session.agent).is_some_and(|spec| spec.resumes)
 }
 
-/// What is not there any more that a session needs to go on.
+/// A file that a session needs in order to continue and that is missing.
 fn missing(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<String>, Stop> {
     let files = files_of(ctx, session)?;
     ctx.look_at_paths(&files)?;
@@ -171,13 +171,16 @@ fn missing(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<String>, Stop>
     for file in transcripts {
         if !ctx.is_there(file)? {
             let file = text::name(file);
-            return Ok(Some(format!("its transcript {file} is not there")));
+            return Ok(Some(format!("its transcript {file} is missing")));
         }
     }
     Ok(if ctx.is_there(dir)? {
         None
     } else {
-        Some(format!("its directory {} is gone", text::name(dir)))
+        Some(format!(
+            "its directory {} no longer exists",
+            text::name(dir)
+        ))
     })
 }
 
@@ -186,7 +189,7 @@ fn refuse_living(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     match ctx.standing(session)? {
         Standing::Live => {
             let pid = session.process.as_ref().map_or(0, |process| process.pid);
-            Err(Error::Lives { handle, pid }.into())
+            Err(Error::StillRunning { handle, pid }.into())
         }
         Standing::Trusted { doubt, .. } | Standing::Suspect { doubt, .. } => {
             Err(Error::CannotTell {
@@ -200,7 +203,7 @@ fn refuse_living(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     }
 }
 
-/// What must still be there for a session to be taken up again.
+/// The files that must exist for a session to be resumed.
 pub(crate) fn files_of(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<String>, Stop> {
     let mut files = vec![session.workdir.dir.clone()];
     if let Some(native_id) = &session.native_id {
@@ -210,7 +213,7 @@ pub(crate) fn files_of(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<Strin
     Ok(files)
 }
 
-/// What is left of a session that was cut off; nothing where there is nothing to take up and nothing that it held.
+/// What is left of a session that was cut off; none if it has nothing to resume and held nothing.
 pub(crate) fn remains(
     ctx: &mut Ctx<'_>,
     session: &Session,

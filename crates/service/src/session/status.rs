@@ -1,8 +1,7 @@
-//! Where a caller stands: who it is, what it holds, who else is here, and what needs attention.
+//! The status of a caller: its session, its claims, the other sessions here, and what needs attention.
 //!
-//! A status is read by people and models when they sit down; a glance is one line, drawn again and again
-//! beside a conversation. A glance tells the session nothing and renews nothing: what waits to be told is still
-//! told where the model reads it.
+//! People and models read a status when they start work. A glance is one line, drawn again and again next to a
+//! conversation. A glance delivers and renews nothing; notices stay pending until the model reads them.
 
 use std::time::Duration;
 
@@ -21,32 +20,32 @@ use tenure_core::store::{ClaimFilter, Lost, Mode, SessionFilter};
 use tenure_core::text;
 use tenure_core::time::Timestamp;
 
-/// How long ago something may have happened that is still worth a warning.
+/// How old an event may be and still cause a warning.
 pub const WARNED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-/// How many of the dead are looked at for what they left running.
+/// How many dead sessions are checked for processes that they left running.
 const MOST_DEAD: usize = 20;
-/// How many files of a session are named.
+/// How many files of a session are listed.
 const MOST_FILES: usize = 8;
 
 #[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
 pub struct Status {
     /// The caller, if it is a session.
     pub me: Option<SessionView>,
-    /// Why it is no_session, otherwise.
+    /// Why it is not a session, otherwise.
     pub no_session: Option<String>,
     pub claims: Vec<ClaimView>,
-    /// Others that are open in the same repository or directory, with the files that they wrote lately.
+    /// Others that are open in the same repository or directory, with the files that they wrote recently.
     pub others: Vec<SessionView>,
     /// Those of them that wait for a person, by their handles.
     pub waiting: Vec<String>,
-    /// Those that were cut off here within a day, the last one first, with how each is taken up again.
+    /// Those that were cut off here within a day, newest first, with how to resume each.
     pub cut_off: Vec<SessionView>,
     /// How many more were cut off elsewhere.
     pub cut_off_elsewhere: usize,
     pub warnings: Vec<String>,
 }
 
-/// Whose glance it is: the process that is the agent, or its conversation where no process was found.
+/// The session of a glance: by the agent's process, or by its conversation if no process was found.
 #[derive(Debug, Clone)]
 pub struct Glancer {
     pub agent: Option<AgentName>,
@@ -54,15 +53,14 @@ pub struct Glancer {
     pub native_id: Option<NativeId>,
 }
 
-/// What fits on one line.
 #[derive(Debug, Clone)]
 pub struct Glance {
     pub handle: String,
     pub repo: Option<String>,
     pub holds: Vec<String>,
-    /// The keys that it lost, with who has them now.
+    /// The keys that it lost, with their current holders.
     pub lost: Vec<(String, String)>,
-    /// Other sessions that are in the same conversation.
+    /// Other sessions in the same conversation.
     pub twins: Vec<String>,
     /// Others in the same repository or directory that wait for a person.
     pub waiting: Vec<String>,
@@ -85,7 +83,7 @@ impl Service<'_> {
         })
     }
 
-    /// The same on one line, for an agent that asks often; none where it is no session.
+    /// The same on one line, for an agent that asks often; none if the agent is not a session.
     pub fn glance(&mut self, who: &Glancer) -> Reply<Option<Glance>> {
         self.transact(Mode::Read, |ctx| {
             let (agent, native_id) = (who.agent.as_ref(), who.native_id.as_ref());
@@ -115,10 +113,10 @@ fn status(
         };
         own = crate::claim::claims(ctx, &filter)?;
         for (key, handle) in lost(ctx, &caller.session)? {
-            warnings.push(format!("{key} is lost: {handle} has it now"));
+            warnings.push(format!("this session lost {key}: {handle} holds it now"));
         }
         for twin in twins(ctx, &caller.session)? {
-            warnings.push(format!("this conversation is open in {twin} as well"));
+            warnings.push(format!("this conversation is also open in {twin}"));
         }
     }
     if let Some((at, news)) = ctx.tx.store_news()?
@@ -128,14 +126,14 @@ fn status(
     }
     for failure in ctx.tx.mirror_failures()? {
         warnings.push(format!(
-            "the mirror {} could not be written: {}",
+            "could not write the mirror {}: {}",
             text::name(&failure.path),
             failure.why
         ));
     }
     let mine = caller.map(|caller| caller.session.id);
     let mut others = list(ctx, here)?;
-    // After the look: whoever just turned out to be dead counts.
+    // After the list, so that sessions just found dead are included.
     warnings.extend(left_running(ctx, here)?);
     let cut_off = cut_off_here(ctx, here)?;
     let everywhere = cut_off_here(ctx, &ListRequest::default())?;
@@ -159,7 +157,7 @@ fn status(
     })
 }
 
-/// The files that a session wrote lately, the newest first.
+/// The files that a session wrote recently, newest first.
 fn wrote(ctx: &mut Ctx<'_>, session: SessionId) -> Result<Vec<WroteView>, Stop> {
     let writes = ctx.tx.writes_of(session, MOST_FILES)?;
     let lately = |at: Timestamp| at.age_at(ctx.now.wall) < ctx.policy.recent_writes;
@@ -173,7 +171,7 @@ fn wrote(ctx: &mut Ctx<'_>, session: SessionId) -> Result<Vec<WroteView>, Stop> 
         .collect())
 }
 
-/// Keys that a session lost within a day and that another has, with its handle.
+/// Keys that a session lost within a day and that another holds, with its handle.
 fn lost(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<(String, String)>, Stop> {
     let mut found = Vec::new();
     let since = ctx.now.wall.minus(WARNED_FOR);
@@ -190,7 +188,7 @@ fn lost(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<(String, String)>, S
     Ok(found)
 }
 
-/// Others that are open in the conversation that a session is in.
+/// Other open sessions in a session's conversation.
 fn twins(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<String>, Stop> {
     let Some(native_id) = &session.native_id else {
         return Ok(Vec::new());
@@ -208,9 +206,9 @@ fn twins(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<String>, Stop> {
     Ok(found)
 }
 
-/// What sessions that died here left running.
+/// Processes that sessions left running when they died here.
 fn left_running(ctx: &mut Ctx<'_>, here: &ListRequest) -> Result<Vec<String>, Stop> {
-    ctx.bury_those_met()?;
+    ctx.record_deaths_found()?;
     let died = ctx.tx.list_sessions(&SessionFilter {
         died_since: Some(ctx.now.wall.minus(WARNED_FOR)),
         repo: here.repo.clone(),
@@ -225,7 +223,7 @@ fn left_running(ctx: &mut Ctx<'_>, here: &ListRequest) -> Result<Vec<String>, St
         let left = unseen.gather(left)?.unwrap_or_default();
         for survivor in left.found {
             warnings.push(format!(
-                "{} is dead and left pid {} running, which may still write: {}",
+                "{} died but left pid {} running, which may still write: {}",
                 session.handle,
                 survivor.pid,
                 text::quoted(&survivor.command)
@@ -243,7 +241,7 @@ fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {
         under: place.repo.is_none().then(|| place.dir.clone()),
         ..SessionFilter::default()
     })?;
-    // Only those that say that they wait are looked at: a line that is drawn often must cost little.
+    // Only sessions that report waiting are observed, because a line that is drawn often must be cheap.
     let waits = |other: &Session| other.id != session.id && other.doing() == Some(Doing::Waiting);
     let asking: Vec<Session> = neighbours
         .iter()

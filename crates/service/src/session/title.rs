@@ -1,9 +1,9 @@
-//! What a session's work was called before a person named it, kept so that it can be given back.
+//! The title that a session had before a person named it, stored so that it can be restored.
 //!
-//! It is kept among the session's small values, under names that tenure reserves for itself: no list shows them and
-//! nobody else can set them. What the agent calls its work, or its first prompt, goes on to be kept while a person's
-//! title is shown. *Crash*: it commits with the title that takes its place. *Older version*: it shows the reserved
-//! value as any other, and does not give it back.
+//! It is stored in the session's metadata, under names that tenure reserves: no list shows them and no caller
+//! can set them. The agent's title, or the first prompt, is still updated there while a person's title is
+//! shown. *Crash*: it commits with the title that replaces it. *Older version*: shows the reserved value like
+//! any other, and does not restore it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use tenure_core::store::Lock;
 use tenure_core::title;
 
 impl Ctx<'_> {
-    /// A session's small values, without those that tenure keeps for itself.
+    /// A session's metadata values, without the reserved ones.
     pub fn metadata(&mut self, id: SessionId) -> Result<BTreeMap<MetaKey, String>, Stop> {
         let mut kept = self.tx.metadata(id)?;
         kept.retain(|key, _| !key.is_reserved());
@@ -22,7 +22,7 @@ impl Ctx<'_> {
     }
 }
 
-/// What the work would be called without the title that a person gave it.
+/// The title of the work without a person's title.
 pub(crate) fn beneath(ctx: &mut Ctx<'_>, id: SessionId) -> Result<Option<Title>, Stop> {
     let kept = ctx.tx.metadata(id)?;
     let by = |by: TitleBy| {
@@ -32,7 +32,7 @@ pub(crate) fn beneath(ctx: &mut Ctx<'_>, id: SessionId) -> Result<Option<Title>,
     Ok(by(TitleBy::Agent).or_else(|| by(TitleBy::Prompt)))
 }
 
-/// Keeps what the work would be called without a person's title; nothing where there is nothing to keep.
+/// Stores the title to show without a person's title; removes it if there is none.
 pub(crate) fn keep_beneath(
     ctx: &mut Ctx<'_>,
     id: SessionId,
@@ -51,7 +51,7 @@ pub(crate) fn keep_beneath(
     Ok(())
 }
 
-/// Keeps what a session is called now beneath the title that a person gives it.
+/// Stores the current title of a session under the one that a person gives it.
 pub(crate) fn keep_present(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     match &session.title {
         Some(present) if present.by != TitleBy::Person => {
@@ -61,7 +61,7 @@ pub(crate) fn keep_present(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), S
     }
 }
 
-/// Keeps a title that the agent or a prompt gives: in its place, or beneath a person's.
+/// Stores a title from the agent or a prompt: as the title, or under a person's.
 pub(crate) fn note(ctx: &mut Ctx<'_>, session: &mut Session, title: Title) -> Result<(), Stop> {
     let present = session.title.as_ref();
     if title::replaces(&title, present) {

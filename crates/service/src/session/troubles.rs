@@ -1,7 +1,7 @@
-//! What is wrong with which of many sessions: lost claims, collisions, deaths that took work along.
+//! Problems of many sessions: lost claims, collisions, deaths that lost work.
 //!
-//! One look at the store for all of them and each kind of trouble, so that a list of hundreds stays one pass.
-//! Collisions are found among the sessions of the list.
+//! Each kind of problem takes one query for all sessions, so a list of hundreds stays one pass. Collisions are
+//! found among the sessions of the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,20 +12,20 @@ use tenure_core::mission::collision;
 use tenure_core::order::{DEATH_IS_NEWS_FOR, died_with_work};
 use tenure_core::session::Session;
 
-/// Those that share something, each with the others that are known to.
+/// Sessions that share something, each with the others that share it.
 pub type Partners = BTreeMap<SessionId, BTreeSet<SessionId>>;
 
-/// Sessions by what is wrong with them.
+/// Sessions by problem.
 #[derive(Debug, Default)]
 pub struct Troubles {
     pub died_with_work: BTreeSet<SessionId>,
-    /// Another has what it lost.
+    /// Another session holds what it lost.
     pub lost_claim: BTreeSet<SessionId>,
-    /// It shares a focus, a file or a conversation with another that lives.
+    /// It shares a focus, a file or a conversation with another live session.
     pub collides: Partners,
 }
 
-/// The troubles of these sessions, each with whether it is over.
+/// The problems of these sessions, each given with whether it is over.
 pub(crate) fn of(ctx: &mut Ctx<'_>, sessions: &[(&Session, bool)]) -> Result<Troubles, Stop> {
     let mut found = Troubles::default();
     if sessions.is_empty() {
@@ -53,7 +53,7 @@ pub(crate) fn of(ctx: &mut Ctx<'_>, sessions: &[(&Session, bool)]) -> Result<Tro
         }
     }
     for (session, is_over) in sessions {
-        // Its death was found by this very look, and is recorded after it.
+        // Its death was found by this query and is recorded after it.
         let just_died = session.closed.is_none() || ctx.dead.contains(&session.id);
         if *is_over && just_died && !ctx.tx.open_holds(session.id)?.is_empty() {
             found.died_with_work.insert(session.id);
@@ -79,7 +79,7 @@ fn another_has(ctx: &mut Ctx<'_>, hold: &Hold) -> Result<bool, Stop> {
     Ok(lost.is_some_and(|record| record.current().is_some()))
 }
 
-/// Those that share something with another of them.
+/// Sessions that share something with another of them.
 fn collisions(ctx: &mut Ctx<'_>, open: &[&Session]) -> Result<Partners, Stop> {
     let ids: Vec<SessionId> = open.iter().map(|one| one.id).collect();
     let rows = ctx.tx.participations_of(&ids)?;
@@ -101,7 +101,7 @@ fn collisions(ctx: &mut Ctx<'_>, open: &[&Session]) -> Result<Partners, Stop> {
     Ok(found)
 }
 
-/// Adds those that have something which another has, too.
+/// Adds the sessions that have the same thing as another.
 fn share<T: Ord>(found: &mut Partners, owned: impl Iterator<Item = (T, SessionId)>) {
     let mut owners: BTreeMap<T, BTreeSet<SessionId>> = BTreeMap::new();
     for (thing, owner) in owned {
@@ -110,7 +110,7 @@ fn share<T: Ord>(found: &mut Partners, owned: impl Iterator<Item = (T, SessionId
     owners.values().for_each(|all| add(found, all));
 }
 
-/// Adds the owners of one thing, where there are several.
+/// Adds the owners of one thing, if there are several.
 fn add(found: &mut Partners, owners: &BTreeSet<SessionId>) {
     for one in owners.iter().filter(|_| owners.len() > 1) {
         let others = owners.iter().filter(|other| *other != one);

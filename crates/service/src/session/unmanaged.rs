@@ -1,4 +1,4 @@
-//! Agents that run without being anybody's session.
+//! Agents that run outside any session.
 
 use crate::caller::present::{is_among, open_at};
 use crate::transact::{Reply, Service};
@@ -6,7 +6,7 @@ use tenure_core::process::Process;
 use tenure_core::store::Mode;
 
 impl Service<'_> {
-    /// Which of these processes are no session's present process. Nobody is told anything on the way.
+    /// Which of these processes are not the current process of any session. Delivers nothing.
     pub fn unmanaged(&mut self, processes: &[Process]) -> Reply<Vec<bool>> {
         self.transact(Mode::Read, |ctx| {
             let open = open_at(ctx, processes.iter())?;

@@ -11,52 +11,51 @@ use tenure_core::time::{Now, Remaining, Timestamp};
 use tenure_core::title;
 use tenure_core::witness::Testimony;
 
-/// A session.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SessionView {
-    /// Its id, for ever its own.
+    /// Its id, never reused.
     pub id: String,
-    /// What people call it.
+    /// Its short name for people.
     pub handle: String,
     /// What kind of program it is.
     pub agent: String,
-    /// The conversation that it is in now.
+    /// The current conversation.
     pub native_id: Option<String>,
-    /// Every conversation that it had, the oldest first; not in the holder of a claim.
+    /// Every conversation that it had, oldest first; omitted in the holder of a claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native_ids: Option<Vec<NativeView>>,
     /// `live`, `stalled`, `ended`, `dead` or `unknown`.
     pub state: &'static str,
-    /// What that state rests on.
+    /// The evidence for that state.
     pub why: String,
-    /// `busy`, `waiting` or `idle`, where the agent says so.
+    /// `busy`, `waiting` or `idle`, if the agent reports it.
     pub activity: Option<&'static str>,
-    /// Since when it does that.
+    /// Since when.
     pub activity_since: Option<Timestamp>,
-    /// Who says so, and when.
+    /// The source of the activity, and its time.
     pub activity_by: Option<ActivityBy>,
     /// What it waits for a person to answer, on one line.
     pub asks: Option<String>,
-    /// Whether a turn of it ended since a person was last there.
+    /// Whether a turn ended since a person was last there.
     pub finished: bool,
-    /// Why it stands where it does in a list: `waiting`, `died_with_work`, `lost_claim`, `collides`, `stalled`,
-    /// `finished`, `busy`, `idle` or `ended`; in lists only.
+    /// Why it has its position in a list: `waiting`, `died_with_work`, `lost_claim`, `collides`, `stalled`,
+    /// `finished`, `busy`, `idle` or `ended`; only in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<&'static str>,
-    /// Others that write the same files, drive the same focus or are in the same conversation, by their handles;
-    /// in lists only.
+    /// Handles of others that write the same files, work on the same focus or are in the same conversation;
+    /// only in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collides_with: Option<Vec<String>>,
     /// The session whose live conversation it resumed a second time.
     pub twin_of: Option<String>,
-    /// Others that are open in the same conversation, by their handles; in lists only.
+    /// Handles of others that are open in the same conversation; only in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub twins: Option<Vec<String>>,
     /// The session in whose process tree it was registered.
     pub parent: Option<String>,
-    /// What people may call its work.
+    /// A title for people.
     pub title: Option<String>,
-    /// Who chose that: `person`, `agent`, or `prompt` for its first prompt.
+    /// Who chose the title: `person`, `agent`, or `prompt` for its first prompt.
     pub title_by: Option<&'static str>,
     /// The directory that it works in.
     pub dir: String,
@@ -64,53 +63,53 @@ pub struct SessionView {
     pub repo: Option<String>,
     /// The branch that is checked out there.
     pub branch: Option<String>,
-    /// Where its window is, as far as that was asked: a tmux pane, a terminal, `no window`.
+    /// Where its window is, if that was checked: a tmux pane, a terminal, `no window`.
     pub place: Option<String>,
     pub process: ProcessView,
-    /// How the registration was resolved, in the answer to one.
+    /// How the registration was resolved; only in the answer to one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registered: Option<&'static str>,
     /// When it first registered.
     pub started_at: Timestamp,
-    /// When it was last heard of.
+    /// When it last reported.
     pub last_seen_at: Timestamp,
-    /// Until when it counts as living where nobody can tell; none where clocks cannot be compared.
+    /// Until when it is presumed alive if its process can't be checked; none if the clocks can't be compared.
     pub lease_until: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
     /// Why it ended.
     pub end_reason: Option<String>,
     /// `left` (a person ended it, or its only turn was over), `cut_off` or `moved`.
     pub end_kind: Option<&'static str>,
-    /// How it is taken up again; only in lists, where it was cut off within a day and nobody dismissed that.
+    /// How to resume it; only in lists, if it was cut off within a day and not dismissed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<CutOffView>,
-    /// What it holds; not in the holder of a claim.
+    /// What it holds; omitted in the holder of a claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claims: Option<Vec<HeldView>>,
-    /// What it waits for; not in the holder of a claim.
+    /// What it waits for; omitted in the holder of a claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<Vec<WaitView>>,
-    /// Files that its tools wrote lately, the newest first; in a status only.
+    /// Files that its tools wrote recently, newest first; only in a status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrote: Option<Vec<WroteView>>,
 }
 
-/// Who says what a session does.
+/// The source of a session's activity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ActivityBy {
-    /// `events`, or what the agent's own file is called.
+    /// `events`, or the name of the agent's own file.
     pub source: &'static str,
     pub at: Timestamp,
-    /// Whether nothing else could have happened since without a word.
+    /// Whether no unreported change is possible since then.
     pub certain: bool,
 }
 
 /// A file that a session wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WroteView {
-    /// The file, by its whole path.
+    /// The absolute path of the file.
     pub path: String,
-    /// When last.
+    /// When it was last written.
     pub at: Timestamp,
 }
 
@@ -128,7 +127,7 @@ pub struct WaitView {
 /// One conversation of a session.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct NativeView {
-    /// The agent's own id of it.
+    /// The agent's own id for it.
     pub native_id: String,
     /// Whether the session owns it, or visits another's.
     pub owned: bool,
@@ -139,17 +138,15 @@ pub struct NativeView {
 /// A session's process.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ProcessView {
-    /// The machine.
     pub host_id: Option<String>,
     pub boot_id: Option<String>,
-    /// The pid namespace.
     pub pid_ns: Option<u64>,
     pub pid: Option<u32>,
     /// Clock ticks from boot to its start.
     pub start_ticks: Option<u64>,
     /// Which life of the session it is.
     pub life: u32,
-    /// Whether the process was established; without, the session lives by its lease alone.
+    /// Whether the process was identified; if not, the session depends on its lease alone.
     pub verified: bool,
 }
 
@@ -164,9 +161,9 @@ pub struct HeldView {
 /// What is left of a session that was cut off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CutOffView {
-    /// The command that takes it up again; none where nothing can.
+    /// The command to resume it; none if it cannot be resumed.
     pub command: Option<String>,
-    /// Why it cannot be taken up again, if it cannot.
+    /// Why it cannot be resumed, if so.
     pub problem: Option<String>,
     /// The process that was started on its conversation and has not registered yet, if there is one.
     pub starting: Option<u32>,
@@ -174,36 +171,36 @@ pub struct CutOffView {
     pub held: Vec<HeldView>,
 }
 
-/// How the caller was found.
+/// How the caller was identified.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ResolvedView {
     /// `flag`, `ancestry`, `namespace` or `variable`.
     pub by: &'static str,
-    /// What that rests on.
+    /// The evidence for that.
     pub evidence: String,
-    /// Variables that say otherwise.
+    /// Variables that contradict it.
     pub disagreements: Vec<String>,
     /// The store that answered.
     pub store: String,
-    /// What TENURE_SESSION must be to name this session in its present life.
+    /// The value for TENURE_SESSION that names this session in its current life.
     pub token: Option<String>,
 }
 
-/// A session, and how it is taken up again.
+/// A session, and how to resume it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ResumeView {
     pub session: SessionView,
-    /// Where to run it.
+    /// Where to run the command.
     pub dir: String,
-    /// The command line, word by word; none where this agent has none.
+    /// The command line, word by word; none if this agent has none.
     pub argv: Option<Vec<String>>,
     /// The same for a shell.
     pub command: Option<String>,
     /// What it held and would be granted again.
     pub held: Vec<HeldView>,
-    /// Why it cannot be resumed, if it cannot.
+    /// Why it cannot be resumed, if so.
     pub problem: Option<String>,
-    /// The agent's own command that opens it, where a service of the agent's keeps it running.
+    /// The agent's own command that opens it, if a service of the agent keeps it running.
     pub attach: Option<String>,
 }
 
@@ -222,34 +219,30 @@ impl ProcessView {
     }
 }
 
-/// What a view of a session is made from besides its record.
+/// What a session's view is built from, besides its record.
 #[derive(Debug, Clone)]
 pub struct Seen<'a> {
-    /// Whether its process lives.
     pub liveness: &'a Liveness,
-    /// How it stands with its lease.
+    /// Its liveness combined with its lease.
     pub standing: &'a Standing,
-    /// The state that people are shown.
+    /// The state for people.
     pub state: State,
-    /// What it does.
     pub shown: Option<&'a ShownActivity>,
     /// Whether a turn ended since a person was last there.
     pub finished: bool,
-    /// The process that its life was judged by.
+    /// The process that decided its liveness.
     pub decides: Option<&'a Process>,
-    /// What agents and terminals say, where they were asked.
+    /// What agents and terminals report, if they were asked.
     pub testimony: Option<&'a Testimony>,
-    /// What time it is.
     pub now: &'a Now,
 }
 
 impl SessionView {
-    /// Whether it lives and goes on only when a person answers it.
+    /// Whether it is alive and waits for a person's answer.
     pub fn waits_for_a_person(&self) -> bool {
         self.state == State::Live.as_str() && self.activity == Some(Doing::Waiting.as_str())
     }
 
-    /// Makes the view of a session.
     pub fn new(
         session: &Session,
         seen: &Seen<'_>,
@@ -265,7 +258,7 @@ impl SessionView {
         }
     }
 
-    /// Makes the view of a session as the holder of a claim.
+    /// Builds the view of a session as the holder of a claim.
     pub fn brief(session: &Session, seen: &Seen<'_>) -> Self {
         let own = seen
             .testimony
@@ -318,7 +311,7 @@ impl SessionView {
     }
 }
 
-/// The lease's end in wall-clock time, for people: as far as now is from the deadline.
+/// The end of the lease in wall-clock time, for people: now plus the time left.
 pub fn lease_end(session: &Session, now: &Now) -> Option<Timestamp> {
     let millis = |span: std::time::Duration| i64::try_from(span.as_millis()).ok();
     match session.lease.remaining(now) {
@@ -343,7 +336,7 @@ fn state_reason(session: &Session, seen: &Seen<'_>) -> String {
             match seen.state {
                 State::Stalled => {
                     let silent = Span(session.seen_at.age_at(seen.now.wall));
-                    format!("in one turn and silent for {silent}; {lives}")
+                    format!("in a turn, silent for {silent}; {lives}")
                 }
                 _ => lives,
             }
@@ -352,16 +345,18 @@ fn state_reason(session: &Session, seen: &Seen<'_>) -> String {
         Standing::Trusted {
             doubt,
             left: Some(left),
-        } => format!("{doubt}; lease open for {}", Span(*left)),
-        Standing::Trusted { doubt, left: None } => format!("{doubt}; its lease cannot be compared"),
-        Standing::Suspect { doubt, left } => {
-            format!("{doubt}; lease over, free in {}", Span(*left))
+        } => format!("{doubt}; lease expires in {}", Span(*left)),
+        Standing::Trusted { doubt, left: None } => {
+            format!("{doubt}; its lease cannot be checked from here")
         }
-        Standing::Expired(doubt) => format!("{doubt}; lease over"),
+        Standing::Suspect { doubt, left } => {
+            format!("{doubt}; lease expired, free in {}", Span(*left))
+        }
+        Standing::Expired(doubt) => format!("{doubt}; lease expired"),
     }
 }
 
-/// Who says what a session does, and how old that is.
+/// The source of a session's activity, and its age.
 fn evidence(shown: &ShownActivity, now: &Now) -> String {
     use tenure_core::time::Span;
     let source = match shown.source {
@@ -371,13 +366,15 @@ fn evidence(shown: &ShownActivity, now: &Now) -> String {
     let age = Span(shown.since.age_at(now.wall));
     let doing = shown.doing.as_str();
     if shown.certain {
-        format!("{doing} by {source}, {age} ago")
+        format!("{doing} according to {source}, {age} ago")
     } else {
-        format!("{doing} by {source}, {age} ago, and this agent does not tell when that ends")
+        format!(
+            "{doing} according to {source}, {age} ago (this agent does not report when that ends)"
+        )
     }
 }
 
-/// What keeps a live session alive.
+/// The process that keeps a live session alive.
 fn lives(session: &Session, decides: Option<&Process>) -> String {
     let Some(process) = decides.or(session.process.as_ref()) else {
         return "it is the caller".into();
@@ -385,12 +382,12 @@ fn lives(session: &Session, decides: Option<&Process>) -> String {
     let pid = process.pid;
     match (&session.process, &session.daemon) {
         (Some(window), Some(_)) if window != process => {
-            format!("no window: the daemon finishes its turn (pid {pid})")
+            format!("no window; the daemon is finishing its turn (pid {pid})")
         }
         (_, Some(daemon)) if daemon == process => {
-            format!("no window is known: it lives with the daemon (pid {pid})")
+            format!("no window is known; the daemon keeps it alive (pid {pid})")
         }
-        _ => format!("pid {pid} lives"),
+        _ => format!("pid {pid} is running"),
     }
 }
 

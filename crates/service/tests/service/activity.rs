@@ -1,4 +1,4 @@
-//! What a session is shown to do, what it asks, and in which order many are shown.
+//! What a session's activity is shown as, what it asks, and in which order many are shown.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use tenure_core::process::CallerFacts;
 use tenure_core::session::Doing;
 use tenure_core::store::{Mode, Store};
 use tenure_core::time::Timestamp;
-use tenure_core::witness::{OwnWord, Question, Subject, Testimony, Witness};
+use tenure_core::witness::{OwnReport, Question, Subject, Testimony, Witness};
 use tenure_core::write_conflict::FileWrite;
 use tenure_service::view::SessionView;
 use tenure_service::{
@@ -21,7 +21,7 @@ use crate::{Policy, Reason, Rig, Who, key};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What agents and terminals say, by the process that is asked about.
+/// What agents and terminals report, by process.
 #[derive(Default)]
 struct Told(RefCell<BTreeMap<u32, Testimony>>);
 
@@ -115,9 +115,9 @@ impl Stage {
         });
     }
 
-    /// From now on the agent's own registry says this of a process.
+    /// From now on the agent's own registry reports this about a process.
     fn registry(&self, who: &Who, doing: Doing) {
-        let own = OwnWord {
+        let own = OwnReport {
             doing: Some(doing),
             asks: None,
             title: None,
@@ -129,7 +129,7 @@ impl Stage {
         told.entry(who.pids[0]).or_default().own = Some(own);
     }
 
-    /// A command of a process began now and goes on.
+    /// A command of a process started now and is still running.
     fn runs(&self, who: &Who) {
         let mut told = self.told.0.borrow_mut();
         told.entry(who.pids[0]).or_default().runs_since = Some(self.now());
@@ -213,7 +213,7 @@ fn a_cancelled_turn_is_over_although_no_event_says_so() {
         "live",
         "an old turn does not stall"
     );
-    // The next prompt is newer than what the registry said last.
+    // The next prompt is newer than what the registry reported last.
     stage.prompts(&claude);
     assert_eq!(stage.one(&claude).activity, Some("busy"));
 }
@@ -225,7 +225,7 @@ fn an_agent_that_says_busy_is_busy_although_its_turn_is_over() {
     stage.prompts(&claude);
     stage.registry(&claude, Doing::Busy);
     stage.pass(MINUTE);
-    // Its subagent goes on in the background.
+    // Its subagent continues in the background.
     stage.does(&claude, "claude", Doing::Idle);
     stage.pass(Duration::from_secs(3));
     let seen = stage.one(&claude);
@@ -353,7 +353,7 @@ fn a_finished_turn_is_news_until_a_person_was_there() {
     };
     let handle = stage.one(&claude).handle;
     turn(&mut stage);
-    // A program that looks is no person.
+    // A program that reads is not a person.
     let program = stage.nobody();
     stage.ask(&program, |service| service.show(&handle));
     assert!(finished(&mut stage));
@@ -476,7 +476,7 @@ fn f_v11_those_that_need_a_person_come_first() {
     ];
     let expected = expected.map(|(who, rank)| (who.pids[0], Some(rank)));
     assert_eq!(shown, expected);
-    // The same once the death is on record, and after a look.
+    // The same once the death is recorded, and after a list.
     let order = |stage: &mut Stage| -> Vec<u32> {
         let all = stage.all();
         all.iter().filter_map(|one| one.process.pid).collect()

@@ -64,7 +64,7 @@ fn acting_for_a_stranger_takes_a_reason_and_is_recorded_with_the_actor() {
         assert_eq!(event["actor"]["id"], actor["session"]["id"], "{kind}");
         assert_eq!(event["reason"], "it asked me to", "{kind}");
     }
-    // Looking takes none.
+    // Reading needs none.
     ask(&a, &["whoami", "--session", handle]);
 }
 
@@ -126,7 +126,7 @@ fn registering_the_process_of_another_session_takes_a_reason_and_names_the_actor
     let last = changed.last().expect("it is in the log");
     assert_eq!(last["actor"]["id"], two.mine["session"]["id"]);
     assert_eq!(last["reason"], "the plan changed");
-    // Looking it up takes no reason and changes nothing, and what it was told is still there for it.
+    // Looking it up needs no reason and changes nothing, and its notices stay pending.
     let same = ask(&two.me, &["register", "--pid", &pid]);
     assert_eq!(same["session"]["id"], two.theirs["session"]["id"]);
     assert_eq!(same["token"], Value::Null);
@@ -263,7 +263,7 @@ fn in_a_hosted_process_the_flag_picks_among_exactly_its_sessions() {
         granted.iter().all(|event| event["actor"] == Value::Null),
         "{granted:#?}"
     );
-    // Any other session is a stranger's. The actor is recorded, so one must be picked.
+    // Any other session is unrelated. The actor is recorded, so one must be selected.
     let act = [
         "claim",
         "wp:3",

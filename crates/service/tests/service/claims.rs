@@ -1,4 +1,4 @@
-//! Claims: who gets an item, who keeps it, who lost it and how that is told.
+//! Claims: who gets an item, who keeps it, who lost it and how that is reported.
 
 use serde_json::{Value, json};
 
@@ -392,7 +392,7 @@ fn an_epoch_that_was_never_granted_is_never_yours() {
     run(&ann, 0, "release wp:1");
     refused(&ann, 5, "no_such_epoch", "guard wp:1 --epoch 9");
     refused(&ann, 1, "free", "guard wp:1 --epoch 1");
-    // A takeover never was about a claim of one's own.
+    // A takeover was never about a claim of one's own.
     take(&ann, "wp:1");
     refused(&bob, 3, "held", "takeover wp:1 --reason stuck --epoch 9");
 }

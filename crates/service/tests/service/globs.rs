@@ -1,4 +1,4 @@
-//! Paths as items: what can match one file conflicts, whoever spells it how.
+//! Paths as items: globs that can match the same file conflict, however they are spelled.
 
 use serde_json::json;
 
@@ -173,7 +173,7 @@ fn who_resumes_is_told_which_paths_others_took() {
     assert!(said.contains(&handle(&bob)), "{back}");
 }
 
-/// An ended session's hold is granted again only where nobody's living hold is in the way.
+/// An ended session's hold is granted again only if no live hold is in the way.
 #[test]
 fn a_path_is_granted_again_unless_a_living_session_has_a_part_of_it() {
     for bob_lives in [true, false] {
@@ -195,7 +195,7 @@ fn a_path_is_granted_again_unless_a_living_session_has_a_part_of_it() {
     }
 }
 
-/// Whatever becomes of a hold, one file never belongs to two.
+/// Whatever happens to a hold, one file never belongs to two sessions.
 #[test]
 fn f_c20_neither_takeover_nor_handoff_gives_one_file_to_two_sessions() {
     let env = house();
@@ -220,7 +220,7 @@ fn f_c20_neither_takeover_nor_handoff_gives_one_file_to_two_sessions() {
     }
 }
 
-/// A dead session that held several parts of what is asked for is in nobody's way.
+/// A dead session that held several parts of the requested path blocks no one.
 #[test]
 fn several_overlapping_holds_of_one_dead_session_end_together() {
     let env = house();
@@ -244,7 +244,7 @@ fn several_overlapping_holds_of_one_dead_session_end_together() {
     }
 }
 
-/// The same where the dead session holds what is asked for besides: only what is not asked for is a rival.
+/// The same if the dead session also holds the requested key: only its other holds are rivals.
 #[test]
 fn an_overlapping_hold_of_a_dead_holder_ends_as_taken_and_is_not_granted_again() {
     let path = key("src/db/x");

@@ -1,4 +1,4 @@
-//! Who a caller is where not everything can be seen.
+//! Who a caller is when not everything is visible.
 
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::policy::Policy;
@@ -29,25 +29,25 @@ fn a_walk_that_did_not_reach_the_top_falls_back_to_no_variable() {
         ..helper.facts()
     };
     assert_eq!(call_with(&mut rig, &helper, &broken), Err(Class::NotFound));
-    // The same from another namespace, where the walk began and did not end.
+    // The same from another namespace, where the walk started and broke off.
     let mut boxed = rig.sandboxed(&token);
     let halfway = CallerFacts {
         chain_broken: Some("process 202 cannot be looked at".into()),
         ..boxed.facts()
     };
     assert_eq!(call_with(&mut rig, &boxed, &halfway), Err(Class::NotFound));
-    // A session that was met before the walk ended decides all the same.
+    // A session found before the walk broke off still decides.
     let tool = rig.here(&[300, 100]);
     let met = CallerFacts {
         chain_broken: Some("process 202 cannot be looked at".into()),
         ..tool.facts()
     };
     assert_eq!(call_with(&mut rig, &tool, &met), Ok(()));
-    // Where /proc is another namespace's, no walk is possible, and the sandbox's variables tell.
+    // If /proc belongs to another namespace, no walk is possible, and the sandbox's variables decide.
     boxed.world.observer.proc_is_own = false;
     let blind = CallerFacts {
         chain: Vec::new(),
-        chain_broken: Some("/proc shows another pid namespace than this one".into()),
+        chain_broken: Some("/proc shows a different pid namespace".into()),
         ..boxed.facts()
     };
     assert_eq!(call_with(&mut rig, &boxed, &blind), Ok(()));
@@ -157,7 +157,7 @@ fn who_calls_decides_whether_a_takeover_is_suggested() {
     let nobody = rig.here(&[400]);
     rig.world.looks_like(501, "/usr/bin/claude", &["claude"]);
     let below_agent = rig.here(&[500, 501]);
-    // A terminal that an agent drives: its process is not above the caller, its variable is.
+    // A terminal that an agent drives: its process is not an ancestor of the caller, but its variable is set.
     let mut driven = rig.here(&[600]);
     driven.token = named;
     for (who, without, with) in [

@@ -1,4 +1,4 @@
-//! Ending a session together with its process, where somebody else is faster.
+//! Ending a session together with its process while another event is faster.
 
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::reason::Reason;
@@ -17,7 +17,7 @@ fn act_for(name: &str) -> ActFor {
     }
 }
 
-/// A gemini session, and a person that is no session.
+/// A gemini session, and a person outside any session.
 fn rig() -> (Rig, Who, Who, String) {
     let mut rig = Rig::new();
     let (gemini, person) = (rig.here(&[20]), rig.here(&[30]));
@@ -51,7 +51,7 @@ fn stored(rig: &mut Rig, handle: &str) -> Session {
 fn the_persons_word_replaces_what_the_dying_process_said() {
     let (mut rig, gemini, person, handle) = rig();
     let killed = killable(&mut rig, &person, &handle);
-    // It said so itself on its way out, and it was found dead as well.
+    // It reported its own end on its way out, and it was found dead as well.
     rig.call(&gemini, |service| service.end(&ActFor::default()))
         .unwrap();
     gemini.dies();

@@ -1,4 +1,4 @@
-//! Leases: how long a session that nobody can see counts as living.
+//! Leases: how long a session whose process can't be checked is presumed alive.
 
 use std::time::Duration;
 
@@ -146,7 +146,7 @@ fn f_c06_nothing_that_a_loser_does_renews_its_successor() {
     rig.clock.advance(LEASE + LOCK_DELAY);
     assert_eq!(rig.claim(&heir, "wp:1").unwrap().epoch, 2);
     rig.clock.advance(LEASE - TICK);
-    // The loser lives, and calls on.
+    // The loser is alive and keeps calling.
     assert_eq!(kind(rig.guard(&far, "wp:1")), "lost");
     assert_eq!(kind(rig.claim(&far, "wp:1")), "held");
     rig.renew(&far, None).unwrap();
@@ -155,10 +155,10 @@ fn f_c06_nothing_that_a_loser_does_renews_its_successor() {
     assert_eq!(kind(rig.claim(&third, "wp:1")), "suspect");
 }
 
-/// However long the holder was silent before, its claim begins a lease of its own.
+/// However long the holder was silent before, its claim begins a new lease.
 #[test]
 fn f_c04_a_fresh_claim_does_not_inherit_an_old_heartbeat() {
-    // A heartbeat of nine seconds ago is young enough for every other call.
+    // A heartbeat nine seconds ago is recent enough for every other call.
     for silent in [Duration::from_secs(9), LEASE - TICK] {
         let mut rig = Rig::new();
         let (first, far, near) = (rig.inside(&[10]), rig.inside(&[20]), rig.here(&[30]));

@@ -1,4 +1,4 @@
-//! Lives: what a session is in its next process, and what it is no longer in the one before.
+//! Lives: what a session is in its next process, and what its previous process no longer is.
 
 use tenure_core::id::SessionId;
 use tenure_core::policy::Policy;
@@ -31,7 +31,7 @@ fn f_i23_from_a_sandbox_nothing_is_taken_until_a_call_outside_proves_the_death()
     assert_eq!(claim.holder.unwrap().native_id.as_deref(), Some("agent"));
 }
 
-/// The call outside answers before the death is recorded; where that fails, the next call does it.
+/// The call outside answers before the death is recorded; if that fails, the next call records it.
 #[test]
 fn f_i23_a_death_that_could_not_be_recorded_is_recorded_by_the_next_call_outside() {
     let mut failed = 0;

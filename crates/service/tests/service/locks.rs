@@ -1,7 +1,7 @@
 //! The order of locks, and what others do between two attempts of a use case.
 //!
-//! Every use case of these tests runs on a store that panics where one locks out of order, locks after it
-//! asked for the time, or writes what it did not lock. Here are those that no other test drives.
+//! Every use case in these tests runs on a store that panics if it locks out of order, locks after reading the
+//! time, or writes what it did not lock. These are the cases that no other test covers.
 
 use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::claim::Hold;
@@ -56,7 +56,7 @@ fn event(who: &Who, native: &str, what: Happening) -> AgentEvent {
     }
 }
 
-/// All of several, named in another order than they are locked in.
+/// All of several, given in another order than they are locked in.
 fn all_of(keys: &[&str]) -> ClaimRequest {
     ClaimRequest {
         pick: Pick::All,
@@ -315,7 +315,7 @@ fn missions_keep_the_order() {
     };
     rig.call(&bob, |service| service.point_to_mission(&me, &here, &point))
         .unwrap();
-    // One whose lease is over is judged again under its lock.
+    // A session whose lease expired is judged again under its lock.
     let heir = rig.here(&[80]);
     rig.register(&heir, "heir");
     let join = JoinRequest {
@@ -328,14 +328,14 @@ fn missions_keep_the_order() {
         .unwrap();
 }
 
-/// The session of whoever holds a key.
+/// The open hold of a key.
 fn holder(store: &mut SqliteStore, text: &str) -> Hold {
     let mut tx = store.begin(Mode::Read).unwrap();
     let record = tx.claim(&key(text)).unwrap().unwrap();
     record.newest.unwrap()
 }
 
-/// The judge read that the lease was over; then the holder renewed it; then the judge must not take the key.
+/// The judge read that the lease had expired; then the holder renewed it; the judge must not take the key.
 #[test]
 fn a_holder_that_speaks_between_two_attempts_keeps_its_key() {
     let mut kept = 0;
@@ -398,7 +398,7 @@ fn whoever_is_granted_a_key_between_two_attempts_keeps_it() {
                     ended: None,
                     ..former
                 };
-                // Whoever comes after the grant is refused.
+                // A caller that comes after the grant is refused.
                 let record = tx.claim(&key(wanted)).unwrap();
                 if record.is_none_or(|record| record.current().is_none()) {
                     tx.insert_hold(&next, former.epoch).unwrap();
@@ -419,7 +419,7 @@ fn whoever_is_granted_a_key_between_two_attempts_keeps_it() {
     }
 }
 
-/// Whether several machines use it is the store's to say.
+/// The store decides whether several machines use it.
 #[test]
 fn on_a_shared_store_another_host_proves_no_death() {
     for (is_shared, expected) in [(false, "granted"), (true, "held")] {

@@ -1,4 +1,4 @@
-//! Who else is there, whose context file it is, and which lines a transcript takes.
+//! Which other sessions are there, whose context file it is, and which lines a transcript accepts.
 
 use tenure_core::event::EventFilter;
 use tenure_core::id::{AgentName, NativeId};
@@ -166,7 +166,7 @@ fn a_session_is_waited_for_until_it_ends_and_rests_when_it_has() {
     }
 }
 
-/// A line that is drawn again and again must not wait for a file server, not even for a moment.
+/// A line that is drawn again and again must never wait for a file server, not even briefly.
 #[test]
 fn a_glance_looks_for_no_files_of_what_was_cut_off() {
     let mut rig = Rig::new();
@@ -174,8 +174,8 @@ fn a_glance_looks_for_no_files_of_what_was_cut_off() {
     let (me, _) = works_in(&mut rig, 20, web("/w/web"));
     let (dead, lost) = works_in(&mut rig, 30, web("/hangs/web"));
     dead.dies();
-    let bury = rig.call(&me, |service| service.alive(&lost)).unwrap();
-    assert!(!bury.0);
+    let record_deaths = rig.call(&me, |service| service.alive(&lost)).unwrap();
+    assert!(!record_deaths.0);
     let who = Glancer {
         agent: AgentName::parse("claude").ok(),
         process: Some(rig.world.process(20)),

@@ -1,11 +1,12 @@
-//! What the service promises where time, namespaces and boots matter, in a world that tests can turn.
+//! What the service guarantees when time, namespaces and boots matter, in a world that tests control.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod activity;
 mod behalf;
-mod burial;
+
 mod claims;
+mod deaths;
 mod globs;
 mod identity;
 mod kill;
@@ -47,7 +48,7 @@ const LEASE: Duration = Duration::from_secs(600);
 const LOCK_DELAY: Duration = Duration::from_secs(15);
 const TICK: Duration = Duration::from_millis(1);
 
-/// A caller: the processes above it, in a namespace, with what stands in its environment.
+/// A caller: its ancestors, in a namespace, with its environment.
 #[derive(Clone)]
 struct Who {
     world: FakeWorld,
@@ -112,14 +113,14 @@ impl Rig {
         }
     }
 
-    /// A caller in a pid namespace of its own.
+    /// A caller in its own pid namespace.
     fn inside(&self, pids: &[u32]) -> Who {
         let mut who = self.here(pids);
         who.world.observer.pid_ns = 2;
         who
     }
 
-    /// A caller of an agent's sandbox, which only a variable can name.
+    /// A caller in an agent's sandbox, which only a variable can identify.
     fn sandboxed(&self, token: &str) -> Who {
         let mut who = self.here(&[9_999]);
         who.world.observer.pid_ns = 3;
@@ -201,7 +202,7 @@ impl Rig {
             .map(|_| ())
     }
 
-    /// One look of a waiter at its turn.
+    /// One check of a waiter for its turn.
     fn look(&mut self, who: &Who, waiting: &mut Waiting, text: &str) -> Option<Wait> {
         let (request, me) = (asks(&[text]), ActFor::default());
         let turn = self

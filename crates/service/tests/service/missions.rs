@@ -1,4 +1,4 @@
-//! Missions: who takes part, what each works on, and which mission is meant.
+//! Missions: who takes part, what each works on, and which mission is selected.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Paths: who gets one, and what becomes of the holds that overlap it.
+//! Paths: who gets one, and what happens to the holds that overlap it.
 
 use tenure_core::claim::Hold;
 use tenure_core::event::EventFilter;
@@ -38,7 +38,7 @@ impl Rig {
         self.call(who, |service| service.takeover(&act_for, &request))
     }
 
-    /// What the log says of a key's end.
+    /// The log entry for a key's end.
     fn freed(&mut self, who: &Who, text: &str) -> Option<EventView> {
         let filter = EventFilter {
             key: Some(key(text)),
@@ -54,7 +54,7 @@ impl Rig {
     }
 }
 
-/// Three sessions; the first holds two paths that overlap, and others that are none of theirs.
+/// Three sessions; the first holds two overlapping paths and others that do not overlap.
 fn overlapping() -> (Rig, [Who; 3]) {
     let mut rig = Rig::new();
     let all = [20, 30, 40].map(|pid| rig.here(&[pid]));
@@ -106,7 +106,7 @@ fn what_is_taken_along_is_on_record_with_the_reason() {
     assert!(rig.freed(&bob, DOCS).is_none());
 }
 
-/// No act leaves two living sessions with one file; a store that says so all the same is not made worse.
+/// No act leaves two live sessions with one file; a store that already has that is not made worse.
 #[test]
 fn a_takeover_is_refused_by_a_third_session_that_lives() {
     let (mut rig, [ann, bob, eve]) = overlapping();

@@ -1,4 +1,4 @@
-//! What died and can be taken up again.
+//! What died and can be resumed.
 
 use crate::words::line::{register, run, text};
 use crate::words::{House, Worker, house};
@@ -10,7 +10,7 @@ fn talking(env: &House, name: &str, conversation: &str) -> (Worker, String) {
     (worker, text(&born["session"]["handle"]))
 }
 
-/// The sessions that can be taken up again, with their conversations.
+/// The sessions that can be resumed, with their conversations.
 #[track_caller]
 fn all(env: &House) -> Vec<(String, String)> {
     let answer = env.tenure(&["resume", "--all"]).ok().json();
@@ -29,7 +29,7 @@ fn all_are_exactly_those_that_died() {
     let (ended, _) = talking(&env, "claude", "c-ended");
     run(&ended, 0, "end");
     ended.kill9();
-    // Its conversation went on: a second process is in it, and lives.
+    // Its conversation continued: a second process is in it and alive.
     let (owner, _) = talking(&env, "claude", "c-twice");
     let (visitor, _) = talking(&env, "claude", "c-twice");
     let seen = run(&visitor, 0, "whoami");
@@ -39,7 +39,7 @@ fn all_are_exactly_those_that_died() {
     }
     let one = |handle: String| (handle, "c-died".to_owned());
     assert_eq!(all(&env), [one(also_dead), one(dead)]);
-    // Once nobody is in it any more it is named, and once only: two would mix what they write.
+    // Once no session is in it any more it is listed, and only once: two would mix their messages.
     visitor.kill9();
     let named = all(&env);
     let twice = named.iter().filter(|(_, id)| id == "c-twice").count();
@@ -57,7 +57,7 @@ fn what_went_on_in_another_process_is_no_longer_named() {
     assert_eq!(all(&env), []);
     run(&second, 0, "end");
     assert_eq!(all(&env), []);
-    // By its name it can be taken up although it said goodbye.
+    // By name it can be resumed although it ended itself.
     second.kill9();
     let one = env.tenure(&["resume", &handle]).ok().json();
     assert_eq!(one["resume"]["native_id"], "c-1");

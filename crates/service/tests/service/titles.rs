@@ -1,4 +1,4 @@
-//! What a session's work is called, who may say so, and when a person was with it.
+//! The title of a session's work, who may set it, and when a person was with it.
 
 use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::event::EventFilter;
@@ -7,7 +7,7 @@ use tenure_core::reason::Reason;
 use tenure_core::session::{Doing, MetaKey, Session};
 use tenure_core::store::{Mode, Store};
 use tenure_core::time::Timestamp;
-use tenure_core::witness::{OwnWord, Question, Subject, TerminalPlace, Testimony, Witness};
+use tenure_core::witness::{OwnReport, Question, Subject, TerminalPlace, Testimony, Witness};
 use tenure_service::{ActFor, AgentEvent, ListRequest, MetaChange, RegisterRequest, Service};
 
 use crate::{Rig, Who, kind};
@@ -168,7 +168,7 @@ fn a_person_names_over_the_agent_and_the_agent_over_the_prompt() {
     rig.named_by_agent(&who, "c1", "Theirs");
     rig.prompted(&who, "c1", "another");
     assert_eq!(rig.title(&who), Some(("Mine".to_owned(), "person")));
-    // Taken away, what the agent called it meanwhile is shown.
+    // Once removed, the title that the agent gave in between is shown.
     assert_eq!(rig.rename(&who, &handle, None, " "), "Theirs");
     assert_eq!(rig.title(&who), agents("Theirs"));
     rig.named_by_agent(&who, "c1", "Theirs too");
@@ -188,7 +188,7 @@ fn a_title_that_is_taken_away_gives_back_the_one_before() {
         assert_eq!(rig.rename(&who, &handle, None, ""), "Fix the login");
         assert_eq!(rig.title(&who), prompts);
     }
-    // Taking away what no person gave changes nothing.
+    // Removing a title that no person gave changes nothing.
     assert_eq!(rig.rename(&who, &handle, None, ""), "Fix the login");
     let values = |service: &mut Service<'_>| service.metadata(&ActFor::default(), None);
     assert!(rig.call(&who, values).unwrap().is_empty());
@@ -223,7 +223,7 @@ fn registering_with_a_title_keeps_what_was_there_too() {
     assert_eq!(rig.rename(&who, &handle, None, ""), "Fix the login");
 }
 
-/// It named the conversation before.
+/// It named the previous conversation.
 #[test]
 fn another_conversation_does_not_get_back_the_title_of_the_one_before() {
     let mut rig = Rig::new();
@@ -348,7 +348,7 @@ fn twins_are_named_on_both_sides() {
     assert_eq!(own.1, [""; 0], "a dead one is in no conversation");
 }
 
-/// A machine whose agents and terminals say the same of everybody.
+/// A machine whose agents and terminals report the same about every session.
 struct Says(Testimony);
 
 impl Witness for Says {
@@ -369,7 +369,7 @@ fn the_agents_own_files_name_the_work_when_somebody_looks() {
         name: "main:1.0".into(),
     };
     let says = Says(Testimony {
-        own: Some(OwnWord {
+        own: Some(OwnReport {
             doing: None,
             asks: None,
             title: Some("Login\u{1b}repair".into()),

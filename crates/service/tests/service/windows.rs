@@ -1,4 +1,4 @@
-//! Conversations that a daemon runs: each belongs to its window, and outlives it only for the rest of a turn.
+//! Conversations that a daemon runs: each belongs to its window, and outlives it only until its turn ends.
 
 use tenure_core::agent_event::Happening;
 use tenure_core::id::{AgentName, NativeId};
@@ -11,7 +11,7 @@ use tenure_core::world::World;
 use tenure_service::error::Error;
 use tenure_service::view::SessionView;
 use tenure_service::{
-    ActFor, AgentEvent, ClaimRequest, Heard, ListRequest, RegisterRequest, Service,
+    ActFor, AgentEvent, ClaimRequest, HandledEvent, ListRequest, RegisterRequest, Service,
 };
 
 use super::{Rig, Who, asks, kind};
@@ -40,7 +40,7 @@ fn daemon() -> Rig {
 
 impl Rig {
     /// An event of a conversation, from a hook that the daemon runs.
-    fn says(&mut self, native: &str, what: Happening, doing: Doing) -> Heard {
+    fn says(&mut self, native: &str, what: Happening, doing: Doing) -> HandledEvent {
         self.says_attended(native, what, doing, false)
     }
 
@@ -50,7 +50,7 @@ impl Rig {
         what: Happening,
         doing: Doing,
         attended: bool,
-    ) -> Heard {
+    ) -> HandledEvent {
         // The window that started the daemon is above it as long as it runs.
         let above = matches!(self.world.look(ONE), Sighting::Present { .. }).then_some(ONE);
         let chain: Vec<u32> = [70, DAEMON].into_iter().chain(above).collect();
@@ -80,7 +80,7 @@ impl Rig {
     }
 
     /// A conversation begins in a window, and is in a turn.
-    fn begins(&mut self, native: &str, window: u32) -> Heard {
+    fn begins(&mut self, native: &str, window: u32) -> HandledEvent {
         self.world.opens(window, native);
         let heard = self.says(native, Happening::Start, Doing::Idle);
         self.says(native, Happening::Other, Doing::Busy);
@@ -88,7 +88,7 @@ impl Rig {
     }
 
     /// A person prompts.
-    fn prompts(&mut self, native: &str) -> Heard {
+    fn prompts(&mut self, native: &str) -> HandledEvent {
         self.says_attended(native, Happening::Other, Doing::Busy, true)
     }
 
@@ -104,14 +104,14 @@ impl Rig {
         self.says(native, end, Doing::Idle);
     }
 
-    /// What a conversation's tool runs as: below the daemon, which the first window happened to start.
-    fn tool_of(&self, heard: &Heard) -> Who {
+    /// A conversation's tool process: below the daemon, which the first window happened to start.
+    fn tool_of(&self, heard: &HandledEvent) -> Who {
         let mut tool = self.here(&[71, DAEMON, ONE]);
         tool.token.clone_from(&heard.token);
         tool
     }
 
-    fn shown(&mut self, heard: &Heard) -> SessionView {
+    fn shown(&mut self, heard: &HandledEvent) -> SessionView {
         let name = heard.session.clone().unwrap();
         let looker = self.here(&[90]);
         self.call(&looker, |service| service.show(&name))
@@ -119,7 +119,7 @@ impl Rig {
             .session
     }
 
-    /// The answer to what a tool below the daemon asks, whose variable names a conversation.
+    /// The answer to a tool below the daemon whose variable names a conversation.
     fn whoami_in(&mut self, native: &str) -> Result<String, Error> {
         let mut facts = self.world.facts(&[71, DAEMON, ONE]);
         facts.native_variables.push(NativeVariable {
@@ -167,11 +167,11 @@ fn a_conversation_is_bound_to_its_window_and_not_to_the_one_that_started_the_dae
     assert_eq!(shown.process.pid, Some(TWO));
     assert_eq!(shown.state, "live");
     assert!(
-        shown.why.starts_with(&format!("pid {TWO} lives")),
+        shown.why.starts_with(&format!("pid {TWO} is running")),
         "{}",
         shown.why
     );
-    // The window is a session now, and the daemon is no agent that anybody misses.
+    // The window is a session now, and the daemon is not reported as an unmanaged agent.
     let looker = rig.here(&[90]);
     let asked = [TWO, DAEMON, ONE].map(|pid| rig.world.process(pid));
     let strange = rig.call(&looker, |service| service.unmanaged(&asked));
@@ -189,7 +189,7 @@ fn a_tool_below_the_daemon_is_its_own_conversations() {
         assert_eq!(Some(me.session.handle), heard.session);
         assert_eq!(me.resolved.by, "ancestry");
     }
-    // Nothing picks one of two, and the window above the daemon is not asked.
+    // Nothing selects one of the two, and the window above the daemon is not asked.
     let nobody = rig.here(&[71, DAEMON, ONE]);
     let found = rig.call(&nobody, |service| service.own_session(&ActFor::default()));
     assert_eq!(kind(found), "ambiguous");
@@ -228,12 +228,12 @@ fn a_window_that_goes_while_nothing_runs_takes_its_conversation_along_at_once() 
     let name = heard.session.clone().unwrap();
     let resumable = rig.call(&taker, |service| service.resumable(&name));
     assert_eq!(resumable.unwrap().native_id.as_str(), "t1");
-    // The daemon says so a minute later, when there is nothing left to end.
+    // The daemon reports it a minute later, when there is nothing left to end.
     rig.ends_by_event("t1");
     assert_eq!(rig.shown(&heard).state, "dead");
 }
 
-/// The daemon says the same of both, so what the window left behind decides.
+/// The daemon reports the same for both, so the traces of the window decide.
 #[test]
 fn a_window_that_went_in_order_has_left_and_any_other_was_cut_off() {
     for (went, expected) in [
@@ -269,20 +269,20 @@ fn a_turn_goes_on_without_its_window_and_is_over_with_its_stop() {
     assert_eq!(kind(rig.claim(&taker, KEY)), "held");
     let shown = rig.shown(&heard);
     assert_eq!(shown.state, "live");
-    let why = format!("no window: the daemon finishes its turn (pid {DAEMON})");
+    let why = format!("no window; the daemon is finishing its turn (pid {DAEMON})");
     assert!(shown.why.starts_with(&why), "{}", shown.why);
     // What the turn still runs acts for it.
     let mut orphan = rig.here(&[71, DAEMON]);
     orphan.token.clone_from(&tool.token);
     assert_eq!(rig.guard(&orphan, KEY).unwrap().epoch, 1);
-    // Whoever waits for its end must watch what still lives.
+    // A waiter for its end must watch the process that is still alive.
     let name = heard.session.clone().unwrap();
     let until = tenure_service::Until::Ends;
     let awaited = rig.call(&taker, |service| service.awaited(&name, until));
     let watched = awaited.unwrap().process.unwrap();
     assert_eq!(watched.pid, DAEMON);
     rig.stops("t1");
-    // It is recorded with that event, so that whoever waits is woken.
+    // It is recorded with that event, so that waiters are woken.
     let mut tx = rig.store.begin(Mode::Read).unwrap();
     let recorded = tx.session(heard.id.unwrap()).unwrap().unwrap();
     assert!(recorded.closed.is_some(), "{recorded:?}");
@@ -326,7 +326,7 @@ fn a_conversation_that_another_window_takes_up_is_the_same_session_there() {
     rig.claim(&tool, KEY).unwrap();
     rig.stops("t1");
     rig.world.exit(ONE);
-    // The daemon never stopped; nobody looked in between.
+    // The daemon never stopped, and no one checked in between.
     rig.world.opens(TWO, "t1");
     let again = rig.says("t1", Happening::Start, Doing::Idle);
     assert_eq!(again.registered, Some("resumed"));
@@ -336,7 +336,7 @@ fn a_conversation_that_another_window_takes_up_is_the_same_session_there() {
     assert_eq!(shown.state, "live");
     let held = shown.claims.unwrap();
     assert_eq!(held.len(), 1, "{held:?}");
-    // The life that ended speaks for nobody.
+    // The ended life no longer acts for any session.
     let old = rig.tool_of(&first);
     let me = rig.call(&old, |service| service.own_session(&ActFor::default()));
     let disagreements = me.unwrap().resolved.disagreements;
@@ -353,10 +353,10 @@ fn a_window_that_goes_on_to_another_conversation_leaves_the_first_to_its_end() {
     assert_ne!(first.session, second.session);
     rig.ends_by_event("t1");
     assert_eq!(rig.shown(&first).state, "ended");
-    // A person went on to the other.
+    // A person moved on to the other.
     assert_eq!(rig.shown(&first).end_kind, Some("left"));
     assert_eq!(rig.shown(&second).state, "live");
-    // It is taken up elsewhere while the first window lives: what that does next is its own.
+    // It is resumed elsewhere while the first window is alive; what that does next is its own.
     let again = rig.begins("t1", TWO);
     assert_eq!(again.session, first.session);
     let third = rig.begins("t4", ONE);
@@ -371,7 +371,7 @@ fn a_conversation_without_a_known_window_lives_with_the_daemon() {
     let shown = rig.shown(&heard);
     assert_eq!(shown.state, "live");
     assert_eq!(shown.process.pid, Some(DAEMON));
-    let why = format!("no window is known: it lives with the daemon (pid {DAEMON})");
+    let why = format!("no window is known; the daemon keeps it alive (pid {DAEMON})");
     assert!(shown.why.starts_with(&why), "{}", shown.why);
     rig.ends_by_event("t1");
     assert_eq!(rig.shown(&heard).state, "ended");
@@ -467,7 +467,7 @@ fn a_turn_that_ends_in_another_window_leaves_the_session_there_with_its_claims()
     assert_eq!(rig.claim(&taker, KEY).unwrap().epoch, 2);
 }
 
-/// What it left running in the first window is looked for, and what it held is offered again.
+/// What it left running in the first window is searched for, and what it held is offered again.
 #[test]
 fn a_session_that_died_in_its_second_window_is_still_known_by_its_first() {
     let mut rig = daemon();
@@ -531,7 +531,7 @@ fn a_tool_whose_conversation_another_session_owns_is_not_the_daemons_only_sessio
     assert_eq!(kind(rig.whoami_in("t2")), "ambiguous");
 }
 
-/// Somebody who has nothing to say.
+/// A daemon that reports nothing.
 struct Silent;
 
 impl Witness for Silent {
@@ -542,7 +542,7 @@ impl Witness for Silent {
 
 #[test]
 fn a_turn_whose_end_was_not_heard_of_is_over_when_the_daemon_says_so() {
-    // What the daemon says, whether a hook asks, and what becomes of the claim.
+    // What the daemon reports, whether a hook asks, and what happens to the claim.
     let rows = [
         (Some(false), true, "granted"),
         (Some(true), true, "held"),

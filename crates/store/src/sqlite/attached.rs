@@ -1,10 +1,10 @@
 //! The files of an open database: the database itself, its log, its bells.
 //!
-//! A connection goes on in its file whatever becomes of the file's name. Who works in a file that others
-//! cannot reach any more would be granted what another is granted in the new one, so the file at the path
-//! is compared with the one that was opened: when a transaction begins, when a watcher asks for changes, and
-//! before a commit is acknowledged. The path is the one that was given, so that a symbolic link on the way
-//! that points elsewhere now is noticed too.
+//! A connection keeps using its file whatever happens to the file's name. A process in a file that others can
+//! no longer reach would be granted what another process is granted in the new one. So the file at the path is
+//! compared with the opened one: when a transaction begins, when a watcher asks for changes, and before a
+//! commit is acknowledged. The path is the original one, so a symbolic link on the way that now points
+//! elsewhere is noticed too.
 //!
 //! *Crash*: nothing is written here. *Clock jump*: no clock is read. *Older version*: does not compare.
 
@@ -25,7 +25,7 @@ pub(super) struct Attached {
     /// The database file itself, without links.
     pub(super) file: PathBuf,
     pub(super) log: Log,
-    /// The log that the connection uses, which must stay the one under its name.
+    /// The log that the connection uses, which must keep its name.
     log_inode: Option<(u64, u64)>,
     pub(super) mark: MarkFile,
     pub(super) bells: Bells,
@@ -46,8 +46,8 @@ impl Attached {
         }
     }
 
-    /// The log must stay the one that the connection opened: what is written to one that was removed is
-    /// gone with the last process that has it open.
+    /// The log must stay the one that the connection opened: what is written to a removed log is lost with the
+    /// last process that has it open.
     pub(super) fn check_log(&self, store: &str) -> Result<(), StoreError> {
         if self.log.inode() == self.log_inode {
             return Ok(());
@@ -59,12 +59,12 @@ impl Attached {
         })
     }
 
-    /// Whether the path still leads to the file that was opened.
+    /// Whether the path still leads to the opened file.
     pub(super) fn is_there(&self) -> bool {
         inode_at(&self.path).is_ok_and(|inode| inode == self.inode)
     }
 
-    /// The same, as a refusal to go on.
+    /// The same, as an error.
     pub(super) fn check(&self, store: &str) -> Result<(), StoreError> {
         if self.is_there() {
             Ok(())

@@ -1,17 +1,17 @@
-//! Bells: small files that tell waiters of the few commits that may matter to them.
+//! Bells: small files that wake waiters at the few commits that may matter to them.
 //!
-//! Every commit changes the log, so a waiter that watched the log would wake for each heartbeat of a
-//! stranger. Instead a commit that grants a key, ends a hold, moves a line or closes a session writes to
-//! the bell of that key or session, right after the commit; waiters watch the bells of what they wait for.
-//! There are 64, and what falls on the same one wakes too often, never too rarely. All paths share one,
-//! because they can overlap.
+//! Every commit changes the log, so a waiter that watched the log would wake for every heartbeat of any
+//! session. Instead, a commit that grants a key, ends a hold, moves a line or closes a session writes to the
+//! bell of that key or session, right after the commit; waiters watch the bells of what they wait for. There
+//! are 64. Sharing one wakes a waiter too often, never too rarely. All paths share one, because they can
+//! overlap.
 //!
-//! A bell is made by the first waiter that needs it and stays; where there is none, nobody has ever waited
-//! and ringing costs one failed open. It carries nothing: a waiter that hears it looks for itself.
+//! A bell is created by the first waiter that needs it and stays. If there is none, no one has ever waited, and
+//! ringing costs one failed open. It has no content: a waiter that is woken checks for itself.
 //!
-//! *Crash*: killed between commit and bell, or unable to write it, a committer wakes nobody; a waiter
-//! therefore looks by itself every few seconds too. *Clock jump*: no clock is read. *Older version*: one
-//! without bells does not open this schema.
+//! *Crash*: a committer that is killed between commit and bell, or cannot write it, wakes no one; a waiter
+//! therefore also checks every few seconds. *Clock jump*: no clock is read. *Older version*: one without bells
+//! does not open this schema.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ pub(super) struct Bells {
 }
 
 impl Bells {
-    /// The bells beside a database.
+    /// The bells next to a database.
     pub(super) fn of(file: &Path) -> Self {
         let mut name = file.as_os_str().to_owned();
         name.push(".bells");
@@ -40,7 +40,7 @@ impl Bells {
         }
     }
 
-    /// The bells for these, made if they are missing.
+    /// The bells for these topics, created if they are missing.
     pub(super) fn hang(&self, about: &[Topic]) -> io::Result<Vec<PathBuf>> {
         match fs_err::create_dir(&self.dir) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -67,7 +67,7 @@ impl Bells {
                 .write(true)
                 .open(self.path(*number));
             if bell.and_then(|mut bell| bell.write_all(b".")).is_err() {
-                // Nobody has ever listened, or nobody can be told.
+                // No one has ever listened, or the bell cannot be written.
             }
         }
     }
@@ -81,7 +81,7 @@ impl Bells {
 pub(super) fn of_key(key: &Key) -> u64 {
     match key.path_parts() {
         Some(_) => number("path:"),
-        // A key that is stored under an old spelling is waited for by its canonical one.
+        // Waiters wait for the canonical spelling of a key, even if an old one is stored.
         None => number(key.canonical().as_str()),
     }
 }
@@ -133,7 +133,7 @@ mod tests {
     /// How often the bell of a topic rang while something was committed.
     fn rings(store: &mut SqliteStore, topic: Topic, act: impl FnOnce(&mut dyn Tx)) -> u64 {
         let bell = bell(store, topic);
-        // What it holds is never more than the one byte that ringing writes.
+        // It never contains more than the one byte that ringing writes.
         fs_err::write(&bell, "").unwrap();
         let mut tx = store.begin(Mode::Write).unwrap();
         act(tx.as_mut());

@@ -1,10 +1,10 @@
-//! Claims in rows: a key's row carries its epoch, every grant is a hold.
+//! Claims in rows: a key's row has its epoch, every grant is a hold.
 //!
-//! The last word is a unique index: a key has at most one open hold. The newest hold is the one with the
-//! highest epoch of its key, which may lie behind the key's own epoch after a restore raised that.
+//! A unique index is the last line of defence: a key has at most one open hold. The newest hold is the one with
+//! the highest epoch of its key, which may be lower than the key's own epoch after a restore raised that.
 //!
-//! *Crash*: an epoch is raised together with the hold that it is for. *Clock jump*: times are kept as
-//! they are given. *Older version*: a way of granting or ending that is not known is damage, never free.
+//! *Crash*: an epoch is raised together with its hold. *Clock jump*: times are stored as given. *Older
+//! version*: an unknown way of granting or ending is damage, never free.
 
 use rusqlite::types::Value;
 use rusqlite::{params, params_from_iter};
@@ -113,7 +113,7 @@ pub(super) const HOMES: &str = "SELECT DISTINCT home, home_mark FROM holds \
 pub(super) const SPELLINGS: &str =
     "SELECT key FROM spellings WHERE canonical >= ?1 AND canonical < ?2 ORDER BY canonical, key";
 
-/// The epoch of a key that was never granted: not zero where grants may have been forgotten.
+/// The epoch of a key that was never granted: not zero if grants may have been lost.
 fn floor(tx: &SqliteTx<'_>) -> Result<Epoch, StoreError> {
     let floor = tx.about_store(moved::floor)?;
     Ok(Epoch(floor.unsigned_abs()))

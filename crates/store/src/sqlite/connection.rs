@@ -1,12 +1,12 @@
-//! One connection to a database file: how it is opened and tuned, and what its errors mean.
+//! One connection to a database file: how it is opened and configured, and what its errors mean.
 //!
-//! Owns every pragma. Opening is the hot path of a hook, so what persists in the file (WAL mode) is
-//! never set again, and what SQLite takes by a call rather than a statement is set that way.
+//! Owns every pragma. Opening is the hot path of a hook, so what persists in the file (WAL mode) is never set
+//! again, and what SQLite takes by a call instead of a statement is set that way.
 //!
 //! SQLite makes no checkpoint by itself, neither at a commit nor when a connection closes: see the log.
 //!
-//! *Crash*: the next opener replays the log, which is short. *Clock jump*: no clock is read here.
-//! *Older version*: nothing here depends on the schema.
+//! *Crash*: the next opener replays the log, which is short. *Clock jump*: no clock is read here. *Older
+//! version*: nothing here depends on the schema.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -20,15 +20,15 @@ use tenure_core::store::StoreError;
 /// How long a statement waits for another process.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Statements kept prepared: more than the trait has, so that a long-lived store parses each once.
+/// Prepared statements to keep: more than the trait has, so that a long-lived store parses each once.
 const CACHED_STATEMENTS: usize = 64;
 
-/// How much of a commit must survive a power cut.
+/// How much of a commit must survive a power failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Durability {
     /// All of it.
     Full,
-    /// Its order only: the newest commits may be gone.
+    /// Only its order: the newest commits may be lost.
     Order,
 }
 
@@ -41,7 +41,7 @@ impl Durability {
     }
 }
 
-/// Opens a database file that exists, and never makes one; none where a symbolic link is on the way to it.
+/// Opens an existing database file, and never creates one; none if a symbolic link is on the path.
 pub(super) fn open(file: &Path, store: &str) -> Result<Option<Connection>, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -58,7 +58,7 @@ fn leads_through_link(error: &rusqlite::Error) -> bool {
     code == Some(ffi::SQLITE_CANTOPEN_SYMLINK)
 }
 
-/// Opens a database file for reading as it is by itself: no log, no lock, nothing written.
+/// Opens only the database file for reading: no log, no lock, nothing written.
 pub(super) fn open_alone(file: &Path) -> rusqlite::Result<Connection> {
     let mut name = String::from("file:");
     for byte in file.as_os_str().as_bytes() {
@@ -85,12 +85,12 @@ pub(super) fn newest_event(conn: &Connection) -> rusqlite::Result<u64> {
     Ok(newest.unwrap_or(0).unsigned_abs())
 }
 
-/// Opens a database that lives as long as the connection.
+/// Opens an in-memory database.
 pub(super) fn open_in_memory(store: &str) -> Result<Connection, StoreError> {
     Connection::open_in_memory().map_err(|error| classify(store, None, &error))
 }
 
-/// Sets what every connection to a store needs, whatever it is used for.
+/// Sets what every connection to a store needs.
 pub(super) fn configure(conn: &Connection, store: &str) -> Result<(), StoreError> {
     let set = || -> rusqlite::Result<()> {
         conn.busy_timeout(BUSY_TIMEOUT)?;
@@ -99,7 +99,7 @@ pub(super) fn configure(conn: &Connection, store: &str) -> Result<(), StoreError
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-        // Or else a statement on a table with partial indexes is planned anew whenever a value is bound.
+        // Otherwise a statement on a table with partial indexes is planned again whenever a value is bound.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         conn.execute_batch(
             "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; \
@@ -109,7 +109,7 @@ pub(super) fn configure(conn: &Connection, store: &str) -> Result<(), StoreError
     set().map_err(|error| classify(store, Some(conn), &error))
 }
 
-/// Bounds how long the next statements wait for another process; unbounded means as long as any other.
+/// Limits how long the next statements wait for another process; no limit means the default.
 pub(super) fn wait_until(
     conn: &Connection,
     store: &str,
@@ -132,9 +132,9 @@ pub(super) fn set_durability(
         .map_err(|error| classify(store, Some(conn), &error))
 }
 
-/// Says what an error of SQLite means to whoever uses the store.
+/// The meaning of an SQLite error for the user of the store.
 ///
-/// With a connection, a report of corruption is completed by what a quick check finds.
+/// With a connection, a corruption error also has the result of a quick check.
 pub(super) fn classify(
     store: &str,
     conn: Option<&Connection>,
@@ -152,7 +152,7 @@ pub(super) fn classify(
         _ if needs_room(cause) && largest_file().is_some() => {
             let most = largest_file().unwrap_or_default();
             let why = format!(
-                "the size of a file is limited to {most} bytes here (ulimit -f); nothing was changed"
+                "file size is limited to {most} bytes here (ulimit -f); nothing was changed"
             );
             StoreError::Unavailable { store, why }
         }
@@ -175,7 +175,7 @@ pub(super) fn classify(
     }
 }
 
-/// How many bytes a file may have that this process writes, where that is limited.
+/// The file size limit of this process in bytes, if there is one.
 fn largest_file() -> Option<u64> {
     getrlimit(Resource::Fsize).current
 }
@@ -200,7 +200,7 @@ fn is_taken(extended_code: i32) -> bool {
     )
 }
 
-/// SQLite's sentence, its name for the exact code, and the code itself.
+/// SQLite's message, its name for the exact code, and the code itself.
 fn describe(cause: &ffi::Error, message: Option<&str>) -> String {
     let code = cause.extended_code;
     let name = ffi::code_to_str(code);

@@ -1,13 +1,12 @@
-//! Making a store, once, whoever comes first.
+//! Creating a store, exactly once.
 //!
-//! A database appears under its name only when it is complete: it is built in a file of its own beside
-//! it, brought to the disk, and renamed, all under a kernel lock on `NAME.init`. So a database of zero
-//! bytes, or without its tables, is always damage and never a beginning. The same lock keeps two
-//! migrations apart.
+//! A database appears under its name only when it is complete: it is built in a temporary file next to it,
+//! flushed to disk, and renamed, all under a kernel lock on `NAME.init`. So an empty database, or one without
+//! its tables, is always damage and never a start. The same lock keeps two migrations apart.
 //!
-//! *Crash*: a half-built `NAME.new` stays and is replaced by the next creator, which holds the lock; the
-//! lock itself goes with its process. *Clock jump*: no clock is read. *Older version*: whoever creates
-//! makes the newest schema that it knows.
+//! *Crash*: a half-built `NAME.new` stays and is replaced by the next creator, which holds the lock; the lock
+//! itself is released with its process. *Clock jump*: no clock is read. *Older version*: a creator uses the
+//! newest schema that it knows.
 
 use std::fs::TryLockError;
 use std::io;
@@ -25,17 +24,17 @@ use super::mark::FileId;
 use super::migrations::{self, MIGRATIONS};
 use super::{Patience, moved};
 
-/// How often a lock is asked for by whoever cannot wait for it.
+/// How often a caller with a deadline retries the lock.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 
-/// Keeps other creating and migrating processes out until it is dropped.
+/// Excludes other creating and migrating processes until it is dropped.
 #[derive(Debug)]
 pub(super) struct InitLock(
     #[expect(dead_code, reason = "the lock is held by being open")] fs_err::File,
 );
 
 impl InitLock {
-    /// Waits for the lock of the database at `file`, for a caller that has no time until then only.
+    /// Waits for the lock of the database at `file`; a caller with a deadline waits only until then.
     pub(super) fn acquire(
         file: &Path,
         store: &str,
@@ -60,7 +59,7 @@ impl InitLock {
                 .open(path)?;
             own_alone(&file)?;
             lock(&file, limit)?;
-            // Somebody may have removed the file while we waited: then others lock another one.
+            // The file may have been removed during the wait; others then lock another one.
             let locked = file.metadata()?;
             match fs_err::symlink_metadata(path) {
                 Ok(there) if (there.dev(), there.ino()) == (locked.dev(), locked.ino()) => {
@@ -78,8 +77,8 @@ impl InitLock {
     }
 }
 
-/// Waits for the kernel's lock. Its wait has no limit, so whoever has one asks again and again: a creator
-/// that is stopped in the middle must not stop others.
+/// Waits for the kernel's lock. That wait has no limit, so a caller with a deadline polls: a creator that is
+/// stopped in the middle must not stop others.
 fn lock(file: &fs_err::File, limit: Option<Patience>) -> io::Result<()> {
     let Some(limit) = limit else {
         return file.lock();
@@ -97,7 +96,7 @@ fn lock(file: &fs_err::File, limit: Option<Patience>) -> io::Result<()> {
     }
 }
 
-/// Makes the database at `file` unless somebody else has by now.
+/// Creates the database at `file` unless another process has done so by now.
 pub(super) fn create(file: &Path, store: &str, limit: Option<Patience>) -> Result<(), StoreError> {
     let _lock = InitLock::acquire(file, store, limit)?;
     match fs_err::symlink_metadata(file) {
@@ -110,7 +109,7 @@ pub(super) fn create(file: &Path, store: &str, limit: Option<Patience>) -> Resul
         return Err(StoreError::Damaged {
             store: store.to_owned(),
             why: format!(
-                "the database is gone, but its log {} is still there",
+                "the database is missing, but its log {} still exists",
                 log.path().display()
             ),
         });
@@ -121,13 +120,13 @@ pub(super) fn create(file: &Path, store: &str, limit: Option<Patience>) -> Resul
     put_in_place(&new, file).map_err(|error| io_error(store, &error))
 }
 
-/// The owner may read and write, whatever the umask took away.
+/// The owner may read and write, whatever the umask removed.
 fn own_alone(file: &fs_err::File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     file.set_permissions(std::fs::Permissions::from_mode(0o600))
 }
 
-/// Builds a complete database in `new`, which nobody else looks at.
+/// Builds a complete database in `new`, which no one else uses.
 fn build(new: &Path, store: &str) -> Result<(), StoreError> {
     fs_err::OpenOptions::new()
         .create_new(true)
@@ -138,7 +137,7 @@ fn build(new: &Path, store: &str) -> Result<(), StoreError> {
         .map_err(|error| io_error(store, &error))?;
     let conn = connection::open(new, store)?.ok_or_else(|| super::replaced(store))?;
     let sql = |error: &rusqlite::Error| connection::classify(store, None, error);
-    // Until it is renamed a crash costs nothing; it is brought to the disk as a whole.
+    // Until the rename a crash costs nothing; it is flushed to disk as a whole.
     conn.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")
         .map_err(|error| sql(&error))?;
     migrations::build(&conn, store, MIGRATIONS)?;

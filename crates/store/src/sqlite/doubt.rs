@@ -1,4 +1,4 @@
-//! Doubts in rows: which holders a caller in a sandbox could not see, for its agent to look at.
+//! Doubts in rows: which holders a caller in a sandbox could not check, for its agent outside.
 
 use rusqlite::params;
 use tenure_core::id::{Life, SessionId, SessionToken};

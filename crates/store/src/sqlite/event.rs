@@ -1,8 +1,8 @@
 //! The event log in rows, append-only.
 //!
-//! An event's place is SQLite's row number, which grows and is never given twice. *Crash*: an event
-//! commits with the change that it records. *Clock jump*: the order is that of the places, never that of
-//! the times. *Older version*: kinds are kept and returned as text, known or not.
+//! An event's position is SQLite's row number, which grows and is never reused. *Crash*: an event commits with
+//! the change that it records. *Clock jump*: the order is that of the positions, never that of the times.
+//! *Older version*: kinds are stored and returned as text, known or not.
 
 use rusqlite::types::Value;
 use rusqlite::{params, params_from_iter};
@@ -14,7 +14,7 @@ use tenure_core::time::Timestamp;
 use super::handle::{SqliteTx, limit_or_all};
 use super::row::Cells;
 
-/// The statement for a filter, with its parameters: from `after` on upwards, else from the end down.
+/// The statement for a filter, with its parameters: upwards from `after`, else downwards from the end.
 pub(super) fn statement(filter: &EventFilter, after: Option<i64>) -> (String, Vec<Value>) {
     let direction = if after.is_some() { "ASC" } else { "DESC" };
     let limit = limit_or_all(filter.limit);
@@ -42,7 +42,7 @@ pub(super) fn statement(filter: &EventFilter, after: Option<i64>) -> (String, Ve
         format!("SELECT id FROM ({sql})")
     };
     let chosen = match (filter.session, &filter.key, filter.since) {
-        // Each of the two has an index that ends in the order of the log; together they have none.
+        // Each of the two has an index that ends in log order; together they have none.
         (Some(session), _, _) => {
             let who = session.to_string();
             let about = ids("INDEXED BY events_session", Some(("session", who.clone())));
@@ -113,7 +113,7 @@ impl EventRows for SqliteTx<'_> {
 
     fn events(&mut self, filter: &EventFilter) -> Result<Vec<Event>, StoreError> {
         let after = filter.after.map(|cursor| cursor.0);
-        // A place beyond what can be kept has nothing after it.
+        // Nothing follows a position beyond the largest number.
         let after = after.map(|after| i64::try_from(after).unwrap_or(i64::MAX));
         let (sql, values) = statement(filter, after);
         let values = params_from_iter(values);

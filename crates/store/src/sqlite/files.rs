@@ -1,4 +1,4 @@
-//! The files beside a database: their names, and what an error of the file system means.
+//! The files next to a database: their names, and the meaning of file system errors.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub(super) fn beside(file: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Says what an error of the file system means to whoever uses the store.
+/// The meaning of a file system error for the user of the store.
 pub(super) fn io_error(store: &str, error: &io::Error) -> StoreError {
     let store = store.to_owned();
     match error.kind() {

@@ -1,10 +1,10 @@
-//! One transaction, and the few ways in which the nouns' files run statements in it.
+//! One transaction, and the few ways in which the other files run statements in it.
 //!
-//! Dropping it without a commit undoes it. When SQLite itself undid it after an error (a full disk, a
+//! Dropping it without a commit rolls it back. If SQLite itself rolled it back after an error (a full disk, a
 //! failed read), every later call fails: nothing is ever written outside the transaction.
 //!
-//! *Crash*: what was not committed never was. *Clock jump*: the clock is the caller's and is only passed
-//! on. *Older version*: see the migrations.
+//! *Crash*: what was not committed never happened. *Clock jump*: the caller's clock is only passed on. *Older
+//! version*: see the migrations.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ use super::connection::{Durability, classify};
 use super::moved;
 use super::row::Cells;
 
-/// A transaction of SQLite.
+/// An SQLite transaction.
 pub(super) struct SqliteTx<'a> {
     conn: &'a Connection,
     store: &'a str,
@@ -30,14 +30,14 @@ pub(super) struct SqliteTx<'a> {
     files: Option<(&'a Attached, Durability)>,
     /// The newest event that this transaction appended.
     event: Cell<Option<u64>>,
-    /// Rows that were left out of lists.
+    /// Rows that were skipped in lists.
     damage: RefCell<Vec<String>>,
     /// The bells that a commit rings.
     rings: RefCell<BTreeSet<u64>>,
 }
 
 impl<'a> SqliteTx<'a> {
-    /// Stands for the transaction that was just begun on `conn`.
+    /// Wraps the transaction that was just begun on `conn`.
     pub(super) fn begun(
         conn: &'a Connection,
         store: &'a str,
@@ -55,7 +55,7 @@ impl<'a> SqliteTx<'a> {
         }
     }
 
-    /// Runs a statement that returns no rows; tells how many it changed.
+    /// Runs a statement that returns no rows; returns how many it changed.
     pub(super) fn run(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
         self.still_open()?;
         self.conn
@@ -83,8 +83,8 @@ impl<'a> SqliteTx<'a> {
         Ok(found)
     }
 
-    /// The same without the rows that cannot be read, which are named when [`SqliteTx::taken_damage`] is
-    /// asked. A row is named by its first cell.
+    /// The same without unreadable rows, which [`SqliteTx::taken_damage`] reports. A row is named by its first
+    /// cell.
     pub(super) fn all_readable<T>(
         &self,
         table: &'static str,
@@ -109,7 +109,7 @@ impl<'a> SqliteTx<'a> {
         Ok(found)
     }
 
-    /// What was left out so far.
+    /// The rows that were skipped so far.
     pub(super) fn taken_damage(&self) -> Vec<String> {
         self.damage.take()
     }
@@ -132,12 +132,12 @@ impl<'a> SqliteTx<'a> {
         }
     }
 
-    /// Takes note of an event that was appended.
+    /// Records an appended event.
     pub(super) fn appended(&self, event: u64) {
         self.event.set(Some(event));
     }
 
-    /// Reads what is kept about the store itself.
+    /// Reads what is stored about the store itself.
     pub(super) fn about_store<T>(
         &self,
         read: impl Fn(&Connection) -> rusqlite::Result<T>,
@@ -151,11 +151,11 @@ impl<'a> SqliteTx<'a> {
         self.conn.last_insert_rowid()
     }
 
-    /// A count that SQLite can keep and order.
+    /// A count that SQLite can store and order.
     pub(super) fn count(&self, what: &str, count: u64) -> Result<i64, StoreError> {
         i64::try_from(count).map_err(|_| StoreError::Unavailable {
             store: self.store.to_owned(),
-            why: format!("{what} {count} is larger than it can keep"),
+            why: format!("{what} {count} is too large to store"),
         })
     }
 
@@ -171,19 +171,19 @@ impl<'a> SqliteTx<'a> {
         Ok(usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX))
     }
 
-    /// A key was granted or became free, or its line moved: those who wait for it must look.
+    /// A key was granted or became free, or its line moved: its waiters must check.
     pub(super) fn moved(&self, key: &Key) {
         self.rings.borrow_mut().insert(bells::of_key(key));
     }
 
-    /// A session was closed: those who wait in its name must look.
+    /// A session was closed: its waiters must check.
     pub(super) fn closed(&self, session: SessionId) {
         self.rings.borrow_mut().insert(bells::of_session(session));
     }
 
-    /// Makes everything last, or nothing; then wakes those who wait, and keeps the log short.
+    /// Makes all changes durable, or none; then wakes waiters, and keeps the log short.
     ///
-    /// What was committed into a file that others cannot reach any more is not acknowledged.
+    /// A commit into a file that others can no longer reach is not acknowledged.
     pub(super) fn commit_all(&self) -> Result<(), StoreError> {
         self.still_open()?;
         self.conn
@@ -193,7 +193,7 @@ impl<'a> SqliteTx<'a> {
         if let Some((files, durability)) = self.files {
             files.bells.ring(&self.rings.borrow());
             files.check(self.store)?;
-            // Only what the disk has is remembered: a heartbeat may be gone after a power cut.
+            // Only what is on disk is remembered: a heartbeat may be lost after a power failure.
             if let (Some(event), Durability::Full) = (self.event.get(), durability) {
                 files.mark.note(event);
             }
@@ -212,7 +212,7 @@ impl<'a> SqliteTx<'a> {
         }
         Err(StoreError::Unavailable {
             store: self.store.to_owned(),
-            why: "the transaction was undone after an earlier error".to_owned(),
+            why: "the transaction was rolled back after an earlier error".to_owned(),
         })
     }
 
@@ -224,12 +224,12 @@ impl<'a> SqliteTx<'a> {
 impl Drop for SqliteTx<'_> {
     fn drop(&mut self) {
         if !self.conn.is_autocommit() && self.conn.execute_batch("ROLLBACK").is_err() {
-            // Beginning the next transaction tries once more and reports what is wrong.
+            // The start of the next transaction tries again and reports the error.
         }
     }
 }
 
-/// A limit as SQL has it, where zero means all.
+/// A limit for SQL, where zero means all.
 pub(super) fn limit_or_all(limit: usize) -> i64 {
     match limit {
         0 => -1,
@@ -243,7 +243,7 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn lock(&mut self, _: &Lock) -> Result<(), StoreError> {
-        // SQLite has one writer at a time: whoever has begun to write has locked everything.
+        // SQLite has one writer at a time: a write transaction has locked everything.
         Ok(())
     }
 

@@ -1,15 +1,15 @@
 //! The first bytes of a database file, read before SQLite may touch it.
 //!
-//! SQLite takes a file of zero bytes for a new database and deletes the log beside it, and it reads a
-//! file whose header names another journal mode in that mode. So the header is compared with what we
-//! write before SQLite opens anything: a file that is not ours is refused with every byte in place.
+//! SQLite takes an empty file for a new database and deletes the log next to it, and it opens a file in the
+//! journal mode that its header names. So the header is compared with ours before SQLite opens anything: a file
+//! that is not ours is refused unchanged.
 //!
-//! A kernel lock of SQLite is lost when its process closes *any* descriptor of the file. Therefore the
-//! header is read only while this process has no connection to the file, which [`Opened`] counts.
+//! A process loses SQLite's kernel locks when it closes *any* descriptor of the file. Therefore the header is
+//! read only while this process has no connection to the file, which [`Opened`] counts.
 //!
-//! *Crash*: nothing is written here. *Clock jump*: no clock is read. *Older version*: only what every
-//! version writes is compared; the schema number is left to the migrations, since its newest value may
-//! still be in the log.
+//! *Crash*: nothing is written here. *Clock jump*: no clock is read. *Older version*: only what every version
+//! writes is compared; the schema number is left to the migrations, since its newest value may still be in the
+//! log.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -23,12 +23,12 @@ use tenure_core::store::StoreError;
 use super::log::Log;
 use super::lost_log;
 
-/// What our databases carry in their header: "tenu".
+/// The application id in the header of our databases: "tenu".
 pub(super) const APPLICATION_ID: i32 = 0x7465_6e75;
 
-/// How long SQLite's header is.
+/// The length of SQLite's header.
 const HEADER_BYTES: usize = 100;
-/// What the log spends on each page besides the page.
+/// The log's overhead for each page.
 const FRAME_HEADER_BYTES: u64 = 24;
 
 /// A file, whatever its name.
@@ -41,14 +41,13 @@ fn open_files() -> MutexGuard<'static, BTreeMap<Inode, usize>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stands for one connection of this process to a file whose header is in order.
+/// One connection of this process to a file with a valid header.
 #[derive(Debug)]
 pub(super) struct Opened(Inode);
 
 impl Opened {
-    /// Checks a file, of which the file system said `found`, and counts a connection to it; dropped when
-    /// that is closed. `event`: the newest that is known to be stored, where the index of the log is of
-    /// this boot and of this file.
+    /// Checks a file with this metadata (`found`), and counts a connection to it until it is dropped. `event`
+    /// is the newest event known to be stored, if the index of the log is of this boot and of this file.
     pub(super) fn check(
         file: &Path,
         found: &Metadata,
@@ -108,7 +107,7 @@ fn inode_of_regular(found: &Metadata, store: &str) -> Result<Inode, StoreError> 
     Ok(inode_of(found))
 }
 
-/// Reads the header of a file that had this length just now.
+/// Reads the header of a file that just had this length.
 fn check_header(file: &Path, length: u64, store: &str) -> Result<(), StoreError> {
     let io = |error: std::io::Error| StoreError::Unavailable {
         store: store.to_owned(),
@@ -120,7 +119,7 @@ fn check_header(file: &Path, length: u64, store: &str) -> Result<(), StoreError>
         .take(HEADER_BYTES as u64)
         .read_to_end(&mut header)
         .map_err(io)?;
-    // Whatever is in its log, a file that has all its pages is whole.
+    // A file that has all its pages is complete, whatever is in its log.
     if judge(&header, length, 0).is_ok() {
         return Ok(());
     }
@@ -133,10 +132,10 @@ fn check_header(file: &Path, length: u64, store: &str) -> Result<(), StoreError>
     })
 }
 
-/// Compares a header with what we write.
+/// Compares a header with ours.
 ///
-/// A database may be shorter than its header says while a checkpoint runs, or after one was killed:
-/// the missing pages are then in the log, so there are never more of them than the log has room for.
+/// A database may be shorter than its header claims while a checkpoint runs, or after one was killed. The missing
+/// pages are then in the log, so there are never more of them than the log has room for.
 fn judge(header: &[u8], length: u64, log: u64) -> Result<(), String> {
     if length == 0 {
         return Err("it is empty".to_owned());
@@ -157,7 +156,7 @@ fn judge(header: &[u8], length: u64, log: u64) -> Result<(), String> {
             "its application id is {application:#010x}, not {APPLICATION_ID:#010x}: another program wrote it"
         ));
     }
-    // Journal modes, bytes kept free on each page, and the three fractions that SQLite fixes.
+    // Journal modes, reserved bytes per page, and the three fractions that SQLite fixes.
     let fixed = [2, 2, 0, 64, 32, 32];
     let page = u64::from(short(16));
     let well_formed = page.is_power_of_two()
@@ -172,7 +171,7 @@ fn judge(header: &[u8], length: u64, log: u64) -> Result<(), String> {
     let said = u64::from(long(28)) * page;
     let in_log = log / (page + FRAME_HEADER_BYTES) * page;
     if length.saturating_add(in_log) < said {
-        return Err(format!("it is cut off: {length} bytes of {said}"));
+        return Err(format!("it is truncated: {length} of {said} bytes"));
     }
     Ok(())
 }

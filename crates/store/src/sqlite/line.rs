@@ -1,8 +1,8 @@
 //! Waiters in rows, in order of arrival.
 //!
-//! *Crash*: a killed waiter's rows stay until somebody who sees that its process is dead removes them;
-//! they hold nothing. *Clock jump*: a turn's end is on the store's steady clock. *Older version*: a turn
-//! without an epoch was noted by the first schema and is none.
+//! *Crash*: the rows of a killed waiter stay until a process that sees it is dead removes them; they hold
+//! nothing. *Clock jump*: a turn's end is on the store's monotonic clock. *Older version*: a turn without an
+//! epoch was recorded by the first schema and does not count.
 
 use rusqlite::params;
 use tenure_core::id::{Epoch, Life, SessionId, SessionToken, Ticket};
@@ -31,7 +31,7 @@ pub(super) const OF_SESSION: &str =
 pub(super) const AT: &str =
     select_waiters!("INDEXED BY waiters_ticket WHERE ticket = ?1 ORDER BY key");
 
-/// A turn without an epoch was noted by the first schema and is none.
+/// A turn without an epoch was recorded by the first schema and does not count.
 pub(super) const TURN: &str = "UPDATE waiters \
      SET turn_epoch = ?3, turn_era = ?4, turn_era_private = ?5, turn_at = ?6 \
      WHERE key = ?1 AND ticket = ?2 AND turn_epoch IS ?7 \
@@ -80,7 +80,7 @@ impl LineRows for SqliteTx<'_> {
     fn join_line(&mut self, keys: &[Key], waiter: &NewWaiter<'_>) -> Result<Ticket, StoreError> {
         self.run("INSERT INTO tickets DEFAULT VALUES", [])?;
         let ticket = self.last_row();
-        // The number is kept by the table's own counter; the row itself has served.
+        // The table's own counter keeps the number; the row itself is no longer needed.
         self.run("DELETE FROM tickets WHERE id < ?1", [ticket])?;
         let sql = "INSERT INTO waiters (key, ticket, session, life, host_id, boot_id, boot_private, pid_ns, pid, \
              start_ticks, start_shifted, since) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) \

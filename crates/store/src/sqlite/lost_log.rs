@@ -1,25 +1,25 @@
-//! Whether a log is gone that still held changes, told before SQLite opens anything.
+//! Whether a log is lost that still held changes, checked before SQLite opens anything.
 //!
-//! SQLite takes a missing log for an empty one: whatever was committed and not yet copied into the
-//! database is then forgotten without a word, and numbers that were granted are granted again. The index of
-//! the log, `NAME-shm`, still knows. It is shared memory in a file: it stays after a kill -9 and after the
-//! last close (we never let SQLite delete it), and the next first opener makes it anew. So it is read here,
-//! while this process has no connection. (Closing any descriptor of it would give up SQLite's locks.)
+//! SQLite takes a missing log for an empty one: everything that was committed and not yet copied into the
+//! database is then silently lost, and granted numbers are granted again. The index of the log, `NAME-shm`,
+//! still has the facts. It is shared memory in a file: it stays after a kill -9 and after the last close (we
+//! never let SQLite delete it), and the next first opener recreates it. So it is read here, while this process
+//! has no connection. (Closing any descriptor of it would release SQLite's locks.)
 //!
-//! What its header says is proof, for three reasons in SQLite's order of doing things. Frames are written
-//! to the log before the header counts them. A log is cut off only after the header was set back to none.
-//! Whoever deletes a log (a plain SQLite as the last to close) deletes the index before it. So while the
-//! header stays the same, the log has every frame that it counts, with its salts; frames that are copied
-//! into the database already (`nBackfill`) are missed by nobody. A header that changes while we look, that is torn, or
-//! that was not finished says nothing.
+//! Its header is proof, because of the order in which SQLite works. Frames are written to the log before the
+//! header counts them. A log is truncated only after the header was reset to none. A process that deletes a log
+//! (a plain SQLite that closes last) deletes the index before it. So while the header stays the same, the log
+//! has every frame that it counts, with its salts; frames that are already copied into the database
+//! (`nBackfill`) are not needed. A header that changes while it is read, is incomplete, or was not finished
+//! proves nothing.
 //!
 //! *Crash*: kill -9 leaves all files as they are, and the order above holds at every instruction. *Power
-//! cut, reboot*: the index is never flushed, so the one on the disk may be older than the log beside it and
-//! disagree without harm; it counts only if the mark says that the store was used in this boot. What
-//! was lost in an earlier boot is told by the mark's event number instead. *Copy*: files that were copied
-//! one after the other may disagree too; the mark names another file then, and the index does not count.
-//! *No index, no mark*: nothing is known. *Clock jump*: no clock is read. *Older version*: the layout is that
-//! of every SQLite since 3.7.0; another version number in it says nothing.
+//! failure, reboot*: the index is never flushed, so the one on disk may be older than the log next to it and
+//! disagree without harm; it counts only if the mark shows that the store was used in this boot. What was lost
+//! in an earlier boot shows in the mark's event number instead. *Copy*: files that were copied one after the
+//! other may disagree too; the mark then names another file, and the index does not count. *No index, no mark*:
+//! nothing is known. *Clock jump*: no clock is read. *Older version*: the layout is that of every SQLite since
+//! 3.7.0; another version number in it proves nothing.
 
 use std::io::Read;
 use std::path::Path;
@@ -38,7 +38,7 @@ const VERSION: u32 = 3_007_000;
 const LOG_HEADER_BYTES: u64 = 32;
 const FRAME_HEADER_BYTES: u64 = 24;
 
-/// What the index says of the log.
+/// What the index records about the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Index {
     /// Grows with every change of the header.
@@ -82,18 +82,18 @@ impl Index {
         })
     }
 
-    /// Frames that are nowhere but in the log.
+    /// Frames that are only in the log.
     fn only_there(&self) -> u32 {
         self.frames.saturating_sub(self.copied)
     }
 
-    /// How long the log is at least.
+    /// The minimum length of the log.
     fn least(&self) -> u64 {
         LOG_HEADER_BYTES + u64::from(self.frames) * (self.page + FRAME_HEADER_BYTES)
     }
 }
 
-/// SQLite's checksum over words in the machine's order.
+/// SQLite's checksum over words in native byte order.
 fn checksum(bytes: &[u8]) -> (u32, u32) {
     let words = bytes.chunks_exact(4).map(|four| {
         let four = four.try_into().unwrap_or_default();
@@ -108,24 +108,24 @@ fn checksum(bytes: &[u8]) -> (u32, u32) {
         })
 }
 
-/// What is wrong with a log, if anything is.
+/// What is wrong with a log, if anything.
 fn fault(log: &Path, index: &Index) -> Option<&'static str> {
     let mut header = [0; LOG_HEADER_BYTES as usize];
     let mut file = match fs_err::File::open(log) {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some("is gone"),
-        // Whatever it is, SQLite says it.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some("is missing"),
+        // SQLite reports any other error.
         Err(_) => return None,
     };
     let length = file.metadata().ok()?.len();
     if length < index.least() || file.read_exact(&mut header).is_err() {
-        return Some("was cut off");
+        return Some("was truncated");
     }
-    (header[16..24] != index.salts).then_some("is another one than it was")
+    (header[16..24] != index.salts).then_some("was replaced")
 }
 
-/// Whether the database has this event and is sound without any log. Nothing is locked and nothing is
-/// written; what cannot be read is not whole.
+/// Whether the database has this event and is intact without any log. Nothing is locked or written; an
+/// unreadable one is not intact.
 fn is_whole_without(file: &Path, event: u64) -> bool {
     let is_whole = || -> rusqlite::Result<bool> {
         let conn = connection::open_alone(file)?;
@@ -135,16 +135,16 @@ fn is_whole_without(file: &Path, event: u64) -> bool {
     is_whole().unwrap_or(false)
 }
 
-/// Refuses a database whose log is gone, or not what it was, while it still held changes.
+/// Refuses a database whose log is lost, or was replaced, while it still held changes.
 ///
-/// Only for a process without a connection to it, where the mark says that the index is of this boot.
+/// Only for a process without a connection to it, if the mark shows that the index is of this boot.
 ///
-/// `event` is the newest event that is known to be stored: a database that has it without its log was
-/// copied into by a plain SQLite that had it to itself, which needs no index and leaves an old one behind.
+/// `event` is the newest event known to be stored. If the database has it without its log, a plain SQLite with
+/// exclusive access copied the log into it, which needs no index and leaves an old one behind.
 pub(super) fn check(file: &Path, store: &str, event: u64) -> Result<(), StoreError> {
     let index_path = beside(file, "-shm");
     let log = Log::of(file);
-    // Others may change both while we look; nobody does so again and again in these microseconds.
+    // Others may change both during the check, but not again and again within microseconds.
     for _ in 0..8 {
         let Some(index) = Index::read(&index_path) else {
             return Ok(());

@@ -1,14 +1,14 @@
-//! What is remembered of a database outside of it, in `NAME.mark`: which file it was, in which boot it
-//! was used last, and the newest event that was stored.
+//! What is remembered about a database outside of it, in `NAME.mark`: which file it was, in which boot it was
+//! last used, and the newest stored event.
 //!
-//! A database cannot tell by itself that its newest changes are gone, nor that it is a copy. The mark can:
-//! it is written after a commit that reached the disk, so a sound store never knows less than its mark.
-//! Everybody may be late with it (a crash, a power cut, two writers at once), which only makes it say less.
+//! A database cannot detect by itself that its newest changes are lost, or that it is a copy. The mark can: it
+//! is written after a commit that reached the disk, so an intact store never has less than its mark. Any
+//! process may be late with it (a crash, a power failure, two writers at once), which only makes it prove less.
 //!
-//! One line, written in place by one call: a reader sees it whole. *Crash*: between the commit and the
-//! mark the mark is one change behind, and that change was not acknowledged yet. A mark that is missing or
-//! cannot be read says nothing. *Clock jump*: no clock is compared; the boot is a name. *Older version*: one
-//! that does not know marks leaves them behind, which says less.
+//! One line, written in place by one call, so a reader sees it complete. *Crash*: between the commit and the
+//! mark, the mark is one change behind, and that change was not acknowledged yet. A missing or unreadable mark
+//! proves nothing. *Clock jump*: no clock is compared; the boot is a name. *Older version*: one without marks
+//! leaves them outdated, which proves less.
 
 use std::fs::Metadata;
 use std::io::{self, Read};
@@ -25,12 +25,12 @@ const BEGIN: &str = "tenure-mark 1";
 /// No mark is longer.
 const LIMIT: usize = 512;
 
-/// Which file a database is, by what a copy does not share: its inode and when that was made. A device
-/// number is not part of it, for it may change with every boot.
+/// Which file a database is, by what a copy does not share: its inode and the inode's creation time. The device
+/// number is not part of it, because it may change with every boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileId {
     inode: u64,
-    /// Nanoseconds since 1970; zero where the file system does not keep it.
+    /// Nanoseconds since 1970; zero if the file system does not store it.
     born: u128,
 }
 
@@ -44,7 +44,7 @@ impl FileId {
         }
     }
 
-    /// Whether both are one file, as far as both say.
+    /// Whether both are the same file, as far as both are known.
     pub(super) fn same_as(&self, other: &Self) -> bool {
         let born = self.born == other.born || self.born == 0 || other.born == 0;
         self.inode == other.inode && born
@@ -65,12 +65,12 @@ impl std::fmt::Display for FileId {
     }
 }
 
-/// What a mark says.
+/// The content of a mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) boot: String,
     pub(super) file: FileId,
-    /// The number of the newest event that was stored.
+    /// The number of the newest stored event.
     pub(super) event: u64,
 }
 
@@ -92,14 +92,14 @@ impl Mark {
 #[derive(Debug, Clone)]
 pub(super) struct MarkFile {
     path: PathBuf,
-    /// The boot that we are in.
+    /// The current boot.
     boot: String,
-    /// The file that we use.
+    /// The file in use.
     file: FileId,
 }
 
 impl MarkFile {
-    /// The mark of the database `file`, of which the file system said `found`.
+    /// The mark of the database `file`, with this metadata (`found`).
     pub(super) fn of(file: &Path, found: &Metadata, boot: &str) -> Self {
         Self {
             path: beside(file, ".mark"),
@@ -113,24 +113,24 @@ impl MarkFile {
         self.file
     }
 
-    /// What it says.
+    /// Its content.
     pub(super) fn read(&self) -> Option<Mark> {
         let mut bytes = [0; LIMIT];
-        // It is written by one call, so one call has it whole.
+        // It is written by one call, so one call reads it complete.
         let length = fs_err::File::open(&self.path)
             .and_then(|mut file| file.read(&mut bytes))
             .ok()?;
         Mark::parse(std::str::from_utf8(&bytes[..length]).ok()?)
     }
 
-    /// Whether a mark was made in this boot, for this file.
+    /// Whether a mark was written in this boot, for this file.
     pub(super) fn is_ours(&self, mark: &Mark) -> bool {
         mark.boot == self.boot && mark.file == self.file
     }
 
-    /// Remembers that this event is stored; the newest counts.
+    /// Records that this event is stored; the newest counts.
     ///
-    /// A failure costs nothing but what the mark could have told, so none is reported.
+    /// A failure only makes the mark prove less, so no error is reported.
     pub(super) fn note(&self, event: u64) {
         let known = self.read();
         if known.is_some_and(|mark| self.is_ours(&mark) && mark.event >= event) {
@@ -141,7 +141,7 @@ impl MarkFile {
         }
     }
 
-    /// Says exactly this from now on.
+    /// Writes exactly this.
     pub(super) fn write(&self, event: u64) -> io::Result<()> {
         let mark = Mark {
             boot: self.boot.clone(),
@@ -157,7 +157,7 @@ impl MarkFile {
         if file.metadata()?.mode() & 0o777 != 0o600 {
             file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
         }
-        // What an earlier line was longer is behind the end of this one, where no reader looks.
+        // Leftovers of a longer earlier line are after the end of this one, where no reader looks.
         file.file().write_all_at(mark.line().as_bytes(), 0)
     }
 }

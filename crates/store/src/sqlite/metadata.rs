@@ -1,4 +1,4 @@
-//! A session's small values in rows. How many and how long they may be is core's to say.
+//! A session's metadata values in rows. Core limits their number and length.
 
 use std::collections::BTreeMap;
 

@@ -1,14 +1,13 @@
 //! The schema and how it grows.
 //!
-//! Each migration is a numbered file that only adds; it runs in one exclusive transaction together with
-//! the rows of `meta` that describe the result: `schema` (its number, which must agree with SQLite's
-//! `user_version`), `min_writer` (the oldest schema whose binaries may still write) and `needs` (the
-//! tenure that can write it). `store_id` names the store for ever.
+//! Each migration is a numbered file that only adds. It runs in one exclusive transaction together with the
+//! rows of `meta` that describe the result: `schema` (its number, which must agree with SQLite's
+//! `user_version`), `min_writer` (the oldest schema whose binaries may still write) and `needs` (the tenure
+//! that can write it). `store_id` identifies the store.
 //!
-//! *Crash*: a migration happens wholly or not at all. *Clock jump*: no clock is read. *Older version*: a
-//! store with a newer schema is used as long as `min_writer` allows it, else refused with every byte in
-//! place; this is looked at again in every write transaction, since another process may migrate while
-//! this one runs.
+//! *Crash*: a migration happens completely or not at all. *Clock jump*: no clock is read. *Older version*: a
+//! store with a newer schema is used as long as `min_writer` allows it, else refused unchanged. This is checked
+//! again in every write transaction, since another process may migrate while this one runs.
 
 use rusqlite::{Connection, OptionalExtension};
 use tenure_core::store::StoreError;
@@ -42,22 +41,22 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         min_writer: 2,
         needs: "0.1.0",
     },
-    // An index that only refuses: who does not know it gets a conflict, as from any other.
+    // An index that only refuses: a version without it gets a conflict, as from any other.
     Migration {
         number: 3,
         sql: include_str!("schema/0003.sql"),
         min_writer: 2,
         needs: "0.1.0",
     },
-    // Who does not know them would leave an end without its kind, or a new life with the old one's.
+    // A version without these would store an end without its kind, or a new life with the old one's.
     Migration {
         number: 4,
         sql: include_str!("schema/0004.sql"),
         min_writer: 4,
         needs: "0.1.0",
     },
-    // Who does not know them would take a window's end for the end of a turn that goes on, or leave a new life
-    // with the old one's daemon.
+    // A version without these would take a window's end for the end of a turn that continues, or store a new
+    // life with the old one's daemon.
     Migration {
         number: 5,
         sql: include_str!("schema/0005.sql"),
@@ -66,7 +65,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// What a store's schema lets us do.
+/// What a store's schema allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
     /// Use it.
@@ -75,7 +74,7 @@ pub(super) enum Fit {
     Behind,
 }
 
-/// Compares a store's schema with the steps that we know.
+/// Compares a store's schema with the known steps.
 pub(super) fn fit(conn: &Connection, store: &str, known: &[Migration]) -> Result<Fit, StoreError> {
     let sql = |error: rusqlite::Error| classify(store, Some(conn), &error);
     let damaged = |why: String| StoreError::Damaged {
@@ -94,7 +93,7 @@ pub(super) fn fit(conn: &Connection, store: &str, known: &[Migration]) -> Result
     }
     let meta = |name: &str| -> Result<String, StoreError> {
         if found == 0 {
-            return Err(damaged("its schema number is gone".to_owned()));
+            return Err(damaged("its schema number is missing".to_owned()));
         }
         conn.query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| {
             row.get(0)
@@ -106,7 +105,7 @@ pub(super) fn fit(conn: &Connection, store: &str, known: &[Migration]) -> Result
     let schema = meta("schema")?;
     if schema != found.to_string() {
         return Err(damaged(format!(
-            "its header says schema {found}, its table meta {schema:?}"
+            "its header has schema {found}, its table meta has {schema:?}"
         )));
     }
     if found < newest {
@@ -127,7 +126,7 @@ pub(super) fn fit(conn: &Connection, store: &str, known: &[Migration]) -> Result
     })
 }
 
-/// Makes the first schema and all that follow in an empty database, and marks it as ours.
+/// Creates the first schema and all that follow in an empty database, and marks it as ours.
 pub(super) fn build(conn: &Connection, store: &str, known: &[Migration]) -> Result<(), StoreError> {
     for step in known {
         apply(conn, step).map_err(|error| classify(store, Some(conn), &error))?;
@@ -141,14 +140,14 @@ pub(super) fn build(conn: &Connection, store: &str, known: &[Migration]) -> Resu
         .map_err(|error| classify(store, Some(conn), &error))
 }
 
-/// Brings a store up to the newest schema; the caller keeps other migrating processes out.
+/// Migrates a store to the newest schema; the caller excludes other migrating processes.
 pub(super) fn migrate(
     conn: &Connection,
     store: &str,
     known: &[Migration],
 ) -> Result<(), StoreError> {
     for step in known {
-        // Read anew before each step: whoever had the lock before us may have done it.
+        // Read again before each step: a process that had the lock before may have done it.
         let found: u32 = conn
             .query_row("PRAGMA user_version", [], |row| row.get(0))
             .map_err(|error| classify(store, Some(conn), &error))?;
@@ -237,7 +236,7 @@ mod tests {
         rows.unwrap().collect::<Result<_, _>>().unwrap()
     }
 
-    /// The migration spells as core does.
+    /// The migration normalises as core does.
     #[test]
     fn f_c20_keys_of_old_spellings_are_listed_under_their_canonical_one() {
         let keys = [
@@ -343,7 +342,7 @@ mod tests {
         );
     }
 
-    /// An older store may have what the index forbids; opening it must not fail for that.
+    /// An older store may contain what the index forbids; opening it must still work.
     #[test]
     fn of_two_sessions_in_one_hosted_conversation_the_newer_keeps_it() {
         let conn = at(&MIGRATIONS[..2]);

@@ -1,7 +1,7 @@
 //! Missions, their participants and the pointers to them in rows.
 //!
-//! A row is returned as it stands: what is wrong with it is core's to say. A change compares the revision,
-//! and never touches when somebody joined.
+//! A row is returned as stored; core checks it. A change compares the revision, and never changes the time of
+//! joining.
 
 use rusqlite::params;
 use tenure_core::id::SessionId;
@@ -185,7 +185,7 @@ impl MissionRows for SqliteTx<'_> {
     ) -> Result<(), StoreError> {
         let (kind, name) = (scope.kind(), scope.name());
         let changed = match mission {
-            // Setting what is set already leaves its time alone.
+            // Setting the same mission again keeps its time.
             Some(mission) => self.run(
                 "INSERT INTO pointers (scope, name, mission, at) VALUES (?1, ?2, ?3, ?4) \
                  ON CONFLICT (scope, name) DO UPDATE SET mission = excluded.mission, at = excluded.at \

@@ -1,11 +1,11 @@
-//! The store on one machine: a SQLite database in the state directory, no daemon.
+//! The store on one machine: an SQLite database in the state directory, no daemon.
 //!
-//! A store is one connection. Writers are serial (`BEGIN IMMEDIATE`), readers see one state and never
-//! wait. The database is made by rename and so is always complete; anything else under its name is
-//! damage, refused and left as it is.
+//! A store is one connection. Writers are serial (`BEGIN IMMEDIATE`), readers see one state and never wait. The
+//! database is created by rename, so it is always complete; anything else under its name is damage, refused and
+//! left unchanged.
 //!
-//! *Crash*: SQLite's log has what was committed; the next opener replays it. *Clock jump*: the clock is
-//! given by the caller, and nothing here compares its answers. *Older version*: see the migrations.
+//! *Crash*: SQLite's log has what was committed; the next opener replays it. *Clock jump*: the caller supplies
+//! the clock, and nothing here compares its values. *Older version*: see the migrations.
 
 mod attached;
 mod bells;
@@ -55,18 +55,17 @@ use migrations::{Fit, MIGRATIONS};
 /// How often a file may be replaced while it is opened.
 const MOST_REPLACED: usize = 3;
 
-/// How long a caller waits that has no time.
+/// How long a caller with a deadline waits.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// Until when.
     pub until: Instant,
-    /// How it lets time pass where nothing can wake it.
+    /// How to sleep if nothing can wake it.
     pub pause: fn(Duration),
 }
 
-/// A database that was just opened, and what was remembered of it before.
+/// A database that was just opened, and what was remembered about it before.
 struct Found {
-    /// The file without links on the way to it.
+    /// The file without links in its path.
     file: PathBuf,
     opened: Opened,
     conn: Connection,
@@ -75,9 +74,9 @@ struct Found {
 }
 
 impl Found {
-    /// Opens the file that the path leads to, and makes it if there is none.
+    /// Opens the file at the path, and creates it if there is none.
     ///
-    /// SQLite refuses a path with symbolic links in it. Few have any, and finding out costs a call for each
+    /// SQLite refuses a path with symbolic links in it. Few have any, and checking costs a call for each
     /// directory, so the path is tried as it is.
     fn or_made(
         path: &Path,
@@ -99,18 +98,18 @@ impl Found {
         Self::at(path, &file, era, store)?.ok_or_else(|| replaced(store))
     }
 
-    /// Opens the file that the path leads to; again, where it was replaced in between. None where there is
-    /// nothing to look at, or a symbolic link is on the way.
+    /// Opens the file at the path; again if it was replaced in between. None if there is no file, or a symbolic
+    /// link is on the path.
     fn at(path: &Path, file: &Path, era: &Era, store: &str) -> Result<Option<Self>, StoreError> {
         for _ in 0..MOST_REPLACED {
             let Ok(found) = fs_err::symlink_metadata(file) else {
                 return Ok(None);
             };
             let marks = MarkFile::of(file, &found, &era.id);
-            // Before the database: what is committed after this only makes it know more than the mark.
+            // Before the database: a commit after this only puts the database ahead of the mark.
             let mark = marks.read();
             let known = mark.as_ref().filter(|mark| marks.is_ours(mark));
-            // A boot id that a container may keep for ever does not tell that the index is of this boot.
+            // A boot id that a container may keep forever does not prove that the index is of this boot.
             let index_counts = known.filter(|_| !era.private);
             let event = index_counts.map(|mark| mark.event);
             let opened = Opened::check(file, &found, store, event)?;
@@ -143,15 +142,15 @@ pub struct SqliteStore {
     clock: Box<dyn Fn() -> Now>,
     durability: Option<Durability>,
     files: Option<Attached>,
-    /// What was remembered of it before it was opened, until that was compared.
+    /// What was remembered about it before it was opened, until that was compared.
     mark: Option<Option<Mark>>,
-    /// What a person should be told, once.
+    /// News for a person, shown once.
     news: Option<String>,
-    /// Until when it waits for others, where that is bounded.
+    /// Until when it waits for others, if there is a limit.
     limit: Option<Patience>,
-    /// Whether the last transaction bounded that.
+    /// Whether the last transaction set a limit.
     bounded: bool,
-    /// After the connection, so that it is dropped once that is closed.
+    /// Declared after the connection, so that it is dropped once that is closed.
     _opened: Option<Opened>,
 }
 
@@ -164,14 +163,14 @@ impl fmt::Debug for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the database at `path`, and makes it if there is none; its directory must exist.
+    /// Opens the database at `path`, and creates it if there is none; its directory must exist.
     ///
-    /// `clock` says what time it is for every user of the store.
+    /// `clock` is the time for every user of the store.
     pub fn open(path: &Path, clock: Box<dyn Fn() -> Now>) -> Result<Self, StoreError> {
         Self::open_until(path, clock, None)
     }
 
-    /// The same for a caller that has no time: whatever is not done by its limit is answered as busy.
+    /// The same for a caller with a deadline: whatever is not done by then is reported as busy.
     pub fn open_until(
         path: &Path,
         clock: Box<dyn Fn() -> Now>,
@@ -208,7 +207,7 @@ impl SqliteStore {
             bounded: until.is_some(),
             _opened: Some(opened),
         };
-        // Who has no time looks before it writes: a heartbeat is no grant.
+        // A caller with a deadline compares before it writes, because a heartbeat is not a grant.
         if !known || until.is_none() {
             store.settle_or_leave_it()?;
         }
@@ -218,12 +217,13 @@ impl SqliteStore {
         Ok(store)
     }
 
-    /// What a person should be told about the store, once.
+    /// News about the store for a person, once.
     pub fn take_news(&mut self) -> Option<String> {
         self.news.take()
     }
 
-    /// The same for whoever may only want to read: what cannot be written now is before the first write.
+    /// The same for a caller that may only want to read: what cannot be written now is settled before the first
+    /// write.
     fn settle_or_leave_it(&mut self) -> Result<(), StoreError> {
         match self.settle() {
             Err(
@@ -233,7 +233,7 @@ impl SqliteStore {
         }
     }
 
-    /// Compares the database with what is remembered of it, once, and settles what differs.
+    /// Compares the database with what is remembered about it, once, and settles the differences.
     fn settle(&mut self) -> Result<(), StoreError> {
         let (Some(files), Some(mark)) = (&self.files, self.mark.clone()) else {
             return Ok(());
@@ -259,19 +259,19 @@ impl SqliteStore {
         self.limit.map(|limit| limit.until)
     }
 
-    /// Whether there is no store at a path: no database, and no log that one left behind.
+    /// Whether there is no store at a path: no database, and no log left by one.
     pub fn is_absent(path: &Path) -> bool {
         let found = fs_err::symlink_metadata(path);
         found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
             && log::Log::of(path).bytes() == 0
     }
 
-    /// Makes a store that is gone when it is dropped, for tests.
+    /// Creates a store that is gone when it is dropped, for tests.
     pub fn in_memory(clock: Box<dyn Fn() -> Now>) -> Result<Self, StoreError> {
         Self::standing_for(Path::new(":memory:"), clock)
     }
 
-    /// An empty store in memory, for a caller that reads where there is no store at `path` yet.
+    /// An empty in-memory store, for a caller that reads while there is no store at `path` yet.
     pub fn standing_for(path: &Path, clock: Box<dyn Fn() -> Now>) -> Result<Self, StoreError> {
         let location = path.display().to_string();
         let conn = connection::open_in_memory(&location)?;
@@ -299,7 +299,7 @@ impl SqliteStore {
             .map_err(|error| connection::classify(&self.location, Some(&self.conn), &error))
     }
 
-    /// Whether others who name this store still mean the same file.
+    /// Whether the path still means the same file.
     fn check_place(&self) -> Result<(), StoreError> {
         match &self.files {
             Some(files) => files.check(&self.location),
@@ -374,7 +374,7 @@ impl Store for SqliteStore {
 
     fn watch(&mut self, about: Option<&[Topic]>) -> StoreWatch {
         let Some(files) = &self.files else {
-            // In memory there is one connection: nobody else commits.
+            // An in-memory store has one connection: no one else commits.
             return StoreWatch::Poll {
                 every: Duration::MAX,
             };
@@ -394,7 +394,7 @@ impl Store for SqliteStore {
     }
 }
 
-/// The path without symbolic links before its last part, for SQLite refuses them anywhere in it.
+/// The path without symbolic links before its last part, because SQLite refuses them anywhere in it.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| {
         let why = format!("{} does not name a file", path.display());

@@ -1,18 +1,17 @@
 //! A database that is not where it was, or not what it was: a copy, a restored backup, lost changes.
 //!
-//! Looked at where the mark does not say that this very file was used in this boot, and before the first
-//! write otherwise. Two things are compared: the file with the one that the store was last used in (kept
-//! in `meta`, so that a database that was copied without its mark is found too), and the newest event with
-//! the one that the mark knows to be stored. Where either differs, numbers that were granted may be unknown
-//! here: every epoch is raised by 2^32 (a number of this store is then never one that was granted
-//! before), keys that are unknown begin above that, the store gets a new id, and the log, `status` and the
-//! next command for a person say so. Nothing is refused: a home that was moved to another disk is used at
-//! once. The newest hold of a key is raised with it, so holders keep what they hold and resumed sessions
-//! get it back; only whoever named its old epoch is told that it is lost.
+//! Checked when a database is opened, unless the mark shows that this file was used in this boot; then before
+//! the first write. Two things are compared: the file with the one in which the store was last used (stored in
+//! `meta`, so that a database that was copied without its mark is found too), and the newest event with the one
+//! in the mark. If either differs, granted numbers may be unknown here. Then every epoch is raised by 2^32 (so
+//! a number of this store was never granted before), unknown keys start above that, the store gets a new id,
+//! and the log, `status` and the next command for a person report it. Nothing is refused: a home directory that
+//! was moved to another disk works at once. The newest hold of a key is raised with it, so holders keep what
+//! they hold and resumed sessions get it back; only a caller that names its old epoch is told that it is lost.
 //!
 //! *Crash*: all of it is one transaction; the mark follows it and is otherwise written by the next opener.
-//! *Clock jump*: no clock is compared. *Older version*: the rows of `meta` are additions; a version that does not
-//! know the floor of new keys is kept out by `min_writer`.
+//! *Clock jump*: no clock is compared. *Older version*: the rows of `meta` are additions; `min_writer` excludes
+//! a version that does not know the floor of new keys.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tenure_core::event::EventKind;
@@ -22,20 +21,20 @@ use tenure_core::time::{Now, Timestamp};
 use super::connection::{classify, newest_event};
 use super::mark::{FileId, Mark, MarkFile};
 
-/// By how much epochs are raised: more than anybody ever grants of one key.
+/// How much epochs are raised: more than anyone ever grants of one key.
 pub(super) const RAISE: i64 = 1 << 32;
 
 const META: &str = "SELECT value FROM meta WHERE name = ?1";
 const SET_META: &str = "INSERT INTO meta (name, value) VALUES (?1, ?2) \
      ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 
-/// The file that the store was last used in.
+/// The file in which the store was last used.
 const FILE: &str = "file";
 /// The epoch of a key that was never granted.
 pub(super) const FLOOR: &str = "epoch_floor";
-/// What happened last, and when.
+/// The last incident, and its time.
 pub(super) const NEWS: &str = "news";
-/// The same, until a person was told.
+/// The same, until a person has seen it.
 const UNSAID: &str = "unsaid";
 
 /// A value of `meta`.
@@ -56,7 +55,7 @@ pub(super) fn remember_file(conn: &Connection, file: FileId) -> rusqlite::Result
     set_meta(conn, FILE, &file.to_string())
 }
 
-/// What differs from what is remembered.
+/// A difference from what is remembered.
 enum Differs {
     Nothing,
     /// Nothing was remembered yet.
@@ -64,7 +63,7 @@ enum Differs {
     File {
         was: FileId,
     },
-    /// The newest changes.
+    /// The newest changes are lost.
     Events {
         stored: u64,
         newest: u64,
@@ -85,9 +84,9 @@ fn compare(conn: &Connection, here: FileId, mark: Option<&Mark>) -> rusqlite::Re
     })
 }
 
-/// Compares, and settles what differs; the mark is true afterwards.
+/// Compares, and settles the differences; the mark is correct afterwards.
 ///
-/// The caller has no transaction open. `wait` keeps other settling processes out.
+/// The caller has no transaction open. `wait` excludes other settling processes.
 pub(super) fn settle<L>(
     conn: &Connection,
     store: &str,
@@ -98,14 +97,14 @@ pub(super) fn settle<L>(
 ) -> Result<(), StoreError> {
     let sql = |error: rusqlite::Error| classify(store, Some(conn), &error);
     let here = marks.file();
-    // Kept until the mark is written: who waits for it then finds it settled.
+    // Held until the mark is written, so that a waiter finds it settled.
     let mut lock = None;
     if !matches!(compare(conn, here, mark).map_err(sql)?, Differs::Nothing) {
         lock = Some(wait()?);
         let tx =
             rusqlite::Transaction::new_unchecked(conn, rusqlite::TransactionBehavior::Immediate)
                 .map_err(sql)?;
-        // Somebody else may have settled it while we waited, and noted so in the mark.
+        // Another process may have settled it during the wait, and updated the mark.
         let mark = marks.read();
         let found = compare(&tx, here, mark.as_ref()).map_err(sql)?;
         settle_in(&tx, store, now, here, &found).map_err(sql)?;
@@ -113,7 +112,7 @@ pub(super) fn settle<L>(
     }
     let newest = newest_event(conn).map_err(sql)?;
     if marks.write(newest).is_err() {
-        // The next opener looks again.
+        // The next opener checks again.
     }
     drop(lock);
     Ok(())
@@ -133,17 +132,17 @@ fn settle_in(
             EventKind::StoreMoved,
             "file",
             format!(
-                "the database {store} is another file than the one that was used last (inode.birth \
-                 {was}, now {here}): it was copied, moved or restored; if the other one is still in use, \
-                 both grant the same keys"
+                "the database {store} is not the file that was used last (inode.birth was {was}, is now \
+                 {here}); it was copied, moved or restored; if the other file is still in use, both grant \
+                 the same keys"
             ),
         ),
         Differs::Events { stored, newest } => (
             EventKind::StoreRolledBack,
             "mark",
             format!(
-                "the newest changes of the store {store} are gone: event {stored} was stored, the newest \
-                 is {newest}; what was claimed or released since then is not known"
+                "the store {store} lost its newest changes: it had event {stored}, and the newest is now \
+                 {newest}; claims and releases since then are unknown"
             ),
         ),
     };
@@ -153,10 +152,11 @@ fn settle_in(
         [],
     )?;
     remember_file(conn, here)?;
-    let news =
-        format!("{what}; every epoch was raised by {RAISE}, so that no old one is granted again");
-    // Numbers that were given before are not given again, and the database then knows more than the mark: it
-    // is settled, whatever becomes of the mark.
+    let news = format!(
+        "{what}; every epoch was raised by {RAISE} to keep old ones from being granted again"
+    );
+    // Used numbers are not used again, and the database is then ahead of the mark: it is settled, whatever
+    // happens to the mark.
     let number = match found {
         Differs::Events { stored, .. } => {
             i64::try_from(*stored).ok().and_then(|n| n.checked_add(1))
@@ -182,13 +182,13 @@ fn raise_epochs(conn: &Connection) -> rusqlite::Result<()> {
     set_meta(conn, FLOOR, &floor.to_string())
 }
 
-/// The epoch that keys without a row have.
+/// The epoch of keys without a row.
 pub(super) fn floor(conn: &Connection) -> rusqlite::Result<i64> {
     let kept = meta(conn, FLOOR)?;
     Ok(kept.and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 
-/// What happened to the store last, if anything did.
+/// The last incident of the store, if there was one.
 pub(super) fn news(conn: &Connection) -> rusqlite::Result<Option<(Timestamp, String)>> {
     let kept = meta(conn, NEWS)?;
     Ok(kept.and_then(|text| {
@@ -197,13 +197,13 @@ pub(super) fn news(conn: &Connection) -> rusqlite::Result<Option<(Timestamp, Str
     }))
 }
 
-/// Takes what no person was told yet, for whoever tells it now.
+/// Takes the news that no person has seen yet, for a caller that shows it now.
 pub(super) fn take_unsaid(conn: &Connection, store: &str) -> Result<Option<String>, StoreError> {
     let taken = || -> rusqlite::Result<Option<String>> {
         let said = meta(conn, UNSAID)?;
         let forget = "DELETE FROM meta WHERE name = ?1";
         if said.is_some() && conn.execute(forget, [UNSAID]).is_err() {
-            // A disk that is full lets it be said twice.
+            // On a full disk it is shown twice.
         }
         Ok(said)
     };

@@ -1,7 +1,7 @@
-//! Conversations in rows: one owner each, and whoever visits.
+//! Conversations in rows: one owner each, and visitors.
 //!
-//! A visitor that becomes the owner visits no more: its visit stays on record and is not shown.
-//! *Crash*: an owner changes wholly or not at all. *Clock jump*: times order a lineage for people only.
+//! A visitor that becomes the owner no longer visits: its visit stays stored and is not shown. *Crash*: an
+//! owner changes completely or not at all. *Clock jump*: times order a lineage for people only.
 
 use rusqlite::params;
 use tenure_core::id::{AgentName, NativeId, SessionId};

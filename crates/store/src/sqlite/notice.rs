@@ -1,7 +1,7 @@
-//! Notices in rows. One that was delivered keeps its row, with the time, and is never returned again.
+//! Notices in rows. A delivered notice keeps its row, with the time, and is never returned again.
 //!
-//! *Crash*: a notice whose delivery was not committed comes again. *Older version*: a kind of notice that
-//! is not known is damage.
+//! *Crash*: a notice whose delivery was not committed comes again. *Older version*: an unknown kind of notice
+//! is damage.
 
 use rusqlite::params;
 use tenure_core::id::{Epoch, SessionId, SessionToken};

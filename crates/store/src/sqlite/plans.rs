@@ -1,7 +1,7 @@
-//! How the statements run: every one that a single-key verb or a hook needs goes through an index.
+//! How the statements run: every one that a single-key command or a hook needs uses an index.
 //!
-//! Checked twice: the plan names no scan of a table that grows, and the number of steps that SQLite's
-//! machine takes does not grow with the rows.
+//! Checked twice: the plan has no scan of a growing table, and the number of steps of SQLite's machine does not
+//! grow with the rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use super::{
     SqliteStore, claim, doubt, event, metadata, mission, native, notice, process, session, write,
 };
 
-/// What SQLite says that it will do, one line per step.
+/// SQLite's plan, one line per step.
 fn plan(conn: &Connection, sql: &str) -> Vec<String> {
     let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let nulls = vec![Value::Null; statement.parameter_count()];
@@ -152,7 +152,7 @@ fn single_key_statements_use_their_indexes() {
     }
 }
 
-/// A part can be anywhere in a name, so all names are read; but nothing beside them.
+/// A part can be anywhere in a name, so all names are read, but nothing else.
 #[test]
 fn a_name_that_nobody_has_is_looked_for_in_the_indexes_alone() {
     let store = SqliteStore::in_memory(clock()).unwrap();
@@ -274,7 +274,7 @@ fn events_are_found_by_their_indexes_in_the_order_of_the_log() {
     assert_uses(&store.conn, &recent, &["events_at (at>?)"]);
 }
 
-/// Fills a store with `count` closed sessions and keys that were held and given back, and ten open ones.
+/// Fills a store with `count` closed sessions and keys that were held and released, and ten open ones.
 fn filled(count: u32) -> SqliteStore {
     let mut store = SqliteStore::in_memory(clock()).unwrap();
     write(&mut store, |tx| {
@@ -294,7 +294,7 @@ fn filled(count: u32) -> SqliteStore {
                 one.started_at,
             )
             .unwrap();
-            // One session works long: it took and gave back a key for every other session.
+            // One session works for a long time: it claimed and released a key for every other session.
             let past = format!("path:acme/web:old/{n}.rs");
             grant(tx, &hold(&past, 1, 8));
             tx.end_hold(&key(&past), Epoch(1), end(EndedBy::Release))
@@ -319,7 +319,7 @@ fn filled(count: u32) -> SqliteStore {
     store
 }
 
-/// Marks all notices of the `n`th session as told; how many there were.
+/// Marks all notices of the `n`th session as delivered; returns how many there were.
 fn deliver_all(tx: &mut dyn Tx, n: u32) -> usize {
     let waiting = tx.pending_notices(id(n), 0).unwrap();
     let ids: Vec<_> = waiting.iter().filter_map(|notice| notice.id).collect();
@@ -329,7 +329,7 @@ fn deliver_all(tx: &mut dyn Tx, n: u32) -> usize {
 
 type Verb = (&'static str, fn(&mut dyn Tx));
 
-/// One verb of each kind, as a caller would use it.
+/// One command of each kind, as a caller would use it.
 fn verbs() -> Vec<Verb> {
     vec![
         ("beat", |tx| {
@@ -431,7 +431,7 @@ fn verbs() -> Vec<Verb> {
     ]
 }
 
-/// How many steps SQLite's machine takes for each verb.
+/// How many steps SQLite's machine takes for each command.
 fn steps(store: &mut SqliteStore) -> Vec<(&'static str, u64)> {
     let taken = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&taken);

@@ -1,7 +1,7 @@
-//! Processes in rows: the seven columns that tell one process from every other, and the lives.
+//! Processes in rows: the seven columns that identify a process, and the lives.
 //!
-//! Every life of a session keeps its row for ever, so that a superseded process is recognised when it
-//! comes back. *Crash*: a life is recorded with the session that it belongs to, or not at all.
+//! Every life of a session keeps its row, so that a superseded process is recognised when it comes back.
+//! *Crash*: a life is recorded with its session, or not at all.
 
 use rusqlite::params;
 use tenure_core::id::{HostId, Life, SessionId, SessionToken};
@@ -79,11 +79,11 @@ pub(super) fn insert_life(
     Ok(())
 }
 
-/// What the statements that look for a place are given, in their order.
+/// The parameters of the statements that search by place, in order.
 type Coordinates<'a> = (u32, &'a str, i64, &'a str, bool);
 
-/// What is found at each place, by one prepared statement: a join with a list of places plans worse, and
-/// one place, which a hook asks for, needs no list.
+/// What is at each place, by one prepared statement: a join with a list of places has a worse plan, and a hook
+/// asks for one place, which needs no list.
 pub(super) fn at_each<T>(
     places: &[ProcessPlace<'_>],
     find: impl Fn(Coordinates<'_>) -> Result<Vec<T>, StoreError>,

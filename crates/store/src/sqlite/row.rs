@@ -1,7 +1,7 @@
 //! Reading a row into values of core.
 //!
-//! Cells are read in the order of the statement's columns. A cell that does not hold what its column
-//! must hold is damage, reported with table, column and value: it is never skipped and never guessed.
+//! Cells are read in the order of the statement's columns. A cell with an invalid value is damage, reported
+//! with table, column and value: it is never skipped and never guessed.
 
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
@@ -27,7 +27,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The first cell as people may know the row by it.
+    /// The first cell, as the row's name for people.
     pub(super) fn name(&self) -> String {
         match self.row.get_ref(0) {
             Ok(ValueRef::Text(bytes)) => String::from_utf8_lossy(bytes).escape_debug().to_string(),
@@ -36,17 +36,15 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// A text of any form.
     pub(super) fn text(&mut self) -> Result<String, StoreError> {
         self.lent_text().map(str::to_owned)
     }
 
-    /// A text of any form, or nothing.
     pub(super) fn maybe_text(&mut self) -> Result<Option<String>, StoreError> {
         Ok(self.maybe_lent_text()?.map(str::to_owned))
     }
 
-    /// A text that one of core's types reads.
+    /// A text that one of core's types parses.
     pub(super) fn parsed<T>(
         &mut self,
         parse: impl Fn(&str) -> Result<T, Malformed>,
@@ -55,7 +53,7 @@ impl<'a> Cells<'a> {
         parse(text).map_err(|error| self.bad(&error.to_string()))
     }
 
-    /// A text that one of core's types reads, or nothing.
+    /// A text that one of core's types parses, or nothing.
     pub(super) fn maybe_parsed<T>(
         &mut self,
         parse: impl Fn(&str) -> Result<T, Malformed>,
@@ -69,7 +67,7 @@ impl<'a> Cells<'a> {
     pub(super) fn number<T: TryFrom<i64>>(&mut self) -> Result<T, StoreError> {
         match self.maybe_number()? {
             Some(number) => Ok(number),
-            None => Err(self.bad("nothing, where there must be a number")),
+            None => Err(self.bad("nothing instead of a number")),
         }
     }
 
@@ -81,16 +79,16 @@ impl<'a> Cells<'a> {
                 Ok(number) => Ok(Some(number)),
                 Err(_) => Err(self.bad(&format!("{number}, which is out of range"))),
             },
-            other => Err(self.bad(&format!("{other:?}, where there must be a number"))),
+            other => Err(self.bad(&format!("{other:?} instead of a number"))),
         }
     }
 
-    /// A flag, kept as 0 or 1.
+    /// A flag, stored as 0 or 1.
     pub(super) fn flag(&mut self) -> Result<bool, StoreError> {
         match self.number::<i64>()? {
             0 => Ok(false),
             1 => Ok(true),
-            other => Err(self.bad(&format!("{other}, where there must be 0 or 1"))),
+            other => Err(self.bad(&format!("{other} instead of 0 or 1"))),
         }
     }
 
@@ -100,7 +98,7 @@ impl<'a> Cells<'a> {
             None => Ok(None),
             Some(0) => Ok(Some(false)),
             Some(1) => Ok(Some(true)),
-            Some(other) => Err(self.bad(&format!("{other}, where there must be 0 or 1"))),
+            Some(other) => Err(self.bad(&format!("{other} instead of 0 or 1"))),
         }
     }
 
@@ -122,7 +120,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The cell that was read last holds something wrong.
+    /// The cell that was read last has an invalid value.
     pub(super) fn bad(&self, holds: &str) -> StoreError {
         let column = self.next.checked_sub(1).and_then(|index| {
             let name = self.row.as_ref().column_name(index);
@@ -135,11 +133,11 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// A text where it lies in the row.
+    /// A text, borrowed from the row.
     fn lent_text(&mut self) -> Result<&'a str, StoreError> {
         match self.maybe_lent_text()? {
             Some(text) => Ok(text),
-            None => Err(self.bad("nothing, where there must be a text")),
+            None => Err(self.bad("nothing instead of text")),
         }
     }
 
@@ -148,9 +146,9 @@ impl<'a> Cells<'a> {
             ValueRef::Null => Ok(None),
             ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
                 Ok(text) => Ok(Some(text)),
-                Err(_) => Err(self.bad("a text that is not UTF-8")),
+                Err(_) => Err(self.bad("text that is not UTF-8")),
             },
-            other => Err(self.bad(&format!("{other:?}, where there must be a text"))),
+            other => Err(self.bad(&format!("{other:?} instead of text"))),
         }
     }
 

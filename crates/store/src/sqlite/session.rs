@@ -1,10 +1,11 @@
 //! Sessions in rows.
 //!
-//! A heartbeat (`touch_session`) writes one row and no index, and leaves the revision alone: it must never
-//! make somebody's compare-and-set fail. `update_session` writes indexes only where an indexed value changed.
+//! A heartbeat (`touch_session`) writes one row and no index, and leaves the revision alone, because it must
+//! never make another process's compare-and-set fail. `update_session` writes indexes only if an indexed value
+//! changed.
 //!
-//! *Crash*: a row is replaced wholly or not at all. *Clock jump*: times are kept as they are given.
-//! *Older version*: an activity or a way of closing that is not known is damage, never a default.
+//! *Crash*: a row is replaced completely or not at all. *Clock jump*: times are stored as given. *Older
+//! version*: an unknown activity or way of closing is damage, never a default.
 
 use rusqlite::types::Value;
 use rusqlite::{ToSql, params, params_from_iter};
@@ -57,7 +58,7 @@ const INSERT: &str = "INSERT INTO sessions (id, handle, code, agent, native_id, 
      ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, \
      ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43)";
 
-/// Replaces a row whose indexed values stay as they are, so that no index is written.
+/// Replaces a row whose indexed values stay the same, so that no index is written.
 pub(super) const UPDATE_SAME_INDEX: &str = "UPDATE sessions INDEXED BY sessions_id SET agent = ?4, \
      fork_of = ?6, twin_of = ?9, title = ?10, branch = ?13, life = ?15, start_shifted = ?22, \
      activity = ?23, activity_since = ?24, seen_at = ?26, lease_era = ?27, \
@@ -91,12 +92,12 @@ pub(super) const MATCH_PREFIX: &str = "SELECT id, handle FROM sessions \
      WHERE (handle >= ?1 AND handle < ?2) OR (code >= ?1 AND code < ?2) OR (id >= ?1 AND id < ?2) \
      ORDER BY closed_at IS NOT NULL, started_at DESC, id DESC LIMIT ?3";
 
-/// Open sessions that contain a text anywhere.
+/// Open sessions whose handle or id contains a text.
 pub(super) const MATCH_OPEN: &str = "SELECT id, handle FROM sessions \
      WHERE closed_at IS NULL AND (instr(handle, ?1) > 0 OR instr(id, ?1) > 0) \
      ORDER BY started_at DESC, id DESC LIMIT ?2";
 
-/// Whether any handle contains a text, from the index alone: a name that nobody has is told quickly.
+/// Whether any handle contains a text, from the index alone, so that an unknown name is reported quickly.
 pub(super) const IN_A_HANDLE: &str = "SELECT 1 FROM sessions INDEXED BY sessions_handle \
      WHERE instr(handle, ?1) > 0 LIMIT 1";
 
@@ -112,7 +113,7 @@ pub(super) fn get(tx: &SqliteTx<'_>, id: SessionId) -> Result<Option<Session>, S
     tx.first("sessions", BY_ID, [id.to_string()], read)
 }
 
-/// Whether a text is part of any name. Characters that no handle and no id has need no look.
+/// Whether a text is part of any name. Characters that no handle or id contains need no query.
 fn is_somewhere(tx: &SqliteTx<'_>, part: &str) -> Result<bool, StoreError> {
     let all = |fits: fn(u8) -> bool| part.bytes().all(fits);
     let has = |sql: &str| tx.first("sessions", sql, [part], |_| Ok(()));
@@ -122,7 +123,7 @@ fn is_somewhere(tx: &SqliteTx<'_>, part: &str) -> Result<bool, StoreError> {
     Ok(found || (all(in_ids) && has(IN_AN_ID)?.is_some()))
 }
 
-/// What comes after every text that begins with `prefix` and goes on with an assigned character.
+/// The end of the range of texts that begin with `prefix`.
 pub(super) fn after_prefix(prefix: &str) -> String {
     format!("{prefix}\u{10FFFF}")
 }
@@ -135,7 +136,7 @@ pub(super) fn id_list(sessions: &[SessionId]) -> String {
 
 /// The statement for a filter, with its parameters.
 ///
-/// Indexes are named because SQLite cannot know how few are open, or in one directory.
+/// Indexes are named because SQLite cannot know how few rows are open, or in one directory.
 pub(super) fn list_statement(filter: &SessionFilter) -> (String, Vec<Value>) {
     let mut sql = select!().to_owned();
     let mut values: Vec<Value> = Vec::new();
@@ -166,8 +167,8 @@ pub(super) fn list_statement(filter: &SessionFilter) -> (String, Vec<Value>) {
         values.push(repo.clone().into());
     }
     if let Some(under) = &filter.under {
-        // '0' follows '/'. The first range can be looked up and holds a little too much, such as
-        // `/w/a.b` for `/w/a`; what follows it leaves the directory and what lies below.
+        // '0' follows '/'. The first range can be looked up and contains a little too much, such as `/w/a.b`
+        // for `/w/a`; the rest narrows it to the directory and what is below.
         let dir = under.trim_end_matches('/');
         let whole = if dir.is_empty() { "/" } else { dir };
         sql.push_str(" AND dir >= ? AND dir < ? AND (dir = ? OR dir >= ?)");
@@ -189,7 +190,7 @@ pub(super) fn list_statement(filter: &SessionFilter) -> (String, Vec<Value>) {
     (sql, values)
 }
 
-/// Gives a session's values to a statement, in the order of [`INSERT`].
+/// Passes a session's values to a statement, in the order of [`INSERT`].
 fn with_cells<T>(
     tx: &SqliteTx<'_>,
     session: &Session,
@@ -292,7 +293,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Session, StoreError> {
     Ok(session)
 }
 
-/// What later schemas added to a row, in the order in which they did.
+/// Columns that later schemas added, in that order.
 fn read_added(cells: &mut Cells<'_>, session: &mut Session) -> Result<(), StoreError> {
     let kind = cells.maybe_parsed(EndKind::parse)?;
     let dismissed_at = cells.maybe_time()?;
@@ -319,7 +320,7 @@ fn read_added(cells: &mut Cells<'_>, session: &mut Session) -> Result<(), StoreE
     Ok(())
 }
 
-/// Words are kept as a JSON array.
+/// Words are stored as a JSON array.
 fn words_as_text(words: &[String]) -> String {
     serde_json::Value::from(words).to_string()
 }

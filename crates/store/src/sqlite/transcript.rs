@@ -1,4 +1,4 @@
-//! Transcripts in rows: one session for a path, one path for a session's conversation.
+//! Transcripts in rows: one session per path, one path per conversation of a session.
 
 use rusqlite::params;
 use tenure_core::id::{NativeId, SessionId};

@@ -1,7 +1,7 @@
-//! Files that sessions wrote, and what their worktrees were then, in rows.
+//! Files that sessions wrote, and the state of their worktrees then, in rows.
 //!
-//! One row for a session and a file: a second write of it replaces the time. Old rows are dropped as new
-//! ones come, so the table stays as small as what was written lately.
+//! One row per session and file: a second write replaces the time. Old rows are removed as new ones come, so
+//! the table has only recent writes.
 
 use rusqlite::params;
 use tenure_core::id::SessionId;

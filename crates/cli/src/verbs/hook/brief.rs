@@ -158,8 +158,8 @@ fn lines_of(brief: &Brief) -> Vec<String> {
     if !brief.regranted.is_empty() {
         lines.push(format!("Given back to you: {}.", claims(&brief.regranted)));
     }
-    lines.extend(became_of_tree(&brief.meanwhile));
-    lines.extend(became_of_files(&brief.meanwhile));
+    lines.extend(became_of_tree(&brief.worktree_changes));
+    lines.extend(became_of_files(&brief.worktree_changes));
     if brief.others.is_empty() {
         lines.push("tenure knows of no other session here.".to_owned());
     } else {

@@ -30,7 +30,7 @@ use tenure_core::write_conflict::Mode;
 use tenure_host::kernel_lock::one_spelling;
 use tenure_host::{cwd, event_input, terminal};
 use tenure_service::answer::{Hint, Problem};
-use tenure_service::{AgentEvent, GuardPolicy, Heard, ToolUse};
+use tenure_service::{AgentEvent, GuardPolicy, HandledEvent, ToolUse};
 
 use crate::app::App;
 use crate::exit::Exit;
@@ -235,14 +235,14 @@ fn missed(
 
 /// An event that was recorded.
 struct Recorded {
-    heard: Heard,
+    heard: HandledEvent,
     notices: Pending,
     store: HookStore,
     dir: String,
 }
 
 /// Says that a program's process is not known: when it registers so, or nothing is recorded at all.
-fn say_unclear(adapter: &Adapter, heard: &Heard) {
+fn say_unclear(adapter: &Adapter, heard: &HandledEvent) {
     let Some(why) = &heard.unclear else {
         return;
     };
@@ -358,7 +358,7 @@ fn hear(
 }
 
 /// Brings the files up to date that show this session to other tools, in what is left of the time.
-fn mirror(store: HookStore, heard: &Heard, dir: &str, until: Instant) {
+fn mirror(store: HookStore, heard: &HandledEvent, dir: &str, until: Instant) {
     let Some(session) = heard.id.filter(|_| heard.changed) else {
         return;
     };

@@ -11,7 +11,7 @@ fn session(id: &str) -> SessionView {
         native_id: Some("native-1".into()),
         native_ids: None,
         state: "live",
-        why: "pid 7 lives".into(),
+        why: "pid 7 is running".into(),
         activity: None,
         activity_since: None,
         activity_by: None,

@@ -18,7 +18,7 @@ use tenure_core::store::{Lock, Mode};
 use tenure_core::{agent, text};
 
 impl Service<'_> {
-    /// Registers a process as a session, or finds the session that it is.
+    /// Registers a process as a session, or finds its existing session.
     pub fn register(&mut self, request: &RegisterRequest) -> Reply<Registered> {
         if let Some(title) = &request.title {
             text::check_length("title", title, text::MAX_TITLE).map_err(Error::from)?;
@@ -40,7 +40,7 @@ impl Service<'_> {
     }
 }
 
-/// Registers, without telling the session anything.
+/// Registers without delivering notices.
 pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Enrolled, Stop> {
     let candidate = find_candidate(ctx, request)?;
     let (view, known) = gather(
@@ -56,7 +56,7 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Enrolled
     let arrival = Arrival {
         native_id: request.native_id.clone(),
         source: request.source,
-        // A window's command line says how its first conversation began; the daemon says it of each.
+        // A window's command line shows how its first conversation began; a daemon reports it for each.
         fork_flag: candidate.daemon.is_none()
             && spec.is_some_and(|spec| agent::started_as_fork(spec, &candidate.looks)),
         hosted: request.hosted
@@ -145,15 +145,15 @@ fn find_candidate(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Candid
     match shell {
         Some(height) if ctx.facts.has_terminal => Ok(candidate_at(chain, height, true)),
         _ => Err(Error::Usage {
-            what: "no agent and no interactive shell was found above this process".into(),
+            what: "found no agent and no interactive shell above this process".into(),
             hint: register_script(),
         }
         .into()),
     }
 }
 
-/// What the process that registers is to the caller, and which session calls, if it is another one. The
-/// caller is that process where it runs in or below it.
+/// How the registering process relates to the caller, and which session calls if it is another one. The caller
+/// is that process if it runs in or below it.
 fn relation(
     ctx: &mut Ctx<'_>,
     request: &RegisterRequest,
@@ -171,7 +171,7 @@ fn relation(
     let actor = caller.as_ref().map(|me| me.id);
     let relation = match known {
         Some(session) => caller::relation(ctx, session, caller.as_ref())?,
-        // Nobody's yet: making it a session takes nothing from anybody.
+        // No session yet, so registering it takes nothing from anyone.
         None => Relation::Descendant,
     };
     Ok((relation, actor))
@@ -188,7 +188,7 @@ fn candidate_at(chain: &[Ancestor], height: usize, is_person: bool) -> Candidate
     }
 }
 
-/// What the store knows about the process, and the session that it is, if it is one.
+/// What the store knows about the process, and its session, if it has one.
 fn gather(
     ctx: &mut Ctx<'_>,
     request: &RegisterRequest,
@@ -224,13 +224,13 @@ fn gather(
                 view.ended_here.get_or_insert(session.id);
             }
         } else if view.here.is_empty()
-            // A daemon only stood for the window that was found later.
+            // A daemon only stood in for the window that was found later.
             && !daemon.is_some_and(|daemon| daemon.same_as(process))
             && !session.process.as_ref().is_some_and(goes_on_here)
-            // Another conversation of a window is another session's.
+            // Another conversation of a window belongs to another session.
             && (daemon.is_none() || session.native_id == request.native_id)
         {
-            // One that ended here and came back here is this process in its earlier lives too.
+            // A session that ended here and came back here was this process in its earlier lives too.
             view.superseded.get_or_insert(session.id);
         }
         known.get_or_insert(session);
@@ -238,8 +238,8 @@ fn gather(
     Ok((view, known))
 }
 
-/// Those of a daemon's other sessions that an event of it may be: nothing says that they are in another window.
-/// One whose window is gone begins anew.
+/// Other sessions of a daemon to which an event may belong, because nothing shows that they are in another
+/// window. A session whose window is gone starts again.
 fn adrift(
     ctx: &mut Ctx<'_>,
     request: &RegisterRequest,
@@ -286,7 +286,7 @@ fn with_owner(
     Ok(view)
 }
 
-/// The agent's name: what the request says, what the session is, or what the process looks like.
+/// The agent's name: from the request, the session, or the appearance of the process.
 fn agent_of(
     request: &RegisterRequest,
     candidate: &Candidate,
@@ -300,13 +300,13 @@ fn agent_of(
         {
             return Err(Error::Invalid {
                 what: format!(
-                    "this process is {}, which is {}, not {named}",
+                    "this process is {} (agent {}), not {named}",
                     session.handle, session.agent
                 ),
                 hint: Hint::run(
                     "register",
                     ["--agent", "NAME", "--pid", "PID"],
-                    "to register another process as a worker of its own",
+                    "to register another process as a session of its own",
                 ),
             }
             .into());
@@ -328,7 +328,7 @@ fn agent_of(
     }
 }
 
-/// Refuses before anything is written a transcript that is not this conversation's.
+/// Refuses a transcript of another conversation, before anything is written.
 fn check_transcript(
     ctx: &mut Ctx<'_>,
     agent: &AgentName,
@@ -339,7 +339,7 @@ fn check_transcript(
     };
     let Some(native_id) = &request.native_id else {
         return Err(Error::Usage {
-            what: "a transcript belongs to a conversation, and none was named".into(),
+            what: "a transcript needs a conversation id".into(),
             hint: Hint::step("add --native-id ID"),
         }
         .into());
@@ -347,7 +347,7 @@ fn check_transcript(
     transcript::refuse_foreign(ctx, agent, native_id, path)
 }
 
-/// Refuses before anything is written what would exceed a session's room for small values.
+/// Refuses metadata that would exceed a session's limit, before anything is written.
 fn check_metadata(ctx: &mut Ctx<'_>, plan: &Plan, request: &RegisterRequest) -> Result<(), Stop> {
     let mut keys: std::collections::BTreeSet<MetaKey> = request.metadata.keys().cloned().collect();
     if let Plan::Same(id) | Plan::First(id, _) | Plan::Rotated(id, _) | Plan::Resumed(id) = plan {
@@ -359,7 +359,7 @@ fn check_metadata(ctx: &mut Ctx<'_>, plan: &Plan, request: &RegisterRequest) -> 
     if keys.len() > META_KEYS {
         return Err(Error::Invalid {
             what: format!(
-                "a session keeps at most {META_KEYS} values; this would make {}",
+                "a session can have at most {META_KEYS} metadata values; this would make {}",
                 keys.len()
             ),
             hint: Hint::run("meta", ["unset", "KEY"], "to make room"),

@@ -1,8 +1,8 @@
-//! Registering: finding out which session a process is, and writing that down.
+//! Registering: finding out which session a process is, and recording it.
 //!
-//! [`tenure_core::registration`] decides; this module gathers what it needs to know and carries out its plan.
-//! Registering never ends, robs or renames another session: the only session that it may close is one
-//! that is gone and whose conversation moves.
+//! [`tenure_core::registration`] decides; this module gathers what it needs and carries out its plan.
+//! Registering never ends, robs or renames another session. The only session that it may close is one that is
+//! gone and whose conversation moves.
 
 mod find;
 mod request;

@@ -1,4 +1,4 @@
-//! What registers, and what comes of it.
+//! Registration requests and results.
 
 use std::collections::BTreeMap;
 
@@ -11,68 +11,67 @@ use tenure_core::session::{MetaKey, Session, Workdir};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// The session, the agent, or the person's shell that the caller runs in.
+    /// The session, agent or interactive shell that the caller runs in.
     Nearest,
-    /// The first process of this chain, which is the one that calls; the rest are the processes above it.
+    /// The first process of this chain, which is the caller; the rest are its ancestors.
     Given(Vec<Ancestor>),
     /// The same for a process that the caller names and may not be.
     Named(Vec<Ancestor>),
-    /// A conversation that a daemon runs: the daemon, and its window with the processes above it; without one
-    /// the daemon with those above it.
+    /// A daemon's conversation: the daemon, and its window with that window's ancestors; without a window, the
+    /// daemon with its ancestors.
     Below(Process, Vec<Ancestor>),
-    /// One that could not be established: the session lives by its lease alone.
+    /// Not identified: the session depends on its lease alone.
     Unverified,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegisterRequest {
     pub subject: Subject,
-    /// The agent, where the process does not tell.
+    /// The agent, if the process does not show it.
     pub agent: Option<AgentName>,
     pub native_id: Option<NativeId>,
     pub source: Source,
-    /// Whether the process speaks for several conversations.
+    /// Whether the process hosts several conversations.
     pub hosted: bool,
     pub workdir: Workdir,
-    /// Whether the place was named, and so replaces the one that is known.
+    /// Whether the directory was given explicitly and therefore replaces the known one.
     pub place_named: bool,
-    /// What people may call its work.
+    /// A title for people.
     pub title: Option<String>,
-    /// Its parent, where that is not the session above it.
+    /// Its parent, if that is not the session above it.
     pub parent: Option<String>,
-    /// Why, where that takes a reason.
+    /// The reason, if one is needed.
     pub reason: Option<Reason>,
-    /// The file that the agent keeps the conversation in.
+    /// The agent's file for the conversation.
     pub transcript: Option<String>,
     pub metadata: BTreeMap<MetaKey, String>,
 }
 
-/// What a registration came to, as it is recorded.
+/// The result of a registration, as recorded.
 pub struct Enrolled {
     pub session: Session,
-    /// How: `new`, `same`, `resumed` and so on.
+    /// The outcome: `new`, `same`, `resumed` and so on.
     pub word: &'static str,
-    /// The session in this life, where the caller is the session itself.
+    /// The session in this life, if the caller is the session itself.
     pub token: Option<SessionToken>,
     pub regranted: Vec<HeldView>,
     pub taken: Vec<String>,
 }
 
-/// The same as it is shown.
+/// The same, for display.
 #[derive(Debug, Clone)]
 pub struct Registered {
     pub session: SessionView,
-    /// What TENURE_SESSION must be to name it in this life; shown to the session itself only.
+    /// The value for TENURE_SESSION that names it in this life; shown only to the session itself.
     pub token: Option<String>,
     pub regranted: Vec<HeldView>,
-    /// Claims that others took meanwhile, with who has them.
+    /// Claims that others have taken since, with their holders.
     pub taken: Vec<String>,
 }
 
-/// The process that registers, and what is above it.
+/// The registering process and its ancestors.
 pub(super) struct Candidate {
     pub(super) process: Option<Process>,
-    /// The daemon that runs its conversation.
     pub(super) daemon: Option<Process>,
     pub(super) looks: Looks,
     pub(super) above: Vec<Ancestor>,

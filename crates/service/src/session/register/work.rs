@@ -1,4 +1,4 @@
-//! Carrying out what a registration comes to.
+//! Carrying out a registration plan.
 
 use super::request::{Candidate, RegisterRequest};
 use crate::caller;
@@ -6,7 +6,7 @@ use crate::caller::present::{Met, below, nearest, sessions_of};
 use crate::claim::{end_by_lease, regrant};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use crate::session::new_session::{NewSession, begin_life, born, move_to_window};
+use crate::session::new_session::{NewSession, begin_life, create_session, move_to_window};
 use crate::session::title::{keep_beneath, keep_present};
 use crate::session::view::HeldView;
 use tenure_core::claim::Means;
@@ -27,9 +27,9 @@ pub(super) struct Work<'a> {
     pub(super) hosted: bool,
     /// The session that owns the conversation.
     pub(super) owner: Option<SessionId>,
-    /// Whether the process that registers is the one that calls.
+    /// Whether the registering process is the caller.
     pub(super) is_own: bool,
-    /// The session that calls, where it is another one.
+    /// The calling session, if it is another one.
     pub(super) actor: Option<SessionId>,
     pub(super) regranted: Vec<HeldView>,
     pub(super) taken: Vec<String>,
@@ -57,7 +57,7 @@ impl Work<'_> {
                 self.create(ctx, word, native_id, None, None)
             }
             Plan::Ambiguous => Err(Error::Ambiguous {
-                what: "this process speaks for several sessions".into(),
+                what: "this process hosts several sessions".into(),
                 candidates: self.hosted_here(ctx)?,
             }
             .into()),
@@ -86,7 +86,7 @@ impl Work<'_> {
         fork_of: Option<NativeId>,
         twin_of: Option<SessionId>,
     ) -> Result<Session, Stop> {
-        let birth = NewSession {
+        let new = NewSession {
             agent: self.agent.clone(),
             native_id,
             fork_of,
@@ -99,7 +99,7 @@ impl Work<'_> {
             start: self.start(),
             daemon: self.candidate.daemon.clone(),
         };
-        let session = born(ctx, birth)?;
+        let session = create_session(ctx, new)?;
         let id = session.id;
         match (&session.native_id, twin_of) {
             (Some(native_id), Some(_)) => {
@@ -117,7 +117,7 @@ impl Work<'_> {
         Ok(session)
     }
 
-    /// Makes a session the owner of a conversation, whose owner was read before.
+    /// Makes a session the owner of a conversation whose owner was read before.
     fn own(&self, ctx: &mut Ctx<'_>, session: &Session, native: &NativeId) -> Result<(), Stop> {
         let (agent, at) = (&session.agent, ctx.now.wall);
         Ok(ctx
@@ -125,7 +125,7 @@ impl Work<'_> {
             .set_native_owner(agent, native, self.owner, session.id, at)?)
     }
 
-    /// The session above the process, or the one that was named.
+    /// The session above the process, or the one that the caller named.
     fn parent(&self, ctx: &mut Ctx<'_>) -> Result<Option<SessionToken>, Stop> {
         let above = nearest_session(ctx, &self.candidate.above)?;
         let Some(name) = &self.request.parent else {
@@ -154,7 +154,7 @@ impl Work<'_> {
                 "pid {} started at tick {}",
                 process.pid, process.start.ticks
             ),
-            None => "its process could not be established".into(),
+            None => "its process could not be identified".into(),
         };
         match native_id {
             Some(native_id) => format!("{process}, conversation {native_id}"),
@@ -178,7 +178,7 @@ impl Work<'_> {
         })
     }
 
-    /// Whether the plan does more to a known session than to find it.
+    /// Whether the plan does more to a known session than find it.
     pub(super) fn changes(&self, plan: &Plan) -> bool {
         let request = self.request;
         let names = request.title.is_some()
@@ -188,7 +188,7 @@ impl Work<'_> {
         names || !matches!(plan, Plan::Same(_))
     }
 
-    /// A lease is renewed by the session itself only.
+    /// Renews the lease; only the session itself does.
     fn renew(&self, ctx: &mut Ctx<'_>, session: &mut Session) -> Result<(), Stop> {
         if self.is_own {
             caller::renew(ctx, session)
@@ -197,7 +197,7 @@ impl Work<'_> {
         }
     }
 
-    /// The process is the session already: what the request names is merged, the rest stays.
+    /// The process is the session already: what the request gives is merged, the rest stays.
     fn keep(&mut self, ctx: &mut Ctx<'_>, id: SessionId) -> Result<Session, Stop> {
         let mut session = ctx.session(id)?;
         self.renew(ctx, &mut session)?;
@@ -223,14 +223,14 @@ impl Work<'_> {
         Ok(changed)
     }
 
-    /// The window that registers, where the session was known to live with its daemon alone.
+    /// The registering window, if only the session's daemon was known so far.
     fn found_window(&self, session: &Session) -> Option<&Process> {
         let (process, daemon) = (self.candidate.process.as_ref()?, session.daemon.as_ref()?);
         let lives_with_it = session.process.as_ref() == Some(daemon);
         (lives_with_it && !process.same_as(daemon)).then_some(process)
     }
 
-    /// How the process was started that registers.
+    /// How the registering process was started.
     fn start(&self) -> Option<Start> {
         agent::started(&self.agent, &self.candidate.looks)
     }
@@ -249,7 +249,7 @@ impl Work<'_> {
         merged
     }
 
-    /// The session enters a conversation: its claims stay.
+    /// The session enters another conversation and keeps its claims.
     fn enter(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -267,7 +267,7 @@ impl Work<'_> {
             changed.hosted = self.hosted;
         }
         if session.native_id.is_some() {
-            // What it was called named the conversation before.
+            // The title named the previous conversation.
             keep_beneath(ctx, id, None)?;
             if self.request.title.is_none() {
                 changed.title = title::after_rotation(changed.title);
@@ -298,7 +298,7 @@ impl Work<'_> {
         Ok(changed)
     }
 
-    /// A gone session's conversation, and what it would be granted again, go to `heir`.
+    /// Moves the conversation of a gone session, and what it would be granted again, to `heir`.
     fn take_from(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -311,7 +311,7 @@ impl Work<'_> {
         let outcome = regrant(ctx, &former, heir, Means::Moved)?;
         self.regranted.extend(outcome.regranted);
         self.taken.extend(outcome.taken);
-        let why = format!("its conversation went on in {}", heir.handle);
+        let why = format!("its conversation continued in {}", heir.handle);
         let mut moved = former.clone();
         moved.closed = Some(tenure_core::session::Closed {
             at: ctx.now.wall,
@@ -361,7 +361,7 @@ impl Work<'_> {
         Ok(session)
     }
 
-    /// A second live process in one conversation: a session of its own, and both are told.
+    /// A second live process in one conversation becomes a session of its own; both are notified.
     fn twin(&mut self, ctx: &mut Ctx<'_>, of: SessionId, visits: bool) -> Result<Session, Stop> {
         let native_id = self.request.native_id.clone();
         let (visited, own) = if visits {
@@ -407,12 +407,12 @@ pub(super) fn tell_twins(
         ),
     };
     let to_owner = format!(
-        "{} is in {native} too; what both write there will mix",
+        "{} is also in {native}; messages from both will be mixed there",
         place(visitor)
     );
     ctx.notify(owner.id, NoticeKind::Twin, to_owner, Some(visitor.id), None)?;
     let to_visitor = format!(
-        "{native} is open in {} as well; what both write there will mix",
+        "{native} is also open in {}; messages from both will be mixed there",
         place(owner)
     );
     ctx.notify(
@@ -424,18 +424,18 @@ pub(super) fn tell_twins(
     )
 }
 
-/// Closes a session that is gone but was not recorded as such.
+/// Closes a session that is gone but not yet recorded as such.
 pub(super) fn close_gone(ctx: &mut Ctx<'_>, session: Session) -> Result<Session, Stop> {
     if !session.is_open() {
         return Ok(session);
     }
     match ctx.standing(&session)? {
-        Standing::Gone(_) => Err(ctx.bury_first(session.id)),
+        Standing::Gone(_) => Err(ctx.record_death_first(session.id)),
         Standing::Expired(doubt) => {
             end_by_lease(
                 ctx,
                 &session,
-                &format!("{doubt}; its lease and the lock-delay are over"),
+                &format!("{doubt}; its lease and the lock delay have expired"),
             )?;
             ctx.session(session.id)
         }
@@ -443,12 +443,12 @@ pub(super) fn close_gone(ctx: &mut Ctx<'_>, session: Session) -> Result<Session,
     }
 }
 
-/// The nearest session among these processes, in its present life.
+/// The nearest session among these processes, in its current life.
 pub(super) fn nearest_session(
     ctx: &mut Ctx<'_>,
     above: &[Ancestor],
 ) -> Result<Option<SessionToken>, Stop> {
-    // What ended here does not stand between a process and the session further up, an agent does.
+    // A session that ended here does not separate a process from the session further up; an agent does.
     let is_agent = |ended: &Ancestor| agent::speaker(&ended.looks).is_some();
     let one = match nearest(ctx, above, is_agent)? {
         Some((_, Met::Sessions(here))) => here.one(),

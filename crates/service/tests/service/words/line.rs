@@ -70,7 +70,7 @@ pub fn holder(house: &House, key: &str) -> (Option<String>, u64) {
     (handle, claim["epoch"].as_u64().expect("an epoch"))
 }
 
-/// What was told with an answer.
+/// The notices of an answer.
 #[track_caller]
 pub fn told(answer: &Value) -> &Vec<Value> {
     answer["notices"].as_array().expect("notices are a list")

@@ -1,5 +1,5 @@
-//! The service in words: workers on a machine without processes say what people type, and get what programs
-//! read. What is checked here is a use case; that the binary understands the words is checked end to end.
+//! The service in command lines: workers on a simulated machine type what people type and get what programs
+//! read. These tests check use cases; that the binary parses the same lines is tested end to end.
 
 pub mod answer;
 pub mod line;
@@ -33,7 +33,7 @@ pub fn house() -> House {
 }
 
 impl House {
-    /// A worker that looks like a program of this name, and is nobody's child.
+    /// A worker that looks like a program of this name, without a parent.
     pub fn agent(&self, name: &str) -> Worker {
         self.start(name, &[])
     }
@@ -52,7 +52,7 @@ impl House {
         }
     }
 
-    /// The same, in a pid namespace of its own: it and the others cannot see each other.
+    /// The same, in its own pid namespace: it and the others cannot see each other.
     pub fn agent_apart(&self, name: &str) -> Worker {
         Worker {
             inside: true,
@@ -70,7 +70,7 @@ impl House {
         self.rig.borrow().clock.advance(span);
     }
 
-    /// What every dead session is found to have left behind from now on.
+    /// What every dead session is found to have left running from now on.
     pub fn leave_behind(&self, pids: &[u32]) {
         let found = pids.iter().map(|pid| Survivor {
             pid: *pid,

@@ -1,4 +1,4 @@
-//! What the words mean: one request to the service each.
+//! What the lines mean: one request to the service each.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -444,7 +444,7 @@ impl Call<'_, '_> {
         if line.flag("--wait").is_none() {
             return parts(self.service.claim(act_for, &request), shown);
         }
-        // Whoever must wait has no time.
+        // A call that would have to wait fails at once.
         let waiting = Waiting {
             process: self.world.process(1),
             ticket: None,
@@ -544,7 +544,7 @@ fn resumable(found: &Resumable) -> Value {
     json!({"session": found.session, "native_id": found.native_id.as_str()})
 }
 
-/// Nobody works in a repository here.
+/// No caller here works in a repository.
 fn here() -> Here {
     Here {
         repo: None,

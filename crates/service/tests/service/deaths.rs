@@ -1,4 +1,4 @@
-//! Many who died at once: one transaction records a few, and nobody waits for the rest.
+//! Many deaths at once: one transaction records a few, and no one waits for the rest.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{Rig, TICK, Who, key, kind};
 const MOST: usize = 100;
 const DEAD: u32 = 250;
 
-/// Sessions that all died without a word; the first holds a key.
+/// Sessions that all died silently; the first holds a key.
 fn many_dead() -> (Rig, Who) {
     let mut rig = Rig::new();
     for n in 0..DEAD {
@@ -78,7 +78,7 @@ fn a_list_of_claims_records_a_few_deaths_and_no_dead_holder_blocks() {
     }
 }
 
-/// Whoever wants all that can be resumed gets all, however many transactions that takes.
+/// A request for all that can be resumed gets all, however many transactions that takes.
 #[test]
 fn all_that_died_can_be_resumed_in_one_go() {
     let (mut rig, alive) = many_dead();
@@ -90,7 +90,7 @@ fn all_that_died_can_be_resumed_in_one_go() {
     assert_eq!(recorded(&mut rig), DEAD as usize);
 }
 
-/// One of many died with a hold that cannot be read.
+/// One of many died with an unreadable hold.
 #[test]
 fn a_dead_session_that_cannot_be_read_is_named_and_the_others_are_recorded() {
     let (mut rig, alive) = many_dead();

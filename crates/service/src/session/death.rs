@@ -1,18 +1,18 @@
-//! Recording deaths: in transactions of their own, beside the use case that came across them.
+//! Recording deaths, in transactions separate from the use case that found them.
 //!
-//! Recording a death writes several rows, and whoever writes keeps every hook out. So one transaction
-//! records a few deaths only. A look has those recorded that it comes across first and shows the others as
-//! what they are: a death that is not recorded yet is derived anew by everybody who asks, and blocks nobody.
-//! Where all of them must be recorded, it is done batch by batch, with a pause after each.
+//! Recording a death writes several rows, and a writer blocks every hook. So one transaction records only a few
+//! deaths. A list has the first ones that it finds recorded and shows the others as dead: a death that is not
+//! recorded yet is derived again by every caller, and blocks no one. If all of them must be recorded, that
+//! happens batch by batch, with a pause after each.
 //!
-//! A use case never records a death among its own writes: it would have to lock all that the dead session
-//! holds, beside what it locks for itself. Where its answer depends on the record, it stops, the death is
-//! recorded, and it runs again; else the death is recorded after it.
+//! A use case never records a death among its own writes, because it would have to lock everything that the
+//! dead session holds besides its own locks. If its answer depends on the record, it stops, the death is
+//! recorded, and it runs again; otherwise the death is recorded afterwards.
 //!
-//! A dead session of which a row cannot be read stays as it is and keeps no other from being recorded. A list
-//! names it and goes on; who asks for that session alone is refused.
+//! A dead session with an unreadable row stays as it is and does not stop others from being recorded. A list
+//! reports it and continues; a request for that session alone fails.
 //!
-//! *Crash*: what was recorded stays; the next look goes on. *Clock jump*: no clock is compared.
+//! *Crash*: what was recorded stays, and the next caller continues. *Clock jump*: no clock is compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,28 +29,28 @@ use tenure_core::session::{Closed, ClosedBy, EndKind, Session};
 use tenure_core::store::{Mode, SessionFilter, StoreError};
 
 /// How many deaths one transaction records.
-pub const MOST_BURIALS: usize = 100;
-/// How many events are looked through for the last word of a session.
+pub const MOST_DEATHS_AT_ONCE: usize = 100;
+/// How many events are searched for the last event of a session.
 const MOST_SINCE: usize = 20;
 
-/// Sessions whose deaths could not be recorded, each with the row that could not be read.
+/// Sessions whose deaths could not be recorded, each with its unreadable row.
 pub type Unrecorded = BTreeMap<SessionId, String>;
 
 impl Ctx<'_> {
-    /// A session, once its death is recorded if it is dead.
+    /// Returns the session after recording its death, if it is dead.
     pub fn record_death_if_proved(&mut self, session: Session) -> Result<Session, Stop> {
         if session.is_open()
             && let Liveness::Dead(_) = self.liveness(&session)?
         {
-            return Err(self.bury_first(session.id));
+            return Err(self.record_death_first(session.id));
         }
         Ok(session)
     }
 
-    /// Has a death recorded first. Where that was tried and a row could not be read, this is the answer.
-    pub fn bury_first(&self, dead: SessionId) -> Stop {
+    /// Requests that a death be recorded first. If that failed because of an unreadable row, this is the error.
+    pub fn record_death_first(&self, dead: SessionId) -> Stop {
         match self.unrecorded.get(&dead) {
-            None => Stop::Bury(vec![dead]),
+            None => Stop::RecordDeaths(vec![dead]),
             Some(why) => Stop::Store(StoreError::Damaged {
                 store: self.location.clone(),
                 why: why.clone(),
@@ -58,37 +58,37 @@ impl Ctx<'_> {
         }
     }
 
-    /// The same for many at once, as far as one transaction records them and they can be read.
-    pub fn bury_the_dead_of(&mut self, sessions: &[Session]) -> Result<(), Stop> {
+    /// The same for many sessions, up to what one transaction records, skipping unreadable ones.
+    pub fn record_deaths_of(&mut self, sessions: &[Session]) -> Result<(), Stop> {
         let mut dead = Vec::new();
         for session in sessions.iter().filter(|session| session.is_open()) {
             if let Liveness::Dead(_) = self.liveness(session)? {
                 dead.push(session.id);
             }
         }
-        dead.truncate(MOST_BURIALS.saturating_sub(self.buried));
-        self.bury_all_of(dead)
+        dead.truncate(MOST_DEATHS_AT_ONCE.saturating_sub(self.deaths_recorded));
+        self.record_deaths_in_batches(dead)
     }
 
-    fn bury_all_of(&self, mut dead: Vec<SessionId>) -> Result<(), Stop> {
+    fn record_deaths_in_batches(&self, mut dead: Vec<SessionId>) -> Result<(), Stop> {
         dead.retain(|id| !self.unrecorded.contains_key(id));
         if dead.is_empty() {
             Ok(())
         } else {
-            Err(Stop::Bury(dead))
+            Err(Stop::RecordDeaths(dead))
         }
     }
 
-    /// Has the deaths recorded that a look came across so far, for who goes on with what is recorded.
-    pub fn bury_those_met(&mut self) -> Result<(), Stop> {
+    /// Records the deaths found so far, for a use case that continues with the recorded state.
+    pub fn record_deaths_found(&mut self) -> Result<(), Stop> {
         let met = std::mem::take(&mut self.dead);
-        self.bury_all_of(met)
+        self.record_deaths_in_batches(met)
     }
 
-    /// One of many sessions that a look came across, as it is once its death is recorded. That is done after
-    /// the look, unless enough are recorded already.
-    pub fn bury_in_passing(&mut self, mut session: Session) -> Result<Session, Stop> {
-        if self.buried + self.dead.len() < MOST_BURIALS
+    /// One of many sessions in a list, as it is once its death is recorded. The record is written afterwards,
+    /// unless enough are queued already.
+    pub fn record_death_later(&mut self, mut session: Session) -> Result<Session, Stop> {
+        if self.deaths_recorded + self.dead.len() < MOST_DEATHS_AT_ONCE
             && session.is_open()
             && let Liveness::Dead(proof) = self.liveness(&session)?
         {
@@ -104,7 +104,7 @@ impl Ctx<'_> {
         Ok(session)
     }
 
-    /// Whether a session whose process is gone had left, or was cut off.
+    /// Whether a session whose process is gone left or was cut off.
     pub fn death_kind(&mut self, session: &Session) -> Result<EndKind, Stop> {
         let spec = spec_of(&session.agent);
         let announces = spec.is_some_and(|spec| spec.announces);
@@ -113,7 +113,7 @@ impl Ctx<'_> {
         Ok(end::kind(session, session.doing(), ending))
     }
 
-    /// Whether what its process left behind shows that it ended by itself.
+    /// Whether the traces of its process show that it exited by itself.
     fn was_orderly(&mut self, session: &Session) -> Result<bool, Stop> {
         let spec = spec_of(&session.agent);
         let kept = spec.and_then(|spec| Some((spec.traces?, spec.transcripts?)));
@@ -131,9 +131,9 @@ impl Ctx<'_> {
         Err(Stop::Look(Want::Parting(traces, home, process.clone())))
     }
 
-    /// Whether the last that was heard of a session is that it was about to leave.
+    /// Whether the last event of a session announced its exit.
     fn was_leaving(&mut self, session: &Session) -> Result<bool, Stop> {
-        // The time is not part of the question: it would be answered by reading all that the session ever did.
+        // The query has no time limit: with one, it would read everything that the session ever did.
         let lately = self.tx.events(&EventFilter {
             session: Some(session.id),
             limit: MOST_SINCE,
@@ -149,24 +149,28 @@ impl Ctx<'_> {
 }
 
 impl Service<'_> {
-    /// Records the deaths of these sessions, as far as they are still open and dead. Those of which a row
-    /// cannot be read stay as they are and are returned, with which row that is.
-    pub(crate) fn bury(&mut self, dead: &[SessionId]) -> Result<Unrecorded, Failure> {
+    /// Records the deaths of these sessions, if they are still open and dead. Sessions with an unreadable row
+    /// stay as they are and are returned with that row.
+    pub(crate) fn record_deaths(&mut self, dead: &[SessionId]) -> Result<Unrecorded, Failure> {
         let dead: BTreeSet<SessionId> = dead.iter().copied().collect();
         let dead: Vec<SessionId> = dead.into_iter().collect();
         let mut unrecorded = Unrecorded::new();
-        for (batch, few) in dead.chunks(MOST_BURIALS).enumerate() {
+        for (batch, few) in dead.chunks(MOST_DEATHS_AT_ONCE).enumerate() {
             if batch > 0 {
                 self.give_way();
             }
-            self.bury_few(few, &mut unrecorded)?;
+            self.record_few_deaths(few, &mut unrecorded)?;
         }
         Ok(unrecorded)
     }
 
-    /// Records a few deaths in one transaction; where one of them cannot be read, in two halves.
-    fn bury_few(&mut self, dead: &[SessionId], unrecorded: &mut Unrecorded) -> Result<(), Failure> {
-        let Err(failure) = self.bury_together(dead) else {
+    /// Records a few deaths in one transaction; splits the batch in half if one of them is unreadable.
+    fn record_few_deaths(
+        &mut self,
+        dead: &[SessionId],
+        unrecorded: &mut Unrecorded,
+    ) -> Result<(), Failure> {
+        let Err(failure) = self.record_deaths_together(dead) else {
             return Ok(());
         };
         match (&failure.error, dead) {
@@ -176,14 +180,14 @@ impl Service<'_> {
             }
             (Error::Store(StoreError::Damaged { .. }), several) => {
                 let (half, rest) = several.split_at(several.len() / 2);
-                self.bury_few(half, unrecorded)?;
-                self.bury_few(rest, unrecorded)
+                self.record_few_deaths(half, unrecorded)?;
+                self.record_few_deaths(rest, unrecorded)
             }
             _ => Err(failure),
         }
     }
 
-    fn bury_together(&mut self, dead: &[SessionId]) -> Reply<()> {
+    fn record_deaths_together(&mut self, dead: &[SessionId]) -> Reply<()> {
         self.transact(Mode::Write, |ctx| {
             let mut open = Vec::new();
             for id in dead {
@@ -210,8 +214,8 @@ impl Service<'_> {
         })
     }
 
-    /// Records every death that can be proved now and that can be read.
-    pub(crate) fn bury_the_dead(&mut self) -> Result<Unrecorded, Failure> {
+    /// Records every death that can be proved now, skipping unreadable sessions.
+    pub(crate) fn record_all_deaths(&mut self) -> Result<Unrecorded, Failure> {
         let found = self.transact(Mode::Read, |ctx| {
             let open = ctx.tx.list_sessions(&SessionFilter::default())?;
             ctx.look_at_all(&open)?;
@@ -223,11 +227,11 @@ impl Service<'_> {
             }
             Ok(dead)
         })?;
-        self.bury(&found.value)
+        self.record_deaths(&found.value)
     }
 }
 
-/// Adds to damage whose rows are damaged.
+/// Adds the session's handle to a damage report.
 fn named<T>(session: &Session, read: Result<T, Stop>) -> Result<T, Stop> {
     read.map_err(|stop| match stop {
         Stop::Store(StoreError::Damaged { store, why }) => Stop::Store(StoreError::Damaged {
