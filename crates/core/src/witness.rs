@@ -55,6 +55,8 @@ pub struct OwnWord {
     pub title: Option<String>,
     /// Since when it does that.
     pub at: Timestamp,
+    /// Whether a turn that it tells the end of ended by itself; else a person cancelled it.
+    pub ended_by_itself: bool,
     /// Which file says so, as people are told it: `its own registry`.
     pub source: &'static str,
     /// What cannot end without a word of this file.

@@ -57,6 +57,7 @@ fn with_title(word: Option<OwnWord>, title: Option<String>) -> Option<OwnWord> {
             asks: None,
             title: Some(title),
             at: Timestamp(0),
+            ended_by_itself: false,
             source: "its transcript",
             tells: &[],
         }),

@@ -122,6 +122,7 @@ impl Stage {
             asks: None,
             title: None,
             at: self.now(),
+            ended_by_itself: false,
             source: "its own registry",
             tells: &[Doing::Busy, Doing::Waiting, Doing::Idle],
         };
