@@ -42,9 +42,11 @@ pub enum Note {
     Attends,
     /// Where a person asked for what it ends, the session rests from then on. Otherwise it was done in a turn.
     EndsManual,
+    /// The person reads what is answered to it, and to no other event of this agent.
+    Recaps,
 }
 
-pub(crate) use Note::{Attends, EndsManual, File, FreshFile, Heard};
+pub(crate) use Note::{Attends, EndsManual, File, FreshFile, Heard, Recaps};
 
 pub(crate) const IDLE: Option<Doing> = Some(Doing::Idle);
 pub(crate) const BUSY: Option<Doing> = Some(Doing::Busy);

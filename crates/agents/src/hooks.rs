@@ -8,7 +8,9 @@ use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::session::Doing;
 
 use crate::adapter::Adapter;
-use crate::event::{Attends, BUSY, EndsManual, Event, File, FreshFile, Heard, IDLE, Means, SAME};
+use crate::event::{
+    Attends, BUSY, EndsManual, Event, File, FreshFile, Heard, IDLE, Means, Recaps, SAME,
+};
 use crate::payload::Payload;
 use crate::report::{Answer, Report, Tool};
 
@@ -105,6 +107,7 @@ pub(crate) fn fill(row: &Adapter, report: &mut Report, payload: &mut Payload) {
         report.title = payload.beginning("title");
     }
     report.reaches_model = event.is(Heard);
+    report.recaps = event.is(Recaps);
 }
 
 fn happening(event: &Event, source: &str, payload: &mut Payload) -> Happening {

@@ -2,14 +2,16 @@
 //!
 //! Its launcher starts it, and it starts itself once more; the last is the agent, the nearest ancestor of a hook. Its hooks have the
 //! shape of Claude Code's, with limits in milliseconds. A turn without a person at it says no end: the session
-//! ends with its process. After each round of tools it submits an empty prompt. It sets CLAUDE_PROJECT_DIR and
+//! ends with its process. After each round of tools it submits an empty prompt. Of what hooks answer, the person reads
+//! only what is answered at the end of a turn. It sets CLAUDE_PROJECT_DIR and
 //! GEMINI_PROJECT_DIR for its hooks, so those variables say nothing.
 
 use tenure_core::session::Doing;
 
 use crate::adapter::{Adapter, FirstWord, Unknown};
 use crate::event::{
-    Attends, BUSY, EndsManual, Event, File, Heard, IDLE, Means, SAME, WAITING, event, unasked,
+    Attends, BUSY, EndsManual, Event, File, Heard, IDLE, Means, Recaps, SAME, WAITING, event,
+    unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
@@ -31,7 +33,7 @@ const EVENTS: &[Event] = &[
     event("PostToolUseFailure", 5000, Means::Other, BUSY, &[]),
     event("PermissionRequest", 5000, Means::Other, WAITING, &[]),
     event("Notification", 5000, Means::Other, SAME, &[]),
-    event("Stop", 5000, Means::Other, IDLE, &[File]),
+    event("Stop", 5000, Means::Other, IDLE, &[File, Recaps]),
     event("StopFailure", 5000, Means::Other, IDLE, &[]),
     event("SubagentStart", 5000, Means::SubagentStart, SAME, &[]),
     event("SubagentStop", 5000, Means::SubagentStop, SAME, &[]),

@@ -38,6 +38,8 @@ pub struct Report {
     pub title: Option<String>,
     /// Whether the model reads what is answered to this event.
     pub reaches_model: bool,
+    /// Whether the person reads what is answered to this event, and to no other of this agent.
+    pub recaps: bool,
     /// What was wrong with the payload.
     pub problems: Vec<String>,
 }
@@ -139,6 +141,7 @@ impl Report {
             prompt: None,
             title: None,
             reaches_model: false,
+            recaps: false,
             problems: Vec::new(),
         }
     }

@@ -11,6 +11,7 @@ mod activity;
 mod day;
 mod ends;
 mod harness;
+mod person;
 mod revival;
 mod seen;
 mod truth;
