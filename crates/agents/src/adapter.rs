@@ -119,14 +119,27 @@ pub struct Says {
 /// Records in a JSON-lines transcript for which there is no event.
 #[derive(Debug, Clone, Copy)]
 pub struct Rests {
-    /// The field with the kind of a record.
+    /// Where the kind of a record is, as a JSON pointer.
     pub kind: &'static str,
-    /// The field with its text.
+    /// Where its text is.
     pub text: &'static str,
-    /// The records: any of these.
-    pub records: &'static [(&'static str, Text)],
-    /// The field with its time, in RFC 3339.
+    /// The records after which it rests: any of these.
+    pub records: &'static [Rest],
+    /// The kinds of records after which it works again.
+    pub begins: &'static [&'static str],
+    /// Where its time is, in RFC 3339.
     pub at: &'static str,
+    /// How much of the end of the file holds the last of them, in bytes.
+    pub tail: u64,
+}
+
+/// A record after which an agent rests.
+#[derive(Debug, Clone, Copy)]
+pub struct Rest {
+    pub kind: &'static str,
+    pub text: Text,
+    /// Whether a person is there: it was cancelled.
+    pub cancelled: bool,
 }
 
 /// The text of a record.
@@ -134,14 +147,17 @@ pub struct Rests {
 pub enum Text {
     Is(&'static str),
     Begins(&'static str),
+    /// Whatever it is, and also where there is none.
+    Any,
 }
 
 impl Text {
     /// Whether a record has this text.
-    pub fn fits(self, text: &str) -> bool {
+    pub fn fits(self, text: Option<&str>) -> bool {
         match self {
-            Text::Is(whole) => text == whole,
-            Text::Begins(words) => text.starts_with(words),
+            Text::Is(whole) => text == Some(whole),
+            Text::Begins(words) => text.is_some_and(|text| text.starts_with(words)),
+            Text::Any => true,
         }
     }
 }

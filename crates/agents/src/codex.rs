@@ -1,13 +1,15 @@
 //! Codex CLI (tested with 0.166.0).
 //!
-//! A node wrapper starts the real program, which outlives the wrapper; the nearest ancestor of a hook is the
-//! real one. Hooks have the format of Claude Code's and get the conversation on stdin only. An unknown
-//! conversation prints nothing on stdout and fires no hook; an unknown name silently starts a new conversation.
-//! Files are written by patches, which name them line by line: as a separate tool, or as a shell command.
+//! A node wrapper starts the real program, which outlives the wrapper; the nearest ancestor of a hook is
+//! the real one. Hooks have the shape of Claude Code's and carry the conversation on stdin only. An
+//! unknown conversation prints nothing on stdout and fires no hook; an unknown name silently starts a new
+//! conversation. A turn that fails, because its model does, has no event of its end, but a record in the transcript; so
+//! has a `/compact` that fails. Files are written by patches, which name them line by line: as a tool of its own, or as a
+//! command that the shell is given.
 
 use std::ffi::OsString;
 
-use crate::adapter::{Adapter, FirstEvent, Turn, Unknown};
+use crate::adapter::{Adapter, FirstEvent, Rest, Rests, Text, Turn, Unknown};
 use crate::event::{
     Attends, BUSY, EndsManual, Event, File, IDLE, Means, ModelReads, SAME, WAITING, event, unasked,
 };
@@ -51,7 +53,25 @@ pub(crate) const ROW: Adapter = Adapter {
     reads_before_tool: true,
     pid_variable: None,
     registry: None,
-    rests: None,
+    rests: Some(Rests {
+        kind: "/payload/type",
+        text: "/payload/reason",
+        records: &[
+            Rest {
+                kind: "task_complete",
+                text: Text::Any,
+                cancelled: false,
+            },
+            Rest {
+                kind: "turn_aborted",
+                text: Text::Any,
+                cancelled: true,
+            },
+        ],
+        begins: &["task_started"],
+        at: "/timestamp",
+        tail: 256 << 10,
+    }),
     background: None,
     first_event: FirstEvent::Prompt,
     env_file_variable: None,

@@ -41,9 +41,11 @@ pub enum Note {
     Attends,
     /// If a person requested what it ends, the session is idle from then on. Otherwise it was part of a turn.
     EndsManual,
+    /// The person reads what is answered to it, and to no other event of this agent.
+    Recaps,
 }
 
-pub(crate) use Note::{Attends, EndsManual, File, FreshFile, ModelReads};
+pub(crate) use Note::{Attends, EndsManual, File, FreshFile, ModelReads, Recaps};
 
 pub(crate) const IDLE: Option<Doing> = Some(Doing::Idle);
 pub(crate) const BUSY: Option<Doing> = Some(Doing::Busy);

@@ -8,7 +8,7 @@
 use serde_json::{Map, Value, json};
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, FirstEvent, Rests, Text, Unknown};
+use crate::adapter::{Adapter, FirstEvent, Rest, Rests, Text, Unknown};
 use crate::event::{
     Attends, BUSY, Event, File, FreshFile, IDLE, Means, ModelReads, SAME, event, unasked,
 };
@@ -61,15 +61,30 @@ pub(crate) const ROW: Adapter = Adapter {
     pid_variable: None,
     registry: None,
     rests: Some(Rests {
-        kind: "type",
-        text: "content",
+        kind: "/type",
+        text: "/content",
         records: &[
-            ("info", Text::Is("Request cancelled.")),
-            // The end of `/compress`: how much it saved is not recorded.
-            ("info", Text::Is("")),
-            ("error", Text::Begins("Failed to compress chat history")),
+            Rest {
+                kind: "info",
+                text: Text::Is("Request cancelled."),
+                cancelled: true,
+            },
+            // The end of `/compress`: how much it saved is not written down.
+            Rest {
+                kind: "info",
+                text: Text::Is(""),
+                cancelled: false,
+            },
+            Rest {
+                kind: "error",
+                text: Text::Begins("Failed to compress chat history"),
+                cancelled: false,
+            },
         ],
-        at: "timestamp",
+        begins: &[],
+        at: "/timestamp",
+        // It may write the whole conversation again behind the record.
+        tail: 4 << 20,
     }),
     background: None,
     first_event: FirstEvent::Start,

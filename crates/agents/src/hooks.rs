@@ -9,7 +9,7 @@ use tenure_core::session::Doing;
 
 use crate::adapter::Adapter;
 use crate::event::{
-    Attends, BUSY, EndsManual, Event, File, FreshFile, IDLE, Means, ModelReads, SAME,
+    Attends, BUSY, EndsManual, Event, File, FreshFile, IDLE, Means, ModelReads, Recaps, SAME,
 };
 use crate::payload::Payload;
 use crate::report::{Answer, Report, Tool};
@@ -109,6 +109,7 @@ pub(crate) fn fill(row: &Adapter, report: &mut Report, payload: &mut Payload) {
         report.title = payload.beginning("title");
     }
     report.reaches_model = event.is(ModelReads);
+    report.recaps = event.is(Recaps);
 }
 
 fn happening(event: &Event, source: &str, payload: &mut Payload) -> Happening {

@@ -24,7 +24,7 @@ mod payload;
 mod qwen;
 mod report;
 
-pub use adapter::{Adapter, FirstEvent, Registry, Rests, Says, Text, Turn};
+pub use adapter::{Adapter, FirstEvent, Registry, Rest, Rests, Says, Text, Turn};
 pub use background::{Background, Job};
 pub use event::{Event, Means, Note};
 pub use report::{Answer, Report, Tool};

@@ -1,15 +1,17 @@
 //! Qwen Code (tested with 0.24.4).
 //!
-//! Its launcher starts it, and it re-executes itself; the last process is the agent, the nearest ancestor of a
-//! hook. Its hooks have the format of Claude Code's, with limits in milliseconds. An unattended turn reports no
-//! end: the session ends with its process. After each round of tools it submits an empty prompt. It sets
-//! CLAUDE_PROJECT_DIR and GEMINI_PROJECT_DIR for its hooks, so those variables prove nothing.
+//! Its launcher starts it, and it starts itself once more; the last is the agent, the nearest ancestor of a hook. Its hooks have the
+//! shape of Claude Code's, with limits in milliseconds. A turn without a person at it says no end: the session
+//! ends with its process. After each round of tools it submits an empty prompt. Of what hooks answer, the person reads
+//! only what is answered at the end of a turn. It sets CLAUDE_PROJECT_DIR and
+//! GEMINI_PROJECT_DIR for its hooks, so those variables say nothing.
 
 use tenure_core::session::Doing;
 
 use crate::adapter::{Adapter, FirstEvent, Unknown};
 use crate::event::{
-    Attends, BUSY, EndsManual, Event, File, IDLE, Means, ModelReads, SAME, WAITING, event, unasked,
+    Attends, BUSY, EndsManual, Event, File, IDLE, Means, ModelReads, Recaps, SAME, WAITING, event,
+    unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
@@ -37,7 +39,7 @@ const EVENTS: &[Event] = &[
     event("PostToolUseFailure", 5000, Means::Other, BUSY, &[]),
     event("PermissionRequest", 5000, Means::Other, WAITING, &[]),
     event("Notification", 5000, Means::Other, SAME, &[]),
-    event("Stop", 5000, Means::Other, IDLE, &[File]),
+    event("Stop", 5000, Means::Other, IDLE, &[File, Recaps]),
     event("StopFailure", 5000, Means::Other, IDLE, &[]),
     event("SubagentStart", 5000, Means::SubagentStart, SAME, &[]),
     event("SubagentStop", 5000, Means::SubagentStop, SAME, &[]),

@@ -40,6 +40,8 @@ pub struct Report {
     pub title: Option<String>,
     /// Whether the model reads the answer to this event.
     pub reaches_model: bool,
+    /// Whether the person reads what is answered to this event, and to no other of this agent.
+    pub recaps: bool,
     /// What was wrong with the payload.
     pub problems: Vec<String>,
 }
@@ -142,6 +144,7 @@ impl Report {
             prompt: None,
             title: None,
             reaches_model: false,
+            recaps: false,
             problems: Vec::new(),
         }
     }

@@ -65,6 +65,8 @@ pub struct ShownActivity {
     pub source: &'static str,
     /// Whether no unreported change is possible since then.
     pub certain: bool,
+    /// Whether no event tells the end of its turn, which ended by itself.
+    pub ended_by_itself: bool,
 }
 
 impl Words<'_> {
@@ -92,6 +94,7 @@ impl Words<'_> {
                 asks: None,
                 source: PROCESSES,
                 certain: true,
+                ended_by_itself: false,
             },
             None => ShownActivity {
                 doing: activity.doing,
@@ -99,6 +102,7 @@ impl Words<'_> {
                 asks: activity.asks.clone(),
                 source: EVENTS,
                 certain: !self.may_be_over(activity),
+                ended_by_itself: false,
             },
         }
     }
@@ -137,6 +141,7 @@ impl Words<'_> {
                 .filter(|_| doing == Doing::Waiting),
             source: word.source,
             certain: true,
+            ended_by_itself: word.ended_by_itself && doing == Doing::Idle,
         })
     }
 
@@ -151,19 +156,23 @@ impl Words<'_> {
 
 /// Whether a turn ended since a person was last with the session.
 ///
-/// The end of a turn has an event. If only the agent's file reports rest, a person cancelled the turn and was
-/// there. A session that no person ever visited has finished nothing for one.
+/// An end of a turn has an event, or a record in the agent's file. Where that file says only that it rests, a person
+/// cancelled the turn, and was there. A session that no person was ever seen with did not finish anything for one.
 pub fn is_finished(
     shown: Option<&ShownActivity>,
     events: Option<&Activity>,
     attended_at: Option<Timestamp>,
 ) -> bool {
     let rests = shown.is_some_and(|shown| shown.doing == Doing::Idle);
-    let ended = events.filter(|activity| activity.doing == Doing::Idle);
+    let told = events.filter(|activity| activity.doing == Doing::Idle);
+    let said = shown.filter(|shown| shown.ended_by_itself);
+    let ended = told
+        .map(|activity| activity.since)
+        .max(said.map(|shown| shown.since));
     let (Some(ended), Some(attended_at)) = (ended, attended_at) else {
         return false;
     };
-    rests && ended.since > attended_at
+    rests && ended > attended_at
 }
 
 #[cfg(test)]
@@ -186,6 +195,7 @@ mod tests {
             asks: None,
             title: None,
             at: Timestamp(at),
+            ended_by_itself: false,
             source: REGISTRY,
             tells: &[Doing::Busy, Doing::Waiting, Doing::Idle],
         }
@@ -383,6 +393,15 @@ mod tests {
             !finished(&cancelled, Some(&rests), Some(50)),
             "who cancelled it was there"
         );
+        let failed = OwnReport {
+            ended_by_itself: true,
+            ..rests
+        };
+        assert!(
+            finished(&cancelled, Some(&failed), Some(50)),
+            "nobody saw it fail"
+        );
+        assert!(!finished(&cancelled, Some(&failed), Some(110)));
         assert!(!is_finished(None, None, Some(Timestamp(1))));
     }
 }

@@ -1,22 +1,20 @@
 //! What an agent's transcript says about the end of a turn that no event tells.
 //!
 //! Only the last part of the file is read, and only for agents whose row says what such an end looks like there: a
-//! turn that was cancelled, a summary that a person asked for. It tells that and nothing else, so it is asked for
-//! that alone.
+//! turn that was cancelled or failed, a summary that a person asked for. It tells that and nothing else, so it is asked
+//! for that alone. Where a record of the next turn's beginning follows, the file says nothing: events say how it goes on.
 //!
 //! *Crash*: half a line is no record. *Older version*: a file without such records says nothing.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tenure_agents::Rests;
+use tenure_agents::{Rest, Rests};
 use tenure_core::session::Doing;
 use tenure_core::time::Timestamp;
 use tenure_core::witness::{OwnReport, Subject};
 use tenure_host::read;
 
-/// How much of a transcript is read. An agent may write the whole conversation again behind the record.
-const TAIL: u64 = 4 << 20;
 /// What people are told the source is.
 const SOURCE: &str = "its transcript";
 
@@ -24,13 +22,14 @@ const SOURCE: &str = "its transcript";
 pub(super) fn own_word(subject: &Subject) -> Option<OwnReport> {
     let rests = tenure_agents::adapter(subject.agent.as_str())?.rests?;
     let path = Path::new(subject.transcript.as_deref()?);
-    let tail = read::tail(path, TAIL).ok()?;
-    let at = last(&rests, &tail);
+    let tail = read::tail(path, rests.tail).ok()?;
+    let rested = last(&rests, &tail);
     Some(OwnReport {
-        doing: at.map(|_| Doing::Idle),
+        doing: rested.map(|_| Doing::Idle),
         asks: None,
         title: None,
-        at: at.unwrap_or(Timestamp(0)),
+        at: rested.map_or(Timestamp(0), |(at, _)| at),
+        ended_by_itself: rested.is_some_and(|(_, rest)| !rest.cancelled),
         source: SOURCE,
         tells: &[Doing::Busy],
     })
@@ -42,24 +41,37 @@ pub fn folder_of(agent: &str, transcript: Option<&str>) -> Option<PathBuf> {
     Path::new(transcript?).parent().map(Path::to_owned)
 }
 
-/// When it came to rest last.
-fn last(rests: &Rests, tail: &[u8]) -> Option<Timestamp> {
-    let mut lines = tail.rsplit(|byte| *byte == b'\n');
-    lines.find_map(|line| time_of(rests, line))
+/// A record that counts.
+enum Record {
+    Rests(Timestamp, Rest),
+    Begins,
 }
 
-fn time_of(rests: &Rests, line: &[u8]) -> Option<Timestamp> {
+/// When it came to rest and how, where nothing has begun since.
+fn last(rests: &Rests, tail: &[u8]) -> Option<(Timestamp, Rest)> {
+    let mut lines = tail.rsplit(|byte| *byte == b'\n');
+    match lines.find_map(|line| record(rests, line))? {
+        Record::Rests(at, rest) => Some((at, rest)),
+        Record::Begins => None,
+    }
+}
+
+fn record(rests: &Rests, line: &[u8]) -> Option<Record> {
     // Records are small; what is longer is a conversation.
     const LONGEST: usize = 4096;
     if line.len() > LONGEST {
         return None;
     }
-    let record: Value = serde_json::from_slice(line).ok()?;
-    let (kind, text) = (record[rests.kind].as_str()?, record[rests.text].as_str()?);
+    let fields: Value = serde_json::from_slice(line).ok()?;
+    let text = |at: &str| fields.pointer(at).and_then(Value::as_str);
+    let kind = text(rests.kind)?;
+    if rests.begins.contains(&kind) {
+        return Some(Record::Begins);
+    }
     let mut records = rests.records.iter();
-    let is_it = records.any(|(its, words)| *its == kind && words.fits(text));
-    let at = record[rests.at].as_str().filter(|_| is_it)?;
-    at.parse().ok()
+    let rest = records.find(|rest| rest.kind == kind && rest.text.fits(text(rests.text)))?;
+    let at = text(rests.at)?.parse().ok()?;
+    Some(Record::Rests(at, *rest))
 }
 
 #[cfg(test)]
@@ -69,9 +81,13 @@ mod tests {
     const RECORD: &str = r#"{"id":"4a","timestamp":"2026-11-15T23:32:59.539Z","type":"info","content":"Request cancelled."}"#;
 
     fn found(text: &str) -> Option<String> {
-        let gemini = tenure_agents::adapter("gemini").unwrap();
-        let at = last(&gemini.rests.unwrap(), text.as_bytes());
-        at.map(|at| at.to_string())
+        found_by("gemini", text)
+    }
+
+    fn found_by(agent: &str, text: &str) -> Option<String> {
+        let agent = tenure_agents::adapter(agent).unwrap();
+        let rested = last(&agent.rests.unwrap(), text.as_bytes());
+        rested.map(|(at, _)| at.to_string())
     }
 
     #[test]
@@ -107,5 +123,34 @@ mod tests {
         ] {
             assert_eq!(found(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_turn_of_codex_that_failed_is_over_until_the_next_begins() {
+        let record = |second: u32, kind: &str, more: &str| {
+            format!(
+                r#"{{"timestamp":"2026-11-16T02:23:{second:02}.942Z","ordinal":91,"type":"event_msg","payload":{{"type":"{kind}","turn_id":"01a1"{more}}}}}"#
+            )
+        };
+        let begins = record(48, "task_started", r#","started_at":1794795828"#);
+        let error = r#","last_agent_message":null,"error":{"message":"mock error","codex_error_info":"other"}"#;
+        let fails = record(49, "task_complete", error);
+        let aborted = record(50, "turn_aborted", r#","reason":"interrupted""#);
+        let counted = record(51, "token_count", "");
+        let found = |lines: &[&String]| {
+            let lines: Vec<&str> = lines.iter().map(|line| line.as_str()).collect();
+            found_by("codex", &lines.join("\n"))
+        };
+        let at = |second: u32| Some(format!("2026-11-16T02:23:{second:02}.942Z"));
+        assert_eq!(found(&[&begins, &fails]), at(49));
+        assert_eq!(found(&[&begins, &aborted, &counted]), at(50));
+        assert_eq!(found(&[&fails, &begins, &counted]), None, "it goes on");
+        let said = "x".repeat(5_000);
+        let long = record(
+            49,
+            "task_complete",
+            &format!(r#","last_agent_message":"{said}""#),
+        );
+        assert_eq!(found(&[&fails, &begins, &long]), None, "an event told it");
     }
 }

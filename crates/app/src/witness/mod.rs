@@ -57,6 +57,7 @@ fn with_title(word: Option<OwnReport>, title: Option<String>) -> Option<OwnRepor
             asks: None,
             title: Some(title),
             at: Timestamp(0),
+            ended_by_itself: false,
             source: "its transcript",
             tells: &[],
         }),

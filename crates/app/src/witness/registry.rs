@@ -52,6 +52,8 @@ pub(super) fn own_word(subject: &Subject) -> Option<OwnReport> {
         asks: entry.asks,
         title: entry.title,
         at: entry.at?,
+        // The end of a turn has an event too.
+        ended_by_itself: false,
         source: SOURCE,
     })
 }

@@ -285,6 +285,65 @@ fn a_cancelled_turn_of_gemini_is_told_by_its_transcript() {
     assert_eq!(seen(&env, &gemini)["activity"], "busy");
 }
 
+/// Its conversation as Codex writes it when its model cannot be reached.
+#[test]
+fn a_turn_of_codex_that_failed_is_told_by_its_transcript() {
+    let env = env();
+    let codex = env.agent("codex");
+    let id = "01a1e22a-f606-7903-aa1d-66fcc20ab01c";
+    let folder = env.home().join(".codex/sessions/2026/11/16");
+    fs::create_dir_all(&folder).expect("a private home");
+    let file = folder.join(format!("rollout-2026-11-16T02-20-47-{id}.jsonl"));
+    let writes = |kind: &str, more: Value| {
+        let at = Timestamp(i64::try_from(millis()).expect("it is soon"));
+        let mut record = json!({"timestamp": at.to_string(), "type": "event_msg",
+            "payload": {"type": kind, "turn_id": "t1"}});
+        let parts = more.as_object().expect("an object").clone();
+        let payload = record["payload"].as_object_mut().expect("an object");
+        payload.extend(parts);
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        fs::write(&file, format!("{text}{record}\n")).expect("a private home");
+    };
+    let tell = |name: &str, more: Value| {
+        let mut event = json!({"hook_event_name": name, "session_id": id,
+            "transcript_path": file, "cwd": env.work()});
+        let parts = more.as_object().expect("an object").clone();
+        event.as_object_mut().expect("an object").extend(parts);
+        let said = codex.tenure_stdin(&["hook", "codex"], &event.to_string());
+        assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{said}");
+    };
+    let prompts = || {
+        writes("task_started", json!({}));
+        tell("UserPromptSubmit", json!({"prompt": "clean up"}));
+    };
+    writes("session_meta", json!({"id": id}));
+    tell("SessionStart", json!({"source": "startup"}));
+    prompts();
+    assert_eq!(seen(&env, &codex)["activity"], "busy");
+    let error = json!({"message": "mock error", "codex_error_info": "other"});
+    writes("task_complete", json!({"error": error}));
+    let failed = seen(&env, &codex);
+    assert_eq!(failed["activity"], "idle", "{failed:#}");
+    assert_eq!(failed["activity_by"]["source"], "its transcript");
+    assert_eq!(failed["finished"], true, "nobody saw it fail: {failed:#}");
+    let own = handle(&codex);
+    let waited = env.tenure(&["wait", &own, "--for", "idle", "--timeout", "20s"]);
+    assert_eq!(waited.code, 0, "{waited}");
+    prompts();
+    assert_eq!(seen(&env, &codex)["activity"], "busy");
+    writes("turn_aborted", json!({"reason": "interrupted"}));
+    let cancelled = seen(&env, &codex);
+    assert_eq!(cancelled["activity"], "idle", "{cancelled:#}");
+    assert_eq!(cancelled["finished"], false, "{cancelled:#}");
+    // Between its prompts and its tools it goes on, however soon after the last turn.
+    prompts();
+    tell(
+        "PreToolUse",
+        json!({"tool_name": "Bash", "tool_input": {"command": "make"}}),
+    );
+    assert_eq!(seen(&env, &codex)["activity"], "busy");
+}
+
 #[test]
 fn a_finished_turn_is_told_from_an_idle_prompt_until_a_person_looked() {
     let env = env();

@@ -74,6 +74,53 @@ fn each_agent_shows_its_person_what_its_model_is_warned_of() {
     }
 }
 
+/// Qwen Code shows a person nothing of what is answered before the end of a turn.
+#[test]
+fn what_a_turn_met_is_said_when_it_is_over_where_the_person_reads_nothing_before() {
+    let env = env();
+    let repo = repository(&env, "web");
+    let _a = Hooked::start(&env, "claude", "a1", &repo);
+    let b = Hooked::start(&env, "qwen", "b1", &repo);
+    let c = Hooked::start(&env, "codex", "c1", &repo);
+    let tool = json!({"tool_name": "run_shell_command", "tool_input": {"command": "git stash"}});
+    let turn = |who: &Hooked, flags: &[&str], uses: Option<&Value>| {
+        who.event(flags, "UserPromptSubmit", json!({"prompt": "go on"}));
+        if let Some(tool) = uses {
+            who.event(flags, "PreToolUse", tool.clone());
+            who.event(flags, "PreToolUse", tool.clone());
+        }
+        who.event(flags, "Stop", json!({}))
+    };
+    assert_eq!(turn(&b, &[], None), Value::Null);
+    assert_eq!(turn(&b, OBSERVE, Some(&tool)), Value::Null);
+    let met = turn(&b, &[], Some(&tool));
+    assert_eq!(met, Value::Null, "the log has it already");
+
+    let other = repository(&env, "other");
+    let _d = Hooked::start(&env, "claude", "d1", &other);
+    let e = Hooked::start(&env, "qwen", "e1", &other);
+    let met = turn(&e, &[], Some(&tool));
+    let message = shown(&met).unwrap_or_else(|| panic!("{met}"));
+    assert!(message.starts_with("tenure: "), "{message}");
+    assert_eq!(
+        message
+            .matches("`git stash` changes files under claude-")
+            .count(),
+        1,
+        "{message}"
+    );
+    assert_eq!(met, json!({"systemMessage": message}), "the turn ends");
+    assert_eq!(turn(&e, &[], Some(&tool)), Value::Null, "once an hour");
+    assert_eq!(turn(&e, &[], None), Value::Null);
+
+    let bash = json!({"tool_name": "Bash", "tool_input": {"command": "git stash"}});
+    assert_eq!(
+        turn(&c, &[], Some(&bash)),
+        Value::Null,
+        "codex told it before"
+    );
+}
+
 #[test]
 fn any_program_gets_a_message_for_its_person() {
     let env = env();

@@ -11,7 +11,7 @@ use tenure_testkit::pinned::Stat;
 use tenure_testkit::real::{Real, RealWorld};
 use tenure_testkit::{Agent, Cmd, poll};
 
-use crate::state::{LONG, Left, handle, holder, hooked, in_conversation, kill9, sessions};
+use crate::state::{LONG, Left, called, handle, holder, hooked, in_conversation, kill9, sessions};
 
 /// Longer than the program takes between two drawings of what it was typed.
 const QUIET: Duration = Duration::from_millis(700);
@@ -77,16 +77,7 @@ impl<'w> Desk<'w> {
 
     /// Processes of this world whose command line has this word.
     fn called(&self, word: &str) -> Vec<u32> {
-        let home = format!("HOME={}", self.world.home().display());
-        let has = |pid: &u32, file: &str, wanted: &str| {
-            let text = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-            text.split(|byte| *byte == 0)
-                .any(|one| one == wanted.as_bytes())
-        };
-        let entries = std::fs::read_dir("/proc").unwrap().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        pids.filter(|pid| has(pid, "cmdline", word) && has(pid, "environ", &home))
-            .collect()
+        called(self.world, word)
     }
 
     #[track_caller]
@@ -198,8 +189,14 @@ impl Window<'_> {
 
     #[track_caller]
     fn await_end(&self) {
-        poll(LONG, "the window is gone", || {
-            Stat::read(self.pid).is_none().then_some(())
+        let end = Instant::now() + LONG;
+        poll(LONG * 2, "the window is gone", || {
+            let Some(stat) = Stat::read(self.pid) else {
+                return Some(());
+            };
+            let (name, in_vain) = (self.name, Instant::now() > end);
+            assert!(!in_vain, "{name} goes on, {stat:?}:\n{}", self.shown());
+            None
         });
     }
 }

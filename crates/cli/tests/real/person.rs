@@ -12,7 +12,7 @@ both! {
 }
 
 /// Another session, at work in the project.
-fn neighbour(world: &RealWorld) -> Agent {
+pub(super) fn neighbour(world: &RealWorld) -> Agent {
     let other = world.env().agent("gemini");
     let start = json!({
         "hook_event_name": "SessionStart", "session_id": "other", "cwd": world.project(), "source": "startup",

@@ -119,6 +119,25 @@ pub(super) fn kill9(pid: u32) {
     assert!(process.wait_gone(LONG), "{pid} is still there");
 }
 
+/// Whether a process is one of this world's.
+pub(super) fn is_at_home(world: &RealWorld, pid: u32) -> bool {
+    has_word(pid, "environ", &format!("HOME={}", world.home().display()))
+}
+
+/// Processes of this world whose command line has this word.
+pub(super) fn called(world: &RealWorld, word: &str) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| has_word(*pid, "cmdline", word) && is_at_home(world, *pid))
+        .collect()
+}
+
+fn has_word(pid: u32, file: &str, wanted: &str) -> bool {
+    let text = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let mut words = text.split(|byte| *byte == 0);
+    words.any(|word| word == wanted.as_bytes())
+}
+
 /// A worker that is a session and no real agent.
 #[track_caller]
 pub(super) fn other(world: &RealWorld) -> Agent {

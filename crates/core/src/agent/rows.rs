@@ -107,8 +107,8 @@ pub const AGENTS: &[AgentSpec] = &[
             name: "rollout-TIME-ID",
             unborn: None,
         }),
-        // An interrupted turn has an event; an answered prompt has none until its tool is done.
-        silent_ends: &[Doing::Waiting],
+        // A turn that fails, and a prompt that is answered; its transcript tells of the first.
+        silent_ends: &[Doing::Busy, Doing::Waiting],
         command_line: command_lines::CODEX,
         resumes: true,
         traces: Some(Traces {

@@ -13,7 +13,7 @@
 use crate::caller::present::{is_among, open_at, speaking, speaking_through};
 use crate::context::{Ctx, Stop};
 use crate::evidence::{Surroundings, Want};
-use crate::hook::tools::{Advice, ToolUse, advise};
+use crate::hook::tools::{Advice, ToolUse, advise, recap};
 use crate::hook::worktree_changes::{changes_since, leave};
 use crate::session::look::{ListRequest, filter_of, list};
 use crate::session::new_session::move_to_window;
@@ -74,6 +74,8 @@ pub struct AgentEvent {
     pub speaks: bool,
     /// Whether the session's first event is answered with a brief.
     pub wants_brief: bool,
+    /// Whether the answer tells the person what the turn met, because no other answer reaches the person.
+    pub wants_recap: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -360,6 +362,9 @@ fn use_tool(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<
         Some(_) => leave(ctx, session)?,
         None if ends_turn => leave(ctx, session)?,
         None => {}
+    }
+    if event.wants_recap {
+        return recap(ctx, session);
     }
     Ok(Advice::default())
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::claim::covering_hold;
 use crate::context::{Ctx, Stop};
-use tenure_core::event::{EventFilter, EventKind};
+use tenure_core::event::{Event, EventFilter, EventKind};
 use tenure_core::git_move::{GitMove, git_move};
 use tenure_core::glob;
 use tenure_core::key::Key;
@@ -163,26 +163,57 @@ fn headlines(
     session: &Session,
     findings: &[Finding],
 ) -> Result<Vec<String>, Stop> {
+    let met = met_lately(ctx, session)?;
+    let is_news = |finding: &&Finding| {
+        let is_it = |event: &Event| finding.is_in(&event.mechanism, &event.evidence);
+        !met.iter().any(is_it)
+    };
+    let news = said(findings).filter(is_news);
+    Ok(news
+        .map(|finding| finding.headline(&session.workdir.dir))
+        .collect())
+}
+
+/// What the person is told when a turn is over, each thing once an hour: what the log says that it met.
+pub fn recap(ctx: &mut Ctx<'_>, session: &Session) -> Result<Advice, Stop> {
+    let Some(began) = session.attended_at else {
+        return Ok(Advice::default());
+    };
+    let about = |event: &Event| {
+        let about = event.evidence.split_once(": ").map(|(about, _)| about);
+        (event.mechanism.clone(), about.map(str::to_owned))
+    };
+    let met = met_lately(ctx, session)?;
+    let (turn, earlier): (Vec<&Event>, Vec<&Event>) =
+        met.iter().partition(|event| event.at >= began);
+    let mut told: Vec<_> = earlier.into_iter().map(about).collect();
+    let mut advice = Advice::default();
+    for event in turn {
+        let about = about(event);
+        if !told.contains(&about) {
+            told.push(about);
+            advice.headlines.push(event.evidence.clone());
+        }
+    }
+    Ok(advice)
+}
+
+/// The write conflicts of a session within the hour, as they are in the log.
+fn met_lately(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<Event>, Stop> {
     // The query has no time limit: with one, it would read everything that the session ever did.
-    let met = ctx.tx.events(&EventFilter {
+    let mut met = ctx.tx.events(&EventFilter {
         session: Some(session.id),
         readable_only: true,
         limit: MOST_MET,
         ..EventFilter::default()
     })?;
     let since = ctx.now.wall.minus(TOLD_AGAIN_AFTER);
-    let is_news = |finding: &&Finding| {
-        !met.iter().any(|event| {
-            event.at >= since
-                && event.kind == EventKind::WriteConflict.as_str()
-                && event.session == Some(session.id)
-                && finding.is_in(&event.mechanism, &event.evidence)
-        })
-    };
-    let news = said(findings).filter(is_news);
-    Ok(news
-        .map(|finding| finding.headline(&session.workdir.dir))
-        .collect())
+    met.retain(|event| {
+        event.at >= since
+            && event.kind == EventKind::WriteConflict.as_str()
+            && event.session == Some(session.id)
+    });
+    Ok(met)
 }
 
 /// Stores that the session writes these files now, and the state of its worktree.

@@ -89,6 +89,7 @@ impl Stage {
             reaches_model: false,
             speaks: false,
             wants_brief: false,
+            wants_recap: false,
         };
         shape(&mut event);
         self.rig
@@ -122,6 +123,7 @@ impl Stage {
             asks: None,
             title: None,
             at: self.now(),
+            ended_by_itself: false,
             source: "its own registry",
             tells: &[Doing::Busy, Doing::Waiting, Doing::Idle],
         };

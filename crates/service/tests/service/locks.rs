@@ -53,6 +53,7 @@ fn event(who: &Who, native: &str, what: Happening) -> AgentEvent {
         reaches_model: true,
         speaks: true,
         wants_brief: true,
+        wants_recap: false,
     }
 }
 

@@ -32,6 +32,7 @@ fn event(who: &Who, native: &str) -> AgentEvent {
         reaches_model: false,
         speaks: false,
         wants_brief: false,
+        wants_recap: false,
     }
 }
 
@@ -374,6 +375,7 @@ fn the_agents_own_files_name_the_work_when_somebody_looks() {
             asks: None,
             title: Some("Login\u{1b}repair".into()),
             at: Timestamp(0),
+            ended_by_itself: false,
             source: "its transcript",
             tells: &[],
         }),

@@ -1,6 +1,6 @@
 //! An agent in a window: what its screen says that it does, and how a person talks to it.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -15,12 +15,14 @@ use crate::real::{Real, RealWorld, child_of};
 /// How long a key may take to be heard, before it is pressed again.
 const HEARD: Duration = Duration::from_secs(8);
 
+/// Numbers of prompts. A conversation that is resumed shows its old prompts and answers again, in another window.
+static LINES: AtomicU32 = AtomicU32::new(0);
+
 /// One agent at its terminal.
 #[derive(Debug)]
 pub struct Tui {
     kind: Real,
     pub window: Window,
-    lines: Cell<u32>,
 }
 
 impl Tui {
@@ -58,11 +60,7 @@ impl Tui {
     }
 
     fn in_window(kind: Real, window: Window) -> Tui {
-        Tui {
-            kind,
-            window,
-            lines: Cell::new(0),
-        }
+        Tui { kind, window }
     }
 
     pub fn kind(&self) -> Real {
@@ -123,19 +121,14 @@ impl Tui {
     /// Each prompt begins with a word of its own, so that it is told from those before it.
     #[track_caller]
     pub fn prompt(&self, steps: &str) {
-        let number = self.next();
+        let number = next();
         self.window.type_line(&format!("p{number}. ;; {steps}"));
-    }
-
-    fn next(&self) -> u32 {
-        self.lines.set(self.lines.get() + 1);
-        self.lines.get()
     }
 
     /// A prompt that is answered at once, and waits for that.
     #[track_caller]
     pub fn hello(&self) {
-        let number = self.next();
+        let number = next();
         self.window.type_line(&format!("MOCK:say it{number}."));
         let said = format!("MOCK-SAIDit{number}.");
         let is_said = |screen: &str| squeezed(screen).contains(&said);
@@ -267,6 +260,11 @@ impl Tui {
             self.window.screen()
         );
     }
+}
+
+/// A number that no prompt of this test had before.
+fn next() -> u32 {
+    LINES.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 fn shows(squeezed: &str, any: &[&str]) -> bool {

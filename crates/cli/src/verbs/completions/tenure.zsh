@@ -10,7 +10,8 @@ _tenure() {
         fi
         [[ -z $line ]] && continue
         values+=("${line%%$'\t'*}")
-        shown+=("${line/$'\t'/  -- }")
+        # Not every word has an explanation.
+        shown+=("${${line/$'\t'/  -- }%  -- }")
     done
     (( $#values )) && compadd -V tenure -d shown -a values
 }

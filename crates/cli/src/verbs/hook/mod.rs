@@ -317,6 +317,8 @@ fn hear(
     // Whoever only observes is told by `log`; the model is told nothing.
     let policy_speaks = policy.mode != Mode::Observe;
     let speaks = report.reaches_model && policy_speaks;
+    // What is blocked says so itself, where it is used.
+    let wants_recap = report.recaps && policy.mode == Mode::Warn;
     let event = AgentEvent {
         program,
         reaches_model: speaks,
@@ -334,6 +336,7 @@ fn hear(
     let keeps = is_private && store.keeps_titles(&event.dir);
     let event = AgentEvent {
         wants_brief: speaks && starts && store.wants_brief(),
+        wants_recap,
         prompt: report.prompt.clone().filter(|_| keeps),
         title: report.title.clone().filter(|_| keeps),
         asks: if keeps {
@@ -406,6 +409,7 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
         reaches_model: false,
         speaks: false,
         wants_brief: false,
+        wants_recap: false,
     }
 }
 

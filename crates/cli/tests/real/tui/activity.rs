@@ -14,7 +14,7 @@ use super::at_terminals;
 use super::seen::look;
 
 at_terminals! { [
-    turn_ends esc_in_a_turn esc_at_a_prompt no_at_a_prompt compact clear long_tool_call subagent background_task
+    turn_ends turn_fails esc_in_a_turn esc_at_a_prompt no_at_a_prompt compact clear long_tool_call subagent background_task
 ] }
 
 /// One agent that has had a turn, and what tenure said wrong of it.
@@ -101,6 +101,17 @@ impl Case {
 fn turn_ends(kind: Real) {
     let case = Case::begin(kind);
     case.look("turn ends", Doing::Idle);
+    case.end();
+}
+
+/// The model refuses, for good.
+fn turn_fails(kind: Real) {
+    let case = Case::begin(kind);
+    case.tui.prompt("MOCK:error 400");
+    let is_said = |screen: &str| screen.contains("mock error 400");
+    let window = &case.tui.window;
+    window.wait_for_screen("it says what the model said", is_said);
+    case.look("turn fails", Doing::Idle);
     case.end();
 }
 

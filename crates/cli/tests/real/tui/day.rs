@@ -1,20 +1,21 @@
 //! A day with all agents in tmux: after each step `ps`, `status` and `resume --all` say the truth.
 //!
-//! The truth is what the screens and /proc say, and what the script itself did to an agent.
+//! The truth is what the screens, /proc and the agents' own files say, and what the script itself did to an agent. All
+//! agents are compared after each step, not only the one that it was about.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use tenure_testkit::Signal;
-use tenure_testkit::pinned::Stat;
 use tenure_testkit::real::{Real, RealWorld};
 use tenure_testkit::tui::{Doing, Tmux, Tui};
 
 use super::ends::offered;
 use super::revival::{resume_all, revived};
 use super::seen::Seen;
-use super::{at_terminals, newest, settles};
-use crate::state::handle;
+use super::truth::{Truth, denied, running};
+use super::{at_terminals, newest, newest_of, settles};
+use crate::state::{called, handle, is_at_home, sessions};
 
 const AGENTS: [Real; 5] = [
     Real::Claude,
@@ -24,16 +25,11 @@ const AGENTS: [Real; 5] = [
     Real::Qwen,
 ];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Truth {
-    Live(Doing),
-    Left,
-    CutOff,
-}
-
 struct Day {
     tuis: BTreeMap<Real, Tui>,
     truths: BTreeMap<Real, Truth>,
+    /// Whose conversation has no prompt yet.
+    silent: BTreeSet<Real>,
     steps: u32,
     mistakes: Vec<String>,
     tmux: Tmux,
@@ -69,57 +65,118 @@ impl Day {
         }
     }
 
-    /// Where tenure does not say the truth.
+    /// Where `ps`, `status` and `resume --all` do not say the truth.
     fn wrong(&self) -> Vec<String> {
+        let all = sessions(&self.world);
         let mut wrong = Vec::new();
-        let (mut live, mut cut_off) = (BTreeSet::new(), BTreeSet::new());
+        let mut true_rows = Rows::default();
         for (kind, truth) in &self.truths {
-            let Some(session) = newest(&self.world, *kind) else {
+            let Some(session) = newest_of(&all, *kind) else {
                 wrong.push(format!("{}: no session", kind.name()));
                 continue;
             };
-            if !self.agrees(*kind, *truth, &session) {
-                let seen = Seen::of(&session);
+            if !self.agrees(*kind, *truth, session) {
+                let seen = Seen::of(session);
                 let screen = self.tui(*kind).window.screen();
                 wrong.push(format!(
                     "{}: is {truth:?}, ps says {seen}: {session:#}\n{screen}",
                     kind.name()
                 ));
             }
-            match truth {
-                Truth::Live(_) => live.insert(handle(&session).to_owned()),
-                Truth::CutOff => cut_off.insert(handle(&session).to_owned()),
-                Truth::Left => continue,
-            };
+            let talked = !self.silent.contains(kind);
+            wrong.extend(denied(&self.world, *kind, session, *truth, talked));
+            true_rows.add(session, *truth);
         }
-        let status = self.world.tenure(&["status", "--json"]).ok().json();
-        let others = status["status"]["others"].as_array().unwrap().iter();
-        let here: BTreeSet<String> = others.map(|other| handle(other).to_owned()).collect();
-        if here != live {
-            wrong.push(format!("status shows {here:?}, at work are {live:?}"));
-        }
-        let offers: BTreeSet<String> = offered(&self.world).into_iter().collect();
-        if offers != cut_off {
-            wrong.push(format!(
-                "resume --all offers {offers:?}, cut off were {cut_off:?}"
-            ));
-        }
+        let mut compare = |who: &str, said: &Rows| {
+            if *said != true_rows {
+                wrong.push(format!("{who} shows {said:?}, the truth is {true_rows:?}"));
+            }
+        };
+        compare("ps", &self.shown_by_ps());
+        compare("status", &self.shown_by_status());
+        let offers = Rows {
+            live: true_rows.live.clone(),
+            cut_off: offered(&self.world).into_iter().collect(),
+        };
+        compare("resume --all", &offers);
+        wrong.extend(self.unmanaged());
         wrong
     }
 
+    /// Whether this is what /proc and the screen say of the agent's window.
     fn agrees(&self, kind: Real, truth: Truth, session: &Value) -> bool {
-        let pid = session["process"]["pid"]
-            .as_u64()
-            .and_then(|pid| u32::try_from(pid).ok());
-        let runs = pid
-            .and_then(Stat::read)
-            .is_some_and(|stat| stat.state != 'Z');
+        let (tui, runs) = (self.tui(kind), running(session));
+        let is_over = || runs.is_none() && !tui.window.is_alive();
+        match truth {
+            Truth::Live(doing) => runs == Some(tui.agent_pid()) && Seen::of(session).is(doing),
+            Truth::Left => is_over() && session["end_kind"] == "left",
+            Truth::CutOff => is_over() && session["end_kind"] == "cut_off",
+        }
+    }
+
+    fn shown_by_ps(&self) -> Rows {
+        let shown = self.world.tenure(&["ps", "--json"]).ok().json();
+        let mut rows = Rows::default();
+        for session in shown["sessions"].as_array().unwrap() {
+            rows.put(session, !session["resume"].is_null());
+        }
+        rows
+    }
+
+    fn shown_by_status(&self) -> Rows {
+        let shown = self.world.tenure(&["status", "--json"]).ok().json();
+        let mut rows = Rows::default();
+        for (list, is_cut_off) in [("others", false), ("cut_off", true)] {
+            for session in shown["status"][list].as_array().unwrap() {
+                rows.put(session, is_cut_off);
+            }
+        }
+        rows
+    }
+
+    /// Processes of this world that `ps` shows as agents of nobody: every agent here is a session, and a daemon or a
+    /// wrapper is not an agent.
+    fn unmanaged(&self) -> Option<String> {
+        let seeing = [("TENURE_PS_UNMANAGED", Some("true"))];
+        let shown = self.world.driver().tenure_env(&seeing, &["ps", "--json"]);
+        let shown = shown.ok().json();
+        let mut ours = shown["unmanaged"].as_array().unwrap().clone();
+        ours.retain(|one| {
+            let pid = one["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+            pid.is_some_and(|pid| is_at_home(&self.world, pid))
+        });
+        (!ours.is_empty()).then(|| format!("ps shows as unmanaged: {ours:#?}"))
+    }
+}
+
+/// Which sessions are shown: those at work with what they do, and those that can be taken up again.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Rows {
+    live: BTreeSet<(String, String)>,
+    cut_off: BTreeSet<String>,
+}
+
+impl Rows {
+    fn add(&mut self, session: &Value, truth: Truth) {
+        let handle = handle(session).to_owned();
         match truth {
             Truth::Live(doing) => {
-                runs && pid == Some(self.tui(kind).agent_pid()) && Seen::of(session).is(doing)
+                self.live.insert((handle, doing.to_string()));
             }
-            Truth::Left => session["end_kind"] == "left",
-            Truth::CutOff => !runs && session["end_kind"] == "cut_off",
+            Truth::CutOff => {
+                self.cut_off.insert(handle);
+            }
+            Truth::Left => {}
+        }
+    }
+
+    fn put(&mut self, session: &Value, is_cut_off: bool) {
+        let handle = handle(session).to_owned();
+        if is_cut_off {
+            self.cut_off.insert(handle);
+        } else {
+            let doing = session["activity"].as_str().unwrap_or("nothing");
+            self.live.insert((handle, doing.to_owned()));
         }
     }
 }
@@ -134,6 +191,7 @@ fn a_day_with_all_agents() {
     let mut day = Day {
         tuis: BTreeMap::new(),
         truths: BTreeMap::new(),
+        silent: BTreeSet::new(),
         steps: 0,
         mistakes: Vec::new(),
         tmux,
@@ -178,14 +236,17 @@ fn a_day_with_all_agents() {
             .wait_for_screen("the conversation is gone", |screen| {
                 !screen.contains("MOCK-SAID")
             });
+        day.silent.insert(kind);
         day.step(kind, "clear", Live(Idle));
     }
     day.tui(Real::Claude).hello();
+    day.silent.remove(&Real::Claude);
     for kind in [Real::Qwen, Real::Codex, Real::Gemini] {
         let tui = day.tui(kind);
         tui.command(tui.exit());
         day.step(kind, "left; Codex's daemon stays", Left);
     }
+    assert_eq!(called(&day.world, "--managed-daemon").len(), 1);
     day.tui(Real::Opencode).window.kill_window();
     day.step(Real::Opencode, "its window was closed", CutOff);
     day.tui(Real::Claude).signal(Signal::KILL);

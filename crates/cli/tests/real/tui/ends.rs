@@ -1,5 +1,6 @@
 //! How an agent ended: it left, or it was cut off. Only what was cut off is offered again.
 
+use serde_json::Value;
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::real::{Real, RealWorld};
 use tenure_testkit::tui::{Key, Tmux, Tui};
@@ -26,7 +27,7 @@ fn talking(kind: Real) -> (RealWorld, Tmux, Tui) {
     (world, tmux, tui)
 }
 
-/// The sessions that `resume --all` offers.
+/// The sessions that `resume --all` offers, each with a command that names its conversation.
 #[track_caller]
 pub(super) fn offered(world: &RealWorld) -> Vec<String> {
     let answer = world
@@ -34,7 +35,13 @@ pub(super) fn offered(world: &RealWorld) -> Vec<String> {
         .ok()
         .json();
     let offers = answer["resume"].as_array().unwrap().iter();
+    let names_it = |offer: &&Value| {
+        let words = offer["argv"].as_array();
+        words.is_some_and(|words| words.contains(&offer["session"]["native_id"]))
+    };
     offers
+        .filter(|offer| offer["problem"].is_null())
+        .filter(names_it)
         .map(|offer| handle(&offer["session"]).to_owned())
         .collect()
 }

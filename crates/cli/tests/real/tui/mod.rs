@@ -11,8 +11,10 @@ mod activity;
 mod day;
 mod ends;
 mod harness;
+mod person;
 mod revival;
 mod seen;
+mod truth;
 mod turns;
 
 use std::time::{Duration, Instant};
@@ -47,9 +49,13 @@ fn at_terminals(kinds: &[Real]) -> (RealWorld, Tmux) {
 /// What tenure says of the newest session of this agent.
 #[track_caller]
 fn newest(world: &RealWorld, kind: Real) -> Option<Value> {
-    let all = sessions(world).into_iter();
-    let own = all.filter(|session| session["agent"] == kind.name());
-    own.max_by_key(|session| session["started_at"].as_str().map(str::to_owned))
+    newest_of(&sessions(world), kind).cloned()
+}
+
+/// The same, of these.
+fn newest_of(all: &[Value], kind: Real) -> Option<&Value> {
+    let own = all.iter().filter(|session| session["agent"] == kind.name());
+    own.max_by_key(|session| session["started_at"].as_str())
 }
 
 /// Asks until the answer is right or the time is over; the last answer is given back.

@@ -98,7 +98,7 @@ pub(super) fn agree(world: &RealWorld, tui: &Tui, doing: Doing, when: &str) -> S
 }
 
 /// What the agent's own registry says that this process does, where it keeps one.
-fn own_word(world: &RealWorld, kind: Real, pid: u32) -> Option<String> {
+pub(super) fn own_word(world: &RealWorld, kind: Real, pid: u32) -> Option<String> {
     if kind != Real::Claude {
         return None;
     }
