@@ -7,7 +7,7 @@ use crate::env;
 /// Commands that change a session that is already known. Without a store there is none.
 const FAILING: &[&str] = &[
     "dismiss x",
-    "dismiss --all",
+    "dismiss --all --reason because",
     "end x --reason because",
     "goto x",
     "rename x Title",
