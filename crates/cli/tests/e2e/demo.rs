@@ -165,7 +165,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
     Everywhere:
           --json               Print exactly one JSON object on stdout
           --session <SESSION>  Act for this session: its handle, its id, or any unique part of either
-      -q, --quiet              Print nothing on success
+      -q, --quiet              Print nothing on success; ps prints the handles alone
       -v, --verbose            Say more: what decided, and on what evidence
 
     Examples:
@@ -307,7 +307,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
               Act for this session: its handle, its id, or any unique part of either
 
       -q, --quiet
-              Print nothing on success
+              Print nothing on success; ps prints the handles alone
 
       -v, --verbose
               Say more: what decided, and on what evidence

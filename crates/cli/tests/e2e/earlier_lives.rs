@@ -5,8 +5,9 @@ use tenure_testkit::{Agent, Cmd, Env};
 
 use crate::support::line::{crew, refused, register, run, take, text};
 
-/// A session that died with something running, came back as its second life, and holds wp:1; with what runs.
-fn came_back(env: &Env) -> (Agent, u32) {
+/// A session that died with something running, came back as its second life, and holds wp:1; with what runs, and
+/// where that was started.
+fn came_back(env: &Env) -> (Agent, u32, [Agent; 2]) {
     let name = env.dir().file_name().expect("a directory has a name");
     let native = format!("--native-id {}", name.to_string_lossy());
     let outer = env.agent("outer");
@@ -20,7 +21,7 @@ fn came_back(env: &Env) -> (Agent, u32) {
     let again = register(&second, "worker", &native);
     assert_eq!(again["session"]["registered"], "resumed");
     take(&second, "wp:1");
-    (second, orphan)
+    (second, orphan, [outer, first])
 }
 
 fn kill(agent: &Agent, pid: u32) {
@@ -31,7 +32,7 @@ fn kill(agent: &Agent, pid: u32) {
 #[test]
 fn f_h14_whoever_insists_on_quiet_hears_of_what_an_earlier_life_left_running() {
     let (env, [bob]) = crew(["bob"]);
-    let (worker, orphan) = came_back(&env);
+    let (worker, orphan, _before) = came_back(&env);
     worker.kill9();
     let error = refused(&bob, 3, "survivors", "claim wp:1 --require-quiet");
     let said = text(&error["message"]);

@@ -7,7 +7,7 @@ use crate::env;
 /// Commands that change a session that is already known. Without a store there is none.
 const FAILING: &[&str] = &[
     "dismiss x",
-    "dismiss --all",
+    "dismiss --all --reason because",
     "end x --reason because",
     "goto x",
     "rename x Title",
@@ -18,7 +18,6 @@ const FAILING: &[&str] = &[
     "renew",
     "handoff wp:1 --to x",
     "takeover wp:1 --reason because",
-    "transcript append x",
     "mission join m --role developer",
     "mission leave m",
     "mission focus wp:1",
@@ -38,6 +37,9 @@ fn a_command_that_fails_without_a_store_makes_none() {
         assert!(!said.stderr.contains("created"), "{line}\n{said}");
         assert!(!env.state().exists(), "{line} made the state directory");
     }
+    let append = ["transcript", "append", "x"];
+    let said = env.agent("ann").tenure_stdin(&append, "{}\n").fails(4);
+    assert!(!env.state().exists(), "{said}");
 }
 
 #[test]
