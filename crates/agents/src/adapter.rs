@@ -123,22 +123,22 @@ pub struct Rests {
     pub kind: &'static str,
     /// Where its text is.
     pub text: &'static str,
-    /// The records after which it rests: any of these.
+    /// Records after which it is idle: any of these.
     pub records: &'static [Rest],
-    /// The kinds of records after which it works again.
+    /// Kinds of records after which it is busy again.
     pub begins: &'static [&'static str],
     /// Where its time is, in RFC 3339.
     pub at: &'static str,
-    /// How much of the end of the file holds the last of them, in bytes.
+    /// How many bytes at the end of the file contain the last of them.
     pub tail: u64,
 }
 
-/// A record after which an agent rests.
+/// A record after which an agent is idle.
 #[derive(Debug, Clone, Copy)]
 pub struct Rest {
     pub kind: &'static str,
     pub text: Text,
-    /// Whether a person is there: it was cancelled.
+    /// Whether a person cancelled the turn, and so was there.
     pub cancelled: bool,
 }
 
@@ -147,7 +147,7 @@ pub struct Rest {
 pub enum Text {
     Is(&'static str),
     Begins(&'static str),
-    /// Whatever it is, and also where there is none.
+    /// Any text, or none.
     Any,
 }
 

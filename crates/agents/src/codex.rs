@@ -1,11 +1,11 @@
 //! Codex CLI (tested with 0.166.0).
 //!
-//! A node wrapper starts the real program, which outlives the wrapper; the nearest ancestor of a hook is
-//! the real one. Hooks have the shape of Claude Code's and carry the conversation on stdin only. An
-//! unknown conversation prints nothing on stdout and fires no hook; an unknown name silently starts a new
-//! conversation. A turn that fails, because its model does, has no event of its end, but a record in the transcript; so
-//! has a `/compact` that fails. Files are written by patches, which name them line by line: as a tool of its own, or as a
-//! command that the shell is given.
+//! A node wrapper starts the real program, which outlives the wrapper; the nearest ancestor of a hook is the
+//! real one. Hooks have the format of Claude Code's and get the conversation on stdin only. An unknown
+//! conversation prints nothing on stdout and fires no hook; an unknown name silently starts a new conversation.
+//! A turn that fails because its model fails has no end event, but a record in the transcript; so has a failed
+//! `/compact`. Files are written by patches, which name them line by line: as a separate tool, or as a shell
+//! command.
 
 use std::ffi::OsString;
 

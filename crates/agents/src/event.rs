@@ -41,7 +41,7 @@ pub enum Note {
     Attends,
     /// If a person requested what it ends, the session is idle from then on. Otherwise it was part of a turn.
     EndsManual,
-    /// The person reads what is answered to it, and to no other event of this agent.
+    /// The person reads the answer to this event, and to no other of this agent.
     Recaps,
 }
 

@@ -69,7 +69,7 @@ pub(crate) const ROW: Adapter = Adapter {
                 text: Text::Is("Request cancelled."),
                 cancelled: true,
             },
-            // The end of `/compress`: how much it saved is not written down.
+            // The end of `/compress`: how much it saved is not recorded.
             Rest {
                 kind: "info",
                 text: Text::Is(""),
@@ -83,7 +83,7 @@ pub(crate) const ROW: Adapter = Adapter {
         ],
         begins: &[],
         at: "/timestamp",
-        // It may write the whole conversation again behind the record.
+        // It may write the whole conversation again after the record.
         tail: 4 << 20,
     }),
     background: None,

@@ -1,10 +1,10 @@
 //! Qwen Code (tested with 0.24.4).
 //!
-//! Its launcher starts it, and it starts itself once more; the last is the agent, the nearest ancestor of a hook. Its hooks have the
-//! shape of Claude Code's, with limits in milliseconds. A turn without a person at it says no end: the session
-//! ends with its process. After each round of tools it submits an empty prompt. Of what hooks answer, the person reads
-//! only what is answered at the end of a turn. It sets CLAUDE_PROJECT_DIR and
-//! GEMINI_PROJECT_DIR for its hooks, so those variables say nothing.
+//! Its launcher starts it, and it re-executes itself; the last process is the agent, the nearest ancestor of a
+//! hook. Its hooks have the format of Claude Code's, with limits in milliseconds. An unattended turn reports no
+//! end: the session ends with its process. After each round of tools it submits an empty prompt. Of all hook
+//! answers, the person reads only those at the end of a turn. It sets CLAUDE_PROJECT_DIR and GEMINI_PROJECT_DIR
+//! for its hooks, so those variables prove nothing.
 
 use tenure_core::session::Doing;
 

@@ -40,7 +40,7 @@ pub struct Report {
     pub title: Option<String>,
     /// Whether the model reads the answer to this event.
     pub reaches_model: bool,
-    /// Whether the person reads what is answered to this event, and to no other of this agent.
+    /// Whether the person reads the answer to this event, and to no other of this agent.
     pub recaps: bool,
     /// What was wrong with the payload.
     pub problems: Vec<String>,

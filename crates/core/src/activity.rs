@@ -65,7 +65,7 @@ pub struct ShownActivity {
     pub source: &'static str,
     /// Whether no unreported change is possible since then.
     pub certain: bool,
-    /// Whether no event tells the end of its turn, which ended by itself.
+    /// Whether its turn ended by itself and no event reports that.
     pub ended_by_itself: bool,
 }
 
@@ -156,8 +156,8 @@ impl Words<'_> {
 
 /// Whether a turn ended since a person was last with the session.
 ///
-/// An end of a turn has an event, or a record in the agent's file. Where that file says only that it rests, a person
-/// cancelled the turn, and was there. A session that no person was ever seen with did not finish anything for one.
+/// The end of a turn has an event, or a record in the agent's file. If that file reports only rest, a person
+/// cancelled the turn and was there. A session that no person ever visited has finished nothing for one.
 pub fn is_finished(
     shown: Option<&ShownActivity>,
     events: Option<&Activity>,
@@ -399,7 +399,7 @@ mod tests {
         };
         assert!(
             finished(&cancelled, Some(&failed), Some(50)),
-            "nobody saw it fail"
+            "no one saw it fail"
         );
         assert!(!finished(&cancelled, Some(&failed), Some(110)));
         assert!(!is_finished(None, None, Some(Timestamp(1))));

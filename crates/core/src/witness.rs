@@ -56,9 +56,9 @@ pub struct OwnReport {
     pub title: Option<String>,
     /// Since when.
     pub at: Timestamp,
-    /// Whether a turn that it tells the end of ended by itself; else a person cancelled it.
+    /// Whether the turn whose end it reports ended by itself; otherwise a person cancelled it.
     pub ended_by_itself: bool,
-    /// Which file says so, as people are told it: `its own registry`.
+    /// The source of the report, for people: `its own registry`.
     pub source: &'static str,
     /// What cannot end without this file reporting it.
     pub tells: &'static [Doing],

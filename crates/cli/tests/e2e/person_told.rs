@@ -104,7 +104,7 @@ fn what_a_turn_met_is_said_when_it_is_over_where_the_person_reads_nothing_before
     assert!(message.starts_with("tenure: "), "{message}");
     assert_eq!(
         message
-            .matches("`git stash` changes files under claude-")
+            .matches("`git stash` changes files that claude-")
             .count(),
         1,
         "{message}"

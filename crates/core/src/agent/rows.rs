@@ -107,7 +107,7 @@ pub const AGENTS: &[AgentSpec] = &[
             name: "rollout-TIME-ID",
             unborn: None,
         }),
-        // A turn that fails, and a prompt that is answered; its transcript tells of the first.
+        // A failed turn, and an answered prompt; its transcript reports the first.
         silent_ends: &[Doing::Busy, Doing::Waiting],
         command_line: command_lines::CODEX,
         resumes: true,

@@ -231,7 +231,7 @@ mod tests {
             ("end comes before", &["[z-a]", "[!b-a]"]),
             ("backslash", &["a\\", "[\\", r"a\/b"]),
             (
-                "no path that it could",
+                "matches no path",
                 &["{}", "{,}", "a/{}", "{/a}", r"\.", "[.]/a", ".{,.}"],
             ),
             (

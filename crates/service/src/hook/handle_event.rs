@@ -74,7 +74,7 @@ pub struct AgentEvent {
     pub speaks: bool,
     /// Whether the session's first event is answered with a brief.
     pub wants_brief: bool,
-    /// Whether the answer tells the person what the turn met, because no other answer reaches the person.
+    /// Whether the answer shows the person the turn's findings, because no other answer reaches the person.
     pub wants_recap: bool,
 }
 

@@ -174,7 +174,7 @@ fn headlines(
         .collect())
 }
 
-/// What the person is told when a turn is over, each thing once an hour: what the log says that it met.
+/// What the person reads at the end of a turn, each thing once an hour: the findings in the log.
 pub fn recap(ctx: &mut Ctx<'_>, session: &Session) -> Result<Advice, Stop> {
     let Some(began) = session.attended_at else {
         return Ok(Advice::default());
@@ -198,7 +198,7 @@ pub fn recap(ctx: &mut Ctx<'_>, session: &Session) -> Result<Advice, Stop> {
     Ok(advice)
 }
 
-/// The write conflicts of a session within the hour, as they are in the log.
+/// The write conflicts that a session logged within the hour.
 fn met_lately(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<Event>, Stop> {
     // The query has no time limit: with one, it would read everything that the session ever did.
     let mut met = ctx.tx.events(&EventFilter {

@@ -255,7 +255,11 @@ fn a_prompt_that_was_answered_with_yes_is_told_by_the_command_that_runs() {
     assert_eq!((seen.activity, seen.asks), (Some("busy"), None));
     let by = seen.activity_by.unwrap();
     assert_eq!((by.source, by.certain), ("its processes", true));
-    assert!(seen.why.contains("busy by its processes"), "{}", seen.why);
+    assert!(
+        seen.why.contains("busy according to its processes"),
+        "{}",
+        seen.why
+    );
 }
 
 #[test]
@@ -295,7 +299,7 @@ fn an_agent_that_does_not_tell_when_a_prompt_is_over_is_doubted() {
     assert!(!certain(&mut stage, &gemini));
     assert!(certain(&mut stage, &other), "its row does not say so");
     let why = stage.one(&gemini).why;
-    assert!(why.contains("does not tell when that ends"), "{why}");
+    assert!(why.contains("does not report when that ends"), "{why}");
     stage.does(&gemini, "gemini", Doing::Busy);
     assert!(certain(&mut stage, &gemini));
     stage.pass(MINUTE * 60);

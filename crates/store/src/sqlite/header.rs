@@ -194,7 +194,11 @@ mod tests {
     #[test]
     fn what_the_log_may_hold_is_not_missing() {
         assert_eq!(judge(&header(), 40_960, 0), Ok(()));
-        assert!(judge(&header(), 36_864, 0).unwrap_err().contains("cut off"));
+        assert!(
+            judge(&header(), 36_864, 0)
+                .unwrap_err()
+                .contains("truncated")
+        );
         assert_eq!(judge(&header(), 36_864, 32 + 4_120), Ok(()));
         assert!(judge(&header(), 32_768, 32 + 4_120).is_err());
     }

@@ -14,7 +14,7 @@ each! { [
     the_person_reads_why_a_command_was_blocked
 ] codex Codex gemini Gemini opencode Opencode qwen Qwen }
 
-const WARNING: &str = "`git stash` changes files under gemini-";
+const WARNING: &str = "`git stash` changes files that gemini-";
 
 /// Whether a screen says this, without what its lines and boxes put in between; some take a backtick for a format.
 fn says(screen: &str, words: &str) -> bool {
