@@ -122,11 +122,7 @@ fn a_mistyped_verb_or_flag_is_answered_with_the_nearest() {
         // Nothing like it.
         ("pause", "unknown command \"pause\"", "help --all"),
         ("open", "unknown command \"open\"", "help --all"),
-        (
-            "worktree add",
-            "unknown command \"worktree\"",
-            "help --all",
-        ),
+        ("worktree add", "unknown command \"worktree\"", "help --all"),
         // What other tools call it.
         ("ls", "did you mean ps?", "ps"),
         ("list -a", "did you mean ps?", "ps -a"),
@@ -153,7 +149,7 @@ fn a_mistyped_verb_or_flag_is_answered_with_the_nearest() {
     );
     assert_eq!(
         hint,
-        "run `tenure mission join --help` to see how it is used"
+        "run `tenure mission join --help` for its options and examples"
     );
     let (error, hint) = wrong(&env, 4, "help clain");
     assert!(error.ends_with("did you mean claim?"), "{error}");

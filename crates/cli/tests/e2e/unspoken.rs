@@ -83,7 +83,8 @@ fn an_agent_that_speaks_at_its_start_was_started_before() {
     let switched_off = "its settings turn hooks off";
     assert_says(&env, &claude, "off", switched_off);
     std::fs::write(&settings, "{").unwrap();
-    let unread = "its settings or its environment cannot be read; run `tenure install --check` for details";
+    let unread =
+        "its settings or its environment cannot be read; run `tenure install --check` for details";
     assert_says(&env, &claude, "unknown", unread);
 }
 
