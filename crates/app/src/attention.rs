@@ -32,12 +32,12 @@ fn long_log(store: &str) -> Option<String> {
         .map(|reader| format!("pid {} ({})", reader.pid, reader.name))
         .collect();
     let who = if readers.is_empty() {
-        "a process that cannot be seen from here".to_owned()
+        "a process in another pid namespace".to_owned()
     } else {
         readers.join(", ")
     };
     let mib = length / (1024 * 1024);
     Some(format!(
-        "the log of the store has grown to {mib} MiB and cannot be cut off while {who} reads the store"
+        "the store's write-ahead log has grown to {mib} MiB and cannot be truncated while {who} reads it"
     ))
 }

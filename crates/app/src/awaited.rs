@@ -15,7 +15,7 @@ use crate::unfinished::{By, Unfinished};
 use crate::watch::{Ended, Next, on_change};
 use crate::witness::{chat, registry};
 
-/// How often a session that nobody can see is asked for.
+/// How often a session is checked whose process cannot be watched.
 const UNSEEN_EVERY: Duration = Duration::from_secs(1);
 /// How often a session is looked at whose agent says in a file of its own what it does, beside that file's changes.
 const TOLD_BY_FILE_EVERY: Duration = Duration::from_secs(5);
@@ -79,7 +79,7 @@ pub fn session(
         }
         Ok(Ended::Signal(signal)) => {
             let message = format!("interrupted while waiting for {name}");
-            let hint = Hint::step("run it again to go on waiting");
+            let hint = Hint::step("run it again to keep waiting");
             Unfinished {
                 problem: Problem::new(Class::TimedOut, "interrupted", message, hint),
                 by: By::Signal(signal),

@@ -1,4 +1,4 @@
-//! What a caller may name, read from a store that is there; quickly, or not at all.
+//! Names for completion, read from an existing store within a time limit.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use tenure_service::{Name, Nameable};
 
 use crate::hook_store::HookStore;
 
-/// What can be named; nothing where there is no store, or it does not answer in time.
+/// The names; empty if there is no store or it does not answer in time.
 pub fn known(of: Nameable, until: Instant) -> Vec<Name> {
     let names = || {
         let mut store = HookStore::prepare_existing(until).ok()??;

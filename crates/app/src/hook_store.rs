@@ -37,7 +37,7 @@ impl HookStore {
         Self::at(settings, file, until)
     }
 
-    /// The same for who only looks; none where there is no store yet.
+    /// The same for callers that only read; none if there is no store yet.
     pub fn prepare_existing(until: Instant) -> Result<Option<Self>, Problem> {
         let settings = Settings::of_user()?;
         let file = store_file(&settings)?;

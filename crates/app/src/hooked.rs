@@ -62,20 +62,20 @@ impl Hooks {
     pub fn why(self, agent: &str, first_event: Option<FirstEvent>) -> String {
         match self {
             Hooks::Installed if first_event == Some(FirstEvent::Prompt) => {
-                "it has not spoken yet: its hooks tell tenure at its first prompt".to_owned()
+                "it registers at its first prompt".to_owned()
             }
             Hooks::Installed => {
-                "its hooks are installed, and have not run: it was started before, or without them"
+                "its hooks are installed but have not run; it may have started before they were installed"
                     .to_owned()
             }
             Hooks::Untrusted => {
-                "it skips its hooks until you review them: type /hooks there".to_owned()
+                "it skips its hooks until you review them; type /hooks there".to_owned()
             }
-            Hooks::Off => "its hooks are switched off in its settings".to_owned(),
-            Hooks::Missing => format!("its hooks are not installed: run tenure install {agent}"),
+            Hooks::Off => "its settings turn hooks off".to_owned(),
+            Hooks::Missing => format!("its hooks are not installed; run `tenure install {agent}` to install them"),
             Hooks::None => format!("tenure has no hooks for {agent}"),
             Hooks::Unknown => {
-                "its settings or its environment cannot be read: run tenure install --check"
+                "its settings or its environment cannot be read; run `tenure install --check` for details"
                     .to_owned()
             }
         }

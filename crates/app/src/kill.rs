@@ -59,14 +59,14 @@ pub fn end(process: &Process, grace: Duration) -> Result<EndedBy, Problem> {
             Err(error) => return Err(failed(process, &error)),
         }
     }
-    let stuck = io::Error::other("it has not gone, the kernel still holds it");
+    let stuck = io::Error::other("it is still there after SIGKILL");
     Err(failed(process, &stuck))
 }
 
 fn failed(process: &Process, error: &io::Error) -> Problem {
-    let message = format!("pid {} cannot be ended: {error}", process.pid);
+    let message = format!("cannot end pid {}: {error}", process.pid);
     let hint = Hint::step(format!(
-        "look at it: ps -o pid,stat,user,args -p {}",
+        "run `ps -o pid,stat,user,args -p {}` to inspect it",
         process.pid
     ));
     Problem::new(Class::Internal, "not_killed", message, hint)

@@ -36,9 +36,8 @@ pub fn store_file(settings: &Settings) -> Result<PathBuf, Problem> {
 
 fn named_file(named: &str) -> Result<PathBuf, Problem> {
     if let Some((scheme, _)) = named.split_once("://") {
-        let message =
-            format!("this version of tenure keeps its state in SQLite only, not in {scheme}");
-        return Err(unavailable(message, "set store to the path of a file"));
+        let message = format!("this version of tenure supports only SQLite stores, not {scheme}");
+        return Err(unavailable(message, "set store to a file path"));
     }
     let path = PathBuf::from(named);
     if path.is_absolute() {
@@ -48,14 +47,13 @@ fn named_file(named: &str) -> Result<PathBuf, Problem> {
         let message = format!(
             "the store {named} is a relative path, and the current directory no longer exists"
         );
-        let hint = "change to a directory that exists, or give the store an absolute path";
+        let hint = "change to a directory that exists, or set store to an absolute path";
         unavailable(message, hint)
     };
     Ok(cwd::current().ok_or_else(relative)?.join(path))
 }
 
-/// Opens a store; what a person should be told of it comes beside it. Whatever is not done by `until` is
-/// answered as busy.
+/// Opens a store, with news about it for the person, if any. Anything not done by `until` fails as busy.
 pub fn open_store(
     file: &Path,
     observer: &Observer,
@@ -76,7 +74,7 @@ pub fn is_absent(file: &Path) -> bool {
     SqliteStore::is_absent(file)
 }
 
-/// An empty store for a caller that reads where there is none: nothing is made.
+/// An empty store for a caller that reads before a store exists; creates nothing.
 pub fn empty_store(file: &Path, observer: &Observer) -> Result<Box<dyn Store>, Problem> {
     let boot = observer.boot.clone();
     let store = SqliteStore::standing_for(file, Box::new(move || clock::now(&boot)))?;
@@ -93,17 +91,17 @@ fn dir_of(file: &Path) -> &Path {
     file.parent().unwrap_or(Path::new("/"))
 }
 
-/// The directory of a store's file, made if there is none.
+/// The directory of a store's file, created if missing.
 pub fn state_dir_of(file: &Path) -> Result<StateDir, Problem> {
     StateDir::open(dir_of(file)).map_err(state_problem)
 }
 
-/// The same for a caller that only reads: nothing is made.
+/// The same for a caller that only reads: creates nothing.
 pub fn peeked_state_dir_of(file: &Path) -> Result<StateDir, Problem> {
     StateDir::peek(dir_of(file)).map_err(state_problem)
 }
 
-/// Makes the state directory where there is none; its path, if it was missing.
+/// Creates the state directory if missing; returns its path in that case.
 pub fn make_state_dir() -> Result<Option<PathBuf>, Problem> {
     make_dir_of(&settings_and_store()?.1).map(|(_, made)| made)
 }
@@ -141,8 +139,8 @@ pub fn settings_and_store() -> Result<(Settings, PathBuf), Problem> {
 /// This machine, as its state directory knows it.
 pub fn machine_of(state: &StateDir) -> Result<Machine, Problem> {
     Machine::new(state.host().clone()).map_err(|error| {
-        let message = format!("cannot see the processes of this machine: {error}");
-        let hint = Hint::step("mount /proc: tenure needs it");
+        let message = format!("cannot read the process table: {error}");
+        let hint = Hint::step("mount /proc, which tenure needs");
         Problem::new(Class::Internal, "internal", message, hint)
     })
 }
@@ -157,7 +155,7 @@ pub fn locks() -> Result<LockDir, Problem> {
     lock_dir(&state_dir_of(&settings_and_store()?.1)?)
 }
 
-/// The same for a caller that only reads; none where nothing was ever locked.
+/// The same for a caller that only reads; none if nothing was ever locked.
 pub fn locks_if_any() -> Result<Option<LockDir>, Problem> {
     let state = peeked_state_dir_of(&settings_and_store()?.1)?;
     if is_missing(&state.path().join(LOCKS)) {
@@ -169,7 +167,7 @@ pub fn locks_if_any() -> Result<Option<LockDir>, Problem> {
 
 fn lock_dir(state: &StateDir) -> Result<LockDir, Problem> {
     LockDir::open(&state.path().join(LOCKS)).map_err(|error| {
-        let hint = Hint::run("config", [""; 0], "to see where state is kept");
+        let hint = Hint::run("config", [""; 0], "to see where tenure stores its state");
         Problem::new(Class::Store, "store_unavailable", error.to_string(), hint)
     })
 }
@@ -195,7 +193,7 @@ mod tests {
             (Class::Store, "store_unavailable")
         );
         assert!(
-            refused.message.ends_with("not in postgres"),
+            refused.message.ends_with("not postgres"),
             "{}",
             refused.message
         );

@@ -36,7 +36,7 @@ pub fn process(context: &Context, pid: u32, hint: Hint) -> Result<Vec<Ancestor>,
         Ok(chain)
     } else {
         Err(unseen(format!(
-            "cannot look at pid {pid}: {}",
+            "cannot inspect pid {pid}: {}",
             broken.unwrap_or_default()
         )))
     }
@@ -45,7 +45,7 @@ pub fn process(context: &Context, pid: u32, hint: Hint) -> Result<Vec<Ancestor>,
 /// What makes a session of an agent that runs without hooks, and the pid that is the agent itself.
 pub fn adoption(context: &Context, pid: u32) -> Result<(u32, RegisterRequest), Problem> {
     let hint = || {
-        let why = "to see the pids of agents that run without hooks";
+        let why = "to list agents that run without hooks";
         Hint::run("ps", [""; 0], why)
     };
     process(context, pid, hint())?;
@@ -53,14 +53,14 @@ pub fn adoption(context: &Context, pid: u32) -> Result<(u32, RegisterRequest), P
     let chain = process(context, pid, hint())?;
     let Some(spec) = agent::recognise(&chain[0].looks) else {
         let pid = pid.to_string();
-        let message = format!("pid {pid} is not an agent that tenure knows");
+        let message = format!("pid {pid} is not a known agent");
         let args = ["--agent", "NAME", "--pid", &pid];
-        let hint = Hint::run("register", args, "to make a session of any process");
+        let hint = Hint::run("register", args, "to register any process");
         return Err(Problem::new(Class::Invalid, "invalid", message, hint));
     };
     let dir = fs_err::read_link(format!("/proc/{pid}/cwd")).map_err(|error| {
-        let message = format!("cannot see where pid {pid} works: {error}");
-        let hint = Hint::step("run it as a user who may look at that process");
+        let message = format!("cannot read the working directory of pid {pid}: {error}");
+        let hint = Hint::step("run it as the user who owns that process");
         Problem::new(Class::CannotTell, "cannot_tell", message, hint)
     })?;
     let adapter = tenure_agents::adapter(spec.name);
@@ -83,6 +83,6 @@ pub fn adoption(context: &Context, pid: u32) -> Result<(u32, RegisterRequest), P
 }
 
 fn unseen(message: String) -> Problem {
-    let hint = Hint::step("mount /proc: tenure needs it");
+    let hint = Hint::step("mount /proc, which tenure needs");
     Problem::new(Class::CannotTell, "cannot_tell", message, hint)
 }

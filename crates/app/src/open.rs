@@ -32,7 +32,7 @@ pub struct Context {
     pub news: Option<String>,
     /// The state directory, where it was missing until now.
     pub made: Option<PathBuf>,
-    /// The store's file, where there is none and an empty store stands for it.
+    /// The path of the store, if it does not exist and an empty one is used instead.
     pub(crate) absent: Option<PathBuf>,
     /// Where the log stood when it was opened, where there are mirrors to keep up to date.
     pub mark: Option<Cursor>,
@@ -49,7 +49,7 @@ pub enum Purpose {
     Write,
 }
 
-/// Opens the store that the settings name, for who runs in this directory.
+/// Opens the store that the settings name, for a caller in this directory.
 pub fn open(purpose: Purpose) -> Result<Context, Problem> {
     let worktree = worktree_here();
     let settings = Settings::of_project(worktree.as_ref().map(|found| found.root.as_path()))?;
@@ -84,7 +84,7 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
         absent: is_absent.then_some(file),
         mark: None,
     };
-    // An empty store knows of nobody, so it says nothing about whose locks are there.
+    // An empty store knows no session, so it cannot tell whose locks these are.
     if let Some(found) = worktree.as_ref().filter(|_| !is_absent) {
         let root = found.root.to_string_lossy();
         context.service().repair_tree_locks(&root);

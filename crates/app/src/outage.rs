@@ -1,9 +1,8 @@
-//! A store that cannot be used costs an agent nothing, but must not go unnoticed for a week.
+//! An unusable store must not stop an agent, and must not go unnoticed either.
 //!
-//! Every event that was not recorded is a line in `outages.log` of the state directory. It is said to the
-//! person and the model once an hour for each agent process, or for each conversation where the process could not be
-//! found: whether it was said is in the line. Where even that file cannot be written, it is said at starts
-//! only. The file is cut when it is large.
+//! Every event that was not recorded is a line in `outages.log` in the state directory. The person and the model
+//! are told once an hour per agent process, or per conversation if the process is unknown; the line records whether
+//! they were. If that file cannot be written either, they are told at starts only. A large file is rotated.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -29,7 +28,7 @@ const MOST: u64 = 256 << 10;
 /// How long one process is not told again.
 const QUIET: Duration = Duration::from_secs(3600);
 
-/// Counts an event that was not recorded; gives the words if they must be said.
+/// Counts an event that was not recorded; returns the message if it is due.
 pub fn note(
     agent: &str,
     report: &Report,
@@ -38,13 +37,13 @@ pub fn note(
     blocks: bool,
 ) -> Option<String> {
     let goes_on = if blocks {
-        "Writes wait until this is mended, because guard.on_error is closed"
+        "Writes are blocked until this is fixed, because guard.on_error is closed."
     } else {
-        "Nothing is blocked and your work goes on"
+        "Nothing is blocked, and you can go on working."
     };
     let words = format!(
-        "tenure cannot record this session: {}. {goes_on}; claims are not watched until this is mended; \
-         `tenure ps` says more.",
+        "tenure cannot record this session: {}. {goes_on} Claims are not checked until this is fixed. Run \
+         `tenure ps` for details.",
         problem.message,
     );
     let at = clock::wall();
@@ -68,24 +67,26 @@ pub fn note(
     (said && (kept || matches!(report.what, Happening::Start))).then_some(words)
 }
 
-/// What people are told of events that were not recorded within a day.
+/// The warning about events that were not recorded within a day.
 pub fn lately(dir: &Path) -> Option<String> {
     let now = clock::wall();
     let ago = |line: &Value| Some(Timestamp(line["at"].as_i64()?).age_at(now));
     let file = dir.join("outages.log");
-    // One is made where something was missed, never by a look.
+    // Reading never creates the file.
     let known = file.exists().then(|| open(&file).ok()).flatten();
     let known = lines(&mut known?);
     let recent = |line: &&Value| ago(line).is_some_and(|age| age < WARNED_FOR);
     let missed: Vec<&Value> = known.iter().filter(recent).collect();
     let last = missed.last()?;
     let events = match missed.len() {
-        1 => "1 event of an agent was".to_owned(),
-        n => format!("{n} events of agents were"),
+        1 => "1 agent event was".to_owned(),
+        n => format!("{n} agent events were"),
     };
-    let why = last["why"].as_str().unwrap_or("the reason is not known");
+    let why = last["why"].as_str().unwrap_or("unknown reason");
     let age = Span(ago(last)?);
-    Some(format!("{events} not recorded, the last {age} ago: {why}"))
+    Some(format!(
+        "{events} not recorded, the last one {age} ago: {why}"
+    ))
 }
 
 fn was_said(
@@ -102,8 +103,8 @@ fn was_said(
     same && lately && line["said"].as_bool() == Some(true)
 }
 
-/// The file, to be read and added to. It may lie in a directory that was refused because others can write
-/// there, so it is no link and no pipe.
+/// Opens the file to read and append. Its directory may be one that was refused because others can write to it, so
+/// links and pipes are not followed.
 fn open(file: &Path) -> io::Result<File> {
     if fs_err::symlink_metadata(file).is_ok_and(|found| found.len() > MOST) {
         fs_err::rename(file, file.with_extension("log.1"))?;

@@ -25,9 +25,9 @@ use tenure_host::env::var as env;
 pub enum Whose {
     /// This process's.
     Agent(Box<Ancestor>),
-    /// One of these processes', or nobody's.
+    /// One of these processes, or none.
     Program(Program),
-    /// Nobody can be found; the session lives by its lease alone.
+    /// Not found; only its lease keeps the session alive.
     NotFound,
     /// Another agent ran the hook: agents run each other's, so what the hook's argument says decides nothing.
     Another,

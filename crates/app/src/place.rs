@@ -1,5 +1,6 @@
 //! Where the caller stands: the current directory, its worktree, and keys completed from it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use tenure_core::key::{self, Entry, Key, Typed};
@@ -28,9 +29,14 @@ pub fn place_here() -> Workdir {
 
 /// Where something works: a directory with its repository and branch.
 pub fn place(dir: &Path) -> Result<Workdir, Problem> {
-    let hint = || Hint::step("name a directory that exists");
-    let whole = fs_err::canonicalize(dir)
-        .map_err(|error| Problem::new(Class::NotFound, "not_found", error.to_string(), hint()))?;
+    let hint = || Hint::step("pass a directory that exists");
+    let whole = fs_err::canonicalize(dir).map_err(|error| {
+        let message = match error.kind() {
+            io::ErrorKind::NotFound => format!("the directory {} does not exist", dir.display()),
+            other => format!("cannot open the directory {}: {other}", dir.display()),
+        };
+        Problem::new(Class::NotFound, "not_found", message, hint())
+    })?;
     if !whole.is_dir() {
         let message = format!("{} is not a directory", whole.display());
         return Err(Problem::new(Class::Usage, "usage", message, hint()));

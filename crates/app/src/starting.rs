@@ -1,4 +1,4 @@
-//! Agents that were started and have not said yet who they are.
+//! Agents that were started and have not registered yet.
 //!
 //! Between the start of an agent and its first event nothing in the store says that it lives. Its command line
 //! does: it names the conversation that it was started on.
@@ -14,7 +14,7 @@ use tenure_service::view::SessionView;
 
 use crate::open::Context;
 
-/// An agent that runs and is no session.
+/// An agent that runs and is not a session.
 #[derive(Debug, Clone)]
 pub struct Starting {
     pub agent: &'static str,

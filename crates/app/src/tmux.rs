@@ -185,7 +185,7 @@ impl Client {
     fn start(program: &OsStr, socket: &str, words: &[&str]) -> Result<Self, String> {
         let found = fs_err::metadata(socket).map_err(|error| error.to_string())?;
         if !found.file_type().is_socket() || found.uid() != rustix::process::geteuid().as_raw() {
-            return Err(format!("{socket} is not a socket of yours"));
+            return Err(format!("{socket} is not a socket that you own"));
         }
         let mut child = Command::new(program)
             .args(["-S", socket])
@@ -234,7 +234,7 @@ impl Client {
         } else if status.success() {
             Ok(self.said)
         } else {
-            Err(format!("tmux refused: {status}"))
+            Err(format!("tmux failed: {status}"))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Transcripts as files: found on the agent's shelf, read, and appended to under their lock.
 //!
-//! Which file is whose is the store's word; this only looks where it does not know. A read never changes the
-//! file. An append is whole or refused; one that was cut short says how much of it stands there.
+//! The store decides which file belongs to which session; this module searches only if the store does not know. A
+//! read never changes the file. An append is complete or refused; one that was cut short reports how much was written.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
@@ -75,11 +75,11 @@ fn derive(derivation: &Derivation) -> Result<String, Problem> {
     // Not a command to run: run by another session it would move the conversation there.
     let register = |why| {
         Hint::step(format!(
-            "in that session, register with --native-id {native_id} --transcript FILE {why}"
+            "inside that session, register again with --native-id {native_id} --transcript FILE {why}"
         ))
     };
     let nowhere = |message: String| {
-        let hint = register("to say where it is");
+        let hint = register("to set its path");
         Problem::new(Class::NotFound, "not_found", message, hint)
     };
     let known = derivation
@@ -87,7 +87,7 @@ fn derive(derivation: &Derivation) -> Result<String, Problem> {
         .and_then(|shelf| Some((shelf, shelf::root(&shelf, &env)?)));
     let Some((shelf, root)) = known else {
         return Err(nowhere(format!(
-            "{} has no rule for where conversation {native_id} is kept",
+            "tenure does not know where {} stores conversation {native_id}",
             derivation.agent
         )));
     };
@@ -97,7 +97,7 @@ fn derive(derivation: &Derivation) -> Result<String, Problem> {
         [] => {
             let shelf = root.to_string_lossy();
             let unborn = unborn_path(&derivation.agent, native_id, &shelf, &derivation.dir);
-            let message = || format!("no file of conversation {native_id} is in {shelf}");
+            let message = || format!("no file of conversation {native_id} was found in {shelf}");
             unborn.ok_or_else(|| nowhere(message()))
         }
         several => {
@@ -107,7 +107,7 @@ fn derive(derivation: &Derivation) -> Result<String, Problem> {
                 .collect();
             let names = names.join(", ");
             let message = format!("conversation {native_id} has several files: {names}");
-            let hint = register("to say which one it is");
+            let hint = register("to choose one");
             Err(Problem::new(Class::Invalid, "ambiguous", message, hint))
         }
     }
@@ -116,14 +116,17 @@ fn derive(derivation: &Derivation) -> Result<String, Problem> {
 /// Checks every line of a transcript.
 pub fn survey(file: &VouchedFile) -> Result<Survey, Problem> {
     let unreadable = |error: io::Error| {
-        let message = format!("cannot read the transcript: {error}");
-        let hint = Hint::step("the agent makes it with its first prompt");
+        let message = match error.kind() {
+            io::ErrorKind::NotFound => format!("the transcript {} does not exist", file.path),
+            _ => format!("cannot read the transcript: {error}"),
+        };
+        let hint = Hint::step("send the agent its first prompt; it creates the file then");
         Problem::new(Class::NotFound, "not_found", message, hint)
     };
     let found = fs_err::symlink_metadata(&file.path).map_err(unreadable)?;
     if !found.is_file() {
-        let message = format!("{} is not a plain file", file.path);
-        let hint = Hint::step("look at what is there; nothing was changed");
+        let message = format!("{} is not a regular file", file.path);
+        let hint = Hint::step("check what is there; nothing was changed");
         return Err(Problem::new(Class::Invalid, "invalid", message, hint));
     }
     let context = tenure_host::read::open(Path::new(&file.path)).map_err(unreadable)?;
@@ -189,20 +192,20 @@ fn refuse_lines(file: &VouchedFile, problems: &[LineProblem]) -> Result<(), Prob
     };
     let more = match problems.len() - 1 {
         0 => String::new(),
-        1 => "; 1 more line is wrong".to_owned(),
-        more => format!("; {more} more lines are wrong"),
+        1 => "; 1 more line is invalid".to_owned(),
+        more => format!("; {more} more lines are invalid"),
     };
     let message = format!(
         "nothing was appended to {}: line {} of the input is {}: {}{more}",
         file.path, first.line, first.kind, first.what
     );
-    let hint = Hint::step("give one JSON object per line, of this conversation");
+    let hint = Hint::step("write one JSON object of this conversation per line");
     let mut problem = Problem::new(Class::Invalid, "invalid", message, hint);
     problem.data.insert("problems".to_owned(), json!(problems));
     Err(problem)
 }
 
-/// A write that was cut short says what is in the file, so that nobody takes it for whole.
+/// A write that was cut short reports what is in the file.
 #[allow(clippy::needless_pass_by_value)] // for map_err
 fn append_problem(error: AppendError) -> Problem {
     let verify = |why| Hint::run("transcript", ["verify", "SESSION"], why);
@@ -210,7 +213,7 @@ fn append_problem(error: AppendError) -> Problem {
         AppendError::Torn { resumable, .. } => {
             let hint = if *resumable {
                 Hint::step(
-                    "make room; the next append finishes it, if nothing was added to the file until then",
+                    "free up space; the next append completes it, if nothing else is added first",
                 )
             } else {
                 verify("to see the line")
@@ -218,27 +221,27 @@ fn append_problem(error: AppendError) -> Problem {
             (Class::Store, "store_unavailable", hint)
         }
         AppendError::NotLines(_) => {
-            let hint = Hint::step("give whole lines on stdin, each with its end");
+            let hint = Hint::step("write whole lines to stdin, each with a newline");
             (Class::Usage, "usage", hint)
         }
         AppendError::Target { .. } => {
-            let hint = verify("to see more; nothing was changed");
+            let hint = verify("for details; nothing was changed");
             (Class::Invalid, "invalid", hint)
         }
         AppendError::Lock(LockError::Held { .. }) => {
-            let hint = Hint::run("locks", [""; 0], "to see who holds it");
+            let hint = Hint::run("locks", [""; 0], "to see the holder");
             (Class::TimedOut, "timed_out", hint)
         }
         AppendError::Lock(LockError::Unusable { .. }) => {
-            let hint = Hint::step("the agent makes its directory with its first prompt");
+            let hint = Hint::step("send the agent its first prompt; it creates the directory then");
             (Class::NotFound, "not_found", hint)
         }
         AppendError::Lock(_) => {
-            let hint = Hint::step("append outside of that lock");
+            let hint = Hint::step("append without holding that lock");
             (Class::Invalid, "nested", hint)
         }
         AppendError::Io(_) => {
-            let hint = Hint::step("make room or mend the directory");
+            let hint = Hint::step("free up space or fix the directory");
             (Class::Store, "store_unavailable", hint)
         }
     };

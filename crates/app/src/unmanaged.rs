@@ -38,7 +38,7 @@ pub struct Unmanaged {
     pub why: String,
 }
 
-/// All of them, unless nobody wants to see them.
+/// All of them, unless the settings hide them.
 pub fn shown(context: &mut Context) -> Result<Vec<Unmanaged>, Problem> {
     if context.settings.unmanaged {
         find(context)
@@ -78,8 +78,8 @@ fn find(context: &mut Context) -> Result<Vec<Unmanaged>, Problem> {
     Ok(strangers.map(|(running, _)| describe(running)).collect())
 }
 
-/// Whether a process was only started in advance and nobody has given it work. Its arguments are the same
-/// before and after, so the agent's own registry decides.
+/// Whether a process was started in advance and has no work yet. Its arguments do not change, so the agent's own
+/// registry decides.
 pub fn waits_for_work(agent: &str, process: &Ancestor) -> bool {
     let spec = agent::AGENTS.iter().find(|spec| spec.name == agent);
     if !spec.is_some_and(|spec| agent::is_spare(spec, &process.looks)) {

@@ -140,7 +140,7 @@ fn wait<T>(
         if let Some(signal) = until.something_happens(context)? {
             context.service().leave_line(wait.ticket)?;
             let message = format!("interrupted while waiting: {}", wait.why);
-            let hint = Hint::step("nothing was claimed; run it again to wait again");
+            let hint = Hint::step("run it again to keep waiting; nothing was claimed");
             let problem = Problem::new(Class::TimedOut, "interrupted", message, hint);
             let by = By::Signal(signal);
             return Err(Unfinished { problem, by });
@@ -242,7 +242,7 @@ fn own_place(context: &Context) -> Result<Waiting, Problem> {
     let observer = context.machine().observer();
     let process = tenure_host::process::identify(std::process::id(), observer);
     let process = process.map_err(|error| {
-        let message = format!("cannot wait in line: {error}");
+        let message = format!("cannot wait in the queue: {error}");
         let hint = Hint::step("claim without --wait");
         Problem::new(Class::Internal, "internal", message, hint)
     })?;
@@ -261,7 +261,7 @@ pub fn watch_signals(context: &mut Context) -> Result<Watch, Problem> {
 
 fn broken(error: &std::io::Error) -> Problem {
     let message = format!("cannot wait: {error}");
-    let hint = Hint::step("nothing was claimed; run it again");
+    let hint = Hint::step("run it again; nothing was claimed");
     Problem::new(Class::Internal, "internal", message, hint)
 }
 

@@ -16,9 +16,9 @@ pub fn focus(context: &Context, window: &Window) -> Result<(), Problem> {
     let shown = match &window.place {
         Some(TerminalPlace::Tmux { socket, pane, name }) => show_pane(socket, pane, name),
         Some(TerminalPlace::Terminal(device)) => Err(Unshown {
-            why: format!("it runs at {device}, outside of tmux"),
+            why: format!("it runs at {device}, outside tmux"),
             way: Hint::step(
-                "set goto.command in your config to the command that focuses a window of your terminal",
+                "set goto.command in ~/.config/tenure/config.toml to a command that focuses your terminal's windows",
             ),
         }),
         Some(TerminalPlace::Gone) => Err(Unshown {
@@ -26,7 +26,7 @@ pub fn focus(context: &Context, window: &Window) -> Result<(), Problem> {
             way: Hint::run(
                 "end",
                 [&window.session.handle, "--kill", "--reason", "REASON"],
-                "to end it; its conversation can be resumed then",
+                "to end it; its conversation can then be resumed",
             ),
         }),
         Some(TerminalPlace::NoWindow) => Err(Unshown {
@@ -34,7 +34,7 @@ pub fn focus(context: &Context, window: &Window) -> Result<(), Problem> {
             way: opened_by_agent(window),
         }),
         None => Err(Unshown {
-            why: "tenure cannot tell where its window is".to_owned(),
+            why: "its window is unknown".to_owned(),
             way: Hint::run("show", [&window.session.handle], "for details"),
         }),
     };
@@ -44,7 +44,10 @@ pub fn focus(context: &Context, window: &Window) -> Result<(), Problem> {
     match &context.settings.goto_command {
         Some(command) => run(command, window),
         None => {
-            let message = format!("{} cannot be shown: {}", window.session.handle, unshown.why);
+            let message = format!(
+                "cannot switch to {}: {}",
+                window.session.handle, unshown.why
+            );
             Err(Problem::new(
                 Class::Refused,
                 "not_shown",
@@ -91,7 +94,7 @@ fn show_pane(socket: &str, pane: &str, name: &str) -> Result<(), Unshown> {
         .is_some_and(|found| found.is_attached);
     if !is_inside && !is_seen {
         return Err(Unshown {
-            why: format!("it runs in tmux at {name}, which no terminal shows"),
+            why: format!("it runs in tmux at {name}, which is not attached to a terminal"),
             way: attach(),
         });
     }

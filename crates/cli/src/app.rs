@@ -1,4 +1,4 @@
-//! What was typed before the verb, and how a verb reaches the store and shows what it says.
+//! The global options, and how a verb opens the store and shows its answer.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::output::{CliError, Output, Style, warn};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changes {
     Nothing,
-    /// What the store has already: without a store there is nothing to change, and none is made.
+    /// Only what the store already has: without a store there is nothing to change, and none is created.
     Known,
     /// Also what the store does not have yet.
     Anything,
@@ -36,7 +36,7 @@ impl From<bool> for Changes {
     }
 }
 
-/// What was typed before the verb, for every verb.
+/// The global options and what every verb needs.
 pub struct App {
     /// How to show things.
     pub style: Style,
@@ -57,7 +57,7 @@ impl App {
         (self.grammar)()
     }
 
-    /// Opens the store that the settings name; a verb that changes nothing makes none.
+    /// Opens the store that the settings name. A verb that only reads does not create one.
     pub fn open(&self) -> Result<Context, CliError> {
         let purpose = match self.changes {
             Changes::Anything => Purpose::Write,
@@ -75,7 +75,7 @@ impl App {
         Ok(context)
     }
 
-    /// Where there is no store yet: finds out what would fail before one is made for it.
+    /// If there is no store yet, checks what would fail before one is created.
     pub fn check_before_making(
         &self,
         check: impl FnOnce(&Context) -> Result<(), Problem>,
@@ -87,7 +87,7 @@ impl App {
         Ok(())
     }
 
-    /// Makes the state directory where there is none, for a verb that keeps other things in it.
+    /// Creates the state directory if it is missing, for a verb that stores other things in it.
     pub fn make_state_dir(&self) -> Result<(), CliError> {
         let made = location::make_state_dir()?;
         self.mention_made(made.as_deref());
@@ -103,12 +103,12 @@ impl App {
         }
     }
 
-    /// Brings the mirrors of every session up to date that something happened to since the store was opened.
+    /// Updates the mirrors of every session that changed since the store was opened.
     pub fn catch_up_mirrors(&self) {
         let Some(mark) = self.mirrored.take() else {
             return;
         };
-        // Where the store does not open any more, the verb said what is wrong with it.
+        // If the store does not open any more, the verb has reported why.
         if let Ok(mut context) = self.open() {
             for said in mirror::catch_up(&mut context, mark) {
                 warn(format!("warning: {said}"));
@@ -116,21 +116,21 @@ impl App {
         }
     }
 
-    /// Shows an answer, and keeps which notices it told.
+    /// Shows an answer and records which notices were delivered.
     pub fn show(&self, shown: &Output) -> Exit {
         let showed = self.style.show(shown);
         self.delivered(&shown.notices, showed.channel);
         showed.end(self.changes != Changes::Nothing)
     }
 
-    /// Shows a failure, and keeps which notices it told.
+    /// Shows a failure and records which notices were delivered.
     pub fn show_trouble(&self, trouble: &CliError) -> Exit {
         let showed = self.style.show_trouble(trouble);
         self.delivered(&trouble.problem.notices, showed.channel);
         showed.end(false)
     }
 
-    /// Keeps that notices were written to a channel. Where that fails, they are told again.
+    /// Records that notices were written to a channel. If that fails, they are delivered again.
     pub fn delivered(&self, notices: &[Notice], channel: Channel) {
         let lost = matches!(channel, Channel::Nowhere | Channel::Quiet);
         if notices.is_empty() || lost {
@@ -142,19 +142,19 @@ impl App {
         });
         if let (Err(trouble), true) = (kept, self.verbose) {
             warn(format!(
-                "warning: notices will be told again: {}",
+                "warning: these notices will be shown again: {}",
                 trouble.problem.message
             ));
         }
     }
 
-    /// How many a list shows: people get some unless they say otherwise, programs all.
+    /// How many rows a list shows by default: all with `--json`, else `people`.
     pub fn limit(&self, asked: Option<usize>, people: usize) -> usize {
         let otherwise = if self.style.json { 0 } else { people };
         asked.unwrap_or(otherwise)
     }
 
-    /// Who the caller says it acts for.
+    /// On whose behalf the caller acts.
     pub fn act_for(&self, reason: Option<&Reason>) -> ActFor {
         ActFor {
             session: self.session.clone(),
@@ -168,7 +168,7 @@ impl App {
             .map(|mut keys| keys.remove(0))
     }
 
-    /// Reads several keys; one that is malformed spoils all.
+    /// Reads several keys; fails if one is malformed.
     pub fn keys(&self, typed: &[String]) -> Result<Vec<Key>, CliError> {
         let read = complete_keys(typed)?;
         if !self.style.json && !self.style.quiet {

@@ -1,4 +1,4 @@
-//! Commands that we run for somebody: what becomes of them as exit codes.
+//! Exit codes of commands that we run for the caller.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -27,8 +27,7 @@ pub fn exit_of(status: ExitStatus) -> Exit {
     }
 }
 
-/// The exit code of a verb that shows something until somebody has seen enough: who interrupts it, or
-/// reads no further, has.
+/// The exit code of a verb that runs until it is interrupted. An interrupt or a reader that left is a success.
 pub fn exit_of_watching<T>(ended: &Ended<T>) -> Exit {
     let enough = [Signal::INT, Signal::PIPE].map(Signal::as_raw);
     match ended {
@@ -37,7 +36,7 @@ pub fn exit_of_watching<T>(ended: &Ended<T>) -> Exit {
     }
 }
 
-/// A signal, or a program that does not start, has the code that shells give it.
+/// A signal, or a program that does not start, gets the code that shells use.
 pub fn unfinished(failed: Unfinished) -> CliError {
     let trouble = CliError::from(failed.problem);
     match failed.by {
@@ -48,7 +47,7 @@ pub fn unfinished(failed: Unfinished) -> CliError {
     }
 }
 
-/// Held, timed out and cannot tell are conflicts with a code of their own; the rest is a failure of ours.
+/// Held, timed out, unknown and refused use the conflict code; everything else is our own failure.
 pub fn conflict_or_failure(mut trouble: CliError, conflict: Exit) -> CliError {
     let conflicts = [
         Exit::HELD,

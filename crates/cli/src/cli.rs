@@ -4,16 +4,15 @@ use std::cell::Cell;
 use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
-use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::{CliError, Output, Style, colours, put};
+use crate::output::{Output, Style, colours, put};
 use crate::sink::mention;
-use crate::usage::{self, Grammar};
+use crate::usage::Grammar;
 use crate::verbs::{self, Internal, JOBS, Verb};
 
-/// Shows which coding agents are really alive and what each is working on, and keeps two off the same thing
+/// Show which coding agents are alive and what each one works on, and stop two of them working on the same thing
 #[derive(Debug, Parser)]
 #[command(
     name = "tenure",
@@ -24,33 +23,33 @@ use crate::verbs::{self, Internal, JOBS, Verb};
     max_term_width = 100,
     after_help = "\
 Examples:
-  tenure ps                          who is alive, where, and what each holds
-  tenure claim issue:acme/web#42     take an item; refused while a living session has it
-  tenure release issue:acme/web#42   give it back (--done: it is finished)
-  tenure why issue:acme/web#42       why an item is held, and what would free it
+  tenure ps                          list sessions: state, location, claims
+  tenure claim issue:acme/web#42     claim an item; fails while a live session holds it
+  tenure release issue:acme/web#42   release it (--done marks it finished)
+  tenure why issue:acme/web#42       explain why an item is held, and what you can do
 
-More: tenure help --all lists every verb by job, tenure help VERB explains one."
+Run `tenure help --all` for every command, `tenure help COMMAND` for one."
 )]
 pub struct Cli {
-    /// Print exactly one JSON object on stdout
-    #[arg(long, global = true, help_heading = "Everywhere")]
+    /// Print one JSON object on stdout
+    #[arg(long, global = true, help_heading = "Global options")]
     json: bool,
 
-    /// Act for this session: its handle, its id, or any unique part of either
+    /// Act on behalf of this session: handle, id, or a unique part of either
     #[arg(
         long,
         global = true,
         value_name = "SESSION",
-        help_heading = "Everywhere"
+        help_heading = "Global options"
     )]
     session: Option<String>,
 
-    /// Print nothing on success; ps prints the handles alone
-    #[arg(long, short, global = true, help_heading = "Everywhere")]
+    /// Print nothing on success; ps prints only the handles
+    #[arg(long, short, global = true, help_heading = "Global options")]
     quiet: bool,
 
-    /// Say more: what decided, and on what evidence
-    #[arg(long, short, global = true, help_heading = "Everywhere")]
+    /// Print more detail, including the evidence behind each answer
+    #[arg(long, short, global = true, help_heading = "Global options")]
     verbose: bool,
 
     #[command(subcommand)]
@@ -123,6 +122,10 @@ fn run_internal(arguments: &[OsString]) -> Exit {
 /// Help and version are answers; everything else is an error of usage.
 fn show_parse_error(error: &clap::Error, arguments: &[OsString], style: Style) -> Exit {
     use clap::error::ErrorKind;
+    let grammar = Grammar {
+        command: Cli::command,
+        jobs: JOBS,
+    };
     let json = style.json;
     let text = error.to_string();
     let name = match error.kind() {
@@ -150,15 +153,9 @@ fn show_parse_error(error: &clap::Error, arguments: &[OsString], style: Style) -
         if !json {
             mention(&format!("{}\n", text.trim_end()));
         }
-        let hint = Hint::verb("ps", "to see who is alive");
-        let trouble =
-            CliError::new(Class::Usage, "usage", "no verb was given", hint).or(usage::every_verb());
+        let trouble = grammar.incomplete(arguments);
         return style.show_trouble(&trouble).end(false);
     }
-    let grammar = Grammar {
-        command: Cli::command,
-        jobs: JOBS,
-    };
     let trouble = grammar.trouble(error, arguments);
     style.show_trouble(&trouble).end(false)
 }

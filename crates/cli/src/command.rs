@@ -18,7 +18,7 @@ use crate::output::{CliError, Outcome, Output, warn};
 pub enum OnLost {
     /// End the command
     Term,
-    /// Say so and let it run
+    /// Print a warning and let it run
     Warn,
 }
 

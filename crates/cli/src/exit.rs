@@ -41,35 +41,35 @@ impl Exit {
         (Exit::DONE, "done"),
         (
             Exit::REFUSED,
-            "refused, or no, for a reason of its own (done, already held, free, not alive); never a failure",
+            "refused, or the answer is no (done, already held, free, not alive); not a failure",
         ),
-        (Exit::USAGE, "usage: unknown flag, malformed value"),
-        (Exit::HELD, "held by another"),
-        (Exit::NOT_FOUND, "not found: no session, no such thing"),
-        (Exit::LOST, "lost: the claim is another's now"),
+        (Exit::USAGE, "usage error: unknown option, malformed value"),
+        (Exit::HELD, "held by another session"),
+        (
+            Exit::NOT_FOUND,
+            "not found: no session here, or no such thing",
+        ),
+        (Exit::LOST, "lost: another session has the claim now"),
         (
             Exit::INVALID,
-            "invalid: a check failed, ambiguous or contradictory identity",
+            "invalid: a check failed, or the session is ambiguous",
         ),
         (Exit::TIMED_OUT, "timed out waiting"),
         (Exit::STORE, "store unavailable, damaged or too new"),
         (
             Exit::CANNOT_TELL,
-            "cannot tell (an answer was asked for, and liveness is unknown)",
+            "unknown: tenure cannot determine whether the session is alive",
         ),
-        (Exit::INTERNAL, "unexpected failure, panics included"),
+        (Exit::INTERNAL, "unexpected failure, including a panic"),
         (
             Exit::OWN_FAILURE,
-            "running a command (lock, claim -- CMD): it was not run or lost its claim; other codes are its own",
+            "with CMD (lock, claim): tenure did not run it, or it lost its claim; other codes are CMD's own",
         ),
         (
             Exit::COMMAND_NOT_EXECUTABLE,
-            "running a command: it is not executable",
+            "with CMD: it is not executable",
         ),
-        (
-            Exit::COMMAND_NOT_FOUND,
-            "running a command: it was not found",
-        ),
+        (Exit::COMMAND_NOT_FOUND, "with CMD: it was not found"),
     ];
 
     /// The code of a class of errors.

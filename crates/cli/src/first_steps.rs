@@ -25,11 +25,11 @@ pub fn without_sessions() -> Lines {
 fn next(found: &Found) -> String {
     if !found.hooked.is_empty() {
         let agents = found.hooked.join(" or ");
-        return format!("next: start {agents}; hooks are installed, so it will appear here");
+        return format!("next: start {agents}; its hooks are installed, so it registers by itself");
     }
     if found.here.is_empty() {
-        "next: run `tenure register` to make this shell a session; \
-         with a coding agent on this machine, run `tenure install`"
+        "next: run `tenure register` to make this shell a session, \
+         or install a coding agent and run `tenure install`"
             .to_owned()
     } else {
         format!(

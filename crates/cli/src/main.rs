@@ -1,4 +1,4 @@
-//! `tenure`: which coding agents are really alive, what each holds, and how two stay off the same thing.
+//! `tenure`: shows which coding agents are alive and what each holds, and stops two working on the same thing.
 //!
 //! A verb parses to a request of core, makes one call to the service, and renders the answer.
 
@@ -10,6 +10,8 @@ mod cli;
 mod colour;
 mod columns;
 mod command;
+#[cfg(test)]
+mod error_samples;
 mod exit;
 mod first_steps;
 #[cfg(test)]

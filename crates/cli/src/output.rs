@@ -30,11 +30,11 @@ pub struct Output {
     /// What the caller is told.
     pub notices: Pending,
     pub exit: Option<Exit>,
-    /// What is missing in it, because it could not be read.
+    /// Rows that are missing because they could not be read.
     pub damaged: Option<StoreError>,
-    /// It is shown with --quiet as well: it is what that asks for.
+    /// Shown with `--quiet` too, which asks for this short form.
     pub is_terse: bool,
-    /// Nothing is to be shown: stdout belongs to a command that we ran.
+    /// Show nothing: stdout belongs to a command that we ran.
     pub silent: bool,
 }
 
@@ -66,14 +66,14 @@ impl Output {
         self
     }
 
-    /// Sets the exit code of an answer that is a no.
+    /// Sets the exit code of a negative answer.
     #[must_use]
     pub fn exit(mut self, exit: Exit) -> Self {
         self.exit = Some(exit);
         self
     }
 
-    /// Adds what a use case's answer tells the caller.
+    /// Adds the notices and damage of a use case's answer.
     #[must_use]
     pub fn told<T>(mut self, answer: &Answer<T>) -> Self {
         self.notices = answer.notices.clone();
@@ -82,14 +82,14 @@ impl Output {
     }
 }
 
-/// What a verb comes to.
+/// The result of a verb.
 pub type Outcome = Result<Output, CliError>;
 
 /// Why a verb failed, and how it is shown.
 #[derive(Debug)]
 pub struct CliError {
     pub problem: Problem,
-    /// What the class says, unless a command that was run decides it.
+    /// The code of the class, unless a command that was run decides it.
     pub exit: Exit,
     /// The JSON object goes to stderr: stdout belongs to a command that we run.
     pub to_stderr: bool,
@@ -137,9 +137,9 @@ impl CliError {
     }
 }
 
-/// What to do where the state directory is in the way.
+/// The hint for a state directory that cannot be used.
 pub fn where_state_is() -> Hint {
-    Hint::verb("config", "to see where state is kept")
+    Hint::verb("config", "to see where tenure stores its state")
 }
 
 /// A hint as it is typed.
@@ -175,12 +175,12 @@ pub struct Style {
     pub quiet: bool,
 }
 
-/// What became of showing an answer.
+/// The outcome of showing an answer.
 #[must_use = "an answer that was not written is a failure"]
 pub struct Showed {
     /// The exit code of what was shown.
     exit: Exit,
-    /// What the notices reached.
+    /// Where the notices went.
     pub channel: Channel,
     /// Why the answer was not written.
     failed: Option<io::Error>,
@@ -200,7 +200,7 @@ impl Showed {
         }
     }
 
-    /// The exit code; an answer that was not written is a failure, whatever it was.
+    /// The exit code. An answer that could not be written is always a failure.
     pub fn end(self, changed: bool) -> Exit {
         let Some(error) = self.failed else {
             return self.exit;
@@ -215,19 +215,19 @@ impl Showed {
 fn unwritten(error: &io::Error, changed: bool) -> CliError {
     let (message, hint) = if changed {
         (
-            format!("the change was made, but the answer cannot be written: {error}"),
+            format!("the change was made, but the output could not be written: {error}"),
             Hint::verb("log", "to see what was changed"),
         )
     } else {
         (
-            format!("the answer cannot be written: {error}"),
-            Hint::step("make room where stdout goes, then run it again"),
+            format!("the output could not be written: {error}"),
+            Hint::step("free up space where stdout goes, then run it again"),
         )
     };
     CliError::new(Class::Internal, "output_failed", message, hint)
 }
 
-/// Writes a part of a stream to stdout; false where nobody reads it any more.
+/// Writes part of a stream to stdout; false if the reader has left.
 pub fn put(text: &str) -> Result<bool, CliError> {
     match sink::out(text) {
         Ok(()) => Ok(true),
@@ -268,7 +268,7 @@ impl Style {
             sink::mention(trouble.text().as_str());
         }
         let showed = Showed::new(exit, written, channel);
-        // The notices went to stderr, whatever became of the answer.
+        // The notices went to stderr even if the answer was not written.
         Showed { channel, ..showed }
     }
 
@@ -281,7 +281,7 @@ impl Style {
             } else {
                 Channel::Nowhere
             },
-            // It has a code of its own, and nothing could say more.
+            // The error has its own code; there is nowhere else to report.
             failed: None,
         };
         if self.json {
@@ -304,24 +304,27 @@ impl Style {
         ended(&Ok(()), channel)
     }
 
-    /// What is reached by what is written to stderr.
+    /// The channel that stderr is.
     fn on_stderr(self) -> Channel {
         sink::channel(&io::stderr(), self.json, self.quiet)
     }
 
-    /// Tells on stderr what must be told; what that reached.
+    /// Prints notices on stderr; returns the channel they went to.
     pub fn tell(self, notices: &Pending) -> Channel {
         let mut text = Lines::default();
         for notice in notices.iter() {
             text.line(format!("notice: {}", notice.message));
         }
         if notices.more > 0 {
-            text.line(format!("notice: {} more: run tenure status", notices.more));
+            text.line(format!(
+                "notice: {} more; run `tenure status` to see them",
+                notices.more
+            ));
         }
         self.say_told(&text)
     }
 
-    /// Writes an object that ends a command's run to stderr; what its notices reached.
+    /// Writes the final object of a command's run to stderr; returns the channel its notices went to.
     pub fn report(self, object: &Value) -> Channel {
         match sink::err(&object.to_string()) {
             Ok(()) => self.on_stderr(),
@@ -340,12 +343,18 @@ impl Style {
     }
 }
 
-/// Says something that nothing depends on, on one line of stderr.
+/// Prints one line on stderr; a failure to do so is ignored.
 pub fn warn(text: impl AsRef<str>) {
     sink::mention(Lines::from(text.as_ref()).as_str());
 }
 
-/// A time as people say it.
+/// `1 line`, `2 lines`.
+pub fn count<N: std::fmt::Display + PartialEq + From<u8>>(number: N, one: &str) -> String {
+    let plural = if number == N::from(1) { "" } else { "s" };
+    format!("{number} {one}{plural}")
+}
+
+/// How long ago something happened, for people.
 pub fn ago(at: Timestamp, now: Timestamp) -> String {
     let age = at.age_at(now);
     if age < Duration::from_secs(1) {

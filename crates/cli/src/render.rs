@@ -23,7 +23,7 @@ fn now() -> Timestamp {
 /// Says how many of a list are not shown, and what shows them.
 pub fn rest(text: &mut Lines, more: usize, command: &str) {
     if more > 0 {
-        text.line(format!("{more} more: {command}"));
+        text.line(format!("{more} more; run `{command}` to see them"));
     }
 }
 
@@ -78,7 +78,9 @@ fn people_within(
         let (name, why, pid) = (agent.agent, &agent.why, agent.pid);
         let note = match agent.hooks {
             Hooks::Installed if agent.speaks_later => format!("{name} (pid {pid}): {why}"),
-            _ => format!("{name} (pid {pid}): {why}; tenure adopt {pid} makes it a session"),
+            _ => {
+                format!("{name} (pid {pid}): {why}. Run `tenure adopt {pid}` to register it")
+            }
         };
         noted(&mut text, &note, room);
     }
@@ -101,7 +103,9 @@ fn ways_on(sessions: &[Branch<'_>]) -> Vec<String> {
     if ways.len() > MOST_WAYS {
         let more = ways.len() - (MOST_WAYS - 1);
         ways.truncate(MOST_WAYS - 1);
-        ways.push(format!("cut off: {more} more: tenure resume"));
+        ways.push(format!(
+            "cut off: {more} more; run `tenure resume` to see them"
+        ));
     }
     ways
 }
@@ -121,7 +125,7 @@ pub fn counts(answer: &Map<String, Value>, room: Option<usize>) -> String {
     });
     let time = clock::zone().short(now(), now());
     let counts = format!(
-        "{time}  {} waiting, {cut_off} cut off, {} busy, {} idle  (q ends)",
+        "{time}  {} waiting, {cut_off} cut off, {} busy, {} idle  (q to quit)",
         does("waiting"),
         does("busy"),
         does("idle"),
@@ -258,7 +262,7 @@ pub fn session(who: &Whoami, evidence: bool) -> Lines {
                 if entry.owned {
                     entry.native_id.clone()
                 } else {
-                    format!("{} (visits)", entry.native_id)
+                    format!("{} (visited)", entry.native_id)
                 }
             })
             .collect();
@@ -309,10 +313,7 @@ pub fn membership(mission: &Membership) -> Lines {
     if let Some(one) = &mission.participant {
         row(
             "mission",
-            &format!(
-                "{} (by {}: {})",
-                one.mission, mission.pointer.by, mission.pointer.evidence
-            ),
+            &format!("{} (from {})", one.mission, mission.pointer.evidence),
         );
         row("role", &one.role);
         row("focus", one.focus.as_deref().unwrap_or("none"));
@@ -329,32 +330,40 @@ pub fn membership(mission: &Membership) -> Lines {
 
 pub fn grant(claim: &ClaimView) -> Lines {
     let already = claim.already_held == Some(true);
-    let word = if already { "already yours" } else { "yours" };
-    let mut text = Lines::from(format!("{} is {word} (epoch {})", claim.key, claim.epoch));
+    let word = if already {
+        "you already hold"
+    } else {
+        "claimed"
+    };
+    let mut text = Lines::from(format!("{word} {} (epoch {})", claim.key, claim.epoch));
     if let Some(former) = &claim.taken_from {
-        text.line(format!("  {} had it: {}", former.handle, former.proof));
+        let (handle, proof) = (&former.handle, &former.proof);
+        text.line(match former.by.as_str() {
+            "taken" => format!("  taken over from {handle}: {proof}"),
+            _ => format!("  previous holder: {handle} ({proof})"),
+        });
         let branch = former
             .branch
             .as_ref()
-            .map_or(String::new(), |branch| format!(", branch {branch}"));
+            .map_or(String::new(), |branch| format!(" (branch {branch})"));
         text.line(format!(
-            "  look for unfinished work in {}{branch}",
+            "  check {}{branch} for unfinished work",
             former.dir
         ));
         for held in &former.also_ended {
             let (key, epoch) = (&held.key, held.epoch);
             text.line(format!(
-                "  it lost {key} (epoch {epoch}) as well, which overlaps it"
+                "  also taken from it: {key} (epoch {epoch}), which overlaps"
             ));
         }
         for survivor in &former.survivors {
             let (pid, command) = (survivor.pid, &survivor.command);
             text.line(format!(
-                "  it left pid {pid} running, which may still write: {command}"
+                "  its pid {pid} is still running and may write: {command}"
             ));
         }
         if let Some(why) = &former.survivors_unsure {
-            text.line(format!("  it may have left processes running: {why}"));
+            text.line(format!("  some of its processes may still run: {why}"));
         }
     }
     text
@@ -362,7 +371,7 @@ pub fn grant(claim: &ClaimView) -> Lines {
 
 pub fn claims(claims: &[ClaimView]) -> Lines {
     if claims.is_empty() {
-        return "nothing is held".into();
+        return "no claims".into();
     }
     let now = now();
     let rows: Vec<Vec<Cell>> = claims
@@ -393,7 +402,11 @@ pub fn why(why: &Why) -> Lines {
     let mut text = Lines::from(format!("{} is {state}", claim.key));
     text.line(match why.why.answer.as_str() {
         "yours" => "  you hold this".to_owned(),
-        answer => format!("  a claim now would be {answer}"),
+        "granted" => "  you can claim it now".to_owned(),
+        answer => {
+            let why = answer.strip_prefix("refused: ").unwrap_or(answer);
+            format!("  a claim now would fail: {why}")
+        }
     });
     for line in &why.why.because {
         text.line(format!("  {line}"));
@@ -401,7 +414,7 @@ pub fn why(why: &Why) -> Lines {
     for waiter in &why.why.waiters {
         let who = waiter.session.as_deref().unwrap_or("a command");
         text.line(format!(
-            "  {who} (pid {}) waits in line, since {}",
+            "  {who} (pid {}) has been waiting in the queue since {}",
             waiter.pid,
             ago(waiter.since, now())
         ));
@@ -435,12 +448,12 @@ pub fn events(events: &[EventView]) -> Lines {
         if let Some(epoch) = event.epoch {
             line.push_str(&format!(" (epoch {epoch})"));
         }
-        line.push_str(&format!("  by {}: {}", event.mechanism, event.evidence));
+        line.push_str(&format!("  {}: {}", event.mechanism, event.evidence));
         if let Some(actor) = &event.actor {
-            line.push_str(&format!(", by {}", actor.handle));
+            line.push_str(&format!("; by {}", actor.handle));
         }
         if let Some(reason) = &event.reason {
-            line.push_str(&format!(", because {}", text::quoted(reason)));
+            line.push_str(&format!("; reason: {}", text::quoted(reason)));
         }
         text.line(line);
     }

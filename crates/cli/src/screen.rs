@@ -1,9 +1,9 @@
 //! The terminal: how big it is, and a screen of our own on it for as long as something is watched.
 //!
-//! A watch has the alternate screen, no cursor, and a keyboard whose keys come at once and are not shown. All of
-//! that is given back when the [`Screen`] is dropped: at the end, on an error, while a panic unwinds. Signals that
-//! end a program only wake the watch, which then ends and drops it; what kills at once cannot be helped.
-//! In the background nothing of the terminal is touched but what is written: the keyboard is somebody else's.
+//! A watch uses the alternate screen, hides the cursor, and reads keys unbuffered and without echo. All of that is
+//! restored when the [`Screen`] is dropped: at the end, on an error, while a panic unwinds. Signals that end a
+//! program only wake the watch, which then ends and drops it; SIGKILL restores nothing.
+//! In the background only output is written: the keyboard belongs to the foreground job.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
@@ -27,7 +27,7 @@ pub struct Size {
     pub rows: usize,
 }
 
-/// How wide standard output is; nothing where it is no terminal, or one that does not know.
+/// The width of stdout, if it is a terminal and its width is known.
 pub fn columns() -> Option<usize> {
     let said = || {
         let text = tenure_host::env::var("COLUMNS")?.into_string().ok()?;

@@ -1,7 +1,7 @@
 //! Where answers are written, and what became of the write.
 //!
-//! A write that fails is a failure of the verb: a caller must not take half an answer, or none, for a
-//! whole one. A reader that left (`tenure log | head`) has what it wanted, and is none.
+//! A failed write is a failure of the verb, so that a caller never takes a partial answer for a whole one. A reader
+//! that leaves early (`tenure log | head`) is not a failure.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -31,10 +31,10 @@ pub fn err(text: &str) -> Written {
     write(&mut io::stderr().lock(), text)
 }
 
-/// Says something that nothing depends on.
+/// Writes to stderr; a failure is ignored.
 pub fn mention(text: &str) {
     if err(text).is_err() {
-        // There is nowhere else to say it.
+        // There is nowhere else to report it.
     }
 }
 

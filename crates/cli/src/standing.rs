@@ -1,5 +1,5 @@
-//! How a session stands, in the words that people read: what it does, what it asks, who else is in its
-//! conversation, and on what evidence.
+//! The state of a session as people read it: what it does, what it asks, who else is in its conversation, and on
+//! what evidence.
 
 use tenure_core::order::Rank;
 use tenure_core::session::{EndKind, State};
@@ -23,7 +23,7 @@ pub fn age(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// The word that says most: what a live session does, the state of any other.
+/// What a live session does; the state of any other.
 pub fn word(session: &SessionView) -> &'static str {
     if session.finished {
         return "finished";
@@ -94,7 +94,7 @@ fn doing_within(session: &SessionView, now: Timestamp, asks: Option<usize>) -> S
     said
 }
 
-/// Whose work it runs into, where nothing else about it is more urgent.
+/// The session it collides with, unless something else about it is more urgent.
 fn collides(session: &SessionView) -> String {
     if session.rank != Some(Rank::Collides.as_str()) {
         return String::new();
@@ -120,7 +120,7 @@ pub fn end_kind(session: &SessionView) -> &'static str {
     } else if is(EndKind::Left) {
         ", ended by its user or by itself"
     } else if is(EndKind::Moved) {
-        ", went on in another session"
+        ", continued in another session"
     } else {
         ""
     }
@@ -159,13 +159,19 @@ pub fn way_on(session: &SessionView) -> Option<String> {
     let dismiss = format!("tenure dismiss {handle}");
     match (&left.command, &left.problem, left.starting) {
         (_, _, Some(_)) => None,
-        (Some(command), _, _) => Some(format!("cut off: run {command} (or {dismiss})")),
-        (None, Some(problem), _) => Some(format!("cut off: {handle}: {problem} ({dismiss})")),
-        (None, None, _) => Some(format!("cut off: {handle} ({dismiss})")),
+        (Some(command), _, _) => Some(format!(
+            "cut off: run `{command}` to continue it, or `{dismiss}` to drop it"
+        )),
+        (None, Some(problem), _) => Some(format!(
+            "cut off: {handle} cannot be resumed: {problem}; run `{dismiss}` to drop it"
+        )),
+        (None, None, _) => Some(format!(
+            "cut off: {handle} cannot be resumed; run `{dismiss}` to drop it"
+        )),
     }
 }
 
-/// Whether the witness means that there is no window, or none any more.
+/// Whether the session has no window, or lost it.
 fn is_none(place: &str) -> bool {
     let lacking = [TerminalPlace::NoWindow, TerminalPlace::Gone];
     lacking.iter().any(|none| none.to_string() == place)

@@ -1,4 +1,4 @@
-//! Where a session stands: for people on at most twenty lines, beside a conversation on one.
+//! The state of a session: for people on at most twenty lines, for a status line on one.
 
 use tenure_core::text;
 use tenure_service::view::SessionView;
@@ -16,7 +16,7 @@ const OTHERS: usize = 6;
 const WARNINGS: usize = 5;
 /// How many that were cut off are named. They and their rest take a line from each of the others.
 const CUT_OFF: usize = 2;
-/// What the service says of a caller that is simply outside.
+/// The message of the service for a caller that is simply outside.
 const OUTSIDE: &str = "not running inside a tenure session";
 /// How many names fit on a line.
 const NAMES: usize = 3;
@@ -38,8 +38,8 @@ pub fn status(status: &Status) -> Lines {
         (None, why) => {
             text.line(no_session(why.as_deref()));
             text.line(
-                "run `tenure register` to make this shell or agent a session; \
-                 `tenure install` registers agents automatically",
+                "run `tenure register` to register this shell or agent, \
+                 or `tenure install` to register agents automatically",
             );
         }
     }
@@ -63,8 +63,13 @@ pub fn status(status: &Status) -> Lines {
     let rest = status.cut_off.len().saturating_sub(CUT_OFF);
     match (rest, status.cut_off_elsewhere) {
         (0, 0) => {}
-        (0, elsewhere) => text.line(format!("{elsewhere} cut off elsewhere: tenure ps")),
-        (rest, elsewhere) => text.line(format!("and {} more: tenure ps", rest + elsewhere)),
+        (0, elsewhere) => text.line(format!(
+            "{elsewhere} cut off elsewhere; run `tenure ps` to see them"
+        )),
+        (rest, elsewhere) => text.line(format!(
+            "and {} more; run `tenure ps` to see them",
+            rest + elsewhere
+        )),
     }
     list(
         &mut text,
@@ -74,7 +79,7 @@ pub fn status(status: &Status) -> Lines {
         other,
     );
     if status.others.is_empty() {
-        text.line("no other session works here");
+        text.line("no other sessions here");
     }
     list(
         &mut text,
@@ -86,7 +91,7 @@ pub fn status(status: &Status) -> Lines {
     text
 }
 
-/// That the caller is in no session, with the reason where it is a special one.
+/// The line for a caller outside any session, with the reason if it is unusual.
 fn no_session(why: Option<&str>) -> String {
     let why = why.unwrap_or(OUTSIDE);
     match why.strip_prefix(OUTSIDE) {
@@ -100,7 +105,10 @@ fn list<T>(text: &mut Lines, all: &[T], most: usize, more: &str, line: impl Fn(&
         text.line(line(one));
     }
     if all.len() > most {
-        text.line(format!("and {} more: {more}", all.len() - most));
+        text.line(format!(
+            "and {} more; run `{more}` to see them",
+            all.len() - most
+        ));
     }
 }
 
@@ -113,7 +121,16 @@ fn titled(session: &SessionView) -> String {
 fn other(session: &SessionView) -> String {
     let doing = doing(session, tenure_host::clock::wall());
     let title = titled(session);
+    let doing = match doing.strip_prefix("unknown") {
+        Some(more) => format!("may be alive{more}"),
+        None if doing.starts_with("asks") => doing,
+        None => format!("is {doing}"),
+    };
     let held = holds(session, false);
+    let held = match held.strip_prefix('-') {
+        Some(waits) => waits.replacen("; ", ", ", 1),
+        None => format!(", holds {held}"),
+    };
     let place = whereabouts(session);
     let wrote = session.wrote.as_deref().unwrap_or_default();
     let below = |path: &str| {
@@ -129,7 +146,7 @@ fn other(session: &SessionView) -> String {
     };
     let window = window(session).map_or(String::new(), |window| format!(", at {window}"));
     format!(
-        "{}{title} is {doing} in {place}{window}, holds {held}{files}",
+        "{}{title} {doing} in {place}{window}{held}{files}",
         session.handle
     )
 }
@@ -145,11 +162,14 @@ fn cut_off(session: &SessionView) -> String {
         );
     }
     let way = match left.and_then(|left| left.command.as_deref()) {
-        Some(command) => format!("run {command}"),
+        Some(command) => format!("run `{command}` to continue it"),
         None => {
             let problem = left.and_then(|left| left.problem.as_deref());
-            let problem = problem.unwrap_or("nothing can be resumed");
-            format!("{problem}; tenure dismiss {}", session.handle)
+            let problem = problem.unwrap_or("it cannot be resumed");
+            format!(
+                "{problem}; run `tenure dismiss {}` to drop it",
+                session.handle
+            )
         }
     };
     let held: Vec<String> = left.map_or_else(Vec::new, |left| {

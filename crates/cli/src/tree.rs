@@ -1,4 +1,4 @@
-//! Sessions as a tree: whoever was registered inside another stands below it.
+//! Sessions as a tree: a session that was registered inside another is its child.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ pub struct Branch<'a> {
     pub session: &'a SessionView,
 }
 
-/// Each session followed by its children; whose parent is not in the list stands at the top.
+/// Each session followed by its children. A session whose parent is not listed is at the top.
 pub fn arranged(sessions: &[SessionView]) -> Vec<Branch<'_>> {
     let listed: HashSet<&str> = sessions.iter().map(|one| one.id.as_str()).collect();
     let mut children: HashMap<&str, Vec<&SessionView>> = HashMap::new();

@@ -27,14 +27,14 @@ pub fn show(payload: &(dyn Any + Send), style: Style, arguments: &[OsString]) ->
     trouble.exit
 }
 
-const HINT: &str = "nothing half-done was kept; please report it with this text";
+const HINT: &str = "please report this message; no partial change was saved";
 
 fn trouble(payload: &(dyn Any + Send), arguments: &[OsString]) -> CliError {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let message = format!(
         "tenure failed unexpectedly: {}",
-        text.unwrap_or("it did not say why")
+        text.unwrap_or("no message")
     );
     let mut trouble = CliError::new(Class::Internal, "unexpected", message, Hint::step(HINT));
     // After `--` comes a command, to which stdout belongs.
@@ -76,6 +76,6 @@ mod tests {
         let words = ["tenure", "--json", "claim", "wp:1", "--", "make"];
         assert!(caught(|| panic!("seven"), &words).to_stderr);
         let silent = caught(|| std::panic::panic_any(7), &words);
-        assert!(silent.problem.message.ends_with("it did not say why"));
+        assert!(silent.problem.message.ends_with("no message"));
     }
 }

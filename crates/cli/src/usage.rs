@@ -22,7 +22,7 @@ pub struct Grammar {
 }
 
 impl Grammar {
-    /// What clap says of a command line, in our words.
+    /// Turns an error of clap into one of ours.
     pub fn trouble(self, error: &clap::Error, arguments: &[OsString]) -> CliError {
         let typed = self.typed(arguments);
         let (message, hint) = match error.kind() {
@@ -33,7 +33,23 @@ impl Grammar {
         CliError::new(Class::Usage, "usage", message, hint)
     }
 
-    /// What is said of a word that is not a verb of those before it.
+    /// A command line without a command, or without one of a verb's own.
+    pub fn incomplete(self, arguments: &[OsString]) -> CliError {
+        let typed = self.typed(arguments);
+        let usage = |message: String, hint| CliError::new(Class::Usage, "usage", message, hint);
+        match typed.verb {
+            Some(_) => usage(
+                format!("no command was given after {}", typed.name()),
+                typed.help(),
+            ),
+            None => {
+                let hint = Hint::verb("ps", "to list sessions");
+                usage("no command was given".to_owned(), hint).or(every_verb())
+            }
+        }
+    }
+
+    /// The message and hint for a word that is not a verb of those before it.
     pub fn no_verb(self, before: &[&str], word: &str) -> (String, Hint) {
         let line = ["tenure"].iter().chain(before).map(OsString::from);
         let typed = self.typed(&line.collect::<Vec<OsString>>());
@@ -48,8 +64,8 @@ impl Grammar {
         corrected: impl FnOnce(&str) -> Option<Hint>,
     ) -> (String, Hint) {
         let whose = match typed.verb {
-            Some(_) => format!("{} has no verb {word:?}", typed.name()),
-            None => format!("there is no verb {word:?}"),
+            Some(_) => format!("{} has no command {word:?}", typed.name()),
+            None => format!("unknown command {word:?}"),
         };
         let usual = self.usual(word).filter(|_| typed.verb.is_none());
         let near = || nearest_of(word, names_of(&typed.command)).map(|near| (near, ""));
@@ -127,7 +143,7 @@ impl Grammar {
             None => "tenure".to_owned(),
         };
         if !word.starts_with('-') {
-            let message = format!("{name} does not take {word:?} there");
+            let message = format!("{name} does not accept {word:?} here");
             return (message, typed.help());
         }
         let flag = word.split('=').next().unwrap_or(&word);
@@ -139,7 +155,7 @@ impl Grammar {
         let Some(near) = nearest_of(flag, flags) else {
             return (format!("{name} has no flag {flag}"), typed.help());
         };
-        let message = format!("{name} has no flag {flag}; did you mean {near}?");
+        let message = format!("{name} has no option {flag}; did you mean {near}?");
         let hint = self
             .corrected(arguments, flag, &near)
             .unwrap_or_else(|| typed.help());
@@ -181,8 +197,8 @@ impl Grammar {
     }
 }
 
-pub fn every_verb() -> Hint {
-    Hint::run("help", ["--all"], "to see every verb")
+fn every_verb() -> Hint {
+    Hint::run("help", ["--all"], "to list every command")
 }
 
 /// The help of a verb, or of one of its own, which anyone may read.
@@ -192,9 +208,9 @@ fn help(verb: Option<&'static str>, below: &[String]) -> Hint {
     };
     let args = below.iter().map(String::as_str).chain(["--help"]);
     Hint {
-        // Help takes nothing from anybody, whatever its verb does.
+        // Help is safe for everyone, whatever its verb does.
         audience: For::Anyone,
-        ..Hint::run(verb, args, "to see how it is used")
+        ..Hint::run(verb, args, "for its options and examples")
     }
 }
 
@@ -218,7 +234,7 @@ impl Typed {
         help(self.verb, &self.below)
     }
 
-    /// What it is called in a message.
+    /// Its name in a message.
     fn name(&self) -> String {
         let words = self
             .verb
@@ -292,10 +308,14 @@ fn said(error: &clap::Error) -> String {
     let message = &told[..end.unwrap_or(told.len())];
     let lines = message.lines().map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    // One word per concept: what clap calls a subcommand is a verb. What Rust says of numbers is no help.
+    // Messages of clap and of the standard library in our own terms.
     lines
         .join(" ")
-        .replace("subcommand", "verb")
+        .replace("subcommand", "command")
+        .replace(
+            "the following required arguments were not provided:",
+            "missing:",
+        )
         .replace("invalid digit found in string", "expected a whole number")
         .replace(
             "cannot parse integer from empty string",

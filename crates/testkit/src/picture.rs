@@ -15,7 +15,7 @@ const CAST: [(&str, &str, &str); 3] = [
 pub const FILE: &str = "../../docs/demo.svg";
 
 /// The item that they race for.
-const WON: &str = " has issue:acme/web#42, epoch 1";
+const WON: &str = " holds issue:acme/web#42 (epoch 1)";
 
 /// Draws what the demo printed.
 pub fn of_demo(printed: &str) -> String {
@@ -159,7 +159,7 @@ fn class_of(line: &str) -> &'static str {
         " class=\"c\""
     } else if line.contains("refused") {
         " class=\"r\""
-    } else if line.contains(" has ") && line.contains("epoch") && !line.contains("told") {
+    } else if line.contains(" holds ") && line.contains("(epoch") && !line.contains("told") {
         " class=\"g\""
     } else {
         ""
@@ -199,7 +199,7 @@ mod tests {
         }
         let heir = usize::from(winner == 0);
         let gone = pid + u32::try_from(winner).unwrap();
-        text += &format!("\nkilled\n  {} has it, epoch 2\n", names[heir]);
+        text += &format!("\nkilled\n  {} holds it (epoch 2)\n", names[heir]);
         text + &format!("  proof: {}: pid {gone} is gone\n", handle(winner))
     }
 

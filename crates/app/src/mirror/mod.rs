@@ -31,11 +31,11 @@ use tenure_host::env::var as env;
 /// How long a verb waits for other writers of the same files, all together.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Brings the mirrors of every session up to date that something happened to since `mark`; says what failed.
+/// Updates the mirrors of every session that changed since `mark`; returns what failed.
 pub fn catch_up(context: &mut Context, mark: Cursor) -> Vec<String> {
     let changed = match context.service().changed_sessions(mark) {
         Ok(answer) => answer.value,
-        Err(failure) => return vec![format!("mirrors are not up to date: {}", failure.error)],
+        Err(failure) => return vec![format!("cannot update the mirrors: {}", failure.error)],
     };
     let until = tenure_host::clock::instant() + PATIENCE;
     let failed = changed
@@ -44,8 +44,7 @@ pub fn catch_up(context: &mut Context, mark: Cursor) -> Vec<String> {
     failed.flatten().collect()
 }
 
-/// Brings the mirrors of one session up to date; says what failed. For other writers of its files it waits
-/// until then.
+/// Updates the mirrors of one session; returns what failed. Waits for other writers of its files until `until`.
 pub fn refresh(context: &mut Context, session: SessionId, until: Instant) -> Vec<String> {
     let mirrors = context.settings.mirrors.clone();
     if mirrors.is_empty() {
@@ -66,16 +65,11 @@ pub fn refresh(context: &mut Context, session: SessionId, until: Instant) -> Vec
     let (failed, written) = (writer.failed, writer.written);
     let mut said: Vec<String> = failed
         .iter()
-        .map(|failure| {
-            format!(
-                "the mirror {} was not written: {}",
-                failure.path, failure.why
-            )
-        })
+        .map(|failure| format!("cannot write the mirror {}: {}", failure.path, failure.why))
         .collect();
     if let Err(failure) = context.service().record_mirrors(&failed, &written) {
         said.push(format!(
-            "what became of mirrors was not kept: {}",
+            "cannot record the state of the mirrors: {}",
             failure.error
         ));
     }
@@ -103,7 +97,7 @@ impl Writer<'_> {
     /// Writes every file of one mirror; each may fail for itself.
     fn mirror(&mut self, mirror: &Mirror) {
         let Ok(context) = self.session_context() else {
-            // Whoever reads the store next is told what is wrong with it.
+            // The next command that reads the store reports what is wrong with it.
             return;
         };
         let state = self.context.dir().to_owned();

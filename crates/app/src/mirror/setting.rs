@@ -83,7 +83,7 @@ fn one(value: &toml::Value, origin: &str) -> Result<Mirror, String> {
             }
             _ => {
                 return Err(format!(
-                    "{key:?} is no setting of a mirror; there are path, format, end and agent"
+                    "unknown setting {key:?} of a mirror; expected path, format, end or agent"
                 ));
             }
         }
@@ -106,7 +106,7 @@ fn check_path(text: &str) -> Result<(), String> {
         if !PLACES.contains(&name) {
             let known = PLACES.join("}, {");
             return Err(format!(
-                "path {text:?}: {{{name}}} is not known; there are {{{known}}}"
+                "path {text:?}: unknown {{{name}}}; expected one of {{{known}}}"
             ));
         }
         rest = left;

@@ -1,8 +1,8 @@
 //! Settings, each with where it came from.
 //!
 //! Later layers win: defaults, /etc/tenure/config.toml, the user's config.toml, the environment. A
-//! project's `.tenure.toml` may set only what cannot move state, run commands or loosen a guard; anything
-//! else there is ignored and said by `tenure config`, because a cloned repository is not trusted.
+//! project's `.tenure.toml` may set only what cannot move state, run commands or loosen a guard; anything else
+//! there is ignored and listed by `tenure config`, because a cloned repository is not trusted.
 //! A file that does not parse, or a value that is malformed, is an error that names file and key.
 
 use std::ffi::OsString;
@@ -59,91 +59,91 @@ const KNOWN: &[Known] = &[
         default: "",
         project: false,
         value: Value::Text(|all| &mut all.store),
-        about: "the database file; by default tenure.db in the state directory",
+        about: "database file; by default tenure.db in the state directory",
     },
     Known {
         key: "lease",
         default: "10m",
         project: false,
         value: Value::Span(|all| &mut all.policy.lease),
-        about: "how long a session counts as living where nobody can tell",
+        about: "how long a session is presumed alive when its process can't be checked",
     },
     Known {
         key: "lock_delay",
         default: "15s",
         project: false,
         value: Value::Span(|all| &mut all.policy.lock_delay),
-        about: "how much longer its claims stay its own after that",
+        about: "how much longer its claims stay held after that",
     },
     Known {
         key: "stalled_after",
         default: "15m",
         project: true,
         value: Value::Span(|all| &mut all.policy.stalled_after),
-        about: "silence in one turn after which a session is shown as stalled",
+        about: "a busy session that is silent for this long is shown as stalled",
     },
     Known {
         key: "agent.brief",
         default: "true",
         project: true,
         value: Value::Switch(|all| &mut all.brief),
-        about: "whether a model is told at its start who it is and who else works here",
+        about: "whether a model is told at its start which session it is and who else works here",
     },
     Known {
         key: "ps.unmanaged",
         default: "true",
         project: true,
         value: Value::Switch(|all| &mut all.unmanaged),
-        about: "whether agents that run without hooks are shown",
+        about: "whether agents that run without hooks are listed",
     },
     Known {
         key: "privacy.titles",
         default: "true",
         project: true,
         value: Value::Switch(|all| &mut all.titles),
-        about: "whether a session is named after its first prompt; false keeps prompts, and the commands, files and questions that it asks about, out of the store",
+        about: "whether a session is titled after its first prompt; false keeps prompts, and the commands, files and questions it asks about, out of the store",
     },
     Known {
         key: "goto.command",
         default: "",
         project: false,
         value: Value::Text(|all| &mut all.goto_command),
-        about: "what focuses a window outside of tmux: words, with {handle} {pid} {tty} {pane}",
+        about: "command that focuses a window outside tmux; may use {handle} {pid} {tty} {pane}",
     },
     Known {
         key: "guard.mode",
         default: "",
         project: false,
         value: Value::Mode(|all| &mut all.guard_mode),
-        about: "what is done about a tool under another session's feet; by default as installed",
+        about: "what to do about a tool call that conflicts with another session: observe, warn or block; by default as installed",
     },
     Known {
         key: "guard.require_claim",
         default: "",
         project: false,
         value: Value::Text(|all| &mut all.require_claim),
-        about: "what a claim must look like for a file to be written at all, such as issue:*",
+        about: "allow writes only to sessions with a claim that matches this pattern, such as issue:*",
     },
     Known {
         key: "guard.on_error",
         default: "open",
         project: false,
         value: Value::OnError(|all| &mut all.closes_on_error),
-        about: "whether a write waits where nobody can tell whether it may go ahead",
+        about: "when the store is unavailable: open allows writes, closed blocks them",
     },
     Known {
         key: "guard.recent_writes",
         default: "1h",
         project: false,
         value: Value::Span(|all| &mut all.policy.recent_writes),
-        about: "how long another session is warned about a file after it was written",
+        about: "how long other sessions are warned about a file after it was written",
     },
     Known {
         key: "missions.roles",
         default: "",
         project: true,
         value: Value::List(|all| &mut all.roles),
-        about: "the roles that a participant may have; any, where none is listed",
+        about: "roles that a participant may have; any if none is listed",
     },
 ];
 
@@ -158,13 +158,13 @@ pub struct Setting {
     pub about: &'static str,
 }
 
-/// A line of a project's file that does not count.
+/// A setting of a project's file that is ignored.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Ignored {
     pub file: String,
     /// The key, or what is wrong with the file.
     pub key: String,
-    /// Why it does not count.
+    /// Why it is ignored.
     pub why: String,
 }
 
@@ -195,7 +195,7 @@ pub struct Settings {
     pub mirrors: Vec<Mirror>,
     /// All but the mirrors, in their documented order, each with its origin.
     pub listed: Vec<Setting>,
-    /// What a project's file said in vain.
+    /// Settings of a project's file that are ignored.
     pub ignored: Vec<Ignored>,
 }
 
@@ -270,7 +270,7 @@ impl Settings {
                 return Ok(());
             }
             Err(why) => {
-                let message = format!("the settings cannot be used: {why}");
+                let message = format!("cannot read the settings: {why}");
                 return Err(unusable(message));
             }
         };
@@ -297,7 +297,7 @@ impl Settings {
                 let text = known.value.text(value);
                 let text = text.ok_or_else(|| known.value.expected())?;
                 if project && known.key == "privacy.titles" && text != "false" {
-                    return Err("a project's file may only set it to false".to_owned());
+                    return Err("a project's file may only set this to false".to_owned());
                 }
                 self.set(known, text, origin)
             }
@@ -308,11 +308,11 @@ impl Settings {
             None if !(project && is_mirror) => {
                 let names: Vec<&str> = KNOWN.iter().map(|known| known.key).collect();
                 Err(format!(
-                    "it is not a setting; there are {}",
+                    "unknown setting; expected one of {}",
                     names.join(", ")
                 ))
             }
-            _ => Err("a project's file may not set it".to_owned()),
+            _ => Err("a project's file may not set this".to_owned()),
         }
     }
 
@@ -420,7 +420,7 @@ fn malformed(origin: &str, key: &str, why: &str) -> Problem {
 }
 
 fn unusable(message: String) -> Problem {
-    let hint = Hint::step("correct it there and run this again");
+    let hint = Hint::step("correct the setting, then run the same command again");
     Problem::new(Class::Usage, "config", message, hint)
 }
 
@@ -530,7 +530,10 @@ mod tests {
         assert!(!titles("", off));
         assert!(!titles(off, on));
         let ignored = load("", on, &[]).unwrap().ignored;
-        assert_eq!(ignored[0].why, "a project's file may only set it to false");
+        assert_eq!(
+            ignored[0].why,
+            "a project's file may only set this to false"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Commands that we run for somebody: their signals, and how they fail to start.
+//! Commands that we run for the caller: their signals, and how they fail to start.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -12,12 +12,17 @@ use crate::unfinished::{By, Unfinished};
 
 /// Why a command cannot be executed.
 pub fn cannot_run(program: &OsStr, error: &io::Error) -> Unfinished {
-    let (by, what) = match error.kind() {
-        io::ErrorKind::NotFound => (By::MissingProgram, "was not found"),
-        io::ErrorKind::PermissionDenied => (By::UnusableProgram, "is not executable"),
-        _ => (By::UnusableProgram, "cannot be executed"),
+    let program = program.to_string_lossy();
+    let (by, message) = match error.kind() {
+        io::ErrorKind::NotFound => (By::MissingProgram, format!("{program} was not found")),
+        io::ErrorKind::PermissionDenied => {
+            (By::UnusableProgram, format!("{program} is not executable"))
+        }
+        _ => (
+            By::UnusableProgram,
+            format!("cannot execute {program}: {error}"),
+        ),
     };
-    let message = format!("{} {what}: {error}", program.to_string_lossy());
     let hint = Hint::step("check the command after --");
     let problem = Problem::new(Class::NotFound, "command", message, hint);
     Unfinished { problem, by }
@@ -25,7 +30,7 @@ pub fn cannot_run(program: &OsStr, error: &io::Error) -> Unfinished {
 
 /// A failure of ours while a command runs or should run.
 pub fn failure(message: String) -> Problem {
-    let hint = Hint::step("nothing is held; run it again");
+    let hint = Hint::step("run it again; no claim is held");
     Problem::new(Class::Internal, "internal", message, hint)
 }
 

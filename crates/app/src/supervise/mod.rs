@@ -240,7 +240,7 @@ impl Supervised {
         };
         let failure = context.service().end_child(token, &why).err()?;
         let error = failure.error;
-        Some(format!("the end of {token} was not recorded: {error}"))
+        Some(format!("cannot record the end of {token}: {error}"))
     }
 
     /// What may cost the command its claim.
@@ -255,9 +255,9 @@ impl Supervised {
         let token = self.token?;
         self.held.iter().find_map(|(key, epoch)| {
             match context.service().still_holds(token.id, key, *epoch) {
-                Ok(answer) if !answer.value => Some("was taken from this command"),
+                Ok(answer) if !answer.value => Some("was taken over from this command"),
                 Err(failure) if matches!(failure.error, Error::Store(StoreError::Replaced { .. })) => {
-                    Some("no longer counts: the store was removed or replaced while this command ran")
+                    Some("is no longer held: the store was removed or replaced while this command ran")
                 }
                 Ok(_) | Err(_) => None,
             }
@@ -267,9 +267,9 @@ impl Supervised {
     fn loss(&self, ends_when_lost: bool, how: &str) -> String {
         let keys: Vec<String> = self.held.iter().map(|(key, _)| key.to_string()).collect();
         let what = if ends_when_lost {
-            "it is ended"
+            "ending the command"
         } else {
-            "it runs on"
+            "the command keeps running"
         };
         format!("{} {how}; {what}", keys.join(", "))
     }

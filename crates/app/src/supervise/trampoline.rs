@@ -44,7 +44,7 @@ impl Trampoline {
         let (chain, broken) = process::chain_from(self.child.id(), machine.observer());
         match broken {
             Some(why) if chain.is_empty() => Err(failure(format!(
-                "cannot look at the command's process: {why}"
+                "cannot inspect the command's process: {why}"
             ))),
             _ => Ok(chain),
         }
@@ -74,7 +74,11 @@ impl Drop for Trampoline {
 pub fn become_command(gate: i32, words: &[OsString]) -> Option<Unfinished> {
     let word = match gate::wait(gate) {
         Ok(word) => word?,
-        Err(error) => return Some(failure(format!("no gate to wait at: {error}")).into()),
+        Err(error) => {
+            return Some(
+                failure(format!("cannot wait for the start of the command: {error}")).into(),
+            );
+        }
     };
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);

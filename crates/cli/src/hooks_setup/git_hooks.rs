@@ -57,18 +57,21 @@ impl GitHooks {
             Scope::Project(dir) => dir.clone(),
         };
         let lost = |why: String| {
-            let hint = Hint::step("run it in a git repository, or name one with --project DIR");
+            let hint = Hint::step("run it in a git repository, or pass one with --project DIR");
             CliError::new(Class::NotFound, "not_found", why, hint)
         };
         let asked = Command::new("git")
             .args(["rev-parse", "--git-path", "hooks"])
             .current_dir(&dir)
             .output()
-            .map_err(|error| lost(format!("git cannot be run: {error}")))?;
+            .map_err(|error| lost(format!("cannot run git: {error}")))?;
         let path = String::from_utf8_lossy(&asked.stdout);
         let path = path.trim_end_matches('\n');
         if !asked.status.success() || path.is_empty() {
-            return Err(lost(format!("{} is in no git repository", dir.display())));
+            return Err(lost(format!(
+                "{} is not in a git repository",
+                dir.display()
+            )));
         }
         let dir = dir.join(path).components().collect();
         Ok(Self { dir })
@@ -129,11 +132,15 @@ impl GitHooks {
             let there = self.there(hook, program)?;
             if there == There::Other && fs_err::symlink_metadata(&kept).is_ok() {
                 let message = format!(
-                    "{} is there and was not written by tenure, and so is {}; nothing was changed",
+                    "{} and {} exist, and tenure wrote neither; nothing was changed",
                     path.display(),
                     kept.display()
                 );
-                let hint = Hint::run("install", ["git"], "after you made one hook of the two");
+                let hint = Hint::run(
+                    "install",
+                    ["git"],
+                    "after you merged the two hooks into one",
+                );
                 return Err(CliError::new(Class::Invalid, "invalid", message, hint));
             }
             let word = match there {
@@ -220,10 +227,7 @@ impl Done {
 
     fn note(&mut self, word: &str, path: &Path, backup: Option<&Path>) {
         let kept = match backup {
-            Some(kept) => format!(
-                " (the hook that was there runs after it: {})",
-                kept.display()
-            ),
+            Some(kept) => format!(" (the previous hook runs after it: {})", kept.display()),
             None => String::new(),
         };
         self.lines.push(format!("{word} {}{kept}", path.display()));

@@ -26,7 +26,7 @@ pub fn targets() -> Vec<&'static str> {
 /// The same for people.
 pub fn targets_help() -> String {
     format!(
-        "{}; {GIT} for the hooks of a repository",
+        "Agent: {}; {GIT} for the hooks of a repository",
         place::names().join(", ")
     )
 }
@@ -34,11 +34,11 @@ pub fn targets_help() -> String {
 /// Whose settings.
 #[derive(Debug, clap::Args)]
 pub struct Whose {
-    /// The user's own settings (the default)
+    /// Your own settings (the default)
     #[arg(long, conflicts_with = "project")]
     user: bool,
 
-    /// The settings of the project in this directory
+    /// Settings of the project in this directory
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
 }

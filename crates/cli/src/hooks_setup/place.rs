@@ -31,15 +31,15 @@ impl Scope {
         let Some(dir) = project else {
             return Ok(Self::User);
         };
-        let whole = current_dir()?.join(dir);
+        let whole: PathBuf = current_dir()?.join(dir).components().collect();
         if whole.is_dir() {
-            Ok(Self::Project(whole.components().collect()))
+            Ok(Self::Project(whole))
         } else {
             Err(CliError::new(
                 Class::NotFound,
                 "not_found",
                 format!("{} is not a directory", whole.display()),
-                Hint::step("give --project the directory of a project"),
+                Hint::step("pass the directory of a project to --project"),
             ))
         }
     }
@@ -141,8 +141,7 @@ fn user_dir(settings: &Settings) -> Result<PathBuf, CliError> {
     }
     let home = set("HOME").filter(|home| home.is_absolute());
     let home = home.ok_or_else(|| {
-        let message =
-            "HOME is not set, so there is no telling where the agents keep their settings";
+        let message = "HOME is not set, so the agents' settings cannot be found";
         CliError::new(
             Class::NotFound,
             "not_found",

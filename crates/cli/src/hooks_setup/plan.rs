@@ -270,7 +270,7 @@ impl Plan {
             let path = change.file.path();
             let copy = backup_of(path);
             let kept = if change.keep && copy.exists() {
-                format!(" (as it was: {})", copy.display())
+                format!(" (backup: {})", copy.display())
             } else {
                 String::new()
             };
@@ -306,13 +306,13 @@ fn with_status_line(
 
 fn own_status_line(agent: &str, path: &Path) -> CliError {
     let message = format!(
-        "{} has a status line of its own; nothing was changed",
+        "{} already sets another status line; nothing was changed",
         path.display()
     );
     let hint = Hint::run(
         "statusline",
         [agent],
-        "inside that status line's command, with the same stdin, to show both",
+        "from that status line's command, with the same stdin, to show both",
     );
     CliError::new(Class::Invalid, "invalid", message, hint)
 }
@@ -344,10 +344,10 @@ fn ours(script: &Script, file: &SettingsFile, agent: &str) -> Result<Option<Hook
             Class::Invalid,
             "invalid",
             format!(
-                "{} is there and was not written by tenure; nothing was changed",
+                "{} exists and was not written by tenure; nothing was changed",
                 file.path().display()
             ),
-            Hint::run("install", [agent], "after you moved it to another name"),
+            Hint::run("install", [agent], "after you renamed that file"),
         )),
     }
 }
@@ -371,7 +371,7 @@ pub fn refused(path: &Path, refusal: &Refusal) -> CliError {
         Class::Invalid,
         "invalid",
         message,
-        Hint::step("fix the file there, then run the same command again"),
+        Hint::step("fix the file, then run the same command again"),
     );
     let place = [
         ("file", json!(path)),
@@ -392,7 +392,7 @@ pub fn hash(text: &str) -> String {
 }
 
 pub fn io_trouble(error: &std::io::Error) -> CliError {
-    let hint = Hint::step("fix or move it, then run the same command again");
+    let hint = Hint::step("fix or move the file, then run the same command again");
     CliError::new(Class::Invalid, "invalid", error.to_string(), hint)
 }
 
@@ -400,11 +400,11 @@ pub fn io_trouble(error: &std::io::Error) -> CliError {
 pub fn unusable(error: SettingsError) -> CliError {
     let hint = match &error {
         SettingsError::Changed { .. } => "run the same command again",
-        SettingsError::OtherOwner { .. } => "run it as the user whose file it is",
+        SettingsError::OtherOwner { .. } => "run it as the user who owns the file",
         SettingsError::DanglingLink { .. } => {
-            "create the file that it points to, or remove the link"
+            "create the file that the link points to, or remove the link"
         }
-        _ => "fix or move it, then run the same command again",
+        _ => "fix or move the file, then run the same command again",
     };
     let hint = Hint::step(hint);
     CliError::new(Class::Invalid, "invalid", error.to_string(), hint)

@@ -21,7 +21,7 @@ use tenure_service::answer::{Class, Hint};
 
 use crate::output::{CliError, where_state_is};
 
-/// The name of the target that is no agent.
+/// The one target that is not an agent.
 pub const GIT: &str = "git";
 
 const FILE: &str = "installed.json";
@@ -166,7 +166,7 @@ impl Register {
         Ok(register)
     }
 
-    /// Reads it without the lock, for who changes nothing.
+    /// Reads it without the lock, for callers that only read.
     pub fn peek(state_dir: &str) -> Result<Self, CliError> {
         let dir = Path::new(state_dir);
         let mut register = Self::none(state_dir);
@@ -290,10 +290,10 @@ fn lock_trouble(error: LockError) -> CliError {
         LockError::Held { .. } => CliError::new(
             Class::TimedOut,
             "timed_out",
-            "another tenure install or uninstall is running",
+            "another `tenure install` or `tenure uninstall` is running",
             Hint::verb(
                 "locks",
-                "to see which process; then run the same command again",
+                "to see which process, then run the same command again",
             ),
         ),
         other => CliError::new(
@@ -311,8 +311,9 @@ fn unusable(file: &Path, why: &str) -> CliError {
 
 /// The error names the file.
 fn unread(error: &impl std::fmt::Display) -> CliError {
-    let message = format!("the list of what was installed cannot be used: {error}");
-    let hint =
-        Hint::step("repair it, or move it away; then only the agents' usual places are searched");
+    let message = format!("the record of installed hooks cannot be used: {error}");
+    let hint = Hint::step(
+        "fix the file, or move it away; without it, only the agents' usual settings are searched",
+    );
     CliError::new(Class::Invalid, "invalid", message, hint)
 }

@@ -151,7 +151,7 @@ pub fn tidy(edit: &Edit) -> Result<Vec<String>, CliError> {
                 removed.push(format!("removed {}", copy.display()));
             } else if copy.exists() && !removed.iter().any(|line| line.starts_with("kept")) {
                 removed.push(format!(
-                    "kept {}, the file before tenure install: it differs from the file now",
+                    "kept the backup {}: it differs from the file now",
                     copy.display()
                 ));
             }

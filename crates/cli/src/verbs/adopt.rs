@@ -6,24 +6,24 @@ use tenure_service::RegisterRequest;
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// Make a session of an agent that runs without hooks
+/// Register an agent that runs without hooks as a session
 ///
-/// tenure ps shows such agents as unmanaged, with their pids. What it held or said before is not known.
+/// `tenure ps` lists such agents as unmanaged, with their pids. What the agent did before is not known.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure adopt 4711
   tenure adopt 4711 --title 'the migration'")]
 pub struct Args {
-    /// The agent's process
+    /// The agent's pid
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=4_194_304), allow_hyphen_values = true)]
     pid: u32,
 
-    /// What people may call its work
+    /// Title shown in lists
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 
-    /// Reason, logged (required to change a process that is a session already)
+    /// Reason, logged (required to change an existing session)
     #[arg(long, value_name = "TEXT")]
     reason: Option<Reason>,
 }
@@ -40,8 +40,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let answer = context.service().register(&request)?;
     let session = &answer.value.session;
     let word = match session.registered {
-        Some("same") => "was a session before",
-        _ => "is a session now",
+        Some("same") => "was already registered",
+        _ => "is registered",
     };
     let dir = text::name(&session.dir);
     let text = format!("{} {word}: pid {pid} in {dir}", session.handle);

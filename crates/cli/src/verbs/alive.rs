@@ -2,14 +2,14 @@ use crate::app::App;
 use crate::exit::Exit;
 use crate::output::{Outcome, Output};
 
-/// Tell whether a session lives: exit 0 yes, 1 no, 9 nobody can tell
+/// Check whether a session is alive: exit 0 yes, 1 no, 9 unknown
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure alive claude-k7qd && echo still there
   tenure alive claude-k7qd --json | jq .alive")]
 pub struct Args {
-    /// Its handle, its id, or any unique part of either
+    /// Handle, id, or a unique part of either
     #[arg(value_name = "SESSION")]
     name: String,
 }

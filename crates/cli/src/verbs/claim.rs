@@ -18,56 +18,56 @@ use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
 use crate::render;
 
-/// Take an item: refused while a living session has it, granted at once when its holder is dead
+/// Claim an item. Fails while a live session holds it; succeeds at once if the holder died
 ///
-/// With a command: it runs as a session of its own that holds the item exactly while it lives.
+/// With a command, the command runs as a session of its own, which holds the item until the command ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure claim issue:acme/web#42
-  tenure claim '#42' --note 'fix login'          completed from the git remote
-  tenure claim '#42' --wait 5m                   wait in line for it
+  tenure claim '#42' --note 'fix login'          expanded using the git remote
+  tenure claim '#42' --wait 5m                   wait for it in the queue
   tenure claim --any '#41' '#42' '#43'           the first that is free
   tenure claim --all path:src/** path:docs/**    all of them or none
   tenure claim wp:041/WP03 -- make deploy        held while the command runs")]
 pub struct Args {
-    /// The item, such as issue:acme/web#42, #42, wp:041/WP03 or path:src/db/**
+    /// Item to claim, such as issue:acme/web#42, #42, wp:041/WP03 or path:src/db/**
     #[arg(value_name = "KEY")]
     keys: Vec<String>,
 
-    /// Take the first of several items that is free; - reads them from stdin, one a line
+    /// Claim the first free item of several; - reads them from stdin, one per line
     #[arg(long, conflicts_with = "all")]
     any: bool,
 
-    /// Take all of several items, or none
+    /// Claim all of the items, or none
     #[arg(long)]
     all: bool,
 
-    /// Wait in line for at most this long
+    /// Wait in the queue for at most this long
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     wait: Option<Span>,
 
-    /// What it is taken for; others see it
+    /// Note shown to other sessions
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 
-    /// Refuse what this session already holds: two subagents of one session are one holder
+    /// Fail if this session already holds the item (subagents of a session share its claims)
     #[arg(long)]
     once: bool,
 
-    /// Take up a finished item again
+    /// Claim an item that is done
     #[arg(long)]
     reopen: bool,
 
-    /// Refuse while processes of a dead holder still run (the default with --any)
+    /// Fail while processes of the dead holder still run (the default with --any)
     #[arg(long)]
     require_quiet: bool,
 
-    /// With --any: take an item although processes of its dead holder still run
+    /// With --any: claim an item even if processes of its dead holder still run
     #[arg(long, conflicts_with = "require_quiet")]
     allow_survivors: bool,
 
-    /// Your own name for this request: a retry gets the same answer
+    /// Id of this request: a retry with the same id gets the same answer
     #[arg(long, value_name = "ID")]
     request_id: Option<String>,
 
@@ -75,7 +75,7 @@ pub struct Args {
     #[arg(long, value_name = "TEXT")]
     reason: Option<Reason>,
 
-    /// With a command: what to do when the item is taken over meanwhile
+    /// With CMD: what to do if the item is taken over while it runs
     #[arg(
         long,
         value_name = "WHAT",
@@ -84,11 +84,11 @@ pub struct Args {
     )]
     on_lost: command::OnLost,
 
-    /// With a command: the exit code when the item is held or the wait times out
+    /// With CMD: exit code if the item can't be claimed
     #[arg(long, value_name = "N", default_value_t = 125, requires = "command")]
     conflict_exit: u8,
 
-    /// The command to run while holding the item
+    /// Command to run while holding the item
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -149,31 +149,35 @@ fn request(args: &Args, app: &App) -> Result<ClaimRequest, CliError> {
     let typed = typed_keys(args)?;
     if typed.is_empty() {
         return Err(usage(
-            "no item was named: KEY is missing".into(),
-            Hint::run("claim", ["issue:acme/web#42"], "for example"),
+            "no item was given: KEY is missing".into(),
+            Hint::run(
+                "claim",
+                ["issue:acme/web#42"],
+                "to claim an issue, for example",
+            ),
         ));
     }
     if typed.len() > 1 && !args.any && !args.all {
-        let message = format!("{} items were named", typed.len());
+        let message = format!("{} items were given, without --any or --all", typed.len());
         return Err(usage(
             message,
-            Hint::step("add --any for the first that is free, or --all for all of them"),
+            Hint::step("add --any to claim the first that is free, or --all to claim all of them"),
         ));
     }
     if typed.len() > MOST_KEYS {
         let message = format!(
-            "{} items were named; at most {MOST_KEYS} at once",
+            "{} items were given; at most {MOST_KEYS} are allowed",
             typed.len()
         );
-        return Err(usage(message, Hint::step("name fewer")));
+        return Err(usage(message, Hint::step("pass fewer items")));
     }
     let keys = app.keys(&typed)?;
     let mut sorted: Vec<_> = keys.iter().collect();
     sorted.sort();
     if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(usage(
-            format!("{} was named twice", twice[0]),
-            Hint::step("name each item once"),
+            format!("{} was given twice", twice[0]),
+            Hint::step("pass each item once"),
         ));
     }
     Ok(ClaimRequest {
@@ -207,7 +211,7 @@ fn typed_keys(args: &Args) -> Result<Vec<String>, CliError> {
                 Class::Usage,
                 "usage",
                 message,
-                Hint::step("give one key a line"),
+                Hint::step("write one key per line"),
             )
         })?;
     Ok(text

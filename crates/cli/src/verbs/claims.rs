@@ -5,27 +5,27 @@ use crate::app::App;
 use crate::output::{Outcome, Output};
 use crate::render;
 
-/// List items and who holds them
+/// List claimed items and their holders
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure claims
   tenure claims --mine
-  tenure claims issue:acme/web# --all      every issue of one repository, free ones too")]
+  tenure claims issue:acme/web# --all      every issue of one repository, including free ones")]
 pub struct Args {
-    /// Only keys that begin with this
+    /// Only keys with this prefix
     #[arg(value_name = "PREFIX")]
     prefix: Option<String>,
 
-    /// Only what this session holds
+    /// Only items this session holds
     #[arg(long)]
     mine: bool,
 
-    /// Also items that nobody holds
+    /// Include items that are free or done
     #[arg(long, short)]
     all: bool,
 
-    /// At most this many; 0 shows all [default: 200, with --json all]
+    /// Show at most N items; 0 for all [default: 200, or all with --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }

@@ -3,7 +3,7 @@ use tenure_app::location::settings_and_store;
 use crate::app::App;
 use crate::output::{Cell, Outcome, Output, table};
 
-/// Show every setting and where it came from
+/// Show every setting, its value and where it was set
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,10 +22,10 @@ pub fn run(_: &Args, _: &App) -> Outcome {
                 .to_vec()
         })
         .collect();
-    let mut text = table(&["SETTING", "VALUE", "FROM", "WHAT IT IS"], &rows);
+    let mut text = table(&["SETTING", "VALUE", "FROM", "MEANING"], &rows);
     for ignored in &config.ignored {
         text.line(format!(
-            "ignored: {} in {}: {}",
+            "ignored {} in {}: {}",
             ignored.key, ignored.file, ignored.why
         ));
     }

@@ -7,17 +7,17 @@ use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
 
-/// Take sessions that were cut off from the list of what can be resumed
+/// Remove sessions that were cut off from the list of `tenure resume`
 ///
 /// They stay in the log and can still be resumed by name.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure dismiss claude-k7qd
-  tenure dismiss --all               everything that was cut off within a day
+  tenure dismiss --all               all that were cut off within a day
   tenure dismiss --all --since 7d")]
 pub struct Args {
-    /// Which session: its handle, its id, or any unique part of either
+    /// Session to dismiss: handle, id, or a unique part of either
     #[arg(
         id = "cut_off",
         value_name = "SESSION",
@@ -25,11 +25,11 @@ pub struct Args {
     )]
     name: Option<String>,
 
-    /// Every session that was cut off lately
+    /// Dismiss every listed session
     #[arg(long, conflicts_with = "cut_off")]
     all: bool,
 
-    /// How long ago counts as lately
+    /// How far back to look
     #[arg(long, value_name = "SPAN", default_value = "1d", requires = "all")]
     since: Span,
 
@@ -46,7 +46,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             reason: args.reason.clone(),
         };
         let answer = context.service().dismiss(&act_for)?;
-        let text = format!("{} is dismissed", answer.value.handle);
+        let text = format!("dismissed {}", answer.value.handle);
         return Ok(Output::new("sessions", &[&answer.value], text).told(&answer));
     }
     let Span(within) = args.since;
@@ -55,17 +55,17 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         .dismiss_all(within, args.reason.as_ref())?;
     if answer.value.is_empty() {
         let message = format!(
-            "there is nothing to dismiss: nothing was cut off within {}",
+            "nothing to dismiss: no session was cut off within the last {}",
             Span(within)
         );
-        let hint = Hint::run("ps", ["-a"], "to see sessions that ended");
+        let hint = Hint::run("ps", ["-a"], "to list ended sessions");
         let mut trouble = CliError::new(Class::Refused, "nothing_to_dismiss", message, hint);
         trouble.problem.notices = answer.notices;
         return Err(trouble);
     }
     let mut text = Lines::default();
     for session in &answer.value {
-        text.line(format!("{} is dismissed", session.handle));
+        text.line(format!("dismissed {}", session.handle));
     }
     Ok(Output::new("sessions", &answer.value, text).told(&answer))
 }

@@ -11,10 +11,11 @@ use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
 
-/// End a session: everything that it holds is free
+/// End a session and release everything it holds
 ///
-/// Without SESSION: the session that this command runs in. --kill also ends its process, which goes on otherwise: for
-/// an agent that nobody can reach any more because its terminal is gone. Its conversation can be resumed then.
+/// Without SESSION, ends the session this command runs in. The session's process keeps running unless --kill is
+/// given. Use --kill for an agent you can't reach any more because its terminal is gone; its conversation can be
+/// resumed afterwards.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,15 +23,15 @@ Examples:
   tenure end claude-k7qd --reason 'laptop was stolen'
   tenure end gemini-m3xa --kill --reason 'its window was closed'")]
 pub struct Args {
-    /// Which session: its handle, its id, or any unique part of either
+    /// Session to end: handle, id, or a unique part of either
     #[arg(value_name = "SESSION")]
     name: Option<String>,
 
-    /// Also end its process: SIGTERM, then SIGKILL
+    /// Also end its process (SIGTERM, then SIGKILL)
     #[arg(long, requires = "reason")]
     kill: bool,
 
-    /// How long its process may take to end by itself before it is killed
+    /// How long to wait after SIGTERM before SIGKILL
     #[arg(long, value_name = "SPAN", default_value = "5s", requires = "kill")]
     grace: Span,
 
@@ -53,7 +54,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut text = Lines::from(format!("{} ended", session.handle));
     if let Some(kept) = background::kept_session(session) {
         let stop = typed(&kept.stop);
-        text.line(format!("its process goes on: run `{stop}` to end that"));
+        text.line(format!(
+            "its process is still running; run `{stop}` to end it"
+        ));
     }
     Ok(Output::new("session", session, text).told(&answer))
 }
@@ -66,8 +69,8 @@ fn end_and_kill(args: &Args, act_for: &ActFor, context: &mut Context) -> Outcome
     let pid = found.process.pid;
     let ended_by = kill::end(&found.process, grace)?;
     let how = match ended_by.signal() {
-        Some(signal) => format!("pid {pid} was ended with SIG{signal}"),
-        None => format!("pid {pid} had ended by itself"),
+        Some(signal) => format!("pid {pid} ended by SIG{signal}"),
+        None => format!("pid {pid} had already exited"),
     };
     let answer = context.service().end_killed(act_for, found, &how)?;
     let session = &answer.value;
@@ -85,7 +88,7 @@ fn refuse_kept(found: &Killable) -> Result<(), CliError> {
         return Ok(());
     };
     let message = format!(
-        "{} starts {} again when it is killed",
+        "{} restarts {} when it is killed",
         kept.service, session.handle
     );
     let hint = Hint::step(format!("run `{}` to end it", typed(&kept.stop)));

@@ -5,23 +5,23 @@ use tenure_service::answer::Hint;
 use crate::app::App;
 use crate::output::{CliError, Outcome, Output};
 
-/// Go to the window that a session runs in
+/// Switch to the window a session runs in
 ///
-/// Selects its tmux pane, and switches to it when run inside the same tmux. Elsewhere the setting goto.command is
-/// run, if there is one. Otherwise it fails, and says where the session is and what opens it.
+/// Selects its tmux pane, and switches to it when run inside the same tmux. Outside tmux, runs the command in the
+/// setting goto.command. If there is none, fails and shows where the session is and how to open it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure goto claude-k7qd
   tenure goto k7qd
 
-A command for terminals without tmux, in ~/.config/tenure/config.toml:
+To focus a terminal window without tmux, set in ~/.config/tenure/config.toml:
   [goto]
   command = \"my-terminal --focus-tty {tty}\"
 
-{handle}, {pid}, {tty} and {pane} are filled in; no shell reads the words.")]
+{handle}, {pid}, {tty} and {pane} are replaced. The command is not run through a shell.")]
 pub struct Args {
-    /// Its handle, its id, or any unique part of either
+    /// Handle, id, or a unique part of either
     #[arg(id = "open", value_name = "SESSION")]
     name: String,
 }
@@ -36,8 +36,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let place = found.value.session.place.as_deref();
     let handle = &found.value.session.handle;
     let text = match place {
-        Some(place) => format!("{handle} is shown at {place}"),
-        None => format!("{handle} is shown"),
+        Some(place) => format!("switched to {handle} at {place}"),
+        None => format!("switched to {handle}"),
     };
     context.service().attend(handle)?;
     Ok(Output::new("session", &found.value.session, text).told(&found))
@@ -51,7 +51,7 @@ fn with_resume(mut trouble: CliError, context: &mut Context, name: &str) -> CliE
     let found = context.service().resumable(name).ok();
     if let Some(found) = found.filter(|found| found.value.problem.is_none()) {
         let handle = [&found.value.session.handle];
-        let resume = Hint::run("resume", handle, "to start it again");
+        let resume = Hint::run("resume", handle, "to resume it");
         trouble.problem.hints.insert(0, resume);
     }
     trouble

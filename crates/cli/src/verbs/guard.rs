@@ -5,26 +5,27 @@ use tenure_service::GuardRequest;
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// Tell whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost
+/// Check whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost
 ///
-/// An epoch that was never granted to this session is 5 too. A claim that a parent holds covers its
-/// children. With --lost no key is named: it is refused (5) while a claim that this session lost is another's and it has taken none since; who is no session may pass.
+/// Exit 5 also means that the epoch was never granted to this session. A claim of a parent session covers its
+/// children. --lost takes no key: it fails (5) if another session has a claim that this session lost, and this
+/// session has claimed nothing since. Outside a session it passes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure guard issue:acme/web#42 && git push
-  tenure guard '#42' --epoch 7           only if nothing happened since epoch 7 was granted
-  tenure guard --lost                    only if no claim was lost; what tenure install git asks")]
+  tenure guard '#42' --epoch 7           only while epoch 7 is current
+  tenure guard --lost                    only if this session lost no claim")]
 pub struct Args {
-    /// The item
+    /// Item to check
     #[arg(value_name = "KEY", required_unless_present = "lost")]
     key: Option<String>,
 
-    /// Only if this is still the epoch
+    /// Only if this is the current epoch
     #[arg(long, value_name = "N")]
     epoch: Option<u64>,
 
-    /// Only if this session lost no claim
+    /// Check that this session lost no claim
     #[arg(long, conflicts_with_all = ["key", "epoch"])]
     lost: bool,
 
@@ -38,7 +39,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let Some(key) = &args.key else {
         let mut context = app.open()?;
         let answer = context.service().guard_lost(&act_for)?;
-        let text = "yes: this session lost no claim";
+        let text = "yes: this session has lost no claim";
         return Ok(Output::new("lost", &[(); 0], text).told(&answer));
     };
     let request = GuardRequest {
@@ -50,11 +51,11 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let claim = &answer.value;
     let text = match &claim.via {
         Some(parent) => format!(
-            "yes: {} is held by {parent}, a parent of this session (epoch {})",
+            "yes: {parent}, a parent of this session, holds {} (epoch {})",
             claim.key, claim.epoch
         ),
         None => format!(
-            "yes: {} is held by this session (epoch {})",
+            "yes: this session holds {} (epoch {})",
             claim.key, claim.epoch
         ),
     };

@@ -5,25 +5,25 @@ use tenure_service::HandoffRequest;
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// Hand an item to another live session
+/// Hand an item over to another live session
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure handoff issue:acme/web#42 --to codex-p4xz --note 'tests are left'")]
 pub struct Args {
-    /// The item
+    /// Item to hand over
     #[arg(value_name = "KEY")]
     key: String,
 
-    /// The session that gets it
+    /// Session that gets it
     #[arg(long, value_name = "SESSION")]
     to: String,
 
-    /// What is left to do; the other sees it
+    /// Note for that session, such as what is left to do
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 
-    /// Only if this is still the epoch that you hold
+    /// Only if you still hold this epoch
     #[arg(long, value_name = "N")]
     epoch: Option<u64>,
 
@@ -48,6 +48,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         .holder
         .as_ref()
         .map_or("", |session| session.handle.as_str());
-    let text = format!("{} handed to {holder} (epoch {})", claim.key, claim.epoch);
+    let text = format!(
+        "handed {} over to {holder} (epoch {})",
+        claim.key, claim.epoch
+    );
     Ok(Output::new("claim", claim, text).told(&answer))
 }

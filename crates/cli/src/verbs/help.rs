@@ -8,7 +8,7 @@ use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
 use crate::usage::Grammar;
 
-/// Explain a verb, list all of them, or list the exit codes
+/// Explain a command, or list all commands or exit codes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -17,12 +17,12 @@ Examples:
   tenure help --all
   tenure help exit-codes")]
 pub struct Args {
-    /// List every verb by job
+    /// List every command by job
     #[arg(long)]
     all: bool,
 
-    /// A verb, and a verb of its own such as mission join; or exit-codes
-    #[arg(value_name = "VERB", num_args = 0..)]
+    /// Command to explain, such as claim or mission join; or exit-codes
+    #[arg(value_name = "COMMAND", num_args = 0..)]
     topic: Vec<String>,
 }
 
@@ -82,7 +82,9 @@ fn all(root: &clap::Command) -> Output {
         }
         text.push('\n');
     }
-    text.push_str("tenure help VERB explains one; tenure help exit-codes lists the exit codes");
+    text.push_str(
+        "Run `tenure help COMMAND` to explain one, `tenure help exit-codes` for the exit codes.",
+    );
     Output::new("help", &verbs, Lines::own(&text))
 }
 

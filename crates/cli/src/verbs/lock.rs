@@ -21,19 +21,19 @@ use crate::child;
 use crate::exit::Exit;
 use crate::output::{CliError, Outcome, Output, put, warn, where_state_is};
 
-/// Run a command while holding a lock: one at a time among all users of this state directory
+/// Run a command while holding a lock: one at a time per state directory
 ///
-/// The kernel holds the lock, so a dead holder is no holder at any instant. It passes to the command: killing
-/// tenure does not free it under a command that still runs.
+/// The kernel holds the lock: the lock is released the moment its holder dies. The command inherits it, so
+/// killing tenure does not release it while the command still runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure lock db-migrate -- make migrate
   tenure lock db-migrate --wait 10s -- make migrate
   tenure lock --path ./data.json --wait forever -- ./update
-  tenure lock nightly --hold                one JSON line when held; held until stdin closes")]
+  tenure lock nightly --hold                print one JSON line once held; hold until stdin closes")]
 pub struct Args {
-    /// The lock's name
+    /// Name of the lock
     #[arg(
         value_name = "NAME",
         required_unless_present = "path",
@@ -41,27 +41,27 @@ pub struct Args {
     )]
     name: Option<String>,
 
-    /// The lock of a file or directory, however it is spelt
+    /// Lock a file or directory, by canonical path
     #[arg(long, value_name = "FILE")]
     path: Option<PathBuf>,
 
-    /// Wait for at most this long, or forever
+    /// Wait for the lock at most this long, or forever
     #[arg(long, value_name = "TIME|forever", allow_hyphen_values = true)]
     wait: Option<String>,
 
-    /// Share it with others that share it
+    /// Take a shared (read) lock
     #[arg(long)]
     shared: bool,
 
-    /// Hold it until stdin closes: for other languages
+    /// Hold the lock until stdin closes; for use from other languages
     #[arg(long, conflicts_with = "command")]
     hold: bool,
 
-    /// The exit code when the lock is not to be had
+    /// Exit code if the lock can't be acquired
     #[arg(long, value_name = "N", default_value_t = 125)]
     conflict_exit: u8,
 
-    /// The command
+    /// Command to run while holding the lock
     #[arg(last = true, value_name = "CMD", required_unless_present = "hold")]
     command: Vec<OsString>,
 }
@@ -179,12 +179,12 @@ fn explain(error: LockError, locks: &LockDir, name: &LockName, patience: Patienc
             message,
             Hint::step("add --wait 10s to wait for it"),
         )
-        .or(Hint::verb("locks", "to see all locks")),
+        .or(Hint::verb("locks", "to list all locks")),
         _ => CliError::new(
             Class::TimedOut,
             "timed_out",
             message,
-            Hint::verb("locks", "to see who holds it and who waits"),
+            Hint::verb("locks", "to see the holder and the waiters"),
         ),
     }
 }
@@ -200,17 +200,19 @@ fn lock_trouble(error: LockError) -> CliError {
             Hint::run(
                 "lock",
                 ["db-migrate", "--", "make", "migrate"],
-                "for example",
+                "to use a valid name, for example",
             ),
         ),
         LockError::Held { .. } => CliError::new(
             Class::Held,
             "held",
             message,
-            Hint::verb("locks", "to see who holds it"),
+            Hint::verb("locks", "to see the holder"),
         ),
         LockError::HeldHere { .. } | LockError::Nested { .. } => {
-            let hint = Hint::step("run the command without a lock: it already runs under that one");
+            let hint = Hint::step(
+                "run the command without `tenure lock`; it already runs under that lock",
+            );
             CliError::new(Class::Invalid, "nested", message, hint)
         }
         LockError::Unusable { .. } => {

@@ -5,14 +5,14 @@ use tenure_service::answer::Class;
 use crate::app::App;
 use crate::output::{Cell, CliError, Outcome, Output, ago, table, where_state_is};
 
-/// Show every lock: held or free, by whom, since when, how many wait
+/// List locks: state, holder, age and number of waiters
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure locks
   tenure locks --held --json | jq -r '.locks[].name'")]
 pub struct Args {
-    /// Only those that are held
+    /// Only held locks
     #[arg(long)]
     held: bool,
 }

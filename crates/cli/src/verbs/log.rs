@@ -6,6 +6,7 @@ use tenure_app::watch::{Next, on_change};
 use tenure_core::event::EventFilter;
 use tenure_core::id::Cursor;
 use tenure_core::key::Key;
+use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::EventView;
@@ -15,7 +16,7 @@ use crate::child::exit_of_watching;
 use crate::output::{CliError, Outcome, Output, put};
 use crate::render;
 
-/// Show what happened: every change with who, by what means, on what evidence
+/// Show the event log: every change with who made it, how, and on what evidence
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,28 +26,28 @@ Examples:
   tenure log --since 2h -f
   tenure log claude-k7qd --json | jq '.events[].kind'")]
 pub struct Args {
-    /// Only what happened to this item, or to this session: its handle, its id, or any unique part of either
+    /// Only events of this item, or of this session (handle, id, or a unique part of either)
     #[arg(value_name = "KEY|SESSION")]
     of: Option<String>,
 
-    /// Go on showing what happens, until interrupted
+    /// Keep printing new events until interrupted
     #[arg(long, short)]
     follow: bool,
 
-    /// Only since then: a time ago (2h) or a moment (2026-11-15T08:00:00Z)
+    /// Only events since then: a duration (2h) or a time (2026-11-15T08:00:00Z)
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
 
-    /// Only after this place in the log
+    /// Only events after this cursor
     #[arg(long, value_name = "CURSOR")]
     after: Option<u64>,
 
-    /// At most this many, the newest; 0 shows all [default: 100, with --json all unless -f]
+    /// Show at most N events, the newest; 0 for all [default: 100, or all with --json unless -f]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
 
-/// How many entries are shown unless the caller says otherwise.
+/// How many events are shown by default.
 const MOST_SHOWN: usize = 100;
 /// How long a follower rests between two looks while much happens.
 const REST: Duration = Duration::from_millis(100);
@@ -80,15 +81,14 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let answer = answer.map_err(Problem::from).map_err(missed)?;
     let events = &answer.value.items;
     let mut text = render::events(events);
-    let which = if args.after.is_some() {
-        "later"
-    } else {
-        "earlier"
-    };
+    let of = args
+        .of
+        .as_deref()
+        .map_or(String::new(), |of| format!(" {}", text::shell(of)));
     render::rest(
         &mut text,
         answer.value.more,
-        &format!("tenure log --limit 0 shows {which} ones"),
+        &format!("tenure log{of} --limit 0"),
     );
     Ok(Output::new("events", events, text)
         .with("more", &answer.value.more)
@@ -109,14 +109,14 @@ fn subject<'a>(args: &'a Args, app: &'a App) -> Result<(Option<Key>, Option<&'a 
     match flag {
         None => Ok((None, Some(word))),
         Some(flag) => {
-            let message = format!("two sessions were named, {word:?} and --session {flag:?}");
-            let hint = Hint::run("log", [word], "to see what happened to that one");
+            let message = format!("two sessions were given: {word:?} and --session {flag:?}");
+            let hint = Hint::run("log", [word], "to see the events of the first");
             Err(CliError::new(Class::Usage, "usage", message, hint))
         }
     }
 }
 
-/// A word that was not called a session may have been meant as a key.
+/// A word that is not a session may have been meant as a key.
 fn not_found(mut problem: Problem, args: &Args) -> CliError {
     if let Some(word) = args
         .of
@@ -124,14 +124,14 @@ fn not_found(mut problem: Problem, args: &Args) -> CliError {
         .filter(|_| problem.kind == "no_such_session")
     {
         problem.message = format!(
-            "there is no session {word:?}, and it is not a key: a key has a scheme, such as wp:{word}"
+            "no session is called {word:?}, and it is not a key; keys have a scheme, such as wp:{word}"
         );
         problem.lines.clear();
     }
     let candidates = problem.data.get("candidates").and_then(Value::as_array);
     let first = candidates.and_then(|all| all.first()?.as_str());
     if let Some(first) = first.filter(|_| args.of.is_some()) {
-        problem.hints = vec![Hint::run("log", [first], "for one of them")];
+        problem.hints = vec![Hint::run("log", [first], "to see the events of the first")];
     }
     problem.into()
 }
@@ -145,7 +145,7 @@ fn since(text: &str) -> Result<Timestamp, CliError> {
         ));
     }
     text.parse::<Timestamp>().map_err(|_| {
-        let message = format!("--since {text:?} is neither a span nor a time");
+        let message = format!("--since {text:?} is neither a duration nor a time");
         CliError::new(
             Class::Usage,
             "usage",
@@ -153,7 +153,7 @@ fn since(text: &str) -> Result<Timestamp, CliError> {
             Hint::run(
                 "log",
                 ["--since", "2h"],
-                "for example; a moment is written 2026-11-15T08:00:00Z",
+                "for the last two hours; a time looks like 2026-11-15T08:00:00Z",
             ),
         )
     })
@@ -164,7 +164,7 @@ fn last_cursor(events: &[EventView], filter: &EventFilter) -> Cursor {
     events.last().map_or(before, |event| Cursor(event.cursor))
 }
 
-/// Shows what happened and then what happens; ends with a signal, or when nobody reads it any more.
+/// Shows past events and then new ones, until a signal comes or the reader leaves.
 fn follow(context: &mut Context, filter: &mut EventFilter, app: &App) -> Outcome {
     let ended = on_change::<(), CliError>(context, REST, |context| {
         let answer = context.service().log(filter, None)?;
@@ -186,7 +186,7 @@ fn follow(context: &mut Context, filter: &mut EventFilter, app: &App) -> Outcome
     Ok(Output::silent(exit_of_watching(&ended)))
 }
 
-/// A stream has one object on each line; false where nobody reads it any more.
+/// Prints one event per line; false if the reader has left.
 fn show_each(events: &[EventView], app: &App) -> Result<bool, CliError> {
     for event in events {
         let goes_on = if app.style.json {

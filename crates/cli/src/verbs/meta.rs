@@ -6,7 +6,7 @@ use crate::app::{App, Changes};
 use crate::lines::Lines;
 use crate::output::{Outcome, Output};
 
-/// Keep small values with a session: a team name, a run id
+/// Store key-value metadata on a session
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,25 +29,26 @@ impl Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Act {
-    /// Show one value, or all
+    /// Print one value, or all
     Get {
-        /// Its name
+        /// Key
         #[arg(value_name = "NAME")]
         key: Option<String>,
     },
-    /// Keep a value
+    /// Store a value
     Set {
-        /// Its name
+        /// Key
         #[arg(value_name = "NAME")]
         key: String,
+        /// Value, as text
         value: String,
         /// Reason, logged (required for a session other than your own)
         #[arg(long, value_name = "TEXT")]
         reason: Option<Reason>,
     },
-    /// Forget a value
+    /// Remove a value
     Unset {
-        /// Its name
+        /// Key
         #[arg(value_name = "NAME")]
         key: String,
         /// Reason, logged (required for a session other than your own)
@@ -69,8 +70,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         .service()
         .change_metadata(&app.act_for(reason.as_ref()), &change)?;
     let text = match &change {
-        MetaChange::Set(key, _) => format!("{} kept", key.as_str()),
-        MetaChange::Unset(key) => format!("{} forgotten", key.as_str()),
+        MetaChange::Set(key, _) => format!("set {}", key.as_str()),
+        MetaChange::Unset(key) => format!("removed {}", key.as_str()),
     };
     Ok(Output::new("session", &answer.value, text).told(&answer))
 }

@@ -1,9 +1,11 @@
-//! The verbs, one file each, none importing another. A new verb takes:
+//! The verbs, one file each; none imports another. A new verb needs:
 //! 1. a file with `Args` (its help, with examples of itself) and `run`: parse, one call to the service, render;
 //! 2. its `mod` line and its row in the table below, under the job that people come for;
 //! 3. a call of it that succeeds in `valid_call` (tests/e2e/output.rs), and a test of what it does beside that;
-//! 4. the shape of a new part of its answer in schema.rs.
-//!    Help, completions, manual pages and `schema` follow from the row; tests name what is missing.
+//! 4. the shape of a new part of its answer in schema.rs;
+//! 5. its calls on a page of messages (tests/e2e/messages): a success and every way in which it fails.
+//!
+//! Help, completions, manual pages and `schema` follow from the row; tests name what is missing.
 
 mod adopt;
 mod alive;
@@ -52,7 +54,7 @@ use crate::command;
 use crate::output::Outcome;
 
 table::verbs! { enum Verb {
-    "See":
+    "Inspect":
         Ps(ps) changes never, answers "sessions", shown 1, alias "sessions";
         Status(status) changes never, answers "status", shown 2;
         Who(who) changes never, answers "sessions";
@@ -71,11 +73,11 @@ table::verbs! { enum Verb {
         Takeover(takeover) changes known, answers "claim", shown 6;
         Claims(claims) changes never, answers "claims";
         Why(why) changes never, answers "why", shown 5;
-    "Lock and write":
+    "Locks and transcripts":
         Lock(lock) changes never, answers "lock", shown 9;
         Locks(locks) changes never, answers "locks";
         Transcript(transcript) changes transcript::Args::changes, answers "transcript";
-    "Be a session":
+    "Sessions":
         Register(register) changes always, answers "session";
         Adopt(adopt) changes always, answers "session";
         Resume(resume) changes never, answers "resume", shown 8;

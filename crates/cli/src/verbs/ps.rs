@@ -16,43 +16,43 @@ use crate::output::{CLEAR, CliError, Outcome, Output, put};
 use crate::screen::{self, Screen};
 use crate::{first_steps, render, tree};
 
-/// Show sessions: which are live, what each works on, where it is, and what it holds
+/// List sessions: state, title, location and claims
 ///
-/// Sessions that wait for a person come first. On a terminal the table fits its width: columns are left out and
-/// cells cut; --json has everything. With --quiet only the handles are printed. Agents that run without hooks are
-/// shown as unmanaged; tenure adopt PID makes a session of one.
+/// Sessions that wait for a person come first. On a terminal, the table drops columns and shortens cells to fit;
+/// --json prints everything. --quiet prints only the handles. Agents that run without hooks are listed as
+/// unmanaged; run `tenure adopt PID` to register one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure ps
-  tenure ps --tree             children below their parents
-  tenure ps --watch            again whenever something changes; q ends it
-  tenure ps -q                 the handles, one per line
-  tenure ps -a --limit 20      also those that ended
+  tenure ps --tree             child sessions below their parents
+  tenure ps --watch            redraw on every change; press q to quit
+  tenure ps -q                 only the handles, one per line
+  tenure ps -a --limit 20      include ended sessions
   tenure ps --json | jq '.sessions[] | select(.state == \"live\") | .handle'")]
 pub struct Args {
-    /// Also sessions that ended
+    /// Include ended sessions
     #[arg(long, short)]
     all: bool,
 
-    /// At most this many, the newest first; 0 shows all [default: 200, with --json all]
+    /// Show at most N sessions, newest first; 0 for all [default: 200, or all with --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
-    /// Show children below their parents
+    /// Show child sessions below their parents
     #[arg(long, short)]
     tree: bool,
 
-    /// Show it again whenever something changes, until interrupted; with --json one object a line
+    /// Redraw on every change until interrupted; with --json, print one object per line
     #[arg(long, short)]
     watch: bool,
 }
 
-/// How many people are shown unless they say otherwise.
+/// How many sessions people are shown by default.
 const MOST_SHOWN: usize = 200;
-/// How often it is shown at most while much happens.
+/// The shortest time between two redraws.
 const AT_MOST_EVERY: Duration = Duration::from_millis(100);
-/// How often it is looked again whatever happens: ages grow, turns stall, and agents without hooks start.
+/// The longest time between two redraws: ages grow, turns stall, and agents without hooks start.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 /// The same on a terminal, whose size may change too.
 const REDRAWN_EVERY: Duration = Duration::from_secs(2);
@@ -115,7 +115,7 @@ fn look(args: &Args, app: &App, context: &mut Context) -> Outcome {
     })
 }
 
-/// Shows it, and again after each change, until a signal comes, `q` is pressed or nobody reads it any more.
+/// Shows the list after each change, until a signal comes, `q` is pressed or the reader leaves.
 fn watch(args: &Args, app: &App, context: &mut Context) -> Outcome {
     let redraws = std::io::stdout().is_terminal() && !app.style.json;
     let mut before = None;
@@ -164,8 +164,8 @@ fn enter() -> Result<Screen, CliError> {
         Ok(screen)
     });
     entered.map_err(|error| {
-        let message = format!("the terminal cannot be used: {error}");
-        let hint = Hint::run("ps", ["--watch", "--json"], "to watch without a screen");
+        let message = format!("cannot use the terminal: {error}");
+        let hint = Hint::run("ps", ["--watch", "--json"], "to watch without a terminal");
         CliError::new(Class::Internal, "internal", message, hint)
     })
 }

@@ -15,9 +15,9 @@ use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
 
-/// Make a process a session, or find the session that it is
+/// Register a process as a session, or find its session
 ///
-/// Without --pid: the session that this command runs in, else the agent, else the interactive shell.
+/// Without --pid, uses the session this command runs in, else the agent it runs under, else the interactive shell.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,51 +25,51 @@ Examples:
   tenure register --agent nightly --pid $$         from a script
   tenure register --native-id 7f3c --title 'fix login'")]
 pub struct Args {
-    /// What kind of program it is, where the process does not tell
+    /// Kind of program, if the process does not show it
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 
-    /// The agent's own id of the conversation
+    /// The agent's own conversation id
     #[arg(long, value_name = "ID")]
     native_id: Option<String>,
 
-    /// The process that is the worker
+    /// Process to register
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=4_194_304), allow_hyphen_values = true)]
     pid: Option<u32>,
 
-    /// No process can be named: live by the lease alone
+    /// Register without a process: the lease alone keeps the session alive
     #[arg(long, conflicts_with = "pid")]
     unverified: bool,
 
-    /// The process speaks for several conversations: one session each
+    /// The process hosts several conversations; each is a session of its own
     #[arg(long)]
     hosted: bool,
 
-    /// What made it register: its start, a fork of a conversation, or any later event
+    /// What caused the registration: a start, a fork of a conversation, or a later event
     #[arg(long, value_name = "WHAT", default_value = "start")]
     source: SourceArg,
 
-    /// Where it works, if not here
+    /// Working directory [default: the current one]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// What people may call its work
+    /// Title shown in lists
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 
-    /// Its parent, where that is not the session that it runs in (takes --reason)
+    /// Parent session, if not the one this command runs in (requires --reason)
     #[arg(long, value_name = "SESSION")]
     parent: Option<String>,
 
-    /// Reason, logged (required for --pid of a session that is not yours, and for another --parent)
+    /// Reason, logged (required for --pid of another session, and with --parent)
     #[arg(long, value_name = "TEXT")]
     reason: Option<Reason>,
 
-    /// The file that the agent keeps the conversation in
+    /// File in which the agent stores the conversation
     #[arg(long, value_name = "FILE", requires = "native_id")]
     transcript: Option<String>,
 
-    /// A small value to keep
+    /// Metadata to store on the session
     #[arg(long, value_name = "KEY=VALUE")]
     meta: Vec<String>,
 }
@@ -84,7 +84,9 @@ enum SourceArg {
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut request = request(args)?;
     let named = |context: &Context, pid: u32| {
-        let hint = Hint::step("give --pid the process that works, such as $$ in a script");
+        let hint = Hint::step(
+            "pass the pid of the process that does the work, such as --pid $$ in a script",
+        );
         named::process(context, pid, hint)
     };
     if let Some(pid) = args.pid {
@@ -98,7 +100,14 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let done = &answer.value;
     let session = &done.session;
     let word = session.registered.unwrap_or_default();
-    let mut text = Lines::from(format!("{} ({word})", session.handle));
+    let handle = &session.handle;
+    let mut text = Lines::from(match word {
+        "new" => format!("registered {handle}"),
+        "same" => format!("{handle} is already registered"),
+        "resumed" => format!("resumed {handle}"),
+        "twin" => format!("registered {handle}, a second process in the same conversation"),
+        word => format!("registered {handle} ({word})"),
+    });
     for held in &done.regranted {
         text.line(format!("  holds {} again (epoch {})", held.key, held.epoch));
     }
@@ -119,8 +128,8 @@ fn request(args: &Args) -> Result<RegisterRequest, CliError> {
     let mut metadata = std::collections::BTreeMap::new();
     for pair in &args.meta {
         let Some((key, value)) = pair.split_once('=') else {
-            let message = format!("--meta {pair:?} is not KEY=VALUE");
-            let hint = Hint::step("give a value as --meta KEY=VALUE, such as --meta team=blue");
+            let message = format!("--meta {pair:?} must be KEY=VALUE");
+            let hint = Hint::step("pass a key and a value, such as --meta team=blue");
             return Err(CliError::new(Class::Usage, "usage", message, hint));
         };
         check_meta_value(value)?;

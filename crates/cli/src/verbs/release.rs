@@ -5,22 +5,22 @@ use tenure_service::ReleaseRequest;
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// Give an item back, or finish it
+/// Release an item, or mark it done
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure release issue:acme/web#42
-  tenure release '#42' --done          finished: nobody gets it again without --reopen")]
+  tenure release '#42' --done          finished: can't be claimed again without --reopen")]
 pub struct Args {
-    /// The item
+    /// Item to release
     #[arg(value_name = "KEY")]
     key: String,
 
-    /// The item is finished
+    /// Mark the item as finished
     #[arg(long)]
     done: bool,
 
-    /// Only if this is still the epoch that you hold
+    /// Only if you still hold this epoch
     #[arg(long, value_name = "N")]
     epoch: Option<u64>,
 

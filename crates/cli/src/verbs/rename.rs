@@ -5,21 +5,21 @@ use tenure_service::ActFor;
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// Give a session a title, which stays until it is renamed again
+/// Set the title of a session
 ///
-/// Without a title, sessions are shown with the agent's own title or their first prompt. An empty title removes
-/// yours, and the one before is shown again.
+/// The title stays until the session is renamed again. An empty title removes it; the session is then shown with
+/// the agent's own title, or its first prompt.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure rename claude-k7qd 'Login fails on Safari'
-  tenure rename k7qd ''             back to the agent's own title or the first prompt")]
+  tenure rename k7qd ''             go back to the agent's own title or the first prompt")]
 pub struct Args {
-    /// Its handle, its id, or any unique part of either
+    /// Handle, id, or a unique part of either
     #[arg(value_name = "SESSION")]
     name: String,
 
-    /// The title, on one line of at most 80 characters
+    /// Title: one line, at most 80 characters
     #[arg(value_name = "TITLE")]
     title: String,
 
@@ -41,10 +41,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let text = match &session.title {
         Some(title) if is_removed => {
             let title = text::quoted(title);
-            format!("removed your title; {handle} is shown as {title}")
+            format!("removed the title of {handle}; it is now shown as {title}")
         }
-        Some(title) => format!("{handle} is now {}", text::quoted(title)),
-        None => format!("removed your title; {handle} has no title now"),
+        Some(title) => format!("{handle} is now titled {}", text::quoted(title)),
+        None => format!("removed the title of {handle}"),
     };
     Ok(Output::new("session", session, text).told(&answer))
 }

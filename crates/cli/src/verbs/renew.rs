@@ -5,21 +5,21 @@ use tenure_service::RenewRequest;
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// Renew a session's lease, or declare a time of silence
+/// Renew a session's lease, or announce a period of silence
 ///
-/// The lease matters only where nobody can see whether the session lives: across containers, or when
-/// its process could not be established.
+/// The lease matters only when tenure can't check the session's process: in another container, or if the process
+/// is unknown.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure renew
   tenure renew --for 2h --reason 'long build'")]
 pub struct Args {
-    /// For how long the session will be silent, at most 4h
+    /// How long the session will be silent, at most 4h
     #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true)]
     length: Option<Span>,
 
-    /// Why, on record
+    /// Reason, logged
     #[arg(long, value_name = "TEXT")]
     reason: Option<Reason>,
 }
@@ -40,7 +40,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     Ok(Output::new(
         "session",
         session,
-        format!("{} has a lease until {until}", session.handle),
+        format!("renewed the lease of {} until {until}", session.handle),
     )
     .told(&answer))
 }

@@ -24,31 +24,32 @@ use crate::output::{CliError, Outcome, Output, ago};
 use crate::render::{noted, whereabouts};
 use crate::screen;
 
-/// Start an agent again on what it was doing: its own resume command, in its directory
+/// Resume an agent's conversation, with the agent's own resume command in its directory
 ///
-/// Alone it lists what was cut off within a day: by a crash, a reboot, a signal or a closed window. A session that its user
-/// ended is not listed, but can be resumed by name. The flags that the session was started with are repeated where the agent does
-/// not restore them itself. A conversation that is open somewhere is not started again. --all starts all of
-/// them, each in a window of its own, inside tmux; only a person may do that. --print shows the commands instead.
+/// Without SESSION, lists the sessions that were cut off within a day by a crash, a reboot, a signal or a closed
+/// window. A session that its user ended is not listed, but can be resumed by name. Options the session was started
+/// with are repeated if the agent does not restore them itself. A conversation that is already open is not started
+/// again. --all starts every listed session in its own tmux window, when run inside tmux; only a person may do that.
+/// --print prints the commands instead.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tenure resume                      what was cut off within a day
+  tenure resume                      list sessions that were cut off within a day
   tenure resume claude-k7qd
-  tenure resume --all                everything, in tmux windows
-  tenure resume --print --since 3d   the commands
+  tenure resume --all                start all of them in tmux windows
+  tenure resume --print --since 3d   print the commands
 
-tenure dismiss SESSION takes one off the list.")]
+Run `tenure dismiss SESSION` to remove a session from the list.")]
 pub struct Args {
-    /// Which session: its handle, its id, or any unique part of either
+    /// Session to resume: handle, id, or a unique part of either
     #[arg(value_name = "SESSION")]
     name: Option<String>,
 
-    /// Start every session that was cut off lately
+    /// Start every listed session
     #[arg(long, conflicts_with = "name")]
     all: bool,
 
-    /// How long ago counts as lately
+    /// How far back to look
     #[arg(
         long,
         value_name = "SPAN",
@@ -57,7 +58,7 @@ pub struct Args {
     )]
     since: Span,
 
-    /// Print the commands and run nothing
+    /// Print the commands without running them
     #[arg(long)]
     print: bool,
 }
@@ -85,7 +86,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let started = take_started(&mut context, &mut views)?;
     let mut text = Lines::default();
     if views.is_empty() && started.is_empty() {
-        text.line(format!("nothing was cut off within {}", Span(within)));
+        text.line(format!(
+            "no session was cut off within the last {}",
+            Span(within)
+        ));
     } else if args.all || args.print {
         views.iter().filter_map(line).for_each(|one| text.line(one));
     } else if !views.is_empty() {
@@ -126,7 +130,7 @@ fn run_one(args: &Args, app: &App, context: &mut Context, name: &str) -> Outcome
     if let Some(pid) = starting::in_conversation(&starting::all(context)?, &view.session) {
         let handle = &view.session.handle;
         let message = format!("{handle} is starting (pid {pid})");
-        let hint = Hint::run("ps", ["--watch"], "to see when it is there");
+        let hint = Hint::run("ps", ["--watch"], "to see when it has registered");
         return Err(told(CliError::new(Class::Held, "live", message, hint)));
     }
     if args.print {
@@ -171,7 +175,7 @@ fn turn() -> Result<Held, CliError> {
 }
 
 fn busy(error: &LockError) -> CliError {
-    let message = format!("another tenure resume --all is still at work: {error}");
+    let message = format!("another `tenure resume --all` is still running: {error}");
     CliError::new(Class::TimedOut, "timed_out", message, print_all())
 }
 
@@ -206,7 +210,7 @@ fn view(found: &Resumable) -> ResumeView {
 /// What is said of a conversation that a service of its agent's keeps.
 fn keeps(kept: &Kept) -> String {
     format!(
-        "{} has it and starts it again by itself; run `{}` to open it",
+        "{} runs it and restarts it by itself; run `{}` to open it",
         kept.service,
         typed(&kept.attach)
     )
@@ -266,7 +270,8 @@ fn listed(views: &[ResumeView]) -> Lines {
     let rows: Vec<Vec<Cell>> = views.iter().map(row).collect();
     let room = screen::columns();
     let mut text = fitted(COLUMNS, &rows, room);
-    let note = "tenure resume SESSION starts one, tenure resume --all each in a tmux window, tenure dismiss SESSION takes one off this list";
+    let note = "run `tenure resume SESSION` to start one, `tenure resume --all` to start each in a tmux window, \
+                `tenure dismiss SESSION` to remove one from this list";
     noted(&mut text, note, room);
     text
 }
@@ -303,12 +308,25 @@ fn start(view: &ResumeView) -> Outcome {
     command.args(&argv[1..]).current_dir(&view.dir);
     command.env_remove("TENURE_SESSION");
     let error = command.exec();
-    let message = format!("cannot run {}: {error}", argv[0]);
-    let code = match error.kind() {
-        std::io::ErrorKind::NotFound => Exit::COMMAND_NOT_FOUND,
-        _ => Exit::COMMAND_NOT_EXECUTABLE,
+    let program = &argv[0];
+    let (code, message, hint) = match error.kind() {
+        std::io::ErrorKind::NotFound => (
+            Exit::COMMAND_NOT_FOUND,
+            format!("{program} was not found"),
+            format!("install {program}, or add its directory to PATH"),
+        ),
+        std::io::ErrorKind::PermissionDenied => (
+            Exit::COMMAND_NOT_EXECUTABLE,
+            format!("{program} is not executable"),
+            format!("make {program} executable, or install it again"),
+        ),
+        _ => (
+            Exit::COMMAND_NOT_EXECUTABLE,
+            format!("cannot run {program}: {error}"),
+            format!("install {program} again"),
+        ),
     };
-    let hint = Hint::step(format!("put {} on PATH", argv[0]));
+    let hint = Hint::step(hint);
     let args = [view.session.handle.as_str(), "--print"];
     let print = Hint::run("resume", args, "to see the command");
     let trouble = CliError::new(Class::NotFound, "not_run", message, hint);
@@ -325,7 +343,7 @@ fn is_in_tmux() -> bool {
 
 fn start_all(views: &[&ResumeView]) -> Result<(), CliError> {
     if !is_in_tmux() {
-        let message = "run this inside tmux: each agent needs its own window";
+        let message = "`tenure resume --all` must run inside tmux: each agent needs its own window";
         let one = Hint::run("resume", ["SESSION"], "to start one here");
         return Err(CliError::new(Class::Usage, "usage", message, print_all()).or(one));
     }
@@ -348,7 +366,7 @@ fn start_all(views: &[&ResumeView]) -> Result<(), CliError> {
             .stderr(Stdio::inherit())
             .output();
         let Some(done) = done.ok().filter(|done| done.status.success()) else {
-            let message = format!("tmux opened no window for {}", view.session.handle);
+            let message = format!("tmux did not open a window for {}", view.session.handle);
             return Err(CliError::new(
                 Class::Internal,
                 "internal",

@@ -11,7 +11,7 @@ Examples:
   tenure show claude-k7qd
   tenure show k7qd --json")]
 pub struct Args {
-    /// Its handle, its id, or any unique part of either
+    /// Handle, id, or a unique part of either
     #[arg(value_name = "SESSION")]
     name: String,
 }

@@ -6,9 +6,10 @@ use crate::app::App;
 use crate::output::{Outcome, Output};
 use crate::summary;
 
-/// Show where this session stands: who it is, what it holds, who else is here, what needs attention
+/// Show this session, its claims, other sessions here, and warnings
 ///
-/// At most twenty lines; --json has all of it. Files are those that others' tools wrote within an hour.
+/// Prints at most 20 lines; --json prints everything. Files are those that other sessions' tools wrote within an
+/// hour.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

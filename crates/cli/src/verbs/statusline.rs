@@ -13,9 +13,9 @@ use crate::lines::Lines;
 use crate::output::{Outcome, Output};
 use crate::summary;
 
-/// Print one line for an agent's status line: session, claims, warnings; called by the agent
+/// Print one line for an agent's status line: session, claims, warnings; run by the agent
 ///
-/// Reads what the agent sends on stdin. It never fails: where nothing is known the line is short or empty.
+/// Reads the agent's input on stdin. Never fails: if nothing is known, the line is short or empty.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,7 +24,7 @@ Examples:
 In Claude Code's settings.json:
   \"statusLine\": {\"type\": \"command\", \"command\": \"tenure statusline claude\"}")]
 pub struct Args {
-    /// Which agent
+    /// Agent
     #[arg(value_name = "AGENT", value_parser = PossibleValuesParser::new(tenure_agents::names(|row| row.has_status_line)))]
     agent: String,
 }

@@ -6,21 +6,21 @@ use crate::app::App;
 use crate::output::{Outcome, Output};
 use crate::render;
 
-/// Take an item from whoever holds it, with a reason, on record
+/// Take an item from the session that holds it; the reason is logged
 ///
-/// The only way to take from a living session. It is told at its next call, and its guards fail. With a
-/// path goes whatever else the same session holds that overlaps it.
+/// This is the only way to take an item from a live session. The holder is notified at its next call, and its
+/// guard checks fail. Taking a path also takes the holder's other claims that overlap it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure takeover issue:acme/web#42 --reason 'stuck since yesterday'
   tenure takeover '#42' --from claude-k7qd --reason 'owner is on holiday'")]
 pub struct Args {
-    /// The item
+    /// Item to take over
     #[arg(value_name = "KEY")]
     key: String,
 
-    /// Why; it is recorded and the holder is told
+    /// Reason, logged and shown to the holder
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
 
@@ -28,11 +28,11 @@ pub struct Args {
     #[arg(long, value_name = "SESSION")]
     from: Option<String>,
 
-    /// Only if this is its epoch
+    /// Only if this is the current epoch
     #[arg(long, value_name = "N", conflicts_with = "from")]
     epoch: Option<u64>,
 
-    /// What it is taken for; others see it
+    /// Note shown to other sessions
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 }

@@ -1,17 +1,17 @@
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// Tell a session something: it hears it at its next call
+/// Send a message to a session, which gets it at its next call
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure tell claude-k7qd 'main is frozen until noon'")]
 pub struct Args {
-    /// Its handle, its id, or any unique part of either
+    /// Handle, id, or a unique part of either
     #[arg(value_name = "SESSION")]
     name: String,
 
-    /// What to tell it
+    /// Text of the message
     #[arg(value_name = "MESSAGE")]
     message: String,
 }
@@ -21,9 +21,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let answer = context.service().tell(&args.name, &args.message)?;
     let session = &answer.value;
     let text = match session.ended_at {
-        None => format!("{} will hear it at its next call", session.handle),
+        None => format!("{} gets the message at its next call", session.handle),
         Some(_) => format!(
-            "{} is {}; it will hear it if it is resumed",
+            "{} is {}; it gets the message if it is resumed",
             session.handle, session.state
         ),
     };

@@ -17,17 +17,17 @@ use crate::hooks_setup::{Whose, add, dry, state_dir, targets, targets_help, told
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
 
-/// Take tenure's hooks out of the settings of coding agents again
+/// Remove tenure's hooks from the settings of coding agents
 ///
-/// In the usual places and in every place that tenure install changed, projects and other configuration
-/// directories included; --user or --project restricts it to those settings. Only what tenure put there
-/// goes, the status line and empty directories too; everything else stays byte for byte as it is.
+/// Covers the usual places and every place that `tenure install` changed, including projects and other
+/// configuration directories; --user or --project limits it to those settings. Only what tenure added is removed,
+/// including the status line and empty directories; everything else stays byte for byte as it is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure uninstall claude
-  tenure uninstall --all --dry-run      show what would change, and change nothing
-  tenure uninstall git                  take the hooks out of this repository
+  tenure uninstall --all --dry-run      only show what would change
+  tenure uninstall git                  remove the hooks from this repository
   tenure uninstall gemini --project .   in the settings of this project")]
 pub struct Args {
     #[arg(
@@ -39,14 +39,14 @@ pub struct Args {
     )]
     agents: Vec<String>,
 
-    /// Every agent, and every repository whose hooks tenure put there
+    /// Every agent, and every repository with hooks of tenure
     #[arg(long, conflicts_with = "agents")]
     all: bool,
 
     #[command(flatten)]
     whose: Whose,
 
-    /// Print what would change, and change nothing
+    /// Print what would change without changing it
     #[arg(long)]
     dry_run: bool,
 }
@@ -96,10 +96,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     }
     if args.all && !args.whose.is_given() && register.unknown() > 0 {
         let message = format!(
-            "{} edits in the list of what was installed were made by a newer tenure",
+            "a newer version of tenure made {} of the recorded edits",
             register.unknown()
         );
-        let hint = Hint::step("uninstall with that version of tenure");
+        let hint = Hint::step("run `tenure uninstall` with that version");
         tally
             .failed
             .push(CliError::new(Class::Invalid, "invalid", message, hint));
@@ -217,9 +217,9 @@ fn shown(args: &Args, app: &App, tally: Tally) -> Outcome {
     }
     let mut text = Lines::default();
     for trouble in &failed {
-        text.line(format!("not undone: {}", trouble.problem.message));
+        text.line(format!("not removed: {}", trouble.problem.message));
     }
-    text.line("what was not undone stays listed: fix it, then run the same command again");
+    text.line("these edits stay recorded; fix the problem, then run the same command again");
     let json: Vec<Value> = failed
         .iter()
         .map(|trouble| json!({"message": trouble.problem.message, "file": trouble.problem.data.get("file")}))
@@ -238,7 +238,7 @@ fn undone(
     let mut text = Lines::default();
     for (plan, tidied) in plans.iter().zip(tidied) {
         let word = if plan.changes.is_empty() && tidied.is_empty() {
-            "nothing of tenure's was there"
+            "nothing to remove"
         } else {
             "uninstalled"
         };
@@ -265,12 +265,12 @@ fn undone(
         Vec::new()
     };
     for dir in &unlocked {
-        add(&mut text, &format!("git: {dir} is no longer locked"));
+        add(&mut text, &format!("git: unlocked the worktree {dir}"));
     }
     Ok(Output::new("agents", &agents, text).with("unlocked", &unlocked))
 }
 
-/// Takes our locks off the worktrees of sessions that still work there: without hooks nobody would later.
+/// Unlocks the worktrees of open sessions: without hooks, nothing would unlock them later.
 fn unlock_worktrees(app: &App) -> Result<Vec<String>, CliError> {
     let (_, store) = location::settings_and_store()?;
     if location::is_absent(&store) {
@@ -292,7 +292,7 @@ fn unlock_worktrees(app: &App) -> Result<Vec<String>, CliError> {
 /// What was done for git, or would be.
 fn git_part(first: &GitHooks, done: &Done, dry_run: bool) -> (Lines, Value) {
     let word = match (done.is_nothing(), dry_run) {
-        (true, _) => "nothing of tenure's was there",
+        (true, _) => "nothing to remove",
         (false, true) => "would be uninstalled",
         (false, false) => "uninstalled",
     };

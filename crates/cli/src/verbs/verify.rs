@@ -10,11 +10,11 @@ use tenure_service::mirror::compare::ContextFile;
 use crate::app::App;
 use crate::output::{CliError, Outcome, Output};
 
-/// Check that this is the session it is taken for: exit 0, or 6 with every disagreement
+/// Check the identity of this session: exit 0, or 6 with every mismatch
 ///
-/// Variables must agree with what the kernel says, the session must live, and its active mission must be in
-/// order. With --session: it must be that one. With --project: it must work there. With --file: a context
-/// file must be its own and not stale.
+/// Checks that the environment agrees with the process table, that the session is live, and that its active
+/// mission is valid. --session: it must be that session. --project: it must work there. --file: the context file
+/// must be its own and up to date.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,11 +22,11 @@ Examples:
   tenure verify --project . --session claude-k7qd
   tenure verify --file ~/.claude/pact-session-context.json || exit 1")]
 pub struct Args {
-    /// A context file that should be this session's
+    /// Context file that should belong to this session
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
 
-    /// The directory or repository that it should work in
+    /// Directory or repository it should work in
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
 }

@@ -7,14 +7,14 @@ use crate::app::App;
 use crate::child::unfinished;
 use crate::output::{Outcome, Output};
 
-/// Wait until a session ends, or is idle
+/// Wait until a session ends or becomes idle
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure wait claude-k7qd
   tenure wait claude-k7qd --for idle --timeout 10m")]
 pub struct Args {
-    /// Its handle, its id, or any unique part of either
+    /// Handle, id, or a unique part of either
     #[arg(value_name = "SESSION")]
     name: String,
 
@@ -22,16 +22,16 @@ pub struct Args {
     #[arg(long = "for", value_name = "WHAT", default_value = "end")]
     what: What,
 
-    /// Wait at most this long
+    /// Give up after this long
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     timeout: Option<Span>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum What {
-    /// Its end or its death
+    /// The session ended or died
     End,
-    /// The end of its turn, a question to a person, or its end
+    /// The session finished its turn, asks a person, or ended
     Idle,
 }
 
@@ -93,7 +93,7 @@ impl Saw {
         let since = age.map_or(String::new(), |age| format!(" for {}", Span(age)));
         match (self.state, &self.asks) {
             ("waiting", Some(asks)) => format!("{handle} is waiting{since}: {asks}"),
-            ("waiting", None) => format!("{handle} is waiting{since}: a person must answer it"),
+            ("waiting", None) => format!("{handle} is waiting{since} for a person to answer"),
             (state, _) => format!("{handle} is {state}{since}"),
         }
     }

@@ -9,24 +9,24 @@ use crate::exit::Exit;
 use crate::output::{Outcome, Output};
 use crate::render;
 
-/// Show who else works in a repository, in any of its worktrees
+/// List the other sessions in a repository, in any of its worktrees
 ///
-/// Outside a repository: who works in that directory or below it. Agents that run without hooks count.
+/// Outside a repository, lists sessions in the directory or below it. Includes agents that run without hooks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure who
   tenure who ../web-feature --here --exit-code && git worktree remove ../web-feature")]
 pub struct Args {
-    /// The directory, if not this one
+    /// Directory [default: the current one]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Only those in exactly this directory or below it, not the whole repository
+    /// Only sessions in this directory or below it, not in the whole repository
     #[arg(long)]
     here: bool,
 
-    /// Exit 3 if somebody works there, 9 if nobody can tell
+    /// Exit 3 if a session works there, 9 if tenure can't tell
     #[arg(long)]
     exit_code: bool,
 }
@@ -47,7 +47,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let others = &answer.value.items;
     let unmanaged = unmanaged::beside(&mut context, &request)?;
     let text = if others.is_empty() && unmanaged.is_empty() {
-        "nobody else works here".into()
+        "no other sessions here".into()
     } else {
         render::people(&render::flat(others), &unmanaged, app.verbose)
     };

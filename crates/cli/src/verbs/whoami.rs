@@ -2,7 +2,7 @@ use crate::app::App;
 use crate::output::{Outcome, Output};
 use crate::render;
 
-/// Show which session this is, and what decided that
+/// Show which session this is, and how tenure knows
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -2,13 +2,13 @@ use crate::app::App;
 use crate::output::{Outcome, Output};
 use crate::render;
 
-/// Explain why an item is held or free, and which command would change that
+/// Explain why an item is held or free, and what you can do
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure why issue:acme/web#42")]
 pub struct Args {
-    /// The item
+    /// Item to explain
     #[arg(value_name = "KEY")]
     key: String,
 }

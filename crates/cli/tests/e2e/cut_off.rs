@@ -26,7 +26,9 @@ fn a_death_stays_on_view_until_it_is_dismissed() {
         let said = env.tenure(&["ps"]).ok().stdout;
         let row = said.lines().find(|line| line.contains(&handle)).unwrap();
         assert!(row.contains("cut off ") && row.contains("wp:1"), "{said}");
-        let way = format!("cut off: run {command} (or tenure dismiss {handle})");
+        let way = format!(
+            "cut off: run `{command}` to continue it, or `tenure dismiss {handle}` to drop it"
+        );
         assert_eq!(said.lines().last(), Some(way.as_str()));
     }
     let status = asked_by_nobody(&env, &["status"]);

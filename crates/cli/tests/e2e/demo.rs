@@ -12,9 +12,9 @@ use crate::support::output::{one_object, verbs};
 const CHAPTERS: [&str; 5] = [
     "three agents claim one item at the same moment",
     "the winner is killed with kill -9; the next claim succeeds at once",
-    "the new holder is stopped for longer than every timeout, but it is alive",
-    "a takeover, with a reason that is logged",
-    "a holder of two items is killed; another takes one; then it resumes",
+    "the new holder is paused for longer than every timeout, but it is alive",
+    "the item is taken over; the reason is logged",
+    "a holder of two items is killed; another agent claims one; then it resumes",
 ];
 
 /// Runs it in less than ten seconds.
@@ -63,7 +63,7 @@ fn the_demo_plays_its_five_chapters_and_leaves_nothing_behind() {
     let chapters: Vec<&str> = output.stdout.lines().filter(chapter).collect();
     assert_eq!(chapters[..5], CHAPTERS, "{output}");
     assert_eq!(chapters[5..], ["nothing is left behind"], "{output}");
-    assert!(output.stdout.contains("refused, exit 5"), "{output}");
+    assert!(output.stdout.contains("refused (exit 5)"), "{output}");
     assert_eq!(output.stderr, "");
 }
 

@@ -110,7 +110,7 @@ fn an_agent_that_tenure_has_no_hooks_for_is_shown_and_said_so() {
     assert_eq!(mine["why"], "tenure has no hooks for copilot");
     let table = env.tenure(&["ps"]).ok().stdout;
     assert!(
-        table.contains("tenure has no hooks for copilot; tenure adopt "),
+        table.contains("tenure has no hooks for copilot. Run `tenure adopt "),
         "{table}"
     );
 }

@@ -289,7 +289,7 @@ fn three_hundred_messages_are_counted_and_come_in_parts() {
         heard += said.matches("tenure notice (told)").count();
         answers += 1;
         let left = 300 - heard;
-        let more = format!("{left} more: run tenure status");
+        let more = format!("{left} more; run `tenure status` to see them");
         assert!(left == 0 || said.contains(&more), "{more}: {said}");
         assert!(answers <= 300, "it goes on and on");
     }

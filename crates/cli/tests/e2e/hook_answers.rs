@@ -116,7 +116,7 @@ fn after_kill9_and_resume_the_model_is_told_what_it_has_again_and_what_it_lost()
     let c = env.agent("claude");
     let brief = told(&claude(&env, &c, "SessionStart.resume", "a1")).expect("a brief");
     assert!(
-        brief.contains("Given back to you: wp:kept (epoch 2)."),
+        brief.contains("Claims given back to you: wp:kept (epoch 2)."),
         "{brief}"
     );
     assert!(brief.contains("You hold wp:kept (epoch 2)."), "{brief}");
@@ -169,7 +169,10 @@ fn a_brief_is_short_however_much_there_is_to_say() {
         brief.contains("wp:mine-0 (epoch 2)") && brief.contains("1 more"),
         "{brief}"
     );
-    assert!(brief.contains("and 3 more: tenure ps"), "{brief}");
+    assert!(
+        brief.contains("and 3 more; run `tenure ps` to see them"),
+        "{brief}"
+    );
     assert!(brief.contains("tenure claim KEY"), "{brief}");
     for other in &others {
         let theirs = ask(other, &["whoami"]);

@@ -49,7 +49,7 @@ fn two_jobs_of_one_parent_are_two_sessions_and_neither_is_the_parent() {
     assert!(!all.iter().any(verified), "{all:#?}");
     for job in [&one, &two] {
         assert!(
-            job.stderr().contains("lives by its lease alone"),
+            job.stderr().contains("only its lease keeps job-"),
             "{}",
             job.stderr()
         );

@@ -257,8 +257,8 @@ const WRONG: [(&str, &str); 12] = [
     ("guard|wp:1|--epoch|x", "--epoch"),
     ("ps|--limit|many", "many"),
     ("completions|tcl", "tcl"),
-    ("meta", "verb"),
-    ("--quiet", "verb"),
+    ("meta", "command"),
+    ("--quiet", "command"),
 ];
 
 #[test]

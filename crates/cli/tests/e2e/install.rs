@@ -131,7 +131,7 @@ fn what_was_made_for_the_hooks_goes_with_them() {
         env.tenure(&["uninstall", "--all"])
             .ok()
             .stdout
-            .contains("nothing of tenure's")
+            .contains("nothing to remove")
     );
 }
 

@@ -28,7 +28,7 @@ fn claims_beyond_a_screen_are_counted() {
     assert_eq!((count(&some, "claims"), &some["more"]), (5, &200.into()));
     let exact = run(&ann, 0, "claims --limit 205");
     assert_eq!(exact["more"], 0);
-    let more = "5 more: tenure claims --mine --limit 0".to_owned();
+    let more = "5 more; run `tenure claims --mine --limit 0` to see them".to_owned();
     assert_eq!(shown(&ann, &["claims", "--mine"]), (1 + 200 + 1, more));
     assert_eq!(shown(&ann, &["claims", "--limit", "0"]).0, 1 + 205);
     let log = run(&ann, 0, "log");
@@ -52,7 +52,10 @@ fn sessions_beyond_a_screen_are_counted() {
     let some = run(&ann, 0, "ps --limit 200");
     assert_eq!((count(&some, "sessions"), &some["more"]), (200, &4.into()));
     let (lines, last) = shown(&ann, &["ps"]);
-    assert_eq!((lines, last.as_str()), (202, "4 more: tenure ps --limit 0"));
+    assert_eq!(
+        (lines, last.as_str()),
+        (202, "4 more; run `tenure ps --limit 0` to see them")
+    );
     assert_eq!(shown(&ann, &["ps", "-a", "--limit", "0"]).0, 205);
     let others = run(&ann, 0, "who");
     assert_eq!(count(&others, "sessions"), 204);

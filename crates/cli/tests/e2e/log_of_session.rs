@@ -50,13 +50,13 @@ fn a_word_that_names_no_session_or_several_is_refused() {
     }
     for flags in [&["log", "zed"][..], &["log", "zed", "-f"]] {
         let said = env.tenure(flags).fails(4);
-        for part in ["no session \"zed\"", "not a key", "wp:zed"] {
+        for part in ["no session is called \"zed\"", "not a key", "wp:zed"] {
             assert!(said.stderr.contains(part), "{said}");
         }
     }
     let named = handle(&ann);
     let said = env.tenure(&["log", &named, "--session", "ann"]).fails(2);
-    assert!(said.stderr.contains("two sessions were named"), "{said}");
+    assert!(said.stderr.contains("two sessions were given"), "{said}");
     let _said = env.tenure(&["log", "#"]).fails(2);
 }
 

@@ -40,6 +40,7 @@ mod lock_command;
 mod locks;
 mod log_of_session;
 mod manual;
+mod messages;
 mod mirror_links;
 mod mirrors;
 mod mission_rows;

@@ -271,7 +271,7 @@ fn f_d08_a_full_disk_leaves_the_old_mirror_and_the_command_succeeds() {
     let file = |name: &str| fs::read_to_string(out.join(name)).unwrap();
     assert_eq!(file("code").trim(), "0");
     assert!(
-        file("told").contains("warning: the mirror"),
+        file("told").contains("warning: cannot write the mirror"),
         "{}",
         file("told")
     );

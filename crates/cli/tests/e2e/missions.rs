@@ -180,7 +180,7 @@ fn the_mission_is_the_named_one_else_the_sessions_the_repositorys_the_users() {
         .ok();
     assert_eq!(meant(&ann, &repo), is("user", "user"));
     let said = ann.tenure(&["mission", "focus", "wp:1", "-v"]).ok().stdout;
-    assert!(said.contains("user by user: this user's pointer"), "{said}");
+    assert!(said.contains("user, from this user's pointer"), "{said}");
     run(&ann, 0, "mission use --clear --for user");
     refused(&ann, 4, "no_mission", "mission focus wp:1");
     ann.tenure_in(&work, &["mission", "use", "repo", "--for", "repo"])
@@ -355,7 +355,7 @@ fn missions_are_shown_as_people_read_them() {
     assert_snapshot!(ann.tenure(&["mission", "check"]), @r"
     exit code: 0
     --- stdout
-    nothing is wrong (2 checked)
+    no errors (2 checked)
     --- stderr
     ");
     assert_snapshot!(bob.tenure(&["mission", "focus", "wp:"]), @r#"

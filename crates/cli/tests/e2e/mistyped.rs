@@ -69,7 +69,7 @@ fn a_value_that_is_wrong_points_to_the_help_of_its_verb() {
         assert!(error.contains(named), "{line}: {error}");
         assert_eq!(
             hint,
-            format!("run `tenure {help}` to see how it is used"),
+            format!("run `tenure {help}` for its options and examples"),
             "{line}"
         );
     }
@@ -81,7 +81,7 @@ fn a_mistyped_verb_or_flag_is_answered_with_the_nearest() {
     for (line, said, hint) in [
         (
             "clain",
-            "there is no verb \"clain\"; did you mean claim?",
+            "unknown command \"clain\"; did you mean claim?",
             "claim --help",
         ),
         ("clain wp:1", "did you mean claim?", "claim wp:1"),
@@ -99,34 +99,30 @@ fn a_mistyped_verb_or_flag_is_answered_with_the_nearest() {
         ),
         (
             "ps --limt 3",
-            "ps has no flag --limt; did you mean --limit?",
+            "ps has no option --limt; did you mean --limit?",
             "ps --limit 3",
         ),
         (
             "ps --limt=3",
-            "ps has no flag --limt; did you mean --limit?",
+            "ps has no option --limt; did you mean --limit?",
             "ps --limit=3",
         ),
         (
             "mission joi m --role r",
-            "mission has no verb \"joi\"; did you mean join?",
+            "mission has no command \"joi\"; did you mean join?",
             "mission join m --role r",
         ),
-        ("ps -z", "ps has no flag -z", "ps --help"),
+        ("ps -z", "ps has no option -z", "ps --help"),
         (
             "whoami now",
-            "whoami does not take \"now\" there",
+            "whoami does not accept \"now\" here",
             "whoami --help",
         ),
-        ("xyzzy", "there is no verb \"xyzzy\"", "help --all"),
+        ("xyzzy", "unknown command \"xyzzy\"", "help --all"),
         // Nothing like it.
-        ("pause", "there is no verb \"pause\"", "help --all"),
-        ("open", "there is no verb \"open\"", "help --all"),
-        (
-            "worktree add",
-            "there is no verb \"worktree\"",
-            "help --all",
-        ),
+        ("pause", "unknown command \"pause\"", "help --all"),
+        ("open", "unknown command \"open\"", "help --all"),
+        ("worktree add", "unknown command \"worktree\"", "help --all"),
         // What other tools call it.
         ("ls", "did you mean ps?", "ps"),
         ("list -a", "did you mean ps?", "ps -a"),
@@ -148,16 +144,19 @@ fn a_mistyped_verb_or_flag_is_answered_with_the_nearest() {
     }
     let (error, hint) = wrong(&env, 4, "help mission joi");
     assert!(
-        error.ends_with("mission has no verb \"joi\"; did you mean join?"),
+        error.ends_with("mission has no command \"joi\"; did you mean join?"),
         "{error}"
     );
     assert_eq!(
         hint,
-        "run `tenure mission join --help` to see how it is used"
+        "run `tenure mission join --help` for its options and examples"
     );
     let (error, hint) = wrong(&env, 4, "help clain");
     assert!(error.ends_with("did you mean claim?"), "{error}");
-    assert_eq!(hint, "run `tenure claim --help` to see how it is used");
+    assert_eq!(
+        hint,
+        "run `tenure claim --help` for its options and examples"
+    );
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn many_losses_are_counted_and_come_with_later_answers() {
         missing.retain(|key| !heard.contains(&format!("lost {key}:")));
         assert!(missing.len() < left, "{heard}");
         if !missing.is_empty() {
-            let more = format!("{} more: run tenure status", missing.len());
+            let more = format!("{} more; run `tenure status` to see them", missing.len());
             assert!(heard.contains(&more), "{more}\n{heard}");
         }
         event = "PostToolUse.Bash";

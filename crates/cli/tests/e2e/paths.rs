@@ -115,7 +115,7 @@ fn taker_and_loser_are_told_what_was_taken_along() {
     holds(&ann, "src/a.rs");
     let said = bob.tenure(&["takeover", &key("src/**"), "--reason", "stuck"]);
     let said = said.ok().stdout;
-    assert!(said.contains("it lost path:acme/web:src/a.rs (epoch 1) as well"));
+    assert!(said.contains("also taken from it: path:acme/web:src/a.rs (epoch 1)"));
     let told = run(&ann, 0, "whoami")["notices"].clone();
     let lost: Vec<&Value> = told.as_array().expect("a list").iter().collect();
     let keys: Vec<_> = lost.iter().map(|notice| notice["key"].clone()).collect();

@@ -192,7 +192,7 @@ fn several_warnings_are_one_line() {
     let answer = codex.event(&[], "PreToolUse", tool);
     let message = shown(&answer).unwrap_or_else(|| panic!("{answer}"));
     assert!(
-        message.ends_with("(and 2 more: tenure status)"),
+        message.ends_with("(2 more: run `tenure status`)"),
         "{message}"
     );
     drop(b);

@@ -51,7 +51,10 @@ fn a_living_conversation_is_not_resumed() {
     }
     assert_eq!(handles(&env, &[]), Vec::<String>::new());
     let said = env.tenure(&["resume", "--all", "--print"]).ok();
-    assert_eq!(said.stdout.trim_end(), "nothing was cut off within 1d");
+    assert_eq!(
+        said.stdout.trim_end(),
+        "no session was cut off within the last 1d"
+    );
 }
 
 #[test]
@@ -225,7 +228,7 @@ fn several_need_a_terminal_each() {
     let said = refused(&env, 2, "usage", &["resume", "--all"]);
     assert_eq!(
         said,
-        "run this inside tmux: each agent needs its own window"
+        "`tenure resume --all` must run inside tmux: each agent needs its own window"
     );
 }
 

@@ -30,7 +30,7 @@ fn a_title_that_is_removed_is_called_removed() {
     };
     assert_eq!(renamed("Login"), format!("{name} is now \"Login\""));
     let said = renamed("");
-    assert_eq!(said, format!("removed your title; {name} has no title now"));
+    assert_eq!(said, format!("removed the title of {name}"));
     let (error, _) = failing(&env, 2, &["rename", &name, "x"]);
     let wanted = format!("{name} is another session; acting for it needs a reason");
     assert_eq!(error["message"], wanted.as_str());

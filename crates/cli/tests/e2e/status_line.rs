@@ -139,7 +139,7 @@ fn a_status_line_of_the_users_own_is_never_replaced() {
     let said = env.tenure(&["install", "claude", "--statusline"]).fails(6);
     assert!(
         said.stderr
-            .contains("status line of its own; nothing was changed"),
+            .contains("another status line; nothing was changed"),
         "{said}"
     );
     assert!(

@@ -32,15 +32,15 @@ fn home_of(env: &Env, dir: &str) {
     std::fs::create_dir_all(env.home().join(dir)).expect("the home is ours");
 }
 
-const NOT_SPOKEN: &str = "it has not spoken yet: its hooks tell tenure at its first prompt";
-const NOT_REVIEWED: &str = "it skips its hooks until you review them: type /hooks there";
+const NOT_SPOKEN: &str = "it registers at its first prompt";
+const NOT_REVIEWED: &str = "it skips its hooks until you review them; type /hooks there";
 
 #[test]
 fn opencode_with_hooks_has_not_spoken_yet() {
     let env = seeing();
     home_of(&env, ".config/opencode");
     let opencode = env.agent("opencode");
-    let missing = "its hooks are not installed: run tenure install opencode";
+    let missing = "its hooks are not installed; run `tenure install opencode` to install them";
     assert_says(&env, &opencode, "missing", missing);
     let _installed = env.tenure(&["install", "opencode"]).ok();
     assert_says(&env, &opencode, "installed", NOT_SPOKEN);
@@ -59,7 +59,7 @@ fn codex_with_hooks_that_nobody_reviewed_skips_them() {
     let env = seeing();
     home_of(&env, ".codex");
     let codex = env.agent("codex");
-    let missing = "its hooks are not installed: run tenure install codex";
+    let missing = "its hooks are not installed; run `tenure install codex` to install them";
     assert_says(&env, &codex, "missing", missing);
     let _installed = env.tenure(&["install", "codex"]).ok();
     assert_says(&env, &codex, "untrusted", NOT_REVIEWED);
@@ -73,17 +73,18 @@ fn an_agent_that_speaks_at_its_start_was_started_before() {
     let claude = env.agent("claude");
     let _installed = env.tenure(&["install", "claude"]).ok();
     let before =
-        "its hooks are installed, and have not run: it was started before, or without them";
+        "its hooks are installed but have not run; it may have started before they were installed";
     assert_says(&env, &claude, "installed", before);
     let settings = env.home().join(".claude/settings.json");
     let text = std::fs::read_to_string(&settings).unwrap();
     let mut off: Value = serde_json::from_str(&text).unwrap();
     off["disableAllHooks"] = Value::from(true);
     std::fs::write(&settings, off.to_string()).unwrap();
-    let switched_off = "its hooks are switched off in its settings";
+    let switched_off = "its settings turn hooks off";
     assert_says(&env, &claude, "off", switched_off);
     std::fs::write(&settings, "{").unwrap();
-    let unread = "its settings or its environment cannot be read: run tenure install --check";
+    let unread =
+        "its settings or its environment cannot be read; run `tenure install --check` for details";
     assert_says(&env, &claude, "unknown", unread);
 }
 

@@ -55,7 +55,7 @@ fn what_changed_and_by_whom_is_told_at_a_resume() {
 
     let lines = resumed(&env, "a1", &repo);
     let tree = line(&lines, "Since you last worked here");
-    for part in ["main was switched to feature", &before, &after] {
+    for part in ["the branch changed from main to feature", &before, &after] {
         assert!(tree.contains(part), "{part} is not in: {tree}");
     }
     let files = line(&lines, "not as you left them");

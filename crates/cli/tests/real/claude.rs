@@ -273,7 +273,11 @@ fn after_kill_9_a_resume_gets_its_claims_back(kind: Real) {
     assert_eq!(again["session"]["process"]["life"], 2);
     assert_eq!(again["session"]["claims"][0]["key"], KEY, "{again:#}");
     assert_eq!(again["session"]["claims"][0]["epoch"], 2);
-    assert!(world.mock().was_told(&format!("Given back to you: {KEY}")));
+    assert!(
+        world
+            .mock()
+            .was_told(&format!("Claims given back to you: {KEY}"))
+    );
 }
 
 fn sigterm_ends_the_session(kind: Real) {

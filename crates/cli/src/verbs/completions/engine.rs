@@ -223,7 +223,7 @@ impl<'a> Place<'a> {
                 both
             }
             "MISSION" => look(Wanted::Mission),
-            "VERB" => self.topic.map_or_else(Vec::new, verbs_of),
+            "COMMAND" => self.topic.map_or_else(Vec::new, verbs_of),
             "DIR" | "FILE" | "PATH" | "CMD" => return Offer::Files,
             _ => Vec::new(),
         })

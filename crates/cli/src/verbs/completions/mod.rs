@@ -2,7 +2,7 @@
 //!
 //! The scripts for bash, zsh and fish only call `tenure __complete`, so that they never go out of date; what
 //! they get is a word a line, with a tab before what it means, or `:files` where the shell should offer files.
-//! Asking reads the store that is there, makes none, and says nothing where something is wrong.
+//! Asking only reads an existing store, and answers nothing if something is wrong.
 
 mod engine;
 mod line;
@@ -19,9 +19,9 @@ use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{Outcome, Output};
 
-/// Print a shell's completion script
+/// Print a completion script for a shell
 ///
-/// In bash, zsh and fish it offers sessions, held keys and missions, too.
+/// In bash, zsh and fish it also completes sessions, held keys and missions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,6 +29,7 @@ Examples:
   tenure completions zsh > ~/.zfunc/_tenure
   tenure completions fish > ~/.config/fish/completions/tenure.fish")]
 pub struct Args {
+    /// Shell
     shell: Shell,
 }
 
@@ -46,7 +47,7 @@ const BASH: &str = include_str!("tenure.bash");
 const ZSH: &str = include_str!("tenure.zsh");
 const FISH: &str = include_str!("tenure.fish");
 
-/// How long reading the store may take: somebody waits at a prompt.
+/// How long reading the store may take: a person waits at the prompt.
 const LIMIT: Duration = Duration::from_millis(500);
 
 pub fn run(args: &Args, app: &App) -> Outcome {

@@ -14,7 +14,7 @@ use self::worker::{Call, Worker, wrong};
 use crate::app::App;
 use crate::output::{CliError, Outcome, Output, put};
 
-/// Show tenure at work, with real processes in a scratch directory
+/// Run a demo with real processes in a scratch directory
 ///
 /// Takes a few seconds and leaves nothing behind.
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     let scratch = tempfile::Builder::new()
         .prefix("tenure-demo-")
         .tempdir()
-        .map_err(|error| wrong(format!("no scratch directory: {error}")))?;
+        .map_err(|error| wrong(format!("cannot create a scratch directory: {error}")))?;
     let home = scratch.path().join("state");
     let mut story = Story {
         told: Vec::new(),
@@ -80,7 +80,7 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     drop((dead, heir, resumed));
     scratch
         .close()
-        .map_err(|error| wrong(format!("the scratch directory was not removed: {error}")))?;
+        .map_err(|error| wrong(format!("cannot remove the scratch directory: {error}")))?;
     story.chapter("nothing is left behind");
     match story.failed {
         Some(trouble) => Err(trouble),
@@ -125,7 +125,7 @@ fn expect<'a>(call: &'a Call, code: i64, what: &str) -> Result<&'a Value, CliErr
         return Ok(&call.json);
     }
     Err(wrong(format!(
-        "{what} gave exit {} instead of {code}: {}",
+        "{what} ended with exit {} instead of {code}: {}",
         call.code, call.json
     )))
 }
@@ -150,7 +150,7 @@ fn race(story: &mut Story, workers: &mut [Worker]) -> Result<usize, CliError> {
             check(winner.is_none(), "a second winner", &call.json)?;
             winner = Some(place);
             story.tell(format!(
-                "{} has {ITEM}, epoch {}",
+                "{} holds {ITEM} (epoch {})",
                 worker.name, call.json["claim"]["epoch"]
             ));
         } else {
@@ -162,7 +162,7 @@ fn race(story: &mut Story, workers: &mut [Worker]) -> Result<usize, CliError> {
             ));
         }
     }
-    winner.ok_or_else(|| wrong("nobody won".into()))
+    winner.ok_or_else(|| wrong("no agent won the race".into()))
 }
 
 fn crash(story: &mut Story, dead: &mut Worker, heir: &mut Worker) -> Result<(), CliError> {
@@ -171,7 +171,7 @@ fn crash(story: &mut Story, dead: &mut Worker, heir: &mut Worker) -> Result<(), 
     let call = heir.call(&["claim", ITEM])?;
     let claim = &expect(&call, 0, "claiming from the dead")?["claim"];
     check(claim["epoch"] == 2, "the epoch", claim)?;
-    story.tell(format!("{} has it, epoch {}", heir.name, claim["epoch"]));
+    story.tell(format!("{} holds it (epoch {})", heir.name, claim["epoch"]));
     story.tell(format!(
         "proof: {}: {}",
         text(&claim["taken_from"]["handle"]),
@@ -181,11 +181,11 @@ fn crash(story: &mut Story, dead: &mut Worker, heir: &mut Worker) -> Result<(), 
 }
 
 fn silence(story: &mut Story, holder: &Worker, other: &mut Worker) -> Result<(), CliError> {
-    story.chapter("the new holder is stopped for longer than every timeout, but it is alive");
+    story.chapter("the new holder is paused for longer than every timeout, but it is alive");
     holder.stop()?;
     pause::sleep(LONG);
     let call = other.call(&["claim", ITEM])?;
-    let error = &expect(&call, 3, "claiming from a stopped holder")?["error"];
+    let error = &expect(&call, 3, "claiming from a paused holder")?["error"];
     check(
         error["holder"]["state"] == "live",
         "the holder's state",
@@ -201,18 +201,21 @@ fn silence(story: &mut Story, holder: &Worker, other: &mut Worker) -> Result<(),
 }
 
 fn takeover(story: &mut Story, loser: &mut Worker, taker: &mut Worker) -> Result<(), CliError> {
-    story.chapter("a takeover, with a reason that is logged");
+    story.chapter("the item is taken over; the reason is logged");
     let call = taker.call(&["takeover", ITEM, "--reason", "it is stuck"])?;
     let claim = &expect(&call, 0, "the takeover")?["claim"];
     check(claim["epoch"] == 3, "the epoch", claim)?;
-    story.tell(format!("{} has it, epoch {}", taker.name, claim["epoch"]));
+    story.tell(format!(
+        "{} holds it (epoch {})",
+        taker.name, claim["epoch"]
+    ));
     loser.go_on()?;
     let call = loser.call(&["guard", ITEM, "--epoch", "2"])?;
     let answer = expect(&call, 5, "the loser's guard")?;
     let notices = answer["notices"].as_array().map_or(0, Vec::len);
     check(notices == 1, "the notice", answer)?;
     story.tell(format!(
-        "{} goes on and asks before it writes: refused, exit 5",
+        "{} continues and checks before it writes: refused (exit 5)",
         loser.name
     ));
     story.tell(format!(
@@ -235,14 +238,14 @@ fn resume(
     home: &std::path::Path,
     conversation: &str,
 ) -> Result<Worker, CliError> {
-    story.chapter("a holder of two items is killed; another takes one; then it resumes");
+    story.chapter("a holder of two items is killed; another agent claims one; then it resumes");
     let call = holder.call(&["claim", SECOND_ITEM])?;
     expect(&call, 0, "the second claim")?;
     let name = holder.name;
     holder.kill()?;
     let call = other.call(&["claim", SECOND_ITEM])?;
     expect(&call, 0, "claiming one of the two")?;
-    story.tell(format!("{} took {SECOND_ITEM}", other.name));
+    story.tell(format!("{} claimed {SECOND_ITEM}", other.name));
     let mut resumed = Worker::start(home, name)?;
     let pid = resumed.pid().to_string();
     let call = resumed.call(&[
@@ -267,13 +270,13 @@ fn resume(
     )?;
     let handle = text(&answer["session"]["handle"]);
     story.tell(format!(
-        "{handle} is back as the same session, in a new process"
+        "{handle} is the same session again, in a new process"
     ));
     story.tell(format!(
-        "it holds {} again, epoch {}",
+        "it holds {} again (epoch {})",
         text(&answer["regranted"][0]["key"]),
         answer["regranted"][0]["epoch"]
     ));
-    story.tell(format!("and is told: {}", text(&answer["taken"][0])));
+    story.tell(format!("it is told: {}", text(&answer["taken"][0])));
     Ok(resumed)
 }

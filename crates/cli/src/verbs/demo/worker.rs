@@ -23,7 +23,7 @@ pub fn wrong(what: String) -> CliError {
         Class::Refused,
         "demo",
         what,
-        Hint::step("please report it with the output above"),
+        Hint::step("please report this message with the output above"),
     )
 }
 
@@ -49,7 +49,7 @@ impl Worker {
     /// Starts a worker on the scratch state directory.
     pub fn start(home: &Path, name: &'static str) -> Result<Self, CliError> {
         let program = tenure_host::env::program()
-            .map_err(|error| wrong(format!("no program to run: {error}")))?;
+            .map_err(|error| wrong(format!("cannot find the tenure executable: {error}")))?;
         let mut child = Command::new(program)
             .arg("__demo-worker")
             .env("TENURE_HOME", home)
@@ -80,7 +80,7 @@ impl Worker {
 
     /// Asks for a call without waiting for its answer.
     pub fn send(&mut self, arguments: &[&str]) -> Result<(), CliError> {
-        let failed = |error: std::io::Error| wrong(format!("a worker does not listen: {error}"));
+        let failed = |error: std::io::Error| wrong(format!("cannot write to a worker: {error}"));
         let Some(input) = &mut self.input else {
             return Err(wrong("a worker was closed".into()));
         };
@@ -94,9 +94,9 @@ impl Worker {
         let mut text = String::new();
         self.output
             .read_line(&mut text)
-            .map_err(|error| wrong(format!("a worker does not answer: {error}")))?;
+            .map_err(|error| wrong(format!("cannot read from a worker: {error}")))?;
         let answer: Value = serde_json::from_str(&text)
-            .map_err(|_| wrong(format!("a worker answered {text:?}")))?;
+            .map_err(|_| wrong(format!("a worker answered with {text:?}")))?;
         Ok(Call {
             code: answer["code"].as_i64().unwrap_or(-1),
             json: answer["json"].clone(),
@@ -143,7 +143,7 @@ impl Worker {
     fn signal(&self, signal: Signal) -> Result<(), CliError> {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| wrong("a worker has no pid".into()))?;
-        kill_process(pid, signal).map_err(|error| wrong(format!("a worker got no signal: {error}")))
+        kill_process(pid, signal).map_err(|error| wrong(format!("cannot signal a worker: {error}")))
     }
 }
 

@@ -67,7 +67,7 @@ pub fn context(brief: Option<&Brief>, notices: &Pending, advice: &Advice) -> Tol
     let left = notices.len() - told.len() + notices.more;
     if left > 0 {
         page.add(
-            &format!("tenure: {left} more: run tenure status"),
+            &format!("tenure: {left} more; run `tenure status` to see them"),
             MOST_BYTES,
         );
     }
@@ -96,7 +96,7 @@ pub fn message(told: &[Notice], advice: &Advice) -> Option<String> {
     let line = clipped(line, LONGEST_HEADLINE);
     Some(match all.count() {
         0 => line,
-        more => format!("{line} (and {more} more: tenure status)"),
+        more => format!("{line} ({more} more: run `tenure status`)"),
     })
 }
 
@@ -145,7 +145,7 @@ fn clipped(mut line: String, longest: usize) -> String {
 fn lines_of(brief: &Brief) -> Vec<String> {
     let me = &brief.me;
     let mut lines = vec![format!(
-        "You are {} to tenure, in {}.",
+        "tenure knows this session as {}, in {}.",
         me.handle,
         whereabouts(me)
     )];
@@ -156,27 +156,30 @@ fn lines_of(brief: &Brief) -> Vec<String> {
         lines.push(format!("You hold {}.", claims(held)));
     }
     if !brief.regranted.is_empty() {
-        lines.push(format!("Given back to you: {}.", claims(&brief.regranted)));
+        lines.push(format!(
+            "Claims given back to you: {}.",
+            claims(&brief.regranted)
+        ));
     }
     lines.extend(became_of_tree(&brief.worktree_changes));
     lines.extend(became_of_files(&brief.worktree_changes));
     if brief.others.is_empty() {
         lines.push("tenure knows of no other session here.".to_owned());
     } else {
-        lines.push("Others who work here now:".to_owned());
+        lines.push("Other sessions that work here now:".to_owned());
         lines.extend(brief.others.iter().take(NAMED).map(other));
         if brief.others.len() > NAMED {
             let more = brief.others.len() - NAMED + brief.more_others;
-            lines.push(format!("  and {more} more: tenure ps"));
+            lines.push(format!("  and {more} more; run `tenure ps` to see them"));
         }
     }
     lines.push(
-        "Before you work on an item: `tenure claim KEY` (such as #42, wp:041/WP03 or 'path:src/db/**'); \
-         exit 3 means that another has it."
+        "Before you work on an item, run `tenure claim KEY` (KEY is #42, wp:041/WP03 or 'path:src/db/**', for \
+         example). Exit 3 means that another session holds it."
             .to_owned(),
     );
     lines.push(
-        "When it is finished: `tenure release KEY --done`. `tenure status` shows all of this again."
+        "When it is finished, run `tenure release KEY --done`. Run `tenure status` to see all of this again."
             .to_owned(),
     );
     lines
@@ -185,7 +188,7 @@ fn lines_of(brief: &Brief) -> Vec<String> {
 fn became_of_tree(meanwhile: &WorktreeChanges) -> Option<String> {
     if let Some(root) = &meanwhile.gone {
         let root = text::name(root);
-        return Some(format!("The worktree {root} that you worked in is gone."));
+        return Some(format!("Your worktree {root} no longer exists."));
     }
     let named = |name: &Option<String>, none: &str| {
         let name = name.as_deref().map(|name| text::name(name).into_owned());
@@ -193,7 +196,11 @@ fn became_of_tree(meanwhile: &WorktreeChanges) -> Option<String> {
     };
     let branch = meanwhile.branch.as_ref().map(|(was, is)| {
         let none = "a detached HEAD";
-        format!("{} was switched to {}", named(was, none), named(is, none))
+        format!(
+            "the branch changed from {} to {}",
+            named(was, none),
+            named(is, none)
+        )
     });
     let head = meanwhile.head.as_ref().map(|(was, is)| {
         let short = |name: &Option<String>| -> String {
@@ -202,7 +209,7 @@ fn became_of_tree(meanwhile: &WorktreeChanges) -> Option<String> {
         format!("HEAD moved from {} to {}", short(was), short(is))
     });
     let changes: Vec<String> = branch.into_iter().chain(head).collect();
-    (!changes.is_empty()).then(|| format!("Since you last worked here {}.", changes.join(" and ")))
+    (!changes.is_empty()).then(|| format!("Since you last worked here, {}.", changes.join(" and ")))
 }
 
 fn became_of_files(meanwhile: &WorktreeChanges) -> Option<String> {
@@ -214,7 +221,7 @@ fn became_of_files(meanwhile: &WorktreeChanges) -> Option<String> {
         .map(|(file, fate)| match fate {
             Fate::WrittenBy(handle) => format!("{file} (written by {handle})"),
             Fate::Changed => format!("{file} (changed on disk)"),
-            Fate::Gone => format!("{file} (gone)"),
+            Fate::Gone => format!("{file} (deleted)"),
         })
         .collect();
     if files.len() > NAMED {
@@ -222,7 +229,7 @@ fn became_of_files(meanwhile: &WorktreeChanges) -> Option<String> {
     }
     let list = named.join(", ");
     (!files.is_empty())
-        .then(|| format!("Files of yours that are not as you left them: {list}. Read them again."))
+        .then(|| format!("Files that you wrote have changed since: {list}. Read them again."))
 }
 
 fn claims(held: &[HeldView]) -> String {

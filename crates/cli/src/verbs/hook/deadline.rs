@@ -156,7 +156,7 @@ fn late(adapter: &Adapter, mode: Option<Mode>, known: &Known) -> Late {
     let steps = [Step::Settings, Step::Processes, Step::Store];
     let at = usize::from(known.step.load(Ordering::Relaxed));
     let waited = steps.get(at).copied().unwrap_or(Step::Store).words();
-    let message = format!("the time of the hook was over while it waited for {waited}");
+    let message = format!("the hook timed out while waiting for {waited}");
     let hint = Hint::verb("ps", "for details");
     let trouble = CliError::new(Class::Store, "hook_timed_out", message, hint);
     let answer = super::missed(adapter, mode, report, known.process.get(), &trouble.problem);

@@ -39,10 +39,10 @@ use crate::sink::{self, Unwritten};
 
 use deadline::{Deadline, Step};
 
-/// Take note of an agent's event; called by the agent, never by hand
+/// Record an event of an agent; run by the agent's hooks, not by hand
 ///
-/// Reads the event on stdin and answers in the agent's own format. `tenure install` makes agents call it.
-/// Exit codes: 0; 2 only to block a tool on purpose; 64 for a wrong command line.
+/// Reads the event from stdin and answers in the agent's own format. `tenure install` adds it to the agents'
+/// settings. Exits 0; 2 to block a tool call on purpose; 64 on a usage error.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -50,24 +50,25 @@ Examples:
   echo '{\"event\":\"busy\",\"agent\":\"nightly\",\"session_id\":\"7f3c\"}' | tenure hook generic
   echo \"{\\\"event\\\":\\\"start\\\",\\\"pid\\\":$$}\" | tenure hook generic    from a shell
 
-For any program (generic): event is start, fork, busy, waiting, idle, beat or end; agent, pid, session_id, cwd,
-subagent_id, reason, asks, transcript_path, writes, prompt and title are optional. The answer has context,
-message, block, env.
+For any other program, use `generic`. \"event\" is start, fork, busy, waiting, idle, beat or end.
+Optional: agent, pid, session_id, cwd, subagent_id, reason, asks, transcript_path, writes, prompt,
+title. The answer has context, message, block and env.
 
-pid is the process that works; it must be above the hook. Without it the session is the nearest of: a process
-that is a session already; a program that started the hook itself, or through one sh -c that only calls the
-hook; a shell that runs a script file. Any other shell (interactive, reading a pipe, sh -c 'a; b') and
-programs that only start others (cron, timeout) are not taken: the session then lives by its lease.")]
+\"pid\" is the process that does the work; it must be an ancestor of the hook. Without it, the
+session is the nearest of these ancestors: a process that is already a session; a program that
+started the hook, directly or through one `sh -c` that only runs the hook; a shell that runs a
+script file. Other shells (interactive, reading a pipe, sh -c 'a; b') and programs that only start
+others (cron, timeout) are skipped. If none is left, the lease alone keeps the session alive.")]
 pub struct Args {
     #[arg(
         value_name = "AGENT",
         value_parser = PossibleValuesParser::new(names()),
         hide_possible_values = true,
-        help = format!("Which agent: {}", names().join(", "))
+        help = format!("Agent: {}", names().join(", "))
     )]
     agent: String,
 
-    /// What is done about a tool under another session's feet: observe, warn or block
+    /// What to do about a tool call that conflicts with another session: observe, warn or block
     #[arg(long, value_name = "MODE", default_value = "warn")]
     mode: String,
 }
@@ -94,7 +95,7 @@ pub fn run_typed(arguments: &[OsString]) -> Exit {
         Ok(parsed) => parsed,
         Err(what) => {
             say(&format!("error: {what}"));
-            let hint = Hint::run("hook", ["--help"], "to see how it is used");
+            let hint = Hint::run("hook", ["--help"], "for its options and examples");
             say(&format!("hint: {}", command_line(&hint)));
             return Exit::HOOK_USAGE;
         }
@@ -123,30 +124,36 @@ fn parse(arguments: &[OsString]) -> Result<(&'static Adapter, Option<Mode>), Str
             Some("--mode") => {
                 let given = words.next().and_then(|word| word.to_str());
                 let read = given.and_then(Mode::parse);
-                mode = Some(read.ok_or("--mode is observe, warn or block")?);
+                mode = Some(read.ok_or("--mode must be observe, warn or block")?);
             }
             Some(flag) if flag.starts_with("--mode=") => {
                 let read = flag.strip_prefix("--mode=").and_then(Mode::parse);
-                mode = Some(read.ok_or("--mode is observe, warn or block")?);
+                mode = Some(read.ok_or("--mode must be observe, warn or block")?);
             }
             // An event says whose it is.
             Some("--session") => drop(words.next()),
             Some(flag) if flag.starts_with("--session=") => {}
             Some(flag) if flag.starts_with('-') => {
-                return Err(format!("{flag} is not a flag of hook"));
+                return Err(format!("hook has no option {flag}"));
             }
-            _ if named.is_some() => return Err("one agent at a time".to_owned()),
+            _ if named.is_some() => return Err("more than one agent was given".to_owned()),
             _ => named = Some(word),
         }
     }
     let names = || names().join(", ");
     let Some(named) = named else {
-        return Err(format!("which agent? One of {}", names()));
+        return Err(format!("no agent was given; expected one of {}", names()));
     };
     let adapter = named
         .to_str()
         .and_then(tenure_agents::adapter)
-        .ok_or_else(|| format!("{} is not an agent; there are {}", named.display(), names()))?;
+        .ok_or_else(|| {
+            format!(
+                "unknown agent {}; expected one of {}",
+                named.display(),
+                names()
+            )
+        })?;
     Ok((adapter, mode))
 }
 
@@ -187,7 +194,7 @@ fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline) {
             answer.message = brief::message(&delivers, &heard.advice);
             if let Some(token) = &heard.token {
                 if let Err(error) = own_process::export(adapter, token) {
-                    say(&format!("tenure: TENURE_SESSION is not passed on: {error}"));
+                    say(&format!("tenure: cannot pass on TENURE_SESSION: {error}"));
                 }
                 answer.token = Some(token.clone());
             }
@@ -197,7 +204,7 @@ fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline) {
             say(&format!("tenure: {}", problem.message));
             answer = missed(adapter, mode, report, process.as_ref(), &problem);
         }
-        // Not a word, on stderr either: some agents show that to their user at every event.
+        // Silent, on stderr too: some agents show stderr to their user at every event.
         Err(Missed::NotOurs) => {}
     }
     let said = adapter.answer(&report.name, &answer);
@@ -210,7 +217,7 @@ fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline) {
     }
 }
 
-/// What is answered to an event that could not be recorded, which is counted.
+/// The answer to an event that could not be recorded; it is counted.
 fn missed(
     adapter: &Adapter,
     mode: Option<Mode>,
@@ -249,16 +256,16 @@ fn say_unclear(adapter: &Adapter, heard: &HandledEvent) {
     let name = adapter.name;
     match (&heard.session, heard.registered) {
         (None, _) => say(&format!(
-            "tenure: hook {name}: {why}; nothing was recorded: add \"pid\" or \"session_id\" to the event"
+            "tenure: hook {name}: {why}; nothing was recorded. Add \"pid\" or \"session_id\" to the event"
         )),
         (Some(handle), Some(_)) => say(&format!(
-            "tenure: hook {name}: {why}; {handle} lives by its lease alone: add \"pid\" to the event"
+            "tenure: hook {name}: {why}; only its lease keeps {handle} alive. Add \"pid\" to the event"
         )),
         (Some(_), None) => {}
     }
 }
 
-/// Why an event was not taken note of.
+/// Why an event was not recorded.
 enum Missed {
     Problem(Box<Problem>, Option<Ancestor>),
     /// It is not an event of a session of this agent: another agent ran the hook, or a process that was only
@@ -282,7 +289,7 @@ fn hear(
     time.at(Step::Settings);
     let settings = Settings::of_user()?;
     if waits_where_unclear(report) && settings.closes_on_error {
-        let block = Some(block("the time of the hook was over"));
+        let block = Some(block("the hook timed out"));
         let answer = Answer {
             block,
             ..Answer::default()
@@ -314,7 +321,7 @@ fn hear(
     }
     time.at(Step::Store);
     let policy = store.guard(mode);
-    // Whoever only observes is told by `log`; the model is told nothing.
+    // In the mode observe only the log reports it; the model is told nothing.
     let policy_speaks = policy.mode != Mode::Observe;
     let speaks = report.reaches_model && policy_speaks;
     // What is blocked says so itself, where it is used.
@@ -413,7 +420,7 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
     }
 }
 
-/// The tool that is about to run or ran, if it is one that can be under somebody's feet.
+/// The tool call, if it can conflict with another session.
 fn tool_of(adapter: &Adapter, report: &Report, policy: GuardPolicy) -> Option<ToolUse> {
     let tool = report.tool.as_ref()?;
     let dir = report.dir.as_deref().unwrap_or("/");
@@ -441,8 +448,8 @@ fn waits_where_unclear(report: &Report) -> bool {
 
 fn block(why: &str) -> String {
     format!(
-        "tenure cannot check this write ({why}), and guard.on_error is closed. Writes are allowed again as \
-         soon as tenure can write to its store: run `tenure renew`, and write again once it succeeds."
+        "tenure cannot check this write ({why}), and guard.on_error is closed. Writes are allowed again once \
+         tenure can write to its store. Run `tenure renew`; when it succeeds, write again."
     )
 }
 
@@ -455,12 +462,12 @@ fn show(answer: &Value) -> Channel {
     match sink::out(&answer.to_string()) {
         Ok(()) => match sink::channel(&std::io::stdout(), true, false) {
             Channel::Json => Channel::Hook,
-            // Nobody but a person reads a terminal, and nobody what is thrown away.
+            // Only a person reads a terminal, and /dev/null has no reader.
             elsewhere => elsewhere,
         },
         Err(Unwritten::ReaderLeft) => Channel::Nowhere,
         Err(Unwritten::Failed(error)) => {
-            say(&format!("tenure: the answer cannot be written: {error}"));
+            say(&format!("tenure: the output could not be written: {error}"));
             Channel::Nowhere
         }
     }
@@ -477,7 +484,7 @@ fn delivered(store: &mut HookStore, told: &[Notice], channel: Channel) {
     });
     if let Err(problem) = kept {
         say(&format!(
-            "tenure: notices will be told again: {}",
+            "tenure: these notices will be shown again: {}",
             problem.message
         ));
     }

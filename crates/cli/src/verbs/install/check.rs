@@ -1,4 +1,4 @@
-//! `install --check`: how things stand in every place, the usual ones and those that the register lists.
+//! `install --check`: the state of every place, the usual ones and those in the register.
 
 use std::path::Path;
 
@@ -82,7 +82,7 @@ fn shown(rows: Vec<Row>) -> Output {
         add(&mut text, &note);
     }
     if !all_well {
-        add(&mut text, "tenure install sets them up");
+        add(&mut text, "run `tenure install` to set them up");
     }
     let exit = if all_well { Exit::DONE } else { Exit::REFUSED };
     Output::new("agents", &agents, text).exit(exit)
@@ -126,15 +126,15 @@ fn status_line_note(agent: &str, whose: StatusLine) -> String {
     match whose {
         StatusLine::Ours => format!("{agent}: the status line is installed"),
         StatusLine::Another => format!(
-            "{agent}: the status line is not tenure's; it can call `tenure statusline {agent}` to show both"
+            "{agent}: another status line is set; call `tenure statusline {agent}` from it to show both"
         ),
         StatusLine::Absent => format!(
-            "{agent}: the status line is not installed; `tenure install {agent} --statusline` adds it"
+            "{agent}: the status line is not installed; run `tenure install {agent} --statusline` to add it"
         ),
     }
 }
 
-/// A plugin is as we wrote it, or somebody changed it, or it is gone.
+/// A plugin is unchanged, edited by someone else, or gone.
 fn plugin_row(group: &Group) -> Row {
     let as_written = |edit: &Edit| {
         let text = read::text(&edit.file, LONGEST).unwrap_or_default();

@@ -22,21 +22,21 @@ use crate::hooks_setup::{Part, Whose, add, dry, state_dir, targets, targets_help
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
 
-/// Make coding agents tell tenure what they do, by hooks in their settings
+/// Register coding agents automatically, by adding hooks to their settings
 ///
-/// Without a name: every agent that is found here. What else is in the settings stays byte for byte as it
-/// is; a copy is kept beside a file before its first change. Doing it again changes nothing, and
-/// tenure uninstall undoes it: every edit is listed in the state directory before it is made.
+/// Without AGENT, installs for every agent found on this machine. Everything else in the settings stays byte for
+/// byte as it is, and a backup is kept next to each file before its first change. Running it again changes nothing.
+/// `tenure uninstall` undoes it: every edit is recorded in the state directory before it is made.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tenure install                        for every agent that is found here
-  tenure install --dry-run              show what would change, and change nothing
-  tenure install claude --mode block    also refuse writes that collide
-  tenure install claude --statusline    also show tenure's line at Claude Code's prompt
+  tenure install                        for every agent found on this machine
+  tenure install --dry-run              only show what would change
+  tenure install claude --mode block    also block writes that conflict
+  tenure install claude --statusline    also add tenure's status line
   tenure install gemini --project .     in the settings of this project
-  tenure install git                    refuse to commit or push here once a claim was lost
-  tenure install --check                list every place; exit 1 unless all are installed
+  tenure install git                    block commits and pushes here after a lost claim
+  tenure install --check                list every place; exit 1 if one is not installed
   tenure install claude --plugin DIR    write a plugin directory instead of editing settings")]
 pub struct Args {
     #[arg(value_name = "AGENT", value_parser = PossibleValuesParser::new(targets()), hide_possible_values = true, help = targets_help())]
@@ -45,24 +45,24 @@ pub struct Args {
     #[command(flatten)]
     whose: Whose,
 
-    /// Print what would change, and change nothing
+    /// Print what would change without changing it
     #[arg(long)]
     dry_run: bool,
 
-    /// What a hook does about a write that collides with another session: observe, warn or block; by
-    /// default what is installed, or warn
+    /// What hooks do about a tool call that conflicts with another session: observe, warn or block
+    /// [default: the installed mode, or warn]
     #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(MODES.map(word_of)), hide_possible_values = true)]
     mode: Option<String>,
 
-    /// Also show tenure's status line at the agent's prompt (claude); asked for on a terminal
+    /// Also add tenure's status line (claude); on a terminal, install asks
     #[arg(long)]
     statusline: bool,
 
-    /// Say for each agent whether it is installed, and change nothing
+    /// List what is installed, without changing anything
     #[arg(long, conflicts_with_all = ["dry_run", "mode", "statusline"])]
     check: bool,
 
-    /// Write a Claude Code plugin to this directory, and leave settings alone
+    /// Write a Claude Code plugin to this directory instead of editing settings
     #[arg(long, value_name = "DIR", conflicts_with_all = ["check", "user", "project", "statusline"])]
     plugin: Option<PathBuf>,
 }
@@ -171,7 +171,7 @@ fn part(git: Option<&GitHooks>, wanted: &Wanted, dry: bool) -> Result<Part, CliE
         (true, true, _) => "nothing to do",
         (true, false, _) => "already installed",
         (false, true, _) => "would be installed",
-        (false, false, State::Outdated) => "brought up to date",
+        (false, false, State::Outdated) => "updated",
         (false, false, _) => "installed",
     };
     let state = if dry { before } else { State::Installed };
@@ -191,9 +191,9 @@ fn places(names: &[String], scope: &Scope) -> Result<Vec<InstallTarget>, CliErro
     let meant: Vec<InstallTarget> = all.into_iter().filter(is_meant).collect();
     if meant.is_empty() {
         let names = place::names();
-        let message = format!("none of {} is here", names.join(", "));
+        let message = format!("none of these agents was found: {}", names.join(", "));
         let one = names.first().copied();
-        let hint = Hint::run("install", one, "to install for one that is not here yet");
+        let hint = Hint::run("install", one, "to install hooks before the agent itself");
         return Err(CliError::new(Class::NotFound, "not_found", message, hint));
     }
     Ok(meant)
@@ -201,15 +201,15 @@ fn places(names: &[String], scope: &Scope) -> Result<Vec<InstallTarget>, CliErro
 
 fn own_path() -> Result<String, CliError> {
     let lost = |why: String| {
-        let hint = Hint::step("run tenure by a path that is plain text");
+        let hint = Hint::step("run tenure from a path that is plain UTF-8 text");
         CliError::new(Class::Invalid, "invalid", why, hint)
     };
     let path = tenure_host::env::program()
-        .map_err(|error| lost(format!("cannot tell where tenure itself is: {error}")))?;
+        .map_err(|error| lost(format!("cannot find the tenure executable: {error}")))?;
     match path.to_str() {
         Some(text) if path.is_file() && !text.contains(['\n', '\r']) => Ok(text.to_owned()),
         _ => Err(lost(format!(
-            "tenure itself is at {}, which cannot be written into settings",
+            "the tenure executable is at {}, which cannot be written into settings",
             path.display()
         ))),
     }
@@ -221,7 +221,7 @@ fn installed(plans: &[Plan], git: Part) -> Output {
         let (agent, mode) = (plan.place.agent, plan.mode.map_or("", word_of));
         let word = match (plan.changes.is_empty(), plan.state) {
             (true, _) => "already installed",
-            (false, State::Outdated) => "brought up to date",
+            (false, State::Outdated) => "updated",
             (false, _) => "installed",
         };
         add(&mut text, &format!("{agent}: {word}, mode {mode}"));
@@ -232,7 +232,7 @@ fn installed(plans: &[Plan], git: Part) -> Output {
     if plans.iter().any(|plan| !plan.changes.is_empty()) {
         add(
             &mut text,
-            "Sessions that start from now on are seen; tenure ps shows them.",
+            "New sessions now register automatically; run `tenure ps` to see them.",
         );
     }
     let mut agents: Vec<Value> = plans

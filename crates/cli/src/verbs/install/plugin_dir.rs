@@ -40,7 +40,7 @@ pub fn run(
         return Err(CliError::new(
             Class::Usage,
             "usage",
-            format!("--plugin is for {names} alone"),
+            format!("--plugin works only with {names}"),
             Hint::run(
                 "install",
                 [names.as_str(), "--plugin", "DIR"],
@@ -58,7 +58,7 @@ pub fn run(
             Class::Internal,
             "internal",
             refusal.to_string(),
-            Hint::step("please report it"),
+            Hint::step("please report this message"),
         )
     })?;
     let manifest = read(&dir.join(plugin::MANIFEST))?;
@@ -69,11 +69,11 @@ pub fn run(
         let file = read(&dir.join(name))?;
         if file.text().is_some() && !is_ours {
             let message = format!(
-                "{} is there, and {} is not a plugin that tenure wrote; nothing was changed",
+                "{} already exists, and {} is not a plugin written by tenure; nothing was changed",
                 file.path().display(),
                 dir.display()
             );
-            let hint = Hint::step("give --plugin another directory");
+            let hint = Hint::step("pass another directory to --plugin");
             return Err(CliError::new(Class::Invalid, "invalid", message, hint));
         }
         edits.push(edit(agent, &dir, &file, &text));
@@ -111,9 +111,9 @@ fn shown(
 ) -> Output {
     let paths: Vec<&Path> = changes.iter().map(|(file, _)| file.path()).collect();
     let done = match (dry_run, paths.is_empty()) {
-        (_, true) => "is as it should be",
+        (_, true) => "is up to date",
         (true, _) => "would be written",
-        (false, _) => "is written",
+        (false, _) => "was written",
     };
     let place = dir.display().to_string();
     let typed = text::shell(&place);
@@ -125,7 +125,7 @@ fn shown(
     let mut notes = Vec::new();
     if is_in_settings(agent, format) {
         notes.push(format!(
-            "the hooks are in your settings too: tenure uninstall {agent} --user removes them and leaves the plugin"
+            "the hooks are also in your settings; run `tenure uninstall {agent} --user` to remove them there"
         ));
     }
     for note in &notes {

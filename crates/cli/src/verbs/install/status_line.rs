@@ -59,7 +59,7 @@ fn is_at_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Whether the agent draws a line and nobody set one. What is wrong with the file is said when it is edited.
+/// Whether the agent can show a status line and none is set. Errors in the file are reported when it is edited.
 fn has_none(place: &InstallTarget) -> bool {
     let Some(format) = place.settings.hooks() else {
         return false;
@@ -72,7 +72,7 @@ fn has_none(place: &InstallTarget) -> bool {
 /// Anything but a yes is a no.
 fn asked(agent: &str) -> bool {
     mention(&format!(
-        "Show tenure's status line (session, claims, warnings) at the prompt of {agent}? [y/N]"
+        "Add tenure's status line (session, claims, warnings) to {agent}? [y/N]"
     ));
     let mut line = String::new();
     let read = std::io::stdin().lock().read_line(&mut line);

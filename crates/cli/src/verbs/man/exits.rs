@@ -16,7 +16,7 @@ const OWN: &[(&str, &[u8])] = &[
     ("who", &[3, 4, 6, 8, 9]),
     ("whoami", &[4, 5, 6, 8]),
     ("alive", &[1, 4, 6, 8, 9]),
-    ("wait", &[4, 6, 7, 8, 9]),
+    ("wait", &[4, 6, 7, 8]),
     ("why", &[6, 8]),
     ("claim", &[1, 3, 4, 5, 6, 7, 8, 9, 125, 126, 127]),
     ("release", &[1, 3, 4, 5, 6, 8, 9]),
@@ -24,8 +24,8 @@ const OWN: &[(&str, &[u8])] = &[
     ("guard", &[1, 3, 4, 5, 6, 8, 9]),
     ("handoff", &[1, 3, 4, 5, 6, 8, 9]),
     ("takeover", &[1, 3, 4, 5, 6, 8, 9]),
-    ("register", &[1, 4, 5, 6, 8, 9]),
-    ("adopt", &[1, 4, 6, 8, 9]),
+    ("register", &[4, 6, 8, 9]),
+    ("adopt", &[4, 6, 8, 9]),
     ("resume", &[1, 4, 6, 8, 9, 126, 127]),
     ("end", &[1, 4, 5, 6, 8]),
     ("verify", &[4, 5, 6, 8]),
@@ -47,20 +47,17 @@ const OWN: &[(&str, &[u8])] = &[
 const OF_COMMANDS: &[(Exit, &str)] = &[
     (
         Exit::HOOK_USAGE,
-        "the command line is wrong; 2 would block the agent's tool",
+        "usage error (2 would block the agent's tool call)",
     ),
     (
         Exit(125),
-        "with a command: tenure itself failed, or the item is held (--conflict-exit changes that)",
+        "with CMD: tenure failed, or the item is held (--conflict-exit sets the code for held)",
     ),
     (
         Exit::COMMAND_NOT_EXECUTABLE,
-        "with a command: it cannot be run",
+        "with CMD: it is not executable",
     ),
-    (
-        Exit::COMMAND_NOT_FOUND,
-        "with a command: there is none of that name",
-    ),
+    (Exit::COMMAND_NOT_FOUND, "with CMD: it was not found"),
 ];
 
 /// The codes of a page, with their meanings; tenure's own page has all.
@@ -80,7 +77,7 @@ pub fn of(words: &[String]) -> Vec<(Exit, &'static str)> {
     let mut found: Vec<_> = meanings().filter(|(code, _)| can_end_with(*code)).collect();
     if verb == "hook" {
         found.retain(|(code, _)| *code != Exit::USAGE);
-        let blocks = "the tool is blocked, because the user asked for that";
+        let blocks = "the tool call is blocked, as the user configured";
         found.insert(1, (Exit::USAGE, blocks));
     }
     found.sort_by_key(|(Exit(code), _)| *code);

@@ -22,11 +22,11 @@ Examples:
   tenure man mission join | man -l -
   tenure man --dir ~/.local/share/man/man1")]
 pub struct Args {
-    /// The verb, with the verb below it if any; none is tenure itself
-    #[arg(value_name = "VERB")]
+    /// Command, such as claim or mission join [default: tenure itself]
+    #[arg(value_name = "COMMAND")]
     verb: Vec<String>,
 
-    /// Write every page into this directory
+    /// Write every page to this directory
     #[arg(long, value_name = "DIR", conflicts_with = "verb")]
     dir: Option<PathBuf>,
 }
@@ -48,8 +48,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         return write_all(dir, &pages);
     }
     let Some(page) = pages.iter().find(|page| page.words == args.verb) else {
-        let message = format!("there is no verb {:?}", args.verb.join(" "));
-        let hint = Hint::run("help", ["--all"], "to see every verb");
+        let message = format!("unknown command {:?}", args.verb.join(" "));
+        let hint = Hint::run("help", ["--all"], "to list every command");
         return Err(CliError::new(Class::NotFound, "not_found", message, hint));
     };
     let text = page.roff().map_err(|error| unmade(&error))?;
@@ -115,7 +115,7 @@ impl Page {
             .clone()
             .name(name.clone())
             .display_name(name.clone())
-            .subcommand_help_heading("VERBS")
+            .subcommand_help_heading("COMMANDS")
             .mut_subcommands(|verb| verb.hide(false));
         let examples = command.get_after_help().map(ToString::to_string);
         let has_verbs = command.has_subcommands();
@@ -176,14 +176,19 @@ fn escaped(text: &str) -> String {
 
 fn unmade(error: &io::Error) -> CliError {
     let message = format!("cannot make the page: {error}");
-    let hint = Hint::step("please report it");
+    let hint = Hint::step("please report this message");
     CliError::new(Class::Internal, "internal", message, hint)
 }
 
 fn write_all(dir: &Path, pages: &[Page]) -> Outcome {
     let failed = |error: io::Error| {
-        let hint = Hint::step("give --dir a directory that you can write to");
-        CliError::new(Class::Invalid, "invalid", error.to_string(), hint)
+        let message = format!(
+            "cannot write the pages to {}: {}",
+            dir.display(),
+            error.kind()
+        );
+        let hint = Hint::step("pass a directory to --dir that you can write to");
+        CliError::new(Class::Invalid, "invalid", message, hint)
     };
     fs_err::create_dir_all(dir).map_err(failed)?;
     let mut written = Vec::new();

@@ -11,27 +11,27 @@ use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
 
-/// Say which mission is the active one, or show which one is
+/// Set the active mission, or show it
 ///
-/// It stays so until it is changed. A session's pointer goes before its repository's, and that before its
-/// user's.
+/// It stays set until changed. A session's own active mission takes precedence over its repository's, and that
+/// over its user's.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure mission use 041-login
   tenure mission use 041-login --for repo      for every worktree of this repository
   tenure mission use --clear --for user
-  tenure mission use                           show which one is active, and why")]
+  tenure mission use                           show the active mission, and why")]
 pub struct Args {
-    /// The mission
+    /// Mission to make active
     #[arg(value_name = "MISSION", conflicts_with = "clear")]
     mission: Option<String>,
 
-    /// Whose pointer to set
+    /// Whose active mission to set
     #[arg(long = "for", value_name = "WHOSE", default_value = "session")]
     whose: WhoseArg,
 
-    /// Forget the pointer
+    /// Clear it
     #[arg(long)]
     clear: bool,
 
@@ -48,11 +48,11 @@ impl Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum WhoseArg {
-    /// This session's
+    /// This session
     Session,
-    /// This repository's, in all its worktrees
+    /// This repository, in all its worktrees
     Repo,
-    /// This user's
+    /// This user
     User,
 }
 
@@ -79,7 +79,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let warnings: Vec<String> = pointed.faults.iter().map(ToString::to_string).collect();
     warn(app, &warnings);
     let mut text = Lines::from(match (&pointed.mission, &pointed.before) {
-        (Some(mission), _) => format!("{mission} is the {}'s active mission", pointed.whose),
+        (Some(mission), _) => format!("{mission} is now the {}'s active mission", pointed.whose),
         (None, Some(before)) => format!(
             "{before} is no longer the {}'s active mission",
             pointed.whose
@@ -102,10 +102,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 /// Shows which mission is meant when none is named.
 fn active(args: &Args, app: &App) -> Outcome {
     if args.whose != WhoseArg::Session {
-        let message = "no mission was named";
-        let name = Hint::step("name a mission, or say --clear");
+        let message = "no mission was given";
+        let name = Hint::step("pass a mission, or --clear");
         let mut trouble = CliError::new(Class::Usage, "usage", message, name);
-        let show = Hint::run("mission", ["use"], "to see which one is active");
+        let show = Hint::run("mission", ["use"], "to see the active mission");
         trouble.problem.hints.push(show);
         return Err(trouble);
     }
@@ -122,6 +122,6 @@ fn active(args: &Args, app: &App) -> Outcome {
         .collect();
     warn(app, &warnings);
     let mission = pointer.mission.as_deref().unwrap_or_default();
-    let text = format!("{mission} ({}: {})", pointer.by, pointer.evidence);
+    let text = format!("{mission} (from {})", pointer.evidence);
     Ok(Output::new("pointer", pointer, text).told(&answer))
 }

@@ -4,7 +4,7 @@ use tenure_core::mission::MissionId;
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// Check what is stored of a mission: every error at once, exit 6
+/// Check the stored data of a mission: reports every error, exit 6
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -12,7 +12,7 @@ Examples:
   tenure mission check --mission 041-login
   tenure mission check --all     every mission and every pointer")]
 pub struct Args {
-    /// The mission, if not the active one
+    /// Mission [default: the active one]
     #[arg(long, value_name = "MISSION", conflicts_with = "all")]
     mission: Option<String>,
 
@@ -31,10 +31,5 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         .check_missions(&act_for, &here, mission.as_ref(), args.all)?;
     let checked = answer.value;
     let part = json!({"checked": checked, "faults": []});
-    Ok(Output::new(
-        "check",
-        &part,
-        format!("nothing is wrong ({checked} checked)"),
-    )
-    .told(&answer))
+    Ok(Output::new("check", &part, format!("no errors ({checked} checked)")).told(&answer))
 }

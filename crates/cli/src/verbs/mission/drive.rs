@@ -2,12 +2,12 @@ use super::update::{More, update};
 use crate::app::App;
 use crate::output::Outcome;
 
-/// Say whether this session drives its focus on: active or inactive
+/// Set whether this session is actively working on its focus: active or inactive
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure mission drive active
-  tenure mission drive active --strict      refused while another drives the same focus
+  tenure mission drive active --strict      fails while another session drives the same focus
   tenure mission drive inactive")]
 pub struct Args {
     /// active or inactive

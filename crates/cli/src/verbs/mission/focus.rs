@@ -2,12 +2,12 @@ use super::update::{More, update};
 use crate::app::App;
 use crate::output::Outcome;
 
-/// Say what this session works on: wp:ID, step:ID or none
+/// Set what this session works on: wp:ID, step:ID or none
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure mission focus wp:WP03
-  tenure mission focus step:42 --strict     refused while another drives it
+  tenure mission focus step:42 --strict     fails while another session drives it
   tenure mission focus none")]
 pub struct Args {
     /// wp:ID, step:ID or none

@@ -6,24 +6,24 @@ use super::shown::warn;
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// Become a participant of a mission; joining again keeps everything but the role
+/// Join a mission, or change your role in it
 ///
-/// The mission is this session's active one from then on.
+/// The mission becomes this session's active mission. Joining again changes only the role.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure mission join 041-login --role developer
   tenure mission join 041-login --role reviewer --participant 01ARZ3NDEKTSV4RRFFQ69G5FAV")]
 pub struct Args {
-    /// The mission
+    /// Mission to join
     #[arg(value_name = "MISSION")]
     mission: String,
 
-    /// What this session is in it, such as developer or reviewer
+    /// Role of this session in it, such as developer or reviewer
     #[arg(long, value_name = "ROLE")]
     role: String,
 
-    /// Its id there, a ULID, where somebody else gave it one
+    /// Participant id (a ULID), if another system assigned one
     #[arg(long, value_name = "ULID")]
     participant: Option<String>,
 
@@ -49,7 +49,11 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let joined = &answer.value;
     warn(app, &joined.warnings);
     let one = &joined.participant;
-    let word = if joined.new { "joined" } else { "is still in" };
+    let word = if joined.new {
+        "joined"
+    } else {
+        "is already in"
+    };
     let text = format!(
         "{} {word} {} as {} (participant {})",
         one.session.handle, one.mission, one.role, one.participant_id

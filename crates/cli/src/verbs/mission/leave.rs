@@ -4,18 +4,18 @@ use tenure_core::reason::Reason;
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// Take this session out of a mission; works whatever is wrong with what is stored
+/// Leave a mission; works even if stored data is invalid
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure mission leave
   tenure mission leave 041-login")]
 pub struct Args {
-    /// The mission, if not the active one
+    /// Mission to leave [default: the active one]
     #[arg(value_name = "MISSION")]
     named: Option<String>,
 
-    /// The same, as the other verbs take it
+    /// Same as MISSION, as in the other commands
     #[arg(long, value_name = "MISSION", conflicts_with = "named")]
     mission: Option<String>,
 

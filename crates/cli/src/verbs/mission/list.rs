@@ -2,14 +2,14 @@ use super::shown;
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// List missions: how many take part, live and drive
+/// List missions: participants, how many are live, how many drive
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure mission list
-  tenure mission list --all      also those that nobody takes part in")]
+  tenure mission list --all      include missions without participants")]
 pub struct Args {
-    /// Also those that nobody takes part in
+    /// Include missions without participants
     #[arg(long)]
     all: bool,
 }

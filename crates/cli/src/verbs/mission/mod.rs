@@ -15,10 +15,10 @@ use super::table;
 use crate::app::{App, Changes};
 use crate::output::Outcome;
 
-/// Take part in shared work: join a mission, say what you focus on, see who does what
+/// Take part in shared work: join a mission, set your focus, see who does what
 ///
-/// A participant is a session: two agents of one user are two participants. Which mission is meant:
-/// --mission, else the session's pointer, the repository's, the user's.
+/// Each session is a participant of its own, so two agents of one user are two participants. Commands use the
+/// mission named by --mission, else the active mission of the session, the repository or the user, in this order.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -6,7 +6,7 @@ use tenure_service::view::{MissionView, ParticipantView, PointerView};
 
 use crate::app::App;
 use crate::lines::Lines;
-use crate::output::{self, Cell, ago, table};
+use crate::output::{self, Cell, ago, count, table};
 
 /// Says what needs attention, where programs do not read.
 pub fn warn(app: &App, warnings: &[String]) {
@@ -21,23 +21,17 @@ pub fn warn(app: &App, warnings: &[String]) {
 pub fn decision(app: &App, pointer: &PointerView) -> Lines {
     match (app.verbose, &pointer.mission) {
         (false, _) => Lines::default(),
-        (true, Some(mission)) => {
-            format!("  {mission} by {}: {}", pointer.by, pointer.evidence).into()
-        }
+        (true, Some(mission)) => format!("  {mission}, from {}", pointer.evidence).into(),
         (true, None) => format!("  no mission is active: {}", pointer.evidence).into(),
     }
 }
 
 pub fn roster(roster: &Roster, app: &App, now: Timestamp) -> Lines {
     let mission = &roster.mission;
-    let count = |n: usize, one: &str, many: &str| match n {
-        1 => format!("1 {one}"),
-        n => format!("{n} {many}"),
-    };
     let mut text = Lines::from(format!(
         "{}: {}, {} live, {} driving",
         mission.id,
-        count(mission.participants, "participant", "participants"),
+        count(mission.participants, "participant"),
         mission.live,
         mission.driving
     ));
@@ -82,8 +76,7 @@ fn row(one: &ParticipantView, now: Timestamp) -> Vec<Cell> {
 
 pub fn missions(missions: &[MissionView]) -> Lines {
     if missions.is_empty() {
-        return "no missions; a session begins one with: tenure mission join MISSION --role ROLE"
-            .into();
+        return "no missions; run `tenure mission join MISSION --role ROLE` to start one".into();
     }
     let now = tenure_host::clock::wall();
     let rows: Vec<Vec<Cell>> = missions

@@ -15,7 +15,7 @@ use crate::child::exit_of_watching;
 use crate::exit::Exit;
 use crate::output::{CLEAR, CliError, Outcome, Output, put};
 
-/// Show who takes part: role, focus, drive, live or not, last activity, collisions
+/// Show the participants: role, focus, drive, state, last activity, collisions
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,11 +23,11 @@ Examples:
   tenure mission status --mission 041-login --watch
   tenure mission status --json | jq '.participants[].focus'")]
 pub struct Args {
-    /// The mission, if not the active one
+    /// Mission [default: the active one]
     #[arg(long, value_name = "MISSION")]
     mission: Option<String>,
 
-    /// Keep showing it as it changes, until interrupted
+    /// Redraw on every change until interrupted
     #[arg(long, short)]
     watch: bool,
 }
@@ -76,7 +76,7 @@ fn warnings(found: &Roster) -> Vec<String> {
     faults.map(ToString::to_string).collect()
 }
 
-/// Shows the roster whenever it changed, until a signal comes or nobody reads it any more.
+/// Shows the roster after each change, until a signal comes or the reader leaves.
 fn watch(context: &mut Context, mission: Option<&MissionId>, app: &App) -> Outcome {
     let on_screen = !app.style.json && std::io::stdout().is_terminal();
     let mut before = None;

@@ -12,11 +12,11 @@ use crate::output::{Outcome, Output};
 
 #[derive(Debug, clap::Args)]
 pub struct More {
-    /// The mission, if not the active one
+    /// Mission [default: the active one]
     #[arg(long, value_name = "MISSION")]
     mission: Option<String>,
 
-    /// Refuse (exit 3) what another live participant drives, instead of a warning
+    /// Fail (exit 3) if another live participant drives the same focus, instead of warning
     #[arg(long)]
     strict: bool,
 

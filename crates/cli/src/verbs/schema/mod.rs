@@ -28,8 +28,8 @@ use crate::output::{Outcome, Output};
 
 /// Print the JSON Schema of every answer, error and event
 ///
-/// A whole answer fits #/$defs/answer, a failure #/$defs/failure, a line of a stream #/$defs/streamed; that of
-/// one verb fits #/$defs/VERB.answer.
+/// An answer matches #/$defs/answer, a failure #/$defs/failure, a line of a stream #/$defs/streamed. The answer of
+/// one command matches #/$defs/COMMAND.answer.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -81,8 +81,8 @@ fn answer() -> Value {
     parts.extend(of_claims());
     parts.extend(of_missions());
     parts.extend(of_machine());
-    let about = "A success: the version of the shape, the parts of this verb's answer, and what the caller is \
-                 told. With damaged rows it has an error, too.";
+    let about = "A success: the version of the schema, the parts of this command's answer, and notices. If rows \
+                 of the store are damaged, it also has an error.";
     object(about, &parts)
 }
 
@@ -160,11 +160,11 @@ fn of_missions() -> Vec<(&'static str, Value)> {
 
 fn of_machine() -> Vec<(&'static str, Value)> {
     let failed = object(
-        "What was not undone.",
+        "An edit that could not be undone.",
         &[("message", text()), ("file", text_or_null())],
     );
     let verb = object(
-        "A verb.",
+        "A command.",
         &[("job", text()), ("verb", text()), ("about", text())],
     );
     vec![
@@ -186,7 +186,7 @@ fn of_machine() -> Vec<(&'static str, Value)> {
 }
 
 fn failure() -> Value {
-    let about = "A refusal or a failure; the exit code is of its kind.";
+    let about = "A refusal or a failure. The exit code depends on its kind.";
     object(
         about,
         &[
@@ -201,7 +201,7 @@ fn failure() -> Value {
 /// Beside these three, an error has what a program needs to go on; what that is depends on its kind.
 fn error() -> Value {
     let known = object(
-        "Why it was not done.",
+        "Why the request failed.",
         &[
             ("kind", text()),
             ("message", text()),
@@ -228,7 +228,7 @@ fn streamed() -> Value {
 
 fn of_setup() -> Vec<(&'static str, Value)> {
     let file = object(
-        "A file that changed, or would.",
+        "A file that was or would be changed.",
         &[
             ("file", text()),
             ("change", text()),
@@ -239,7 +239,7 @@ fn of_setup() -> Vec<(&'static str, Value)> {
         (
             "agent",
             object(
-                "Hooks of an agent in one place.",
+                "The hooks of an agent in one place.",
                 &[
                     ("agent", text()),
                     ("state", text()),
@@ -274,7 +274,7 @@ fn of_setup() -> Vec<(&'static str, Value)> {
         (
             "mirror",
             object(
-                "A file that is kept up to date.",
+                "A mirror: a file that tenure keeps up to date.",
                 &[
                     ("path", text_or_null()),
                     ("format", text()),
@@ -287,7 +287,7 @@ fn of_setup() -> Vec<(&'static str, Value)> {
         (
             "ignored",
             object(
-                "A line of a project's settings that does not count.",
+                "A setting in a project's file that is ignored.",
                 &[("file", text()), ("key", text()), ("why", text())],
             ),
         ),
@@ -300,7 +300,7 @@ fn of_setup() -> Vec<(&'static str, Value)> {
 
 fn of_work() -> Vec<(&'static str, Value)> {
     let holder = object(
-        "What the holder says of itself.",
+        "The holder, as it described itself.",
         &[
             ("lock", text()),
             ("session", text_or_null()),
@@ -364,7 +364,7 @@ fn of_work() -> Vec<(&'static str, Value)> {
         (
             "verified",
             object(
-                "A context that agrees.",
+                "A session whose context agrees.",
                 &[
                     ("session", text()),
                     ("id", text()),

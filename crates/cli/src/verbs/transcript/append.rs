@@ -9,20 +9,20 @@ use tenure_service::ActFor;
 use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
-use crate::output::{CliError, Outcome, Output};
+use crate::output::{self, CliError, Outcome, Output};
 
 /// Append JSON lines from stdin, all or nothing, under the file's lock
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The session
+    /// Handle, id, or a unique part of either
     #[arg(value_name = "SESSION")]
     name: String,
 
-    /// Wait until the disk has it
+    /// Wait until the lines are on disk
     #[arg(long)]
     durable: bool,
 
-    /// Wait at most this long for the lock
+    /// Wait for the lock at most this long
     #[arg(
         long,
         value_name = "TIME",
@@ -51,7 +51,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let done = &answer.value;
     let (path, count) = (&done.file.path, done.lines);
     let part = json!({"path": path, "session": done.file.handle, "offset": done.offset, "lines": count, "bytes": lines.len()});
-    let text = format!("{count} lines appended to {path}");
+    let text = format!("appended {} to {path}", output::count(count, "line"));
     Ok(Output::new("transcript", &part, text).told(&answer))
 }
 
@@ -66,13 +66,13 @@ fn stdin() -> Result<Vec<u8>, CliError> {
     read.map_err(|error| {
         usage(
             format!("cannot read stdin: {error}"),
-            "give whole lines on stdin",
+            "write whole lines to stdin",
         )
     })?;
     if lines.len() as u64 > MOST_BYTES {
         Err(usage(
-            "more than 64 MiB at once".into(),
-            "append it in parts",
+            "the input is larger than 64 MiB".into(),
+            "append it in smaller parts",
         ))
     } else {
         Ok(lines)

@@ -10,7 +10,7 @@ use crate::output::Outcome;
 
 /// Show, check or append to a session's transcript
 ///
-/// Which file it is, is the store's word and never the caller's.
+/// The path comes from the store, never from the caller.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -5,10 +5,10 @@ use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{Outcome, Output};
 
-/// Say which file it is
+/// Print the path of the transcript
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The session
+    /// Handle, id, or a unique part of either
     #[arg(value_name = "SESSION")]
     name: String,
 }
@@ -18,7 +18,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let Found { file, quarantined } = &answer.value;
     let mut text = Lines::from(file.path.as_str());
     if let Some(why) = quarantined {
-        text.line(format!("what was stored was wrong and is set aside: {why}"));
+        text.line(format!(
+            "the path stored before was wrong and was set aside: {why}"
+        ));
     }
     let exists = std::path::Path::new(&file.path).exists();
     let part = json!({"path": file.path, "session": file.handle, "native_id": file.native_id, "exists": exists, "quarantined": quarantined});

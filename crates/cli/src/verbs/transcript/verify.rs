@@ -4,12 +4,12 @@ use tenure_app::transcript::{self, Found};
 use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, count};
 
-/// Report a torn tail, malformed lines and lines of other conversations; change nothing
+/// Report an incomplete last line, malformed lines and lines of other conversations
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The session
+    /// Handle, id, or a unique part of either
     #[arg(value_name = "SESSION")]
     name: String,
 }
@@ -19,8 +19,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let Found { file, quarantined } = &answer.value;
     let found = transcript::survey(file)?;
     let clean = found.problems.is_empty() && quarantined.is_none();
-    let well = if clean { ", nothing wrong" } else { "" };
-    let mut text = Lines::from(format!("{}: {} lines{well}", file.path, found.lines));
+    let well = if clean { ", no problems" } else { "" };
+    let lines = count(found.lines, "line");
+    let mut text = Lines::from(format!("{}: {lines}{well}", file.path));
     for problem in &found.problems {
         text.line(format!(
             "  line {}: {}: {}",

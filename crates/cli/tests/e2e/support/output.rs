@@ -12,6 +12,21 @@ pub fn verbs(env: &Env) -> Vec<String> {
     all.iter().map(|one| text(&one["verb"])).collect()
 }
 
+/// Every command and every command of a command, as words, in the order of the help.
+pub fn commands(env: &Env) -> Vec<Vec<String>> {
+    let dir = env.dir().join("man");
+    let dir = dir.to_str().expect("paths of tests are text");
+    let pages = env.tenure(&["man", "--dir", dir, "--json"]).ok().json();
+    let pages = pages["man"].as_array().expect("a list").iter();
+    let words = |page: &Value| -> Option<Vec<String>> {
+        let page = text(page);
+        let name = page.rsplit_once('/')?.1.strip_suffix(".1")?;
+        let words = name.strip_prefix("tenure-")?.split('-');
+        Some(words.map(str::to_owned).collect())
+    };
+    pages.filter_map(words).collect()
+}
+
 /// One JSON object on stdout, and nothing on stderr.
 #[track_caller]
 pub fn one_object(output: &Output) -> Value {

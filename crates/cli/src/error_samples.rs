@@ -1,0 +1,277 @@
+//! One of each error of the service, for tests, and the page that shows them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tenure_core::hint::{For, Hint};
+use tenure_core::id::{AgentName, Epoch, Malformed, SessionId};
+use tenure_core::key::Key;
+use tenure_core::liveness::Doubt;
+use tenure_core::mission::StoredParticipant;
+use tenure_core::mission::check::{Against, Fault, participant};
+use tenure_core::mission::pointer::{Membership, Pointer, Scope, judge};
+use tenure_core::process::Survivor;
+use tenure_core::store::StoreError;
+use tenure_core::time::Timestamp;
+use tenure_service::error::{Error, NoSessionWhy};
+use tenure_service::view::ClaimView;
+
+use crate::output::{CliError, command_line};
+
+/// Errors as people read them. Most are also on the pages that the binary makes; some it makes only where a disk is
+/// full, a row is damaged or a container hides a process. With `UPDATE=1` in the environment the page is kept.
+#[test]
+fn every_error_of_the_service_reads_like_this() {
+    let mut text = String::new();
+    for error in errors() {
+        text.push_str(&shown(&CliError::from(error)));
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/messages/99-errors.txt");
+    if tenure_host::env::var("UPDATE").is_some_and(|value| value == "1") {
+        fs_err::write(&file, &text).expect("the sources can be written");
+    }
+    let kept = fs_err::read_to_string(&file).unwrap_or_default();
+    let diff = similar::TextDiff::from_lines(kept.as_str(), text.as_str());
+    let diff = diff.unified_diff().context_radius(3).to_string();
+    assert!(
+        kept == text,
+        "{} differs; read the change, and keep it with UPDATE=1:\n{diff}",
+        file.display()
+    );
+}
+
+/// An error with every hint, those for people too.
+fn shown(error: &CliError) -> String {
+    let problem = &error.problem;
+    let mut text = String::new();
+    let mut lines = problem.lines.iter();
+    let first = lines.next().unwrap_or(&problem.message);
+    text.push_str(&format!("! error: {first}\n"));
+    lines.for_each(|line| text.push_str(&format!("! {line}\n")));
+    for hint in &problem.hints {
+        let whom = match hint.audience {
+            For::Anyone => "",
+            For::Person => " (to a person)",
+        };
+        text.push_str(&format!("! hint{whom}: {}\n", command_line(hint)));
+    }
+    text.push_str(&format!("exit {} ({})\n\n", error.exit.0, problem.kind));
+    text
+}
+
+fn faults() -> Vec<Fault> {
+    let session = SessionId::mint(0, [1; 10]);
+    let row = StoredParticipant {
+        mission: "041-login".into(),
+        session,
+        participant: String::new(),
+        role: "developer".into(),
+        joined_at: Timestamp(0),
+        active_at: Timestamp(0),
+        drive: "active".into(),
+        focus: None,
+        revision: 1,
+    };
+    let against = Against {
+        roles: &[],
+        mission_is_known: true,
+        handle: "claude-k7qd",
+    };
+    let mut found = participant(&row, against).expect_err("it has no participant");
+    let scopes = [
+        Scope::Session(session),
+        Scope::Repo("acme/web".into()),
+        Scope::User("1000".into()),
+    ];
+    for scope in scopes {
+        let pointer = Pointer {
+            scope,
+            mission: "041-login".into(),
+            at: Timestamp(0),
+        };
+        found.extend(judge(&pointer, Membership::NotJoined).err());
+    }
+    found
+}
+
+/// One of each.
+pub fn errors() -> Vec<Error> {
+    let key = || Key::parse("issue:acme/web#42").expect("a key");
+    let handle = || "claude-k7qd".to_owned();
+    let claim = || {
+        Box::new(ClaimView::new(
+            &tenure_core::claim::ClaimRecord::unknown(key()),
+            None,
+        ))
+    };
+    let hint = || Hint::verb("ps", "to list sessions");
+    let store = || "/home/dev/.tenure/tenure.db".to_owned();
+    let nobody = [
+        NoSessionWhy::NotInside,
+        NoSessionWhy::UnregisteredAgent {
+            agent: "claude".into(),
+            pid: 7,
+        },
+        NoSessionWhy::EndedHere {
+            handle: handle(),
+            agent: AgentName::known("claude"),
+        },
+        NoSessionWhy::BrokenWalk("pid 7 cannot be read".into()),
+        NoSessionWhy::Variable("TENURE_SESSION names no session".into()),
+    ];
+    let stores = [
+        StoreError::Conflict,
+        StoreError::Busy { store: store() },
+        StoreError::Full { store: store() },
+        StoreError::Unavailable {
+            store: store(),
+            why: "permission denied".into(),
+        },
+        StoreError::Damaged {
+            store: store(),
+            why: "file is not a database".into(),
+        },
+        StoreError::LogLost {
+            store: store(),
+            log: "/home/dev/.tenure/tenure.db-wal".into(),
+            how: "it was removed".into(),
+        },
+        StoreError::Replaced { store: store() },
+        StoreError::TooNew {
+            store: store(),
+            found: 2,
+            known: 1,
+            needs: "2.0".into(),
+        },
+    ];
+    let malformed = ["key", "drive", "participant id", "agent name"];
+    let mut all: Vec<Error> = nobody.map(|why| Error::NoSession { why }).into();
+    all.extend(stores.map(Error::Store));
+    all.extend(
+        malformed.map(|what| Error::Malformed(Malformed::new(what, "x", "it is too short"))),
+    );
+    all.extend([
+        Error::Usage {
+            what: "--for 9h is longer than 4h".into(),
+            hint: hint(),
+        },
+        Error::NotFound {
+            what: "no mission is called 041-login".into(),
+            hint: hint(),
+        },
+        Error::Invalid {
+            what: "the transcript belongs to another session".into(),
+            hint: hint(),
+        },
+        Error::NoSuchSession { name: handle() },
+        Error::Ambiguous {
+            what: "several sessions fit claude".into(),
+            candidates: vec![handle(), "claude-m3xa".to_owned()],
+        },
+        Error::Superseded {
+            handle: handle(),
+            life: 1,
+        },
+        Error::ReasonNeeded { handle: handle() },
+        Error::OwnSessionOnly {
+            handle: handle(),
+            what: "renew its lease",
+        },
+        Error::PersonOnly {
+            what: "kill a session's process",
+        },
+        Error::NotLive {
+            handle: handle(),
+            state: "has ended".into(),
+        },
+        Error::NothingToDismiss {
+            handle: handle(),
+            state: "has not ended".into(),
+        },
+        Error::StillRunning {
+            handle: handle(),
+            pid: 7,
+        },
+        Error::CannotTell {
+            handle: handle(),
+            doubt: Doubt::Unverified,
+            key: Some(key()),
+        },
+        Error::Held {
+            key: key(),
+            claim: claim(),
+        },
+        Error::Overlaps {
+            key: key(),
+            claim: claim(),
+        },
+        Error::LeftRunning {
+            key: key(),
+            handle: handle(),
+            survivors: vec![Survivor {
+                pid: 7,
+                command: "make".into(),
+            }],
+        },
+        Error::MaybeLeftRunning {
+            key: key(),
+            handle: handle(),
+            why: "/proc cannot be read".into(),
+        },
+        Error::NoneFree {
+            count: 2,
+            first: Box::new(Error::Held {
+                key: key(),
+                claim: claim(),
+            }),
+        },
+        Error::TimedOut {
+            waited: Duration::from_secs(600),
+            why: Box::new(Error::Held {
+                key: key(),
+                claim: claim(),
+            }),
+        },
+        Error::Suspect {
+            key: key(),
+            claim: claim(),
+            left: Duration::from_secs(15),
+        },
+        Error::Done {
+            key: key(),
+            claim: claim(),
+        },
+        Error::AlreadyHeld {
+            key: key(),
+            epoch: Epoch(1),
+        },
+        Error::Free { key: key() },
+        Error::Lost {
+            key: key(),
+            epoch: Epoch(1),
+            claim: claim(),
+        },
+        Error::LostBefore {
+            claims: vec![*claim()],
+        },
+        Error::NoSuchEpoch {
+            key: key(),
+            now: Epoch(1),
+            named: Epoch(2),
+        },
+        Error::Faulty {
+            what: "claude-k7qd".into(),
+            faults: faults(),
+        },
+        Error::NoMission {
+            what: "no mission is active".into(),
+            passed_over: faults(),
+        },
+        Error::Collision {
+            mission: "041-login".into(),
+            focus: "wp:WP01".into(),
+            drivers: vec![handle()],
+        },
+    ]);
+    all
+}

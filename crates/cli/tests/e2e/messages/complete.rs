@@ -1,0 +1,295 @@
+//! Whether every message is on a page: each command with its help, a success and every way in which it fails, and
+//! every kind of error, notice and event.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use tenure_core::event::EventKind;
+use tenure_core::notice::NoticeKind;
+
+use super::page::folder;
+use crate::env;
+use crate::support::output::commands;
+
+/// What succeeds without a message of its own.
+const DOCUMENTS: &[(&str, &str)] = &[
+    (
+        "completions",
+        "prints a script, which completion.rs runs in real shells",
+    ),
+    ("man", "prints a manual page, which manual.rs checks"),
+    ("schema", "prints a document, which schema.rs checks"),
+    ("demo", "prints a story, which docs/demo.svg shows"),
+];
+
+/// Exit codes that no page shows for a command, with the reason.
+const UNSHOWN: &[(&str, u8, &str)] = &[
+    (
+        "release",
+        9,
+        "needs a sandbox that hides the process of the holder",
+    ),
+    (
+        "guard",
+        9,
+        "needs a sandbox that hides the process of the holder",
+    ),
+    ("register", 9, "needs a /proc that hides the process"),
+    ("adopt", 9, "needs a /proc that hides the process"),
+    ("install", 7, "waits a minute for another install"),
+    ("uninstall", 7, "waits a minute for another uninstall"),
+    ("demo", 1, "is a broken promise of tenure itself"),
+];
+
+/// Codes that every command ends with for the same reasons; the pages of usage, names and the store show them.
+const COMMON: &[u8] = &[0, 2, 6, 8, 70];
+
+/// Kinds of error that no page shows, with the reason. Those of the service are on the page of errors.
+const UNMADE: &[(&str, &str)] = &[
+    ("demo", "a broken promise of tenure itself"),
+    (
+        "hook_timed_out",
+        "is told to the agent, never printed as an error; hook_watchdog.rs makes it",
+    ),
+    ("internal", "a failure of the machine or of tenure itself"),
+    (
+        "kept",
+        "needs the background service of an agent; windowless.rs makes it",
+    ),
+    (
+        "not_killed",
+        "needs a process that the kernel does not let go of",
+    ),
+    ("unexpected", "a panic"),
+];
+
+struct Call {
+    words: Vec<String>,
+    code: u8,
+    kind: Option<String>,
+}
+
+fn pages() -> BTreeMap<String, String> {
+    let entries = std::fs::read_dir(folder()).expect("there are pages");
+    let pages = entries.map(|entry| {
+        let path = entry.expect("it can be read").path();
+        let text = std::fs::read_to_string(&path).expect("it is text");
+        (
+            path.file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned(),
+            text,
+        )
+    });
+    pages.collect()
+}
+
+/// The commands of all pages, with how each ended.
+fn calls() -> Vec<Call> {
+    let mut calls = Vec::new();
+    for text in pages().values() {
+        let mut typed = None;
+        for line in text.lines() {
+            if let Some(line) = line.strip_prefix("$ ") {
+                let words = line.split(' ').skip_while(|word| *word != "tenure").skip(1);
+                typed = Some(words.map(str::to_owned).collect::<Vec<_>>());
+            } else if let Some(ended) = line.strip_prefix("exit ")
+                && let Some(words) = typed.take()
+            {
+                let (code, kind) = match ended.split_once(" (") {
+                    Some((code, kind)) => (code, kind.strip_suffix(')').map(str::to_owned)),
+                    None => (ended, None),
+                };
+                let code = code.parse().expect("an exit code");
+                calls.push(Call { words, code, kind });
+            }
+        }
+    }
+    calls
+}
+
+fn is_of(call: &Call, words: &[String]) -> bool {
+    let mut typed = call.words.iter().filter(|word| !word.starts_with('-'));
+    words.iter().all(|word| typed.next() == Some(word))
+}
+
+#[test]
+fn every_command_is_shown_with_its_help_and_a_success() {
+    let calls = calls();
+    let mut missing = Vec::new();
+    for words in commands(&env()) {
+        let name = words.join(" ");
+        let asks_help = |call: &Call| call.words.iter().any(|word| word == "--help");
+        if !calls
+            .iter()
+            .any(|call| is_of(call, &words) && asks_help(call))
+        {
+            missing.push(format!("tenure {name} --help"));
+        }
+        let is_document = DOCUMENTS.iter().any(|(command, _)| *command == name);
+        let has_own = commands_below(&words, &calls);
+        let works = |call: &Call| is_of(call, &words) && call.code == 0 && !asks_help(call);
+        if !is_document && !has_own && !calls.iter().any(works) {
+            missing.push(format!("tenure {name}: a call that succeeds"));
+        }
+    }
+    assert!(
+        missing.is_empty(),
+        "add these to a page in crates/cli/tests/e2e/messages:\n{}",
+        missing.join("\n")
+    );
+}
+
+/// Whether a command has commands of its own, which are shown instead.
+fn commands_below(words: &[String], calls: &[Call]) -> bool {
+    ["mission", "meta", "transcript"].contains(&words.join(" ").as_str())
+        && calls.iter().any(|call| is_of(call, words))
+}
+
+/// The codes that the manual page of a command lists.
+fn listed(env: &tenure_testkit::Env, command: &str) -> Vec<u8> {
+    let page = env.tenure(&["man", command]).ok().stdout;
+    let status = page.split("EXIT STATUS").nth(1).expect("a list of codes");
+    let status = status.split(".SH").next().unwrap_or_default();
+    let codes = status.lines().filter_map(|line| {
+        let code = line.strip_prefix("\\fB")?.strip_suffix("\\fR")?;
+        code.parse().ok()
+    });
+    codes.collect()
+}
+
+#[test]
+fn every_way_to_fail_is_shown() {
+    let env = env();
+    let calls = calls();
+    let mut missing = Vec::new();
+    for words in commands(&env).iter().filter(|words| words.len() == 1) {
+        let command = words[0].as_str();
+        for code in listed(&env, command) {
+            let is_excused = UNSHOWN
+                .iter()
+                .any(|(name, unshown, _)| *name == command && *unshown == code);
+            let is_shown = calls
+                .iter()
+                .any(|call| is_of(call, words) && call.code == code);
+            assert!(
+                !(is_excused && is_shown),
+                "{command} is shown with exit {code}: take it off UNSHOWN"
+            );
+            if !COMMON.contains(&code) && !is_excused && !is_shown {
+                missing.push(format!("tenure {command}: exit {code}"));
+            }
+        }
+    }
+    assert!(
+        missing.is_empty(),
+        "show these on a page in crates/cli/tests/e2e/messages, or list them in UNSHOWN with the reason:\n{}",
+        missing.join("\n")
+    );
+}
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn sources(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).expect("a directory") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() {
+            files.extend(sources(&path));
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// The kinds that the command line and the app give to errors of their own.
+fn own_kinds() -> BTreeSet<String> {
+    let mut kinds = BTreeSet::new();
+    for part in ["cli/src", "app/src"] {
+        for file in sources(&crates().join(part)) {
+            let text = std::fs::read_to_string(&file).expect("it is text");
+            for start in ["Problem::new(", "CliError::new("] {
+                for after in text.split(start).skip(1) {
+                    kinds.extend(second_argument(after));
+                }
+            }
+        }
+    }
+    kinds
+}
+
+/// The text behind the first comma, if it is one.
+fn second_argument(after: &str) -> Option<String> {
+    let (_, rest) = after.split_once(',')?;
+    let quoted = rest.trim_start().strip_prefix('"')?;
+    Some(quoted.split('"').next()?.to_owned())
+}
+
+/// The kinds that the service gives to its errors.
+fn service_kinds() -> BTreeSet<String> {
+    let file = crates().join("service/src/error/mod.rs");
+    let text = std::fs::read_to_string(file).expect("it is text");
+    let body = text.split("fn kind(&self)").nth(1).expect("it has kinds");
+    let body = body.split("\n    }\n").next().unwrap_or_default();
+    let kinds = body.split("=> \"").skip(1);
+    kinds
+        .filter_map(|rest| Some(rest.split('"').next()?.to_owned()))
+        .collect()
+}
+
+#[test]
+fn every_kind_of_error_is_shown() {
+    let shown: BTreeSet<String> = calls().into_iter().filter_map(|call| call.kind).collect();
+    let values = pages().remove("99-errors.txt").expect("the page of errors");
+    let of_value = |kind: &String| values.contains(&format!("({kind})\n"));
+    let is_unmade = |kind: &String| UNMADE.iter().any(|(unmade, _)| unmade == kind);
+    let own = own_kinds();
+    let missing: Vec<&String> = own
+        .iter()
+        .filter(|kind| !shown.contains(*kind) && !is_unmade(kind) && !of_value(kind))
+        .collect();
+    assert!(
+        own.len() > 15 && missing.is_empty(),
+        "no page shows {missing:?}"
+    );
+    let stale: Vec<_> = UNMADE
+        .iter()
+        .filter(|(kind, _)| shown.contains(*kind) || !own.contains(*kind))
+        .collect();
+    assert!(stale.is_empty(), "take these off UNMADE: {stale:?}");
+    let service = service_kinds();
+    let missing: Vec<&String> = service.iter().filter(|kind| !of_value(kind)).collect();
+    assert!(
+        service.len() > 30 && missing.is_empty(),
+        "make one of each in crates/cli/src/error_samples.rs: {missing:?}"
+    );
+}
+
+/// The names in `expected one of a, b`.
+fn known(why: &str) -> Vec<String> {
+    let (_, names) = why.split_once("one of ").expect("it lists what it knows");
+    let names: Vec<String> = names.split(", ").map(str::to_owned).collect();
+    assert!(names.len() > 3, "{names:?}");
+    names
+}
+
+#[test]
+fn every_kind_of_event_and_notice_is_shown() {
+    let text: String = pages().into_values().collect();
+    let events = known(&EventKind::parse("").expect_err("it is none").why);
+    let missing: Vec<&String> = events
+        .iter()
+        .filter(|kind| !text.contains(&format!("  {kind} ")))
+        .collect();
+    assert!(missing.is_empty(), "no page shows events of {missing:?}");
+    let notices = known(&NoticeKind::parse("").expect_err("it is none").why);
+    let missing: Vec<&String> = notices
+        .iter()
+        .filter(|kind| !text.contains(&format!("tenure notice ({kind}): ")))
+        .collect();
+    assert!(missing.is_empty(), "no page shows notices of {missing:?}");
+}

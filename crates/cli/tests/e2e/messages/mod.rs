@@ -1,0 +1,17 @@
+//! Every message of tenure, on pages that can be read from top to bottom: crates/cli/tests/messages.
+//!
+//! Each page is made by the real binary in a world of its own. After a change of a message:
+//! `UPDATE=1 cargo nextest run -p tenure --test e2e messages::` writes the pages; read what changed. A new command
+//! gets its calls on the page where its reader looks; [`complete`] names what is missing.
+
+mod claims;
+mod complete;
+mod files;
+mod help;
+mod hooks;
+mod locks;
+mod missions;
+mod page;
+mod sessions;
+mod stable;
+mod store;
