@@ -51,7 +51,7 @@ pub struct Current {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     pub host: HostId,
-    /// The user's name, else the number.
+    /// The user, by number.
     pub user: String,
     /// The agent's own home directory where that is not the usual one (`CODEX_HOME`, `CLAUDE_CONFIG_DIR`).
     pub agent_home: Option<String>,

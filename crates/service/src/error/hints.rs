@@ -107,6 +107,34 @@ impl Error {
                 ),
                 Hint::step("omit --strict to get a warning instead"),
             ],
+            Error::Revised { now, .. } => {
+                let (agent, item) = (now.agent.as_str(), now.item.as_str());
+                vec![
+                    Hint::run("conversation", ["get", agent, item], "to see it"),
+                    Hint::run(
+                        "conversation",
+                        ["history", agent, item],
+                        "to see who set it",
+                    ),
+                ]
+            }
+            Error::InRun { item, .. } => vec![Hint::run(
+                "conversation",
+                ["list", "--item", item.as_str()],
+                "to see which session that is",
+            )],
+            Error::Linked { item, root } => vec![
+                Hint::run(
+                    "conversation",
+                    ["list", "--item", root.as_str()],
+                    "to see them",
+                ),
+                Hint::run(
+                    "conversation",
+                    ["unlink", item.as_str()],
+                    "to give it conversations of its own again",
+                ),
+            ],
             Error::Store(error) => store_hints(error),
         }
     }
