@@ -11,6 +11,7 @@ mod claim;
 mod claims;
 mod completions;
 mod config;
+mod conversation;
 mod demo;
 mod dismiss;
 mod end;
@@ -90,6 +91,8 @@ table::verbs! { enum Verb {
     "Work together":
         Mission(mission) changes mission::Args::changes,
             answers "participant|left|use|pointer|mission|missions|check";
+    "Continue work":
+        Conversation(conversation) changes conversation::Args::changes, answers "conversation|conversations|link";
     "Set up":
         Install(install) changes install::Args::changes, answers "agents", shown 10;
         Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";

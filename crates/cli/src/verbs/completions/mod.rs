@@ -21,7 +21,7 @@ use crate::output::{Outcome, Output};
 
 /// Print a shell's completion script
 ///
-/// In bash, zsh and fish it offers sessions, held keys and missions, too.
+/// In bash, zsh and fish it offers sessions, held keys, missions and items of conversations, too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -94,6 +94,7 @@ fn names(wanted: Wanted) -> Vec<Candidate> {
         Wanted::CutOff => Nameable::CutOffSession,
         Wanted::Key => Nameable::Key,
         Wanted::Mission => Nameable::Mission,
+        Wanted::Item => Nameable::Item,
     };
     let until = tenure_host::clock::instant() + LIMIT;
     let known = completion::known(of, until).into_iter();
