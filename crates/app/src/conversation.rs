@@ -22,13 +22,21 @@ const STOPS_WITHIN: Duration = Duration::from_secs(60);
 /// How often it is looked whatever happens.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(1);
 
-/// Where an agent that works in a directory here keeps its conversations.
-pub fn home(context: &Context, agent: &AgentName, dir: &Path) -> Result<Home, Problem> {
-    Ok(Home {
+/// Where an agent that is started by this caller keeps its conversations, whatever the directory.
+pub fn here(context: &Context, agent: &AgentName) -> Home {
+    Home {
         host: context.facts.observer.host.clone(),
         user: context.here().user,
         agent_home: agent_home(agent),
+        dir: String::new(),
+    }
+}
+
+/// The same for one that works in a directory.
+pub fn home(context: &Context, agent: &AgentName, dir: &Path) -> Result<Home, Problem> {
+    Ok(Home {
         dir: place(dir)?.dir,
+        ..here(context, agent)
     })
 }
 

@@ -91,7 +91,7 @@ table::verbs! { enum Verb {
     "Work together":
         Mission(mission) changes mission::Args::changes,
             answers "participant|left|use|pointer|mission|missions|check";
-    "Continue work":
+    "Run agents":
         Conversation(conversation) changes conversation::Args::changes, answers "conversation|conversations|link";
     "Set up":
         Install(install) changes install::Args::changes, answers "agents", shown 10;

@@ -59,12 +59,13 @@ pub struct Home {
     pub dir: String,
 }
 
-/// In what a conversation's home differs from where it would be resumed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Elsewhere {
-    Host,
-    User,
-    AgentHome,
+stored_enum! {
+    /// In what a conversation's home differs from where it would be resumed.
+    Elsewhere, "place" {
+        Host = "host",
+        User = "user",
+        AgentHome = "agent_home",
+    }
 }
 
 impl Home {

@@ -173,7 +173,9 @@ fn error_data(error: &Error) -> Map<String, Value> {
             data.insert("named_revision".into(), json!(named));
             data.insert("conversation".into(), json!(now));
         }
-        Error::InRun { agent, item, run } => {
+        Error::InRun {
+            agent, item, run, ..
+        } => {
             data.insert("agent".into(), json!(agent.as_str()));
             data.insert("item".into(), json!(item));
             data.insert("run".into(), json!(run));

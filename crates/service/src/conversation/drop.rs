@@ -71,7 +71,7 @@ fn dropped(ctx: &mut Ctx<'_>, by: Option<&Caller>, request: &DropRequest) -> Res
     if !request.stop
         && let Some(run) = runs.first()
     {
-        return Err(in_run(run.clone()).into());
+        return Err(in_run(run.clone(), true).into());
     }
     if runs.is_empty() {
         return drop_all(ctx, by, item, records).map(Dropped::Done);

@@ -1,7 +1,7 @@
 //! Looking at conversations: one, many, a history, and the one that a session is in.
 
 use tenure_core::conversation::fitness::{Existence, fitness};
-use tenure_core::conversation::{Author, Conversation, Current, IdEnd, PastId};
+use tenure_core::conversation::{Author, Conversation, Current, Elsewhere, Home, IdEnd, PastId};
 use tenure_core::id::{AgentName, SessionId};
 use tenure_core::key::Key;
 use tenure_core::session::Session;
@@ -13,19 +13,19 @@ use super::request::{root_of, state_of};
 use super::run::is_live;
 use super::view::{ConversationView, PastIdView};
 use crate::caller;
-use crate::context::{Ctx, Stop};
+use crate::context::{Ctx, Stop, Unseen};
 use crate::evidence::Want;
 use crate::list::{Listed, unless_damaged};
 use crate::session::view::NameView;
 use crate::transact::{Reply, Service};
 
 /// How much is looked at for a view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Look<'a> {
     /// The store alone.
     Record,
-    /// Also the agent's files.
-    Files,
+    /// Also the agent's files, and whether it could be resumed from here.
+    Files(Option<&'a Home>),
 }
 
 /// Which conversations to list.
@@ -48,13 +48,20 @@ pub struct History {
 }
 
 impl Service<'_> {
-    /// The conversation that a run of an agent for an item would continue.
-    pub fn conversation(&mut self, agent: &AgentName, item: &Key) -> Reply<ConversationView> {
+    /// The conversation that a run of an agent for an item would continue, as seen from `here`.
+    pub fn conversation(
+        &mut self,
+        agent: &AgentName,
+        item: &Key,
+        here: &Home,
+    ) -> Reply<ConversationView> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let root = root_of(ctx, item)?;
             match ctx.tx.conversation(agent, &root)? {
-                Some(record) if record.open().is_some() => shown(ctx, &record, item, Look::Files),
+                Some(record) if record.open().is_some() => {
+                    shown(ctx, &record, item, Look::Files(Some(here)))
+                }
                 _ => Err(none(item, Some(agent)).into()),
             }
         })
@@ -107,6 +114,7 @@ fn list(ctx: &mut Ctx<'_>, request: &ListConversations) -> Result<Listed<Convers
     let records = ctx.tx.list_conversations(&filter)?;
     let damage = ctx.tx.take_damage();
     ctx.damage.extend(damage);
+    look_at_runs(ctx, &records)?;
     let mut views = Vec::with_capacity(records.len());
     for record in &records {
         let item = request.item.as_ref().unwrap_or(&record.item);
@@ -115,6 +123,18 @@ fn list(ctx: &mut Ctx<'_>, request: &ListConversations) -> Result<Listed<Convers
         views.extend(unless_damaged(ctx, &name, view)?);
     }
     Listed::of(views, request.limit, || ctx.tx.count_conversations(&filter))
+}
+
+/// Makes sure that the runs in all of them were looked at, in one go.
+fn look_at_runs(ctx: &mut Ctx<'_>, records: &[Conversation]) -> Result<(), Stop> {
+    let mut unseen = Unseen::default();
+    for record in records {
+        if let Some(run) = ctx.tx.open_run_of(&record.agent, &record.item)? {
+            let live = is_live(ctx, &run);
+            unseen.gather(live)?;
+        }
+    }
+    unseen.look()
 }
 
 /// The conversation that a session is in: of the run that it is, else the one with its native id.
@@ -138,16 +158,20 @@ pub(super) fn shown(
     ctx: &mut Ctx<'_>,
     record: &Conversation,
     item: &Key,
-    look: Look,
+    look: Look<'_>,
 ) -> Result<ConversationView, Stop> {
     let root = &record.item;
     let set_aside = state_of(ctx, root)?.link.is_some();
     let linked = ctx.tx.items_linked_to(root)?;
     let current = record.current.as_ref();
-    let existence = match current.filter(|_| look == Look::Files) {
-        Some(current) => Some(existence(ctx, &record.agent, current)?),
-        None => None,
+    let existence = match (current, look) {
+        (Some(current), Look::Files(_)) => Some(existence(ctx, &record.agent, current)?),
+        _ => None,
     };
+    let elsewhere = current.and_then(|current| match look {
+        Look::Files(Some(here)) => current.home.is_here(here).err(),
+        _ => (current.home.host != ctx.observer.host).then_some(Elsewhere::Host),
+    });
     let fitness = match current {
         Some(current) => {
             let left = ctx.tx.newest_left(&record.agent, &current.native_id)?;
@@ -171,6 +195,7 @@ pub(super) fn shown(
         set_aside,
         native_id: current.map(|current| current.native_id.to_string()),
         home: current.map(|current| (&current.home).into()),
+        elsewhere: elsewhere.map(Elsewhere::as_str),
         set_at: current.map(|current| current.at),
         set_by: named(ctx, by.session)?,
         set_by_run: by.run.map(|run| run.to_string()),

@@ -23,4 +23,5 @@ pub use closing::{Closing, Reopened};
 pub use drop::{DropRequest, Dropped};
 pub use link::{LinkRequest, Linked};
 pub use look::{History, ListConversations, of_session};
+pub use pointers::dead_pointers;
 pub use request::SetRequest;

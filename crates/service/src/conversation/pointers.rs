@@ -12,18 +12,20 @@ use crate::evidence::Want;
 use crate::transact::{Reply, Service};
 
 impl Service<'_> {
-    /// Conversations of this host whose agent has no such conversation any more.
+    /// Conversations of this host that their agents have deleted.
     pub fn dead_pointers(&mut self) -> Reply<Vec<ConversationView>> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
-            dead_pointers(ctx)
+            dead_pointers(ctx, 0)
         })
     }
 }
 
-pub(crate) fn dead_pointers(ctx: &mut Ctx<'_>) -> Result<Vec<ConversationView>, Stop> {
+/// The same among the first `limit` of all; zero means all.
+pub fn dead_pointers(ctx: &mut Ctx<'_>, limit: usize) -> Result<Vec<ConversationView>, Stop> {
     let filter = ConversationFilter {
         readable_only: true,
+        limit,
         ..ConversationFilter::default()
     };
     let records = ctx.tx.list_conversations(&filter)?;
@@ -35,7 +37,7 @@ pub(crate) fn dead_pointers(ctx: &mut Ctx<'_>) -> Result<Vec<ConversationView>, 
         if let Some(current) = record.open()
             && existence(ctx, &record.agent, current)? == Existence::Absent
         {
-            dead.push(shown(ctx, record, &record.item, Look::Files)?);
+            dead.push(shown(ctx, record, &record.item, Look::Files(None))?);
         }
     }
     Ok(dead)

@@ -54,15 +54,16 @@ pub(super) fn live_runs(ctx: &mut Ctx<'_>, root: &Key) -> Result<Vec<Run>, Stop>
 pub(super) fn refuse_live(ctx: &mut Ctx<'_>, root: &Key) -> Result<(), Stop> {
     match live_runs(ctx, root)?.into_iter().next() {
         None => Ok(()),
-        Some(run) => Err(in_run(run).into()),
+        Some(run) => Err(in_run(run, false).into()),
     }
 }
 
-pub(super) fn in_run(run: Run) -> Error {
+pub(super) fn in_run(run: Run, can_stop: bool) -> Error {
     Error::InRun {
         agent: run.agent,
         item: run.root,
         run: run.id,
+        can_stop,
     }
 }
 

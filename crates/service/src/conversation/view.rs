@@ -22,6 +22,8 @@ pub struct ConversationView {
     /// The agent's own id of it; none after a drop.
     pub native_id: Option<String>,
     pub home: Option<HomeView>,
+    /// `host`, `user` or `agent_home`: in what its home differs from here, so that it cannot be resumed here.
+    pub elsewhere: Option<&'static str>,
     pub set_at: Option<Timestamp>,
     /// The session that set it.
     pub set_by: Option<NameView>,

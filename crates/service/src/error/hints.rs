@@ -118,11 +118,22 @@ impl Error {
                     ),
                 ]
             }
-            Error::InRun { item, .. } => vec![Hint::run(
-                "conversation",
-                ["list", "--item", item.as_str()],
-                "to see which session that is",
-            )],
+            Error::InRun {
+                agent,
+                item,
+                can_stop,
+                ..
+            } => {
+                let get = ["get", agent.as_str(), item.as_str()];
+                let mut hints = vec![Hint::run("conversation", get, "to see it")];
+                hints.push(if *can_stop {
+                    let args = ["drop", item.as_str(), "--stop"];
+                    Hint::run("conversation", args, "to stop the run first")
+                } else {
+                    Hint::step("wait until the run has ended")
+                });
+                hints
+            }
             Error::Linked { item, root } => vec![
                 Hint::run(
                     "conversation",

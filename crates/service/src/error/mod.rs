@@ -265,6 +265,8 @@ pub enum Error {
         agent: AgentName,
         item: Key,
         run: RunId,
+        /// Whether what was asked for can stop the run first.
+        can_stop: bool,
     },
     /// The item has no conversation of its own now.
     #[error("{item} is linked to {root} and continues the conversations of {root}")]

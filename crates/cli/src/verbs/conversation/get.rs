@@ -1,3 +1,4 @@
+use tenure_app::conversation::here;
 use tenure_core::id::AgentName;
 
 use super::shown;
@@ -26,7 +27,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let agent = AgentName::parse(&args.agent)?;
     let item = app.key(&args.item)?;
     let mut context = app.open()?;
-    let answer = context.service().conversation(&agent, &item)?;
+    let here = here(&context, &agent);
+    let answer = context.service().conversation(&agent, &item, &here)?;
     let text = shown::one(&answer.value);
     Ok(Output::new("conversation", &answer.value, text).told(&answer))
 }

@@ -40,12 +40,13 @@ pub fn one(one: &ConversationView) -> Lines {
     if let Some(at) = one.set_at {
         lines.line(format!("  set {} by {}", ago(at, now), by(one)));
     }
-    if let Some(home) = one
-        .home
-        .as_ref()
-        .and_then(|home| home.agent_home.as_deref())
-    {
-        lines.line(format!("  kept in {}", text::name(home)));
+    if let Some(home) = &one.home {
+        if one.elsewhere.is_some() {
+            lines.line(format!("  host {}, user {}", home.host_id, home.user));
+        }
+        if let Some(own) = &home.agent_home {
+            lines.line(format!("  kept in {}", text::name(own)));
+        }
     }
     let others: Vec<&str> = one
         .linked
@@ -68,6 +69,15 @@ fn by(one: &ConversationView) -> String {
 }
 
 fn fitness(one: &ConversationView) -> String {
+    let place = match one.elsewhere {
+        Some("host") => "it is on another host",
+        Some("user") => "it is another user's",
+        Some(_) => "the agent keeps it in another directory of its own",
+        None => "",
+    };
+    if !place.is_empty() {
+        return format!("cannot be resumed here: {place}");
+    }
     match (one.fitness, one.existence) {
         (Some("unknown"), Some("absent")) => {
             format!("cannot be resumed: {} has deleted it", one.agent)
@@ -93,6 +103,7 @@ fn state(one: &ConversationView) -> String {
     }
     match &one.run {
         Some(run) => format!("in {run}"),
+        None if one.elsewhere.is_some() => "elsewhere".to_owned(),
         None => one.fitness.unwrap_or("-").to_owned(),
     }
 }
