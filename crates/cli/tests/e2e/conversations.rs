@@ -282,17 +282,73 @@ fn whoami_and_people_see_the_conversation() {
     let dir = env.work();
     let _bound = settings(&env).bind_to_scope();
     let at = |words: &[&str]| ann.tenure_in(&dir, words);
-    assert_snapshot!(at(&["conversation", "list"]), @"");
-    assert_snapshot!(at(&["conversation", "set", "codex", ISSUE, "ses-1"]), @"");
+    assert_snapshot!(at(&["conversation", "list"]), @r"
+    exit code: 0
+    --- stdout
+    no conversations
+    --- stderr
+    ");
+    assert_snapshot!(at(&["conversation", "set", "codex", ISSUE, "ses-1"]), @r"
+    exit code: 0
+    --- stdout
+    codex on issue:acme/web#6 (ses-1) in [dir]/work, revision 1
+    --- stderr
+    ");
     at(&["conversation", "set", "codex", ISSUE, "ses-2"]).ok();
     at(&["conversation", "set", "codex", PR, "ses-3"]).ok();
-    assert_snapshot!(at(&["conversation", "link", PR, ISSUE]), @"");
-    assert_snapshot!(at(&["conversation", "get", "codex", PR]), @"");
-    assert_snapshot!(at(&["conversation", "list"]), @"");
-    assert_snapshot!(at(&["conversation", "history", "codex", ISSUE]), @"");
-    assert_snapshot!(at(&["conversation", "unlink", PR]), @"");
-    assert_snapshot!(at(&["conversation", "drop", PR]), @"");
-    assert_snapshot!(at(&["conversation", "get", "codex", PR]), @"");
+    assert_snapshot!(at(&["conversation", "link", PR, ISSUE]), @r"
+    exit code: 0
+    --- stdout
+    pr:acme/web#9 continues the conversations of issue:acme/web#6
+      set aside: codex on pr:acme/web#9 (ses-3)
+    --- stderr
+    ");
+    assert_snapshot!(at(&["conversation", "get", "codex", PR]), @r"
+    exit code: 0
+    --- stdout
+    codex on issue:acme/web#6 (ses-2) in [dir]/work, revision 2, continued by pr:acme/web#9
+      cannot be resumed: codex does not have it
+      set [span] by ann-XXXX
+    --- stderr
+    ");
+    assert_snapshot!(at(&["conversation", "list"]), @r"
+    exit code: 0
+    --- stdout
+    ITEM  AGENT  NATIVE ID  STATE  SET  DIRECTORY
+    issue:acme/web#6 (and pr:acme/web#9)  codex  ses-2  resumable  [span]  [dir]/work
+    pr:acme/web#9  codex  ses-3  set aside  [span]  [dir]/work
+    --- stderr
+    ");
+    assert_snapshot!(at(&["conversation", "history", "codex", ISSUE]), @r"
+    exit code: 0
+    --- stdout
+    NATIVE ID  SET  BY  ENDED  WHY  BY
+    ses-1  [span]  ann-XXXX  [span]  replaced  ann-XXXX
+    ses-2  [span]  ann-XXXX  -  current  -
+    --- stderr
+    ");
+    assert_snapshot!(at(&["conversation", "unlink", PR]), @r"
+    exit code: 0
+    --- stdout
+    pr:acme/web#9 no longer continues the conversations of issue:acme/web#6
+      back: codex on pr:acme/web#9 (ses-3)
+    --- stderr
+    ");
+    assert_snapshot!(at(&["conversation", "drop", PR]), @r"
+    exit code: 0
+    --- stdout
+    dropped codex on pr:acme/web#9 (ses-3)
+    --- stderr
+    ");
+    assert_snapshot!(at(&["conversation", "get", "codex", PR]), @r"
+    exit code: 4
+    --- stdout
+
+    --- stderr
+    error: codex has no conversation for pr:acme/web#9
+    store: [dir]/state/tenure.db
+    hint: run `tenure conversation list` to see all of them
+    ");
     let stale = [
         "conversation",
         "set",
@@ -302,7 +358,15 @@ fn whoami_and_people_see_the_conversation() {
         "--revision",
         "1",
     ];
-    assert_snapshot!(at(&stale), @"");
+    assert_snapshot!(at(&stale), @r"
+    exit code: 5
+    --- stdout
+
+    --- stderr
+    error: the codex conversation of issue:acme/web#6 has revision 2 now, not 1; nothing was changed
+    hint: run `tenure conversation get codex issue:acme/web#6` to see it
+    hint: run `tenure conversation history codex issue:acme/web#6` to see who set it
+    ");
     let bob = env.agent("codex");
     register(&bob, "codex", "--native-id ses-bob");
     set(&bob, "wp:1", "ses-bob");

@@ -1,6 +1,6 @@
 //! Changing the native id of a conversation, in one transaction with its history.
 
-use tenure_core::conversation::{Author, Conversation, Current, Home, IdEnd, PastId, WhyEnded};
+use tenure_core::conversation::{Author, Conversation, Current, Home, PastId, WhyEnded};
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::key::Key;
@@ -8,6 +8,7 @@ use tenure_core::store::{Lock, Mode};
 
 use super::contamination;
 use super::look::{Look, shown};
+use super::record::{end_past, keep, record};
 use super::request::{self, NewNative, SetRequest, author, root_of};
 use super::view::ConversationView;
 use crate::caller::{ActFor, Caller};
@@ -79,16 +80,6 @@ pub fn set_by_run(
         writer: None,
     };
     change(ctx, None, &new, before)
-}
-
-/// The record of a root, or an empty one.
-pub(super) fn record(
-    ctx: &mut Ctx<'_>,
-    agent: &AgentName,
-    root: &Key,
-) -> Result<Conversation, Stop> {
-    let found = ctx.tx.conversation(agent, root)?;
-    Ok(found.unwrap_or_else(|| Conversation::none(agent.clone(), root.clone())))
 }
 
 fn change(
@@ -205,31 +196,6 @@ pub(super) fn end(
         )?;
     }
     Ok(after)
-}
-
-/// Ends the open entry of a record's history.
-pub(super) fn end_past(
-    ctx: &mut Ctx<'_>,
-    record: &Conversation,
-    why: WhyEnded,
-    by: Author,
-) -> Result<(), Stop> {
-    let at = ctx.now.wall;
-    let end = IdEnd { at, why, by };
-    Ok(ctx.tx.end_past_id(&record.agent, &record.item, &end)?)
-}
-
-/// Writes a record, and answers as it is then.
-pub(super) fn keep(ctx: &mut Ctx<'_>, record: Conversation) -> Result<Conversation, Stop> {
-    let written = Conversation {
-        revision: record.revision + 1,
-        ..record.clone()
-    };
-    match record.revision {
-        0 => ctx.tx.insert_conversation(&written)?,
-        _ => ctx.tx.update_conversation(&record)?,
-    }
-    Ok(written)
 }
 
 /// Records a change by a caller, or by the run that is its author.

@@ -13,8 +13,8 @@ use tenure_core::key::Key;
 use tenure_core::run::Run;
 use tenure_core::store::{Lock, Mode};
 
-use super::change::{end_past, keep};
 use super::look::{Look, shown};
+use super::record::{end_past, keep};
 use super::request::state_of;
 use super::run::live_runs;
 use super::view::ConversationView;

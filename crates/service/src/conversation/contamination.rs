@@ -10,7 +10,7 @@ use tenure_core::key::Key;
 use tenure_core::session::Session;
 use tenure_core::store::Lock;
 
-use super::change::keep;
+use super::record::keep;
 use super::request::NewNative;
 use crate::caller::{self, Caller};
 use crate::context::{Ctx, Stop};

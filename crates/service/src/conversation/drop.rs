@@ -1,7 +1,6 @@
 //! Dropping the conversations of exactly one item.
 
 use tenure_core::conversation::{Conversation, WhyEnded};
-use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, RunId};
 use tenure_core::key::Key;
 use tenure_core::process::Process;
@@ -9,6 +8,7 @@ use tenure_core::store::{Lock, Mode};
 
 use super::change;
 use super::look::{Look, shown};
+use super::record::none;
 use super::request::{self, author, state_of};
 use super::run::{ask_to_stop, in_run, live_runs};
 use super::view::ConversationView;
@@ -102,16 +102,4 @@ fn drop_all(
         change::end(ctx, by, record, WhyEnded::Dropped, author(by))?;
     }
     Ok(views)
-}
-
-/// The refusal where there is nothing to work with.
-pub(super) fn none(item: &Key, agent: Option<&AgentName>) -> Error {
-    let what = match agent {
-        Some(agent) => format!("{agent} has no conversation for {item}"),
-        None => format!("there is no conversation for {item}"),
-    };
-    Error::NotFound {
-        what,
-        hint: Hint::run("conversation", ["list"], "to see all of them"),
-    }
 }

@@ -8,7 +8,7 @@ use tenure_core::session::Session;
 use tenure_core::store::{ConversationFilter, Mode};
 use tenure_core::witness::Kept;
 
-use super::drop::none;
+use super::record::none;
 use super::request::{root_of, state_of};
 use super::run::is_live;
 use super::view::{ConversationView, PastIdView};

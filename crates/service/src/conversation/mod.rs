@@ -11,6 +11,7 @@ mod drop;
 mod link;
 mod look;
 mod pointers;
+mod record;
 mod request;
 mod run;
 pub mod view;

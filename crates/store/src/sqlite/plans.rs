@@ -301,10 +301,10 @@ fn lists_of_runs_and_conversations_are_read_in_the_order_of_an_index() {
         ..all.clone()
     };
     for (filter, index) in [
-        (all, "conversations_open (item>?"),
+        (all, "conversations_open ((item,agent)>(?,?))"),
         (of_item, "(item=?"),
         (of_agent, "conversations_open_agent (agent=? AND "),
-        (closed_too, "PRIMARY KEY (item>?"),
+        (closed_too, "PRIMARY KEY ((item,agent)>(?,?))"),
     ] {
         in_order(&conversation::list_statement(&filter).0, index);
     }

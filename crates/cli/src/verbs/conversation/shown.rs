@@ -80,7 +80,7 @@ fn fitness(one: &ConversationView) -> String {
     }
     match (one.fitness, one.existence) {
         (Some("unknown"), Some("absent")) => {
-            format!("cannot be resumed: {} has deleted it", one.agent)
+            format!("cannot be resumed: {} does not have it", one.agent)
         }
         (Some("unknown"), _) => {
             format!("cannot be resumed: {} did not find it last time", one.agent)
@@ -104,7 +104,11 @@ fn state(one: &ConversationView) -> String {
     match &one.run {
         Some(run) => format!("in {run}"),
         None if one.elsewhere.is_some() => "elsewhere".to_owned(),
-        None => one.fitness.unwrap_or("-").to_owned(),
+        None => match one.fitness {
+            Some("resume") => "resumable".to_owned(),
+            Some("unknown") => "not found".to_owned(),
+            other => other.unwrap_or("-").to_owned(),
+        },
     }
 }
 
