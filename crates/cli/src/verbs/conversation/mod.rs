@@ -10,7 +10,7 @@ mod shown;
 mod unlink;
 
 use super::table;
-use crate::app::App;
+use crate::app::{App, Changes};
 use crate::output::Outcome;
 
 /// Keep which conversation continues for an agent and an item
@@ -34,15 +34,15 @@ pub struct Args {
 table::verbs! { enum Act {
     Get(get) changes never, shown 1;
     Set(set) changes always, shown 2;
-    Drop(drop) changes always, shown 3;
+    Drop(drop) changes known, shown 3;
     Link(link) changes always, shown 4;
-    Unlink(unlink) changes always, shown 5;
+    Unlink(unlink) changes known, shown 5;
     List(list) changes never, shown 6;
     History(history) changes never, shown 7;
 } }
 
 impl Args {
-    pub fn changes(&self) -> bool {
+    pub fn changes(&self) -> Changes {
         self.act.changes()
     }
 }
