@@ -6,7 +6,7 @@ use tenure_app::unmanaged::Unmanaged;
 use tenure_core::text;
 use tenure_core::time::Timestamp;
 use tenure_host::clock;
-use tenure_service::view::{ClaimView, EventView, SessionView};
+use tenure_service::view::{ClaimView, ConversationView, EventView, SessionView};
 use tenure_service::{Membership, Whoami, Why};
 
 use crate::columns::{Cell, Column, column, cut, fitted, table, wrapped};
@@ -302,6 +302,18 @@ pub fn session(who: &Whoami, evidence: bool) -> Lines {
         row("store", &who.resolved.store);
     }
     text
+}
+
+/// The conversation of an item that a session is in.
+pub fn conversation(one: &ConversationView) -> Lines {
+    let run = one.run.as_ref();
+    let run = run.map_or_else(String::new, |run| format!(", run {run}"));
+    let item = &one.item;
+    format!(
+        "  {:<13} {item} (revision {}{run})",
+        "conversation", one.revision
+    )
+    .into()
 }
 
 /// The active mission of a session, and its part in it.

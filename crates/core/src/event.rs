@@ -54,6 +54,28 @@ stored_enum! {
         MissionChanged = "mission.changed",
         /// A pointer to a mission was set or cleared.
         MissionUsed = "mission.used",
+        /// A conversation got another native id, or another home.
+        ConversationSet = "conversation.set",
+        /// A conversation was dropped, or its native id proved to be unknown or unusable.
+        ConversationDropped = "conversation.dropped",
+        /// An item continues another item's conversation.
+        ConversationLinked = "conversation.linked",
+        /// An item has its own conversation again.
+        ConversationUnlinked = "conversation.unlinked",
+        /// A conversation closed with the last of its items.
+        ConversationClosed = "conversation.closed",
+        /// A closed conversation came back with one of its items.
+        ConversationReopened = "conversation.reopened",
+        /// A run was recorded, before its agent started.
+        RunStarting = "run.starting",
+        /// The agent of a run was let go.
+        RunBegun = "run.begun",
+        /// The conversation of a run was unknown to its agent, and the run went on in a fresh one.
+        RunFellBack = "run.fell_back",
+        /// Somebody asked a run to stop.
+        RunStopAsked = "run.stop_asked",
+        /// A run ended, and how.
+        RunEnded = "run.ended",
         /// The store is not the same file any more: it was copied, moved or restored.
         StoreMoved = "store.moved",
         /// The newest changes of the store are lost.

@@ -15,7 +15,8 @@ pub enum For {
 }
 
 /// Commands and flags that may only be suggested to a person.
-const PERSONS_VERBS: &[&str] = &["takeover", "end", "uninstall", "restore", "gc", "drop"];
+const PERSONS_VERBS: &[&str] = &["takeover", "end", "uninstall", "restore", "gc"];
+const PERSONS_ACTS: &[(&str, &str)] = &[("conversation", "drop")];
 const PERSONS_FLAGS: &[&str] = &["--reopen", "--allow-survivors"];
 
 /// A command to run and its reason, or a plain step if no tenure command helps.
@@ -40,8 +41,9 @@ impl Hint {
     ) -> Self {
         let args: Vec<String> = args.into_iter().map(|arg| arg.as_ref().into()).collect();
         let mut flags = args.iter().take_while(|arg| *arg != "--");
-        let is_persons =
-            PERSONS_VERBS.contains(&verb) || flags.any(|arg| PERSONS_FLAGS.contains(&arg.as_str()));
+        let is_persons = PERSONS_VERBS.contains(&verb)
+            || PERSONS_ACTS.contains(&(verb, args.first().map_or("", String::as_str)))
+            || flags.any(|arg| PERSONS_FLAGS.contains(&arg.as_str()));
         Self {
             verb: Some(verb),
             args,
@@ -72,7 +74,8 @@ mod tests {
 
     #[test]
     fn what_takes_from_somebody_or_cannot_be_undone_is_for_a_person() {
-        let persons: [(&'static str, &[&str]); 5] = [
+        let persons: [(&'static str, &[&str]); 6] = [
+            ("conversation", &["drop", "wp:1", "--stop"]),
             ("takeover", &["wp:1", "--reason", "REASON"]),
             ("end", &["--session", "claude-k7qd"]),
             ("claim", &["wp:1", "--reopen"]),
@@ -82,7 +85,8 @@ mod tests {
         for (verb, args) in persons {
             assert_eq!(Hint::run(verb, args, "").audience, For::Person, "{verb}");
         }
-        let anyones: [(&'static str, &[&str]); 4] = [
+        let anyones: [(&'static str, &[&str]); 5] = [
+            ("conversation", &["get", "claude", "wp:drop"]),
             ("why", &["wp:1"]),
             ("claim", &["wp:1", "--wait", "10m"]),
             ("claim", &["wp:1", "--", "make", "--reopen"]),

@@ -159,12 +159,12 @@ impl Handle {
 
     /// Creates a handle with a code of `length` characters from random bytes.
     pub fn mint(agent: &AgentName, length: usize, random: &[u8]) -> Self {
-        let code: String = random
-            .iter()
-            .take(length)
-            .map(|b| char::from(Self::ALPHABET[usize::from(*b) % Self::ALPHABET.len()]))
-            .collect();
-        Self(format!("{agent}-{code}"))
+        Self(format!("{agent}-{}", Self::code(length, random)))
+    }
+
+    fn code(length: usize, random: &[u8]) -> String {
+        let letter = |b: &u8| char::from(Self::ALPHABET[usize::from(*b) % Self::ALPHABET.len()]);
+        random.iter().take(length).map(letter).collect()
     }
 
     /// Parses a handle from a store.
@@ -215,6 +215,33 @@ impl NativeId {
             return bad("it is a placeholder, not an id");
         }
         Ok(Self(text.to_owned()))
+    }
+}
+
+text_id! {
+    /// Identifies one run of an agent: `r-` and a code, `r-k7qd2m4xw9`.
+    #[derive(Serialize)]
+    RunId
+}
+
+impl RunId {
+    const PREFIX: &'static str = "r-";
+    const CODE_LENGTH: usize = 10;
+
+    /// Makes an id out of random bytes.
+    pub fn mint(random: [u8; 16]) -> Self {
+        let code = Handle::code(Self::CODE_LENGTH, &random);
+        Self(format!("{}{code}", Self::PREFIX))
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let code = text.strip_prefix(Self::PREFIX).unwrap_or_default();
+        let is_code = |b: u8| Handle::ALPHABET.contains(&b);
+        if code.len() == Self::CODE_LENGTH && code.bytes().all(is_code) {
+            return Ok(Self(text.to_owned()));
+        }
+        let why = "expected r- and 10 letters or digits, such as r-k7qd2m4xw9";
+        Err(Malformed::new("run id", text, why))
     }
 }
 
@@ -380,6 +407,24 @@ mod tests {
             "..1",
         ] {
             assert!(SessionToken::parse(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn run_ids_read_back() {
+        let id = RunId::mint([7; 16]);
+        assert_eq!(id.as_str(), "r-9999999999");
+        assert_eq!(RunId::parse(id.as_str()), Ok(id));
+        for bad in [
+            "",
+            "r-",
+            "9999999999",
+            "r-999999999",
+            "r-99999999999",
+            "r-999999999a",
+            "../x",
+        ] {
+            assert!(RunId::parse(bad).is_err(), "{bad:?} was accepted");
         }
     }
 

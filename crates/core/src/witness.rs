@@ -5,6 +5,8 @@
 //! person cancelled a turn, which pane it runs in, whether someone is at that pane. Such reports are evidence
 //! with an age, never stored, and they decide only what is shown.
 
+use crate::conversation::Home;
+use crate::conversation::fitness::Existence;
 use crate::id::{AgentName, NativeId, SessionId};
 use crate::process::Process;
 use crate::session::Doing;
@@ -84,10 +86,23 @@ pub enum TerminalPlace {
     NoWindow,
 }
 
+/// A conversation that an agent keeps on this machine, for this user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    pub agent: AgentName,
+    pub native_id: NativeId,
+    pub home: Home,
+}
+
 /// Who can be asked about live sessions.
 pub trait Witness {
     /// One answer for each, in order.
     fn testify(&self, about: &[Subject], question: Question) -> Vec<Testimony>;
+
+    /// Whether the agents still have these conversations; one answer for each, in order.
+    fn have(&self, kept: &[Kept]) -> Vec<Existence> {
+        vec![Existence::CannotTell; kept.len()]
+    }
 }
 
 impl std::fmt::Display for TerminalPlace {

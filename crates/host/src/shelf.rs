@@ -1,5 +1,6 @@
 //! Finding a conversation's transcript among an agent's files, by name alone.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use tenure_core::id::{AgentName, NativeId};
@@ -19,6 +20,40 @@ pub fn root(shelf: &Shelf, env: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> 
         None => PathBuf::from(env("HOME").filter(|home| !home.is_empty())?).join(shelf.home),
     };
     Some(own.join(shelf.folder))
+}
+
+/// All plain files below `root`, with how long they are; none where that cannot be told of all.
+pub fn files(root: &Path, shelf: &Shelf) -> Option<Vec<(PathBuf, u64)>> {
+    let mut found = Vec::new();
+    let mut looked = 0;
+    let mut open = vec![(root.to_owned(), 1)];
+    while let Some((dir, depth)) = open.pop() {
+        let entries = match fs_err::read_dir(&dir) {
+            Ok(entries) => entries,
+            // It was never there, or was removed just now, and what was in it with it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(_) => return None,
+        };
+        for entry in entries {
+            let entry = entry.ok()?;
+            looked += 1;
+            if looked > MOST {
+                return None;
+            }
+            let kind = entry.file_type().ok()?;
+            if kind.is_dir() && depth < shelf.depth {
+                open.push((entry.path(), depth + 1));
+            } else if kind.is_file() {
+                let length = match entry.metadata() {
+                    Ok(metadata) => metadata.len(),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    Err(_) => return None,
+                };
+                found.push((entry.path(), length));
+            }
+        }
+    }
+    Some(found)
 }
 
 /// Regular files below `root` with the name of this conversation.

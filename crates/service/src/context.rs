@@ -259,7 +259,7 @@ impl Ctx<'_> {
         Ok(matches!(seen, Liveness::Dead(_)))
     }
 
-    fn judged(&self, process: &Process) -> Result<Liveness, Process> {
+    pub(super) fn judged(&self, process: &Process) -> Result<Liveness, Process> {
         let observer = self.observer;
         if let Some(settled) = liveness::settled_unseen(process, observer) {
             return Ok(settled);

@@ -7,10 +7,11 @@
 use std::borrow::Borrow;
 
 use tenure_core::agent::{DaemonSpec, Traces};
+use tenure_core::conversation::fitness::Existence;
 use tenure_core::id::{NativeId, SessionId, SessionToken};
 use tenure_core::process::{Ancestor, Process, Sighting, Signs, Survivors};
 use tenure_core::session::Workdir;
-use tenure_core::witness::{Question, Subject, Testimony, Witness};
+use tenure_core::witness::{Kept, Question, Subject, Testimony, Witness};
 use tenure_core::world::World;
 use tenure_core::write_conflict::RepoFile;
 
@@ -36,6 +37,8 @@ pub enum Want {
     Paths(Vec<String>),
     /// Whether a process of an agent, with this directory, exited by itself.
     Parting(Traces, String, Process),
+    /// Whether agents still have these conversations.
+    Conversations(Vec<Kept>),
 }
 
 /// The ancestors of a process that registers, and the directory it works in.
@@ -59,6 +62,7 @@ pub struct Evidence {
     has_witness: bool,
     paths: Vec<(String, bool)>,
     partings: Vec<(Process, Option<bool>)>,
+    conversations: Vec<(Kept, Existence)>,
 }
 
 impl Evidence {
@@ -134,6 +138,13 @@ impl Evidence {
                 let was_orderly = world.was_orderly(&traces, &home, &process);
                 self.partings.push((process, was_orderly));
             }
+            Want::Conversations(kept) => {
+                let found = witness.map_or_else(Vec::new, |witness| witness.have(&kept));
+                let found = found
+                    .into_iter()
+                    .chain(std::iter::repeat(Existence::CannotTell));
+                self.conversations.extend(kept.into_iter().zip(found));
+            }
         }
     }
 
@@ -176,6 +187,11 @@ impl Evidence {
     /// Whether a process exited by itself, once that was checked.
     pub fn was_orderly(&self, process: &Process) -> Option<Option<bool>> {
         known(&self.partings, process).copied()
+    }
+
+    /// Whether an agent still has a conversation, once that was looked for.
+    pub fn existence(&self, kept: &Kept) -> Option<Existence> {
+        known(&self.conversations, kept).copied()
     }
 
     pub fn testimony(&self, session: SessionId) -> Option<&Testimony> {

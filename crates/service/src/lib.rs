@@ -22,6 +22,7 @@ pub mod view;
 mod caller;
 mod claim;
 mod context;
+mod conversation;
 mod evidence;
 mod hook;
 mod list;
@@ -37,6 +38,10 @@ pub use caller::{ActFor, Caller, ResolvedBy};
 pub use claim::{
     ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
     ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting, Why,
+};
+pub use conversation::{
+    Closing, DropRequest, Dropped, History, LinkRequest, Linked, ListConversations, Reopened,
+    SetRequest,
 };
 pub use hook::{Advice, AgentEvent, Brief, GuardPolicy, HandledEvent, ToolUse};
 pub use list::Listed;

@@ -2,7 +2,7 @@
 //! is delivered.
 
 use tenure_core::session::Session;
-use tenure_core::store::{ClaimFilter, Mode, SessionFilter};
+use tenure_core::store::{ClaimFilter, ConversationFilter, Mode, SessionFilter};
 use tenure_core::time::Timestamp;
 
 use crate::context::{Ctx, Stop};
@@ -22,6 +22,8 @@ pub enum Nameable {
     /// Keys that are held.
     Key,
     Mission,
+    /// Items that have a conversation.
+    Item,
 }
 
 /// A name, with a short description.
@@ -45,6 +47,7 @@ impl Service<'_> {
             ),
             Nameable::Key => keys(ctx),
             Nameable::Mission => missions(ctx),
+            Nameable::Item => items(ctx),
         })
     }
 }
@@ -112,4 +115,25 @@ fn missions(ctx: &mut Ctx<'_>) -> Result<Vec<Name>, Stop> {
         about: "mission".to_owned(),
     };
     Ok(all.into_iter().take(MOST).map(name).collect())
+}
+
+fn items(ctx: &mut Ctx<'_>) -> Result<Vec<Name>, Stop> {
+    let all = ctx.tx.list_conversations(&ConversationFilter {
+        readable_only: true,
+        limit: MOST,
+        ..ConversationFilter::default()
+    })?;
+    let mut names: Vec<Name> = Vec::new();
+    for conversation in all {
+        let name = conversation.item.to_string();
+        let agent = conversation.agent.as_str();
+        match names.last_mut().filter(|last| last.name == name) {
+            Some(last) => last.about.push_str(&format!(", {agent}")),
+            None => names.push(Name {
+                name,
+                about: format!("conversation of {agent}"),
+            }),
+        }
+    }
+    Ok(names)
 }

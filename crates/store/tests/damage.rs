@@ -242,7 +242,7 @@ fn a_store_from_the_future_is_refused_with_the_version_needed() {
     let expected = StoreError::TooNew {
         store: path.display().to_string(),
         found: 9,
-        known: 5,
+        known: 6,
         needs: "2.5.0".into(),
     };
     assert_eq!(use_it(&path), Err(expected));

@@ -89,6 +89,11 @@ fn a_store_of_the_fourth_schema_is_migrated_with_nothing_lost() {
     is_migrated_with_nothing_lost("schema-4.db");
 }
 
+#[test]
+fn a_store_of_the_fifth_schema_is_migrated_with_nothing_lost() {
+    is_migrated_with_nothing_lost("schema-5.db");
+}
+
 fn is_migrated_with_nothing_lost(golden: &str) {
     let dir = tempfile::tempdir().unwrap();
     let path = copy_of(golden, dir.path());

@@ -3,12 +3,14 @@
 #![allow(clippy::disallowed_methods)]
 
 use tenure_core::claim::EndedBy;
+use tenure_core::conversation::{Author, Conversation, Current, Home};
+use tenure_core::id::HostId;
 use tenure_core::store::{Lock, Mode, Store, Tx};
 use tenure_core::time::Timestamp;
 use tenure_store::SqliteStore;
 use tenure_testkit::RecordingStore;
 use tenure_testkit::conformance::sample::{
-    clock, end, grant, hold, id, key, lease, session, token,
+    agent, clock, end, grant, hold, id, key, lease, native, session, token,
 };
 
 fn recording() -> RecordingStore<SqliteStore> {
@@ -120,4 +122,41 @@ fn a_heartbeat_needs_no_lock_where_it_is_alone() {
     assert_eq!(verdict(&[Lock::Session(id(1))], touch), "fine");
     let mut store = recording();
     touch(&mut *store.begin(Mode::Beat).expect("a transaction"));
+}
+
+#[test]
+fn a_conversation_and_a_run_are_locked_before_they_are_written() {
+    let record = Conversation::none(agent(), key("issue:acme/web#6"));
+    let set = Conversation {
+        current: Some(Current {
+            native_id: native("ses_1"),
+            home: Home {
+                host: HostId::new("host-one"),
+                user: "1000".into(),
+                agent_home: None,
+                dir: "/work".into(),
+            },
+            by: Author::default(),
+            at: Timestamp(1),
+        }),
+        ..record.clone()
+    };
+    let item = Lock::Conversation(record.item.clone());
+    let id = Lock::Native(agent(), native("ses_1"));
+    let insert = |tx: &mut dyn Tx| tx.insert_conversation(&set).expect("an insert");
+    assert_eq!(verdict(&[item.clone(), id.clone()], insert), "fine");
+    let said = verdict(std::slice::from_ref(&id), insert);
+    assert!(
+        said.starts_with("insert_conversation without Conversation"),
+        "{said}"
+    );
+    let said = verdict(std::slice::from_ref(&item), insert);
+    assert!(
+        said.starts_with("insert_conversation without Native"),
+        "{said}"
+    );
+    let bare = |tx: &mut dyn Tx| tx.insert_conversation(&record).expect("an insert");
+    assert_eq!(verdict(std::slice::from_ref(&item), bare), "fine");
+    let said = verdict(&[id, item], |_| {});
+    assert!(said.contains("comes before"), "{said}");
 }

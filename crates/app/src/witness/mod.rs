@@ -5,13 +5,15 @@
 
 pub mod chat;
 mod commands;
+mod kept;
 pub mod registry;
 mod terminal;
 mod titles;
 mod windowless;
 
+use tenure_core::conversation::fitness::Existence;
 use tenure_core::time::Timestamp;
-use tenure_core::witness::{OwnReport, Question, Subject, Testimony, Witness};
+use tenure_core::witness::{Kept, OwnReport, Question, Subject, Testimony, Witness};
 
 /// The agents and terminals of this machine.
 #[derive(Debug, Default)]
@@ -41,6 +43,10 @@ impl Witness for Witnesses {
             }
         });
         testimony.collect()
+    }
+
+    fn have(&self, kept: &[Kept]) -> Vec<Existence> {
+        kept::look(kept)
     }
 }
 

@@ -13,6 +13,7 @@ mod claim;
 mod claims;
 mod completions;
 mod config;
+mod conversation;
 mod demo;
 mod dismiss;
 mod end;
@@ -92,6 +93,8 @@ table::verbs! { enum Verb {
     "Work together":
         Mission(mission) changes mission::Args::changes,
             answers "participant|left|use|pointer|mission|missions|check";
+    "Run agents":
+        Conversation(conversation) changes conversation::Args::changes, answers "conversation|conversations|link";
     "Set up":
         Install(install) changes install::Args::changes, answers "agents", shown 10;
         Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";

@@ -17,11 +17,16 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     let (who, mission) = (&answer.value.who, &answer.value.mission);
     let mut text = render::session(who, true);
     text.extend(&render::membership(mission));
+    let conversation = &answer.value.conversation;
+    if let Some(conversation) = conversation {
+        text.extend(&render::conversation(conversation));
+    }
     Ok(Output::new("session", &who.session, text)
         .with("resolved", &who.resolved)
         .with("meta", &who.metadata)
         .with("participant", &mission.participant)
         .with("pointer", &mission.pointer)
         .with("faults", &mission.faults)
+        .with("conversation", conversation)
         .told(&answer))
 }

@@ -86,6 +86,17 @@ fn sessions_keys_and_missions_are_offered_where_they_fit() {
     ] {
         assert_eq!(offered(&env, words), ["041-login"], "{words:?}");
     }
+    run(&ann, 0, "conversation set codex issue:acme/web#6 ses-1");
+    for words in [
+        &["conversation", "get", "codex", ""][..],
+        &["conversation", "drop", ""],
+        &["conversation", "link", ""],
+        &["conversation", "link", "wp:1", ""],
+        &["conversation", "list", "--item", ""],
+    ] {
+        let items = ["issue:acme/web#6", "issue:acme/web#42", "wp:1"];
+        assert_eq!(offered(&env, words), items, "{words:?}");
+    }
     // A value of a session's metadata is no claim.
     assert_eq!(offered(&env, &["meta", "get", ""]), [""; 0]);
     for words in [

@@ -222,6 +222,9 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
     Work together:
       mission      Take part in shared work: join a mission, say what you focus on, see who does what
 
+    Run agents:
+      conversation Keep which conversation continues for an agent and an item
+
     Set up:
       install      Make coding agents tell tenure what they do, by hooks in their settings
       uninstall    Take tenure's hooks out of the settings of coding agents again

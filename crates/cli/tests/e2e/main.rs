@@ -8,6 +8,7 @@ mod claims;
 mod coming_back;
 mod commands;
 mod completion;
+mod conversations;
 mod cut_off;
 mod daemons;
 mod demo;

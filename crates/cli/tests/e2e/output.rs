@@ -311,6 +311,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
         "tell" => &format!("{bob} hello"),
         "meta" => "set team blue",
         "mission" => "join m --role developer",
+        "conversation" => "set claude wp:own ses_own",
         "completions" => "bash",
         "transcript" => "show ann",
         "lock" => "one --json -- true",

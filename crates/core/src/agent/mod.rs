@@ -124,6 +124,8 @@ pub struct Shelf {
     pub name: &'static str,
     /// Where the file of a new conversation will be, if that is known.
     pub unborn: Option<&'static str>,
+    /// Whether the agent does not find a conversation whose file is empty.
+    pub empty_is_absent: bool,
 }
 
 impl Shelf {

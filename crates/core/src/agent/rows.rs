@@ -69,6 +69,7 @@ pub const AGENTS: &[AgentSpec] = &[
             depth: 2,
             name: "ID",
             unborn: Some("DIR/ID"),
+            empty_is_absent: true,
         }),
         subagents: Some(Mark::Begins("agent-")),
         // Esc, a prompt that is answered with no, and the end of /compact; its registry reports them.
@@ -106,6 +107,7 @@ pub const AGENTS: &[AgentSpec] = &[
             depth: 4,
             name: "rollout-TIME-ID",
             unborn: None,
+            empty_is_absent: false,
         }),
         // A failed turn, and an answered prompt; its transcript reports the first.
         silent_ends: &[Doing::Busy, Doing::Waiting],
@@ -134,6 +136,7 @@ pub const AGENTS: &[AgentSpec] = &[
             depth: 3,
             name: "session-TIME-ID8",
             unborn: None,
+            empty_is_absent: true,
         }),
         // A cancelled tool, and an answered prompt; its transcript reports the first.
         silent_ends: &[Doing::Busy, Doing::Waiting],
@@ -167,6 +170,7 @@ pub const AGENTS: &[AgentSpec] = &[
             depth: 3,
             name: "ID",
             unborn: Some("DIR/chats/ID"),
+            empty_is_absent: false,
         }),
         silent_ends: &[Doing::Busy, Doing::Waiting],
         command_line: command_lines::QWEN,

@@ -5,7 +5,7 @@
 //! reads what it judges, then writes. If it finds only then that it must lock more, the next attempt locks that
 //! from the start.
 
-use crate::id::{AgentName, NativeId, SessionId, Ticket};
+use crate::id::{AgentName, NativeId, RunId, SessionId, Ticket};
 use crate::key::Key;
 
 /// Something that a transaction locks against other writers until it ends. It need not exist yet.
@@ -15,6 +15,10 @@ pub enum Lock {
     Paths(String),
     /// A key: its epoch, its holds and the end of its line.
     Key(Key),
+    /// An item's conversations, whatever the agent, its link, and that a run may begin in one of them.
+    Conversation(Key),
+    /// A run.
+    Run(RunId),
     /// A mission and its participants.
     Mission(String),
     /// A conversation: who owns and who visits it.
@@ -37,12 +41,17 @@ mod tests {
         let agent = AgentName::known("claude");
         let native =
             |id: &str| Lock::Native(agent.clone(), NativeId::parse(id).expect("a native id"));
+        let item = |text: &str| Lock::Conversation(Key::stored(text).expect("a key"));
         let ordered = [
             Lock::Paths("a".into()),
             Lock::Paths("b".into()),
             key("wp:B"),
             key("wp:a"),
             key("wp:\u{e9}"),
+            item("issue:acme/web#6"),
+            item("pr:acme/web#9"),
+            Lock::Run(RunId::mint([0; 16])),
+            Lock::Run(RunId::mint([1; 16])),
             Lock::Mission("a".into()),
             native("n1"),
             native("n2"),

@@ -9,6 +9,7 @@
 //! Text is compared and ordered by its bytes, above all keys, which are locked in that order.
 
 mod claim;
+mod conversation;
 mod doubt;
 mod event;
 mod line;
@@ -18,6 +19,7 @@ mod mirror;
 mod mission;
 mod native;
 mod notice;
+mod run;
 mod session;
 mod transcript;
 mod write;
@@ -30,6 +32,7 @@ use crate::key::Key;
 use crate::time::{Now, Timestamp};
 
 pub use claim::{ClaimFilter, ClaimRows, Lost};
+pub use conversation::{ConversationFilter, ConversationRows};
 pub use doubt::DoubtRows;
 pub use event::EventRows;
 pub use line::{LineRows, NewWaiter};
@@ -39,6 +42,7 @@ pub use mirror::MirrorRows;
 pub use mission::MissionRows;
 pub use native::{LineageEntry, NativeRows};
 pub use notice::NoticeRows;
+pub use run::{RunFilter, RunRows};
 pub use session::{ProcessPlace, SessionFilter, SessionRows};
 pub use transcript::TranscriptRows;
 pub use write::WriteRows;
@@ -178,6 +182,8 @@ pub trait Tx:
     + DoubtRows
     + MissionRows
     + MirrorRows
+    + ConversationRows
+    + RunRows
 {
     /// Makes all changes of this transaction durable, or none.
     fn commit(self: Box<Self>) -> Result<(), StoreError>;

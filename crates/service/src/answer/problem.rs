@@ -169,6 +169,21 @@ fn error_data(error: &Error) -> Map<String, Value> {
         Error::NoMission { passed_over, .. } => {
             data.insert("passed_over".into(), json!(passed_over));
         }
+        Error::Revised { named, now } => {
+            data.insert("named_revision".into(), json!(named));
+            data.insert("conversation".into(), json!(now));
+        }
+        Error::InRun {
+            agent, item, run, ..
+        } => {
+            data.insert("agent".into(), json!(agent.as_str()));
+            data.insert("item".into(), json!(item));
+            data.insert("run".into(), json!(run));
+        }
+        Error::Linked { item, root } => {
+            data.insert("item".into(), json!(item));
+            data.insert("root".into(), json!(root));
+        }
         Error::Collision {
             mission,
             focus,

@@ -107,6 +107,45 @@ impl Error {
                 ),
                 Hint::step("omit --strict to get a warning instead"),
             ],
+            Error::Revised { now, .. } => {
+                let (agent, item) = (now.agent.as_str(), now.item.as_str());
+                vec![
+                    Hint::run("conversation", ["get", agent, item], "to see it"),
+                    Hint::run(
+                        "conversation",
+                        ["history", agent, item],
+                        "to see who set it",
+                    ),
+                ]
+            }
+            Error::InRun {
+                agent,
+                item,
+                can_stop,
+                ..
+            } => {
+                let get = ["get", agent.as_str(), item.as_str()];
+                let mut hints = vec![Hint::run("conversation", get, "to see it")];
+                hints.push(if *can_stop {
+                    let args = ["drop", item.as_str(), "--stop"];
+                    Hint::run("conversation", args, "to stop the run first")
+                } else {
+                    Hint::step("wait until the run has ended")
+                });
+                hints
+            }
+            Error::Linked { item, root } => vec![
+                Hint::run(
+                    "conversation",
+                    ["list", "--item", root.as_str()],
+                    "to see them",
+                ),
+                Hint::run(
+                    "conversation",
+                    ["unlink", item.as_str()],
+                    "to give it conversations of its own again",
+                ),
+            ],
             Error::Store(error) => store_hints(error),
         }
     }

@@ -11,8 +11,9 @@ pub use hints::{add_a_reason, register_script, take_over, wait_for};
 
 use crate::answer::Class;
 use crate::claim::view::ClaimView;
+use crate::conversation::view::ConversationView;
 use tenure_core::hint::Hint;
-use tenure_core::id::{AgentName, Epoch, Malformed, SessionId};
+use tenure_core::id::{AgentName, Epoch, Malformed, RunId, SessionId};
 use tenure_core::key::Key;
 use tenure_core::liveness::Doubt;
 use tenure_core::mission::check::Fault;
@@ -247,6 +248,29 @@ pub enum Error {
         /// Their handles.
         drivers: Vec<String>,
     },
+    /// A conversation changed since the revision that the caller named.
+    #[error(
+        "the {} conversation of {} has revision {} now, not {named}; nothing was changed",
+        .now.agent, .now.root, .now.revision
+    )]
+    Revised {
+        /// The revision that was named.
+        named: u64,
+        /// The conversation as it is.
+        now: Box<ConversationView>,
+    },
+    /// A run is in the conversation.
+    #[error("the {agent} conversation of {item} is in use by run {run}")]
+    InRun {
+        agent: AgentName,
+        item: Key,
+        run: RunId,
+        /// Whether what was asked for can stop the run first.
+        can_stop: bool,
+    },
+    /// The item has no conversation of its own now.
+    #[error("{item} is linked to {root} and continues the conversations of {root}")]
+    Linked { item: Key, root: Key },
     /// The store did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -278,19 +302,22 @@ impl Error {
             Error::Superseded { .. }
             | Error::Lost { .. }
             | Error::LostBefore { .. }
-            | Error::NoSuchEpoch { .. } => Class::Lost,
+            | Error::NoSuchEpoch { .. }
+            | Error::Revised { .. } => Class::Lost,
             Error::NotLive { .. }
             | Error::NothingToDismiss { .. }
             | Error::PersonOnly { .. }
             | Error::Done { .. }
             | Error::AlreadyHeld { .. }
-            | Error::Free { .. } => Class::Refused,
+            | Error::Free { .. }
+            | Error::Linked { .. } => Class::Refused,
             Error::CannotTell { .. } | Error::MaybeLeftRunning { .. } => Class::CannotTell,
             Error::Held { .. }
             | Error::StillRunning { .. }
             | Error::Suspect { .. }
             | Error::Overlaps { .. }
             | Error::Collision { .. }
+            | Error::InRun { .. }
             | Error::LeftRunning { .. } => Class::Held,
             Error::NoneFree { .. } => Class::Held,
             Error::TimedOut { .. } => Class::TimedOut,
@@ -314,7 +341,9 @@ impl Error {
             Error::NotLive { .. } => "not_live",
             Error::NothingToDismiss { .. } => "nothing_to_dismiss",
             Error::CannotTell { .. } => "cannot_tell",
-            Error::Held { .. } => "held",
+            Error::Held { .. } | Error::InRun { .. } => "held",
+            Error::Revised { .. } => "revised",
+            Error::Linked { .. } => "linked",
             Error::StillRunning { .. } => "live",
             Error::Suspect { .. } => "suspect",
             Error::Overlaps { .. } => "overlaps",

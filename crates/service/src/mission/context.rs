@@ -7,6 +7,8 @@ use super::request::Here;
 use super::roster::{present, view};
 use crate::caller::{self, ActFor};
 use crate::context::{Ctx, Stop};
+use crate::conversation;
+use crate::conversation::view::ConversationView;
 use crate::error::Error;
 use crate::mirror::compare::ContextFile;
 use crate::mirror::content::SessionContext;
@@ -36,6 +38,8 @@ pub struct Membership {
 pub struct Bearings {
     pub who: Whoami,
     pub mission: Membership,
+    /// The conversation of an item that it is in.
+    pub conversation: Option<ConversationView>,
 }
 
 /// The result of checking a session.
@@ -53,7 +57,12 @@ impl Service<'_> {
             let caller = caller::for_read(ctx, act_for)?;
             let who = whoami(ctx, &caller)?;
             let mission = active(ctx, &caller.session, here)?;
-            Ok(Bearings { who, mission })
+            let conversation = conversation::of_session(ctx, &caller.session)?;
+            Ok(Bearings {
+                who,
+                mission,
+                conversation,
+            })
         })
     }
 

@@ -9,6 +9,8 @@ use crate::caller::present::speaking;
 use crate::caller::{self, ActFor, Caller};
 use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop, Unseen};
+use crate::conversation;
+use crate::conversation::view::ConversationView;
 use crate::session::cut_off::{cut_off_here, handles_cut_off_here};
 use crate::session::look::{self, ListRequest, list, ordered};
 use crate::session::view::{SessionView, WroteView};
@@ -24,6 +26,8 @@ use tenure_core::time::Timestamp;
 pub const WARNED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many dead sessions are checked for processes that they left running.
 const MOST_DEAD: usize = 20;
+/// How many conversations are looked for in the agents' files.
+const MOST_POINTERS: usize = 200;
 /// How many files of a session are listed.
 const MOST_FILES: usize = 8;
 
@@ -131,6 +135,7 @@ fn status(
             failure.why
         ));
     }
+    warnings.extend(dead_pointers(ctx)?);
     let mine = caller.map(|caller| caller.session.id);
     let mut others = list(ctx, here)?;
     // After the list, so that sessions just found dead are included.
@@ -155,6 +160,16 @@ fn status(
         cut_off: cut_off.into_iter().map(|row| row.view).collect(),
         warnings,
     })
+}
+
+/// Conversations that their agents have deleted.
+fn dead_pointers(ctx: &mut Ctx<'_>) -> Result<Vec<String>, Stop> {
+    let dead = conversation::dead_pointers(ctx, MOST_POINTERS)?;
+    let warning = |one: ConversationView| {
+        let (agent, item) = (one.agent, one.root);
+        format!("{agent} no longer has its conversation of {item}: the next run begins a new one")
+    };
+    Ok(dead.into_iter().map(warning).collect())
 }
 
 /// The files that a session wrote recently, newest first.

@@ -6,6 +6,7 @@ mod activity;
 mod behalf;
 
 mod claims;
+mod conversations;
 mod deaths;
 mod globs;
 mod identity;

@@ -63,6 +63,13 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         min_writer: 5,
         needs: "0.1.0",
     },
+    // Who does not know them would end the session of a run that goes on.
+    Migration {
+        number: 6,
+        sql: include_str!("schema/0006.sql"),
+        min_writer: 6,
+        needs: "0.1.0",
+    },
 ];
 
 /// What a store's schema allows.

@@ -10,14 +10,17 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 use tenure_core::claim::EndedBy;
 use tenure_core::event::EventFilter;
-use tenure_core::id::{Epoch, SessionToken};
+use tenure_core::id::{Epoch, RunId, SessionToken};
 use tenure_core::repository::Home;
-use tenure_core::store::{ClaimFilter, Lost, Mode, ProcessPlace, SessionFilter, Store, Tx};
+use tenure_core::store::{
+    ClaimFilter, ConversationFilter, Lost, Mode, ProcessPlace, RunFilter, SessionFilter, Store, Tx,
+};
 use tenure_core::time::Timestamp;
 use tenure_testkit::conformance::sample::*;
 
 use super::{
-    SqliteStore, claim, doubt, event, metadata, mission, native, notice, process, session, write,
+    SqliteStore, claim, conversation, doubt, event, metadata, mission, native, notice, process,
+    run, session, write,
 };
 
 /// SQLite's plan, one line per step.
@@ -137,6 +140,35 @@ fn single_key_statements_use_their_indexes() {
         (mission::UPDATE, &["PRIMARY KEY (mission=? AND session=?)"]),
         (mission::BY_ID, &["PRIMARY KEY (id=?)"]),
         (mission::POINTER, &["PRIMARY KEY (scope=? AND name=?)"]),
+        (conversation::ONE, &["PRIMARY KEY (item=? AND agent=?)"]),
+        (
+            conversation::WITH_ID,
+            &["conversations_native (agent=? AND native_id=?)"],
+        ),
+        (conversation::OF_ITEM, &["PRIMARY KEY (item=?)"]),
+        (conversation::UPDATE, &["PRIMARY KEY (item=? AND agent=?)"]),
+        (
+            conversation::PAST,
+            &["past_ids_conversation (item=? AND agent=?)"],
+        ),
+        (
+            conversation::END_PAST,
+            &["past_ids_open (item=? AND agent=?)"],
+        ),
+        (conversation::ITEM, &["PRIMARY KEY (item=?)"]),
+        (conversation::LINKED, &["items_root (root=?)"]),
+        (run::BY_ID, &["runs_id (id=?)"]),
+        (run::UPDATE, &["runs_id (id=?)"]),
+        (
+            run::OPEN_OF,
+            &["runs_open_conversation (root=? AND agent=?)"],
+        ),
+        (run::ALL_OPEN_OF, &["runs_open_conversation (root=?)"]),
+        (run::OPEN_IN, &["runs_open_in (dir=? AND host_id=?)"]),
+        (run::OPEN_OF_SESSION, &["runs_open_session (session=?)"]),
+        (run::NEWEST_OF_SESSION, &["runs_session (session=?)"]),
+        (run::MATCH, &["runs_id (id>? AND id<?)"]),
+        (run::LEFT, &["runs_after (agent=? AND after_id=?"]),
         (doubt::TAKE, &["PRIMARY KEY (asker=?)"]),
         (native::TAKE, &["PRIMARY KEY (agent=? AND native_id=?)"]),
         (claim::END_OF, &["holds_open_session (session=?)"]),
@@ -208,6 +240,74 @@ fn listing_sessions_touches_only_open_ones() {
         ["SCAN sessions USING INDEX sessions_newest"],
         "in order, so that it can stop"
     );
+}
+
+/// A page costs the same however many rows there are: each list is read in the order of an index.
+#[test]
+fn lists_of_runs_and_conversations_are_read_in_the_order_of_an_index() {
+    let store = SqliteStore::in_memory(clock()).unwrap();
+    let in_order = |sql: &str, index: &str| {
+        let steps = plan(&store.conn, sql);
+        assert!(
+            steps.len() == 1 && steps[0].contains(index),
+            "{sql}\nuses no {index}:\n{steps:?}"
+        );
+    };
+    let all = RunFilter {
+        before: Some((Timestamp(1), RunId::mint([1; 16]))),
+        limit: 20,
+        ..RunFilter::default()
+    };
+    let of_item = RunFilter {
+        item: Some(key("wp:1")),
+        ..all.clone()
+    };
+    let of_agent = RunFilter {
+        agent: Some(agent()),
+        ..all.clone()
+    };
+    let failed = RunFilter {
+        failed: true,
+        ..of_agent.clone()
+    };
+    let open = RunFilter {
+        open: true,
+        ..all.clone()
+    };
+    for (filter, index) in [
+        (all, "runs_newest ("),
+        (of_item, "runs_item (item=? AND "),
+        (of_agent, "runs_agent (agent=? AND "),
+        (failed, "runs_failed ("),
+        (open, "runs_open ("),
+    ] {
+        in_order(&run::list_statement(&filter).0, index);
+    }
+    let all = ConversationFilter {
+        after: Some((key("wp:1"), agent())),
+        limit: 20,
+        ..ConversationFilter::default()
+    };
+    let of_item = ConversationFilter {
+        item: Some(key("wp:1")),
+        ..all.clone()
+    };
+    let of_agent = ConversationFilter {
+        agent: Some(agent()),
+        ..all.clone()
+    };
+    let closed_too = ConversationFilter {
+        closed_too: true,
+        ..all.clone()
+    };
+    for (filter, index) in [
+        (all, "conversations_open ((item,agent)>(?,?))"),
+        (of_item, "(item=?"),
+        (of_agent, "conversations_open_agent (agent=? AND "),
+        (closed_too, "PRIMARY KEY ((item,agent)>(?,?))"),
+    ] {
+        in_order(&conversation::list_statement(&filter).0, index);
+    }
 }
 
 #[test]

@@ -83,6 +83,15 @@ impl<'a> Cells<'a> {
         }
     }
 
+    /// A real number, or nothing.
+    pub(super) fn maybe_real(&mut self) -> Result<Option<f64>, StoreError> {
+        match self.take()? {
+            ValueRef::Null => Ok(None),
+            ValueRef::Real(number) => Ok(Some(number)),
+            other => Err(self.bad(&format!("{other:?}, where there must be a number"))),
+        }
+    }
+
     /// A flag, stored as 0 or 1.
     pub(super) fn flag(&mut self) -> Result<bool, StoreError> {
         match self.number::<i64>()? {

@@ -14,6 +14,7 @@
 )]
 
 pub mod claim;
+pub mod conversation;
 pub mod count;
 pub mod event;
 pub mod line;
@@ -22,6 +23,7 @@ pub mod mission;
 pub mod native;
 pub mod notice;
 pub mod process;
+pub mod run;
 pub mod sample;
 pub mod session;
 pub mod together;
@@ -128,6 +130,21 @@ macro_rules! conformance {
             mission::rows_of_several_sessions_are_found_in_one_look
             mission::pointers_are_set_moved_and_forgotten
             mission::a_mirrors_failure_is_kept_until_it_is_cleared
+            conversation::a_record_reads_back_with_every_field
+            conversation::a_record_is_changed_by_comparing_its_revision
+            conversation::a_native_id_is_in_one_conversation_of_an_agent
+            conversation::listing_takes_exactly_that_item
+            conversation::a_list_goes_on_after_its_last_row
+            conversation::the_history_has_every_id_and_one_without_an_end
+            conversation::links_and_closings_of_items_read_back
+            run::a_run_reads_back_with_every_field
+            run::a_run_is_changed_by_comparing_its_revision
+            run::a_conversation_has_one_open_run
+            run::a_directory_has_one_open_run_unless_it_is_shared
+            run::the_newest_runs_are_listed_first_and_a_page_goes_on
+            run::runs_are_found_by_a_part_of_their_id
+            run::what_the_newest_run_left_of_a_conversation_is_known
+            run::an_agent_is_parked_on_one_host
             write::a_later_write_of_a_file_replaces_the_time
             write::what_a_session_wrote_is_listed_the_newest_first
             write::what_several_sessions_wrote_lately_is_found_in_one_look
@@ -172,6 +189,8 @@ mod tests {
             ("transcript", include_str!("transcript.rs")),
             ("mission", include_str!("mission.rs")),
             ("write", include_str!("write.rs")),
+            ("conversation", include_str!("conversation.rs")),
+            ("run", include_str!("run.rs")),
         ];
         for (module, text) in files {
             let written = text.lines().filter_map(|line| {

@@ -10,6 +10,7 @@
 //! - reads much of the log while it writes, and so keeps the other writers waiting.
 
 mod rows;
+mod runs;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use tenure_core::claim::{EndedBy, Hold, HoldEnd};
 use tenure_core::event::EventFilter;
-use tenure_core::id::SessionId;
+use tenure_core::id::{RunId, SessionId};
 use tenure_core::key::Key;
 use tenure_core::store::{Lock, Mode, Store, StoreError, StoreWatch, Topic, Tx};
 use tenure_core::time::{Now, Timestamp};
@@ -103,6 +104,7 @@ impl<S: Store> Store for RecordingStore<S> {
             mode,
             locked: BTreeSet::new(),
             born: Vec::new(),
+            born_runs: Vec::new(),
             lookups: Rc::clone(&self.lookups),
             asked_the_time: false,
             story: vec![format!("begin {mode:?}")],
@@ -141,6 +143,8 @@ struct RecordingTx<'a> {
     locked: BTreeSet<Lock>,
     /// Sessions that it made; nobody else sees them.
     born: Vec<SessionId>,
+    /// Runs that it made.
+    born_runs: Vec<RunId>,
     lookups: Rc<Cell<usize>>,
     asked_the_time: bool,
     /// What it locked, asked and wrote, in order.
@@ -207,7 +211,11 @@ impl RecordingTx<'_> {
     fn needs(&mut self, what: &str, locks: impl IntoIterator<Item = Lock>) {
         self.writes(what);
         for lock in locks {
-            let is_own = matches!(&lock, Lock::Session(id) if self.born.contains(id));
+            let is_own = match &lock {
+                Lock::Session(id) => self.born.contains(id),
+                Lock::Run(id) => self.born_runs.contains(id),
+                _ => false,
+            };
             if !is_own && !self.locked.contains(&lock) {
                 self.fail(&format!("{what} without {lock:?}"));
             }

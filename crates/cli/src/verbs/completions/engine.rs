@@ -34,6 +34,7 @@ pub enum Wanted {
     CutOff,
     Key,
     Mission,
+    Item,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -223,6 +224,14 @@ impl<'a> Place<'a> {
                 both
             }
             "MISSION" => look(Wanted::Mission),
+            "ITEM" | "TARGET" => {
+                let mut both = look(Wanted::Item);
+                let held = look(Wanted::Key);
+                let is_new = |one: &Candidate| !both.iter().any(|known| known.word == one.word);
+                let held: Vec<Candidate> = held.into_iter().filter(is_new).collect();
+                both.extend(held);
+                both
+            }
             "COMMAND" => self.topic.map_or_else(Vec::new, verbs_of),
             "DIR" | "FILE" | "PATH" | "CMD" => return Offer::Files,
             _ => Vec::new(),
@@ -266,6 +275,7 @@ mod tests {
             .arg(Arg::new("cmd").value_name("CMD").last(true).num_args(0..));
         let mission = Command::new("mission")
             .subcommand(Command::new("join").arg(Arg::new("mission").value_name("MISSION")));
+        let get = Command::new("get").arg(Arg::new("item").value_name("ITEM"));
         let some = [("goto", "open"), ("dismiss", "cut_off")]
             .map(|(verb, which)| Command::new(verb).arg(Arg::new(which).value_name("SESSION")));
         let help = Command::new("help").arg(Arg::new("topic").value_name("VERB").num_args(0..));
@@ -273,7 +283,7 @@ mod tests {
             .disable_help_flag(true)
             .disable_help_subcommand(true)
             .arg(session.global(true))
-            .subcommands([verb, show, claim, mission, help])
+            .subcommands([verb, show, claim, mission, help, get])
             .subcommands(some);
         root.build();
         root
@@ -287,6 +297,7 @@ mod tests {
                 Wanted::CutOff => "cut-1",
                 Wanted::Key => "wp:1",
                 Wanted::Mission => "m1",
+                Wanted::Item => "issue:a/b#1",
             };
             vec![Candidate {
                 word: word.into(),
@@ -321,6 +332,7 @@ mod tests {
             ("claim a -- ", ":files"),
             ("mission ", "join"),
             ("mission join ", "m1"),
+            ("get ", "issue:a/b#1 wp:1"),
             ("show --to ", "ann-1"),
             ("show -t ", "ann-1"),
             ("show -at ", "ann-1"),
@@ -335,6 +347,6 @@ mod tests {
         ] {
             assert_eq!(offered(typed), next, "{typed:?}");
         }
-        assert_eq!(offered(""), "claim mission show why");
+        assert_eq!(offered(""), "claim dismiss get goto help mission show why");
     }
 }

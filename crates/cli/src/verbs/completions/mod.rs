@@ -21,7 +21,7 @@ use crate::output::{Outcome, Output};
 
 /// Print a completion script for a shell
 ///
-/// In bash, zsh and fish it also completes sessions, held keys and missions.
+/// In bash, zsh and fish it also completes sessions, held keys, missions and items of conversations.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -95,6 +95,7 @@ fn names(wanted: Wanted) -> Vec<Candidate> {
         Wanted::CutOff => Nameable::CutOffSession,
         Wanted::Key => Nameable::Key,
         Wanted::Mission => Nameable::Mission,
+        Wanted::Item => Nameable::Item,
     };
     let until = tenure_host::clock::instant() + LIMIT;
     let known = completion::known(of, until).into_iter();

@@ -16,8 +16,8 @@ use tenure_core::mission::check::Fault;
 use tenure_core::transcript::LineProblem;
 use tenure_service::Status;
 use tenure_service::view::{
-    ClaimView, EventView, HeldView, MissionView, NoticeView, ParticipantView, PointerView,
-    ResolvedView, ResumeView, SessionView, WhyView,
+    ClaimView, ConversationView, EventView, HeldView, LinkView, MissionView, NoticeView,
+    ParticipantView, PastIdView, PointerView, ResolvedView, ResumeView, SessionView, WhyView,
 };
 
 use super::JOBS;
@@ -98,6 +98,9 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<ParticipantView>();
     generator.subschema_for::<MissionView>();
     generator.subschema_for::<PointerView>();
+    generator.subschema_for::<ConversationView>();
+    generator.subschema_for::<PastIdView>();
+    generator.subschema_for::<LinkView>();
     generator.subschema_for::<Fault>();
     generator.subschema_for::<LineProblem>();
     generator.subschema_for::<Status>();

@@ -80,6 +80,7 @@ fn answer() -> Value {
     parts.extend(of_sessions());
     parts.extend(of_claims());
     parts.extend(of_missions());
+    parts.extend(of_conversations());
     parts.extend(of_machine());
     let about = "A success: the version of the schema, the parts of this command's answer, and notices. If rows \
                  of the store are damaged, it also has an error.";
@@ -155,6 +156,15 @@ fn of_missions() -> Vec<(&'static str, Value)> {
         ("check?", reference("check")),
         ("faults?", listed("fault")),
         ("warnings?", texts()),
+    ]
+}
+
+fn of_conversations() -> Vec<(&'static str, Value)> {
+    vec![
+        ("conversation?", or_null("conversation")),
+        ("conversations?", listed("conversation")),
+        ("history?", listed("past_id")),
+        ("link?", reference("link")),
     ]
 }
 

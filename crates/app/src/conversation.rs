@@ -1,0 +1,110 @@
+//! Conversations on this machine: where an agent that is started here keeps them, and dropping what a run is in.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tenure_core::conversation::Home;
+use tenure_core::id::AgentName;
+use tenure_core::notice::Pending;
+use tenure_core::transcript::shelf;
+use tenure_host::env::var;
+use tenure_service::answer::{Class, Hint, Problem};
+use tenure_service::view::ConversationView;
+use tenure_service::{ActFor, Answer, DropRequest, Dropped};
+
+use crate::open::Context;
+use crate::place::place;
+use crate::unfinished::{By, Unfinished};
+use crate::watch::{Ended, Next, on_change};
+
+/// How long a run may take to stop before a drop gives up.
+const STOPS_WITHIN: Duration = Duration::from_secs(60);
+/// How often it is looked whatever happens.
+const AT_LEAST_EVERY: Duration = Duration::from_secs(1);
+
+/// Where an agent that is started by this caller keeps its conversations, whatever the directory.
+pub fn here(context: &Context, agent: &AgentName) -> Home {
+    Home {
+        host: context.facts.observer.host.clone(),
+        user: context.here().user,
+        agent_home: agent_home(agent),
+        dir: String::new(),
+    }
+}
+
+/// The same for one that works in a directory.
+pub fn home(context: &Context, agent: &AgentName, dir: &Path) -> Result<Home, Problem> {
+    Ok(Home {
+        dir: place(dir)?.dir,
+        ..here(context, agent)
+    })
+}
+
+/// The agent's own directory, where the environment names another than the usual one.
+fn agent_home(agent: &AgentName) -> Option<String> {
+    let shelf = shelf(agent)?;
+    let named = var(shelf.variable?).filter(|value| !value.is_empty())?;
+    let usual = var("HOME").map(|home| PathBuf::from(home).join(shelf.home));
+    let whole = |path: &Path| {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        fs_err::canonicalize(&path).unwrap_or(path)
+    };
+    let named = whole(Path::new(&named));
+    let is_usual = usual.is_some_and(|usual| whole(&usual) == named);
+    (!is_usual).then(|| named.to_string_lossy().into_owned())
+}
+
+/// Drops an item's conversations. Runs that are in them are stopped first where the request says so: they are
+/// asked to, and what they end is waited for.
+pub fn drop_all(
+    context: &mut Context,
+    act_for: &ActFor,
+    request: &DropRequest,
+) -> Result<Answer<Vec<ConversationView>>, Unfinished> {
+    let began = tenure_host::clock::instant();
+    let mut told = Pending::default();
+    let ended = on_change(context, Duration::ZERO, |context| {
+        let answer = context.service().drop_conversations(act_for, request)?;
+        told = answer.notices;
+        let (runs, processes) = match answer.value {
+            Dropped::Done(dropped) => return Ok(Next::Done(dropped)),
+            Dropped::Stopping { runs, processes } => (runs, processes),
+        };
+        let left = STOPS_WITHIN.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            let runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
+            let message = format!(
+                "{} was asked to stop and still runs; nothing was dropped",
+                runs.join(", ")
+            );
+            let hint = Hint::step("run it again to go on waiting");
+            return Err(Problem::new(Class::TimedOut, "timed_out", message, hint));
+        }
+        Ok(Next::Again {
+            processes,
+            limit: left.min(AT_LEAST_EVERY),
+        })
+    });
+    let mut failed = match ended {
+        Ok(Ended::Done(value)) => {
+            return Ok(Answer {
+                value,
+                notices: told,
+                damaged: None,
+            });
+        }
+        Ok(Ended::Signal(signal)) => {
+            let message = "interrupted while waiting for a run to stop; nothing was dropped";
+            let hint = Hint::step("run it again to go on waiting");
+            Unfinished {
+                problem: Problem::new(Class::TimedOut, "interrupted", message, hint),
+                by: By::Signal(signal),
+            }
+        }
+        Err(problem) => Unfinished::from(problem),
+    };
+    if failed.problem.notices.is_empty() {
+        failed.problem.notices = told;
+    }
+    Err(failed)
+}

@@ -1,0 +1,53 @@
+use tenure_app::conversation::drop_all;
+use tenure_core::id::AgentName;
+use tenure_core::reason::Reason;
+use tenure_service::DropRequest;
+
+use super::shown;
+use crate::app::App;
+use crate::child::unfinished;
+use crate::lines::Lines;
+use crate::output::{Outcome, Output};
+
+/// Drop the conversations of exactly this item; the next run begins a new one
+///
+/// The agent's files stay, and so does the history. Refused (exit 3) while a run is in one of them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure conversation drop issue:acme/web#6
+  tenure conversation drop '#6' --agent codex
+  tenure conversation drop '#6' --stop      stop the run that is in it first")]
+pub struct Args {
+    /// The item
+    #[arg(value_name = "ITEM")]
+    item: String,
+
+    /// Only this agent's
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+
+    /// Stop the runs that are in them first, and wait until they have ended
+    #[arg(long)]
+    stop: bool,
+
+    /// Reason, logged (required when --session names another session)
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<Reason>,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let request = DropRequest {
+        item: app.key(&args.item)?,
+        agent: args.agent.as_deref().map(AgentName::parse).transpose()?,
+        stop: args.stop,
+    };
+    let mut context = app.open()?;
+    let act_for = app.act_for(args.reason.as_ref());
+    let answer = drop_all(&mut context, &act_for, &request).map_err(unfinished)?;
+    let mut text = Lines::default();
+    for one in &answer.value {
+        text.line(format!("dropped {}", shown::name(one)));
+    }
+    Ok(Output::new("conversations", &answer.value, text).told(&answer))
+}

@@ -1,0 +1,34 @@
+use tenure_app::conversation::here;
+use tenure_core::id::AgentName;
+
+use super::shown;
+use crate::app::App;
+use crate::output::{Outcome, Output};
+
+/// Show the conversation that a run would continue, and whether it can be resumed
+///
+/// Exit 4 where there is none.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure conversation get claude issue:acme/web#6
+  tenure conversation get codex '#6' --json | jq -r .conversation.native_id")]
+pub struct Args {
+    /// The agent, such as claude
+    #[arg(value_name = "AGENT")]
+    agent: String,
+
+    /// The item
+    #[arg(value_name = "ITEM")]
+    item: String,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let agent = AgentName::parse(&args.agent)?;
+    let item = app.key(&args.item)?;
+    let mut context = app.open()?;
+    let here = here(&context, &agent);
+    let answer = context.service().conversation(&agent, &item, &here)?;
+    let text = shown::one(&answer.value);
+    Ok(Output::new("conversation", &answer.value, text).told(&answer))
+}

@@ -1,0 +1,62 @@
+use tenure_core::reason::Reason;
+use tenure_service::LinkRequest;
+
+use super::shown;
+use crate::app::App;
+use crate::lines::Lines;
+use crate::output::{Outcome, Output};
+
+/// Let an item continue the conversations of another
+///
+/// What the item had itself is set aside until it is unlinked. Items that were linked to it go along. Refused
+/// (exit 3) while a run is in a conversation of either.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure conversation link pr:acme/web#9 issue:acme/web#6
+  tenure conversation link '!9' '#6'")]
+pub struct Args {
+    /// The item that continues the other's conversations
+    #[arg(value_name = "ITEM")]
+    item: String,
+
+    /// The item whose conversations they are; one that is linked stands for what it is linked to
+    #[arg(value_name = "TARGET")]
+    target: String,
+
+    /// Reason, logged (required when --session names another session)
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<Reason>,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let mut keys = app
+        .keys(&[args.item.clone(), args.target.clone()])?
+        .into_iter();
+    let (Some(item), Some(target)) = (keys.next(), keys.next()) else {
+        return Ok(Output::default());
+    };
+    let request = LinkRequest { item, target };
+    let mut context = app.open()?;
+    let act_for = app.act_for(args.reason.as_ref());
+    let answer = context.service().link_item(&act_for, &request)?;
+    let link = &answer.value.link;
+    let root = link.root.as_deref().unwrap_or_default();
+    let mut text = Lines::from(if answer.value.unchanged {
+        format!(
+            "{} already continues the conversations of {root}",
+            link.item
+        )
+    } else {
+        format!("{} continues the conversations of {root}", link.item)
+    });
+    if !answer.value.unchanged {
+        for moved in &link.moved {
+            text.line(format!("  so does {moved}"));
+        }
+        for own in &link.own {
+            text.line(format!("  set aside: {}", shown::name(own)));
+        }
+    }
+    Ok(Output::new("link", link, text).told(&answer))
+}

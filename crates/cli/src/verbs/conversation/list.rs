@@ -1,0 +1,62 @@
+use tenure_core::id::AgentName;
+use tenure_core::text;
+use tenure_service::ListConversations;
+
+use super::shown;
+use crate::app::App;
+use crate::output::{Outcome, Output};
+use crate::render;
+
+/// List conversations, their items and whether they can be resumed
+///
+/// The agents' files are not looked at; `conversation get` does.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure conversation list
+  tenure conversation list --item issue:acme/web#6      of all agents
+  tenure conversation list --agent claude --json")]
+pub struct Args {
+    /// Only those of this item
+    #[arg(long, value_name = "ITEM")]
+    item: Option<String>,
+
+    /// Only this agent's
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+
+    /// Also those that are closed
+    #[arg(long, short)]
+    all: bool,
+
+    /// At most this many; 0 shows all [default: 200, with --json all]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+/// How many people are shown unless they say otherwise.
+const MOST_SHOWN: usize = 200;
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let request = ListConversations {
+        item: args.item.as_deref().map(|item| app.key(item)).transpose()?,
+        agent: args.agent.as_deref().map(AgentName::parse).transpose()?,
+        all: args.all,
+        limit: app.limit(args.limit, MOST_SHOWN),
+    };
+    let mut context = app.open()?;
+    let answer = context.service().conversations(&request)?;
+    let mut lines = shown::list(&answer.value.items);
+    let mut more = "tenure conversation list".to_owned();
+    if let Some(item) = &args.item {
+        more.push_str(&format!(" --item {}", text::shell(item)));
+    }
+    if let Some(agent) = &args.agent {
+        more.push_str(&format!(" --agent {agent}"));
+    }
+    more.push_str(if args.all { " --all" } else { "" });
+    render::rest(&mut lines, answer.value.more, &format!("{more} --limit 0"));
+    Ok(Output::new("conversations", &answer.value.items, lines)
+        .with("more", &answer.value.more)
+        .told(&answer))
+}

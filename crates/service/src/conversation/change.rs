@@ -1,0 +1,221 @@
+//! Changing the native id of a conversation, in one transaction with its history.
+
+use tenure_core::conversation::{Author, Conversation, Current, Home, PastId, WhyEnded};
+use tenure_core::event::EventKind;
+use tenure_core::id::{AgentName, NativeId};
+use tenure_core::key::Key;
+use tenure_core::store::{Lock, Mode};
+
+use super::contamination;
+use super::look::{Look, shown};
+use super::record::{end_past, keep, record};
+use super::request::{self, NewNative, SetRequest, author, root_of};
+use super::view::ConversationView;
+use crate::caller::{ActFor, Caller};
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use crate::transact::{Reply, Service};
+
+impl Service<'_> {
+    /// Sets the native id of a conversation. With a revision that is not the record's, nothing is changed.
+    pub fn set_conversation(
+        &mut self,
+        act_for: &ActFor,
+        request: &SetRequest,
+    ) -> Reply<ConversationView> {
+        self.transact(Mode::Write, |ctx| {
+            let by = request::writer(ctx, act_for)?;
+            set(ctx, by.as_ref(), request)
+        })
+    }
+}
+
+fn set(
+    ctx: &mut Ctx<'_>,
+    by: Option<&Caller>,
+    request: &SetRequest,
+) -> Result<ConversationView, Stop> {
+    let SetRequest { agent, item, .. } = request;
+    let root = root_of(ctx, item)?;
+    ctx.lock([
+        Lock::Conversation(item.clone()),
+        Lock::Conversation(root.clone()),
+    ])?;
+    let before = record(ctx, agent, &root)?;
+    if let Some(named) = request.revision.filter(|named| *named != before.revision) {
+        let now = Box::new(shown(ctx, &before, item, Look::Record)?);
+        return Err(Error::Revised { named, now }.into());
+    }
+    let new = NewNative {
+        agent,
+        root: &root,
+        native_id: &request.native_id,
+        home: &request.home,
+        author: author(by),
+        writer: by.map(|caller| &caller.session),
+    };
+    let after = change(ctx, by, &new, before)?;
+    shown(ctx, &after, item, Look::Record)
+}
+
+/// Makes a native id the current one of a root's conversation, for the run that is in it; a step of another use
+/// case.
+#[allow(dead_code, reason = "a step of runs")]
+pub fn set_by_run(
+    ctx: &mut Ctx<'_>,
+    agent: &AgentName,
+    root: &Key,
+    native_id: &NativeId,
+    home: &Home,
+    author: Author,
+) -> Result<Conversation, Stop> {
+    ctx.lock([Lock::Conversation(root.clone())])?;
+    let before = record(ctx, agent, root)?;
+    let new = NewNative {
+        agent,
+        root,
+        native_id,
+        home,
+        author,
+        writer: None,
+    };
+    change(ctx, None, &new, before)
+}
+
+fn change(
+    ctx: &mut Ctx<'_>,
+    by: Option<&Caller>,
+    new: &NewNative<'_>,
+    before: Conversation,
+) -> Result<Conversation, Stop> {
+    let is_same =
+        |current: &Current| current.native_id == *new.native_id && current.home == *new.home;
+    if before.open().is_some_and(is_same) {
+        return Ok(before);
+    }
+    ctx.lock([Lock::Native(new.agent.clone(), new.native_id.clone())])?;
+    contamination::refuse(ctx, by, new)?;
+    let moves = before
+        .open()
+        .is_some_and(|current| current.native_id == *new.native_id);
+    if !moves {
+        if before.open().is_some() {
+            end_past(ctx, &before, WhyEnded::Replaced, new.author.clone())?;
+        }
+        let past = PastId {
+            native_id: new.native_id.clone(),
+            from: ctx.now.wall,
+            by: new.author.clone(),
+            ended: None,
+        };
+        ctx.tx.add_past_id(new.agent, new.root, &past)?;
+    }
+    let after = Conversation {
+        current: Some(Current {
+            native_id: new.native_id.clone(),
+            home: new.home.clone(),
+            by: new.author.clone(),
+            at: ctx.now.wall,
+        }),
+        closed_at: None,
+        ..before.clone()
+    };
+    let after = keep(ctx, after)?;
+    let was = match before.open() {
+        Some(current) if moves => format!(", until now in {}", current.home.dir),
+        Some(current) => format!(" in the place of {}", current.native_id),
+        None => String::new(),
+    };
+    let evidence = format!(
+        "{}: {} in {}{was} (revision {})",
+        new.agent, new.native_id, new.home.dir, after.revision
+    );
+    log_change(
+        ctx,
+        by,
+        EventKind::ConversationSet,
+        &after,
+        &new.author,
+        evidence,
+    )?;
+    Ok(after)
+}
+
+/// Ends a native id, if it is still the current one of a root's conversation; a step of another use case.
+#[allow(dead_code, reason = "a step of runs")]
+pub fn end_native(
+    ctx: &mut Ctx<'_>,
+    agent: &AgentName,
+    root: &Key,
+    native_id: &NativeId,
+    why: WhyEnded,
+    author: Author,
+) -> Result<(), Stop> {
+    ctx.lock([Lock::Conversation(root.clone())])?;
+    let before = record(ctx, agent, root)?;
+    if before
+        .open()
+        .is_some_and(|current| current.native_id == *native_id)
+    {
+        end(ctx, None, before, why, author)?;
+    }
+    Ok(())
+}
+
+/// Takes the native id from a record.
+pub(super) fn end(
+    ctx: &mut Ctx<'_>,
+    by: Option<&Caller>,
+    before: Conversation,
+    why: WhyEnded,
+    author: Author,
+) -> Result<Conversation, Stop> {
+    // What is closed has its end already.
+    if before.open().is_some() {
+        end_past(ctx, &before, why, author.clone())?;
+    }
+    let native_id = before
+        .current
+        .as_ref()
+        .map(|current| current.native_id.clone());
+    let after = Conversation {
+        current: None,
+        closed_at: None,
+        ..before
+    };
+    let after = keep(ctx, after)?;
+    if let Some(native_id) = native_id {
+        let evidence = format!("{}: {native_id}: {}", after.agent, why.as_str());
+        log_change(
+            ctx,
+            by,
+            EventKind::ConversationDropped,
+            &after,
+            &author,
+            evidence,
+        )?;
+    }
+    Ok(after)
+}
+
+/// Records a change by a caller, or by the run that is its author.
+fn log_change(
+    ctx: &mut Ctx<'_>,
+    by: Option<&Caller>,
+    kind: EventKind,
+    record: &Conversation,
+    author: &Author,
+    evidence: String,
+) -> Result<(), Stop> {
+    if by.is_some() {
+        return request::log(ctx, by, kind, &record.item, evidence);
+    }
+    let evidence = match &author.run {
+        Some(run) => format!("{evidence}, by run {run}"),
+        None => evidence,
+    };
+    ctx.log(&tenure_core::event::NewEvent {
+        key: Some(record.item.clone()),
+        ..ctx.event(kind, author.session, "conversation", evidence)
+    })
+}

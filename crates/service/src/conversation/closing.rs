@@ -1,0 +1,210 @@
+//! Closing conversations with the last of their items, and bringing them back.
+//!
+//! An item is closed at its forge; a conversation closes when all of its items are. One that a run is in stays
+//! until that ends ([`settle`] is a step of that).
+
+use std::time::Duration;
+
+use tenure_core::conversation::closing::{can_come_back, is_due};
+use tenure_core::conversation::{Author, Conversation, ItemState, PastId, WhyEnded};
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::RunId;
+use tenure_core::key::Key;
+use tenure_core::run::Run;
+use tenure_core::store::{Lock, Mode};
+
+use super::look::{Look, shown};
+use super::record::{end_past, keep};
+use super::request::state_of;
+use super::run::live_runs;
+use super::view::ConversationView;
+use crate::context::{Ctx, Stop};
+use crate::transact::{Reply, Service};
+
+/// What the end of an item came to.
+#[derive(Debug, Clone)]
+pub struct Closing {
+    /// The conversations that closed.
+    pub closed: Vec<ConversationView>,
+    /// Runs that are in conversations which close when they end.
+    pub running: Vec<RunId>,
+    /// Items that keep the conversations open.
+    pub open_items: Vec<String>,
+}
+
+/// What the return of an item came to.
+#[derive(Debug, Clone)]
+pub struct Reopened {
+    /// The conversations that came back.
+    pub back: Vec<ConversationView>,
+    /// Those that closed too long ago.
+    pub too_late: Vec<ConversationView>,
+}
+
+impl Service<'_> {
+    /// An item was closed at its forge.
+    pub fn close_item(&mut self, item: &Key) -> Reply<Closing> {
+        self.transact(Mode::Write, |ctx| close_item(ctx, item))
+    }
+
+    /// An item was reopened: conversations that closed at most `grace` ago come back.
+    pub fn reopen_item(&mut self, item: &Key, grace: Duration) -> Reply<Reopened> {
+        self.transact(Mode::Write, |ctx| reopen_item(ctx, item, grace))
+    }
+}
+
+fn close_item(ctx: &mut Ctx<'_>, item: &Key) -> Result<Closing, Stop> {
+    let state = state_of(ctx, item)?;
+    let root = state.root().clone();
+    ctx.lock([
+        Lock::Conversation(item.clone()),
+        Lock::Conversation(root.clone()),
+    ])?;
+    if state.closed_at.is_none() {
+        ctx.tx.set_item_state(&ItemState {
+            closed_at: Some(ctx.now.wall),
+            ..state
+        })?;
+    }
+    let closed = close_all(ctx, &root)?;
+    let running = live_runs(ctx, &root)?;
+    let items = items(ctx, &root)?;
+    let open = items.iter().filter(|one| one.closed_at.is_none());
+    Ok(Closing {
+        closed,
+        running: running.into_iter().map(|run| run.id).collect(),
+        open_items: open.map(|one| one.item.to_string()).collect(),
+    })
+}
+
+/// Closes the conversation of a run that ended, where its last item was closed meanwhile; a step of another use
+/// case. A run that was started for closed items keeps its conversation open.
+#[allow(dead_code, reason = "a step of runs")]
+pub fn settle(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
+    let items = items(ctx, &run.root)?;
+    let closed = items.iter().map(|item| item.closed_at);
+    let last = closed
+        .collect::<Option<Vec<_>>>()
+        .and_then(|all| all.into_iter().max());
+    if last.is_none_or(|at| at < run.created_at) {
+        return Ok(());
+    }
+    ctx.lock([Lock::Conversation(run.root.clone())])?;
+    match ctx.tx.conversation(&run.agent, &run.root)? {
+        Some(record) if record.open().is_some() => close(ctx, record).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// A root and what is linked to it.
+fn items(ctx: &mut Ctx<'_>, root: &Key) -> Result<Vec<ItemState>, Stop> {
+    let mut all = vec![state_of(ctx, root)?];
+    all.extend(ctx.tx.items_linked_to(root)?);
+    Ok(all)
+}
+
+fn close_all(ctx: &mut Ctx<'_>, root: &Key) -> Result<Vec<ConversationView>, Stop> {
+    if !is_due(&items(ctx, root)?) {
+        return Ok(Vec::new());
+    }
+    let running = live_runs(ctx, root)?;
+    let mut closed = Vec::new();
+    for record in ctx.tx.conversations_of(root)? {
+        let in_use = running.iter().any(|run| run.agent == record.agent);
+        if in_use || record.open().is_none() {
+            continue;
+        }
+        let after = close(ctx, record)?;
+        closed.push(shown(ctx, &after, root, Look::Record)?);
+    }
+    Ok(closed)
+}
+
+fn close(ctx: &mut Ctx<'_>, record: Conversation) -> Result<Conversation, Stop> {
+    lock_native(ctx, &record)?;
+    end_past(ctx, &record, WhyEnded::Closed, Author::default())?;
+    let after = Conversation {
+        closed_at: Some(ctx.now.wall),
+        ..record
+    };
+    let after = keep(ctx, after)?;
+    log(
+        ctx,
+        EventKind::ConversationClosed,
+        &after,
+        "the last of its items was closed",
+    )?;
+    Ok(after)
+}
+
+fn reopen_item(ctx: &mut Ctx<'_>, item: &Key, grace: Duration) -> Result<Reopened, Stop> {
+    let state = state_of(ctx, item)?;
+    let root = state.root().clone();
+    ctx.lock([
+        Lock::Conversation(item.clone()),
+        Lock::Conversation(root.clone()),
+    ])?;
+    if state.closed_at.is_some() {
+        ctx.tx.set_item_state(&ItemState {
+            closed_at: None,
+            ..state
+        })?;
+    }
+    let mut reopened = Reopened {
+        back: Vec::new(),
+        too_late: Vec::new(),
+    };
+    for record in ctx.tx.conversations_of(&root)? {
+        let Some(current) = record
+            .current
+            .clone()
+            .filter(|_| record.closed_at.is_some())
+        else {
+            continue;
+        };
+        if !can_come_back(&record, ctx.now.wall, grace) {
+            reopened
+                .too_late
+                .push(shown(ctx, &record, item, Look::Record)?);
+            continue;
+        }
+        lock_native(ctx, &record)?;
+        let past = PastId {
+            native_id: current.native_id,
+            from: ctx.now.wall,
+            by: Author::default(),
+            ended: None,
+        };
+        ctx.tx.add_past_id(&record.agent, &root, &past)?;
+        let after = Conversation {
+            closed_at: None,
+            ..record
+        };
+        let after = keep(ctx, after)?;
+        log(
+            ctx,
+            EventKind::ConversationReopened,
+            &after,
+            &format!("{item} was reopened"),
+        )?;
+        reopened.back.push(shown(ctx, &after, item, Look::Record)?);
+    }
+    Ok(reopened)
+}
+
+fn lock_native(ctx: &mut Ctx<'_>, record: &Conversation) -> Result<(), Stop> {
+    let native = record.current.as_ref();
+    let native = native.map(|current| current.native_id.clone());
+    let locks = native.map(|native_id| Lock::Native(record.agent.clone(), native_id));
+    ctx.lock(locks)
+}
+
+fn log(ctx: &mut Ctx<'_>, kind: EventKind, record: &Conversation, why: &str) -> Result<(), Stop> {
+    let native_id = record.current.as_ref().map(|current| &current.native_id);
+    let native_id = native_id.map_or_else(String::new, |id| format!(" {id}"));
+    let evidence = format!("{}:{native_id}: {why}", record.agent);
+    ctx.log(&NewEvent {
+        key: Some(record.item.clone()),
+        ..ctx.event(kind, None, "closing", evidence)
+    })
+}

@@ -1,0 +1,112 @@
+//! Refuses a native id that belongs elsewhere, with both sides in the log.
+
+use tenure_core::behalf::Relation;
+use tenure_core::conversation::Conversation;
+use tenure_core::conversation::closing::{GRACE, can_come_back};
+use tenure_core::conversation::contamination::{Contaminated, Facts, check};
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::hint::Hint;
+use tenure_core::key::Key;
+use tenure_core::session::Session;
+use tenure_core::store::Lock;
+
+use super::record::keep;
+use super::request::NewNative;
+use crate::caller::{self, Caller};
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+
+/// Refuses a native id that another conversation has, that a live session of somebody else is in, or that is a
+/// subagent's. One that a conversation had which was closed for good is taken from that.
+pub(super) fn refuse(
+    ctx: &mut Ctx<'_>,
+    by: Option<&Caller>,
+    new: &NewNative<'_>,
+) -> Result<(), Stop> {
+    let holder = holder(ctx, new)?;
+    let owner = owner(ctx, new)?;
+    let facts = Facts {
+        holder: holder.as_ref(),
+        owner,
+    };
+    let (agent, root, native_id) = (new.agent, new.root, new.native_id);
+    let Err(wrong) = check(agent, native_id, facts) else {
+        return Ok(());
+    };
+    let (why, other) = match &wrong {
+        Contaminated::Subagent => (
+            "a subagent's id, not a conversation of its own".into(),
+            None,
+        ),
+        Contaminated::Held(item) => (format!("the {agent} conversation of {item}"), None),
+        Contaminated::Owned(session) => {
+            let handle = &session.handle;
+            (
+                format!("the conversation of {handle}, which is live"),
+                Some(session.id),
+            )
+        }
+    };
+    let what = format!("the {agent} conversation of {root} was not set: {native_id} is {why}");
+    let session = new.author.session;
+    let actor = other.or_else(|| by.and_then(|caller| caller.actor));
+    let event = NewEvent {
+        actor: actor.filter(|actor| Some(*actor) != session),
+        reason: by.and_then(Caller::reason_text),
+        key: Some(root.clone()),
+        ..ctx.event(
+            EventKind::Contamination,
+            session,
+            "conversation",
+            what.clone(),
+        )
+    };
+    ctx.log(&event)?;
+    if let Contaminated::Held(item) = wrong {
+        ctx.log(&NewEvent {
+            key: Some(item),
+            ..event
+        })?;
+    }
+    Err(Error::Invalid {
+        what,
+        hint: Hint::run("log", [root.as_str()], "to see both sides"),
+    }
+    .into())
+}
+
+/// The item of another conversation that has the native id and keeps it.
+fn holder(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<Option<Key>, Stop> {
+    let found = ctx.tx.conversation_with(new.agent, new.native_id)?;
+    let Some(other) = found.filter(|other| other.item != *new.root) else {
+        return Ok(None);
+    };
+    let is_over = other.closed_at.is_some() && !can_come_back(&other, ctx.now.wall, GRACE);
+    if !is_over {
+        return Ok(Some(other.item));
+    }
+    ctx.lock([Lock::Conversation(other.item.clone())])?;
+    keep(
+        ctx,
+        Conversation {
+            current: None,
+            ..other
+        },
+    )?;
+    Ok(None)
+}
+
+/// The session that is in the native id, where it lives, or may live, and is not the writer's own.
+fn owner(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<Option<Session>, Stop> {
+    let Some(id) = ctx.tx.native_owner(new.agent, new.native_id)? else {
+        return Ok(None);
+    };
+    let session = ctx.session(id)?;
+    let session = ctx.record_death_if_proved(session)?;
+    if !session.is_open() || ctx.standing(&session)?.is_gone() {
+        return Ok(None);
+    }
+    let is_own = new.author.session == Some(session.id)
+        || caller::relation(ctx, &session, new.writer)? != Relation::Stranger;
+    Ok((!is_own).then_some(session))
+}

@@ -1,0 +1,105 @@
+//! Dropping the conversations of exactly one item.
+
+use tenure_core::conversation::{Conversation, WhyEnded};
+use tenure_core::id::{AgentName, RunId};
+use tenure_core::key::Key;
+use tenure_core::process::Process;
+use tenure_core::store::{Lock, Mode};
+
+use super::change;
+use super::look::{Look, shown};
+use super::record::none;
+use super::request::{self, author, state_of};
+use super::run::{ask_to_stop, in_run, live_runs};
+use super::view::ConversationView;
+use crate::caller::{ActFor, Caller};
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use crate::transact::{Reply, Service};
+
+/// The conversations of an item are dropped, of one agent or of all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DropRequest {
+    pub item: Key,
+    pub agent: Option<AgentName>,
+    /// Stop the runs that are in them first.
+    pub stop: bool,
+}
+
+/// What a drop came to.
+#[derive(Debug, Clone)]
+pub enum Dropped {
+    /// As they were before.
+    Done(Vec<ConversationView>),
+    /// These runs are asked to stop. Nothing was dropped yet.
+    Stopping {
+        runs: Vec<RunId>,
+        /// Their processes, of which the last to end is what is waited for.
+        processes: Vec<Process>,
+    },
+}
+
+impl Service<'_> {
+    /// Drops the conversations of exactly this item.
+    pub fn drop_conversations(
+        &mut self,
+        act_for: &ActFor,
+        request: &DropRequest,
+    ) -> Reply<Dropped> {
+        self.transact(Mode::Write, |ctx| {
+            let by = request::writer(ctx, act_for)?;
+            dropped(ctx, by.as_ref(), request)
+        })
+    }
+}
+
+fn dropped(ctx: &mut Ctx<'_>, by: Option<&Caller>, request: &DropRequest) -> Result<Dropped, Stop> {
+    let item = &request.item;
+    ctx.lock([Lock::Conversation(item.clone())])?;
+    if let Some(link) = state_of(ctx, item)?.link {
+        let (item, root) = (item.clone(), link.root);
+        return Err(Error::Linked { item, root }.into());
+    }
+    let is_meant = |agent: &AgentName| request.agent.as_ref().is_none_or(|named| named == agent);
+    let mut records = ctx.tx.conversations_of(item)?;
+    records.retain(|record| record.current.is_some() && is_meant(&record.agent));
+    let mut runs = live_runs(ctx, item)?;
+    runs.retain(|run| is_meant(&run.agent));
+    if records.is_empty() && runs.is_empty() {
+        return Err(none(item, request.agent.as_ref()).into());
+    }
+    if !request.stop
+        && let Some(run) = runs.first()
+    {
+        return Err(in_run(run.clone(), true).into());
+    }
+    if runs.is_empty() {
+        return drop_all(ctx, by, item, records).map(Dropped::Done);
+    }
+    let mut processes = Vec::new();
+    for run in &runs {
+        ask_to_stop(ctx, by, run, "its conversation is dropped")?;
+        processes.extend(run.runner.clone());
+        if let Some(token) = run.session {
+            processes.extend(ctx.session(token.id)?.process);
+        }
+    }
+    Ok(Dropped::Stopping {
+        runs: runs.into_iter().map(|run| run.id).collect(),
+        processes,
+    })
+}
+
+fn drop_all(
+    ctx: &mut Ctx<'_>,
+    by: Option<&Caller>,
+    item: &Key,
+    records: Vec<Conversation>,
+) -> Result<Vec<ConversationView>, Stop> {
+    let mut views = Vec::with_capacity(records.len());
+    for record in records {
+        views.push(shown(ctx, &record, item, Look::Record)?);
+        change::end(ctx, by, record, WhyEnded::Dropped, author(by))?;
+    }
+    Ok(views)
+}

@@ -1,0 +1,258 @@
+//! Looking at conversations: one, many, a history, and the one that a session is in.
+
+use tenure_core::conversation::fitness::{Existence, fitness};
+use tenure_core::conversation::{Author, Conversation, Current, Elsewhere, Home, IdEnd, PastId};
+use tenure_core::id::{AgentName, SessionId};
+use tenure_core::key::Key;
+use tenure_core::session::Session;
+use tenure_core::store::{ConversationFilter, Mode};
+use tenure_core::witness::Kept;
+
+use super::record::none;
+use super::request::{root_of, state_of};
+use super::run::is_live;
+use super::view::{ConversationView, PastIdView};
+use crate::caller;
+use crate::context::{Ctx, Stop, Unseen};
+use crate::evidence::Want;
+use crate::list::{Listed, unless_damaged};
+use crate::session::view::NameView;
+use crate::transact::{Reply, Service};
+
+/// How much is looked at for a view.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Look<'a> {
+    /// The store alone.
+    Record,
+    /// Also the agent's files, and whether it could be resumed from here.
+    Files(Option<&'a Home>),
+}
+
+/// Which conversations to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListConversations {
+    pub item: Option<Key>,
+    pub agent: Option<AgentName>,
+    /// Also those that are closed.
+    pub all: bool,
+    /// At most this many; zero means all.
+    pub limit: usize,
+}
+
+/// Every native id that a conversation ever had.
+#[derive(Debug, Clone)]
+pub struct History {
+    pub conversation: ConversationView,
+    /// The oldest first.
+    pub ids: Vec<PastIdView>,
+}
+
+impl Service<'_> {
+    /// The conversation that a run of an agent for an item would continue, as seen from `here`.
+    pub fn conversation(
+        &mut self,
+        agent: &AgentName,
+        item: &Key,
+        here: &Home,
+    ) -> Reply<ConversationView> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let root = root_of(ctx, item)?;
+            match ctx.tx.conversation(agent, &root)? {
+                Some(record) if record.open().is_some() => {
+                    shown(ctx, &record, item, Look::Files(Some(here)))
+                }
+                _ => Err(none(item, Some(agent)).into()),
+            }
+        })
+    }
+
+    /// Conversations, in order of their items.
+    pub fn conversations(
+        &mut self,
+        request: &ListConversations,
+    ) -> Reply<Listed<ConversationView>> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            list(ctx, request)
+        })
+    }
+
+    /// Every native id that a conversation ever had.
+    pub fn conversation_history(&mut self, agent: &AgentName, item: &Key) -> Reply<History> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let root = root_of(ctx, item)?;
+            let Some(record) = ctx.tx.conversation(agent, &root)? else {
+                return Err(none(item, Some(agent)).into());
+            };
+            let mut ids = Vec::new();
+            for past in ctx.tx.past_ids(agent, &root)? {
+                ids.push(past_view(ctx, past)?);
+            }
+            Ok(History {
+                conversation: shown(ctx, &record, item, Look::Record)?,
+                ids,
+            })
+        })
+    }
+}
+
+fn list(ctx: &mut Ctx<'_>, request: &ListConversations) -> Result<Listed<ConversationView>, Stop> {
+    let asked = match &request.item {
+        Some(item) => Some(root_of(ctx, item)?),
+        None => None,
+    };
+    let filter = ConversationFilter {
+        item: asked.clone(),
+        agent: request.agent.clone(),
+        closed_too: request.all,
+        after: None,
+        readable_only: true,
+        limit: request.limit,
+    };
+    let records = ctx.tx.list_conversations(&filter)?;
+    let damage = ctx.tx.take_damage();
+    ctx.damage.extend(damage);
+    look_at_runs(ctx, &records)?;
+    let mut views = Vec::with_capacity(records.len());
+    for record in &records {
+        let item = request.item.as_ref().unwrap_or(&record.item);
+        let view = shown(ctx, record, item, Look::Record);
+        let name = format!("{} {}", record.agent, record.item);
+        views.extend(unless_damaged(ctx, &name, view)?);
+    }
+    Listed::of(views, request.limit, || ctx.tx.count_conversations(&filter))
+}
+
+/// Makes sure that the runs in all of them were looked at, in one go.
+fn look_at_runs(ctx: &mut Ctx<'_>, records: &[Conversation]) -> Result<(), Stop> {
+    let mut unseen = Unseen::default();
+    for record in records {
+        if let Some(run) = ctx.tx.open_run_of(&record.agent, &record.item)? {
+            let live = is_live(ctx, &run);
+            unseen.gather(live)?;
+        }
+    }
+    unseen.look()
+}
+
+/// The conversation that a session is in: of the run that it is, else the one with its native id.
+pub fn of_session(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<ConversationView>, Stop> {
+    if let Some(run) = ctx.tx.open_run_of_session(session.id)?
+        && let Some(record) = ctx.tx.conversation(&run.agent, &run.root)?
+    {
+        return shown(ctx, &record, &run.item, Look::Record).map(Some);
+    }
+    let Some(native_id) = &session.native_id else {
+        return Ok(None);
+    };
+    match ctx.tx.conversation_with(&session.agent, native_id)? {
+        Some(record) => shown(ctx, &record, &record.item, Look::Record).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// A record as it is shown to who asked about an item.
+pub(super) fn shown(
+    ctx: &mut Ctx<'_>,
+    record: &Conversation,
+    item: &Key,
+    look: Look<'_>,
+) -> Result<ConversationView, Stop> {
+    let root = &record.item;
+    let set_aside = state_of(ctx, root)?.link.is_some();
+    let linked = ctx.tx.items_linked_to(root)?;
+    let current = record.current.as_ref();
+    let existence = match (current, look) {
+        (Some(current), Look::Files(_)) => Some(existence(ctx, &record.agent, current)?),
+        _ => None,
+    };
+    let elsewhere = current.and_then(|current| match look {
+        Look::Files(Some(here)) => current.home.is_here(here).err(),
+        _ => (current.home.host != ctx.observer.host).then_some(Elsewhere::Host),
+    });
+    let fitness = match current {
+        Some(current) => {
+            let left = ctx.tx.newest_left(&record.agent, &current.native_id)?;
+            let left = left.map(|(_, left)| left);
+            Some(fitness(left, existence.unwrap_or(Existence::CannotTell)))
+        }
+        None => None,
+    };
+    let run = match ctx.tx.open_run_of(&record.agent, root)? {
+        Some(run) if is_live(ctx, &run)? => Some(run.id.to_string()),
+        _ => None,
+    };
+    let by = current
+        .map(|current| current.by.clone())
+        .unwrap_or_default();
+    Ok(ConversationView {
+        agent: record.agent.to_string(),
+        item: item.to_string(),
+        root: root.to_string(),
+        linked: linked.iter().map(|one| one.item.to_string()).collect(),
+        set_aside,
+        native_id: current.map(|current| current.native_id.to_string()),
+        home: current.map(|current| (&current.home).into()),
+        elsewhere: elsewhere.map(Elsewhere::as_str),
+        set_at: current.map(|current| current.at),
+        set_by: named(ctx, by.session)?,
+        set_by_run: by.run.map(|run| run.to_string()),
+        fitness: fitness.map(|fitness| fitness.as_str()),
+        existence: existence.map(Existence::as_str),
+        run,
+        closed_at: record.closed_at,
+        revision: record.revision,
+    })
+}
+
+/// Whether the agent still has a conversation. Only one that is on this host can be looked for.
+pub(super) fn existence(
+    ctx: &Ctx<'_>,
+    agent: &AgentName,
+    current: &Current,
+) -> Result<Existence, Stop> {
+    if current.home.host != ctx.observer.host || !ctx.evidence.has_witness() {
+        return Ok(Existence::CannotTell);
+    }
+    let kept = kept(agent, current);
+    match ctx.evidence.existence(&kept) {
+        Some(existence) => Ok(existence),
+        None => Err(Stop::Look(Want::Conversations(vec![kept]))),
+    }
+}
+
+pub(super) fn kept(agent: &AgentName, current: &Current) -> Kept {
+    Kept {
+        agent: agent.clone(),
+        native_id: current.native_id.clone(),
+        home: current.home.clone(),
+    }
+}
+
+fn past_view(ctx: &mut Ctx<'_>, past: PastId) -> Result<PastIdView, Stop> {
+    let (at, why, by) = match past.ended {
+        Some(IdEnd { at, why, by }) => (Some(at), Some(why.as_str()), by),
+        None => (None, None, Author::default()),
+    };
+    Ok(PastIdView {
+        native_id: past.native_id.to_string(),
+        from: past.from,
+        set_by: named(ctx, past.by.session)?,
+        set_by_run: past.by.run.map(|run| run.to_string()),
+        until: at,
+        why,
+        ended_by: named(ctx, by.session)?,
+        ended_by_run: by.run.map(|run| run.to_string()),
+    })
+}
+
+fn named(ctx: &mut Ctx<'_>, id: Option<SessionId>) -> Result<Option<NameView>, Stop> {
+    let Some(id) = id else {
+        return Ok(None);
+    };
+    let handle = ctx.session(id)?.handle.to_string();
+    let id = id.to_string();
+    Ok(Some(NameView { id, handle }))
+}

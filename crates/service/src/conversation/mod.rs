@@ -1,0 +1,28 @@
+//! Conversations of agents and items: looked at, set, dropped, linked, closed and reopened.
+//!
+//! An item that is linked continues its root's conversations, so every use case asks for the root first, and
+//! decides with the item and the root locked. Functions that take a [`Ctx`](crate::context::Ctx) are steps of
+//! other use cases, such as those of runs, which change a conversation in their own transaction.
+
+mod change;
+mod closing;
+mod contamination;
+mod drop;
+mod link;
+mod look;
+mod pointers;
+mod record;
+mod request;
+mod run;
+pub mod view;
+
+#[allow(unused_imports, reason = "steps of runs")]
+pub use change::{end_native, set_by_run};
+#[allow(unused_imports, reason = "a step of runs")]
+pub use closing::settle;
+pub use closing::{Closing, Reopened};
+pub use drop::{DropRequest, Dropped};
+pub use link::{LinkRequest, Linked};
+pub use look::{History, ListConversations, of_session};
+pub use pointers::dead_pointers;
+pub use request::SetRequest;

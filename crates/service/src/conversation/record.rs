@@ -1,0 +1,56 @@
+//! The record of a conversation and the end of its history.
+
+use tenure_core::conversation::{Author, Conversation, IdEnd, WhyEnded};
+use tenure_core::hint::Hint;
+use tenure_core::id::AgentName;
+use tenure_core::key::Key;
+
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+
+/// The record of a root, or an empty one.
+pub(super) fn record(
+    ctx: &mut Ctx<'_>,
+    agent: &AgentName,
+    root: &Key,
+) -> Result<Conversation, Stop> {
+    let found = ctx.tx.conversation(agent, root)?;
+    Ok(found.unwrap_or_else(|| Conversation::none(agent.clone(), root.clone())))
+}
+
+/// Writes a record, and answers as it is then.
+pub(super) fn keep(ctx: &mut Ctx<'_>, record: Conversation) -> Result<Conversation, Stop> {
+    let written = Conversation {
+        revision: record.revision + 1,
+        ..record.clone()
+    };
+    match record.revision {
+        0 => ctx.tx.insert_conversation(&written)?,
+        _ => ctx.tx.update_conversation(&record)?,
+    }
+    Ok(written)
+}
+
+/// Ends the open entry of a record's history.
+pub(super) fn end_past(
+    ctx: &mut Ctx<'_>,
+    record: &Conversation,
+    why: WhyEnded,
+    by: Author,
+) -> Result<(), Stop> {
+    let at = ctx.now.wall;
+    let end = IdEnd { at, why, by };
+    Ok(ctx.tx.end_past_id(&record.agent, &record.item, &end)?)
+}
+
+/// The refusal where there is nothing to work with.
+pub(super) fn none(item: &Key, agent: Option<&AgentName>) -> Error {
+    let what = match agent {
+        Some(agent) => format!("{agent} has no conversation for {item}"),
+        None => format!("there is no conversation for {item}"),
+    };
+    Error::NotFound {
+        what,
+        hint: Hint::run("conversation", ["list"], "to see all of them"),
+    }
+}

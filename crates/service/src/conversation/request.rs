@@ -1,0 +1,80 @@
+//! What is asked about conversations, and what every use case of them begins with.
+
+use tenure_core::conversation::{Author, Home, ItemState};
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::{AgentName, NativeId};
+use tenure_core::key::Key;
+use tenure_core::session::Session;
+
+use crate::caller::{self, ActFor, Caller};
+use crate::context::{Ctx, Stop};
+
+/// A conversation gets a native id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetRequest {
+    pub agent: AgentName,
+    pub item: Key,
+    pub native_id: NativeId,
+    /// Where the agent keeps it.
+    pub home: Home,
+    /// Only if this is still the record's revision; 0 where there must be none yet.
+    pub revision: Option<u64>,
+}
+
+/// A native id for the conversation of an agent and a root.
+#[derive(Debug, Clone)]
+pub(super) struct NewNative<'a> {
+    pub agent: &'a AgentName,
+    /// The item whose conversation it is, never one that is linked.
+    pub root: &'a Key,
+    pub native_id: &'a NativeId,
+    pub home: &'a Home,
+    pub author: Author,
+    /// The session that writes it, and may be in it.
+    pub writer: Option<&'a Session>,
+}
+
+/// Who changes a conversation: a session, or a script that is none.
+pub(super) fn writer(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Option<Caller>, Stop> {
+    match act_for.session {
+        Some(_) => caller::for_write(ctx, act_for).map(Some),
+        None => caller::anybody(ctx),
+    }
+}
+
+pub(super) fn author(by: Option<&Caller>) -> Author {
+    Author {
+        session: by.map(|caller| caller.session.id),
+        run: None,
+    }
+}
+
+/// What is known of an item.
+pub(super) fn state_of(ctx: &mut Ctx<'_>, item: &Key) -> Result<ItemState, Stop> {
+    let known = ctx.tx.item_state(item)?;
+    Ok(known.unwrap_or_else(|| ItemState::plain(item.clone())))
+}
+
+/// The item whose conversations an item continues.
+pub fn root_of(ctx: &mut Ctx<'_>, item: &Key) -> Result<Key, Stop> {
+    Ok(state_of(ctx, item)?.root().clone())
+}
+
+/// Records what happened to the conversations of an item.
+pub(super) fn log(
+    ctx: &mut Ctx<'_>,
+    by: Option<&Caller>,
+    kind: EventKind,
+    item: &Key,
+    evidence: String,
+) -> Result<(), Stop> {
+    let session = by.map(|caller| caller.session.id);
+    ctx.log(&NewEvent {
+        actor: by
+            .and_then(|caller| caller.actor)
+            .filter(|actor| Some(*actor) != session),
+        reason: by.and_then(Caller::reason_text),
+        key: Some(item.clone()),
+        ..ctx.event(kind, session, "conversation", evidence)
+    })
+}

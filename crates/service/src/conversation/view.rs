@@ -1,0 +1,97 @@
+//! Conversations as they are shown.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tenure_core::conversation::Home;
+use tenure_core::time::Timestamp;
+
+use crate::session::view::NameView;
+
+/// What continues for an agent and an item.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ConversationView {
+    pub agent: String,
+    /// The item that was asked about.
+    pub item: String,
+    /// The item whose conversation it is: `item`, unless that is linked.
+    pub root: String,
+    /// Other items that continue it.
+    pub linked: Vec<String>,
+    /// Whether `item` is linked elsewhere now, and this waits until it is unlinked.
+    pub set_aside: bool,
+    /// The agent's own id of it; none after a drop.
+    pub native_id: Option<String>,
+    pub home: Option<HomeView>,
+    /// `host`, `user` or `agent_home`: in what its home differs from here, so that it cannot be resumed here.
+    pub elsewhere: Option<&'static str>,
+    pub set_at: Option<Timestamp>,
+    /// The session that set it.
+    pub set_by: Option<NameView>,
+    /// The run that set it.
+    pub set_by_run: Option<String>,
+    /// `resume`, `unknown` or `unusable`: whether it may be resumed.
+    pub fitness: Option<&'static str>,
+    /// `present`, `absent` or `cannot_tell`; null where the agent's files were not looked at.
+    pub existence: Option<&'static str>,
+    /// The run that is in it now.
+    pub run: Option<String>,
+    pub closed_at: Option<Timestamp>,
+    /// Counts the changes of its record.
+    pub revision: u64,
+}
+
+/// Where an agent keeps a conversation.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct HomeView {
+    pub host_id: String,
+    /// The user, by number.
+    pub user: String,
+    /// The agent's own directory, where that is not the usual one.
+    pub agent_home: Option<String>,
+    /// The directory that the agent works in.
+    pub dir: String,
+}
+
+impl From<&Home> for HomeView {
+    fn from(home: &Home) -> Self {
+        Self {
+            host_id: home.host.to_string(),
+            user: home.user.clone(),
+            agent_home: home.agent_home.clone(),
+            dir: home.dir.clone(),
+        }
+    }
+}
+
+/// A native id in a conversation's history.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct PastIdView {
+    pub native_id: String,
+    pub from: Timestamp,
+    /// The session that set it.
+    pub set_by: Option<NameView>,
+    /// The run that set it.
+    pub set_by_run: Option<String>,
+    /// Null while it is the current one.
+    pub until: Option<Timestamp>,
+    /// `replaced`, `dropped`, `unknown`, `unusable` or `closed`.
+    pub why: Option<&'static str>,
+    /// The session that ended it.
+    pub ended_by: Option<NameView>,
+    /// The run that ended it.
+    pub ended_by_run: Option<String>,
+}
+
+/// An item and the item whose conversations it continues.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct LinkView {
+    pub item: String,
+    /// Null where it has its own.
+    pub root: Option<String>,
+    /// What it was linked to before.
+    pub before: Option<String>,
+    /// Items that were linked to `item` and are linked to `root` now.
+    pub moved: Vec<String>,
+    /// What `item` had itself: set aside by a link, brought back by an unlink.
+    pub own: Vec<ConversationView>,
+}
