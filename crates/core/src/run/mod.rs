@@ -1,6 +1,13 @@
 //! Runs: one execution of an agent for an item, from its start to a recorded end.
 
+pub mod end;
+pub mod failure;
+pub mod fallback;
+pub mod going_on;
+pub mod line;
+pub mod park;
 mod record;
+pub mod seen;
 
 pub use crate::id::RunId;
 pub use record::{Outcome, Park, Run, RunEnd, RunState, StopAsked, Trigger, Usage};
