@@ -6,12 +6,14 @@ use std::ffi::OsString;
 use serde_json::Value;
 use tenure_core::id::NativeId;
 use tenure_core::process::Process;
+use tenure_core::run::failure::{ErrorClass, Failure};
 use tenure_core::session::Doing;
 
 use crate::background::Background;
 use crate::event::Event;
 use crate::install::Settings;
 use crate::report::{Answer, Report, Tools};
+use crate::run::{AgentRun, Runs};
 
 /// One agent.
 #[derive(Debug)]
@@ -44,7 +46,8 @@ pub struct Adapter {
     /// Whether it shows our status line at its prompt.
     pub has_status_line: bool,
     pub(crate) commander: fn(&Turn<'_>) -> Option<Vec<OsString>>,
-    pub(crate) unknown: Option<Unknown>,
+    /// How it is run unattended; none for an agent without a command line of its own.
+    pub runs: Option<AgentRun>,
     /// The settings that make it call tenure; none for a program that calls tenure by itself.
     pub settings: Option<Settings>,
 }
@@ -67,9 +70,9 @@ impl Adapter {
 
     /// Whether the error of a failed turn means that there is no such conversation.
     pub fn is_unknown(&self, code: i32, stderr: &str) -> bool {
-        let says = |unknown: &Unknown| unknown.says.iter().any(|words| stderr.contains(words));
-        let unknown = self.unknown.as_ref();
-        unknown.is_some_and(|unknown| unknown.code == code && says(unknown))
+        let told = self.runs.as_ref().map(|runs| runs.own_error(code, stderr));
+        let is_unknown = |told: Failure| told.class == ErrorClass::UnknownConversation;
+        code != 0 && told.is_some_and(is_unknown)
     }
 }
 
@@ -184,12 +187,4 @@ impl Turn<'_> {
         }
         line.into_iter().map(OsString::from).collect()
     }
-}
-
-/// How an agent reports that there is no such conversation.
-#[derive(Debug, Clone, Copy)]
-pub struct Unknown {
-    pub(crate) code: i32,
-    /// Any of these on standard error.
-    pub(crate) says: &'static [&'static str],
 }

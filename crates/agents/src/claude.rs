@@ -10,7 +10,7 @@ use serde_json::Value;
 use tenure_core::process::Process;
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, FirstEvent, Registry, Says, Unknown};
+use crate::adapter::{Adapter, FirstEvent, Registry, Says};
 use crate::claude_background::BACKGROUND;
 use crate::event::{
     Attends, BUSY, EndsManual, Event, File, FreshFile, IDLE, Means, ModelReads, SAME, WAITING,
@@ -19,6 +19,7 @@ use crate::event::{
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
 use crate::report::Tools;
+use crate::run;
 
 const OWN_DIR: &str = "CLAUDE_CONFIG_DIR";
 
@@ -110,10 +111,7 @@ pub(crate) const ROW: Adapter = Adapter {
         let ends = ["--output-format", "stream-json", "--verbose"];
         Some(turn.line("claude", "--resume", [&["-p"], &ends]))
     },
-    unknown: Some(Unknown {
-        code: 1,
-        says: &["No conversation found with session ID:"],
-    }),
+    runs: Some(run::claude::RUN),
     settings: Some(Settings {
         variable: Some((OWN_DIR, "")),
         home: ".claude",

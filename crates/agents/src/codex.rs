@@ -9,13 +9,14 @@
 
 use std::ffi::OsString;
 
-use crate::adapter::{Adapter, FirstEvent, Rest, Rests, Text, Turn, Unknown};
+use crate::adapter::{Adapter, FirstEvent, Rest, Rests, Text, Turn};
 use crate::event::{
     Attends, BUSY, EndsManual, Event, File, IDLE, Means, ModelReads, SAME, WAITING, event, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, Settings};
 use crate::report::{Report, Tools};
+use crate::run;
 
 /// In seconds. It warns about more than three for an end and an interrupt.
 const EVENTS: &[Event] = &[
@@ -78,10 +79,7 @@ pub(crate) const ROW: Adapter = Adapter {
     is_any_program: false,
     has_status_line: false,
     commander: command,
-    unknown: Some(Unknown {
-        code: 1,
-        says: &["no rollout found for thread id"],
-    }),
+    runs: Some(run::codex::RUN),
     settings: Some(Settings {
         variable: Some(("CODEX_HOME", "")),
         home: ".codex",

@@ -8,13 +8,14 @@
 use serde_json::{Map, Value, json};
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, FirstEvent, Rest, Rests, Text, Unknown};
+use crate::adapter::{Adapter, FirstEvent, Rest, Rests, Text};
 use crate::event::{
     Attends, BUSY, Event, File, FreshFile, IDLE, Means, ModelReads, SAME, event, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
 use crate::report::{Answer, Tools};
+use crate::run;
 
 /// In milliseconds.
 const EVENTS: &[Event] = &[
@@ -92,13 +93,7 @@ pub(crate) const ROW: Adapter = Adapter {
     is_any_program: false,
     has_status_line: false,
     commander: |turn| Some(turn.line("gemini", "--resume", [&["-p"], &["-o", "stream-json"]])),
-    unknown: Some(Unknown {
-        code: 42,
-        says: &[
-            "Error resuming session: Invalid session identifier",
-            "Error resuming session: No previous sessions found",
-        ],
-    }),
+    runs: Some(run::gemini::RUN),
     settings: Some(Settings {
         variable: None,
         home: ".gemini",

@@ -51,7 +51,7 @@ pub(crate) const ROW: Adapter = Adapter {
     is_any_program: true,
     has_status_line: false,
     commander: |_| None,
-    unknown: None,
+    runs: None,
     settings: None,
 };
 

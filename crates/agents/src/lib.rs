@@ -23,6 +23,7 @@ pub mod own_title;
 mod payload;
 mod qwen;
 mod report;
+pub mod run;
 
 pub use adapter::{Adapter, FirstEvent, Registry, Rest, Rests, Says, Text, Turn};
 pub use background::{Background, Job};

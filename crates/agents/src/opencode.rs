@@ -12,11 +12,12 @@ use std::ffi::OsString;
 use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::id::NativeId;
 
-use crate::adapter::{Adapter, FirstEvent, Turn, Unknown};
+use crate::adapter::{Adapter, FirstEvent, Turn};
 use crate::event::{Attends, BUSY, Event, IDLE, Means, ModelReads, SAME, WAITING, unasked};
 use crate::hooks;
 use crate::install::{Format, Settings, opencode};
 use crate::report::{Report, Tools, own_answer};
+use crate::run;
 
 const EVENTS: &[Event] = &[
     unasked("SessionStart", Means::Start, IDLE, &[ModelReads]),
@@ -58,10 +59,7 @@ pub(crate) const ROW: Adapter = Adapter {
     is_any_program: false,
     has_status_line: false,
     commander: command,
-    unknown: Some(Unknown {
-        code: 1,
-        says: &["Session not found"],
-    }),
+    runs: Some(run::opencode::RUN),
     settings: Some(Settings {
         variable: Some(("XDG_CONFIG_HOME", "opencode")),
         home: ".config/opencode",

@@ -8,7 +8,7 @@
 
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, FirstEvent, Unknown};
+use crate::adapter::{Adapter, FirstEvent};
 use crate::event::{
     Attends, BUSY, EndsManual, Event, File, IDLE, Means, ModelReads, Recaps, SAME, WAITING, event,
     unasked,
@@ -16,6 +16,7 @@ use crate::event::{
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
 use crate::report::Tools;
+use crate::run;
 
 /// In milliseconds.
 const EVENTS: &[Event] = &[
@@ -77,10 +78,7 @@ pub(crate) const ROW: Adapter = Adapter {
     is_any_program: false,
     has_status_line: false,
     commander: |turn| Some(turn.line("qwen", "--resume", [&["-p"], &["-o", "stream-json"]])),
-    unknown: Some(Unknown {
-        code: 1,
-        says: &["No saved session found with"],
-    }),
+    runs: Some(run::qwen::RUN),
     settings: Some(Settings {
         variable: Some(("QWEN_HOME", "")),
         home: ".qwen",

@@ -1,0 +1,78 @@
+//! Qwen Code unattended (its command line seen with 0.24.4, its failures not).
+//!
+//! Its stream has Claude Code's shape: `system/init` first, `result` last. It reads a prompt from its standard input
+//! when it has no other. It knows the conversations of one directory. Which classes its errors have, and what keeps
+//! a repository from giving it orders, is not known: a failure is of the class `other` unless a status tells.
+
+use tenure_core::run::failure::ErrorClass;
+
+use super::stderr::{self, Signs};
+use super::{
+    AgentRun, Keeps, Launch, RunSpec, StopSignal, Untrusted, claude, has_flag, no_tail, no_totals,
+    no_waits, words,
+};
+
+const SIGNS: Signs = &[
+    (
+        "No saved session found with",
+        ErrorClass::UnknownConversation,
+    ),
+    ("already exists (active or archived)", ErrorClass::Busy),
+];
+
+pub(crate) const RUN: AgentRun = AgentRun {
+    spec: RunSpec {
+        chooses_id: true,
+        has_title: false,
+        stop: StopSignal::Terminate,
+        compacts: true,
+        keeps: Keeps::File {
+            empty_is_absent: false,
+            per_directory: true,
+        },
+        untrusted: Untrusted::NoSwitch,
+        tells_in_file: false,
+        own_variables: &["QWEN_CODE", "QWEN_CODE_SESSION_ID"],
+        trust_variables: &[],
+        reserved: &[
+            "-p",
+            "--prompt",
+            "-i",
+            "--prompt-interactive",
+            "-o",
+            "--output-format",
+            "--input-format",
+            "-c",
+            "--continue",
+            "-r",
+            "--resume",
+            "--session-id",
+            "--fork-session",
+            "--acp",
+            "--experimental-acp",
+        ],
+        reserved_untrusted: &[],
+        program_below_script: &[],
+    },
+    commander: command,
+    variables: |_, _| vec![("NO_COLOR", "1".to_owned())],
+    reader: claude::read,
+    waits: no_waits,
+    failed: |_, text| stderr::failure(text, SIGNS),
+    tail: no_tail,
+    totals: no_totals,
+};
+
+fn command(launch: &Launch<'_>) -> Vec<String> {
+    let mut line = words(&["qwen", "-o", "stream-json"]);
+    if !has_flag(launch, &["-y", "--yolo", "--approval-mode"]) {
+        line.push("-y".to_owned());
+    }
+    if let Some(id) = launch.resume {
+        line.extend(words(&["--resume", id.as_str()]));
+    } else if let Some(id) = launch.intended {
+        line.extend(words(&["--session-id", id.as_str()]));
+    }
+    line.extend_from_slice(launch.arguments);
+    line
+}
