@@ -18,6 +18,7 @@ mod gemini;
 mod generic;
 mod hooks;
 pub mod install;
+mod marks;
 mod opencode;
 pub mod own_title;
 mod payload;
@@ -28,6 +29,7 @@ pub mod run;
 pub use adapter::{Adapter, FirstEvent, Registry, Rest, Rests, Says, Text, Turn};
 pub use background::{Background, Job};
 pub use event::{Event, Means, Note};
+pub use marks::MARKS;
 pub use report::{Answer, Report, Tool};
 
 /// Every agent whose events tenure understands.

@@ -34,6 +34,7 @@ pub mod registration;
 pub mod repository;
 pub mod run;
 pub mod session;
+pub mod skill;
 pub mod spelling;
 pub mod start;
 pub mod store;

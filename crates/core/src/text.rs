@@ -42,7 +42,7 @@ pub fn clipped(text: &str, most: usize) -> String {
 
 /// Whether a character can change how the text around it is read. Emoji variation selectors and a plain blank
 /// cannot.
-fn is_hidden(c: char) -> bool {
+pub(crate) fn is_hidden(c: char) -> bool {
     !is_shown(c) && !matches!(c, '\u{fe0e}' | '\u{fe0f}' | '\u{2800}')
 }
 

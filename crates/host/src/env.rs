@@ -12,6 +12,11 @@ pub fn var(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
+/// All variables of the environment.
+pub fn all() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os()
+}
+
 /// The file that this process runs.
 pub fn program() -> io::Result<PathBuf> {
     std::env::current_exe()

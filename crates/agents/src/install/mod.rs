@@ -10,6 +10,7 @@ pub mod git_hook;
 pub mod hooks_file;
 pub(crate) mod opencode;
 pub mod plugin;
+pub mod project_trust;
 pub mod sandbox;
 mod splice;
 mod status_line;

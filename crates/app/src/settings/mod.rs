@@ -5,6 +5,8 @@
 //! there is ignored and listed by `tenure config`, because a cloned repository is not trusted.
 //! A file that does not parse, or a value that is malformed, is an error that names file and key.
 
+pub mod repo;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,10 +14,12 @@ use std::time::Duration;
 use tenure_core::policy::Policy;
 use tenure_core::time::Span;
 use tenure_core::write_conflict::Mode;
+use tenure_host::git::Worktree;
 use tenure_host::read;
 use tenure_service::answer::{Class, Hint, Problem};
 
 use crate::mirror::setting::{self, Mirror};
+use repo::Repo;
 
 /// No file of settings is longer.
 const LONGEST: u64 = 1 << 20;
@@ -193,7 +197,9 @@ pub struct Settings {
     pub roles: Vec<String>,
     /// Files that show sessions to other tools.
     pub mirrors: Vec<Mirror>,
-    /// All but the mirrors, in their documented order, each with its origin.
+    /// What the user says about repositories; a later one counts.
+    pub repos: Vec<Repo>,
+    /// All but the mirrors and repositories, in their documented order, each with its origin.
     pub listed: Vec<Setting>,
     /// Settings of a project's file that are ignored.
     pub ignored: Vec<Ignored>,
@@ -211,6 +217,11 @@ impl Settings {
     /// The settings in the worktree with this root.
     pub fn of_project(root: Option<&Path>) -> Result<Self, Problem> {
         Self::load(&tenure_host::env::var, root)
+    }
+
+    /// Whether the user trusts the repository of this worktree. Outside of a repository nothing is trusted.
+    pub fn trusts(&self, worktree: Option<&Worktree>) -> bool {
+        worktree.is_some_and(|worktree| repo::is_trusted(&self.repos, worktree))
     }
 
     /// Loads every layer.
@@ -292,6 +303,7 @@ impl Settings {
     ) -> Result<(), String> {
         let known = KNOWN.iter().find(|known| known.key == key);
         let is_mirror = key.split('.').next() == Some("mirror");
+        let repository = key.strip_prefix("repo.");
         match known {
             Some(known) if !project || known.project => {
                 let text = known.value.text(value);
@@ -305,7 +317,12 @@ impl Settings {
                 self.mirrors.extend(setting::parse(value, origin)?);
                 Ok(())
             }
-            None if !(project && is_mirror) => {
+            None if repository.is_some() && !project => {
+                let name = repository.unwrap_or_default();
+                self.repos.push(repo::parse(name, value, origin)?);
+                Ok(())
+            }
+            None if !(project && (is_mirror || repository.is_some())) => {
                 let names: Vec<&str> = KNOWN.iter().map(|known| known.key).collect();
                 Err(format!(
                     "unknown setting; expected one of {}",
@@ -403,8 +420,13 @@ fn read_table(path: &Path) -> Result<Option<toml::Table>, String> {
         .map_err(|error| format!("{} is not valid: {}", path.display(), error.message()))
 }
 
-/// The user's file: `$XDG_CONFIG_HOME/tenure/config.toml`, else `~/.config/tenure/config.toml`.
+/// The user's file of settings.
 fn user_file(env: Env<'_>) -> Option<PathBuf> {
+    Some(user_dir(env)?.join("config.toml"))
+}
+
+/// Where the user keeps settings: `$XDG_CONFIG_HOME/tenure`, else `~/.config/tenure`.
+pub fn user_dir(env: Env<'_>) -> Option<PathBuf> {
     let config_home = env("XDG_CONFIG_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute());
@@ -412,7 +434,7 @@ fn user_file(env: Env<'_>) -> Option<PathBuf> {
         let home = env("HOME").filter(|home| !home.is_empty())?;
         Some(PathBuf::from(home).join(".config"))
     })?;
-    Some(base.join("tenure").join("config.toml"))
+    Some(base.join("tenure"))
 }
 
 fn malformed(origin: &str, key: &str, why: &str) -> Problem {
@@ -518,6 +540,30 @@ mod tests {
                 load(bad, "", &[]).unwrap_err().message.contains("mirror"),
                 "{bad}"
             );
+        }
+    }
+
+    #[test]
+    fn f_r29_a_repository_cannot_trust_itself() {
+        let trusted = "[repo.\"Acme/Web.git\"]\ntrusted = true\n[repo.\"/srv/x\"]\ntrusted = false";
+        let user = load(trusted, "", &[]).unwrap();
+        let names: Vec<(&str, bool)> = user
+            .repos
+            .iter()
+            .map(|repo| (repo.name.as_str(), repo.trusted))
+            .collect();
+        assert_eq!(names, [("/srv/x", false), ("acme/web", true)]);
+        assert!(user.repos[0].origin.ends_with("config.toml"));
+        let project = load("", trusted, &[]).unwrap();
+        assert_eq!((project.repos.len(), project.ignored.len()), (0, 2));
+        assert_eq!(project.ignored[0].why, "a project's file may not set it");
+        for bad in [
+            "[repo.\"acme/web\"]\ntrusted = 1",
+            "[repo.web]\ntrusted = true",
+            "repo = true",
+        ] {
+            let problem = load(bad, "", &[]).unwrap_err();
+            assert!(problem.message.contains("repo"), "{}", problem.message);
         }
     }
 

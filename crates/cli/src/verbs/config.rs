@@ -33,7 +33,19 @@ pub fn run(_: &Args, _: &App) -> Outcome {
         let path = mirror.path.as_deref().unwrap_or("the state directory");
         text.line(format!("mirror: {path}, from {}", mirror.origin));
     }
+    for repo in &config.repos {
+        let trusted = if repo.trusted {
+            "trusted"
+        } else {
+            "not trusted"
+        };
+        text.line(format!(
+            "repository: {} is {trusted}, from {}",
+            repo.name, repo.origin
+        ));
+    }
     Ok(Output::new("config", &config.listed, text)
         .with("mirrors", &config.mirrors)
+        .with("repos", &config.repos)
         .with("ignored", &config.ignored))
 }

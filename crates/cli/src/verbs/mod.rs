@@ -37,6 +37,7 @@ mod renew;
 mod resume;
 mod schema;
 mod show;
+mod skill;
 mod status;
 mod statusline;
 mod table;
@@ -95,6 +96,7 @@ table::verbs! { enum Verb {
             answers "participant|left|use|pointer|mission|missions|check";
     "Run agents":
         Conversation(conversation) changes conversation::Args::changes, answers "conversation|conversations|link";
+        Skill(skill) changes never, answers "skill|skills";
     "Set up":
         Install(install) changes install::Args::changes, answers "agents", shown 10;
         Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";

@@ -71,6 +71,7 @@ mod schema;
 mod seen_alike;
 mod several;
 mod sight;
+mod skills;
 mod spellings;
 mod standing;
 mod status_line;

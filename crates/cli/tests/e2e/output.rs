@@ -314,6 +314,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
         "conversation" => "set claude wp:own ses_own",
         "completions" => "bash",
         "transcript" => "show ann",
+        "skill" => "list",
         "lock" => "one --json -- true",
         "install" => "claude",
         "uninstall" => "--all",

@@ -6,8 +6,10 @@ pub mod fallback;
 pub mod going_on;
 pub mod line;
 pub mod park;
+pub mod prompt;
 mod record;
 pub mod seen;
+pub mod worktree;
 
 pub use crate::id::RunId;
 pub use record::{Outcome, Park, Run, RunEnd, RunState, StopAsked, Trigger, Usage};

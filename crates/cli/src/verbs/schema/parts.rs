@@ -184,6 +184,9 @@ fn of_machine() -> Vec<(&'static str, Value)> {
         ("failed?", list(&failed)),
         ("config?", listed("setting")),
         ("mirrors?", listed("mirror")),
+        ("repos?", listed("repo")),
+        ("skill?", reference("skill")),
+        ("skills?", listed("listed_skill")),
         ("ignored?", listed("ignored")),
         ("schema?", json!({"type": "object"})),
         ("completions?", text()),
@@ -299,6 +302,43 @@ fn of_setup() -> Vec<(&'static str, Value)> {
             object(
                 "A setting in a project's file that is ignored.",
                 &[("file", text()), ("key", text()), ("why", text())],
+            ),
+        ),
+        (
+            "repo",
+            object(
+                "What the user set for a repository.",
+                &[
+                    ("name", text()),
+                    ("trusted", yes_or_no()),
+                    ("origin", text()),
+                ],
+            ),
+        ),
+        (
+            "skill",
+            object(
+                "A skill as it was rendered, and the file that it was taken from.",
+                &[
+                    ("name", text()),
+                    ("from", json!({"enum": ["user", "repository"]})),
+                    ("file", text()),
+                    ("variant", json!({"enum": ["full", "delta", "continue"]})),
+                    ("stands_in", yes_or_no()),
+                    ("text", text()),
+                ],
+            ),
+        ),
+        (
+            "listed_skill",
+            object(
+                "A skill that can be rendered here.",
+                &[
+                    ("name", text()),
+                    ("from", json!({"enum": ["user", "repository"]})),
+                    ("file", text()),
+                    ("variants", texts()),
+                ],
             ),
         ),
         (

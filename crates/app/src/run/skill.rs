@@ -1,0 +1,419 @@
+//! Finding a skill and rendering it.
+//!
+//! Skills come from the user's directory (`skills` beside config.toml), then from `.tenure/skills` of the
+//! repository, where the user's settings trust it. What a repository says is read from its base branch, by the
+//! blob that its commit names: a branch under review, or a file that an agent just wrote, gives no orders.
+//! Everything is found, read and rendered before an agent is started.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tenure_core::skill::{Picked, SkillName, Turn, Variant, pick};
+use tenure_host::git::Worktree;
+use tenure_host::git_command::{Blob, Git, GitError};
+use tenure_host::read;
+use tenure_service::answer::{Class, Hint, Problem};
+
+use super::template::{self, Fault, MOST_TEMPLATE, Variables};
+use crate::settings::{self, Settings};
+
+/// Where a repository keeps its skills.
+const FOLDER: &str = ".tenure/skills";
+
+/// The places that skills come from, in their order. Git is asked only when the user has no such skill.
+#[derive(Debug)]
+pub struct Skills<'a> {
+    user: Option<PathBuf>,
+    worktree: Option<&'a Worktree>,
+    trusts: bool,
+}
+
+#[derive(Debug)]
+struct Repository {
+    git: Git,
+    /// How the user names it.
+    name: String,
+    /// The branch that others build on, and its commit.
+    base: String,
+    commit: String,
+    files: Vec<Blob>,
+}
+
+/// One of the places.
+#[derive(Debug, Clone, Copy)]
+enum Place<'a> {
+    User(&'a Path),
+    Repository(&'a Repository),
+}
+
+/// A file of a skill, and where it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skill {
+    pub name: SkillName,
+    /// `user` or `repository`.
+    pub from: &'static str,
+    /// The file, as a person finds it.
+    pub file: String,
+    pub variant: Variant,
+    /// Whether the whole text stands in for a delta that does not exist.
+    pub stands_in: bool,
+    source: String,
+}
+
+/// A skill in a list.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Listed {
+    pub name: String,
+    pub from: &'static str,
+    pub file: String,
+    pub variants: Vec<&'static str>,
+}
+
+impl<'a> Skills<'a> {
+    /// The skills that count in a worktree, or outside of any.
+    pub fn of(settings: &Settings, worktree: Option<&'a Worktree>) -> Self {
+        Self {
+            user: settings::user_dir(&tenure_host::env::var).map(|dir| dir.join("skills")),
+            worktree,
+            trusts: settings.trusts(worktree),
+        }
+    }
+
+    fn repository(&self) -> Result<Option<Repository>, Problem> {
+        match self.worktree {
+            Some(worktree) => Repository::of(worktree, self.trusts),
+            None => Ok(None),
+        }
+    }
+
+    /// The file of a skill that a turn takes; none where a turn goes on and the skill has no text for that.
+    pub fn find(&self, name: &SkillName, turn: Turn) -> Result<Option<Skill>, Problem> {
+        if let Some(place) = self.user.as_deref().map(Place::User)
+            && place.has(name, Variant::Full)?
+        {
+            return place.take(name, turn);
+        }
+        let repository = self.repository()?;
+        match &repository {
+            Some(repo) if self.trusts && repo.blob(&name.file(Variant::Full)).is_some() => {
+                Place::Repository(repo).take(name, turn)
+            }
+            _ => Err(self.unknown(name, repository.as_ref())),
+        }
+    }
+
+    /// All skills, by name; one that an earlier place has hides those of the same name.
+    pub fn list(&self) -> Result<Vec<Listed>, Problem> {
+        let repository = self.repository()?.filter(|_| self.trusts);
+        let user = self.user.as_deref().map(Place::User);
+        let places = user
+            .into_iter()
+            .chain(repository.as_ref().map(Place::Repository));
+        let mut all: Vec<Listed> = Vec::new();
+        for place in places {
+            for name in place.names()? {
+                if all.iter().any(|known| known.name == name.as_str()) {
+                    continue;
+                }
+                let mut variants = Vec::new();
+                for variant in [Variant::Full, Variant::Delta, Variant::Continue] {
+                    if place.has(&name, variant)? {
+                        variants.push(variant.word());
+                    }
+                }
+                all.push(Listed {
+                    from: place.word(),
+                    file: place.shown(&name.file(Variant::Full)),
+                    name: name.to_string(),
+                    variants,
+                });
+            }
+        }
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(all)
+    }
+
+    fn unknown(&self, name: &SkillName, repository: Option<&Repository>) -> Problem {
+        let file = name.file(Variant::Full);
+        let user = self.user.as_deref().map(Place::User);
+        let trusted = repository.filter(|_| self.trusts).map(Place::Repository);
+        let places: Vec<String> = user
+            .into_iter()
+            .chain(trusted)
+            .map(|place| place.shown(&file))
+            .collect();
+        let message = match places.is_empty() {
+            true => format!("skill {name} was not found: HOME is not set"),
+            false => format!(
+                "skill {name} was not found: there is no {}",
+                places.join(", and no ")
+            ),
+        };
+        let list = Hint::run("skill", ["list"], "to see the skills that there are");
+        let mut problem = Problem::new(Class::NotFound, "not_found", message, list);
+        let closed = repository.filter(|repo| !self.trusts && repo.blob(&file).is_some());
+        if let Some(repo) = closed {
+            let why = format!(
+                "{0} has this skill but is not trusted; to trust it, add [repo.\"{0}\"] trusted = true to your config.toml",
+                repo.name
+            );
+            problem.hints.push(Hint::step(&why));
+        }
+        problem
+    }
+}
+
+impl Repository {
+    /// The skills in the base branch of a worktree's repository; none where it has no commit.
+    fn of(worktree: &Worktree, trusted: bool) -> Result<Option<Self>, Problem> {
+        let git = Git::of_repository(&worktree.common_dir);
+        let found = Self::base(&git);
+        let found = match found {
+            Err(GitError::NotRun(_)) if !trusted => return Ok(None),
+            found => found.map_err(|error| unreadable(&error))?,
+        };
+        Ok(found.map(|(base, commit, files)| Self {
+            git,
+            name: worktree.repo(),
+            base,
+            commit,
+            files,
+        }))
+    }
+
+    fn base(git: &Git) -> Result<Option<(String, String, Vec<Blob>)>, GitError> {
+        let Some(base) = git.base()? else {
+            return Ok(None);
+        };
+        let Some(commit) = git.commit(&base)? else {
+            return Ok(None);
+        };
+        let files = git.files(&commit, FOLDER)?;
+        Ok(Some((base, commit, files)))
+    }
+
+    fn blob(&self, file: &str) -> Option<&Blob> {
+        let path = format!("{FOLDER}/{file}");
+        self.files.iter().find(|blob| blob.path == path)
+    }
+}
+
+impl Place<'_> {
+    fn word(self) -> &'static str {
+        match self {
+            Place::User(_) => "user",
+            Place::Repository(_) => "repository",
+        }
+    }
+
+    /// A file as people find it.
+    fn shown(self, file: &str) -> String {
+        match self {
+            Place::User(dir) => dir.join(file).display().to_string(),
+            Place::Repository(repo) => {
+                let branch = ["refs/remotes/", "refs/heads/"]
+                    .iter()
+                    .find_map(|prefix| repo.base.strip_prefix(prefix))
+                    .unwrap_or(&repo.base);
+                let commit = repo.commit.get(..12).unwrap_or(&repo.commit);
+                format!("{FOLDER}/{file} in {branch} ({commit})")
+            }
+        }
+    }
+
+    fn has(self, name: &SkillName, variant: Variant) -> Result<bool, Problem> {
+        let file = name.file(variant);
+        match self {
+            Place::Repository(repo) => Ok(repo.blob(&file).is_some()),
+            Place::User(dir) => match read::open(&dir.join(&file)) {
+                Ok(_) => Ok(true),
+                Err(error) if read::is_absent(&error) => Ok(false),
+                Err(error) => Err(unusable(&error.to_string())),
+            },
+        }
+    }
+
+    /// The file that a turn takes of a skill that is here.
+    fn take(self, name: &SkillName, turn: Turn) -> Result<Option<Skill>, Problem> {
+        let delta = self.has(name, Variant::Delta)?;
+        let goes_on = self.has(name, Variant::Continue)?;
+        let picked = pick(turn, |variant| match variant {
+            Variant::Full => true,
+            Variant::Delta => delta,
+            Variant::Continue => goes_on,
+        });
+        picked.map(|picked| self.read(name, picked)).transpose()
+    }
+
+    fn names(self) -> Result<Vec<SkillName>, Problem> {
+        let files: Vec<String> = match self {
+            Place::Repository(repo) => {
+                let own = repo.files.iter();
+                own.filter_map(|blob| Some(blob.path.rsplit('/').next()?.to_owned()))
+                    .collect()
+            }
+            Place::User(dir) => match fs_err::read_dir(dir) {
+                Ok(entries) => entries
+                    .flatten()
+                    .filter_map(|entry| entry.file_name().into_string().ok())
+                    .collect(),
+                Err(error) if read::is_absent(&error) => Vec::new(),
+                Err(error) => return Err(unusable(&error.to_string())),
+            },
+        };
+        Ok(files
+            .iter()
+            .filter_map(|file| SkillName::of_file(file))
+            .collect())
+    }
+
+    fn read(self, name: &SkillName, picked: Picked) -> Result<Skill, Problem> {
+        let file = name.file(picked.variant);
+        let source = match self {
+            Place::User(dir) => {
+                let text = read::text(&dir.join(&file), MOST_TEMPLATE);
+                text.map_err(|error: io::Error| unusable(&error.to_string()))?
+            }
+            Place::Repository(repo) => repo.text(&file).map_err(|why| {
+                let shown = self.shown(&file);
+                unusable(&format!("cannot read {shown}: {why}"))
+            })?,
+        };
+        Ok(Skill {
+            name: name.clone(),
+            from: self.word(),
+            file: self.shown(&file),
+            variant: picked.variant,
+            stands_in: picked.stands_in,
+            source,
+        })
+    }
+}
+
+impl Repository {
+    fn text(&self, file: &str) -> Result<String, String> {
+        let blob = self.blob(file).ok_or("it is not there")?;
+        if blob.size > MOST_TEMPLATE {
+            return Err(format!("it is longer than {MOST_TEMPLATE} bytes"));
+        }
+        let bytes = self.git.content(blob).map_err(|error| error.to_string())?;
+        String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
+    }
+}
+
+impl Skill {
+    /// The prompt that it makes of these variables.
+    pub fn render(&self, variables: &Variables) -> Result<String, Problem> {
+        template::render(&self.source, variables).map_err(|fault| self.faulty(&fault))
+    }
+
+    fn faulty(&self, fault: &Fault) -> Problem {
+        let line = fault.line.map(|line| format!(", line {line}"));
+        let place = format!("{}{}", self.file, line.unwrap_or_default());
+        let message = format!(
+            "skill {} cannot be rendered: {place}: {}",
+            self.name, fault.what
+        );
+        let hint = match &fault.variable {
+            Some(name) => Hint::run(
+                "skill",
+                [
+                    "render",
+                    self.name.as_str(),
+                    "--var",
+                    &format!("{name}=TEXT"),
+                ],
+                "to give it a value",
+            ),
+            None => Hint::step("correct the file there and run this again"),
+        };
+        let mut problem = Problem::new(Class::Invalid, "skill", message, hint);
+        let data = [
+            ("file", json!(self.file)),
+            ("line", json!(fault.line)),
+            ("variable", json!(fault.variable)),
+        ];
+        for (name, value) in data {
+            problem.data.insert(name.to_owned(), value);
+        }
+        problem
+    }
+}
+
+fn unusable(why: &str) -> Problem {
+    let hint = Hint::step("correct the file there and run this again");
+    Problem::new(
+        Class::Invalid,
+        "skill",
+        format!("the skill cannot be used: {why}"),
+        hint,
+    )
+}
+
+fn unreadable(error: &GitError) -> Problem {
+    let hint = Hint::step("correct it there and run this again");
+    let message = format!("the skills of this repository cannot be read: {error}");
+    Problem::new(Class::Invalid, "skill", message, hint)
+}
+
+/// Reads `K=V`; a name that occurs twice spoils all.
+pub fn variables(typed: &[String]) -> Result<Variables, Problem> {
+    let mut all = Variables::new();
+    for one in typed {
+        let usage = |message: String| {
+            let hint = Hint::step("write --var NAME=TEXT, once for each name");
+            Problem::new(Class::Usage, "usage", message, hint)
+        };
+        let Some((name, value)) = one.split_once('=') else {
+            return Err(usage(format!("--var {one} has no =")));
+        };
+        if !is_name(name) {
+            let why = "a name is a letter or _, then letters, digits and _";
+            return Err(usage(format!("--var {name} is not valid: {why}")));
+        }
+        if all.insert(name.to_owned(), value.to_owned()).is_some() {
+            return Err(usage(format!("--var {name} was given twice")));
+        }
+    }
+    Ok(all)
+}
+
+/// Whether a template can use it; some words have a meaning of their own there.
+fn is_name(text: &str) -> bool {
+    const TAKEN: &[&str] = &[
+        "and", "else", "false", "False", "if", "in", "is", "loop", "none", "None", "not", "or",
+        "true", "True",
+    ];
+    let mut bytes = text.bytes();
+    let begins = bytes
+        .next()
+        .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    begins && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_') && !TAKEN.contains(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_read_whole_and_once() {
+        let given = |typed: &[&str]| {
+            let typed: Vec<String> = typed.iter().map(|one| (*one).to_owned()).collect();
+            variables(&typed)
+        };
+        let all = given(&["a=b=c", "_x1=", "t=line\nline"]).unwrap();
+        assert_eq!((all["a"].as_str(), all["_x1"].as_str()), ("b=c", ""));
+        for bad in [
+            &["a"][..],
+            &["=x"],
+            &["1a=x"],
+            &["a-b=x"],
+            &["a.b=x"],
+            &["a=1", "a=2"],
+            &["loop=x"],
+        ] {
+            assert_eq!(given(bad).unwrap_err().class, Class::Usage, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What an agent may take from the repository that it works in.
+//!
+//! A repository that the user's settings do not trust gives an agent no orders: no hooks, servers or settings
+//! of its own. Most agents take a flag for that. Codex reads it from its config.toml, so the directory is
+//! written down there as untrusted before Codex first starts in it. The file is the user's and Codex writes to
+//! it too: it is changed under a lock of ours, in one step, and only if it is still what was read.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tenure_agents::install::project_trust::{Distrust, distrust};
+use tenure_host::kernel_lock::{LockDir, LockName, Patience, Sharing};
+use tenure_host::settings_file::{SettingsError, SettingsFile};
+use tenure_service::answer::{Class, Hint, Problem};
+
+use crate::settings::Env;
+
+const PATIENCE: Patience = Patience::AtMost(Duration::from_secs(30));
+/// How often the file is read again when somebody else changed it meanwhile.
+const TRIES: usize = 20;
+
+/// The config.toml of the Codex that an environment leads to.
+pub fn codex_config(env: Env<'_>) -> Option<PathBuf> {
+    let set = |name: &str| {
+        env(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let home = set("CODEX_HOME").or_else(|| Some(set("HOME")?.join(".codex")))?;
+    Some(home.join("config.toml"))
+}
+
+/// Makes Codex distrust these directories. Refused where its file says that it trusts one of them.
+pub fn distrust_in_codex(config: &Path, dirs: &[&Path], locks: &LockDir) -> Result<(), Problem> {
+    let lock = || {
+        if let Some(dir) = config.parent() {
+            tenure_host::file::make_dirs(dir).map_err(|error| unusable(&error))?;
+        }
+        let name = LockName::of_path(config).map_err(|error| unusable(&error))?;
+        let held = locks.lock(&name, Sharing::Exclusive, PATIENCE);
+        held.map_err(|error| unusable(&error))
+    };
+    let _held = lock()?;
+    for _ in 0..TRIES {
+        let file = SettingsFile::read(config).map_err(|error| unusable(&error))?;
+        let mut text = file.text().unwrap_or_default().to_owned();
+        let before = text.clone();
+        for dir in dirs {
+            text = with(config, text, dir)?;
+        }
+        if text == before {
+            return Ok(());
+        }
+        match file.write(&text) {
+            Ok(()) => return Ok(()),
+            Err(SettingsError::Changed { .. }) => {}
+            Err(error) => return Err(unusable(&error)),
+        }
+    }
+    Err(unusable(&format!(
+        "{} is being changed by another program",
+        config.display()
+    )))
+}
+
+/// The text of the file with this directory as untrusted.
+fn with(config: &Path, text: String, dir: &Path) -> Result<String, Problem> {
+    let name = dir
+        .to_str()
+        .ok_or_else(|| unusable(&format!("the path {} is not UTF-8 text", dir.display())))?;
+    match distrust(&text, name) {
+        Ok(Distrust::AsItIs) => Ok(text),
+        Ok(Distrust::Text(text)) => Ok(text),
+        Ok(Distrust::OtherLevel(level)) => Err(trusted_there(config, name, &level)),
+        Err(refusal) => Err(unusable(&format!("{}, {refusal}", config.display()))),
+    }
+}
+
+fn trusted_there(config: &Path, dir: &str, level: &str) -> Problem {
+    let file = config.display();
+    let message = format!(
+        "the repository is not trusted, but {file} has {dir} as {level}: Codex would run what the repository tells it to"
+    );
+    let hint = Hint::step(format!(
+        "add [repo.\"OWNER/NAME\"] trusted = true to your config.toml if you trust it, or remove [projects.\"{dir}\"] from {file}"
+    ));
+    Problem::new(Class::Invalid, "untrusted", message, hint)
+}
+
+fn unusable(why: &dyn std::fmt::Display) -> Problem {
+    let hint = Hint::step("correct it there and run this again");
+    let message = format!("Codex cannot be told not to trust the directory: {why}");
+    Problem::new(Class::Invalid, "untrusted", message, hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, PathBuf, LockDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let config = dir.path().join("codex/config.toml");
+        let locks = LockDir::open(&dir.path().join("locks")).unwrap();
+        (dir, config, locks)
+    }
+
+    #[test]
+    fn a_directory_is_written_down_once_and_the_file_stays_the_users() {
+        let (_keep, config, locks) = place();
+        let dirs = [Path::new("/w/issue-6"), Path::new("/w/issue-6/sub")];
+        distrust_in_codex(&config, &dirs, &locks).unwrap();
+        let made = fs_err::read_to_string(&config).unwrap();
+        assert_eq!(
+            made,
+            "[projects.\"/w/issue-6\"]\ntrust_level = \"untrusted\"\n\n[projects.\"/w/issue-6/sub\"]\ntrust_level = \"untrusted\"\n"
+        );
+        distrust_in_codex(&config, &dirs, &locks).unwrap();
+        assert_eq!(fs_err::read_to_string(&config).unwrap(), made);
+        let theirs = "# mine\nmodel = \"o3\"\n";
+        fs_err::write(&config, theirs).unwrap();
+        distrust_in_codex(&config, &dirs[..1], &locks).unwrap();
+        assert!(fs_err::read_to_string(&config).unwrap().starts_with(theirs));
+    }
+
+    #[test]
+    fn f_r29_a_directory_that_codex_trusts_is_refused_and_nothing_changes() {
+        let (_keep, config, locks) = place();
+        fs_err::create_dir_all(config.parent().unwrap()).unwrap();
+        let text = "[projects.\"/w/b\"]\ntrust_level = \"trusted\"\n";
+        fs_err::write(&config, text).unwrap();
+        let dirs = [Path::new("/w/a"), Path::new("/w/b")];
+        let problem = distrust_in_codex(&config, &dirs, &locks).unwrap_err();
+        assert_eq!(
+            (problem.class, problem.kind.as_str()),
+            (Class::Invalid, "untrusted")
+        );
+        assert!(
+            problem.message.contains("/w/b as trusted"),
+            "{}",
+            problem.message
+        );
+        assert_eq!(fs_err::read_to_string(&config).unwrap(), text);
+        fs_err::write(&config, "a = = 1\n").unwrap();
+        assert!(distrust_in_codex(&config, &dirs, &locks).is_err());
+        assert_eq!(fs_err::read_to_string(&config).unwrap(), "a = = 1\n");
+    }
+
+    #[test]
+    fn the_file_is_where_codex_looks_for_it() {
+        let at = |variables: &'static [(&'static str, &'static str)]| {
+            codex_config(&move |name| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| OsString::from(value))
+            })
+        };
+        let path = |text: &str| Some(PathBuf::from(text));
+        assert_eq!(at(&[("HOME", "/h")]), path("/h/.codex/config.toml"));
+        assert_eq!(
+            at(&[("HOME", "/h"), ("CODEX_HOME", "/c")]),
+            path("/c/config.toml")
+        );
+        assert_eq!(
+            at(&[("HOME", "/h"), ("CODEX_HOME", "")]),
+            path("/h/.codex/config.toml")
+        );
+        assert_eq!(at(&[]), None);
+    }
+}

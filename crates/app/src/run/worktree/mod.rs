@@ -1,0 +1,265 @@
+//! One linked worktree per item: made or used again, removed when everything in it is elsewhere.
+//!
+//! They are below `worktrees` in the state directory, a folder for each repository, with a record beside each
+//! ([`Record`]). Everything happens under one lock for each repository, which a git that outlives us keeps
+//! until it is done.
+//!
+//! *Removal*: the worktree is checked, moved aside, so that nobody finds it by its name any more, checked
+//! again, and removed by git without force. Any doubt moves it back. *Crash*: what was left at any point is
+//! found by where things are, and put back by the next look: see [`recover`]. *Clock*: no decision depends on
+//! one. *Older version*: a record that cannot be read is left alone, with its worktree.
+
+mod add;
+mod recover;
+mod remove;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tenure_core::key::Key;
+use tenure_core::run::worktree::Record;
+use tenure_host::git::{self, Worktree};
+use tenure_host::git_command::{Git, GitError};
+use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
+use tenure_host::{file, read};
+use tenure_service::answer::{Class, Hint, Problem};
+
+pub use remove::{Removal, remove};
+
+/// Where the worktrees are, in the state directory.
+const FOLDER: &str = "worktrees";
+/// Before the name of a worktree that is being removed.
+const ASIDE: &str = ".leaving-";
+const LONGEST_RECORD: u64 = 1 << 20;
+/// How long another run may take to make or remove a worktree of the same repository.
+const PATIENCE: Patience = Patience::AtMost(Duration::from_secs(600));
+
+/// A worktree that an agent can work in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    pub dir: PathBuf,
+    pub branch: String,
+    /// Whether it was made just now.
+    pub is_new: bool,
+}
+
+/// A worktree that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    pub record: Record,
+    name: String,
+    folder: PathBuf,
+}
+
+/// The worktrees of one repository.
+#[derive(Debug)]
+struct Shelf {
+    git: Git,
+    common_dir: PathBuf,
+    /// The folder that its worktrees and records are in, without symbolic links.
+    folder: PathBuf,
+}
+
+/// Makes the worktree of an item, or finds the one that it has. `of` is any worktree of the repository.
+pub fn for_item(item: &Key, of: &Worktree, state: &Path, locks: &LockDir) -> Result<Made, Problem> {
+    let shelf = Shelf::of(of, state)?;
+    let _locked = shelf.lock(locks, PATIENCE)?;
+    match shelf.record_of(item)? {
+        Some((name, record)) => {
+            shelf
+                .recover(&name, &record)
+                .map_err(|error| unusable(&error))?;
+            shelf.reuse(&name, record)
+        }
+        None => shelf.add(item, of.remote.as_deref()),
+    }
+}
+
+/// The worktrees of all repositories. What a killed removal left aside is put back first.
+pub fn left(state: &Path, locks: &LockDir) -> Vec<Left> {
+    let folders = entries(&state.join(FOLDER));
+    let mut all: Vec<Left> = folders.iter().flat_map(|folder| records(folder)).collect();
+    for left in &all {
+        if left.aside().exists() {
+            let shelf = left.shelf();
+            // Whoever has the lock is at it.
+            if let Ok(_locked) = shelf.lock(locks, Patience::None) {
+                // What cannot be put back now is found again by the next look.
+                drop(shelf.recover(&left.name, &left.record));
+            }
+        }
+    }
+    all.retain(|left| left.aside().exists() || Path::new(&left.record.dir).exists());
+    all.sort_by(|one, other| one.record.item.cmp(&other.record.item));
+    all
+}
+
+impl Left {
+    fn aside(&self) -> PathBuf {
+        self.folder.join(format!("{ASIDE}{}", self.name))
+    }
+
+    fn shelf(&self) -> Shelf {
+        let common_dir = PathBuf::from(&self.record.repository);
+        Shelf {
+            git: Git::of_repository(&common_dir),
+            common_dir,
+            folder: self.folder.clone(),
+        }
+    }
+}
+
+impl Shelf {
+    /// The folder of a repository, made if there is none.
+    fn of(worktree: &Worktree, state: &Path) -> Result<Self, Problem> {
+        let common_dir = worktree.common_dir.clone();
+        let folder = state.join(FOLDER).join(folder_name(worktree)?);
+        file::make_dirs(&folder).map_err(|error| unusable(&error))?;
+        Ok(Self {
+            git: Git::of_repository(&common_dir),
+            common_dir,
+            folder: fs_err::canonicalize(folder).map_err(|error| unusable(&error))?,
+        })
+    }
+
+    fn lock(&self, locks: &LockDir, patience: Patience) -> Result<Locked, Problem> {
+        let folder = self.folder.file_name().unwrap_or_default();
+        let name = format!("{FOLDER}/{}", folder.to_string_lossy());
+        let take = || -> Result<Held, LockError> {
+            let name = LockName::plain(&name)?;
+            let held = locks.lock(&name, Sharing::Exclusive, patience)?;
+            held.pass_on().map_err(|why| LockError::Unusable {
+                name: held.name().to_owned(),
+                why,
+            })?;
+            Ok(held)
+        };
+        match take() {
+            Ok(held) => Ok(Locked(Some(held))),
+            Err(LockError::Held { name }) => {
+                let message = format!(
+                    "another process is changing the worktrees of this repository ({name})"
+                );
+                let hint = Hint::verb("locks", "to see which one");
+                Err(Problem::new(Class::Held, "held", message, hint))
+            }
+            Err(error) => Err(unusable(&error)),
+        }
+    }
+
+    fn record_file(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.json"))
+    }
+
+    fn dir(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn aside(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{ASIDE}{name}"))
+    }
+
+    fn record_of(&self, item: &Key) -> Result<Option<(String, Record)>, Problem> {
+        let own = |left: &Left| left.record.item == item.as_str();
+        let found = records(&self.folder).into_iter().find(own);
+        Ok(found.map(|left| (left.name, left.record)))
+    }
+
+    fn keep(&self, name: &str, record: &Record) -> Result<(), Problem> {
+        let text = serde_json::to_vec_pretty(record).unwrap_or_default();
+        file::write_atomic(&self.record_file(name), &text).map_err(|error| unusable(&error))
+    }
+
+    fn forget(&self, name: &str) -> Result<(), Problem> {
+        file::remove(&self.record_file(name)).map_err(|error| unusable(&error))
+    }
+
+    /// Whether git knows a worktree at this path.
+    fn knows(&self, path: &Path) -> Result<bool, GitError> {
+        let all = self.git.worktrees()?;
+        Ok(all.iter().any(|tree| tree.path == path))
+    }
+
+    /// Whether a directory is a worktree of this repository: what is asked of git there is about it, and not
+    /// about a repository that happens to be around it.
+    fn is_worktree(&self, dir: &Path) -> bool {
+        git::worktree(dir)
+            .is_some_and(|found| found.root == dir && found.common_dir == self.common_dir)
+    }
+}
+
+/// The lock of a repository's worktrees.
+struct Locked(Option<Held>);
+
+/// A git that we started has the lock too; it is done when we are.
+impl Drop for Locked {
+    fn drop(&mut self) {
+        if let Some(held) = self.0.take()
+            && held.unlock_for_all().is_err()
+        {
+            // Closing it, which comes next, frees it as well.
+        }
+    }
+}
+
+/// A name that people recognise, and a part by which two clones differ.
+fn folder_name(worktree: &Worktree) -> Result<String, Problem> {
+    let lock = LockName::of_path(&worktree.common_dir).map_err(|error| unusable(&error))?;
+    let own = lock
+        .file()
+        .trim_start_matches("p-")
+        .get(..8)
+        .unwrap_or_default();
+    let name = worktree.repo();
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let name: String = name.trim_end_matches("/.git").chars().map(plain).collect();
+    let tail: String = name
+        .chars()
+        .rev()
+        .take(40)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .collect();
+    Ok(format!("{}-{own}", tail.trim_matches('-')))
+}
+
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    let found = fs_err::read_dir(dir).into_iter().flatten().flatten();
+    found.map(|entry| entry.path()).collect()
+}
+
+/// The records in a folder; what cannot be read is not ours to touch.
+fn records(folder: &Path) -> Vec<Left> {
+    let Ok(folder) = fs_err::canonicalize(folder) else {
+        return Vec::new();
+    };
+    let read = |path: PathBuf| {
+        let name = path
+            .file_name()?
+            .to_str()?
+            .strip_suffix(".json")?
+            .to_owned();
+        let text = read::text(&path, LONGEST_RECORD).ok()?;
+        let record: Record = serde_json::from_str(&text).ok()?;
+        Some(Left {
+            record,
+            name,
+            folder: folder.clone(),
+        })
+    };
+    entries(&folder).into_iter().filter_map(read).collect()
+}
+
+fn unusable(why: &dyn std::fmt::Display) -> Problem {
+    let hint = Hint::step("correct it and run this again, or name a directory with --dir");
+    Problem::new(
+        Class::Invalid,
+        "worktree",
+        format!("no worktree: {why}"),
+        hint,
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Removing the worktree of an item whose work is over.
+
+use std::path::Path;
+
+use tenure_core::run::worktree::{Objection, Record, Seen, objections};
+use tenure_host::git_command::{Git, GitError};
+use tenure_host::inside;
+use tenure_host::kernel_lock::LockDir;
+use tenure_service::answer::Problem;
+
+use super::{Left, PATIENCE, Shelf, unusable};
+
+/// What became of a worktree that should go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Removal {
+    /// It is gone; its branch stays.
+    Removed,
+    /// It was gone already.
+    Gone,
+    /// It is where it was, for these reasons.
+    Kept(Vec<String>),
+}
+
+/// Removes a worktree if everything in it is elsewhere. `merged` is the commit of its branch that the forge
+/// merged.
+pub fn remove(left: &Left, merged: Option<&str>, locks: &LockDir) -> Result<Removal, Problem> {
+    let shelf = left.shelf();
+    let _locked = shelf.lock(locks, PATIENCE)?;
+    let name = left.name.as_str();
+    if fs_err::symlink_metadata(shelf.record_file(name)).is_err() {
+        return Ok(Removal::Gone);
+    }
+    shelf
+        .recover(name, &left.record)
+        .map_err(|error| unusable(&error))?;
+    let dir = shelf.dir(name);
+    if fs_err::symlink_metadata(&dir).is_err() {
+        if shelf.knows(&dir).map_err(|error| unusable(&error))? {
+            shelf
+                .git
+                .remove_worktree(&dir)
+                .map_err(|error| unusable(&error))?;
+        }
+        shelf.forget(name)?;
+        return Ok(Removal::Gone);
+    }
+    let against = shelf.try_remove(name, &dir, merged);
+    if against.is_empty() {
+        shelf.forget(name)?;
+        return Ok(Removal::Removed);
+    }
+    let kept: Vec<String> = against.iter().map(ToString::to_string).collect();
+    let record = Record {
+        kept: kept.clone(),
+        ..left.record.clone()
+    };
+    shelf.keep(name, &record)?;
+    Ok(Removal::Kept(kept))
+}
+
+impl Shelf {
+    /// Removes a worktree; what speaks against it, and then it is where it was.
+    fn try_remove(&self, name: &str, dir: &Path, merged: Option<&str>) -> Vec<Objection> {
+        let against = self.against(dir, merged);
+        if !against.is_empty() {
+            return against;
+        }
+        let aside = self.aside(name);
+        if let Err(error) = self.git.move_worktree(dir, &aside) {
+            return vec![Objection::Unclear(error.to_string())];
+        }
+        // Nobody finds it by its name now. Whoever came in meanwhile is still in it.
+        let mut against = self.against(&aside, merged);
+        if against.is_empty() {
+            match self.git.remove_worktree(&aside) {
+                Ok(()) => return Vec::new(),
+                Err(error) => against.push(Objection::Unclear(error.to_string())),
+            }
+        }
+        if let Err(error) = self.git.move_worktree(&aside, dir) {
+            let where_it_is = format!("it stays in {}: {error}", aside.display());
+            against.push(Objection::Unclear(where_it_is));
+        }
+        against
+    }
+
+    /// What speaks against removing the worktree in this directory.
+    fn against(&self, dir: &Path, merged: Option<&str>) -> Vec<Objection> {
+        if !self.is_worktree(dir) {
+            let repository = self.common_dir.display();
+            return vec![Objection::Unclear(format!(
+                "it is no worktree of {repository}"
+            ))];
+        }
+        let mut against = match self.look(dir, merged) {
+            Ok(seen) => objections(&seen),
+            Err(error) => vec![Objection::Unclear(error.to_string())],
+        };
+        let inside = inside::find(dir);
+        if !inside.found.is_empty() {
+            let who = inside.found.iter();
+            let who = who.map(|one| format!("pid {} ({})", one.pid, one.program));
+            against.push(Objection::Occupied(who.collect()));
+        }
+        against.extend(inside.doubt.map(Objection::Unclear));
+        against
+    }
+
+    fn look(&self, dir: &Path, merged: Option<&str>) -> Result<Seen, GitError> {
+        let all = self.git.worktrees()?;
+        let listed = all
+            .into_iter()
+            .find(|tree| tree.path == dir)
+            .unwrap_or_default();
+        let left = Git::of_worktree(dir).leftovers()?;
+        let is_on_remote = match &listed.head {
+            Some(head) => self.git.is_on_remote(head)?,
+            None => false,
+        };
+        Ok(Seen {
+            head: listed.head,
+            is_on_remote,
+            merged: merged.map(str::to_owned),
+            changed: left.changed,
+            ignored: left.ignored,
+            locked: listed.locked,
+        })
+    }
+}

@@ -1,0 +1,76 @@
+use serde_json::json;
+use tenure_app::location::settings_and_store;
+use tenure_app::place::worktree_here;
+use tenure_app::run::skill::{Skills, variables};
+use tenure_core::skill::{SkillName, Turn};
+use tenure_service::answer::{Class, Hint};
+
+use crate::app::App;
+use crate::lines::Lines;
+use crate::output::{Outcome, Output, CliError, warn};
+
+/// Render a skill with these variables; start nothing
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The skill
+    #[arg(value_name = "NAME")]
+    name: SkillName,
+
+    /// Set a variable of the template
+    #[arg(long = "var", value_name = "K=V")]
+    variables: Vec<String>,
+
+    /// Use the text for a conversation that is resumed
+    #[arg(long)]
+    delta: bool,
+
+    /// Use the text for a turn that was cut off
+    #[arg(long = "continue", conflicts_with = "delta")]
+    goes_on: bool,
+}
+
+impl Args {
+    fn turn(&self) -> Turn {
+        if self.goes_on {
+            Turn::Continue
+        } else if self.delta {
+            Turn::Resume
+        } else {
+            Turn::Fresh
+        }
+    }
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let variables = variables(&args.variables)?;
+    let (settings, _) = settings_and_store()?;
+    let worktree = worktree_here();
+    let skills = Skills::of(&settings, worktree.as_ref());
+    let skill = skills.find(&args.name, args.turn())?.ok_or_else(|| {
+        let message = format!(
+            "skill {} has no text for a turn that was cut off",
+            args.name
+        );
+        let hint = Hint::run("skill", ["list"], "to see which texts each skill has");
+        CliError::new(Class::NotFound, "not_found", message, hint)
+    })?;
+    let text = skill.render(&variables)?;
+    if !app.style.json && !app.style.quiet {
+        warn(format!("note: rendered from {}", skill.file));
+        if skill.stands_in {
+            warn(format!(
+                "note: skill {} has no delta; its whole text is used",
+                skill.name
+            ));
+        }
+    }
+    let part = json!({
+        "name": skill.name.as_str(),
+        "from": skill.from,
+        "file": skill.file,
+        "variant": skill.variant.word(),
+        "stands_in": skill.stands_in,
+        "text": text,
+    });
+    Ok(Output::new("skill", &part, Lines::of_file(&text)))
+}

@@ -1,0 +1,485 @@
+//! Git itself, for what its files do not tell and for what only git may change: worktrees, refs, blobs.
+//!
+//! Every command names its repository and runs without the caller's git variables, without questions, without
+//! hooks and background work: a hook of a repository is code that its author chose, and work in the background
+//! would keep our lock. What git reports comes back as the error.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Variables that point git to another repository than the one that is named (`git rev-parse
+/// --local-env-vars`).
+const LOCAL_VARIABLES: &[&str] = &[
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+const SETTINGS: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.detachedHead=false",
+];
+
+/// How much of git's answer an error shows.
+const SHOWN: usize = 500;
+
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    #[error("git cannot be run: {0}")]
+    NotRun(io::Error),
+    #[error("git {command} failed: {said}")]
+    Failed {
+        /// Its first words.
+        command: String,
+        said: String,
+    },
+    #[error("git {command} answered something unexpected")]
+    Unexpected { command: String },
+}
+
+/// A repository, or a worktree of one, that git is asked about.
+#[derive(Debug, Clone)]
+pub struct Git {
+    place: Place,
+}
+
+#[derive(Debug, Clone)]
+enum Place {
+    /// The directory that all worktrees of the repository share.
+    Repository(PathBuf),
+    Worktree(PathBuf),
+}
+
+/// A worktree as git lists it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listed {
+    pub path: PathBuf,
+    pub head: Option<String>,
+    /// Why it is locked, where it is.
+    pub locked: Option<String>,
+}
+
+/// A file of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blob {
+    pub id: String,
+    pub size: u64,
+    pub path: String,
+}
+
+/// What is in a worktree besides its commit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Leftovers {
+    /// Changed, staged and untracked files.
+    pub changed: Vec<String>,
+    pub ignored: Vec<String>,
+    /// Whether all that changed is that files are missing.
+    pub only_missing: bool,
+}
+
+impl Git {
+    /// The repository with this common directory.
+    pub fn of_repository(common_dir: &Path) -> Self {
+        Self {
+            place: Place::Repository(common_dir.to_owned()),
+        }
+    }
+
+    /// The worktree with this root.
+    pub fn of_worktree(root: &Path) -> Self {
+        Self {
+            place: Place::Worktree(root.to_owned()),
+        }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new("git");
+        for variable in LOCAL_VARIABLES {
+            command.env_remove(variable);
+        }
+        command
+            .env("LC_ALL", "C")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .stdin(Stdio::null());
+        match &self.place {
+            Place::Repository(dir) => {
+                let mut of = OsString::from("--git-dir=");
+                of.push(dir);
+                // A directory that exists: our own may be gone.
+                command.current_dir(dir).arg(of)
+            }
+            Place::Worktree(root) => command.arg("-C").arg(root),
+        };
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        command
+    }
+
+    /// Runs git, and reads all that it writes.
+    fn output<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<std::process::Output, GitError> {
+        let output = self.command().args(args).output();
+        output.map_err(GitError::NotRun)
+    }
+
+    /// Runs a command that must succeed.
+    fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<Vec<u8>, GitError> {
+        let output = self.output(args)?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let line = |line: &&str| !line.trim().is_empty() && !line.starts_with("hint:");
+        let lines: Vec<&str> = said.lines().filter(line).collect();
+        let last = lines.last().copied().unwrap_or("it gave no reason");
+        Err(GitError::Failed {
+            command: named(args),
+            said: last.chars().take(SHOWN).collect(),
+        })
+    }
+
+    fn text<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<String, GitError> {
+        let bytes = self.run(args)?;
+        let text = String::from_utf8(bytes).map_err(|_| unexpected(args))?;
+        Ok(text.trim_end_matches('\n').to_owned())
+    }
+
+    /// The commit that a name stands for, if it stands for one.
+    pub fn commit(&self, name: &str) -> Result<Option<String>, GitError> {
+        let asked = format!("{name}^{{commit}}");
+        let args = [
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            &asked,
+        ];
+        let output = self.output(&args)?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok((output.status.success() && !text.is_empty()).then_some(text))
+    }
+
+    /// The remote that counts: `origin`, else the only one.
+    pub fn remote(&self) -> Result<Option<String>, GitError> {
+        let text = self.text(&["remote"])?;
+        let all: Vec<&str> = text.lines().collect();
+        let origin = all.iter().find(|name| **name == "origin");
+        let only = all.first().filter(|_| all.len() == 1);
+        Ok(origin.or(only).map(|name| (*name).to_owned()))
+    }
+
+    /// The branch that others build on: the remote's own choice, else its `main` or `master`, else the local
+    /// one, else what is checked out.
+    pub fn base(&self) -> Result<Option<String>, GitError> {
+        let mut names = Vec::new();
+        if let Some(remote) = self.remote()? {
+            let head = format!("refs/remotes/{remote}/HEAD");
+            let chosen = self.output(&["symbolic-ref", "--quiet", &head])?;
+            names.push(String::from_utf8_lossy(&chosen.stdout).trim().to_owned());
+            names.extend(["main", "master"].map(|name| format!("refs/remotes/{remote}/{name}")));
+        }
+        names.extend(["refs/heads/main", "refs/heads/master", "HEAD"].map(str::to_owned));
+        for name in names {
+            if !name.is_empty() && self.commit(&name)?.is_some() {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Brings a ref of a remote here, under a name of our own.
+    pub fn fetch(&self, remote: &str, from: &str, to: &str) -> Result<(), GitError> {
+        let refs = format!("+{from}:{to}");
+        let fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"];
+        self.run(&[&fetch[..], &["--", remote, &refs]].concat())?;
+        Ok(())
+    }
+
+    /// Whether a branch of a remote had this commit when it was last seen.
+    pub fn is_on_remote(&self, commit: &str) -> Result<bool, GitError> {
+        let args = [
+            "for-each-ref",
+            "--count=1",
+            "--contains",
+            commit,
+            "refs/remotes",
+        ];
+        Ok(!self.text(&args)?.is_empty())
+    }
+
+    pub fn worktrees(&self) -> Result<Vec<Listed>, GitError> {
+        let bytes = self.run(&["worktree", "list", "--porcelain", "-z"])?;
+        Ok(listed(&bytes))
+    }
+
+    /// Adds a worktree on a new branch that begins at a commit.
+    pub fn add_worktree(&self, dir: &Path, branch: &str, start: &str) -> Result<(), GitError> {
+        let add = [
+            "worktree",
+            "add",
+            "--quiet",
+            "--no-track",
+            "-b",
+            branch,
+            "--",
+        ];
+        self.run(&words(&add, &[dir.as_os_str(), start.as_ref()]))?;
+        Ok(())
+    }
+
+    /// Adds a worktree on a branch that exists.
+    pub fn add_worktree_on(&self, dir: &Path, branch: &str) -> Result<(), GitError> {
+        let add = ["worktree", "add", "--quiet", "--"];
+        self.run(&words(&add, &[dir.as_os_str(), branch.as_ref()]))?;
+        Ok(())
+    }
+
+    pub fn move_worktree(&self, from: &Path, to: &Path) -> Result<(), GitError> {
+        let paths = [from.as_os_str(), to.as_os_str()];
+        self.run(&words(&["worktree", "move", "--"], &paths))?;
+        Ok(())
+    }
+
+    /// Removes a worktree; git refuses where it has changes or untracked files.
+    pub fn remove_worktree(&self, dir: &Path) -> Result<(), GitError> {
+        self.run(&words(&["worktree", "remove", "--"], &[dir.as_os_str()]))?;
+        Ok(())
+    }
+
+    /// Removes a worktree that git was killed while adding: nobody has worked in it.
+    pub fn discard_unfinished(&self, dir: &Path) -> Result<(), GitError> {
+        let remove = ["worktree", "remove", "--force", "--force", "--"];
+        self.run(&words(&remove, &[dir.as_os_str()]))?;
+        Ok(())
+    }
+
+    /// What is in this worktree besides its commit.
+    pub fn leftovers(&self) -> Result<Leftovers, GitError> {
+        let args = ["status", "--porcelain=v1", "-z", "--ignored=traditional"];
+        let untracked = ["--untracked-files=normal", "--ignore-submodules=none"];
+        let bytes = self.run(&[&args[..], &untracked].concat())?;
+        let mut found = leftovers(&bytes);
+        let hidden = self.hidden()?;
+        found.only_missing &= hidden.is_empty();
+        found.changed.extend(hidden);
+        Ok(found)
+    }
+
+    /// Files that the user told git not to look at: whether they changed cannot be told.
+    fn hidden(&self) -> Result<Vec<String>, GitError> {
+        let Place::Worktree(root) = &self.place else {
+            return Ok(Vec::new());
+        };
+        let bytes = self.run(&["ls-files", "-v", "-z"])?;
+        let all = bytes.split(|byte| *byte == 0).filter_map(hidden);
+        let there = all.filter(|path| fs_err::symlink_metadata(root.join(path)).is_ok());
+        Ok(there
+            .map(|path| path.to_string_lossy().into_owned())
+            .collect())
+    }
+
+    /// Brings back files of the commit that are missing in this worktree.
+    pub fn restore_missing(&self) -> Result<(), GitError> {
+        self.run(&["checkout", "--quiet", "HEAD", "--", "."])?;
+        Ok(())
+    }
+
+    /// The plain files directly in a folder of a commit.
+    pub fn files(&self, commit: &str, folder: &str) -> Result<Vec<Blob>, GitError> {
+        let inside = format!("{folder}/");
+        let args = ["ls-tree", "-z", "-l", "--full-tree", commit, "--", &inside];
+        let bytes = self.run(&args)?;
+        let entries = bytes.split(|byte| *byte == 0);
+        Ok(entries.filter_map(blob).collect())
+    }
+
+    /// The content of a file of a commit.
+    pub fn content(&self, blob: &Blob) -> Result<Vec<u8>, GitError> {
+        self.run(&["cat-file", "blob", &blob.id])
+    }
+}
+
+/// The words of a command, then paths and names.
+fn words<'a>(first: &[&'a str], rest: &[&'a OsStr]) -> Vec<&'a OsStr> {
+    let first = first.iter().map(OsStr::new);
+    first.chain(rest.iter().copied()).collect()
+}
+
+fn named<S: AsRef<OsStr>>(args: &[S]) -> String {
+    let plain = |word: &&S| !word.as_ref().as_bytes().starts_with(b"-");
+    let words = args.iter().take(2).filter(plain);
+    let words: Vec<_> = words.map(|word| word.as_ref().to_string_lossy()).collect();
+    words.join(" ")
+}
+
+fn unexpected<S: AsRef<OsStr>>(args: &[S]) -> GitError {
+    GitError::Unexpected {
+        command: named(args),
+    }
+}
+
+/// Reads `git worktree list --porcelain -z`: lines that end in NUL, an empty one behind each worktree.
+fn listed(bytes: &[u8]) -> Vec<Listed> {
+    let mut all: Vec<Listed> = Vec::new();
+    for line in bytes.split(|byte| *byte == 0) {
+        if let Some(path) = line.strip_prefix(b"worktree ") {
+            all.push(Listed {
+                path: PathBuf::from(OsString::from_vec(path.to_vec())),
+                ..Listed::default()
+            });
+            continue;
+        }
+        let Some(last) = all.last_mut() else {
+            continue;
+        };
+        let line = String::from_utf8_lossy(line);
+        match line.split_once(' ').unwrap_or((&line, "")) {
+            ("HEAD", commit) => last.head = Some(commit.to_owned()),
+            ("locked", why) => last.locked = Some(why.trim().to_owned()),
+            _ => {}
+        }
+    }
+    all
+}
+
+/// Reads `git status --porcelain=v1 -z`: two letters, a blank, a path; behind a renamed file its old path.
+fn leftovers(bytes: &[u8]) -> Leftovers {
+    let mut found = Leftovers {
+        only_missing: true,
+        ..Leftovers::default()
+    };
+    let mut entries = bytes.split(|byte| *byte == 0).filter(|one| !one.is_empty());
+    while let Some(entry) = entries.next() {
+        let text = String::from_utf8_lossy(entry);
+        let (Some(code), Some(path)) = (text.get(..2), text.get(3..)) else {
+            continue;
+        };
+        if code == "!!" {
+            found.ignored.push(path.to_owned());
+            continue;
+        }
+        if code.contains(['R', 'C']) {
+            entries.next();
+        }
+        found.only_missing &= code == " D";
+        found.changed.push(path.to_owned());
+    }
+    found.only_missing &= !found.changed.is_empty();
+    found
+}
+
+/// Reads an entry of `git ls-files -v`: a letter, a blank, a path. A small letter is "assume unchanged", `S` is
+/// "skip worktree".
+fn hidden(entry: &[u8]) -> Option<&Path> {
+    let (letter, rest) = entry.split_first()?;
+    let is_hidden = letter.is_ascii_lowercase() || *letter == b'S';
+    is_hidden.then(|| Path::new(OsStr::from_bytes(rest.strip_prefix(b" ").unwrap_or(rest))))
+}
+
+/// Reads an entry of `git ls-tree -l`: `MODE TYPE ID SIZE<tab>PATH`. Links and folders are left out.
+fn blob(entry: &[u8]) -> Option<Blob> {
+    let text = std::str::from_utf8(entry).ok()?;
+    let (about, path) = text.split_once('\t')?;
+    let mut about = about.split_whitespace();
+    let (mode, kind, id, size) = (about.next()?, about.next()?, about.next()?, about.next()?);
+    let is_plain = kind == "blob" && mode.starts_with("100");
+    is_plain.then_some(())?;
+    Some(Blob {
+        id: id.to_owned(),
+        size: size.parse().ok()?,
+        path: path.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_worktrees_is_read() {
+        let text = b"worktree /r\0HEAD aa\0branch refs/heads/main\0\0worktree /w/x y\0HEAD bb\0detached\0locked tenure: a works here\0prunable gone\0\0worktree /z\0HEAD cc\0locked\0\0";
+        let all = listed(text);
+        let shown: Vec<(&str, Option<&str>, Option<&str>)> = all
+            .iter()
+            .map(|one| {
+                (
+                    one.path.to_str().unwrap(),
+                    one.head.as_deref(),
+                    one.locked.as_deref(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("/r", Some("aa"), None),
+                ("/w/x y", Some("bb"), Some("tenure: a works here")),
+                ("/z", Some("cc"), Some("")),
+            ]
+        );
+        assert_eq!(listed(b""), []);
+    }
+
+    #[test]
+    fn what_is_left_in_a_worktree_is_read() {
+        let found = leftovers(b" M a\0?? b c\0R  new\0old\0!! target/\0");
+        assert_eq!(found.changed, ["a", "b c", "new"]);
+        assert_eq!(found.ignored, ["target/"]);
+        assert!(!found.only_missing);
+        assert!(leftovers(b" D a\0 D b\0").only_missing);
+        assert!(!leftovers(b" D a\0D  b\0").only_missing);
+        assert_eq!(leftovers(b""), Leftovers::default());
+    }
+
+    #[test]
+    fn files_that_git_does_not_look_at_are_known() {
+        assert_eq!(hidden(b"h a b"), Some(Path::new("a b")));
+        assert_eq!(hidden(b"S x"), Some(Path::new("x")));
+        assert_eq!(
+            (hidden(b"H x"), hidden(b"M x"), hidden(b"")),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn only_plain_files_of_a_commit_count() {
+        let read = |text: &str| blob(text.as_bytes());
+        let file = read("100644 blob abc      12\t.tenure/skills/fix.md").unwrap();
+        assert_eq!((file.id.as_str(), file.size), ("abc", 12));
+        assert!(read("120000 blob abc 12\tlink.md").is_none());
+        assert!(read("040000 tree abc -\tdir").is_none());
+        assert!(read("").is_none());
+    }
+
+    #[test]
+    fn an_error_carries_what_git_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Git::of_worktree(dir.path()).worktrees().unwrap_err();
+        let said = error.to_string();
+        assert!(
+            said.starts_with("git worktree list failed: fatal: not a git repository"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! Which processes work in a directory: whose current directory it is, or one below it.
+//!
+//! Processes of other users cannot be looked into and are left out; a process of this user that cannot be read
+//! is reported, because it may be inside.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use tenure_core::process::RunState;
+
+use crate::stat::View;
+use crate::{boot, process, system};
+
+/// The processes in a directory, and why that may not be all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inside {
+    pub found: Vec<Occupant>,
+    pub doubt: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occupant {
+    pub pid: u32,
+    /// The name of its program.
+    pub program: String,
+}
+
+/// Looks through this user's processes once. `dir` has no symbolic links.
+pub fn find(dir: &Path) -> Inside {
+    let mut inside = Inside::default();
+    if !boot::proc_is_own() {
+        inside.doubt = Some("/proc shows another pid namespace than this one".to_owned());
+        return inside;
+    }
+    let entries = match fs_err::read_dir("/proc") {
+        Ok(entries) => entries,
+        Err(error) => {
+            inside.doubt = Some(error.to_string());
+            return inside;
+        }
+    };
+    let user = rustix::process::geteuid().as_raw();
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        if entry.metadata().map(|found| found.uid()).ok() != Some(user) {
+            continue;
+        }
+        match fs_err::read_link(entry.path().join("cwd")) {
+            Ok(cwd) if cwd.starts_with(dir) => inside.found.push(Occupant {
+                pid,
+                program: process::looks(pid).comm,
+            }),
+            Ok(_) => {}
+            Err(_) if is_over(pid) => {}
+            Err(error) => {
+                let doubt = format!("process {pid} cannot be read: {error}");
+                inside.doubt.get_or_insert(doubt);
+            }
+        }
+    }
+    inside
+}
+
+/// Whether a process has ended; a zombie is nowhere.
+fn is_over(pid: u32) -> bool {
+    match system::view(pid) {
+        View::Present(seen) => seen.stat.state == RunState::Zombie,
+        View::Absent | View::Thread { .. } => true,
+        View::Unreadable(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_process_is_found_in_the_directory_and_below_it() {
+        let scratch = tempfile::tempdir().unwrap();
+        let dir = fs_err::canonicalize(scratch.path()).unwrap().join("tree");
+        let beside = dir.with_file_name("tree2");
+        fs_err::create_dir_all(dir.join("below")).unwrap();
+        fs_err::create_dir_all(&beside).unwrap();
+        assert_eq!(find(&dir).found, []);
+        for place in [dir.clone(), dir.join("below"), beside] {
+            let mut child = Command::new("cat")
+                .current_dir(&place)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            let pids: Vec<u32> = find(&dir).found.iter().map(|one| one.pid).collect();
+            let expected = if place.starts_with(&dir) {
+                vec![child.id()]
+            } else {
+                Vec::new()
+            };
+            assert_eq!(pids, expected, "{}", place.display());
+            drop(child.stdin.take());
+            child.wait().unwrap();
+            assert_eq!(find(&dir).found, [], "it ended");
+        }
+    }
+}
