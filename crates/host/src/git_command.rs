@@ -267,7 +267,7 @@ impl Git {
         Ok(())
     }
 
-    /// Removes a worktree that git was killed while adding: nobody has worked in it.
+    /// Removes a worktree that git was killed while adding: no agent has worked in it.
     pub fn discard_unfinished(&self, dir: &Path) -> Result<(), GitError> {
         let remove = ["worktree", "remove", "--force", "--force", "--"];
         self.run(&words(&remove, &[dir.as_os_str()]))?;
@@ -322,7 +322,7 @@ impl Git {
 
 /// The words of a command, then paths and names.
 fn words<'a>(first: &[&'a str], rest: &[&'a OsStr]) -> Vec<&'a OsStr> {
-    let first = first.iter().map(OsStr::new);
+    let first = first.iter().map(|word| OsStr::new(*word));
     first.chain(rest.iter().copied()).collect()
 }
 

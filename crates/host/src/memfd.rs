@@ -1,6 +1,6 @@
-//! A whole text as a file that nobody can change or find: the standard input of a process that is started.
+//! A whole text as a file without a name that cannot be changed: the standard input of a new process.
 //!
-//! Unlike a pipe it needs nobody who writes while the other side reads. If we are killed before it is
+//! Unlike a pipe it needs no writer while the other side reads. If we are killed before it is
 //! complete, no process has it; once it is complete, every reader gets all of it. It is an anonymous file in
 //! memory, sealed against writing; where the kernel has none, a file for the owner alone that has no name any
 //! more, opened for reading only.
@@ -76,7 +76,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn nobody_can_change_it() {
+    fn it_cannot_be_changed() {
         let mut file = sealed(b"hello").unwrap();
         assert!(file.write_all(b"x").is_err());
         assert!(file.set_len(2).is_err() && file.set_len(9).is_err());

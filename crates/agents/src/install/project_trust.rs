@@ -44,9 +44,10 @@ pub fn distrust(text: &str, dir: &str) -> Result<Distrust, Refusal> {
     let can_append = own.is_none()
         && projects
             .is_none_or(|projects| matches!(projects, Item::Table(table) if !table.is_dotted()));
-    let after = match can_append {
-        true => appended(text, dir),
-        false => edited(text, dir)?,
+    let after = if can_append {
+        appended(text, dir)
+    } else {
+        edited(text, dir)?
     };
     Ok(Distrust::Text(after))
 }

@@ -151,7 +151,7 @@ pub fn make_temporary(state: &Path, run: &str) -> io::Result<PathBuf> {
     fs_err::canonicalize(dir)
 }
 
-/// Removes it with all that is in it; one that is gone already is no failure.
+/// Removes it with all that is in it; it may be gone already.
 pub fn remove_temporary(state: &Path, run: &str) -> io::Result<()> {
     match fs_err::remove_dir_all(state.join(TEMPORARY).join(run)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

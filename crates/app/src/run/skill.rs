@@ -143,12 +143,11 @@ impl<'a> Skills<'a> {
             .chain(trusted)
             .map(|place| place.shown(&file))
             .collect();
-        let message = match places.is_empty() {
-            true => format!("skill {name} was not found: HOME is not set"),
-            false => format!(
-                "skill {name} was not found: there is no {}",
-                places.join(", and no ")
-            ),
+        let message = if places.is_empty() {
+            format!("skill {name} was not found: HOME is not set")
+        } else {
+            let places = places.join(", and no ");
+            format!("skill {name} was not found: there is no {places}")
         };
         let list = Hint::run("skill", ["list"], "to see the skills that there are");
         let mut problem = Problem::new(Class::NotFound, "not_found", message, list);

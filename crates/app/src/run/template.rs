@@ -61,7 +61,7 @@ pub fn render(source: &str, variables: &Variables) -> Result<String, Fault> {
     let template = environment.template_from_str(source);
     let template = template.map_err(|error| syntax(&error))?;
     let mut out = Bounded(Vec::new());
-    match template.render_to_write(variables, &mut out) {
+    match template.render_captured_to(variables, &mut out) {
         Ok(_) => Ok(String::from_utf8_lossy(&out.0).into_owned()),
         Err(error) => Err(failed(&error, source, &names, variables)),
     }
@@ -76,7 +76,7 @@ fn spaces() -> WhitespaceConfig {
 }
 
 /// The engine with everything that a template may call, and nothing else.
-fn environment() -> Environment<'static> {
+fn environment<'a>() -> Environment<'a> {
     let mut environment = Environment::empty();
     let WhitespaceConfig {
         keep_trailing_newline,
@@ -143,9 +143,14 @@ fn check_chains(source: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The variables that a template names, each with where it stands.
+/// The variables that a template names.
 #[derive(Default)]
-struct Names(Vec<(String, Span)>);
+struct Names {
+    /// Each with where it stands.
+    named: Vec<(String, Span)>,
+    /// Those that a loop sets.
+    bound: Vec<String>,
+}
 
 impl Names {
     /// Reads a statement; refuses what is not a part of the language.
@@ -160,6 +165,7 @@ impl Names {
                 self.statements(&choice.false_body)
             }
             Stmt::ForLoop(each) if !each.recursive => {
+                self.bind(&each.target);
                 self.expression(&each.iter)?;
                 if let Some(condition) = &each.filter_expr {
                     self.expression(condition)?;
@@ -177,6 +183,15 @@ impl Names {
         }
     }
 
+    fn bind(&mut self, target: &Expr<'_>) {
+        self.bound.push("loop".to_owned());
+        match target {
+            Expr::Var(name) => self.bound.push(name.id.to_owned()),
+            Expr::List(list) => list.items.iter().for_each(|one| self.bind(one)),
+            _ => {}
+        }
+    }
+
     fn statements(&mut self, all: &[Stmt<'_>]) -> Result<(), Fault> {
         all.iter().try_for_each(|one| self.statement(one))
     }
@@ -185,7 +200,7 @@ impl Names {
         match expression {
             Expr::Const(_) => Ok(()),
             Expr::Var(name) => {
-                self.0.push((name.id.to_owned(), name.span()));
+                self.named.push((name.id.to_owned(), name.span()));
                 Ok(())
             }
             Expr::UnaryOp(one) => self.expression(&one.expr),
@@ -244,13 +259,16 @@ impl Names {
         })
     }
 
-    /// The first variable in this part of the source that is not set.
-    fn missing_in(&self, part: &std::ops::Range<usize>, variables: &Variables) -> Option<&str> {
+    /// The variable that is not set, by the part of the source where the engine stopped. That part may be the
+    /// filter alone, behind its variable.
+    fn missing_at(&self, part: &std::ops::Range<usize>, variables: &Variables) -> Option<&str> {
+        let is_missing =
+            |name: &String| !variables.contains_key(name) && !self.bound.contains(name);
+        let before = |span: &Span| (span.start_offset as usize) < part.end;
         let inside = |span: &Span| part.contains(&(span.start_offset as usize));
-        let found = self
-            .0
-            .iter()
-            .find(|(name, span)| inside(span) && !variables.contains_key(name) && name != "loop");
+        let missing = || self.named.iter().filter(|(name, _)| is_missing(name));
+        let found = missing().find(|(_, span)| inside(span));
+        let found = found.or_else(|| missing().filter(|(_, span)| before(span)).next_back());
         found.map(|(name, _)| name.as_str())
     }
 }
@@ -304,7 +322,7 @@ fn failed(error: &Error, source: &str, names: &Names, variables: &Variables) -> 
                 .filter(|part| source.get(part.clone()).is_some());
             let part = part.unwrap_or(0..source.len());
             let written = source[part.clone()].to_owned();
-            let name = names.missing_in(&part, variables).map(str::to_owned);
+            let name = names.missing_at(&part, variables).map(str::to_owned);
             let name = name.unwrap_or(written);
             (format!("the variable {name} is not set"), Some(name))
         }
@@ -358,8 +376,12 @@ mod tests {
         );
         assert_eq!(text.unwrap(), "# T\nBug.\n- 1 A\n- 2 B\n");
         assert_eq!(
-            with("{{ x | default('none') }} {{ x is defined }}", &[]).unwrap(),
-            "none false"
+            with(
+                "{{ x | default('none') }}{% if x is defined %}no{% endif %}",
+                &[]
+            )
+            .unwrap(),
+            "none"
         );
         assert_eq!(
             with("{{ a | length }}{{ a | lower }}", &[("a", "ÄB")]).unwrap(),
@@ -386,6 +408,10 @@ mod tests {
             ("{% if missing %}x{% endif %}", 1),
             ("\n{% for x in missing %}{{ x }}{% endfor %}", 2),
             ("{{ a | default(missing) | upper }}\n{{ missing.part }}", 2),
+            (
+                "{% for x in a|lines %}{{ x|upper }}{{ missing|upper }}{% endfor %}",
+                1,
+            ),
         ] {
             let found = fault(source);
             assert_eq!(

@@ -24,9 +24,10 @@ pub fn parse(name: &str, value: &toml::Value, origin: &str) -> Result<Repo, Stri
         return Err("expected the repository's OWNER/NAME, or its directory".to_owned());
     }
     let mut repo = Repo {
-        name: match is_path {
-            true => plain.trim_end_matches('/').to_owned(),
-            false => plain,
+        name: if is_path {
+            plain.trim_end_matches('/').to_owned()
+        } else {
+            plain
         },
         trusted: false,
         origin: origin.to_owned(),
@@ -49,14 +50,15 @@ impl Repo {
     fn is_of(&self, worktree: &Worktree) -> bool {
         let own = &worktree.common_dir;
         let is_dir = |dir: Option<&std::path::Path>| dir == Some(std::path::Path::new(&self.name));
-        match self.name.starts_with('/') {
-            true => is_dir(Some(own)) || (own.ends_with(".git") && is_dir(own.parent())),
-            false => worktree.remote.as_deref() == Some(self.name.as_str()),
+        if self.name.starts_with('/') {
+            is_dir(Some(own)) || (own.ends_with(".git") && is_dir(own.parent()))
+        } else {
+            worktree.remote.as_deref() == Some(self.name.as_str())
         }
     }
 }
 
-/// Whether the user trusts the repository of a worktree. The last word about it counts.
+/// Whether the user trusts the repository of a worktree. The last entry about it counts.
 pub fn is_trusted(repos: &[Repo], worktree: &Worktree) -> bool {
     let named = repos.iter().rev().find(|repo| repo.is_of(worktree));
     named.is_some_and(|repo| repo.trusted)
@@ -94,7 +96,7 @@ mod tests {
             "/srv/web/.git",
         ] {
             let yes = repo(name, "trusted = true").unwrap();
-            assert!(is_trusted(&[yes.clone()], &web), "{name}");
+            assert!(is_trusted(std::slice::from_ref(&yes), &web), "{name}");
             let no = repo(name, "trusted = false").unwrap();
             assert!(!is_trusted(&[yes, no.clone()], &web), "{name}");
             assert!(!is_trusted(&[no], &web), "{name}");

@@ -96,7 +96,7 @@ table::verbs! { enum Verb {
             answers "participant|left|use|pointer|mission|missions|check";
     "Run agents":
         Conversation(conversation) changes conversation::Args::changes, answers "conversation|conversations|link";
-        Skill(skill) changes never, answers "skill|skills";
+        Skill(skill) changes skill::Args::changes, answers "skill|skills";
     "Set up":
         Install(install) changes install::Args::changes, answers "agents", shown 10;
         Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";

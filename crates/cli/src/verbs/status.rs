@@ -1,4 +1,5 @@
 use tenure_app::place::place_here;
+use tenure_app::run::worktree;
 use tenure_app::{attention, starting};
 use tenure_service::ListRequest;
 
@@ -24,6 +25,10 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     starting::mark(&mut context, answer.value.cut_off.iter_mut())?;
     let seen = attention::warnings(&mut context);
     answer.value.warnings.extend(seen);
+    let worktrees = worktree::records_left(context.dir());
+    answer.value.warnings.extend(worktree::warnings(&worktrees));
     let text = summary::status(&answer.value);
-    Ok(Output::new("status", &answer.value, text).told(&answer))
+    Ok(Output::new("status", &answer.value, text)
+        .with("worktrees", &worktrees)
+        .told(&answer))
 }

@@ -34,6 +34,7 @@ mod hooks;
 mod identity;
 mod input;
 mod install;
+mod item_worktrees;
 mod lines;
 mod lists;
 mod liveness;

@@ -77,18 +77,65 @@ fn a_skill_is_rendered_and_its_file_is_named() {
     let _bound = shown.bind_to_scope();
     let work = env.work();
     assert_snapshot!(render(&env, &work, &["fix", "--var", "title=Login fails", "--var", "body=see @/etc/passwd\n```"]), @r"
+    exit code: 0
+    --- stdout
+    # Login fails
+
+    ````
+    see @\u{200b}/etc/passwd
+    ```
+    ````
+    	end
+    --- stderr
+    note: rendered from [home]/.config/tenure/skills/fix.md
     ");
     assert_snapshot!(render(&env, &work, &["fix"]), @r"
+    exit code: 6
+    --- stdout
+
+    --- stderr
+    error: skill fix cannot be rendered: [home]/.config/tenure/skills/fix.md, line 1: the variable title is not set
+    hint: run `tenure skill render fix --var title=TEXT` to give it a value
     ");
     assert_snapshot!(render(&env, &work, &["fix", "--delta", "--var", "title=x"]), @r"
+    exit code: 0
+    --- stdout
+    # x
+    	end
+    --- stderr
+    note: rendered from [home]/.config/tenure/skills/fix.md
+    note: skill fix has no delta; its whole text is used
     ");
     assert_snapshot!(render(&env, &work, &["fix", "--continue"]), @r"
+    exit code: 4
+    --- stdout
+
+    --- stderr
+    error: skill fix has no text for a turn that was cut off
+    hint: run `tenure skill list` to see which texts each skill has
     ");
     assert_snapshot!(render(&env, &work, &["nothing"]), @r"
+    exit code: 4
+    --- stdout
+
+    --- stderr
+    error: skill nothing was not found: there is no [home]/.config/tenure/skills/nothing.md
+    hint: run `tenure skill list` to see the skills that there are
     ");
-    assert_snapshot!(render(&env, &work, &["../fix"]), @r"
-    ");
+    assert_snapshot!(render(&env, &work, &["../fix"]), @r#"
+    exit code: 2
+    --- stdout
+
+    --- stderr
+    error: invalid value '../fix' for '<NAME>': skill "../fix" is not valid: it must begin with a letter or a digit
+    hint: run `tenure skill render --help` to see how it is used
+    "#);
     assert_snapshot!(env.agent("some-editor").tenure_in(&work, &["skill", "list"]), @r"
+    exit code: 0
+    --- stdout
+    SKILL  TEXTS  FILE
+    fix    full   [home]/.config/tenure/skills/fix.md
+    --- stderr
     ");
 }
 

@@ -13,7 +13,7 @@ use crate::key::Key;
 const LONGEST_SLUG: usize = 48;
 
 /// What is kept about the worktree of an item.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     pub item: String,
     /// The directory that all worktrees of its repository share.
@@ -92,7 +92,7 @@ pub enum Objection {
     Locked(String),
     #[error("processes work in it: {}", listed(.0))]
     Occupied(Vec<String>),
-    /// Something could not be found out, which is no permission.
+    /// Something could not be checked.
     #[error("{0}")]
     Unclear(String),
 }

@@ -142,7 +142,7 @@ impl Shelf {
             return Ok(false);
         } else if fs_err::symlink_metadata(dir).is_ok() {
             let why = format!(
-                "{} is there, but it is no worktree of {}; move it away",
+                "{} exists but is not a worktree of {}; move it away",
                 dir.display(),
                 self.common_dir.display()
             );
@@ -171,7 +171,8 @@ impl Shelf {
 
 fn elsewhere(item: &Key, remote: Option<&str>) -> Problem {
     let here = remote.map_or_else(String::new, |remote| format!(", not to {remote}"));
-    let message = format!("no worktree: {item} belongs to another repository{here}");
+    let message =
+        format!("the worktree cannot be made: {item} belongs to another repository{here}");
     let hint = Hint::step("run this in a clone of that repository");
     Problem::new(Class::Invalid, "worktree", message, hint)
 }

@@ -4,7 +4,7 @@
 //! ([`Record`]). Everything happens under one lock for each repository, which a git that outlives us keeps
 //! until it is done.
 //!
-//! *Removal*: the worktree is checked, moved aside, so that nobody finds it by its name any more, checked
+//! *Removal*: the worktree is checked, moved aside, so that it is no longer found by its name, checked
 //! again, and removed by git without force. Any doubt moves it back. *Crash*: what was left at any point is
 //! found by where things are, and put back by the next look: see [`recover`]. *Clock*: no decision depends on
 //! one. *Older version*: a record that cannot be read is left alone, with its worktree.
@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use tenure_core::key::Key;
 use tenure_core::run::worktree::Record;
+use tenure_core::text;
 use tenure_host::git::{self, Worktree};
 use tenure_host::git_command::{Git, GitError};
 use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
@@ -82,7 +83,7 @@ pub fn left(state: &Path, locks: &LockDir) -> Vec<Left> {
     for left in &all {
         if left.aside().exists() {
             let shelf = left.shelf();
-            // Whoever has the lock is at it.
+            // If the lock is taken, its holder deals with it.
             if let Ok(_locked) = shelf.lock(locks, Patience::None) {
                 // What cannot be put back now is found again by the next look.
                 drop(shelf.recover(&left.name, &left.record));
@@ -92,6 +93,32 @@ pub fn left(state: &Path, locks: &LockDir) -> Vec<Left> {
     all.retain(|left| left.aside().exists() || Path::new(&left.record.dir).exists());
     all.sort_by(|one, other| one.record.item.cmp(&other.record.item));
     all
+}
+
+/// The same for a caller that only shows them.
+pub fn records_left(state: &Path) -> Vec<Record> {
+    if !state.join(FOLDER).is_dir() {
+        return Vec::new();
+    }
+    let Ok(locks) = crate::location::locks() else {
+        return Vec::new();
+    };
+    let all = left(state, &locks).into_iter();
+    all.map(|left| left.record).collect()
+}
+
+/// What a person should know of worktrees that could not be removed, a sentence each.
+pub fn warnings(all: &[Record]) -> Vec<String> {
+    let kept = all.iter().filter(|record| !record.kept.is_empty());
+    kept.map(|record| {
+        let (item, dir) = (&record.item, text::name(&record.dir));
+        let why: Vec<_> = record.kept.iter().map(|why| text::line(why)).collect();
+        format!(
+            "the worktree of {item} in {dir} was not removed: {}",
+            why.join("; ")
+        )
+    })
+    .collect()
 }
 
 impl Left {
@@ -256,7 +283,7 @@ fn unusable(why: &dyn std::fmt::Display) -> Problem {
     Problem::new(
         Class::Invalid,
         "worktree",
-        format!("no worktree: {why}"),
+        format!("the worktree cannot be used: {why}"),
         hint,
     )
 }

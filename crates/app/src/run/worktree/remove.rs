@@ -69,7 +69,7 @@ impl Shelf {
         if let Err(error) = self.git.move_worktree(dir, &aside) {
             return vec![Objection::Unclear(error.to_string())];
         }
-        // Nobody finds it by its name now. Whoever came in meanwhile is still in it.
+        // It can no longer be found by its name. A process that entered meanwhile is still inside.
         let mut against = self.against(&aside, merged);
         if against.is_empty() {
             match self.git.remove_worktree(&aside) {
@@ -89,7 +89,7 @@ impl Shelf {
         if !self.is_worktree(dir) {
             let repository = self.common_dir.display();
             return vec![Objection::Unclear(format!(
-                "it is no worktree of {repository}"
+                "it is not a worktree of {repository}"
             ))];
         }
         let mut against = match self.look(dir, merged) {

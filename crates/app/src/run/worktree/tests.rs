@@ -118,6 +118,8 @@ impl Scene {
         };
         let left = self.left();
         assert_eq!(left[0].record.kept, why);
+        let told = warnings(&[left[0].record.clone()]);
+        assert!(told[0].ends_with(&format!(" was not removed: {}", why.join("; "))));
         assert!(!left[0].aside().exists());
         let dir = PathBuf::from(&left[0].record.dir);
         assert_eq!(
@@ -496,7 +498,7 @@ fn a_worktree_that_a_process_works_in_is_kept() {
     assert_eq!(scene.remove(None), Removal::Removed);
 }
 
-/// Whoever comes in after the first look is still in it after the move.
+/// A process that enters after the first look is still inside after the move.
 #[test]
 fn a_process_that_came_in_meanwhile_brings_the_worktree_back() {
     let scene = Scene::new();
@@ -717,7 +719,7 @@ fn a_worktree_that_was_deleted_by_hand_is_made_again_on_its_branch() {
     fs_err::write(made.dir.join("theirs"), "x").unwrap();
     let refused = scene.made(ITEM).unwrap_err();
     assert!(
-        refused.message.contains("no worktree of"),
+        refused.message.contains("not a worktree of"),
         "{}",
         refused.message
     );

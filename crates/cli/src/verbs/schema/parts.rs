@@ -94,6 +94,7 @@ fn of_sessions() -> Vec<(&'static str, Value)> {
         ("unmanaged?", listed("unmanaged")),
         ("more?", number()),
         ("status?", reference("status")),
+        ("worktrees?", listed("worktree")),
         ("alive?", yes_or_no()),
         (
             "saw?",
@@ -326,6 +327,19 @@ fn of_setup() -> Vec<(&'static str, Value)> {
                     ("variant", json!({"enum": ["full", "delta", "continue"]})),
                     ("stands_in", yes_or_no()),
                     ("text", text()),
+                ],
+            ),
+        ),
+        (
+            "worktree",
+            object(
+                "The worktree of an item, and why it could not be removed.",
+                &[
+                    ("item", text()),
+                    ("repository", text()),
+                    ("branch", text()),
+                    ("dir", text()),
+                    ("kept", texts()),
                 ],
             ),
         ),

@@ -20,9 +20,10 @@ pub fn run(_: &Args, _: &App) -> Outcome {
             [&skill.name, &texts, &skill.file].map(Cell::plain).to_vec()
         })
         .collect();
-    let text = match rows.is_empty() {
-        true => "no skills".into(),
-        false => table(&["SKILL", "TEXTS", "FILE"], &rows),
+    let text = if rows.is_empty() {
+        "no skills".into()
+    } else {
+        table(&["SKILL", "TEXTS", "FILE"], &rows)
     };
     Ok(Output::new("skills", &skills, text))
 }

@@ -30,6 +30,12 @@ table::verbs! { enum Act {
     List(list) changes never, shown 2;
 } }
 
+impl Args {
+    pub fn changes(&self) -> bool {
+        self.act.changes()
+    }
+}
+
 pub fn run(args: &Args, app: &App) -> Outcome {
     args.act.run(app)
 }

@@ -7,7 +7,7 @@ use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
 use crate::lines::Lines;
-use crate::output::{Outcome, Output, CliError, warn};
+use crate::output::{CliError, Outcome, Output, warn};
 
 /// Render a skill with these variables; start nothing
 #[derive(Debug, clap::Args)]
