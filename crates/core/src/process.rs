@@ -208,6 +208,24 @@ pub struct Survivor {
     pub command: String,
 }
 
+/// Processes that were started with a variable of a run, wherever they are now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Carriers {
+    pub found: Vec<Carrier>,
+    /// Why it is not certain that these are all, if it is not.
+    pub doubt: Option<String>,
+}
+
+/// A process that carries a variable of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Carrier {
+    pub process: Process,
+    /// Its command line, cut short.
+    pub command: String,
+    /// The processes above it.
+    pub above: Vec<Process>,
+}
+
 #[cfg(test)]
 impl Process {
     pub(crate) fn sample(pid: u32) -> Self {

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::agent::{DaemonSpec, Traces};
 use crate::id::NativeId;
-use crate::process::{Ancestor, Observer, Process, Sighting, Signs, Survivors};
+use crate::process::{
+    Ancestor, Carriers, Observer, Process, Sighting, Signs, StartTicks, Survivors,
+};
 use crate::session::Workdir;
 use crate::tree_lock::TreeLock;
 use crate::write_conflict::RepoFile;
@@ -20,7 +22,10 @@ pub trait World {
     /// Finds processes that dead sessions left running; one answer for each.
     fn survivors(&self, signs: &[Signs]) -> Vec<Survivors>;
 
-    /// A process and its ancestors.
+    /// Looks for processes that carry the variable of a run and did not begin before this.
+    fn carriers(&self, run: &str, since: StartTicks) -> Carriers;
+
+    /// A process and those above it.
     fn chain(&self, pid: u32) -> Vec<Ancestor>;
 
     /// The window of a conversation that a daemon runs, if the daemon itself reports it and it still runs.

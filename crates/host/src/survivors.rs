@@ -12,7 +12,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use tenure_core::agent::{self, Role};
-use tenure_core::process::{Observer, RunState, Signs, StartTicks, Survivor, Survivors};
+use tenure_core::process::{
+    Carrier, Carriers, Leader, Observer, RunState, Signs, StartTicks, Survivor, Survivors,
+};
 
 use crate::stat::View;
 use crate::{caller, pause, process, system};
@@ -25,45 +27,73 @@ const READS: usize = 5;
 
 /// Goes through this user's processes once; one answer for each of the signs.
 pub fn find(signs: &[Signs], observer: &Observer) -> Vec<Survivors> {
-    let doubtful = |why: String| Survivors {
-        found: Vec::new(),
-        doubt: Some(why),
-    };
-    if !observer.proc_is_own {
-        let why = "/proc shows a different pid namespace";
-        return vec![doubtful(why.into()); signs.len()];
-    }
-    let entries = match fs_err::read_dir("/proc") {
-        Ok(entries) => entries,
-        Err(error) => {
-            return vec![doubtful(format!("cannot list /proc: {error}")); signs.len()];
-        }
-    };
     let mut answers = vec![Survivors::default(); signs.len()];
-    let own_uid = rustix::process::geteuid().as_raw();
-    for entry in entries {
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(error) => {
-                doubt_all(&mut answers, &format!("cannot list /proc: {error}"));
-                break;
-            }
+    let looked = each_process(observer, |pid| match Suspect::of(pid, signs) {
+        Ok(Some(suspect)) => suspect.add_to(&mut answers, signs, observer),
+        Ok(None) => {}
+        Err(why) => doubt_all(&mut answers, &cannot_read(pid, &why)),
+    });
+    if let Err(why) = looked {
+        doubt_all(&mut answers, &why);
+    }
+    answers
+}
+
+/// Processes that carry the variable of a run and did not begin before `since`. What they look like does not
+/// matter: only the run's agent gave them the variable.
+pub fn carrying(run: &str, since: StartTicks, observer: &Observer) -> Carriers {
+    let mut answer = Carriers::default();
+    let signs = [Signs {
+        tokens: Vec::new(),
+        natives: vec![(caller::RUN_VARIABLE, run.to_owned())],
+        leaders: vec![Leader {
+            // No process has this number.
+            pid: u32::MAX,
+            start: since,
+        }],
+    }];
+    let looked = each_process(observer, |pid| {
+        let doubt = match Suspect::of(pid, &signs) {
+            Ok(None) => None,
+            Ok(Some(suspect)) => match suspect.shows(&signs[0]) {
+                Some(true) => {
+                    answer.found.extend(suspect.carrier(observer));
+                    None
+                }
+                Some(false) => None,
+                None => Some(suspect.environment.err().unwrap_or_default()),
+            },
+            Err(why) => Some(why),
         };
+        if let Some(why) = doubt {
+            answer.doubt.get_or_insert_with(|| cannot_read(pid, &why));
+        }
+    });
+    if let Err(why) = looked {
+        answer.doubt.get_or_insert(why);
+    }
+    answer
+}
+
+/// Visits this user's processes but our own; an error where some of them may have been left out.
+fn each_process(observer: &Observer, mut visit: impl FnMut(u32)) -> Result<(), String> {
+    if !observer.proc_is_own {
+        return Err("/proc shows another pid namespace than this one".to_owned());
+    }
+    let unlisted = |error: std::io::Error| format!("/proc cannot be listed: {error}");
+    let own_uid = rustix::process::geteuid().as_raw();
+    for entry in fs_err::read_dir("/proc").map_err(unlisted)? {
+        let entry = entry.map_err(unlisted)?;
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.parse::<u32>().ok());
         let Some(pid) = pid.filter(|pid| *pid != std::process::id()) else {
             continue;
         };
-        if entry.metadata().map(|found| found.uid()).ok() != Some(own_uid) {
-            continue;
-        }
-        match Suspect::of(pid, signs) {
-            Ok(Some(suspect)) => suspect.add_to(&mut answers, signs, observer),
-            Ok(None) => {}
-            Err(why) => doubt_all(&mut answers, &cannot_read(pid, &why)),
+        if entry.metadata().map(|found| found.uid()).ok() == Some(own_uid) {
+            visit(pid);
         }
     }
-    answers
+    Ok(())
 }
 
 fn doubt_all(answers: &mut [Survivors], why: &str) {
@@ -143,7 +173,21 @@ impl Suspect {
         }
     }
 
-    /// Whether it has the signs; `None` if unknown.
+    /// The same process, if it is still there.
+    fn carrier(&self, observer: &Observer) -> Option<Carrier> {
+        let process = process::identify(self.pid, observer).ok()?;
+        if !process.start.same_start(self.start) {
+            return None;
+        }
+        let (chain, _) = process::chain_from(self.pid, observer);
+        Some(Carrier {
+            process,
+            command: command(self.pid),
+            above: chain.into_iter().skip(1).map(|one| one.process).collect(),
+        })
+    }
+
+    /// Whether it shows the signs; `None` where that cannot be told.
     fn shows(&self, signs: &Signs) -> Option<bool> {
         let mut leaders = signs.leaders.iter();
         if leaders.any(|leader| leader.pid == self.session && leader.is_older_than(self.start)) {

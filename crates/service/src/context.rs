@@ -259,6 +259,12 @@ impl Ctx<'_> {
         Ok(matches!(seen, Liveness::Dead(_)))
     }
 
+    /// Whether a process lives, whatever it is.
+    pub fn process_liveness(&self, process: &Process) -> Result<Liveness, Stop> {
+        let unseen = |process: Process| Stop::Look(Want::Processes(vec![process]));
+        self.judged(process).map_err(unseen)
+    }
+
     pub(super) fn judged(&self, process: &Process) -> Result<Liveness, Process> {
         let observer = self.observer;
         if let Some(settled) = liveness::settled_unseen(process, observer) {

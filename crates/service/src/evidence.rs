@@ -9,7 +9,9 @@ use std::borrow::Borrow;
 use tenure_core::agent::{DaemonSpec, Traces};
 use tenure_core::conversation::fitness::Existence;
 use tenure_core::id::{NativeId, SessionId, SessionToken};
-use tenure_core::process::{Ancestor, Process, Sighting, Signs, Survivors};
+use tenure_core::process::{
+    Ancestor, Carriers, Process, Sighting, Signs, StartTicks, Survivors,
+};
 use tenure_core::session::Workdir;
 use tenure_core::witness::{Kept, Question, Subject, Testimony, Witness};
 use tenure_core::world::World;
@@ -21,7 +23,9 @@ pub enum Want {
     Processes(Vec<Process>),
     /// What these sessions left running.
     Survivors(Vec<(SessionToken, Signs)>),
-    /// The ancestors of this process, and what this directory is.
+    /// What carries the variable of this run and did not begin before this.
+    Carriers(String, StartTicks),
+    /// The processes above this one, and the place that this directory is.
     Surroundings(Option<u32>, String),
     /// The window of this conversation, which the daemon runs.
     Window(DaemonSpec, Process, NativeId),
@@ -53,6 +57,7 @@ pub struct Surroundings {
 pub struct Evidence {
     seen: Vec<(Process, Sighting)>,
     left_behind: Vec<(SessionToken, Survivors)>,
+    carriers: Vec<(String, Carriers)>,
     surroundings: Option<Surroundings>,
     window: Option<Option<Ancestor>>,
     turns: Vec<(Process, NativeId, Option<bool>)>,
@@ -90,6 +95,10 @@ impl Evidence {
                 let (lives, signs): (Vec<_>, Vec<_>) = wanted.into_iter().unzip();
                 let found = lives.into_iter().zip(world.survivors(&signs));
                 self.left_behind.extend(found);
+            }
+            Want::Carriers(run, since) => {
+                let found = world.carriers(&run, since);
+                self.carriers.push((run, found));
             }
             Want::Surroundings(pid, dir) => {
                 self.surroundings = Some(Surroundings {
@@ -157,6 +166,11 @@ impl Evidence {
 
     pub fn left_behind(&self, lives: SessionToken) -> Option<&Survivors> {
         known(&self.left_behind, &lives)
+    }
+
+    pub fn carriers(&self, run: &str) -> Option<&Carriers> {
+        let mut known = self.carriers.iter();
+        known.find(|(of, _)| of == run).map(|(_, found)| found)
     }
 
     pub fn surroundings(&self) -> Option<&Surroundings> {

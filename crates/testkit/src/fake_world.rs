@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tenure_core::agent::{DaemonSpec, Traces};
 use tenure_core::id::{HostId, NativeId};
 use tenure_core::process::{
-    Ancestor, BootId, CallerFacts, Looks, Observer, Process, RunState, Sighting, Signs, StartTicks,
-    Survivors,
+    Ancestor, BootId, CallerFacts, Carriers, Looks, Observer, Process, RunState, Sighting, Signs,
+    StartTicks, Survivors,
 };
 use tenure_core::session::Workdir;
 use tenure_core::tree_lock::TreeLock;
@@ -30,6 +30,7 @@ struct State {
     drawn: u64,
     survivors: Survivors,
     signs: Vec<Signs>,
+    carriers: std::collections::BTreeMap<String, Carriers>,
     windows: HashMap<String, u32>,
     partings: HashMap<u32, bool>,
     paths: Vec<String>,
@@ -63,6 +64,7 @@ impl FakeWorld {
                 drawn: 0,
                 survivors: Survivors::default(),
                 signs: Vec::new(),
+                carriers: std::collections::BTreeMap::new(),
                 windows: HashMap::new(),
                 partings: HashMap::new(),
                 paths: Vec::new(),
@@ -161,6 +163,10 @@ impl FakeWorld {
 
 impl FakeWorld {
     /// What every dead session is found to have left behind from now on.
+    pub fn carry(&self, run: &str, carriers: Carriers) {
+        self.lock().carriers.insert(run.to_owned(), carriers);
+    }
+
     pub fn leave_behind(&self, survivors: Survivors) {
         self.lock().survivors = survivors;
     }
@@ -196,6 +202,11 @@ impl World for FakeWorld {
     fn look(&self, pid: u32) -> Sighting {
         let state = self.lock();
         state.seen.get(&pid).cloned().unwrap_or(Sighting::Absent)
+    }
+
+    fn carriers(&self, run: &str, _since: StartTicks) -> Carriers {
+        let known = self.lock().carriers.get(run).cloned();
+        known.unwrap_or_default()
     }
 
     fn survivors(&self, signs: &[Signs]) -> Vec<Survivors> {

@@ -18,21 +18,29 @@ use super::child::{cannot_run, failure};
 use crate::unfinished::Unfinished;
 
 /// The trampoline and then the command: one process all along.
-pub(super) struct Trampoline {
+pub struct Trampoline {
     pub child: Child,
     gate: Option<Gate>,
 }
 
 impl Trampoline {
     pub fn start(command: &[OsString]) -> Result<Self, Problem> {
+        Self::prepared(command, |_| {})
+    }
+
+    /// The same with another environment, directory or streams than ours.
+    pub fn prepared(
+        command: &[OsString],
+        prepare: impl FnOnce(&mut Command),
+    ) -> Result<Self, Problem> {
         let failed = |error: std::io::Error| failure(format!("cannot start a process: {error}"));
         let mut gate = Gate::new().map_err(failed)?;
         let program = tenure_host::env::program().map_err(failed)?;
-        let child = Command::new(program)
-            .args(["__exec", "--gate", &gate.number().to_string(), "--"])
-            .args(command)
-            .spawn()
-            .map_err(failed)?;
+        let mut own = Command::new(program);
+        own.args(["__exec", "--gate", &gate.number().to_string(), "--"])
+            .args(command);
+        prepare(&mut own);
+        let child = own.spawn().map_err(failed)?;
         gate.child_started();
         Ok(Self {
             child,

@@ -2,22 +2,24 @@
 //! it.
 
 use super::acquire::{hand_out, still_lives};
-use super::choice::{Choice, choose, refusal_of};
+use super::choice::{Choice, Taken, choose, refusal_of};
 use super::grant::Receiver;
 use super::guard::covering_hold;
-use super::request::{ChildRequest, ChildTurn, Waiting, check_note};
+use super::request::{ChildRequest, ChildTurn, ClaimRequest, Grant, Waiting, check_note};
 use super::rivals::Asker;
 use super::waiter::{leave, wait_in_line};
 use crate::caller::{self, ActFor, Caller, behalf};
 use crate::context::{Ctx, Stop};
-use crate::session::new_session::{NewSession, create_session};
+use crate::error::Error;
+use crate::session::new_session::{NewSession, born};
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Epoch, SessionId, SessionToken};
 use tenure_core::key::Key;
+use tenure_core::process::Process;
 use tenure_core::session::{ClosedBy, Session, Title};
-use tenure_core::store::Mode;
+use tenure_core::store::{Mode, StoreError};
 use tenure_core::text;
 
 impl Service<'_> {
@@ -55,6 +57,67 @@ impl Service<'_> {
             ctx.view(&session)
         })
     }
+}
+
+/// What claiming comes to for a session that is about to be made, or to get its next process.
+pub(crate) enum Asked {
+    /// The caller, or an ancestor of it, has what is wanted.
+    Covered,
+    Ready(Ready),
+    Refused {
+        error: Box<Error>,
+        /// Whether waiting can help.
+        waits: bool,
+        /// Processes whose end would.
+        watch: Vec<Process>,
+    },
+}
+
+/// What can be granted.
+pub(crate) struct Ready(Vec<Taken>);
+
+/// Asks for a session without granting anything.
+pub(crate) fn ask(
+    ctx: &mut Ctx<'_>,
+    caller: Option<&Caller>,
+    for_session: Option<SessionId>,
+    request: &ClaimRequest,
+) -> Result<Asked, Stop> {
+    if let Some(caller) = caller
+        && covered(ctx, caller, &request.keys)?.is_some()
+    {
+        return Ok(Asked::Covered);
+    }
+    let asker = Asker {
+        id: for_session.unwrap_or_else(|| SessionId::mint(0, [0; 10])),
+        blind: caller.is_some_and(|caller| caller.blind),
+    };
+    Ok(match choose(ctx, asker, request, None)? {
+        Choice::Take(taken) => Asked::Ready(Ready(taken)),
+        Choice::Refuse(refusal) => Asked::Refused {
+            error: Box::new(refusal.error),
+            waits: refusal.waits,
+            watch: refusal.watch,
+        },
+        Choice::Line { .. } => return Err(Stop::Store(StoreError::Conflict)),
+    })
+}
+
+/// Grants what was asked for, to the session as it is now.
+pub(crate) fn grant(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    caller: Option<&Caller>,
+    ready: Ready,
+    request: &ClaimRequest,
+) -> Result<Vec<Grant>, Stop> {
+    let receiver = Receiver {
+        session,
+        actor: caller.map(|caller| caller.session.id),
+        reason: None,
+        renews: false,
+    };
+    hand_out(ctx, &receiver, ready.0, request)
 }
 
 fn claim_for_child(

@@ -146,6 +146,7 @@ impl Error {
                     "to give it conversations of its own again",
                 ),
             ],
+            Error::Run(error) => error.hints(),
             Error::Store(error) => store_hints(error),
         }
     }

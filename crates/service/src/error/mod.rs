@@ -12,6 +12,7 @@ pub use hints::{add_a_reason, register_script, take_over, wait_for};
 use crate::answer::Class;
 use crate::claim::view::ClaimView;
 use crate::conversation::view::ConversationView;
+use crate::run::RunError;
 use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, Epoch, Malformed, RunId, SessionId};
 use tenure_core::key::Key;
@@ -271,9 +272,18 @@ pub enum Error {
     /// The item has no conversation of its own now.
     #[error("{item} is linked to {root} and continues the conversations of {root}")]
     Linked { item: Key, root: Key },
+    /// A run is not started, stopped or taken up.
+    #[error(transparent)]
+    Run(Box<RunError>),
     /// The store did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<RunError> for Error {
+    fn from(error: RunError) -> Self {
+        Error::Run(Box::new(error))
+    }
 }
 
 impl Error {
@@ -321,6 +331,7 @@ impl Error {
             | Error::LeftRunning { .. } => Class::Held,
             Error::NoneFree { .. } => Class::Held,
             Error::TimedOut { .. } => Class::TimedOut,
+            Error::Run(error) => error.class(),
             Error::Store(_) => Class::Store,
         }
     }
@@ -359,6 +370,7 @@ impl Error {
             Error::Invalid { .. } | Error::Faulty { .. } => "invalid",
             Error::NoMission { .. } => "no_mission",
             Error::Collision { .. } => "collision",
+            Error::Run(error) => error.kind(),
             Error::Store(StoreError::Damaged { .. }) => "store_damaged",
             Error::Store(StoreError::LogLost { .. }) => "store_log_lost",
             Error::Store(StoreError::TooNew { .. }) => "store_too_new",

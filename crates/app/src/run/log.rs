@@ -1,0 +1,606 @@
+//! What an agent writes to its standard output, or to its standard error: a file that is kept within bounds.
+//!
+//! The agent writes to the file itself and the runner follows it. So a runner that is killed loses nothing: the
+//! agent goes on writing, and its last event can be read later. The beginning and the end of the file are kept;
+//! what lies between is given back to the disk while the file grows, and the file is rewritten without the gap
+//! when the run is over. Where the gap was, a line says how much is missing.
+//!
+//! Room is reserved ahead of the agent, because an agent that cannot write its output ends. When the disk is
+//! full, older output makes room for newer. Where no room can be reserved at all (the disk is full already, or
+//! the file system cannot reserve), the agent writes to memory within the same bounds, and what can be written
+//! of it goes to the file.
+//!
+//! *Crash* of the runner: the file stays as it is, perhaps with a gap that reads as zeros; readers skip it.
+//! *Crash* of the machine: the last lines may be missing.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use fs_err::os::unix::fs::OpenOptionsExt;
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
+use rustix::io::Errno;
+use serde_json::json;
+
+/// How much is kept, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Of the beginning.
+    pub head: u64,
+    /// Of the end.
+    pub tail: u64,
+}
+
+impl Bounds {
+    /// 64 MiB in all, with what is reserved and what is not given back yet.
+    pub const OUTPUT: Bounds = Bounds {
+        head: 16 * MIB,
+        tail: 46 * MIB,
+    };
+    pub const ERRORS: Bounds = Bounds {
+        head: MIB,
+        tail: 2 * MIB,
+    };
+}
+
+const MIB: u64 = 1 << 20;
+/// How much room is reserved at a time.
+const RESERVE: u64 = MIB;
+/// What is left of the beginning when the disk is full.
+const SHORT_HEAD: u64 = 64 << 10;
+/// How much is read at a time.
+const CHUNK: usize = 256 << 10;
+/// File systems give back whole blocks only.
+const BLOCK: u64 = 4096;
+/// A longer line is not an event.
+const LONGEST_LINE: usize = 4 << 20;
+
+/// A line of the output, without its end.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line<'a> {
+    Whole(&'a [u8]),
+    /// It was too long to be read, or its beginning was dropped.
+    Unread,
+}
+
+/// One stream of an agent.
+#[derive(Debug)]
+pub struct Output {
+    file: std::fs::File,
+    path: PathBuf,
+    bounds: Bounds,
+    /// Where the agent writes to memory: the file that gets a copy.
+    copy: Option<Copy>,
+    reserved: u64,
+    read: u64,
+    gap: Option<Range<u64>>,
+    /// Why there is a gap, if the bounds are not the reason.
+    because: Option<&'static str>,
+    splitter: Splitter,
+}
+
+/// The file beside an output in memory.
+#[derive(Debug)]
+struct Copy {
+    file: Option<std::fs::File>,
+    written: u64,
+}
+
+/// What became of an output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Kept {
+    pub bytes: u64,
+    pub dropped: u64,
+}
+
+impl Output {
+    /// Makes the file for an agent that is about to start.
+    pub fn create(path: &Path, bounds: Bounds) -> io::Result<Self> {
+        let made = fs_err::OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path);
+        let file = match made {
+            Ok(file) => Some(std::fs::File::from(file)),
+            Err(error) if is_no_room(&error) => None,
+            Err(error) => return Err(error),
+        };
+        let mut output = Self {
+            file: in_memory()?,
+            path: path.to_owned(),
+            bounds,
+            copy: Some(Copy {
+                file: None,
+                written: 0,
+            }),
+            reserved: 0,
+            read: 0,
+            gap: None,
+            because: None,
+            splitter: Splitter::default(),
+        };
+        let Some(file) = file else {
+            output.because = Some(FULL);
+            return Ok(output);
+        };
+        match reserve(&file, 0, RESERVE) {
+            Ok(()) => {
+                (output.file, output.copy, output.reserved) = (file, None, RESERVE);
+            }
+            Err(error) => {
+                output.because = (error == Errno::NOSPC).then_some(FULL);
+                output.copy = Some(Copy {
+                    file: Some(file),
+                    written: 0,
+                });
+            }
+        }
+        Ok(output)
+    }
+
+    /// Another descriptor of it, which only appends: for the agent.
+    pub fn writer(&self) -> io::Result<OwnedFd> {
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let file = fs_err::OpenOptions::new().append(true).open(path)?;
+        Ok(std::fs::File::from(file).into())
+    }
+
+    /// Whether its growth can be seen in its directory.
+    pub fn is_in_file(&self) -> bool {
+        self.copy.is_none()
+    }
+
+    /// Hands over every line that was completed since the last time, and keeps the file within its bounds.
+    pub fn follow(&mut self, each: &mut dyn FnMut(Line<'_>)) -> io::Result<()> {
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            self.keep_within_bounds(each)?;
+            let count = match self.file.read_at(&mut chunk, self.read) {
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if count == 0 {
+                return Ok(());
+            }
+            self.read += count as u64;
+            if let Some(copy) = &mut self.copy {
+                copy.add(&chunk[..count], self.bounds.head);
+            }
+            self.splitter.feed(&chunk[..count], each);
+        }
+    }
+
+    /// Reads to the end, with a last line that was not ended, and leaves a file without a gap.
+    pub fn finish(mut self, each: &mut dyn FnMut(Line<'_>)) -> io::Result<Kept> {
+        self.follow(each)?;
+        self.splitter.end(each);
+        let bytes = self.file.metadata()?.len();
+        let dropped = self.gap.as_ref().map_or(0, |gap| gap.end - gap.start);
+        if self.copy.is_some() || self.gap.is_some() {
+            // Where there is no room for it, the file stays as it is.
+            rewrite(&self.file, &self.path, bytes, self.gap.clone(), self.why())?;
+        } else {
+            // What was reserved and not used.
+            rustix::fs::ftruncate(&self.file, bytes)?;
+        }
+        Ok(Kept { bytes, dropped })
+    }
+
+    fn why(&self) -> &'static str {
+        self.because.unwrap_or("the log is limited in size")
+    }
+
+    fn keep_within_bounds(&mut self, each: &mut dyn FnMut(Line<'_>)) -> io::Result<()> {
+        let size = self.file.metadata()?.len();
+        let most = self.bounds.head + self.bounds.tail;
+        let from = self.gap.as_ref().map_or(self.bounds.head, |gap| gap.end);
+        let until = (size.saturating_sub(self.bounds.tail) / BLOCK) * BLOCK;
+        if size > most && until >= from + RESERVE {
+            self.drop_until(until, each)?;
+        }
+        if self.copy.is_some() || size + RESERVE / 2 <= self.reserved {
+            return Ok(());
+        }
+        let start = size.max(self.reserved);
+        match reserve(&self.file, start, RESERVE) {
+            Ok(()) => self.reserved = start + RESERVE,
+            Err(Errno::NOSPC) => {
+                self.make_room(size, each)?;
+                if reserve(&self.file, start, RESERVE).is_ok() {
+                    self.reserved = start + RESERVE;
+                }
+            }
+            // It worked when the file was made.
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Older output makes room for newer.
+    fn make_room(&mut self, size: u64, each: &mut dyn FnMut(Line<'_>)) -> io::Result<()> {
+        self.because = Some(FULL);
+        if self.gap.is_none() {
+            self.bounds.head = SHORT_HEAD.min(self.bounds.head);
+        }
+        let from = self.gap.as_ref().map_or(self.bounds.head, |gap| gap.end);
+        let kept = SHORT_HEAD.max(size.saturating_sub(from) / 2);
+        let until = (size.saturating_sub(kept).min(self.read) / BLOCK) * BLOCK;
+        match until > from {
+            true => self.drop_until(until, each),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives what lies behind the beginning back to the disk.
+    fn drop_until(&mut self, until: u64, each: &mut dyn FnMut(Line<'_>)) -> io::Result<()> {
+        let start = self.gap.as_ref().map_or(self.bounds.head, |gap| gap.start);
+        let from = self.gap.as_ref().map_or(start, |gap| gap.end);
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(&self.file, flags, from, until - from)?;
+        self.gap = Some(start..until);
+        if self.read < until {
+            self.read = until;
+            self.splitter.skip(each);
+        }
+        Ok(())
+    }
+}
+
+const FULL: &str = "the disk is full";
+
+fn reserve(file: &std::fs::File, from: u64, length: u64) -> Result<(), Errno> {
+    fallocate(file, FallocateFlags::KEEP_SIZE, from, length)
+}
+
+fn in_memory() -> io::Result<std::fs::File> {
+    let file: std::fs::File = memfd_create("output", MemfdFlags::CLOEXEC)?.into();
+    Ok(file)
+}
+
+fn is_no_room(error: &io::Error) -> bool {
+    let raw = error.raw_os_error();
+    let full = [Errno::NOSPC, Errno::DQUOT].map(|errno| Some(errno.raw_os_error()));
+    error.kind() == io::ErrorKind::StorageFull || full.contains(&raw)
+}
+
+impl Copy {
+    /// What does not fit is in the last rewrite, if that fits.
+    fn add(&mut self, bytes: &[u8], most: u64) {
+        let Some(file) = &mut self.file else { return };
+        if self.written + bytes.len() as u64 > most || file.write_all(bytes).is_err() {
+            self.file = None;
+            return;
+        }
+        self.written += bytes.len() as u64;
+    }
+}
+
+/// Writes what is kept of an output to a file of its own, which takes the place of the log.
+fn rewrite(
+    output: &std::fs::File,
+    path: &Path,
+    bytes: u64,
+    gap: Option<Range<u64>>,
+    why: &str,
+) -> io::Result<()> {
+    let beside = path.with_extension("part");
+    let mut file = fs_err::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&beside)?;
+    let gap = gap.unwrap_or(bytes..bytes);
+    let written = copy_range(output, &mut file, 0..gap.start).and_then(|()| {
+        if gap.is_empty() {
+            return Ok(());
+        }
+        let said = json!({"type": "tenure.dropped", "bytes": gap.end - gap.start, "why": why});
+        file.write_all(format!("\n{said}\n").as_bytes())?;
+        copy_range(output, &mut file, gap.end..bytes)
+    });
+    match written.and_then(|()| fs_err::rename(&beside, path)) {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            if fs_err::remove_file(&beside).is_err() {
+                // It was not made, or the disk is worse than full.
+            }
+            match is_no_room(&error) {
+                true => Ok(()),
+                false => Err(error),
+            }
+        }
+    }
+}
+
+fn copy_range(from: &std::fs::File, to: &mut impl Write, range: Range<u64>) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    let mut at = range.start;
+    while at < range.end {
+        let most = usize::try_from(range.end - at).map_or(CHUNK, |left| left.min(CHUNK));
+        let count = from.read_at(&mut chunk[..most], at)?;
+        if count == 0 {
+            break;
+        }
+        to.write_all(&chunk[..count])?;
+        at += count as u64;
+    }
+    Ok(())
+}
+
+/// Cuts what is read into lines.
+#[derive(Debug, Default)]
+pub struct Splitter {
+    begun: Vec<u8>,
+    /// The rest of the present line is not wanted.
+    skips: bool,
+}
+
+impl Splitter {
+    pub fn feed(&mut self, mut bytes: &[u8], each: &mut dyn FnMut(Line<'_>)) {
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
+            bytes = rest;
+            if std::mem::take(&mut self.skips) {
+                each(Line::Unread);
+            } else if self.begun.is_empty() {
+                each(whole(line));
+            } else {
+                self.begun.extend_from_slice(line);
+                each(whole(&self.begun));
+                self.begun.clear();
+            }
+        }
+        if self.skips {
+            return;
+        }
+        self.begun.extend_from_slice(bytes);
+        if self.begun.len() > LONGEST_LINE {
+            self.begun = Vec::new();
+            self.skips = true;
+        }
+    }
+
+    /// Something is missing here: what was begun has no end, and what comes next no beginning.
+    fn skip(&mut self, each: &mut dyn FnMut(Line<'_>)) {
+        if !self.begun.is_empty() {
+            each(Line::Unread);
+        }
+        self.begun.clear();
+        self.skips = true;
+    }
+
+    /// A last line that was not ended.
+    pub fn end(&mut self, each: &mut dyn FnMut(Line<'_>)) {
+        if std::mem::take(&mut self.skips) {
+            each(Line::Unread);
+        } else if !self.begun.is_empty() {
+            each(whole(&self.begun));
+            self.begun.clear();
+        }
+    }
+}
+
+/// A gap in a file reads as zeros, which no agent writes.
+fn whole(line: &[u8]) -> Line<'_> {
+    let zeros = line.iter().take_while(|byte| **byte == 0).count();
+    match (zeros, &line[zeros..]) {
+        (0, line) if line.len() > LONGEST_LINE => Line::Unread,
+        (0, line) => Line::Whole(line),
+        _ => Line::Unread,
+    }
+}
+
+/// The last lines of an output that nobody follows any more.
+pub fn last_lines(path: &Path, most: u64, each: &mut dyn FnMut(Line<'_>)) -> io::Result<()> {
+    let mut file = tenure_host::read::open(path)?;
+    let length = file.metadata()?.len();
+    let from = length.saturating_sub(most);
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    let mut splitter = Splitter {
+        skips: from > 0,
+        ..Splitter::default()
+    };
+    splitter.feed(&bytes, each);
+    splitter.end(each);
+    Ok(())
+}
+
+/// Follows the output of an agent beside its runner: for people.
+#[derive(Debug)]
+pub struct Follower {
+    file: fs_err::File,
+    at: u64,
+    splitter: Splitter,
+}
+
+impl Follower {
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            file: tenure_host::read::open(path)?,
+            at: 0,
+            splitter: Splitter::default(),
+        })
+    }
+
+    /// Hands over every line that was completed since the last time; `most` bytes at once.
+    pub fn follow(&mut self, most: usize, each: &mut dyn FnMut(Line<'_>)) -> io::Result<bool> {
+        let mut chunk = vec![0; most];
+        let file = self.file.file();
+        let count = file.read_at(&mut chunk, self.at)?;
+        if count == 0 {
+            return Ok(false);
+        }
+        let chunk = &chunk[..count];
+        if chunk.first() == Some(&0) {
+            // A gap: the next data says where it ends.
+            let next = rustix::fs::seek(file, rustix::fs::SeekFrom::Data(self.at));
+            let zeros = chunk.iter().take_while(|byte| **byte == 0).count() as u64;
+            self.at = next.unwrap_or(self.at).max(self.at + zeros);
+            self.splitter.skip(each);
+            return Ok(true);
+        }
+        self.at += count as u64;
+        self.splitter.feed(chunk, each);
+        Ok(true)
+    }
+
+    /// A last line that was not ended.
+    pub fn end(&mut self, each: &mut dyn FnMut(Line<'_>)) {
+        self.splitter.end(each);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines_of(read: &mut dyn FnMut(&mut dyn FnMut(Line<'_>))) -> Vec<String> {
+        let mut found = Vec::new();
+        read(&mut |line| {
+            found.push(match line {
+                Line::Whole(line) => String::from_utf8_lossy(line).into_owned(),
+                Line::Unread => "?".to_owned(),
+            });
+        });
+        found
+    }
+
+    fn small() -> Bounds {
+        Bounds {
+            head: 2 * BLOCK,
+            tail: 4 * BLOCK,
+        }
+    }
+
+    #[test]
+    fn lines_arrive_whole_however_they_were_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        let mut output = Output::create(&path, Bounds::OUTPUT).unwrap();
+        let mut agent: std::fs::File = output.writer().unwrap().into();
+        agent.write_all(b"{\"a\":1}\n{\"b\":").unwrap();
+        let read = lines_of(&mut |each| output.follow(each).unwrap());
+        assert_eq!(read, ["{\"a\":1}"]);
+        agent.write_all(b"2}\n\nhalf").unwrap();
+        let read = lines_of(&mut |each| output.follow(each).unwrap());
+        assert_eq!(read, ["{\"b\":2}", ""]);
+        let mut kept = Kept::default();
+        let mut output = Some(output);
+        let read = lines_of(&mut |each| {
+            if let Some(output) = output.take() {
+                kept = output.finish(each).unwrap();
+            }
+        });
+        assert_eq!(read, ["half"]);
+        assert_eq!((kept.bytes, kept.dropped), (20, 0));
+        let mode = rustix::fs::stat(&path).unwrap().st_mode & 0o777;
+        assert_eq!(mode, 0o600);
+    }
+
+    #[test]
+    fn beginning_and_end_are_kept_and_the_log_says_what_it_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        let mut output = Output::create(&path, small()).unwrap();
+        let mut agent: std::fs::File = output.writer().unwrap().into();
+        agent.write_all(b"first\n").unwrap();
+        let flood = "x".repeat(99) + "\n";
+        for _ in 0..40 {
+            agent.write_all(flood.repeat(1000).as_bytes()).unwrap();
+            output.follow(&mut |_| {}).unwrap();
+            let blocks = rustix::fs::fstat(&output.file).unwrap().st_blocks;
+            // The bounds, what is reserved, and what is given back later.
+            assert!(blocks * 512 < 4 << 20, "{blocks} blocks are in use");
+        }
+        agent.write_all(b"last\n").unwrap();
+        let mut read = Vec::new();
+        let kept = output
+            .finish(&mut |line| {
+                if let Line::Whole(line) = line {
+                    read.push(line.to_vec());
+                }
+            })
+            .unwrap();
+        assert_eq!(read.last().unwrap(), b"last");
+        assert!(kept.dropped > 3_000_000, "{kept:?}");
+        let text = tenure_host::read::text(&path, 4 << 20).unwrap();
+        assert!(text.len() < 2 << 20, "{} bytes", text.len());
+        assert!(text.starts_with("first\n") && text.ends_with("last\n"));
+        let marker = text.lines().find(|line| line.contains("tenure.dropped"));
+        let marker: serde_json::Value = serde_json::from_str(marker.unwrap()).unwrap();
+        assert_eq!(marker["bytes"], kept.dropped);
+        assert!(!text.contains('\0'));
+    }
+
+    #[test]
+    fn the_last_lines_are_read_past_a_gap() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        let mut output = Output::create(&path, small()).unwrap();
+        let mut agent: std::fs::File = output.writer().unwrap().into();
+        let flood = "y".repeat(99) + "\n";
+        agent.write_all(flood.repeat(30_000).as_bytes()).unwrap();
+        output.follow(&mut |_| {}).unwrap();
+        agent.write_all(b"{\"final\":1}\n").unwrap();
+        // The runner is gone without having rewritten it.
+        drop(output);
+        let read = lines_of(&mut |each| last_lines(&path, 1 << 20, each).unwrap());
+        assert_eq!(read.last().unwrap(), "{\"final\":1}");
+        assert!(read.iter().all(|line| !line.contains('\0')));
+        let mut follower = Follower::open(&path).unwrap();
+        let mut all = lines_of(&mut |each| while follower.follow(CHUNK, each).unwrap() {});
+        assert_eq!(all.pop().unwrap(), "{\"final\":1}");
+        assert!(all.iter().all(|line| line == "?" || line.starts_with('y')));
+    }
+
+    #[test]
+    fn a_line_without_end_is_not_kept_in_memory() {
+        let mut splitter = Splitter::default();
+        let block = vec![b'z'; 1 << 20];
+        let read = lines_of(&mut |each| {
+            for _ in 0..8 {
+                splitter.feed(&block, each);
+                assert!(splitter.begun.capacity() <= 2 * LONGEST_LINE + (2 << 20));
+            }
+            splitter.feed(b"\nnext\n", each);
+        });
+        assert_eq!(read, ["?", "next"]);
+    }
+
+    #[test]
+    fn an_output_in_memory_has_the_same_bounds_and_leaves_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        let mut output = Output::create(&path, small()).unwrap();
+        // As on a file system that cannot reserve.
+        let file = std::mem::replace(&mut output.file, in_memory().unwrap());
+        output.copy = Some(Copy {
+            file: Some(file),
+            written: 0,
+        });
+        let mut agent: std::fs::File = output.writer().unwrap().into();
+        let flood = "m".repeat(99) + "\n";
+        agent.write_all(flood.repeat(30_000).as_bytes()).unwrap();
+        agent.write_all(b"last\n").unwrap();
+        let mut last = Vec::new();
+        let kept = output
+            .finish(&mut |line| {
+                if let Line::Whole(line) = line {
+                    last = line.to_vec();
+                }
+            })
+            .unwrap();
+        assert_eq!(last, b"last");
+        assert!(kept.dropped > 0);
+        let text = tenure_host::read::text(&path, 2 << 20).unwrap();
+        assert!(text.ends_with("last\n") && text.contains("tenure.dropped"));
+    }
+}

@@ -1,0 +1,155 @@
+//! What a run would go on with: before anything is started, and again in the transaction that starts it.
+
+use tenure_core::conversation::fitness::{Existence, Fitness, Left, fitness};
+use tenure_core::conversation::{Conversation, Current, Home};
+use tenure_core::id::{AgentName, NativeId};
+use tenure_core::key::Key;
+use tenure_core::run::Park;
+use tenure_core::store::Mode;
+
+use super::error::RunError;
+use crate::caller;
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use crate::transact::{Reply, Service};
+
+/// A run that somebody thinks of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanRequest {
+    pub agent: AgentName,
+    pub item: Key,
+    /// Where it would run; the directory does not matter.
+    pub here: Home,
+    /// Whether a conversation that is there is left alone.
+    pub fresh: bool,
+}
+
+/// What there is to go on with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planned {
+    pub agent: AgentName,
+    pub item: Key,
+    pub root: Key,
+    /// The record's revision; zero where there is none.
+    pub revision: u64,
+    /// What would be resumed.
+    pub current: Option<Current>,
+    /// What the newest run of that conversation left of it.
+    pub left: Option<Left>,
+    /// How often in a row the agent was parked here without a time from its provider.
+    pub parked: u32,
+}
+
+/// How a run begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begin {
+    Fresh,
+    /// In a fresh conversation, because the agent does not have this one any more.
+    InPlaceOf(NativeId),
+    Resume(NativeId),
+}
+
+impl Begin {
+    pub fn resumed(&self) -> Option<&NativeId> {
+        match self {
+            Begin::Resume(native_id) => Some(native_id),
+            Begin::Fresh | Begin::InPlaceOf(_) => None,
+        }
+    }
+}
+
+impl Service<'_> {
+    /// What a run would go on with. Refused where its conversation is elsewhere, or its agent is parked.
+    pub fn plan_run(&mut self, request: &PlanRequest) -> Reply<Planned> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let mut planned = planned(ctx, &request.agent, &request.item)?;
+            if request.fresh {
+                planned.current = None;
+                planned.left = None;
+            }
+            if let Some(current) = &planned.current
+                && let Err(place) = current.home.is_here(&request.here)
+            {
+                let home = &current.home;
+                let error = RunError::Elsewhere {
+                    agent: request.agent.clone(),
+                    item: request.item.clone(),
+                    place,
+                    home: format!("{} of {} on {}", home.dir, home.user, home.host),
+                };
+                return Err(Error::from(error).into());
+            }
+            Ok(planned)
+        })
+    }
+}
+
+impl Planned {
+    /// How the run begins, given whether the agent still has the conversation.
+    pub fn begin(&self, existence: Existence) -> Result<Begin, Error> {
+        let Some(current) = &self.current else {
+            return Ok(Begin::Fresh);
+        };
+        let native_id = current.native_id.clone();
+        let (agent, item) = (self.agent.clone(), self.item.clone());
+        match fitness(self.left, existence) {
+            Fitness::Resume => Ok(Begin::Resume(native_id)),
+            Fitness::Unknown if existence == Existence::Absent => Ok(Begin::InPlaceOf(native_id)),
+            Fitness::Unknown => Err(RunError::NotFoundLastTime {
+                agent,
+                item,
+                native_id,
+            }
+            .into()),
+            Fitness::Unusable => Err(RunError::Unusable {
+                agent,
+                item,
+                native_id,
+            }
+            .into()),
+        }
+    }
+}
+
+/// What is recorded of the conversation of an agent and an item.
+pub(super) fn planned(ctx: &mut Ctx<'_>, agent: &AgentName, item: &Key) -> Result<Planned, Stop> {
+    refuse_parked(ctx, agent)?;
+    let state = ctx.tx.item_state(item)?;
+    let root = state.map_or_else(|| item.clone(), |state| state.root().clone());
+    let record = ctx.tx.conversation(agent, &root)?;
+    let revision = record.as_ref().map_or(0, |record| record.revision);
+    let current = record.as_ref().and_then(Conversation::open).cloned();
+    let left = match &current {
+        Some(current) => ctx.tx.newest_left(agent, &current.native_id)?,
+        None => None,
+    };
+    let park = park_of(ctx, agent)?;
+    Ok(Planned {
+        agent: agent.clone(),
+        item: item.clone(),
+        root,
+        revision,
+        current,
+        left: left.map(|(_, left)| left),
+        parked: park.map_or(0, |park| park.count),
+    })
+}
+
+pub(super) fn park_of(ctx: &mut Ctx<'_>, agent: &AgentName) -> Result<Option<Park>, Stop> {
+    let host = ctx.observer.host.clone();
+    Ok(ctx.tx.park(agent, &host)?)
+}
+
+fn refuse_parked(ctx: &mut Ctx<'_>, agent: &AgentName) -> Result<(), Stop> {
+    let now = ctx.now.wall;
+    match park_of(ctx, agent)?.filter(|park| park.until > now) {
+        None => Ok(()),
+        Some(park) => Err(Error::from(RunError::Parked {
+            agent: park.agent,
+            until: park.until,
+            why: park.why,
+        })
+        .into()),
+    }
+}

@@ -1,0 +1,521 @@
+//! Starting a run: session, conversation, directory and the record, in one transaction.
+//!
+//! The agent's process waits meanwhile and has not executed anything. So whoever is refused leaves no trace, and
+//! an agent never runs without its record.
+
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::{AgentName, Life, NativeId, RunId, SessionId, SessionToken};
+use tenure_core::key::Key;
+use tenure_core::liveness::Liveness;
+use tenure_core::process::{Ancestor, Process, Survivor};
+use tenure_core::run::{Outcome, Run, Trigger, Usage};
+use tenure_core::session::{Place, Session, Standing, Start, Title};
+use tenure_core::store::{Lock, Mode, RunFilter, SessionFilter};
+use tenure_core::text;
+
+use super::claims;
+use super::error::{RunError, Wanted};
+use super::plan::{Begin, Planned, planned};
+use super::view::RunView;
+use crate::caller::{self, Caller};
+use crate::claim::Asked;
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use crate::evidence::Want;
+use crate::session::birth::{Birth, begin_life, born};
+use crate::session::register::close_gone;
+use crate::session::resume::held;
+use crate::session::view::HeldView;
+use crate::transact::{Reply, Service};
+
+/// How many of the newest runs are searched for one that was cut off and may have left processes.
+const NEWEST: usize = 64;
+
+/// A run that is ready to start: its agent's process waits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StartRun {
+    pub id: RunId,
+    pub planned: Planned,
+    pub begin: Begin,
+    /// The id that a fresh conversation gets, where the agent lets us choose it.
+    pub intended: Option<NativeId>,
+    /// The agent's process, and those above it.
+    pub chain: Vec<Ancestor>,
+    pub runner: Process,
+    pub place: Place,
+    pub shares_dir: bool,
+    /// Whether it claims its item.
+    pub exclusive: bool,
+    pub trigger: Trigger,
+    pub goes_on: Option<RunId>,
+    pub skill: Option<String>,
+    pub prompt_hash: String,
+    pub log: String,
+}
+
+/// What starting a run came to.
+#[derive(Debug, Clone)]
+pub enum StartTurn {
+    Started(Box<Started>),
+    /// Something else has what it needs, until one of these processes ends.
+    Held {
+        error: Box<Error>,
+        watch: Vec<Process>,
+    },
+    /// This run is over, and its end must be recorded first.
+    Settle(RunId),
+    /// The conversation is another one now.
+    Replan,
+}
+
+/// A run that may be let go.
+#[derive(Debug, Clone)]
+pub struct Started {
+    pub run: RunView,
+    /// The session that its agent is.
+    pub token: SessionToken,
+    /// What the session held before and is not granted again.
+    pub let_go: Vec<HeldView>,
+    /// Other sessions that work in the directory, by their handles.
+    pub neighbours: Vec<String>,
+}
+
+impl Service<'_> {
+    /// Starts a run whose agent's process waits.
+    pub fn start_run(&mut self, request: &StartRun) -> Reply<StartTurn> {
+        self.transact(Mode::Read, |ctx| start(ctx, request))
+    }
+}
+
+fn start(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<StartTurn, Stop> {
+    let caller = caller::anybody(ctx)?;
+    let (agent, item) = (&request.planned.agent, &request.planned.item);
+    let now = planned(ctx, agent, item)?;
+    if now.root != request.planned.root || now.revision != request.planned.revision {
+        return Ok(StartTurn::Replan);
+    }
+    if let Some(turn) = occupied(ctx, request)? {
+        return Ok(turn);
+    }
+    refuse_survivors(ctx, request)?;
+    let owner = match request.begin.resumed() {
+        Some(native_id) => match owner_of(ctx, request, native_id)? {
+            Owner::Gone(session) => Some(*session),
+            Owner::Nobody => None,
+            Owner::Lives { error, process } => {
+                let error = Box::new(Error::from(error));
+                let watch = process.into_iter().collect();
+                return Ok(StartTurn::Held { error, watch });
+            }
+        },
+        None => None,
+    };
+    let claim = match request.exclusive {
+        true => match claims::ask_for(ctx, caller.as_ref(), owner.as_ref(), item)? {
+            Asked::Ready(ready) => Some(ready),
+            Asked::Covered => None,
+            Asked::Refused { error, waits: true, watch } => {
+                return Ok(StartTurn::Held { error, watch });
+            }
+            Asked::Refused { error, .. } => return Err(Stop::Refuse(error)),
+        },
+        false => None,
+    };
+    lock(ctx, request, owner.as_ref())?;
+    let let_go = match &owner {
+        Some(owner) => held(ctx, owner)?,
+        None => Vec::new(),
+    };
+    let session = match owner {
+        Some(owner) => next_life(ctx, owner, request, caller.as_ref())?,
+        None => new_session(ctx, request, caller.as_ref())?,
+    };
+    let exclusive = claim.is_some();
+    if let Some(ready) = claim {
+        claims::grant_to(ctx, &session, caller.as_ref(), ready, item)?;
+    }
+    let run = record(ctx, request, &session, caller.as_ref(), exclusive)?;
+    if let Begin::InPlaceOf(native_id) = &request.begin {
+        claims::forget(ctx, &run, native_id)?;
+    }
+    let let_go = let_go.into_iter();
+    Ok(StartTurn::Started(Box::new(Started {
+        token: session.token(),
+        let_go: let_go.filter(|held| !exclusive || held.key != item.as_str()).collect(),
+        neighbours: neighbours(ctx, &session)?,
+        run: ctx.run_view(&run)?,
+    })))
+}
+
+fn lock(ctx: &mut Ctx<'_>, request: &StartRun, owner: Option<&Session>) -> Result<(), Stop> {
+    let mut locks = vec![
+        Lock::Conversation(request.planned.root.clone()),
+        Lock::Run(request.id.clone()),
+    ];
+    if let Some(native_id) = request.begin.resumed() {
+        locks.push(Lock::Native(request.planned.agent.clone(), native_id.clone()));
+    }
+    locks.extend(owner.map(|owner| Lock::Session(owner.id)));
+    ctx.lock(locks)
+}
+
+/// A run that has the conversation or the directory.
+fn occupied(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<Option<StartTurn>, Stop> {
+    let planned = &request.planned;
+    let mut others = Vec::new();
+    if let Some(run) = ctx.tx.open_run_of(&planned.agent, &planned.root)? {
+        others.push((Wanted::Conversation, run));
+    }
+    if !request.shares_dir {
+        let host = ctx.observer.host.clone();
+        let there = ctx.tx.open_runs_in(&host, &request.place.dir)?;
+        let alone = there.into_iter().filter(|run| !run.shares_dir);
+        others.extend(alone.map(|run| (Wanted::Directory, run)));
+    }
+    for (wanted, run) in others {
+        let life = ctx.run_life(&run)?;
+        if life.is_over() {
+            return Ok(Some(StartTurn::Settle(run.id)));
+        }
+        if !life.is_live()
+            && let Some(doubt) = life.doubt()
+        {
+            let why = doubt.to_string();
+            return Err(Error::from(RunError::CannotTell { run: run.id, why }).into());
+        }
+        let watch = run.runner.iter().chain(&life.process).cloned().collect();
+        let run = Box::new(ctx.run_view(&run)?);
+        let error = Box::new(Error::from(RunError::Held { wanted, run }));
+        return Ok(Some(StartTurn::Held { error, watch }));
+    }
+    Ok(None)
+}
+
+/// A run that was cut off is replaced only when nothing of it runs any more.
+fn refuse_survivors(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<(), Stop> {
+    let planned = &request.planned;
+    let newest = ctx.tx.list_runs(&RunFilter {
+        failed: true,
+        readable_only: true,
+        limit: NEWEST,
+        ..RunFilter::default()
+    })?;
+    for run in newest {
+        let was_cut_off = run.end.as_ref().is_some_and(|end| end.outcome == Outcome::Interrupted);
+        let is_here = run.host == ctx.observer.host
+            && (run.dir == request.place.dir && !request.shares_dir
+                || run.agent == planned.agent && run.root == planned.root);
+        if !was_cut_off || !is_here {
+            continue;
+        }
+        let left = ctx.run_survivors(&run)?;
+        if !left.ours.is_empty() {
+            let survivors = left.ours.into_iter().map(|(_, survivor)| survivor).collect();
+            return Err(Error::from(RunError::Survivors { run: run.id, survivors }).into());
+        }
+        if let Some(why) = left.doubt {
+            return Err(Error::from(RunError::SurvivorsUnknown { run: run.id, why }).into());
+        }
+    }
+    Ok(())
+}
+
+/// The processes that carry a run's variable.
+#[derive(Debug, Default)]
+pub(crate) struct RunSurvivors {
+    /// Those that only the run can have started.
+    pub ours: Vec<(Process, Survivor)>,
+    /// Those that are another session, or run below one.
+    pub others: Vec<Survivor>,
+    pub doubt: Option<String>,
+}
+
+impl Ctx<'_> {
+    /// What carries a run's variable, apart from its agent.
+    pub(crate) fn run_survivors(&mut self, run: &Run) -> Result<RunSurvivors, Stop> {
+        let Some(token) = run.session else {
+            return Ok(RunSurvivors::default());
+        };
+        let session = self.session(token.id)?;
+        let Some(own) = session.process.clone() else {
+            return Ok(RunSurvivors::default());
+        };
+        // What runs here cannot be older than this boot; the agent's start counts in the boot that it had.
+        if own.boot != self.observer.boot || own.host != self.observer.host {
+            return Ok(RunSurvivors::default());
+        }
+        let since = match session.life == token.life && !run.fell_back {
+            true => own.start,
+            // An earlier life: whatever carries the variable of this run is of this run.
+            false => tenure_core::process::StartTicks {
+                ticks: 0,
+                shifted: false,
+            },
+        };
+        let Some(found) = self.evidence.carriers(run.id.as_str()).cloned() else {
+            return Err(Stop::Look(Want::Carriers(run.id.to_string(), since)));
+        };
+        let mut sorted = RunSurvivors {
+            doubt: found.doubt,
+            ..RunSurvivors::default()
+        };
+        for carrier in found.found {
+            let is_agent = session.life == token.life && carrier.process.same_as(&own);
+            if is_agent {
+                continue;
+            }
+            let survivor = Survivor {
+                pid: carrier.process.pid,
+                command: carrier.command,
+            };
+            let line = std::iter::once(&carrier.process).chain(&carrier.above);
+            match self.is_of_another(line, session.id)? {
+                true => sorted.others.push(survivor),
+                false => sorted.ours.push((carrier.process, survivor)),
+            }
+        }
+        Ok(sorted)
+    }
+
+    /// Whether one of these processes, up to the run's own, is another session.
+    fn is_of_another<'p>(
+        &mut self,
+        line: impl Iterator<Item = &'p Process>,
+        own: SessionId,
+    ) -> Result<bool, Stop> {
+        for process in line {
+            let here = self.tx.sessions_at_any(&[process.into()])?;
+            let mut same = here.iter().filter(|session| {
+                let its = session.process.as_ref();
+                its.is_some_and(|its| its.same_as(process))
+            });
+            if let Some(session) = same.next() {
+                return Ok(session.id != own);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Who is in a conversation that is to be resumed.
+enum Owner {
+    Nobody,
+    /// Its session is over: the run is its next process.
+    Gone(Box<Session>),
+    Lives {
+        error: RunError,
+        process: Option<Process>,
+    },
+}
+
+fn owner_of(ctx: &mut Ctx<'_>, request: &StartRun, native_id: &NativeId) -> Result<Owner, Stop> {
+    let agent = &request.planned.agent;
+    let owner = ctx.tx.native_owner(agent, native_id)?;
+    let mut there = ctx.tx.native_visitors(agent, native_id)?;
+    there.extend(owner);
+    for id in there {
+        let session = ctx.session(id)?;
+        let is_in_it = session.is_open() && session.native_id.as_ref() == Some(native_id);
+        if is_in_it && let Some(lives) = lives(ctx, request, &session)? {
+            return Ok(lives);
+        }
+    }
+    let Some(owner) = owner else {
+        return Ok(Owner::Nobody);
+    };
+    let owner = ctx.session(owner)?;
+    // It goes on with another conversation.
+    if owner.is_open() && lives(ctx, request, &owner)?.is_some() {
+        return Ok(Owner::Nobody);
+    }
+    Ok(Owner::Gone(Box::new(close_gone(ctx, owner)?)))
+}
+
+fn lives(ctx: &mut Ctx<'_>, request: &StartRun, session: &Session) -> Result<Option<Owner>, Stop> {
+    let state = match ctx.standing(session)? {
+        Standing::Gone(_) | Standing::Expired(_) => return Ok(None),
+        Standing::Live => "live",
+        Standing::Trusted { .. } | Standing::Suspect { .. } => "perhaps live",
+    };
+    let error = RunError::InUse {
+        agent: request.planned.agent.clone(),
+        item: request.planned.item.clone(),
+        handle: session.handle.to_string(),
+        state,
+        pid: session.process.as_ref().map_or(0, |process| process.pid),
+        dir: text::name(&session.place.dir),
+    };
+    let process = session.process.clone();
+    Ok(Some(Owner::Lives { error, process }))
+}
+
+/// How a run's process was started: for one turn, and nothing of its command line is repeated by a resume.
+fn headless() -> Option<Start> {
+    Some(Start {
+        headless: true,
+        flags: Vec::new(),
+    })
+}
+
+fn new_session(
+    ctx: &mut Ctx<'_>,
+    request: &StartRun,
+    caller: Option<&Caller>,
+) -> Result<Session, Stop> {
+    let birth = Birth {
+        agent: request.planned.agent.clone(),
+        native_id: request.begin.resumed().cloned(),
+        fork_of: None,
+        parent: caller.map(|caller| caller.session.token()),
+        twin_of: None,
+        title: Some(title(request)),
+        place: request.place.clone(),
+        hosted: false,
+        process: request.chain.first().map(|own| own.process.clone()),
+        start: headless(),
+        daemon: None,
+    };
+    let session = born(ctx, birth)?;
+    if let Some(native_id) = &session.native_id {
+        let before = ctx.tx.native_owner(&session.agent, native_id)?;
+        let at = ctx.now.wall;
+        ctx.tx.set_native_owner(&session.agent, native_id, before, session.id, at)?;
+    }
+    enter(ctx, &session, EventKind::Registered, request, caller)?;
+    Ok(session)
+}
+
+/// The run's process is the next one of a session that is over. Nothing is granted to it again.
+fn next_life(
+    ctx: &mut Ctx<'_>,
+    former: Session,
+    request: &StartRun,
+    caller: Option<&Caller>,
+) -> Result<Session, Stop> {
+    ctx.lock([Lock::Session(former.id)])?;
+    let mut session = resumed(ctx, &former, &request.chain);
+    session.native_id = request.begin.resumed().cloned();
+    session.parent = caller.map(|caller| caller.session.token());
+    session.place = request.place.clone();
+    session.title = Some(title(request));
+    ctx.tx.update_session(&session)?;
+    session.revision += 1;
+    begin_life(ctx, &session)?;
+    enter(ctx, &session, EventKind::Resumed, request, caller)?;
+    Ok(session)
+}
+
+/// A session in its next life, not written yet.
+pub(super) fn resumed(ctx: &Ctx<'_>, former: &Session, chain: &[Ancestor]) -> Session {
+    Session {
+        life: former.life.next(),
+        process: chain.first().map(|own| own.process.clone()),
+        daemon: None,
+        hosted: false,
+        start: headless(),
+        closed: None,
+        activity: None,
+        seen_at: ctx.now.wall,
+        lease: ctx.now.after(ctx.policy.lease),
+        ..former.clone()
+    }
+}
+
+fn title(request: &StartRun) -> Title {
+    let item = request.planned.item.as_str();
+    Title::person(text::clipped(&format!("run of {item}"), text::MAX_TITLE))
+}
+
+fn enter(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    kind: EventKind,
+    request: &StartRun,
+    caller: Option<&Caller>,
+) -> Result<(), Stop> {
+    ctx.own = Some(session.id);
+    ctx.move_tree(session, true);
+    let (run, item) = (&request.id, &request.planned.item);
+    let life = match session.life {
+        Life::FIRST => String::new(),
+        life => format!(", life {life}"),
+    };
+    ctx.log(&NewEvent {
+        actor: caller.map(|caller| caller.session.id),
+        ..ctx.event(kind, Some(session.id), "run", format!("{run} for {item}{life}"))
+    })
+}
+
+fn record(
+    ctx: &mut Ctx<'_>,
+    request: &StartRun,
+    session: &Session,
+    caller: Option<&Caller>,
+    exclusive: bool,
+) -> Result<Run, Stop> {
+    let planned = &request.planned;
+    let before = match &request.begin {
+        Begin::Fresh => None,
+        Begin::InPlaceOf(native_id) | Begin::Resume(native_id) => Some(native_id.clone()),
+    };
+    let run = Run {
+        id: request.id.clone(),
+        agent: planned.agent.clone(),
+        item: planned.item.clone(),
+        root: planned.root.clone(),
+        host: ctx.observer.host.clone(),
+        session: Some(session.token()),
+        runner: Some(request.runner.clone()),
+        before,
+        intended: request.intended.clone(),
+        after: request.begin.resumed().cloned(),
+        dir: request.place.dir.clone(),
+        shares_dir: request.shares_dir,
+        exclusive,
+        trigger: request.trigger,
+        skill: request.skill.clone(),
+        prompt_hash: Some(request.prompt_hash.clone()),
+        log: Some(request.log.clone()),
+        goes_on: request.goes_on.clone(),
+        created_at: ctx.now.wall,
+        begun_at: None,
+        fell_back: matches!(request.begin, Begin::InPlaceOf(_)),
+        stop: None,
+        usage: Usage::default(),
+        end: None,
+        revision: 0,
+    };
+    ctx.tx.insert_run(&run)?;
+    let how = match &request.begin {
+        Begin::Fresh => "a fresh conversation".to_owned(),
+        Begin::InPlaceOf(gone) => format!("a fresh conversation: {gone} is gone"),
+        Begin::Resume(native_id) => format!("conversation {native_id}"),
+    };
+    let evidence = format!("{} in {}, {how}", run.id, run.dir);
+    ctx.log(&NewEvent {
+        actor: caller.map(|caller| caller.session.id),
+        key: Some(run.item.clone()),
+        ..ctx.event(EventKind::RunStarting, Some(session.id), "run", evidence)
+    })?;
+    Ok(run)
+}
+
+/// Others that are seen to work in the same directory: they are named and block nothing.
+fn neighbours(ctx: &mut Ctx<'_>, own: &Session) -> Result<Vec<String>, Stop> {
+    let there = ctx.tx.list_sessions(&SessionFilter {
+        under: Some(own.place.dir.clone()),
+        readable_only: true,
+        limit: NEWEST,
+        ..SessionFilter::default()
+    })?;
+    ctx.look_at_all(&there)?;
+    let mut found = Vec::new();
+    for session in there {
+        let is_there = session.id != own.id && session.place.dir == own.place.dir;
+        if is_there && ctx.liveness(&session)? == Liveness::Alive {
+            found.push(session.handle.to_string());
+        }
+    }
+    Ok(found)
+}
+
