@@ -190,36 +190,55 @@ impl Ctx<'_> {
         self.evidence.is_there(path).ok_or_else(unseen)
     }
 
-    pub fn liveness(&self, session: &Session) -> Result<Liveness, Stop> {
+    pub fn liveness(&mut self, session: &Session) -> Result<Liveness, Stop> {
         Ok(self.lives_by(session)?.0)
     }
 
-    /// The process whose exit is the next thing that can happen to a session.
-    pub fn watched(&self, session: &Session) -> Result<Option<Process>, Stop> {
-        Ok(self.lives_by(session)?.1.cloned())
+    /// The process whose end is the next thing that can happen to a session's life.
+    pub fn watched(&mut self, session: &Session) -> Result<Option<Process>, Stop> {
+        Ok(self.lives_by(session)?.1)
     }
 
-    /// Whether a session is alive, and the process that decides that.
-    pub(super) fn lives_by<'s>(
-        &self,
-        session: &'s Session,
-    ) -> Result<(Liveness, Option<&'s Process>), Stop> {
+    /// Whether a session lives, and the process that decides that.
+    pub(super) fn lives_by(
+        &mut self,
+        session: &Session,
+    ) -> Result<(Liveness, Option<Process>), Stop> {
         if session.is_open() && self.own == Some(session.id) {
-            return Ok((Liveness::Alive, session.process.as_ref()));
+            return Ok((Liveness::Alive, session.process.clone()));
         }
         self.seen_to_live_by(session)
     }
 
-    /// The same, regardless of the caller.
-    pub fn seen_to_live_by<'s>(
-        &self,
-        session: &'s Session,
-    ) -> Result<(Liveness, Option<&'s Process>), Stop> {
+    /// The same, whoever calls.
+    pub fn seen_to_live_by(
+        &mut self,
+        session: &Session,
+    ) -> Result<(Liveness, Option<Process>), Stop> {
         let unseen = |process: Process| Stop::Look(Want::Processes(vec![process]));
-        session.lives_by(
+        let (seen, process) = session.lives_by(
             |process| self.judged(process).map_err(unseen),
             |daemon| self.has_turn(session, daemon),
-        )
+        )?;
+        let process = process.cloned();
+        if session.is_open()
+            && matches!(seen, Liveness::Dead(_))
+            && let Some(runner) = self.runner_of(session)?
+        {
+            let runs = self.judged(&runner).map_err(unseen)?;
+            if !matches!(runs, Liveness::Dead(_)) {
+                return Ok((runs, Some(runner)));
+            }
+        }
+        Ok((seen, process))
+    }
+
+    /// The runner of the run that a session is in. While it lives, it alone ends the session: it may give it
+    /// another process.
+    fn runner_of(&mut self, session: &Session) -> Result<Option<Process>, Stop> {
+        let run = self.tx.open_run_of_session(session.id)?;
+        let run = run.filter(|run| run.session == Some(session.token()));
+        Ok(run.and_then(|run| run.runner))
     }
 
     /// Whether a daemon is in a turn of a session, if it can be asked; hooks never ask.
@@ -239,8 +258,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// Makes sure that the processes of all these sessions have been observed, in one pass.
-    pub fn look_at_all(&self, sessions: &[Session]) -> Result<(), Stop> {
+    /// Makes sure that all these sessions were looked at, in one go.
+    pub fn look_at_all(&mut self, sessions: &[Session]) -> Result<(), Stop> {
         let mut unseen = Unseen::default();
         for session in sessions {
             unseen.gather(self.liveness(session))?;
@@ -276,8 +295,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// A session's liveness combined with its lease.
-    pub fn standing(&self, session: &Session) -> Result<Standing, Stop> {
+    /// How a session stands: its liveness weighed against its lease.
+    pub fn standing(&mut self, session: &Session) -> Result<Standing, Stop> {
         let liveness = self.liveness(session)?;
         Ok(Standing::of(
             &liveness,

@@ -29,6 +29,7 @@ mod list;
 mod log;
 mod mission;
 mod names;
+mod run;
 mod session;
 mod showing;
 mod transact;
@@ -50,6 +51,10 @@ pub use mission::{
     Pointed, Roster, Verified, Whose,
 };
 pub use names::{Name, Nameable};
+pub use run::{
+    Begin, EndRun, LeftRun, ListRuns, NextProcess, PlanRequest, Planned, RunError, RunProcesses,
+    StartRun, StartTurn, Started, Stoppable,
+};
 pub use session::{
     Awaited, Glance, Glancer, Killable, ListRequest, MetaChange, RegisterRequest, Registered,
     RenewRequest, Resumable, Status, Subject, Until, WARNED_FOR, Whoami, Window,

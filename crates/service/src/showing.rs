@@ -121,13 +121,14 @@ impl Ctx<'_> {
             })
             .collect();
         let waits_for = self.waits_of(session)?;
+        let decides = self.lives_by(session)?.1;
         let seen = Seen {
             liveness,
             standing: &standing,
             state,
             shown: shown.as_ref(),
             finished: self.is_finished(session, shown.as_ref()),
-            decides: self.lives_by(session)?.1,
+            decides: decides.as_ref(),
             testimony: self.evidence.testimony(session.id),
             now: &self.now,
         };
@@ -146,13 +147,14 @@ impl Ctx<'_> {
         let standing = Standing::of(&liveness, &session.lease, self.policy.lock_delay, &self.now);
         let shown = self.shown(session);
         let state = self.state(session, &liveness);
+        let decides = self.lives_by(session)?.1;
         let seen = Seen {
             liveness: &liveness,
             standing: &standing,
             state,
             shown: shown.as_ref(),
             finished: self.is_finished(session, shown.as_ref()),
-            decides: self.lives_by(session)?.1,
+            decides: decides.as_ref(),
             testimony: self.evidence.testimony(session.id),
             now: &self.now,
         };

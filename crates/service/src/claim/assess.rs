@@ -115,7 +115,7 @@ fn mine_already(record: &ClaimRecord, retry: bool) -> Finding {
 }
 
 fn refused(
-    ctx: &Ctx<'_>,
+    ctx: &mut Ctx<'_>,
     error: Error,
     holder: Option<&(Session, Standing)>,
 ) -> Result<Finding, Stop> {

@@ -246,7 +246,7 @@ fn keep(ctx: &mut Ctx<'_>, session: &Session, tool: &ToolUse) -> Result<(), Stop
     Ok(())
 }
 
-fn lives(ctx: &Ctx<'_>, session: &Session) -> Result<bool, Stop> {
+fn lives(ctx: &mut Ctx<'_>, session: &Session) -> Result<bool, Stop> {
     if !session.is_open() {
         return Ok(false);
     }

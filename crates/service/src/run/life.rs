@@ -85,7 +85,7 @@ impl Ctx<'_> {
     /// A run by its id or the beginning of it.
     pub(crate) fn find_run(&mut self, name: &str) -> Result<Run, Stop> {
         if let Ok(id) = RunId::parse(name)
-            && let Some(run) = self.tx.run(&id)?
+            && let Some(run) = self.tx.run_by_id(&id)?
         {
             return Ok(run);
         }
@@ -109,7 +109,7 @@ impl Ctx<'_> {
     pub(crate) fn run_of(&mut self, id: &RunId) -> Result<Run, Stop> {
         let name = id.to_string();
         let missing = || Error::from(RunError::NoSuchRun { name });
-        Ok(self.tx.run(id)?.ok_or_else(missing)?)
+        Ok(self.tx.run_by_id(id)?.ok_or_else(missing)?)
     }
 
     pub(crate) fn run_view(&mut self, run: &Run) -> Result<RunView, Stop> {

@@ -424,8 +424,8 @@ pub(super) fn tell_twins(
     )
 }
 
-/// Closes a session that is gone but not yet recorded as such.
-pub(super) fn close_gone(ctx: &mut Ctx<'_>, session: Session) -> Result<Session, Stop> {
+/// Closes a session that is gone but was not recorded as such.
+pub(crate) fn close_gone(ctx: &mut Ctx<'_>, session: Session) -> Result<Session, Stop> {
     if !session.is_open() {
         return Ok(session);
     }

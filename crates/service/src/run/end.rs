@@ -1,0 +1,114 @@
+//! The end of a run: recorded once, with what it says about its conversation and its agent.
+
+use tenure_core::conversation::fitness::Left;
+use tenure_core::event::EventKind;
+use tenure_core::id::{NativeId, RunId};
+use tenure_core::run::{Outcome, Park, Run, RunEnd, Usage};
+use tenure_core::session::{ClosedBy, EndKind};
+use tenure_core::store::{Lock, Mode};
+use tenure_core::time::Timestamp;
+
+use super::progress::log;
+use super::view::RunView;
+use crate::context::{Ctx, Stop};
+use crate::conversation;
+use crate::error::Error;
+use crate::transact::{Reply, Service};
+
+use super::error::RunError;
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndRun {
+    pub id: RunId,
+    pub outcome: Outcome,
+    /// What that rests on, in a sentence.
+    pub why: String,
+    pub exit_code: Option<i32>,
+    pub left: Left,
+    /// The conversation that it ended in, where the agent named one or resumed one.
+    pub after: Option<NativeId>,
+    pub usage: Usage,
+    /// Until when its agent is parked on this host, and whether its provider named that time.
+    pub parked: Option<(Timestamp, bool)>,
+}
+
+impl Service<'_> {
+    /// Records the end of a run and of its session; an end that is recorded already stays.
+    pub fn end_run(&mut self, end: &EndRun) -> Reply<RunView> {
+        self.transact(Mode::Write, |ctx| {
+            let run = ctx.run_of(&end.id)?;
+            finish(ctx, run, end)
+        })
+    }
+
+    /// The same by somebody who is not its runner: only where runner and agent are both proved dead.
+    pub fn end_dead_run(&mut self, end: &EndRun) -> Reply<RunView> {
+        self.transact(Mode::Write, |ctx| {
+            let run = ctx.run_of(&end.id)?;
+            if run.is_open() && !ctx.run_life(&run)?.is_over() {
+                let state = "is still running".to_owned();
+                return Err(Error::from(RunError::NotRunning { run: run.id, state }).into());
+            }
+            finish(ctx, run, end)
+        })
+    }
+}
+
+fn finish(ctx: &mut Ctx<'_>, run: Run, end: &EndRun) -> Result<RunView, Stop> {
+    if !run.is_open() {
+        return ctx.run_view(&run);
+    }
+    let session = ctx.session_of_run(&run)?;
+    let mut locks = Vec::new();
+    if let Some(session) = &session {
+        locks = ctx.locks_to_close(session.id)?;
+    }
+    locks.push(Lock::Conversation(run.root.clone()));
+    locks.push(Lock::Run(run.id.clone()));
+    ctx.lock(locks)?;
+    let mut run = run;
+    run.end = Some(RunEnd {
+        at: ctx.now.wall,
+        outcome: end.outcome,
+        why: end.why.clone(),
+        exit_code: end.exit_code,
+        left: end.left,
+        parked_until: end.parked.map(|(until, _)| until),
+    });
+    run.usage = end.usage;
+    run.after = end.after.clone().or(run.after);
+    ctx.update_run(&mut run)?;
+    let evidence = format!("{}: {} ({})", run.id, end.outcome.as_str(), end.why);
+    log(ctx, &run, EventKind::RunEnded, evidence)?;
+    park(ctx, &run, end)?;
+    if let Some(session) = session {
+        // A run is taken up as a run, so its session is over and was not cut off.
+        let why = format!("run {} ended: {}", run.id, end.outcome.as_str());
+        ctx.close_as(&session, ClosedBy::End, EndKind::Left, &why, None, None)?;
+    }
+    conversation::settle(ctx, &run.agent, &run.root)?;
+    ctx.run_view(&run)
+}
+
+/// A usage limit parks the agent on this host; a run that was answered ends that.
+fn park(ctx: &mut Ctx<'_>, run: &Run, end: &EndRun) -> Result<(), Stop> {
+    let before = ctx.tx.park(&run.agent, &run.host)?;
+    let Some((until, named)) = end.parked else {
+        if end.outcome == Outcome::Done && before.is_some() {
+            ctx.tx.clear_park(&run.agent, &run.host)?;
+        }
+        return Ok(());
+    };
+    let unnamed = before.as_ref().map_or(0, |before| before.count);
+    let park = Park {
+        agent: run.agent.clone(),
+        host: run.host.clone(),
+        until,
+        count: if named { 0 } else { unnamed.saturating_add(1) },
+        why: end.why.clone(),
+        run: run.id.clone(),
+        at: ctx.now.wall,
+    };
+    Ok(ctx.tx.set_park(before.as_ref(), &park)?)
+}

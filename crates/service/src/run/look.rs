@@ -1,0 +1,113 @@
+//! Looking at runs.
+
+use tenure_core::id::{AgentName, RunId};
+use tenure_core::key::Key;
+use tenure_core::liveness::Liveness;
+use tenure_core::run::Run;
+use tenure_core::store::{Mode, RunFilter};
+
+use super::view::RunView;
+use crate::caller;
+use crate::context::{Ctx, Stop, Unseen};
+use crate::list::{Listed, unless_damaged};
+use crate::transact::{Reply, Service};
+
+/// Which runs to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListRuns {
+    pub item: Option<Key>,
+    pub agent: Option<AgentName>,
+    /// Only those that failed.
+    pub failed: bool,
+    /// At most this many, the newest first; zero means all.
+    pub limit: usize,
+}
+
+/// A run whose runner is gone and that has no recorded end.
+#[derive(Debug, Clone)]
+pub struct LeftRun {
+    pub run: RunView,
+    /// Its record, for who judges it by its log.
+    pub record: Run,
+    /// Whether its agent is gone, too.
+    pub is_over: bool,
+}
+
+impl Service<'_> {
+    pub fn list_runs(&mut self, request: &ListRuns) -> Reply<Listed<RunView>> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let filter = RunFilter {
+                item: request.item.clone(),
+                agent: request.agent.clone(),
+                failed: request.failed,
+                limit: request.limit,
+                readable_only: true,
+                ..RunFilter::default()
+            };
+            let runs = ctx.tx.list_runs(&filter)?;
+            look_at(ctx, &runs)?;
+            let mut items = Vec::new();
+            for run in runs {
+                let view = ctx.run_view(&run);
+                items.extend(unless_damaged(ctx, run.id.as_str(), view)?);
+            }
+            Listed::of(items, filter.limit, || ctx.tx.count_runs(&filter))
+        })
+    }
+
+    pub fn show_run(&mut self, name: &str) -> Reply<RunView> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let run = ctx.find_run(name)?;
+            ctx.run_view(&run)
+        })
+    }
+
+    /// The record of a run.
+    pub fn run_record(&mut self, name: &str) -> Reply<Run> {
+        self.transact(Mode::Read, |ctx| ctx.find_run(name))
+    }
+
+    /// Runs of this host that have no end and no runner.
+    pub fn left_runs(&mut self) -> Reply<Vec<LeftRun>> {
+        self.transact(Mode::Read, |ctx| {
+            let open = ctx.tx.list_runs(&RunFilter {
+                open: true,
+                readable_only: true,
+                ..RunFilter::default()
+            })?;
+            look_at(ctx, &open)?;
+            let mut left = Vec::new();
+            for record in open {
+                let life = ctx.run_life(&record)?;
+                if record.host == ctx.observer.host && matches!(life.runner, Liveness::Dead(_)) {
+                    left.push(LeftRun {
+                        run: ctx.run_view(&record)?,
+                        is_over: life.is_over(),
+                        record,
+                    });
+                }
+            }
+            Ok(left)
+        })
+    }
+
+    /// The run whose end is recorded last in a conversation, with its log: what the agent had used by then.
+    pub fn newest_run_in(&mut self, agent: &AgentName, native: &tenure_core::id::NativeId) -> Reply<Option<RunId>> {
+        self.transact(Mode::Read, |ctx| {
+            let newest = ctx.tx.newest_left(agent, native)?;
+            Ok(newest.map(|(run, _)| run))
+        })
+    }
+}
+
+/// Makes sure that the processes of all these runs were looked at, in one go.
+fn look_at(ctx: &mut Ctx<'_>, runs: &[Run]) -> Result<(), Stop> {
+    let mut unseen = Unseen::default();
+    for run in runs.iter().filter(|run| run.is_open()) {
+        let life = ctx.run_life(run);
+        unseen.gather(life)?;
+    }
+    unseen.look()
+}

@@ -1,0 +1,182 @@
+//! What a runner records while its agent works.
+
+use tenure_core::claim::Means;
+use tenure_core::conversation::Home;
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::{NativeId, RunId, SessionToken};
+use tenure_core::process::Ancestor;
+use tenure_core::registration::Source;
+use tenure_core::run::Run;
+use tenure_core::store::{Lock, Mode};
+
+use super::claims;
+use super::error::RunError;
+use super::start::resumed;
+use super::view::RunView;
+use crate::claim::regrant;
+use crate::context::{Ctx, Stop};
+use crate::conversation;
+use crate::error::Error;
+use crate::session::birth::begin_life;
+use crate::session::register::{RegisterRequest, Subject, register};
+use crate::transact::{Reply, Service};
+
+/// The next process of a run whose first one did not know its conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextProcess {
+    pub run: RunId,
+    /// The conversation that the agent does not have.
+    pub unknown: NativeId,
+    /// The process that waits, and those above it.
+    pub chain: Vec<Ancestor>,
+    /// The id that the fresh conversation gets, where the agent lets us choose it.
+    pub intended: Option<NativeId>,
+    pub prompt_hash: String,
+}
+
+impl Service<'_> {
+    /// Records that the agent of a run is let go now.
+    pub fn run_begins(&mut self, id: &RunId) -> Reply<RunView> {
+        self.transact(Mode::Write, |ctx| {
+            ctx.lock([Lock::Run(id.clone())])?;
+            let mut run = open(ctx, id)?;
+            if run.begun_at.is_none() {
+                run.begun_at = Some(ctx.now.wall);
+                ctx.update_run(&mut run)?;
+                log(ctx, &run, EventKind::RunBegun, run.id.to_string())?;
+            }
+            ctx.run_view(&run)
+        })
+    }
+
+    /// Records the conversation that the agent of a run says it is in.
+    ///
+    /// Refused where it is another conversation's or another live session's: then the run keeps what it had.
+    pub fn run_is_named(
+        &mut self,
+        id: &RunId,
+        native_id: &NativeId,
+        chain: &[Ancestor],
+        home: &Home,
+    ) -> Reply<RunView> {
+        self.transact(Mode::Write, |ctx| {
+            let known = open(ctx, id)?;
+            let agent = known.agent.clone();
+            ctx.lock([
+                Lock::Conversation(known.root.clone()),
+                Lock::Run(id.clone()),
+                Lock::Native(agent.clone(), native_id.clone()),
+            ])?;
+            let mut run = open(ctx, id)?;
+            let author = claims::author(&run);
+            conversation::set_by_run(ctx, &agent, &run.root, native_id, home, author)?;
+            register(ctx, &enters(&run, native_id, chain))?;
+            if run.after.as_ref() != Some(native_id) || run.intended.is_some() {
+                run.after = Some(native_id.clone());
+                run.intended = None;
+                ctx.update_run(&mut run)?;
+            }
+            ctx.run_view(&run)
+        })
+    }
+
+    /// The agent did not know its conversation: the same run goes on in a fresh one, as the next process of the
+    /// same session. What the session holds stays held.
+    pub fn run_falls_back(&mut self, next: &NextProcess) -> Reply<(RunView, SessionToken)> {
+        self.transact(Mode::Write, |ctx| {
+            let known = open(ctx, &next.run)?;
+            let mut locks = vec![
+                Lock::Conversation(known.root.clone()),
+                Lock::Run(known.id.clone()),
+                Lock::Native(known.agent.clone(), next.unknown.clone()),
+            ];
+            locks.extend(known.session.map(|token| Lock::Session(token.id)));
+            ctx.lock(locks)?;
+            let mut run = open(ctx, &next.run)?;
+            let Some(former) = ctx.session_of_run(&run)? else {
+                return Err(not_its(&run).into());
+            };
+            let mut session = resumed(ctx, &former, &next.chain);
+            session.native_id = None;
+            ctx.tx.update_session(&session)?;
+            session.revision += 1;
+            begin_life(ctx, &session)?;
+            let token = session.token();
+            if !former.is_open() {
+                // Somebody who does not know of runs has recorded the first process as dead.
+                regrant(ctx, &former, &session, Means::Resume)?;
+            }
+            claims::forget(ctx, &run, &next.unknown)?;
+            run.session = Some(token);
+            run.fell_back = true;
+            run.after = None;
+            run.intended.clone_from(&next.intended);
+            run.prompt_hash = Some(next.prompt_hash.clone());
+            run.begun_at = None;
+            ctx.update_run(&mut run)?;
+            let evidence = format!("{}: {} is unknown to {}", run.id, next.unknown, run.agent);
+            log(ctx, &run, EventKind::RunFellBack, evidence)?;
+            Ok((ctx.run_view(&run)?, token))
+        })
+    }
+}
+
+impl Ctx<'_> {
+    pub(crate) fn update_run(&mut self, run: &mut Run) -> Result<(), Stop> {
+        self.tx.update_run(run)?;
+        run.revision += 1;
+        Ok(())
+    }
+}
+
+/// A run that has no end yet.
+pub(super) fn open(ctx: &mut Ctx<'_>, id: &RunId) -> Result<Run, Stop> {
+    let run = ctx.run_of(id)?;
+    match &run.end {
+        None => Ok(run),
+        Some(end) => {
+            let state = format!("has ended: {}", end.outcome.as_str());
+            Err(Error::from(RunError::NotRunning { run: run.id, state }).into())
+        }
+    }
+}
+
+fn not_its(run: &Run) -> Error {
+    let state = "has lost its session to another process".to_owned();
+    RunError::NotRunning {
+        run: run.id.clone(),
+        state,
+    }
+    .into()
+}
+
+/// The run's process is in this conversation now: what its hooks say, too, where it has any.
+fn enters(run: &Run, native_id: &NativeId, chain: &[Ancestor]) -> RegisterRequest {
+    RegisterRequest {
+        subject: Subject::Given(chain.to_vec()),
+        agent: Some(run.agent.clone()),
+        native_id: Some(native_id.clone()),
+        transcript: None,
+        source: Source::Start,
+        hosted: false,
+        place: tenure_core::session::Place::default(),
+        place_named: false,
+        title: None,
+        parent: None,
+        reason: None,
+        metadata: Default::default(),
+    }
+}
+
+pub(super) fn log(
+    ctx: &mut Ctx<'_>,
+    run: &Run,
+    kind: EventKind,
+    evidence: String,
+) -> Result<(), Stop> {
+    let session = run.session.map(|token| token.id);
+    ctx.log(&NewEvent {
+        key: Some(run.item.clone()),
+        ..ctx.event(kind, session, "run", evidence)
+    })
+}

@@ -1,0 +1,112 @@
+//! Asking a run to stop, and what there is to stop.
+
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::SessionId;
+use tenure_core::liveness::Liveness;
+use tenure_core::process::{Process, Survivor};
+use tenure_core::run::{Run, StopAsked};
+use tenure_core::store::{Lock, Mode};
+
+use super::error::RunError;
+use super::progress::open;
+use super::view::RunView;
+use crate::caller;
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use crate::transact::{Reply, Service};
+
+/// A run that was asked to stop.
+#[derive(Debug, Clone)]
+pub struct Stoppable {
+    pub run: RunView,
+    /// Its runner, where that lives: it stops the agent.
+    pub runner: Option<Process>,
+    /// Its agent, where that lives.
+    pub agent: Option<Process>,
+}
+
+/// Processes that carry a run's variable, apart from its agent.
+#[derive(Debug, Clone, Default)]
+pub struct RunProcesses {
+    /// Those that only the run can have started.
+    pub ours: Vec<(Process, Survivor)>,
+    /// Those that are another session, or run below one: they are named and left alone.
+    pub others: Vec<Survivor>,
+    /// Why these may not be all, if they may not.
+    pub doubt: Option<String>,
+}
+
+impl Service<'_> {
+    /// Records that somebody wants a run to stop.
+    pub fn ask_run_to_stop(&mut self, name: &str, why: &str) -> Reply<Stoppable> {
+        self.transact(Mode::Write, |ctx| {
+            let by = caller::anybody(ctx)?.map(|caller| caller.session.id);
+            let found = ctx.find_run(name)?;
+            ctx.lock([Lock::Run(found.id.clone())])?;
+            let run = open(ctx, &found.id)?;
+            if run.host != ctx.observer.host {
+                return Err(Error::from(RunError::OtherHost { run: run.id }).into());
+            }
+            let run = ask_to_stop(ctx, &run, by, why)?;
+            stoppable(ctx, &run)
+        })
+    }
+
+    /// Whether somebody asked a run to stop, and why.
+    pub fn run_stop_asked(&mut self, id: &tenure_core::id::RunId) -> Reply<Option<String>> {
+        self.transact(Mode::Read, |ctx| {
+            let run = ctx.run_of(id)?;
+            Ok(run.stop.map(|stop| stop.why))
+        })
+    }
+
+    /// What carries a run's variable now.
+    pub fn run_processes(&mut self, id: &tenure_core::id::RunId) -> Reply<RunProcesses> {
+        self.transact(Mode::Read, |ctx| {
+            let run = ctx.run_of(id)?;
+            let found = ctx.run_survivors(&run)?;
+            Ok(RunProcesses {
+                ours: found.ours,
+                others: found.others,
+                doubt: found.doubt,
+            })
+        })
+    }
+}
+
+/// Records a request to stop; the first one stays.
+pub(crate) fn ask_to_stop(
+    ctx: &mut Ctx<'_>,
+    run: &Run,
+    by: Option<SessionId>,
+    why: &str,
+) -> Result<Run, Stop> {
+    let mut run = run.clone();
+    if run.stop.is_some() {
+        return Ok(run);
+    }
+    run.stop = Some(StopAsked {
+        at: ctx.now.wall,
+        by,
+        why: why.to_owned(),
+    });
+    ctx.update_run(&mut run)?;
+    let session = run.session.map(|token| token.id);
+    let evidence = format!("{}: {why}", run.id);
+    ctx.log(&NewEvent {
+        actor: by,
+        key: Some(run.item.clone()),
+        ..ctx.event(EventKind::RunStopAsked, session, "run", evidence)
+    })?;
+    Ok(run)
+}
+
+fn stoppable(ctx: &mut Ctx<'_>, run: &Run) -> Result<Stoppable, Stop> {
+    let life = ctx.run_life(run)?;
+    let lives = |liveness: &Liveness| !matches!(liveness, Liveness::Dead(_));
+    Ok(Stoppable {
+        run: ctx.run_view(run)?,
+        runner: run.runner.clone().filter(|_| lives(&life.runner)),
+        agent: life.process.filter(|_| lives(&life.agent)),
+    })
+}
