@@ -187,7 +187,13 @@ text_id! {
 }
 
 impl NativeId {
-    /// Parses an id that is also safe as part of a file name.
+    /// An id of our choice, for a conversation that does not exist yet: a UUID of random bytes.
+    pub fn random(bytes: [u8; 16]) -> Self {
+        let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid();
+        Self(uuid.hyphenated().to_string())
+    }
+
+    /// Reads an id that could also safely be part of a file name.
     ///
     /// Placeholders that broken scripts send (`unknown`, `null`) are refused, because two conversations would
     /// share them.

@@ -43,7 +43,8 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::file;
-use crate::kernel_lock::{LockDir, LockError, LockName, Patience, Sharing, sha256};
+use crate::digest::sha256;
+use crate::kernel_lock::{LockDir, LockError, LockName, Patience, Sharing};
 use crate::path_error::at;
 use crate::pause;
 use crate::space;

@@ -42,8 +42,8 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
-use sha2::Digest;
 
+use crate::digest::sha256;
 use crate::file;
 use crate::lock_wait::{FileId, Passing, block, block_within, says_that_it_holds};
 use crate::path_error::{at, refused};
@@ -168,12 +168,6 @@ pub fn one_spelling(path: &str) -> String {
         |_| path.to_owned(),
         |whole| whole.to_string_lossy().into_owned(),
     )
-}
-
-/// In hexadecimal digits.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    let hash = sha2::Sha256::digest(bytes);
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn clip(text: &str) -> String {

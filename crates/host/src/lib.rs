@@ -12,6 +12,7 @@ pub mod caller;
 pub mod clock;
 pub mod commands;
 pub mod cwd;
+pub mod digest;
 pub mod env;
 pub mod event_input;
 pub mod file;

@@ -233,6 +233,12 @@ impl Ctx<'_> {
         Ok((seen, process))
     }
 
+    /// Whether a session is in a run that has no recorded end.
+    pub fn is_in_run(&mut self, session: &Session) -> Result<bool, Stop> {
+        let run = self.tx.open_run_of_session(session.id)?;
+        Ok(run.is_some_and(|run| run.session == Some(session.token())))
+    }
+
     /// The runner of the run that a session is in. While it lives, it alone ends the session: it may give it
     /// another process.
     fn runner_of(&mut self, session: &Session) -> Result<Option<Process>, Stop> {

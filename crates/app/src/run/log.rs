@@ -175,6 +175,11 @@ impl Output {
         }
     }
 
+    /// Hands over a last line that was not ended: the process that wrote it is gone.
+    pub fn end_line(&mut self, each: &mut dyn FnMut(Line<'_>)) {
+        self.splitter.end(each);
+    }
+
     /// Reads to the end, with a last line that was not ended, and leaves a file without a gap.
     pub fn finish(mut self, each: &mut dyn FnMut(Line<'_>)) -> io::Result<Kept> {
         self.follow(each)?;
@@ -230,10 +235,10 @@ impl Output {
         let from = self.gap.as_ref().map_or(self.bounds.head, |gap| gap.end);
         let kept = SHORT_HEAD.max(size.saturating_sub(from) / 2);
         let until = (size.saturating_sub(kept).min(self.read) / BLOCK) * BLOCK;
-        match until > from {
-            true => self.drop_until(until, each),
-            false => Ok(()),
+        if until > from {
+            self.drop_until(until, each)?;
         }
+        Ok(())
     }
 
     /// Gives what lies behind the beginning back to the disk.
@@ -310,10 +315,7 @@ fn rewrite(
             if fs_err::remove_file(&beside).is_err() {
                 // It was not made, or the disk is worse than full.
             }
-            match is_no_room(&error) {
-                true => Ok(()),
-                false => Err(error),
-            }
+            if is_no_room(&error) { Ok(()) } else { Err(error) }
         }
     }
 }

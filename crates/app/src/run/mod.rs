@@ -1,7 +1,34 @@
-//! What a run of an agent needs around it: its prompt, its environment, its worktree, and what it may trust.
+//! Unattended runs: who starts an agent, reads its output and records its end.
+//!
+//! `launch` starts a runner, a process in its own session. The runner ([`runner`]) starts the agent, follows its
+//! output ([`log`]) and records the end. Whoever called is only its window ([`window`]): it reads the same log and
+//! may end at any time. The files of a run are in a directory of its own ([`files`]); what must not get lost is
+//! written there before it goes to the store ([`spool`]). A run whose runner and agent are both dead is ended by
+//! who looks next ([`settle`]).
 
+mod agent;
+mod begin;
+mod driver;
+mod end;
 pub mod environment;
+pub mod existence;
+mod files;
+mod following;
+pub mod launch;
+pub mod log;
+mod order;
+mod program;
+pub mod runner;
+pub mod settle;
 pub mod skill;
+pub mod spool;
+pub mod stop;
 pub mod template;
 pub mod trust;
+mod wait;
+pub mod window;
+mod wire;
 pub mod worktree;
+
+pub use files::RunFiles;
+pub use order::{Order, Prompts};

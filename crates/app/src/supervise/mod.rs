@@ -32,7 +32,8 @@ use crate::place::place_here;
 use crate::unfinished::Unfinished;
 use crate::watch::{Step, Until, listen, wait_for_turn, watch_signals};
 pub use child::readable;
-use child::{failure, pass_on};
+pub(crate) use child::{cannot_run, failure};
+use child::pass_on;
 pub use locked::under_lock;
 use trampoline::Trampoline;
 

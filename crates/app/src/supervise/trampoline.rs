@@ -18,6 +18,7 @@ use super::child::{cannot_run, failure};
 use crate::unfinished::Unfinished;
 
 /// The trampoline and then the command: one process all along.
+#[derive(Debug)]
 pub struct Trampoline {
     pub child: Child,
     gate: Option<Gate>,

@@ -263,11 +263,17 @@ fn ends(
 ) -> Result<HandledEvent, Stop> {
     note_transcript(ctx, session, event)?;
     if ends_worker && event.subagent.is_none() {
-        leave(ctx, session)?;
         let why = match reason {
             "" => "the agent ended".to_owned(),
             reason => format!("the agent ended: {reason}"),
         };
+        if ctx.is_in_run(session)? {
+            // The runner knows how it ended.
+            ctx.write()?;
+            ctx.log(&ctx.event(EventKind::Leaving, Some(session.id), "hook", why))?;
+            return Ok(of(session));
+        }
+        leave(ctx, session)?;
         let kind = end_kind(ctx, session, event, reason)?;
         ctx.close_as(session, ClosedBy::End, kind, &why, None, None)?;
     }

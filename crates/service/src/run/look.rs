@@ -1,8 +1,9 @@
 //! Looking at runs.
 
-use tenure_core::id::{AgentName, RunId};
+use tenure_core::id::{AgentName, NativeId, RunId};
 use tenure_core::key::Key;
 use tenure_core::liveness::Liveness;
+use tenure_core::process::Process;
 use tenure_core::run::Run;
 use tenure_core::store::{Mode, RunFilter};
 
@@ -69,6 +70,16 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| ctx.find_run(name))
     }
 
+    /// The process of a run's agent, where that lives.
+    pub fn run_agent(&mut self, id: &RunId) -> Reply<Option<Process>> {
+        self.transact(Mode::Read, |ctx| {
+            let run = ctx.run_of(id)?;
+            let life = ctx.run_life(&run)?;
+            let lives = life.agent == Liveness::Alive;
+            Ok(life.process.filter(|_| lives))
+        })
+    }
+
     /// Runs of this host that have no end and no runner.
     pub fn left_runs(&mut self) -> Reply<Vec<LeftRun>> {
         self.transact(Mode::Read, |ctx| {
@@ -94,7 +105,11 @@ impl Service<'_> {
     }
 
     /// The run whose end is recorded last in a conversation, with its log: what the agent had used by then.
-    pub fn newest_run_in(&mut self, agent: &AgentName, native: &tenure_core::id::NativeId) -> Reply<Option<RunId>> {
+    pub fn newest_run_in(
+        &mut self,
+        agent: &AgentName,
+        native: &NativeId,
+    ) -> Reply<Option<RunId>> {
         self.transact(Mode::Read, |ctx| {
             let newest = ctx.tx.newest_left(agent, native)?;
             Ok(newest.map(|(run, _)| run))

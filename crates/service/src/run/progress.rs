@@ -7,6 +7,7 @@ use tenure_core::id::{NativeId, RunId, SessionToken};
 use tenure_core::process::Ancestor;
 use tenure_core::registration::Source;
 use tenure_core::run::Run;
+use tenure_core::session::Workdir;
 use tenure_core::store::{Lock, Mode};
 
 use super::claims;
@@ -17,7 +18,7 @@ use crate::claim::regrant;
 use crate::context::{Ctx, Stop};
 use crate::conversation;
 use crate::error::Error;
-use crate::session::birth::begin_life;
+use crate::session::new_session::begin_life;
 use crate::session::register::{RegisterRequest, Subject, register};
 use crate::transact::{Reply, Service};
 
@@ -159,7 +160,7 @@ fn enters(run: &Run, native_id: &NativeId, chain: &[Ancestor]) -> RegisterReques
         transcript: None,
         source: Source::Start,
         hosted: false,
-        place: tenure_core::session::Place::default(),
+        workdir: Workdir::default(),
         place_named: false,
         title: None,
         parent: None,

@@ -7,9 +7,9 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{AgentName, Life, NativeId, RunId, SessionId, SessionToken};
 use tenure_core::key::Key;
 use tenure_core::liveness::Liveness;
-use tenure_core::process::{Ancestor, Process, Survivor};
+use tenure_core::process::{Ancestor, Process, StartTicks, Survivor};
 use tenure_core::run::{Outcome, Run, Trigger, Usage};
-use tenure_core::session::{Place, Session, Standing, Start, Title};
+use tenure_core::session::{Session, Standing, Start, Title, Workdir};
 use tenure_core::store::{Lock, Mode, RunFilter, SessionFilter};
 use tenure_core::text;
 
@@ -22,7 +22,7 @@ use crate::claim::Asked;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::evidence::Want;
-use crate::session::birth::{Birth, begin_life, born};
+use crate::session::new_session::{NewSession, begin_life, born};
 use crate::session::register::close_gone;
 use crate::session::resume::held;
 use crate::session::view::HeldView;
@@ -42,7 +42,7 @@ pub struct StartRun {
     /// The agent's process, and those above it.
     pub chain: Vec<Ancestor>,
     pub runner: Process,
-    pub place: Place,
+    pub workdir: Workdir,
     pub shares_dir: bool,
     /// Whether it claims its item.
     pub exclusive: bool,
@@ -110,17 +110,19 @@ fn start(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<StartTurn, Stop> {
         },
         None => None,
     };
-    let claim = match request.exclusive {
-        true => match claims::ask_for(ctx, caller.as_ref(), owner.as_ref(), item)? {
-            Asked::Ready(ready) => Some(ready),
-            Asked::Covered => None,
-            Asked::Refused { error, waits: true, watch } => {
-                return Ok(StartTurn::Held { error, watch });
-            }
+    let mut claim = None;
+    if request.exclusive {
+        match claims::ask_for(ctx, caller.as_ref(), owner.as_ref(), item)? {
+            Asked::Ready(ready) => claim = Some(ready),
+            Asked::Covered => {}
+            Asked::Refused {
+                error,
+                waits: true,
+                watch,
+            } => return Ok(StartTurn::Held { error, watch }),
             Asked::Refused { error, .. } => return Err(Stop::Refuse(error)),
-        },
-        false => None,
-    };
+        }
+    }
     lock(ctx, request, owner.as_ref())?;
     let let_go = match &owner {
         Some(owner) => held(ctx, owner)?,
@@ -168,7 +170,7 @@ fn occupied(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<Option<StartTurn>, 
     }
     if !request.shares_dir {
         let host = ctx.observer.host.clone();
-        let there = ctx.tx.open_runs_in(&host, &request.place.dir)?;
+        let there = ctx.tx.open_runs_in(&host, &request.workdir.dir)?;
         let alone = there.into_iter().filter(|run| !run.shares_dir);
         others.extend(alone.map(|run| (Wanted::Directory, run)));
     }
@@ -203,7 +205,7 @@ fn refuse_survivors(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<(), Stop> {
     for run in newest {
         let was_cut_off = run.end.as_ref().is_some_and(|end| end.outcome == Outcome::Interrupted);
         let is_here = run.host == ctx.observer.host
-            && (run.dir == request.place.dir && !request.shares_dir
+            && (run.dir == request.workdir.dir && !request.shares_dir
                 || run.agent == planned.agent && run.root == planned.root);
         if !was_cut_off || !is_here {
             continue;
@@ -244,13 +246,14 @@ impl Ctx<'_> {
         if own.boot != self.observer.boot || own.host != self.observer.host {
             return Ok(RunSurvivors::default());
         }
-        let since = match session.life == token.life && !run.fell_back {
-            true => own.start,
+        let since = if session.life == token.life && !run.fell_back {
+            own.start
+        } else {
             // An earlier life: whatever carries the variable of this run is of this run.
-            false => tenure_core::process::StartTicks {
+            StartTicks {
                 ticks: 0,
                 shifted: false,
-            },
+            }
         };
         let Some(found) = self.evidence.carriers(run.id.as_str()).cloned() else {
             return Err(Stop::Look(Want::Carriers(run.id.to_string(), since)));
@@ -269,9 +272,10 @@ impl Ctx<'_> {
                 command: carrier.command,
             };
             let line = std::iter::once(&carrier.process).chain(&carrier.above);
-            match self.is_of_another(line, session.id)? {
-                true => sorted.others.push(survivor),
-                false => sorted.ours.push((carrier.process, survivor)),
+            if self.is_of_another(line, session.id)? {
+                sorted.others.push(survivor);
+            } else {
+                sorted.ours.push((carrier.process, survivor));
             }
         }
         Ok(sorted)
@@ -343,7 +347,7 @@ fn lives(ctx: &mut Ctx<'_>, request: &StartRun, session: &Session) -> Result<Opt
         handle: session.handle.to_string(),
         state,
         pid: session.process.as_ref().map_or(0, |process| process.pid),
-        dir: text::name(&session.place.dir),
+        dir: text::name(&session.workdir.dir),
     };
     let process = session.process.clone();
     Ok(Some(Owner::Lives { error, process }))
@@ -362,20 +366,20 @@ fn new_session(
     request: &StartRun,
     caller: Option<&Caller>,
 ) -> Result<Session, Stop> {
-    let birth = Birth {
+    let new = NewSession {
         agent: request.planned.agent.clone(),
         native_id: request.begin.resumed().cloned(),
         fork_of: None,
         parent: caller.map(|caller| caller.session.token()),
         twin_of: None,
         title: Some(title(request)),
-        place: request.place.clone(),
+        workdir: request.workdir.clone(),
         hosted: false,
         process: request.chain.first().map(|own| own.process.clone()),
         start: headless(),
         daemon: None,
     };
-    let session = born(ctx, birth)?;
+    let session = born(ctx, new)?;
     if let Some(native_id) = &session.native_id {
         let before = ctx.tx.native_owner(&session.agent, native_id)?;
         let at = ctx.now.wall;
@@ -396,7 +400,7 @@ fn next_life(
     let mut session = resumed(ctx, &former, &request.chain);
     session.native_id = request.begin.resumed().cloned();
     session.parent = caller.map(|caller| caller.session.token());
-    session.place = request.place.clone();
+    session.workdir = request.workdir.clone();
     session.title = Some(title(request));
     ctx.tx.update_session(&session)?;
     session.revision += 1;
@@ -469,7 +473,7 @@ fn record(
         before,
         intended: request.intended.clone(),
         after: request.begin.resumed().cloned(),
-        dir: request.place.dir.clone(),
+        dir: request.workdir.dir.clone(),
         shares_dir: request.shares_dir,
         exclusive,
         trigger: request.trigger,
@@ -503,7 +507,7 @@ fn record(
 /// Others that are seen to work in the same directory: they are named and block nothing.
 fn neighbours(ctx: &mut Ctx<'_>, own: &Session) -> Result<Vec<String>, Stop> {
     let there = ctx.tx.list_sessions(&SessionFilter {
-        under: Some(own.place.dir.clone()),
+        under: Some(own.workdir.dir.clone()),
         readable_only: true,
         limit: NEWEST,
         ..SessionFilter::default()
@@ -511,7 +515,7 @@ fn neighbours(ctx: &mut Ctx<'_>, own: &Session) -> Result<Vec<String>, Stop> {
     ctx.look_at_all(&there)?;
     let mut found = Vec::new();
     for session in there {
-        let is_there = session.id != own.id && session.place.dir == own.place.dir;
+        let is_there = session.id != own.id && session.workdir.dir == own.workdir.dir;
         if is_there && ctx.liveness(&session)? == Liveness::Alive {
             found.push(session.handle.to_string());
         }

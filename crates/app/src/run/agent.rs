@@ -1,0 +1,117 @@
+//! The agent's process: it waits at a gate until its record is written, and has a process group of its own.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tenure_core::id::SessionToken;
+use tenure_core::process::{Ancestor, Process};
+use tenure_core::run::end::Exit;
+use tenure_host::machine::Machine;
+use tenure_host::pidfd::ProcessWatch;
+use tenure_service::answer::Problem;
+
+use super::environment::Variables;
+use super::log::Output;
+use crate::supervise::failure;
+use crate::supervise::trampoline::Trampoline;
+
+/// What an agent is started with.
+pub(super) struct Setup<'a> {
+    pub words: &'a [OsString],
+    pub variables: &'a Variables,
+    pub dir: &'a Path,
+    /// The whole prompt, or nothing.
+    pub input: File,
+    pub output: &'a Output,
+    pub errors: &'a Output,
+}
+
+#[derive(Debug)]
+pub(super) struct AgentProcess {
+    trampoline: Trampoline,
+    pub chain: Vec<Ancestor>,
+    pub process: Process,
+}
+
+impl AgentProcess {
+    /// Starts a process that becomes the agent when it is let go, and ends if that never happens.
+    pub fn wait_at_gate(setup: Setup<'_>, machine: &Machine) -> Result<Self, Problem> {
+        let failed = |error: io::Error| failure(format!("cannot start a process: {error}"));
+        let (output, errors) = (setup.output.writer(), setup.errors.writer());
+        let (output, errors) = (output.map_err(failed)?, errors.map_err(failed)?);
+        let trampoline = Trampoline::prepared(setup.words, |command| {
+            command
+                .env_clear()
+                .envs(setup.variables)
+                .current_dir(setup.dir)
+                .stdin(Stdio::from(setup.input))
+                .stdout(Stdio::from(output))
+                .stderr(Stdio::from(errors))
+                .process_group(0);
+        })?;
+        let chain = trampoline.chain(machine)?;
+        let Some(own) = chain.first() else {
+            return Err(failure("cannot look at the agent's process".to_owned()));
+        };
+        Ok(Self {
+            process: own.process.clone(),
+            chain,
+            trampoline,
+        })
+    }
+
+    /// Lets it become the agent, as this session.
+    pub fn let_go(&mut self, token: SessionToken) -> Result<(), Problem> {
+        self.trampoline.let_go(&token.to_string())
+    }
+
+    /// How it ended, if it has. Until this is answered its number is its own.
+    pub fn ended(&mut self) -> io::Result<Option<Exit>> {
+        let status = self.trampoline.child.try_wait()?;
+        Ok(status.map(exit_of))
+    }
+
+    /// What wakes up when it ends.
+    pub fn watch(&self) -> Option<ProcessWatch> {
+        ProcessWatch::open(&self.process)
+    }
+
+    /// Sends a signal to its whole group; it must not have been seen to end.
+    pub fn signal(&self, signal: Signal) {
+        if let Err(error) = signal_group(&self.process, signal)
+            && error != Errno::SRCH
+        {
+            // Only a process of another user cannot be signalled; then its end is waited for.
+        }
+    }
+}
+
+/// Sends a signal to the process group that a process leads.
+pub(super) fn signal_group(leader: &Process, signal: Signal) -> Result<(), Errno> {
+    let number = i32::try_from(leader.pid).ok().and_then(Pid::from_raw);
+    let group = number.ok_or(Errno::SRCH)?;
+    kill_process_group(group, signal)
+}
+
+fn exit_of(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Unknown,
+    }
+}
+
+/// The code that a run is recorded with: 128 and the signal's number where a signal ended the agent.
+pub(super) fn code_of(exit: Exit) -> Option<i32> {
+    match exit {
+        Exit::Code(code) => Some(code),
+        Exit::Signal(signal) => Some(128 + signal),
+        Exit::Unknown => None,
+    }
+}

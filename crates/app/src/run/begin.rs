@@ -1,0 +1,337 @@
+//! From an order to an agent that is let go.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use tenure_agents::run::{Launch, check_arguments};
+use tenure_core::conversation::Home;
+use tenure_core::conversation::fitness::{Existence, Left};
+use tenure_core::id::{NativeId, SessionToken};
+use tenure_core::run::{Outcome, Usage};
+use tenure_core::session::Workdir;
+use tenure_core::text;
+use tenure_core::witness::Kept;
+use tenure_core::world::World;
+use tenure_host::{digest, memfd};
+use tenure_service::answer::{Class, Hint, Problem};
+use tenure_service::{Begin, EndRun, PlanRequest, Planned, StartRun, StartTurn, Started};
+
+use super::agent::{AgentProcess, Setup};
+use super::environment::{self, AgentRow, OwnRow, StartedBy, Variables};
+use super::log::{Bounds, Output};
+use super::runner::{Runner, cannot};
+use super::wait::Patience;
+use super::wire::Message;
+use super::{program, settle};
+use crate::conversation;
+use crate::place::place;
+use crate::unfinished::Unfinished;
+use crate::witness::kept;
+
+/// An agent that runs.
+pub(super) struct Begun {
+    pub agent: AgentProcess,
+    pub output: Output,
+    pub errors: Output,
+    pub begin: Begin,
+    pub home: Home,
+    /// What the run before left of the same conversation.
+    pub left: Option<Left>,
+    /// How often the agent was parked in a row without a named time.
+    pub parked: u32,
+    pub variables: Variables,
+}
+
+/// One process of the agent.
+pub(super) struct Attempt<'a> {
+    pub resume: Option<&'a NativeId>,
+    pub intended: Option<&'a NativeId>,
+    pub dir: &'a str,
+    pub prompt: &'a str,
+    pub output: &'a Output,
+    pub errors: &'a Output,
+}
+
+impl Runner {
+    /// Starts the agent as soon as it may start.
+    pub fn begin(&mut self, window: &mut io::Stdout) -> Result<Begun, Unfinished> {
+        let mut patience = Patience::new(self.order.wait());
+        let output = Output::create(&self.files.output(), Bounds::OUTPUT);
+        let output = output.map_err(|error| cannot("make the log", &error))?;
+        let errors = Output::create(&self.files.errors(), Bounds::ERRORS);
+        let errors = errors.map_err(|error| cannot("make the log", &error))?;
+        loop {
+            let planned = self.plan()?;
+            let existence = self.existence(&planned);
+            let begin = planned.begin(existence).map_err(Problem::from)?;
+            let workdir = self.workdir(&planned, &begin)?;
+            let home = self.home(&workdir.dir)?;
+            let intended = self.intended(&begin);
+            let prompt = self.prompt(begin.resumed().is_some()).to_owned();
+            let attempt = Attempt {
+                resume: begin.resumed(),
+                intended: intended.as_ref(),
+                dir: &workdir.dir,
+                prompt: &prompt,
+                output: &output,
+                errors: &errors,
+            };
+            let (mut agent, variables) = self.start(&attempt)?;
+            let request = StartRun {
+                id: self.id.clone(),
+                begin: begin.clone(),
+                intended,
+                chain: agent.chain.clone(),
+                runner: self.own.clone(),
+                workdir: workdir.clone(),
+                shares_dir: self.order.shares_dir,
+                exclusive: self.order.exclusive,
+                trigger: self.order.trigger().map_err(Problem::from)?,
+                goes_on: self.order.goes_on().map_err(Problem::from)?,
+                skill: self.order.skill.clone(),
+                prompt_hash: digest::sha256(prompt.as_bytes()),
+                log: self.files.dir().to_string_lossy().into_owned(),
+                planned: planned.clone(),
+            };
+            let turn = self.context.service().start_run(&request)?.value;
+            let started = match turn {
+                StartTurn::Started(started) => started,
+                StartTurn::Held { error, watch } => {
+                    drop(agent);
+                    patience.wait(&mut self.context, error, &watch)?;
+                    continue;
+                }
+                StartTurn::Settle(over) => {
+                    drop(agent);
+                    settle::one(&mut self.context, &over)?;
+                    continue;
+                }
+                StartTurn::Replan => continue,
+            };
+            if let Err(problem) = self.let_go(&mut agent, started.token) {
+                drop(agent);
+                self.never_began(&problem);
+                return Err(problem.into());
+            }
+            self.tell_started(*started, window);
+            return Ok(Begun {
+                agent,
+                output,
+                errors,
+                begin,
+                home,
+                left: planned.left,
+                parked: planned.parked,
+                variables,
+            });
+        }
+    }
+
+    fn plan(&mut self) -> Result<Planned, Problem> {
+        let request = PlanRequest {
+            agent: self.agent.clone(),
+            item: self.item.clone(),
+            here: self.home(&self.order.here)?,
+            fresh: self.order.fresh,
+        };
+        Ok(self.context.service().plan_run(&request)?.value)
+    }
+
+    /// Whether the agent has the conversation that would be resumed.
+    fn existence(&self, planned: &Planned) -> Existence {
+        match &planned.current {
+            Some(current) => self.looks_for(&current.native_id, &current.home),
+            None => Existence::CannotTell,
+        }
+    }
+
+    pub fn looks_for(&self, native_id: &NativeId, home: &Home) -> Existence {
+        let kept = Kept {
+            agent: self.agent.clone(),
+            native_id: native_id.clone(),
+            home: home.clone(),
+        };
+        let found = kept::look(&[kept]);
+        found.first().copied().unwrap_or(Existence::CannotTell)
+    }
+
+    /// Where conversations are that begin in a directory.
+    fn home(&self, dir: &str) -> Result<Home, Problem> {
+        conversation::home(&self.context, &self.agent, Path::new(dir))
+    }
+
+    /// The directory that the agent works in: that of its conversation, else the one that was named, else the
+    /// caller's.
+    fn workdir(&self, planned: &Planned, begin: &Begin) -> Result<Workdir, Problem> {
+        let named = self.order.dir.as_deref();
+        let home = begin.resumed().and(planned.current.as_ref());
+        let Some(current) = home else {
+            return place(Path::new(named.unwrap_or(&self.order.here)));
+        };
+        let home = &current.home.dir;
+        let there = place(Path::new(home)).map_err(|_| {
+            let message = format!("the conversation's directory {} is gone", text::name(home));
+            let hint = Hint::step("add --fresh to start another conversation");
+            Problem::new(Class::NotFound, "not_found", message, hint)
+        })?;
+        if let Some(named) = named
+            && place(Path::new(named))?.dir != there.dir
+        {
+            let message = format!(
+                "the {} conversation of {} is in {}, not in {}",
+                self.agent,
+                self.item,
+                text::name(home),
+                text::name(named)
+            );
+            let hint = Hint::step("leave out --dir, or add --fresh to start another conversation");
+            return Err(Problem::new(Class::Invalid, "elsewhere", message, hint));
+        }
+        Ok(there)
+    }
+
+    /// The id for a fresh conversation, where the agent lets us choose it.
+    pub fn intended(&self, begin: &Begin) -> Option<NativeId> {
+        let chooses = begin.resumed().is_none() && self.driver.runs().spec().chooses_id;
+        chooses.then(|| NativeId::random(self.context.machine().random()))
+    }
+
+    pub fn prompt(&self, resumes: bool) -> &str {
+        if resumes {
+            &self.order.prompts.resume
+        } else {
+            &self.order.prompts.fresh
+        }
+    }
+
+    /// Starts a process that waits to become the agent.
+    pub fn start(&self, attempt: &Attempt<'_>) -> Result<(AgentProcess, Variables), Unfinished> {
+        let runs = self.driver.runs();
+        let prompt_file = self.files.prompt().to_string_lossy().into_owned();
+        let title = format!("tenure-{}", self.id);
+        let launch = Launch {
+            resume: attempt.resume,
+            intended: attempt.intended,
+            title: &title,
+            dir: attempt.dir,
+            trusted: self.order.trusted,
+            budget_usd: None,
+            arguments: &self.order.arguments,
+            prompt_file: self.driver.wants_file().then_some(prompt_file.as_str()),
+        };
+        check_arguments(runs.spec(), &launch).map_err(|error| wrong_argument(&error.to_string()))?;
+        let variables = self.variables(&launch)?;
+        let mut words = runs.command(&launch);
+        let path = variables.get(std::ffi::OsStr::new("PATH"));
+        let dir = Path::new(attempt.dir);
+        program::resolve(
+            &mut words,
+            path.map(AsRef::as_ref),
+            dir,
+            runs.spec().program_below_script,
+        )?;
+        let input = self.input(attempt.prompt)?;
+        let setup = Setup {
+            words: &words,
+            variables: &variables,
+            dir,
+            input,
+            output: attempt.output,
+            errors: attempt.errors,
+        };
+        let agent = AgentProcess::wait_at_gate(setup, self.context.machine())?;
+        Ok((agent, variables))
+    }
+
+    /// The agent's standard input: the whole prompt, which is kept beside the log as well.
+    fn input(&self, prompt: &str) -> Result<File, Problem> {
+        let kept = tenure_host::file::write_private(&self.files.prompt(), prompt.as_bytes());
+        kept.map_err(|error| cannot("keep the prompt", &error))?;
+        let bytes = if self.driver.wants_file() {
+            &b""[..]
+        } else {
+            prompt.as_bytes()
+        };
+        memfd::whole(self.files.dir(), bytes).map_err(|error| cannot("pass on the prompt", &error))
+    }
+
+    fn variables(&self, launch: &Launch<'_>) -> Result<Variables, Problem> {
+        let temporary = environment::make_temporary(self.context.dir(), self.id.as_str());
+        let temporary = temporary.map_err(|error| cannot("make a directory", &error))?;
+        let runs = self.driver.runs();
+        let inherited = |name: &str| tenure_host::env::var(name)?.into_string().ok();
+        let set = runs.environment(launch, &inherited);
+        let set: Vec<(&str, &str)> = set.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let agent = AgentRow {
+            passed: &[],
+            set: &set,
+        };
+        let own = OwnRow {
+            run: self.id.as_str(),
+            temporary: &temporary,
+            state: self.context.dir(),
+            store: self.context.settings.store.as_deref(),
+        };
+        let mut theirs = environment::here();
+        let spec = runs.spec();
+        let untrusted = spec.trust_variables.iter().filter(|_| !self.order.trusted);
+        for name in spec.own_variables.iter().chain(untrusted) {
+            theirs.remove(std::ffi::OsStr::new(name));
+        }
+        Ok(environment::made(StartedBy::Person, &theirs, &agent, &own))
+    }
+
+    /// Records that the run begins, and only then lets the agent go.
+    pub fn let_go(&mut self, agent: &mut AgentProcess, token: SessionToken) -> Result<(), Problem> {
+        self.context.service().run_begins(&self.id)?;
+        agent.let_go(token)
+    }
+
+    /// Ends a run whose agent was never let go.
+    fn never_began(&mut self, problem: &Problem) {
+        let end = EndRun {
+            id: self.id.clone(),
+            outcome: Outcome::Failed,
+            why: format!("the agent was not started: {}", problem.message),
+            exit_code: None,
+            left: Left::Sound,
+            after: None,
+            usage: Usage::default(),
+            parked: None,
+        };
+        if self.context.service().end_run(&end).is_err() {
+            // Who looks next finds that both of its processes are gone.
+        }
+    }
+
+    fn tell_started(&self, started: Started, window: &mut io::Stdout) {
+        let mut notes = Vec::new();
+        if !started.let_go.is_empty() {
+            let keys: Vec<&str> = started.let_go.iter().map(|held| held.key.as_str()).collect();
+            notes.push(format!(
+                "{} held {} before; the run does not get that",
+                started.run.session.as_deref().unwrap_or("its session"),
+                keys.join(", ")
+            ));
+        }
+        if !started.neighbours.is_empty() {
+            let dir = text::name(&started.run.dir);
+            notes.push(format!("{} also works in {dir}", started.neighbours.join(", ")));
+        }
+        let run = Box::new(started.run);
+        Message::Started { run, notes }.send(window);
+    }
+
+    /// Removes what only the agent needed.
+    pub fn clean_up(&self) {
+        if environment::remove_temporary(self.context.dir(), self.id.as_str()).is_err() {
+            // It is for the owner alone and named by nothing.
+        }
+    }
+}
+
+fn wrong_argument(message: &str) -> Problem {
+    let hint = Hint::step("leave it out after --");
+    Problem::new(Class::Usage, "usage", message, hint)
+}

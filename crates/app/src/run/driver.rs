@@ -1,0 +1,62 @@
+//! How an agent is run: by its row, or by the user's settings.
+
+use rustix::process::Signal;
+use tenure_agents::run::{Configured, PromptBy, Runs, StopSignal};
+use tenure_core::id::AgentName;
+use tenure_service::answer::{Class, Hint, Problem};
+
+use crate::settings::Settings;
+
+#[derive(Debug, Clone)]
+pub(super) enum Driver {
+    Known(&'static tenure_agents::run::AgentRun),
+    Configured(Box<Configured>),
+}
+
+impl Driver {
+    pub fn of(settings: &Settings, agent: &AgentName) -> Result<Self, Problem> {
+        let known = tenure_agents::adapter(agent.as_str()).and_then(|row| row.runs.as_ref());
+        if let Some(row) = known {
+            return Ok(Driver::Known(row));
+        }
+        let configured = settings.agents.get(agent.as_str());
+        configured
+            .map(|one| Driver::Configured(Box::new(one.clone())))
+            .ok_or_else(|| unknown(settings, agent))
+    }
+
+    pub fn runs(&self) -> &dyn Runs {
+        match self {
+            Driver::Known(row) => *row,
+            Driver::Configured(one) => one.as_ref(),
+        }
+    }
+
+    /// Whether it reads its prompt from a file that its command line names.
+    pub fn wants_file(&self) -> bool {
+        match self {
+            Driver::Known(_) => false,
+            Driver::Configured(one) => one.prompt() == PromptBy::File,
+        }
+    }
+
+    pub fn stop_signal(&self) -> Signal {
+        match self.runs().spec().stop {
+            StopSignal::Terminate => Signal::TERM,
+            StopSignal::Interrupt => Signal::INT,
+        }
+    }
+}
+
+fn unknown(settings: &Settings, agent: &AgentName) -> Problem {
+    let mut names = tenure_agents::names(|row| row.runs.is_some());
+    names.extend(settings.agents.keys().map(String::as_str));
+    let message = format!(
+        "tenure does not know how to run {agent}; it can run {}",
+        names.join(", ")
+    );
+    let hint = Hint::step(format!(
+        "describe it in the settings: [agents.{agent}] with command = [...] and done = \"/result\""
+    ));
+    Problem::new(Class::NotFound, "unknown_agent", message, hint)
+}

@@ -1,0 +1,427 @@
+//! Following an agent from the moment it is let go to its end.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tenure_core::id::NativeId;
+use tenure_core::process::Survivor;
+use tenure_core::run::end::{Ending, Exit, Start, Stop, judge};
+use tenure_core::run::failure::Failure;
+use tenure_core::run::fallback::may_fall_back;
+use tenure_core::run::line::RunLine;
+use tenure_core::run::seen::{Seen, Totals};
+use tenure_core::time::Span;
+use tenure_host::watch::{Watch, Woken};
+use tenure_host::{clock, pause};
+use tenure_service::error::Error;
+use tenure_service::view::RunView;
+use tenure_service::{Begin, NextProcess};
+
+use super::begin::{Attempt, Begun};
+use super::log::Line;
+use super::runner::Runner;
+use super::spool::{self, SpooledEnd};
+use super::wire::Message;
+use super::{end, existence, stop};
+
+/// How often the store is asked whether somebody wants the run to stop.
+const ASKED_EVERY: Duration = Duration::from_secs(5);
+/// How often the output is looked at where its growth wakes nobody.
+const UNWATCHED_EVERY: Duration = Duration::from_millis(50);
+/// How often a conversation is recorded again that could not be recorded.
+const NAMED_AGAIN: Duration = Duration::from_secs(1);
+/// How much of the standard error is kept for its last words.
+const LAST_WORDS: usize = 64 << 10;
+
+pub(super) struct Following {
+    pub runner: Runner,
+    begun: Begun,
+    seen: Seen,
+    last_words: String,
+    began: Instant,
+    stopping: Option<Stopping>,
+    /// The conversation that the store knows of.
+    recorded: Option<NativeId>,
+    /// One that was refused, and when one was last tried.
+    refused: Option<NativeId>,
+    tried: Option<Instant>,
+    asked: Instant,
+    fell_back: bool,
+    notes: Vec<String>,
+}
+
+/// Why the agent was told to stop, and when it is killed.
+#[derive(Debug)]
+struct Stopping {
+    how: Option<Stop>,
+    why: String,
+    kill_at: Option<Instant>,
+}
+
+impl Following {
+    pub fn new(mut runner: Runner, begun: Begun) -> Self {
+        let seen = Seen::new(before(&mut runner, &begun));
+        Self {
+            recorded: begun.begin.resumed().cloned(),
+            fell_back: matches!(begun.begin, Begin::InPlaceOf(_)),
+            seen,
+            last_words: String::new(),
+            began: clock::instant(),
+            stopping: None,
+            refused: None,
+            tried: None,
+            asked: clock::instant(),
+            notes: Vec::new(),
+            runner,
+            begun,
+        }
+    }
+
+    /// Follows the agent, and the one that follows it where its conversation was unknown.
+    pub fn to_the_end(&mut self, window: &mut io::Stdout) -> SpooledEnd {
+        loop {
+            let exit = self.to_exit();
+            if exit.failed() {
+                self.read_file();
+            }
+            match self.next_process(exit) {
+                Some(run) => {
+                    let run = Box::new(run);
+                    Message::FellBack { run }.send(window);
+                }
+                None => return self.end(exit),
+            }
+        }
+    }
+
+    /// Waits for the end of the agent's process.
+    fn to_exit(&mut self) -> Exit {
+        let mut watch = Watch::on_nothing();
+        if watch.catch_signals().is_err() {
+            // A signal then ends the runner, and the agent goes on.
+        }
+        let watched = watch.turn_beside(&[self.runner.files.dir().to_owned()])
+            && self.begun.output.is_in_file()
+            && self.begun.errors.is_in_file();
+        let processes: Vec<_> = self.begun.agent.watch().into_iter().collect();
+        loop {
+            self.read();
+            match self.begun.agent.ended() {
+                Ok(Some(exit)) => {
+                    self.read();
+                    self.read_last_lines();
+                    return exit;
+                }
+                Ok(None) => {}
+                Err(_) => return Exit::Unknown,
+            }
+            self.name();
+            self.stop_if_due();
+            let mut limit = self.wakes_within();
+            if !watched || processes.is_empty() {
+                limit = limit.min(UNWATCHED_EVERY);
+            }
+            match watch.wait(&processes, Some(limit)) {
+                Ok(Woken::Signal(signal)) => self.signalled(signal),
+                Ok(_) => {}
+                Err(_) => pause::sleep(UNWATCHED_EVERY),
+            }
+        }
+    }
+
+    fn read(&mut self) {
+        let (runs, seen) = (self.runner.driver.runs(), &mut self.seen);
+        let mut each = |line: Line<'_>| {
+            let lines = match line {
+                Line::Whole(line) => runs.read(line),
+                Line::Unread => vec![RunLine::Unreadable],
+            };
+            let at = clock::wall();
+            lines.into_iter().for_each(|line| seen.feed(line, at));
+        };
+        if self.begun.output.follow(&mut each).is_err() {
+            // It stays in the file, and is read with the next lines or by who looks at the log.
+        }
+        let last_words = &mut self.last_words;
+        let mut each = |line: Line<'_>| {
+            let Line::Whole(line) = line else { return };
+            let line = String::from_utf8_lossy(line);
+            if let Some(said) = runs.read_stderr(&line) {
+                self.seen.feed(said, clock::wall());
+            }
+            keep_last(last_words, &line);
+        };
+        if self.begun.errors.follow(&mut each).is_err() {
+            // The same.
+        }
+    }
+
+    /// What the agent had begun to write when it ended.
+    fn read_last_lines(&mut self) {
+        let (runs, seen) = (self.runner.driver.runs(), &mut self.seen);
+        self.begun.output.end_line(&mut |line| {
+            if let Line::Whole(line) = line {
+                let at = clock::wall();
+                runs.read(line).into_iter().for_each(|line| seen.feed(line, at));
+            }
+        });
+        let last_words = &mut self.last_words;
+        self.begun.errors.end_line(&mut |line| {
+            if let Line::Whole(line) = line {
+                keep_last(last_words, &String::from_utf8_lossy(line));
+            }
+        });
+    }
+
+    /// Some agents tell why they failed only in the conversation's own file.
+    fn read_file(&mut self) {
+        if !self.runner.driver.runs().spec().tells_in_file {
+            return;
+        }
+        let id = self.seen.id().or(self.recorded.as_ref());
+        let file = id.and_then(|id| {
+            existence::file(&self.runner.agent, id, &tenure_host::env::var)
+        });
+        let Some(tail) = file.and_then(|file| tenure_host::read::tail(&file, 1 << 20).ok()) else {
+            return;
+        };
+        let at = clock::wall();
+        let lines = self.runner.driver.runs().read_tail(&String::from_utf8_lossy(&tail));
+        lines.into_iter().for_each(|line| self.seen.feed(line, at));
+    }
+
+    /// Records the conversation that the agent named.
+    fn name(&mut self) {
+        let Some(named) = self.seen.id().cloned() else {
+            return;
+        };
+        // A resume that is refused may name an id that nobody will ever find.
+        let is_certain = self.begun.begin.resumed().is_none() || self.seen.turn_began();
+        let is_news = self.recorded.as_ref() != Some(&named) && self.refused.as_ref() != Some(&named);
+        let is_soon = self.tried.is_some_and(|tried| tried.elapsed() < NAMED_AGAIN);
+        if !is_certain || !is_news || is_soon {
+            return;
+        }
+        let (id, chain) = (&self.runner.id, &self.begun.agent.chain);
+        let home = &self.begun.home;
+        match self.runner.context.service().run_is_named(id, &named, chain, home) {
+            Ok(_) => self.recorded = Some(named),
+            Err(failure) => match failure.error {
+                // It is tried again.
+                Error::Store(_) => self.tried = Some(clock::instant()),
+                refused => {
+                    self.notes.push(format!("conversation {named} was not recorded: {refused}"));
+                    self.refused = Some(named);
+                }
+            },
+        }
+    }
+
+    /// When it must be looked again, whatever happens.
+    fn wakes_within(&self) -> Duration {
+        let mut limit = ASKED_EVERY;
+        if let Some(Stopping { kill_at: Some(at), .. }) = &self.stopping {
+            limit = limit.min(at.saturating_duration_since(clock::instant()));
+        }
+        if let (Some(timeout), None) = (self.runner.order.timeout(), &self.stopping) {
+            limit = limit.min(timeout.saturating_sub(self.began.elapsed()));
+        }
+        if self.tried.is_some() {
+            limit = limit.min(NAMED_AGAIN);
+        }
+        limit.max(Duration::from_millis(1))
+    }
+
+    fn stop_if_due(&mut self) {
+        if let Some(stopping) = &mut self.stopping {
+            if stopping.kill_at.is_some_and(|at| clock::instant() >= at) {
+                stopping.kill_at = None;
+                self.begun.agent.signal(Signal::KILL);
+            }
+            return;
+        }
+        if self.seen.loops() {
+            let why = "the model was asked again and again without a result".to_owned();
+            return self.stop(None, why);
+        }
+        if let Some(timeout) = self.runner.order.timeout()
+            && self.began.elapsed() >= timeout
+        {
+            let why = format!("it did not end within {}", Span(timeout));
+            return self.stop(Some(Stop::TimedOut), why);
+        }
+        if self.asked.elapsed() >= ASKED_EVERY {
+            self.look_for_request();
+        }
+    }
+
+    /// Stops where somebody asked for it.
+    fn look_for_request(&mut self) {
+        self.asked = clock::instant();
+        let id = &self.runner.id;
+        if let Ok(answer) = self.runner.context.service().run_stop_asked(id)
+            && let Some(why) = answer.value
+            && self.stopping.is_none()
+        {
+            self.stop(Some(Stop::Asked), why);
+        }
+    }
+
+    /// A signal to the runner is a request to stop. Who asked in the store sends one, too.
+    fn signalled(&mut self, signal: i32) {
+        self.look_for_request();
+        if self.stopping.is_none() {
+            let name = signal_name(signal);
+            self.stop(Some(Stop::Asked), format!("the runner got {name}"));
+        }
+    }
+
+    /// Records the request, then tells the agent.
+    fn stop(&mut self, how: Option<Stop>, why: String) {
+        let id = self.runner.id.to_string();
+        if how.is_some() && self.runner.context.service().ask_run_to_stop(&id, &why).is_err() {
+            // The end says the same.
+        }
+        self.begun.agent.signal(self.runner.driver.stop_signal());
+        let grace = self.runner.context.settings.stop_grace;
+        self.stopping = Some(Stopping {
+            how,
+            why,
+            kill_at: Some(clock::instant() + grace),
+        });
+    }
+
+    fn ending<'a>(&'a self, exit: Exit, stderr: Option<&'a Failure>) -> Ending<'a> {
+        let resumed = self.begun.begin.resumed().is_some() && !self.fell_back;
+        let start = if resumed {
+            Start::Resumed {
+                compacts: self.runner.driver.runs().spec().compacts,
+                before: self.begun.left,
+            }
+        } else {
+            Start::Fresh
+        };
+        Ending {
+            seen: &self.seen,
+            exit,
+            stop: self.stopping.as_ref().and_then(|stopping| stopping.how),
+            stderr,
+            start,
+            parked_before: self.begun.parked,
+            now: clock::wall(),
+        }
+    }
+
+    fn own_error(&self, exit: Exit) -> Option<Failure> {
+        match exit {
+            Exit::Code(code) if code != 0 => {
+                Some(self.runner.driver.runs().own_error(code, &self.last_words))
+            }
+            _ => None,
+        }
+    }
+
+    /// The process that goes on in a fresh conversation, where the agent did not know the one that it was given.
+    fn next_process(&mut self, exit: Exit) -> Option<RunView> {
+        let unknown = self.begun.begin.resumed().cloned()?;
+        let own_error = self.own_error(exit);
+        let ending = self.ending(exit, own_error.as_ref());
+        let existence = self.runner.looks_for(&unknown, &self.begun.home);
+        may_fall_back(&ending, self.fell_back, existence).ok()?;
+        let begin = Begin::InPlaceOf(unknown.clone());
+        let intended = self.runner.intended(&begin);
+        let prompt = self.runner.prompt(false).to_owned();
+        let attempt = Attempt {
+            resume: None,
+            intended: intended.as_ref(),
+            dir: &self.begun.home.dir,
+            prompt: &prompt,
+            output: &self.begun.output,
+            errors: &self.begun.errors,
+        };
+        let (mut agent, _) = self.runner.start(&attempt).ok()?;
+        let next = NextProcess {
+            run: self.runner.id.clone(),
+            unknown,
+            chain: agent.chain.clone(),
+            intended,
+            prompt_hash: tenure_host::digest::sha256(prompt.as_bytes()),
+        };
+        let (run, token) = self.runner.context.service().run_falls_back(&next).ok()?.value;
+        self.fell_back = true;
+        self.runner.let_go(&mut agent, token).ok()?;
+        self.begun.agent = agent;
+        self.begun.begin = begin;
+        self.recorded = None;
+        self.seen = Seen::new(Totals::NOTHING);
+        self.last_words.clear();
+        Some(run)
+    }
+
+    fn end(&mut self, exit: Exit) -> SpooledEnd {
+        self.name();
+        let own_error = self.own_error(exit);
+        let judged = judge(&self.ending(exit, own_error.as_ref()));
+        let survivors = self.survivors();
+        let why = self.stopping.as_ref().map(|stopping| stopping.why.as_str());
+        let mut spooled = end::spooled(&self.runner.id, &judged, &self.seen, exit, why);
+        let resumed = self.begun.begin.resumed().filter(|_| !self.fell_back);
+        let after = self.recorded.as_ref().or(resumed);
+        spooled.after = after.map(ToString::to_string);
+        spooled.survivors = survivors;
+        spooled.notes = std::mem::take(&mut self.notes);
+        spooled
+    }
+
+    /// What the run left running; a run that was stopped ends what only it can have started.
+    fn survivors(&mut self) -> Vec<Survivor> {
+        let id = self.runner.id.clone();
+        if self.stopping.is_some() {
+            return stop::end_survivors(&mut self.runner.context, &id);
+        }
+        let found = self.runner.context.service().run_processes(&id);
+        let Ok(found) = found else { return Vec::new() };
+        let ours = found.value.ours.into_iter().map(|(_, survivor)| survivor);
+        ours.chain(found.value.others).collect()
+    }
+
+    /// Leaves the log as it stays.
+    pub fn finish_log(self) -> (Runner, u64) {
+        let kept = self.begun.output.finish(&mut |_| {}).unwrap_or_default();
+        if self.begun.errors.finish(&mut |_| {}).is_err() {
+            // It stays as it is.
+        }
+        (self.runner, kept.dropped)
+    }
+}
+
+fn keep_last(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+    if text.len() > 2 * LAST_WORDS {
+        let mut from = text.len() - LAST_WORDS;
+        while !text.is_char_boundary(from) {
+            from += 1;
+        }
+        text.drain(..from);
+    }
+}
+
+/// What the conversation had used before, by the end of the run that was in it last.
+fn before(runner: &mut Runner, begun: &Begun) -> Totals {
+    match begun.begin.resumed() {
+        None => Totals::NOTHING,
+        Some(native_id) => spool::totals_before(&mut runner.context, &runner.agent, native_id),
+    }
+}
+
+fn signal_name(signal: i32) -> String {
+    match Signal::from_named_raw(signal) {
+        Some(Signal::TERM) => "SIGTERM".to_owned(),
+        Some(Signal::INT) => "SIGINT".to_owned(),
+        Some(Signal::HUP) => "SIGHUP".to_owned(),
+        Some(Signal::QUIT) => "SIGQUIT".to_owned(),
+        _ => format!("signal {signal}"),
+    }
+}

@@ -1,0 +1,109 @@
+//! Starting a runner.
+
+use std::io::{self, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use fs_err::os::unix::fs::OpenOptionsExt;
+use tenure_core::id::RunId;
+use tenure_core::world::World;
+use tenure_host::pidfd::ProcessWatch;
+use tenure_host::{env, process};
+use tenure_service::answer::Problem;
+use tenure_service::view::RunView;
+
+use super::files::RunFiles;
+use super::order::Order;
+use super::runner::cannot;
+use super::wire::Message;
+use crate::open::Context;
+use crate::supervise::failure;
+use crate::unfinished::Unfinished;
+
+/// A runner that was started, and what it says.
+pub struct Launched {
+    pub run: RunId,
+    pub files: RunFiles,
+    pub(super) runner: Child,
+    pub(super) messages: BufReader<ChildStdout>,
+    pub(super) watch: Option<ProcessWatch>,
+}
+
+/// A run that began.
+#[derive(Debug, Clone)]
+pub struct Began {
+    pub run: RunView,
+    /// What a person should know.
+    pub notes: Vec<String>,
+}
+
+/// A new id for a run.
+pub fn new_id(context: &Context) -> RunId {
+    RunId::mint(context.machine().random())
+}
+
+/// Starts a runner for an order. Nothing of it depends on this process afterwards.
+pub fn launch(context: &Context, order: &Order) -> Result<Launched, Problem> {
+    let run = order.run()?;
+    let files = RunFiles::of(context.dir(), &run);
+    let failed = |error: io::Error| cannot("start a run", &error);
+    files.make().map_err(failed)?;
+    let started = order.write(&files).and_then(|()| spawn(&files));
+    let mut runner = match started {
+        Ok(runner) => runner,
+        Err(error) => {
+            files.remove();
+            return Err(failed(error));
+        }
+    };
+    let Some(messages) = runner.stdout.take() else {
+        return Err(failure("the runner has no output".to_owned()));
+    };
+    let process = process::identify(runner.id(), context.machine().observer()).ok();
+    Ok(Launched {
+        run,
+        files,
+        runner,
+        messages: BufReader::new(messages),
+        watch: process.as_ref().and_then(ProcessWatch::open),
+    })
+}
+
+fn spawn(files: &RunFiles) -> io::Result<Child> {
+    let errors = fs_err::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(files.runner_errors())?;
+    Command::new(env::program()?)
+        .args(["__runner", "--dir"])
+        .arg(files.dir())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(std::fs::File::from(errors))
+        .spawn()
+}
+
+impl Launched {
+    /// Waits until the run has begun, or is refused.
+    pub fn begin(&mut self) -> Result<Began, Unfinished> {
+        match Message::receive(&mut self.messages) {
+            Some(Message::Started { run, notes }) => Ok(Began { run: *run, notes }),
+            Some(Message::Refused(refusal)) => {
+                if self.runner.wait().is_err() {
+                    // It has said all that it had to say.
+                }
+                Err(refusal.into())
+            }
+            Some(Message::FellBack { .. } | Message::Ended) | None => {
+                let errors = tenure_host::read::tail(&self.files.runner_errors(), 4096);
+                let errors = errors.unwrap_or_default();
+                let told = String::from_utf8_lossy(&errors);
+                let message = match told.trim() {
+                    "" => "the runner ended before it started the agent".to_owned(),
+                    told => format!("the runner ended before it started the agent: {told}"),
+                };
+                Err(failure(message).into())
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What a runner is started with.
+
+use std::io;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure_core::id::{AgentName, Malformed, RunId};
+use tenure_core::key::Key;
+use tenure_core::run::Trigger;
+
+use super::files::RunFiles;
+
+/// One run as it was ordered; everything is checked that can be checked before an agent starts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    pub run: String,
+    pub agent: String,
+    pub item: String,
+    /// The directory that was named; none means where the conversation is, or where the caller is.
+    pub dir: Option<String>,
+    /// The directory of the caller.
+    pub here: String,
+    pub fresh: bool,
+    pub exclusive: bool,
+    pub shares_dir: bool,
+    pub trusted: bool,
+    pub timeout_ms: Option<u64>,
+    /// How long it waits for the conversation, the directory and the item.
+    pub wait_ms: u64,
+    pub skill: Option<String>,
+    pub prompts: Prompts,
+    /// Arguments for the agent.
+    pub arguments: Vec<String>,
+    pub trigger: String,
+    /// The run that it goes on from.
+    pub goes_on: Option<String>,
+}
+
+/// What the agent may be told: everything is rendered before it is known which of them is needed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prompts {
+    pub fresh: String,
+    pub resume: String,
+}
+
+/// The longest order that is read: two prompts, and what is around them.
+const LONGEST: u64 = 64 << 20;
+
+impl Order {
+    pub fn run(&self) -> Result<RunId, Malformed> {
+        RunId::parse(&self.run)
+    }
+
+    pub fn agent(&self) -> Result<AgentName, Malformed> {
+        AgentName::parse(&self.agent)
+    }
+
+    pub fn item(&self) -> Result<Key, Malformed> {
+        Key::stored(&self.item)
+    }
+
+    pub fn trigger(&self) -> Result<Trigger, Malformed> {
+        Trigger::parse(&self.trigger)
+    }
+
+    pub fn goes_on(&self) -> Result<Option<RunId>, Malformed> {
+        self.goes_on.as_deref().map(RunId::parse).transpose()
+    }
+
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout_ms.map(Duration::from_millis)
+    }
+
+    pub fn wait(&self) -> Duration {
+        Duration::from_millis(self.wait_ms)
+    }
+
+    pub fn write(&self, files: &RunFiles) -> io::Result<()> {
+        let text = serde_json::to_vec(self)?;
+        tenure_host::file::write_private(&files.order(), &text)
+    }
+
+    pub fn read(files: &RunFiles) -> io::Result<Self> {
+        let text = tenure_host::read::whole(&files.order(), LONGEST)?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+}

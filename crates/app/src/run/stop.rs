@@ -1,0 +1,109 @@
+//! Stopping a run.
+//!
+//! The request is recorded first. The runner then tells its agent; where there is no runner any more, who asks does
+//! that itself: the agent's own signal to its process group, time to end, SIGKILL, and then whatever carries the
+//! variable of this run and is no other session's. Every process is signalled through a descriptor of its own, or
+//! as a group whose leader is known to live, so that no other process is ever hit.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tenure_core::id::RunId;
+use tenure_core::process::{Process, Survivor};
+use tenure_host::clock;
+use tenure_host::pidfd::ProcessWatch;
+use tenure_service::Stoppable;
+use tenure_service::answer::Problem;
+use tenure_service::view::RunView;
+
+use super::agent::signal_group;
+use super::driver::Driver;
+use super::settle;
+use crate::open::Context;
+
+/// How long a process may take to be gone after SIGKILL.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+/// How often survivors are looked for: one that is killed may just have started another.
+const ROUNDS: usize = 5;
+/// How much longer than the agent's grace a runner may take to record the end.
+const RECORDED_WITHIN: Duration = Duration::from_secs(30);
+
+/// A run that was stopped, or is about to end.
+#[derive(Debug)]
+pub struct Stopped {
+    pub run: RunView,
+    /// What goes on, and why it was left alone: it is another session's, or cannot be killed.
+    pub survivors: Vec<Survivor>,
+}
+
+/// Asks a run to stop and sees that it does.
+pub fn stop(context: &mut Context, name: &str, why: &str) -> Result<Stopped, Problem> {
+    let asked = context.service().ask_run_to_stop(name, why)?.value;
+    finish(context, asked)
+}
+
+/// Sees that a run ends that was asked to stop.
+pub fn finish(context: &mut Context, asked: Stoppable) -> Result<Stopped, Problem> {
+    let id = RunId::parse(&asked.run.id)?;
+    let grace = context.settings.stop_grace;
+    if let Some(runner) = asked.runner.as_ref().and_then(ProcessWatch::open) {
+        let patience = grace + GONE_WITHIN + RECORDED_WITHIN;
+        let told = runner.signal(Signal::TERM).and_then(|()| runner.wait(patience));
+        if told.is_ok_and(|gone| gone) {
+            let run = settle::one(context, &id)?;
+            let survivors = settle::survivors(&run);
+            return Ok(Stopped { run, survivors });
+        }
+    }
+    if let Some(agent) = &asked.agent {
+        let driver = tenure_core::id::AgentName::parse(&asked.run.agent)
+            .ok()
+            .and_then(|agent| Driver::of(&context.settings, &agent).ok());
+        let signal = driver.map_or(Signal::TERM, |driver| driver.stop_signal());
+        end_agent(agent, signal, grace);
+    }
+    let survivors = end_survivors(context, &id);
+    let run = settle::one(context, &id)?;
+    Ok(Stopped { run, survivors })
+}
+
+/// Tells an agent to stop, and kills it when it does not.
+fn end_agent(agent: &Process, signal: Signal, grace: Duration) {
+    for (signal, patience) in [(signal, grace), (Signal::KILL, GONE_WITHIN)] {
+        // The descriptor is of this process alone, so its number is still the group's.
+        let Some(watch) = ProcessWatch::open(agent) else {
+            return;
+        };
+        let told = signal_group(agent, signal).is_ok();
+        if told && watch.wait(patience).is_ok_and(|gone| gone) {
+            return;
+        }
+    }
+}
+
+/// Kills what only this run can have started; what is left is named.
+pub(super) fn end_survivors(context: &mut Context, id: &RunId) -> Vec<Survivor> {
+    let mut left = Vec::new();
+    for _ in 0..ROUNDS {
+        let Ok(found) = context.service().run_processes(id) else {
+            return left;
+        };
+        let found = found.value;
+        left = found.others;
+        if found.ours.is_empty() {
+            return left;
+        }
+        let until = clock::instant() + GONE_WITHIN;
+        for (process, survivor) in found.ours {
+            let Some(watch) = ProcessWatch::open(&process) else {
+                continue;
+            };
+            let rest = until.saturating_duration_since(clock::instant());
+            let gone = watch.signal(Signal::KILL).and_then(|()| watch.wait(rest));
+            if !gone.is_ok_and(|gone| gone) {
+                left.push(survivor);
+            }
+        }
+    }
+    left
+}

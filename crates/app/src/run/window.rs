@@ -1,0 +1,349 @@
+//! What somebody sees of a run who waits for it: the agent's lines as they come, and the end.
+//!
+//! The window reads the log beside the runner. Its end touches nothing: the run goes on, and `runs tail` shows the
+//! same again. SIGINT asks the run to stop; the window then waits for that. Where the runner dies, the window says
+//! so and follows the agent to its end.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
+use tenure_core::id::{AgentName, RunId};
+use tenure_core::run::seen::{Seen, Totals};
+use tenure_core::time::Timestamp;
+use tenure_host::clock;
+use tenure_host::pidfd::ProcessWatch;
+use tenure_host::watch::{Watch, Woken};
+use tenure_service::answer::Problem;
+use tenure_service::view::RunView;
+
+use super::driver::Driver;
+use super::files::RunFiles;
+use super::launch::Launched;
+use super::log::{Follower, Line};
+use super::settle;
+use super::spool::SpooledEnd;
+use super::wire::Message;
+use crate::open::Context;
+
+/// How often what is shown is brought up to date while nothing happens.
+const SHOWN_EVERY: Duration = Duration::from_secs(1);
+/// How much of the log is read at once.
+const CHUNK: usize = 256 << 10;
+
+/// Something to show.
+pub enum Shown<'a> {
+    /// A line of the agent's output; none where it is missing in the log.
+    Line(Option<&'a [u8]>),
+    /// What it does now.
+    Doing(Doing<'a>),
+    FellBack(&'a RunView),
+    /// Something that a person should know at once.
+    Note(&'a str),
+}
+
+/// What an agent does.
+#[derive(Debug, Clone, Copy)]
+pub struct Doing<'a> {
+    /// The tool that runs, as far as the agent shows it.
+    pub tool: Option<&'a str>,
+    /// Since when it waits for its provider, and why.
+    pub waiting: Option<(Timestamp, &'a str)>,
+    pub elapsed: Duration,
+    pub cost: Option<f64>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+pub struct EndedRun {
+    pub run: RunView,
+    pub answer: Option<String>,
+    /// What a person should know.
+    pub notes: Vec<String>,
+}
+
+/// How looking through the window ended.
+pub enum Closed {
+    Ended(Box<EndedRun>),
+    /// By this signal; the run goes on.
+    Signal(i32),
+    /// Nobody reads what is shown any more; the run goes on.
+    Unread,
+}
+
+/// Follows a run that this process launched.
+pub fn follow(
+    context: &mut Context,
+    launched: &mut Launched,
+    show: &mut dyn FnMut(Shown<'_>) -> bool,
+) -> Result<Closed, Problem> {
+    let view = context.service().show_run(launched.run.as_str())?.value;
+    let mut window = Window::open(context, &view)?;
+    let mut asked = false;
+    let runner: Vec<_> = launched.watch.take().into_iter().collect();
+    loop {
+        if !window.show(show) {
+            return Ok(Closed::Unread);
+        }
+        while let Some(message) = window_message(launched) {
+            if let Message::FellBack { run } = message
+                && !show(Shown::FellBack(&run))
+            {
+                return Ok(Closed::Unread);
+            }
+        }
+        if is_over(launched, &runner)? {
+            window.show(show);
+            return window.closed(context, launched, show);
+        }
+        match window.watch.wait(&runner, Some(window.limit())) {
+            Ok(Woken::Signal(signal)) if signal == Signal::INT.as_raw() && !asked => {
+                asked = true;
+                ask_to_stop(context, &launched.run, show);
+            }
+            Ok(Woken::Signal(signal)) => return Ok(Closed::Signal(signal)),
+            Ok(_) => {}
+            Err(error) => return Err(super::runner::cannot("wait", &error)),
+        }
+    }
+}
+
+/// Records the request and wakes the runner, which sees to the rest.
+fn ask_to_stop(context: &mut Context, run: &RunId, show: &mut dyn FnMut(Shown<'_>) -> bool) {
+    let why = "interrupted at its window";
+    match context.service().ask_run_to_stop(run.as_str(), why) {
+        Ok(asked) => {
+            let runner = asked.value.runner.as_ref().and_then(ProcessWatch::open);
+            if let Some(runner) = runner
+                && runner.signal(Signal::TERM).is_err()
+            {
+                // It ended meanwhile.
+            }
+            show(Shown::Note("stopping; interrupt again to leave it to its runner"));
+        }
+        Err(failure) => {
+            show(Shown::Note(&failure.error.to_string()));
+        }
+    }
+}
+
+/// A message that has come.
+fn window_message(launched: &mut Launched) -> Option<Message> {
+    if launched.messages.buffer().is_empty() {
+        let output = launched.messages.get_ref();
+        let mut fds = [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let ready = poll(&mut fds, Some(&now)).unwrap_or(0);
+        if ready == 0 || !fds[0].revents().contains(PollFlags::IN) {
+            return None;
+        }
+    }
+    Message::receive(&mut launched.messages)
+}
+
+/// Whether the runner has ended; without a descriptor of it, that is asked of the kernel.
+fn is_over(launched: &mut Launched, watch: &[ProcessWatch]) -> Result<bool, Problem> {
+    let waits = watch.iter().all(|one| one.wait(Duration::ZERO).unwrap_or(true));
+    if !watch.is_empty() && !waits {
+        return Ok(false);
+    }
+    let ended = launched.runner.try_wait();
+    let failed = |error: io::Error| super::runner::cannot("wait for the runner", &error);
+    Ok(ended.map_err(failed)?.is_some())
+}
+
+/// Follows any run from the beginning of its log; `forever` goes on until it ends.
+pub fn tail(
+    context: &mut Context,
+    run: &RunView,
+    forever: bool,
+    show: &mut dyn FnMut(Shown<'_>) -> bool,
+) -> Result<Option<Closed>, Problem> {
+    let mut window = Window::open(context, run)?;
+    let id = RunId::parse(&run.id)?;
+    loop {
+        if !window.show(show) {
+            return Ok(Some(Closed::Unread));
+        }
+        let now = settle::one(context, &id)?;
+        if now.state == "ended" || !forever {
+            window.show(show);
+            window.follower_end(show);
+            return Ok(None);
+        }
+        match window.watch.wait(&[], Some(window.limit())) {
+            Ok(Woken::Signal(signal)) => return Ok(Some(Closed::Signal(signal))),
+            Ok(_) => {}
+            Err(error) => return Err(super::runner::cannot("wait", &error)),
+        }
+    }
+}
+
+struct Window {
+    files: RunFiles,
+    follower: Option<Follower>,
+    driver: Option<Driver>,
+    seen: Seen,
+    watch: Watch,
+    began: Instant,
+    shown_at: Option<Instant>,
+}
+
+impl Window {
+    fn open(context: &Context, run: &RunView) -> Result<Self, Problem> {
+        let files = RunFiles::at(run.log.clone().unwrap_or_default());
+        let agent = AgentName::parse(&run.agent)?;
+        let mut watch = Watch::on_nothing();
+        let failed = |error: io::Error| super::runner::cannot("wait", &error);
+        watch.catch_signals().map_err(failed)?;
+        watch.turn_beside(&[files.dir().to_owned()]);
+        watch.end_with_reader();
+        Ok(Self {
+            follower: Follower::open(&files.output()).ok(),
+            driver: Driver::of(&context.settings, &agent).ok(),
+            files,
+            seen: Seen::new(Totals::default()),
+            watch,
+            began: clock::instant(),
+            shown_at: None,
+        })
+    }
+
+    fn limit(&self) -> Duration {
+        SHOWN_EVERY
+    }
+
+    /// Shows what is new; false where nobody reads it any more.
+    fn show(&mut self, show: &mut dyn FnMut(Shown<'_>) -> bool) -> bool {
+        let mut is_read = true;
+        let (driver, seen) = (&self.driver, &mut self.seen);
+        let mut each = |line: Line<'_>| {
+            let line = match line {
+                Line::Whole(line) => Some(line),
+                Line::Unread => None,
+            };
+            if let (Some(driver), Some(line)) = (driver, line) {
+                let at = clock::wall();
+                let read = driver.runs().read(line);
+                read.into_iter().for_each(|line| seen.feed(line, at));
+            }
+            is_read = is_read && show(Shown::Line(line));
+        };
+        if let Some(follower) = &mut self.follower {
+            while follower.follow(CHUNK, &mut each).unwrap_or(false) {}
+        }
+        is_read && self.show_doing(show)
+    }
+
+    fn show_doing(&mut self, show: &mut dyn FnMut(Shown<'_>) -> bool) -> bool {
+        if self.shown_at.is_some_and(|at| at.elapsed() < SHOWN_EVERY / 10) {
+            return true;
+        }
+        self.shown_at = Some(clock::instant());
+        let waiting = self.seen.waiting();
+        show(Shown::Doing(Doing {
+            tool: self.seen.doing(),
+            waiting: waiting.map(|waiting| (waiting.since, waiting.why.as_str())),
+            elapsed: self.began.elapsed(),
+            cost: self.seen.usage().cost,
+        }))
+    }
+
+    /// A last line that was not ended.
+    fn follower_end(&mut self, show: &mut dyn FnMut(Shown<'_>) -> bool) {
+        if let Some(follower) = &mut self.follower {
+            follower.end(&mut |line| {
+                if let Line::Whole(line) = line {
+                    show(Shown::Line(Some(line)));
+                }
+            });
+        }
+    }
+
+    /// The runner has ended: what it wrote down, or what is known without it.
+    fn closed(
+        &mut self,
+        context: &mut Context,
+        launched: &Launched,
+        show: &mut dyn FnMut(Shown<'_>) -> bool,
+    ) -> Result<Closed, Problem> {
+        let mut run = settle::one(context, &launched.run)?;
+        while run.state != "ended" {
+            if SpooledEnd::read(&self.files).is_ok_and(|end| end.is_some()) {
+                // The store does not have it yet, and will.
+                break;
+            }
+            show(Shown::Note("the runner died; the agent goes on without it"));
+            if let Some(closed) = self.follow_agent(context, &launched.run, show)? {
+                return Ok(closed);
+            }
+            run = settle::one(context, &launched.run)?;
+        }
+        self.follower_end(show);
+        Ok(Closed::Ended(Box::new(ended(&self.files, run))))
+    }
+
+    /// Follows an agent that has no runner until it ends.
+    fn follow_agent(
+        &mut self,
+        context: &mut Context,
+        id: &RunId,
+        show: &mut dyn FnMut(Shown<'_>) -> bool,
+    ) -> Result<Option<Closed>, Problem> {
+        let agent = context.service().run_agent(id)?.value;
+        let processes: Vec<_> = agent.as_ref().and_then(ProcessWatch::open).into_iter().collect();
+        while !processes.is_empty() {
+            if !self.show(show) {
+                return Ok(Some(Closed::Unread));
+            }
+            match self.watch.wait(&processes, Some(SHOWN_EVERY)) {
+                Ok(Woken::Exit) => break,
+                Ok(Woken::Signal(signal)) => return Ok(Some(Closed::Signal(signal))),
+                Ok(_) => {}
+                Err(error) => return Err(super::runner::cannot("wait", &error)),
+            }
+        }
+        self.show(show);
+        Ok(None)
+    }
+}
+
+/// A run that ended, with what its runner kept of it.
+pub fn ended(files: &RunFiles, run: RunView) -> EndedRun {
+    let Some(end) = SpooledEnd::read(files).ok().flatten() else {
+        return EndedRun {
+            run,
+            answer: None,
+            notes: Vec::new(),
+        };
+    };
+    let mut notes = end.notes;
+    if end.dropped > 0 {
+        let mebibytes = end.dropped.div_ceil(1 << 20);
+        notes.push(format!("{mebibytes} MiB in the middle of the log were dropped"));
+    }
+    if !end.survivors.is_empty() {
+        let pids: Vec<String> = end.survivors.iter().map(|one| one.pid.to_string()).collect();
+        notes.push(format!("still running: pid {}", pids.join(", ")));
+    }
+    let mut run = run;
+    if run.state != "ended" {
+        // The store is away: what is known is shown.
+        run.state = "ended".to_owned();
+        run.outcome = Some(end.outcome);
+        run.why = Some(end.why);
+        run.exit_code = end.exit_code;
+        run.usage = end.usage;
+        notes.push("the end is not in the store yet; tenure records it later".to_owned());
+    }
+    EndedRun {
+        run,
+        answer: end.answer,
+        notes,
+    }
+}

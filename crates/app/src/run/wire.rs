@@ -1,0 +1,194 @@
+//! What a runner tells the window that started it: a line of JSON each, on its standard output.
+//!
+//! Only what the window cannot read elsewhere: whether the run started, and that it fell back or ended. The agent's
+//! output is in the log. A window that is gone or does not read stops nobody.
+
+use std::io::{BufRead, Write};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tenure_core::hint::Hint;
+use tenure_service::answer::{Class, Problem, Reader};
+use tenure_service::view::RunView;
+
+use crate::unfinished::{By, Unfinished};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Message {
+    Refused(Refusal),
+    Started {
+        run: Box<RunView>,
+        /// What a person should know: claims that were not taken along, others in the directory.
+        notes: Vec<String>,
+    },
+    FellBack {
+        run: Box<RunView>,
+    },
+    /// The end is recorded, or spooled.
+    Ended,
+}
+
+/// A [`Problem`] on its way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Refusal {
+    class: String,
+    kind: String,
+    message: String,
+    lines: Vec<String>,
+    hints: Vec<Advice>,
+    data: Map<String, Value>,
+    reader: String,
+    by: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Advice {
+    verb: Option<String>,
+    args: Vec<String>,
+    why: String,
+}
+
+/// Verbs that a runner's refusals name.
+const VERBS: &[&str] = &[
+    "claim", "config", "conversation", "goto", "log", "ps", "register", "run", "runs", "show", "takeover",
+    "why",
+];
+
+const CLASSES: &[(Class, &str)] = &[
+    (Class::Refused, "refused"),
+    (Class::Usage, "usage"),
+    (Class::Held, "held"),
+    (Class::NotFound, "not_found"),
+    (Class::Lost, "lost"),
+    (Class::Invalid, "invalid"),
+    (Class::TimedOut, "timed_out"),
+    (Class::Store, "store"),
+    (Class::CannotTell, "cannot_tell"),
+    (Class::Internal, "internal"),
+];
+
+const READERS: &[(Reader, &str)] = &[
+    (Reader::Person, "person"),
+    (Reader::Newcomer, "newcomer"),
+    (Reader::Program, "program"),
+];
+
+const CAUSES: &[(By, &str)] = &[
+    (By::Problem, "problem"),
+    (By::MissingProgram, "missing_program"),
+    (By::UnusableProgram, "unusable_program"),
+];
+
+fn name_of<T: PartialEq>(table: &[(T, &'static str)], value: &T) -> String {
+    let found = table.iter().find(|(known, _)| known == value);
+    found.map_or_else(String::new, |(_, name)| (*name).to_owned())
+}
+
+fn named<T: Copy>(table: &[(T, &'static str)], name: &str) -> Option<T> {
+    let found = table.iter().find(|(_, known)| *known == name);
+    found.map(|(value, _)| *value)
+}
+
+impl From<Unfinished> for Refusal {
+    fn from(unfinished: Unfinished) -> Self {
+        let problem = unfinished.problem;
+        let hints = problem.hints.into_iter().map(|hint| Advice {
+            verb: hint.verb.map(str::to_owned),
+            args: hint.args,
+            why: hint.why,
+        });
+        Self {
+            class: name_of(CLASSES, &problem.class),
+            kind: problem.kind,
+            message: problem.message,
+            lines: problem.lines,
+            hints: hints.collect(),
+            data: problem.data,
+            reader: name_of(READERS, &problem.reader),
+            by: name_of(CAUSES, &unfinished.by),
+        }
+    }
+}
+
+impl From<Refusal> for Unfinished {
+    fn from(refusal: Refusal) -> Self {
+        let hints = refusal.hints.into_iter().map(|advice| {
+            let verb = VERBS.iter().find(|verb| advice.verb.as_deref() == Some(**verb));
+            match verb {
+                Some(verb) => Hint::run(verb, advice.args, advice.why),
+                None => Hint::step(advice.why),
+            }
+        });
+        let problem = Problem {
+            class: named(CLASSES, &refusal.class).unwrap_or(Class::Internal),
+            kind: refusal.kind,
+            message: refusal.message,
+            lines: refusal.lines,
+            hints: hints.collect(),
+            data: refusal.data,
+            notices: Default::default(),
+            reader: named(READERS, &refusal.reader).unwrap_or_default(),
+        };
+        let by = named(CAUSES, &refusal.by).unwrap_or(By::Problem);
+        Unfinished { problem, by }
+    }
+}
+
+impl Message {
+    /// Tells it; nobody may be there to hear.
+    pub fn send(&self, to: &mut impl Write) {
+        let Ok(mut line) = serde_json::to_vec(self) else {
+            return;
+        };
+        line.push(b'\n');
+        if to.write_all(&line).and_then(|()| to.flush()).is_err() {
+            // The window is gone; the run goes on.
+        }
+    }
+
+    /// The next one; none where the runner has ended.
+    pub fn receive(from: &mut impl BufRead) -> Option<Self> {
+        let mut line = String::new();
+        let count = from.read_line(&mut line).ok()?;
+        if count == 0 {
+            return None;
+        }
+        serde_json::from_str(&line).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_arrives_as_it_was() {
+        let hint = Hint::run("runs", ["show", "r-1"], "for details");
+        let mut problem = Problem::new(Class::Held, "held", "it is taken", hint.clone());
+        problem.hints.push(Hint::step("wait"));
+        problem.data.insert("run".into(), "r-1".into());
+        problem.reader = Reader::Person;
+        let sent = Message::Refused(Refusal::from(Unfinished {
+            problem,
+            by: By::MissingProgram,
+        }));
+        let mut bytes = Vec::new();
+        sent.send(&mut bytes);
+        let received = Message::receive(&mut bytes.as_slice()).unwrap();
+        let Message::Refused(refusal) = received else {
+            panic!("{received:?}");
+        };
+        let Unfinished { problem, by } = refusal.into();
+        assert_eq!((problem.class, problem.kind.as_str()), (Class::Held, "held"));
+        assert_eq!(problem.hints, [hint, Hint::step("wait")]);
+        assert_eq!((problem.reader, by), (Reader::Person, By::MissingProgram));
+        assert_eq!(problem.data["run"], "r-1");
+    }
+
+    #[test]
+    fn a_runner_that_ended_says_nothing() {
+        assert_eq!(Message::receive(&mut &b""[..]), None);
+        assert_eq!(Message::receive(&mut &b"{\"half\n"[..]), None);
+    }
+}
