@@ -22,6 +22,7 @@ mod output;
 #[cfg(test)]
 mod readme_tests;
 mod render;
+mod run_window;
 mod screen;
 mod sink;
 mod standing;

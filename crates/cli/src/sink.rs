@@ -38,6 +38,15 @@ pub fn mention(text: &str) {
     }
 }
 
+/// Writes the last line of a terminal again, in the place of what it said before.
+pub fn status(text: &str) {
+    let mut out = io::stderr().lock();
+    let line = format!("\r\u{1b}[K{text}");
+    if out.write_all(line.as_bytes()).and_then(|()| out.flush()).is_err() {
+        // There is nowhere else to say it.
+    }
+}
+
 fn write(out: &mut dyn Write, text: &str) -> Written {
     let whole = format!("{text}\n");
     let written = out.write_all(whole.as_bytes()).and_then(|()| out.flush());

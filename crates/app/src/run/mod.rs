@@ -8,6 +8,7 @@
 
 mod agent;
 mod begin;
+pub mod compose;
 mod driver;
 mod end;
 pub mod environment;

@@ -9,6 +9,7 @@ use tenure_core::key::Key;
 use tenure_core::run::Trigger;
 
 use super::files::RunFiles;
+use super::template::Variables;
 
 /// One run as it was ordered; everything is checked that can be checked before an agent starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +29,8 @@ pub struct Order {
     /// How long it waits for the conversation, the directory and the item.
     pub wait_ms: u64,
     pub skill: Option<String>,
+    /// What its template was rendered with.
+    pub variables: Variables,
     pub prompts: Prompts,
     /// Arguments for the agent.
     pub arguments: Vec<String>,

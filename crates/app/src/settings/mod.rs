@@ -5,12 +5,15 @@
 //! there is ignored and listed by `tenure config`, because a cloned repository is not trusted.
 //! A file that does not parse, or a value that is malformed, is an error that names file and key.
 
+mod agents;
 pub mod repo;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tenure_agents::run::Configured;
 use tenure_core::policy::Policy;
 use tenure_core::time::Span;
 use tenure_core::write_conflict::Mode;
@@ -143,6 +146,13 @@ const KNOWN: &[Known] = &[
         about: "how long other sessions are warned about a file after it was written",
     },
     Known {
+        key: "run.stop_grace",
+        default: "10s",
+        project: false,
+        value: Value::Span(|all| &mut all.stop_grace),
+        about: "how long the agent of a run may take to stop before it is killed",
+    },
+    Known {
         key: "missions.roles",
         default: "",
         project: true,
@@ -199,7 +209,11 @@ pub struct Settings {
     pub mirrors: Vec<Mirror>,
     /// What the user says about repositories; a later one counts.
     pub repos: Vec<Repo>,
-    /// All but the mirrors and repositories, in their documented order, each with its origin.
+    /// Agents that the user describes, by their names.
+    pub agents: BTreeMap<String, Configured>,
+    /// How long an agent may take to stop before it is killed.
+    pub stop_grace: Duration,
+    /// All but the mirrors, repositories and agents, in their documented order, each with its origin.
     pub listed: Vec<Setting>,
     /// Settings of a project's file that are ignored.
     pub ignored: Vec<Ignored>,
@@ -304,6 +318,7 @@ impl Settings {
         let known = KNOWN.iter().find(|known| known.key == key);
         let is_mirror = key.split('.').next() == Some("mirror");
         let repository = key.strip_prefix("repo.");
+        let agent = key.strip_prefix("agents.");
         match known {
             Some(known) if !project || known.project => {
                 let text = known.value.text(value);
@@ -322,7 +337,13 @@ impl Settings {
                 self.repos.push(repo::parse(name, value, origin)?);
                 Ok(())
             }
-            None if !(project && (is_mirror || repository.is_some())) => {
+            None if agent.is_some() && !project => {
+                let name = agent.unwrap_or_default();
+                let described = agents::parse(name, value)?;
+                self.agents.insert(name.to_owned(), described);
+                Ok(())
+            }
+            None if !(project && (is_mirror || repository.is_some() || agent.is_some())) => {
                 let names: Vec<&str> = KNOWN.iter().map(|known| known.key).collect();
                 Err(format!(
                     "unknown setting; expected one of {}",

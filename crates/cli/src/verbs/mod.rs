@@ -35,6 +35,8 @@ mod release;
 mod rename;
 mod renew;
 mod resume;
+mod run;
+mod runs;
 mod schema;
 mod show;
 mod skill;
@@ -53,7 +55,8 @@ mod why;
 
 use crate::app::App;
 use crate::command;
-use crate::output::Outcome;
+use crate::exit::Exit;
+use crate::output::{Outcome, Output};
 
 table::verbs! { enum Verb {
     "Inspect":
@@ -95,6 +98,8 @@ table::verbs! { enum Verb {
         Mission(mission) changes mission::Args::changes,
             answers "participant|left|use|pointer|mission|missions|check";
     "Run agents":
+        Run(run) changes always, answers "run";
+        Runs(runs) changes runs::Args::changes, answers "run|runs";
         Conversation(conversation) changes conversation::Args::changes, answers "conversation|conversations|link";
         Skill(skill) changes skill::Args::changes, answers "skill|skills";
     "Set up":
@@ -118,6 +123,16 @@ pub enum Internal {
     Complete(completions::AskArgs),
     #[command(name = "__exec")]
     Exec(command::ExecArgs),
+    #[command(name = "__runner")]
+    Runner(RunnerArgs),
+}
+
+/// The runner's own arguments.
+#[derive(Debug, clap::Args)]
+pub struct RunnerArgs {
+    /// The directory of the run
+    #[arg(long)]
+    dir: std::path::PathBuf,
 }
 
 /// Runs what tenure started itself as.
@@ -126,6 +141,10 @@ pub fn run_internal(verb: &Internal, grammar: fn() -> clap::Command) -> Outcome 
         Internal::Complete(args) => completions::ask(args, grammar()),
         Internal::DemoWorker(args) => demo::run_worker(args),
         Internal::Exec(args) => command::exec(args),
+        Internal::Runner(args) => {
+            tenure_app::run::runner::main(&args.dir);
+            Ok(Output::silent(Exit::DONE))
+        }
     }
 }
 

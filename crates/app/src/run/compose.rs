@@ -1,0 +1,262 @@
+//! From what somebody asks for to an order: prompts are rendered and directories found before anything is started.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tenure_core::id::{AgentName, RunId};
+use tenure_core::key::Key;
+use tenure_core::run::going_on::{self, Send};
+use tenure_core::run::{Outcome, Run, RunState, Trigger, prompt};
+use tenure_core::skill::{SkillName, Turn};
+use tenure_host::git::{self, Worktree};
+use tenure_service::answer::{Class, Hint, Problem};
+use tenure_service::{PlanRequest, RunError};
+
+use super::files::RunFiles;
+use super::launch::new_id;
+use super::order::{Order, Prompts};
+use super::skill::{Skill, Skills};
+use super::template::Variables;
+use super::worktree;
+use crate::conversation;
+use crate::location::locks;
+use crate::open::Context;
+use crate::place::{current_dir, place};
+
+/// A run that somebody asks for.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    pub agent: AgentName,
+    pub item: Key,
+    pub ask: Ask,
+    pub dir: Option<PathBuf>,
+    /// Whether it works in a worktree of its item.
+    pub worktree: bool,
+    pub fresh: bool,
+    pub exclusive: bool,
+    pub shares_dir: bool,
+    pub timeout: Option<Duration>,
+    pub wait: Duration,
+    pub arguments: Vec<String>,
+}
+
+/// What the agent is asked.
+#[derive(Debug, Clone)]
+pub enum Ask {
+    Text(String),
+    Skill(SkillName, Variables),
+}
+
+/// An order, and what a person should know about it.
+#[derive(Debug)]
+pub struct Composed {
+    pub order: Order,
+    pub notes: Vec<String>,
+}
+
+/// Makes an order of a wish.
+pub fn compose(context: &Context, wish: &Wish) -> Result<Composed, Problem> {
+    let mut notes = Vec::new();
+    let here = current_dir()?;
+    let mut dir = wish.dir.clone();
+    if wish.worktree {
+        let made = item_worktree(context, wish)?;
+        if made.is_new {
+            let (dir, branch) = (made.dir.display(), &made.branch);
+            notes.push(format!("made the worktree {dir} on branch {branch}"));
+        }
+        dir = Some(made.dir);
+    }
+    let dir = dir.map(|dir| place(&dir)).transpose()?.map(|place| place.dir);
+    let here = here.to_string_lossy().into_owned();
+    let worktree = git::worktree(std::path::Path::new(dir.as_deref().unwrap_or(&here)));
+    let asked = prompts(context, wish, worktree.as_ref(), &mut notes)?;
+    Ok(Composed {
+        order: Order {
+            run: new_id(context).to_string(),
+            agent: wish.agent.to_string(),
+            item: wish.item.to_string(),
+            dir,
+            here,
+            fresh: wish.fresh,
+            exclusive: wish.exclusive,
+            shares_dir: wish.shares_dir,
+            trusted: context.settings.trusts(worktree.as_ref()),
+            timeout_ms: wish.timeout.map(millis),
+            wait_ms: millis(wish.wait),
+            skill: asked.skill,
+            variables: asked.variables,
+            prompts: asked.prompts,
+            arguments: wish.arguments.clone(),
+            trigger: Trigger::Call.as_str().to_owned(),
+            goes_on: None,
+        },
+        notes,
+    })
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn item_worktree(context: &Context, wish: &Wish) -> Result<worktree::Made, Problem> {
+    let from = match &wish.dir {
+        Some(dir) => dir.clone(),
+        None => current_dir()?,
+    };
+    let Some(of) = git::worktree(&from) else {
+        let message = format!("{} is not in a git repository", from.display());
+        let hint = Hint::step("leave out --worktree, or run it in the item's repository");
+        return Err(Problem::new(Class::Usage, "usage", message, hint));
+    };
+    worktree::for_item(&wish.item, &of, context.dir(), &locks()?)
+}
+
+struct Asked {
+    prompts: Prompts,
+    skill: Option<String>,
+    variables: Variables,
+}
+
+fn prompts(
+    context: &Context,
+    wish: &Wish,
+    worktree: Option<&Worktree>,
+    notes: &mut Vec<String>,
+) -> Result<Asked, Problem> {
+    let (name, given) = match &wish.ask {
+        Ask::Text(text) if text.trim().is_empty() => {
+            let hint = Hint::step("give one with --prompt, --prompt-file or --skill");
+            let message = "the prompt is empty";
+            return Err(Problem::new(Class::Usage, "usage", message, hint));
+        }
+        Ask::Text(text) => {
+            let whole = prompt::compose(&wish.item, text);
+            return Ok(Asked {
+                prompts: Prompts {
+                    fresh: whole.clone(),
+                    resume: whole,
+                },
+                skill: None,
+                variables: Variables::new(),
+            });
+        }
+        Ask::Skill(name, given) => (name, given),
+    };
+    let variables = with_own(given, &wish.agent, &wish.item);
+    let skills = Skills::of(&context.settings, worktree);
+    let missing = || {
+        let message = format!("there is no skill {name}");
+        let hint = Hint::run("skill", ["list"], "to see the skills");
+        Problem::new(Class::NotFound, "not_found", message, hint)
+    };
+    let fresh = skills.find(name, Turn::Fresh)?.ok_or_else(missing)?;
+    let resume = skills.find(name, Turn::Resume)?.ok_or_else(missing)?;
+    notes.push(format!("the prompt is made from {}", fresh.file));
+    if resume.stands_in {
+        notes.push(format!(
+            "skill {name} has no delta; a resumed conversation gets its whole text"
+        ));
+    }
+    let rendered = |skill: &Skill| {
+        let text = skill.render(&variables)?;
+        Ok::<_, Problem>(prompt::compose(&wish.item, &text))
+    };
+    Ok(Asked {
+        prompts: Prompts {
+            fresh: rendered(&fresh)?,
+            resume: rendered(&resume)?,
+        },
+        skill: Some(name.to_string()),
+        variables,
+    })
+}
+
+/// A template can use the agent and the item without being given them.
+fn with_own(given: &Variables, agent: &AgentName, item: &Key) -> Variables {
+    let mut all = given.clone();
+    for (name, value) in [("agent", agent.as_str()), ("item", item.as_str())] {
+        all.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+    }
+    all
+}
+
+/// An order that goes on with a run that was cut off.
+pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
+    let run = context.service().run_record(name)?.value;
+    let Some(end) = &run.end else {
+        return Err(refused(&run, "it has not ended"));
+    };
+    if end.outcome == Outcome::Done {
+        return Err(refused(&run, "it is done"));
+    }
+    let (outcome, at) = (end.outcome, end.at);
+    let old = match run.log.as_ref().map(|log| Order::read(&RunFiles::at(log))) {
+        Some(Ok(old)) => old,
+        Some(Err(_)) | None => return Err(refused(&run, "the files of its log are gone")),
+    };
+    let here = std::path::Path::new(&run.dir);
+    let planned = context.service().plan_run(&PlanRequest {
+        agent: run.agent.clone(),
+        item: run.item.clone(),
+        here: conversation::home(context, &run.agent, here)?,
+        fresh: false,
+    });
+    let current = planned?.value.current.map(|current| current.native_id);
+    let same = current.is_some() && current == run.after;
+    let reached = if run.begun_at.is_some() {
+        RunState::Begun
+    } else {
+        RunState::Starting
+    };
+    let mut order = Order {
+        run: new_id(context).to_string(),
+        dir: current.is_none().then(|| run.dir.clone()),
+        here: run.dir.clone(),
+        fresh: false,
+        trigger: Trigger::Resume.as_str().to_owned(),
+        goes_on: Some(run.id.to_string()),
+        ..old
+    };
+    if going_on::what_to_send(reached, same) == Send::Continue {
+        let text = continue_text(context, &order, outcome, at)?;
+        order.prompts.resume = prompt::compose(&run.item, &text);
+    } else {
+        order.prompts.resume = order.prompts.fresh.clone();
+    }
+    Ok(Composed {
+        order,
+        notes: Vec::new(),
+    })
+}
+
+/// The skill's own text for a turn that was cut off, else ours.
+fn continue_text(
+    context: &Context,
+    order: &Order,
+    outcome: Outcome,
+    at: tenure_core::time::Timestamp,
+) -> Result<String, Problem> {
+    let ours = || going_on::continue_text(outcome, at);
+    let Some(skill) = &order.skill else {
+        return Ok(ours());
+    };
+    let name = SkillName::parse(skill)?;
+    let worktree = git::worktree(std::path::Path::new(&order.here));
+    let skills = Skills::of(&context.settings, worktree.as_ref());
+    let Some(found) = skills.find(&name, Turn::Continue)? else {
+        return Ok(ours());
+    };
+    let mut variables = order.variables.clone();
+    variables.insert("why".to_owned(), going_on::why(outcome).to_owned());
+    variables.insert("when".to_owned(), at.to_string());
+    found.render(&variables)
+}
+
+fn refused(run: &Run, why: &str) -> Problem {
+    let error = RunError::CannotGoOn {
+        run: RunId::clone(&run.id),
+        why: why.to_owned(),
+    };
+    tenure_service::error::Error::from(error).into()
+}

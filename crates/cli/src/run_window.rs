@@ -1,0 +1,237 @@
+//! A run as its caller sees it: one updating line and the answer for people, a line of JSON for each event for
+//! programs.
+
+use std::io::IsTerminal;
+
+use serde_json::{Value, json};
+use tenure_app::open::Context;
+use tenure_app::run::compose::Composed;
+use tenure_app::run::launch::launch;
+use tenure_app::run::window::{Closed, Doing, EndedRun, Shown, follow};
+use tenure_core::text;
+use tenure_core::time::Span;
+use tenure_service::view::RunView;
+
+use crate::app::App;
+use crate::child::{conflict_or_failure, signal_exit, unfinished};
+use crate::exit::Exit;
+use crate::lines::Lines;
+use crate::output::{CliError, Outcome, Output, command_line, put, warn};
+use crate::sink;
+use tenure_service::answer::Hint;
+
+/// A refusal of a run; its object ends the stream on stdout.
+pub fn refused(error: CliError, conflict: Exit) -> CliError {
+    let mut error = conflict_or_failure(error, conflict);
+    error.to_stderr = false;
+    error
+}
+
+/// Runs an order and shows it to its end.
+pub fn run(context: &mut Context, composed: &Composed, app: &App) -> Outcome {
+    let mut launched = launch(context, &composed.order)?;
+    let began = launched.begin().map_err(unfinished)?;
+    let mut screen = Screen::new(app);
+    let notes = composed.notes.iter().chain(&began.notes);
+    screen.started(&began.run, notes.map(String::as_str).collect())?;
+    let mut failed = None;
+    let closed = follow(context, &mut launched, &mut |shown| {
+        match screen.show(&shown) {
+            Ok(is_read) => is_read,
+            Err(error) => {
+                failed = Some(error);
+                false
+            }
+        }
+    });
+    screen.clear();
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    match closed? {
+        Closed::Ended(ended) => screen.ended(&ended),
+        Closed::Signal(signal) => {
+            screen.goes_on(&began.run);
+            Ok(Output::silent(signal_exit(signal)))
+        }
+        Closed::Unread => {
+            screen.goes_on(&began.run);
+            Ok(Output::silent(Exit::DONE))
+        }
+    }
+}
+
+struct Screen<'a> {
+    app: &'a App,
+    /// Whether one line of the terminal is written again and again.
+    updates: bool,
+    last: String,
+}
+
+impl<'a> Screen<'a> {
+    fn new(app: &'a App) -> Self {
+        let people = !app.style.json && !app.style.quiet;
+        Self {
+            app,
+            updates: people && std::io::stderr().is_terminal(),
+            last: String::new(),
+        }
+    }
+
+    fn started(&mut self, run: &RunView, notes: Vec<&str>) -> Result<(), CliError> {
+        if self.app.style.json {
+            let line = json!({"v": 1, "event": "run.started", "run": run, "notes": notes});
+            put(&line.to_string())?;
+        } else if !self.app.style.quiet {
+            let how = if run.fell_back {
+                "in a fresh conversation: the agent has deleted the last one"
+            } else if run.before.is_some() {
+                "in its conversation"
+            } else {
+                "in a fresh conversation"
+            };
+            warn(format!(
+                "run {}: {} on {} {how} ({})",
+                run.id,
+                run.agent,
+                run.item,
+                text::name(&run.dir)
+            ));
+            notes.iter().for_each(|note| warn(format!("note: {note}")));
+        }
+        Ok(())
+    }
+
+    /// Shows something; false where nobody reads it any more.
+    fn show(&mut self, shown: &Shown<'_>) -> Result<bool, CliError> {
+        if self.app.style.json {
+            return self.show_json(shown);
+        }
+        match shown {
+            Shown::Doing(doing) => self.update(doing),
+            Shown::FellBack(run) => {
+                self.clear();
+                let item = &run.item;
+                self.say(&format!(
+                    "{} does not have the conversation of {item} any more; started a fresh one",
+                    run.agent
+                ));
+            }
+            Shown::Note(note) => {
+                self.clear();
+                self.say(note);
+            }
+            Shown::Line(_) => {}
+        }
+        Ok(true)
+    }
+
+    fn show_json(&mut self, shown: &Shown<'_>) -> Result<bool, CliError> {
+        let line = match shown {
+            Shown::Line(line) => json!({"v": 1, "event": "agent", "data": agent_line(*line)}),
+            Shown::FellBack(run) => json!({"v": 1, "event": "run.fell_back", "run": run}),
+            Shown::Note(note) => {
+                self.say(note);
+                return Ok(true);
+            }
+            Shown::Doing(_) => return Ok(true),
+        };
+        put(&line.to_string())
+    }
+
+    fn say(&self, note: &str) {
+        if !self.app.style.quiet {
+            warn(format!("note: {note}"));
+        }
+    }
+
+    fn update(&mut self, doing: &Doing<'_>) {
+        if !self.updates {
+            return;
+        }
+        let what = match (doing.waiting, doing.tool) {
+            (Some((_, why)), _) => format!("waiting for its provider: {why}"),
+            (None, Some(tool)) => tool.to_owned(),
+            (None, None) => "working".to_owned(),
+        };
+        let seconds = Span(std::time::Duration::from_secs(doing.elapsed.as_secs()));
+        let cost = doing.cost.map_or_else(String::new, |cost| format!("  ${cost:.2}"));
+        let line = text::clipped(&text::line(&what), 60);
+        let line = format!("{seconds}{cost}  {line}");
+        if line != self.last {
+            sink::status(&line);
+            self.last = line;
+        }
+    }
+
+    fn clear(&mut self) {
+        if self.updates && !self.last.is_empty() {
+            sink::status("");
+            self.last.clear();
+        }
+    }
+
+    /// What to do with a run that goes on without its window.
+    fn goes_on(&self, run: &RunView) {
+        if !self.app.style.quiet {
+            let tail = Hint::run("runs", ["tail", run.id.as_str(), "-f"], "to watch it");
+            warn(format!("note: run {} goes on: {}", run.id, command_line(&tail)));
+        }
+    }
+
+    fn ended(&self, ended: &EndedRun) -> Outcome {
+        let run = &ended.run;
+        let exit = exit_of(run);
+        if self.app.style.json {
+            let line = json!({
+                "v": 1, "event": "run.ended", "run": run, "answer": ended.answer, "notes": ended.notes,
+            });
+            put(&line.to_string())?;
+            return Ok(Output::silent(exit));
+        }
+        if let Some(answer) = &ended.answer {
+            put(Lines::of_file(answer).as_str())?;
+        }
+        ended.notes.iter().for_each(|note| self.say(note));
+        if exit != Exit::DONE || self.app.verbose {
+            let outcome = run.outcome.as_deref().unwrap_or(&run.state);
+            let why = run.why.as_deref().unwrap_or_default();
+            warn(format!("run {} {}: {why}", run.id, past(outcome)));
+            let show = Hint::run("runs", ["show", run.id.as_str()], "for details");
+            warn(format!("hint: {}", command_line(&show)));
+        }
+        Ok(Output::silent(exit))
+    }
+}
+
+/// How people read an outcome in a sentence.
+fn past(outcome: &str) -> &str {
+    match outcome {
+        "done" => "is done",
+        "timeout" => "timed out",
+        "refused" => "was refused",
+        "stopped" => "was stopped",
+        "interrupted" => "was interrupted",
+        "unusable" => "cannot go on in its conversation",
+        "parked" => "is parked",
+        other => other,
+    }
+}
+
+/// 0 only for what is done; otherwise the agent's own code, unless that is 0.
+fn exit_of(run: &RunView) -> Exit {
+    if run.outcome.as_deref() == Some("done") {
+        return Exit::DONE;
+    }
+    let code = run.exit_code.and_then(|code| u8::try_from(code).ok());
+    Exit(code.filter(|code| *code != 0).unwrap_or(1))
+}
+
+/// A line of an agent's output as JSON; a string where it is not JSON, null where it is missing.
+pub fn agent_line(line: Option<&[u8]>) -> Value {
+    let Some(line) = line else {
+        return Value::Null;
+    };
+    let as_text = || Value::String(String::from_utf8_lossy(line).into_owned());
+    serde_json::from_slice(line).unwrap_or_else(|_| as_text())
+}

@@ -1,0 +1,146 @@
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tenure_app::run::compose::{Ask, Wish, compose};
+use tenure_app::run::skill::variables;
+use tenure_core::id::AgentName;
+use tenure_core::skill::SkillName;
+use tenure_core::time::Span;
+use tenure_service::answer::{Class, Hint};
+
+use crate::app::App;
+use crate::exit::Exit;
+use crate::output::{CliError, Outcome};
+use crate::run_window;
+
+/// Run an agent on an item, unattended, in the item's conversation
+///
+/// The first run of an agent on an item begins a conversation, and each further one continues it. Only one run
+/// at a time is in a conversation, and in a directory. The run goes on when this command is killed or its terminal
+/// is closed; Ctrl-C stops it. Prints the agent's answer. Exit 0 only if the agent reported success, otherwise the
+/// agent's own code or 1; 125 if the run was refused.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure run claude '#42' --prompt 'Fix the failing login test'
+  tenure run codex issue:acme/web#42 --skill implement --var title='Login fails'
+  tenure run claude '#42' --skill implement --worktree --exclusive --timeout 45m
+  tenure run claude '#42' --prompt-file task.md --json | jq -r .event
+  tenure run claude '#42' --prompt 'And the docs?' -- --model opus
+
+tenure runs shows the runs, tenure runs stop RUN stops one.")]
+pub struct Args {
+    /// The agent: claude, codex, gemini, opencode, qwen, or one from the settings
+    #[arg(value_name = "AGENT")]
+    agent: String,
+
+    /// The item, such as issue:acme/web#42 or #42
+    #[arg(value_name = "ITEM")]
+    item: String,
+
+    /// What to ask
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["prompt_file", "skill"])]
+    prompt: Option<String>,
+
+    /// A file with what to ask; - reads it from stdin
+    #[arg(long, value_name = "FILE", conflicts_with = "skill")]
+    prompt_file: Option<PathBuf>,
+
+    /// A skill that makes the prompt
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["prompt", "prompt_file"])]
+    skill: Option<SkillName>,
+
+    /// Set a variable of the skill
+    #[arg(long = "var", value_name = "K=V", requires = "skill")]
+    variables: Vec<String>,
+
+    /// Begin another conversation; the one before it goes to the history
+    #[arg(long)]
+    fresh: bool,
+
+    /// Claim the item while the run lasts
+    #[arg(long)]
+    exclusive: bool,
+
+    /// The directory to work in [default: the conversation's, else this one]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// Work in a git worktree of the item
+    #[arg(long)]
+    worktree: bool,
+
+    /// Work in the directory even if another run is there
+    #[arg(long)]
+    share_dir: bool,
+
+    /// Stop the run after this long
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<Span>,
+
+    /// Wait at most this long while the conversation, the directory or the item is in use
+    #[arg(long, value_name = "TIME")]
+    wait: Option<Span>,
+
+    /// The exit code if something that the run needs is in use, or the wait times out
+    #[arg(long, value_name = "N", default_value_t = 125)]
+    conflict_exit: u8,
+
+    /// Arguments for the agent
+    #[arg(last = true, value_name = "ARGS")]
+    arguments: Vec<String>,
+}
+
+/// No prompt is longer.
+const LONGEST: u64 = 8 << 20;
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let conflict = Exit(args.conflict_exit);
+    let done = start(args, app);
+    done.map_err(|error| run_window::refused(error, conflict))
+}
+
+fn start(args: &Args, app: &App) -> Outcome {
+    let wish = Wish {
+        agent: AgentName::parse(&args.agent)?,
+        item: app.key(&args.item)?,
+        ask: ask(args)?,
+        dir: args.dir.clone(),
+        worktree: args.worktree,
+        fresh: args.fresh,
+        exclusive: args.exclusive,
+        shares_dir: args.share_dir,
+        timeout: args.timeout.map(|Span(length)| length),
+        wait: args.wait.map_or(Duration::ZERO, |Span(length)| length),
+        arguments: args.arguments.clone(),
+    };
+    let mut context = app.open()?;
+    let composed = compose(&context, &wish)?;
+    run_window::run(&mut context, &composed, app)
+}
+
+fn ask(args: &Args) -> Result<Ask, CliError> {
+    if let Some(name) = &args.skill {
+        return Ok(Ask::Skill(name.clone(), variables(&args.variables)?));
+    }
+    if let Some(text) = &args.prompt {
+        return Ok(Ask::Text(text.clone()));
+    }
+    let Some(file) = &args.prompt_file else {
+        let hint = Hint::step("give one with --prompt, --prompt-file or --skill");
+        return Err(CliError::new(Class::Usage, "usage", "there is no prompt", hint));
+    };
+    let text = if file.as_os_str() == "-" {
+        let mut text = String::new();
+        let read = std::io::stdin().take(LONGEST).read_to_string(&mut text);
+        read.map(|_| text)
+    } else {
+        tenure_host::read::text(file, LONGEST)
+    };
+    text.map(Ask::Text).map_err(|error| {
+        let message = format!("cannot read the prompt: {error}");
+        let hint = Hint::step("give a file of UTF-8 text");
+        CliError::new(Class::Usage, "usage", message, hint)
+    })
+}

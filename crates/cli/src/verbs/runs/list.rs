@@ -1,0 +1,47 @@
+use tenure_app::run::settle;
+use tenure_core::id::AgentName;
+use tenure_service::ListRuns;
+
+use super::shown;
+use crate::app::App;
+use crate::output::{Outcome, Output};
+use crate::render;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only those of this item
+    #[arg(long, value_name = "ITEM")]
+    item: Option<String>,
+
+    /// Only this agent's
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+
+    /// Only those that went wrong
+    #[arg(long)]
+    failed: bool,
+
+    /// At most this many; 0 shows all [default: 50, with --json all]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+/// How many people are shown unless they say otherwise.
+const MOST_SHOWN: usize = 50;
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let request = ListRuns {
+        item: args.item.as_deref().map(|item| app.key(item)).transpose()?,
+        agent: args.agent.as_deref().map(AgentName::parse).transpose()?,
+        failed: args.failed,
+        limit: app.limit(args.limit, MOST_SHOWN),
+    };
+    let mut context = app.open()?;
+    settle::all(&mut context)?;
+    let answer = context.service().list_runs(&request)?;
+    let mut lines = shown::list(&answer.value.items);
+    render::rest(&mut lines, answer.value.more, "tenure runs --limit 0");
+    Ok(Output::new("runs", &answer.value.items, lines)
+        .with("more", &answer.value.more)
+        .told(&answer))
+}

@@ -1,0 +1,57 @@
+//! Runs: `tenure runs [list|show|tail|stop|resume]`.
+
+mod list;
+mod resume;
+mod show;
+mod shown;
+mod stop;
+mod tail;
+
+use super::table;
+use crate::app::App;
+use crate::output::Outcome;
+
+/// Show the runs of agents: what each did, and what became of it
+///
+/// Alone it lists them, the newest first. A run whose runner died while its agent went on is shown as `running, no
+/// runner`; it can still be stopped. A run whose processes are all dead gets its end when anybody looks.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  tenure runs
+  tenure runs --item '#42'
+  tenure runs --agent claude --failed
+  tenure runs show r-k7qd2m4xw9
+  tenure runs tail r-k7qd -f
+  tenure runs stop r-k7qd --reason 'wrong branch'
+  tenure runs resume r-k7qd"
+)]
+pub struct Args {
+    #[command(flatten)]
+    list: list::Args,
+
+    #[command(subcommand)]
+    act: Option<Act>,
+}
+
+table::verbs! { enum Act {
+    Show(show) changes always, shown 1;
+    Tail(tail) changes always, shown 2;
+    Stop(stop) changes always, shown 3;
+    Resume(resume) changes always, shown 4;
+} }
+
+impl Args {
+    pub fn changes(&self) -> bool {
+        self.act.as_ref().is_some_and(Act::changes)
+    }
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    match &args.act {
+        Some(act) => act.run(app),
+        None => list::run(&args.list, app),
+    }
+}

@@ -1,0 +1,21 @@
+use tenure_app::run::settle;
+
+use super::shown;
+use crate::app::App;
+use crate::output::{Outcome, Output};
+
+/// Show one run: how it began, what it used and how it ended
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Its id, or the beginning of it
+    #[arg(value_name = "RUN")]
+    run: String,
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let mut context = app.open()?;
+    settle::all(&mut context)?;
+    let answer = context.service().show_run(&args.run)?;
+    let text = shown::one(&answer.value);
+    Ok(Output::new("run", &answer.value, text).told(&answer))
+}
