@@ -35,15 +35,17 @@ pub fn run(context: &mut Context, composed: &Composed, app: &App) -> Outcome {
     let notes = composed.notes.iter().chain(&began.notes);
     screen.started(&began.run, notes.map(String::as_str).collect())?;
     let mut failed = None;
-    let closed = follow(context, &mut launched, &mut |shown| {
-        match screen.show(&shown) {
+    let closed = follow(
+        context,
+        &mut launched,
+        &mut |shown| match screen.show(&shown) {
             Ok(is_read) => is_read,
             Err(error) => {
                 failed = Some(error);
                 false
             }
-        }
-    });
+        },
+    );
     screen.clear();
     if let Some(error) = failed {
         return Err(error);
@@ -155,7 +157,9 @@ impl<'a> Screen<'a> {
             (None, None) => "working".to_owned(),
         };
         let seconds = Span(std::time::Duration::from_secs(doing.elapsed.as_secs()));
-        let cost = doing.cost.map_or_else(String::new, |cost| format!("  ${cost:.2}"));
+        let cost = doing
+            .cost
+            .map_or_else(String::new, |cost| format!("  ${cost:.2}"));
         let line = text::clipped(&text::line(&what), 60);
         let line = format!("{seconds}{cost}  {line}");
         if line != self.last {
@@ -175,7 +179,11 @@ impl<'a> Screen<'a> {
     fn goes_on(&self, run: &RunView) {
         if !self.app.style.quiet {
             let tail = Hint::run("runs", ["tail", run.id.as_str(), "-f"], "to watch it");
-            warn(format!("note: run {} goes on: {}", run.id, command_line(&tail)));
+            warn(format!(
+                "note: run {} goes on: {}",
+                run.id,
+                command_line(&tail)
+            ));
         }
     }
 

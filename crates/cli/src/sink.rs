@@ -42,7 +42,11 @@ pub fn mention(text: &str) {
 pub fn status(text: &str) {
     let mut out = io::stderr().lock();
     let line = format!("\r\u{1b}[K{text}");
-    if out.write_all(line.as_bytes()).and_then(|()| out.flush()).is_err() {
+    if out
+        .write_all(line.as_bytes())
+        .and_then(|()| out.flush())
+        .is_err()
+    {
         // There is nowhere else to say it.
     }
 }

@@ -42,8 +42,8 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::file;
 use crate::digest::sha256;
+use crate::file;
 use crate::kernel_lock::{LockDir, LockError, LockName, Patience, Sharing};
 use crate::path_error::at;
 use crate::pause;

@@ -220,7 +220,8 @@ impl Runner {
             arguments: &self.order.arguments,
             prompt_file: self.driver.wants_file().then_some(prompt_file.as_str()),
         };
-        check_arguments(runs.spec(), &launch).map_err(|error| wrong_argument(&error.to_string()))?;
+        check_arguments(runs.spec(), &launch)
+            .map_err(|error| wrong_argument(&error.to_string()))?;
         let variables = self.variables(&launch)?;
         let mut words = runs.command(&launch);
         let path = variables.get(std::ffi::OsStr::new("PATH"));
@@ -262,7 +263,10 @@ impl Runner {
         let runs = self.driver.runs();
         let inherited = |name: &str| tenure_host::env::var(name)?.into_string().ok();
         let set = runs.environment(launch, &inherited);
-        let set: Vec<(&str, &str)> = set.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let set: Vec<(&str, &str)> = set
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
         let agent = AgentRow {
             passed: &[],
             set: &set,
@@ -308,7 +312,11 @@ impl Runner {
     fn tell_started(&self, started: Started, window: &mut io::Stdout) {
         let mut notes = Vec::new();
         if !started.let_go.is_empty() {
-            let keys: Vec<&str> = started.let_go.iter().map(|held| held.key.as_str()).collect();
+            let keys: Vec<&str> = started
+                .let_go
+                .iter()
+                .map(|held| held.key.as_str())
+                .collect();
             notes.push(format!(
                 "{} held {} before; the run does not get that",
                 started.run.session.as_deref().unwrap_or("its session"),
@@ -317,7 +325,10 @@ impl Runner {
         }
         if !started.neighbours.is_empty() {
             let dir = text::name(&started.run.dir);
-            notes.push(format!("{} also works in {dir}", started.neighbours.join(", ")));
+            notes.push(format!(
+                "{} also works in {dir}",
+                started.neighbours.join(", ")
+            ));
         }
         let run = Box::new(started.run);
         Message::Started { run, notes }.send(window);

@@ -67,7 +67,10 @@ pub fn compose(context: &Context, wish: &Wish) -> Result<Composed, Problem> {
         }
         dir = Some(made.dir);
     }
-    let dir = dir.map(|dir| place(&dir)).transpose()?.map(|place| place.dir);
+    let dir = dir
+        .map(|dir| place(&dir))
+        .transpose()?
+        .map(|place| place.dir);
     let here = here.to_string_lossy().into_owned();
     let worktree = git::worktree(std::path::Path::new(dir.as_deref().unwrap_or(&here)));
     let asked = prompts(context, wish, worktree.as_ref(), &mut notes)?;
@@ -176,7 +179,8 @@ fn prompts(
 fn with_own(given: &Variables, agent: &AgentName, item: &Key) -> Variables {
     let mut all = given.clone();
     for (name, value) in [("agent", agent.as_str()), ("item", item.as_str())] {
-        all.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        all.entry(name.to_owned())
+            .or_insert_with(|| value.to_owned());
     }
     all
 }

@@ -163,7 +163,9 @@ impl Following {
         self.begun.output.end_line(&mut |line| {
             if let Line::Whole(line) = line {
                 let at = clock::wall();
-                runs.read(line).into_iter().for_each(|line| seen.feed(line, at));
+                runs.read(line)
+                    .into_iter()
+                    .for_each(|line| seen.feed(line, at));
             }
         });
         let last_words = &mut self.last_words;
@@ -180,14 +182,17 @@ impl Following {
             return;
         }
         let id = self.seen.id().or(self.recorded.as_ref());
-        let file = id.and_then(|id| {
-            existence::file(&self.runner.agent, id, &tenure_host::env::var)
-        });
+        let file =
+            id.and_then(|id| existence::file(&self.runner.agent, id, &tenure_host::env::var));
         let Some(tail) = file.and_then(|file| tenure_host::read::tail(&file, 1 << 20).ok()) else {
             return;
         };
         let at = clock::wall();
-        let lines = self.runner.driver.runs().read_tail(&String::from_utf8_lossy(&tail));
+        let lines = self
+            .runner
+            .driver
+            .runs()
+            .read_tail(&String::from_utf8_lossy(&tail));
         lines.into_iter().for_each(|line| self.seen.feed(line, at));
     }
 
@@ -198,20 +203,29 @@ impl Following {
         };
         // A resume that is refused may name an id that nobody will ever find.
         let is_certain = self.begun.begin.resumed().is_none() || self.seen.turn_began();
-        let is_news = self.recorded.as_ref() != Some(&named) && self.refused.as_ref() != Some(&named);
-        let is_soon = self.tried.is_some_and(|tried| tried.elapsed() < NAMED_AGAIN);
+        let is_news =
+            self.recorded.as_ref() != Some(&named) && self.refused.as_ref() != Some(&named);
+        let is_soon = self
+            .tried
+            .is_some_and(|tried| tried.elapsed() < NAMED_AGAIN);
         if !is_certain || !is_news || is_soon {
             return;
         }
         let (id, chain) = (&self.runner.id, &self.begun.agent.chain);
         let home = &self.begun.home;
-        match self.runner.context.service().run_is_named(id, &named, chain, home) {
+        match self
+            .runner
+            .context
+            .service()
+            .run_is_named(id, &named, chain, home)
+        {
             Ok(_) => self.recorded = Some(named),
             Err(failure) => match failure.error {
                 // It is tried again.
                 Error::Store(_) => self.tried = Some(clock::instant()),
                 refused => {
-                    self.notes.push(format!("conversation {named} was not recorded: {refused}"));
+                    self.notes
+                        .push(format!("conversation {named} was not recorded: {refused}"));
                     self.refused = Some(named);
                 }
             },
@@ -221,7 +235,10 @@ impl Following {
     /// When it must be looked again, whatever happens.
     fn wakes_within(&self) -> Duration {
         let mut limit = ASKED_EVERY;
-        if let Some(Stopping { kill_at: Some(at), .. }) = &self.stopping {
+        if let Some(Stopping {
+            kill_at: Some(at), ..
+        }) = &self.stopping
+        {
             limit = limit.min(at.saturating_duration_since(clock::instant()));
         }
         if let (Some(timeout), None) = (self.runner.order.timeout(), &self.stopping) {
@@ -280,7 +297,14 @@ impl Following {
     /// Records the request, then tells the agent.
     fn stop(&mut self, how: Option<Stop>, why: String) {
         let id = self.runner.id.to_string();
-        if how.is_some() && self.runner.context.service().ask_run_to_stop(&id, &why).is_err() {
+        if how.is_some()
+            && self
+                .runner
+                .context
+                .service()
+                .ask_run_to_stop(&id, &why)
+                .is_err()
+        {
             // The end says the same.
         }
         self.begun.agent.signal(self.runner.driver.stop_signal());
@@ -348,7 +372,13 @@ impl Following {
             intended,
             prompt_hash: tenure_host::digest::sha256(prompt.as_bytes()),
         };
-        let (run, token) = self.runner.context.service().run_falls_back(&next).ok()?.value;
+        let (run, token) = self
+            .runner
+            .context
+            .service()
+            .run_falls_back(&next)
+            .ok()?
+            .value;
         self.fell_back = true;
         self.runner.let_go(&mut agent, token).ok()?;
         self.begun.agent = agent;

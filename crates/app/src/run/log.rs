@@ -315,7 +315,11 @@ fn rewrite(
             if fs_err::remove_file(&beside).is_err() {
                 // It was not made, or the disk is worse than full.
             }
-            if is_no_room(&error) { Ok(()) } else { Err(error) }
+            if is_no_room(&error) {
+                Ok(())
+            } else {
+                Err(error)
+            }
         }
     }
 }

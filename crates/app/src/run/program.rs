@@ -110,7 +110,8 @@ mod tests {
     fn resolved(word: &str, path: &Path, below: &[&str]) -> Result<PathBuf, By> {
         let mut words = [OsString::from(word)];
         let done = resolve(&mut words, Some(path.as_os_str()), Path::new("/"), below);
-        done.map(|()| PathBuf::from(&words[0])).map_err(|failed| failed.by)
+        done.map(|()| PathBuf::from(&words[0]))
+            .map_err(|failed| failed.by)
     }
 
     #[test]

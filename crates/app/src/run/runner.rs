@@ -124,7 +124,8 @@ impl Runner {
                         | StoreError::Conflict
                 )
             );
-            if !may_come_back || clock::instant() >= until {
+            let was_removed = !self.files.dir().is_dir();
+            if !may_come_back || was_removed || clock::instant() >= until {
                 // It is spooled beside the log.
                 return;
             }

@@ -42,7 +42,10 @@ pub fn one(context: &mut Context, id: &RunId) -> Result<RunView, Problem> {
     let run = context.service().run_record(id.as_str())?.value;
     if run.is_open() {
         let left = context.service().left_runs()?.value;
-        if let Some(left) = left.iter().find(|left| left.record.id == *id && left.is_over) {
+        if let Some(left) = left
+            .iter()
+            .find(|left| left.record.id == *id && left.is_over)
+        {
             return record(context, &left.record);
         }
     }
@@ -51,7 +54,10 @@ pub fn one(context: &mut Context, id: &RunId) -> Result<RunView, Problem> {
 
 /// What the runner of a run named as left running.
 pub(super) fn survivors(run: &RunView) -> Vec<Survivor> {
-    let end = run.log.as_ref().and_then(|log| SpooledEnd::read(&RunFiles::at(log)).ok()?);
+    let end = run
+        .log
+        .as_ref()
+        .and_then(|log| SpooledEnd::read(&RunFiles::at(log)).ok()?);
     end.map_or_else(Vec::new, |end| end.survivors)
 }
 
@@ -122,7 +128,9 @@ fn read(files: &RunFiles, driver: &Driver, seen: &mut Seen) {
     let mut each = |line: Line<'_>| {
         if let Line::Whole(line) = line {
             let at = clock::wall();
-            runs.read(line).into_iter().for_each(|line| seen.feed(line, at));
+            runs.read(line)
+                .into_iter()
+                .for_each(|line| seen.feed(line, at));
         }
     };
     while follower.follow(CHUNK, &mut each).unwrap_or(false) {}

@@ -96,7 +96,11 @@ pub(super) fn totals_before(
     native_id: &NativeId,
 ) -> Totals {
     let read = |context: &mut Context| {
-        let newest = context.service().newest_run_in(agent, native_id).ok()?.value?;
+        let newest = context
+            .service()
+            .newest_run_in(agent, native_id)
+            .ok()?
+            .value?;
         let run = context.service().run_record(newest.as_str()).ok()?.value;
         SpooledEnd::read(&RunFiles::at(run.log?)).ok()?
     };

@@ -48,7 +48,9 @@ pub fn finish(context: &mut Context, asked: Stoppable) -> Result<Stopped, Proble
     let grace = context.settings.stop_grace;
     if let Some(runner) = asked.runner.as_ref().and_then(ProcessWatch::open) {
         let patience = grace + GONE_WITHIN + RECORDED_WITHIN;
-        let told = runner.signal(Signal::TERM).and_then(|()| runner.wait(patience));
+        let told = runner
+            .signal(Signal::TERM)
+            .and_then(|()| runner.wait(patience));
         if told.is_ok_and(|gone| gone) {
             let run = settle::one(context, &id)?;
             let survivors = settle::survivors(&run);

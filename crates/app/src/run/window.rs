@@ -121,7 +121,9 @@ fn ask_to_stop(context: &mut Context, run: &RunId, show: &mut dyn FnMut(Shown<'_
             {
                 // It ended meanwhile.
             }
-            show(Shown::Note("stopping; interrupt again to leave it to its runner"));
+            show(Shown::Note(
+                "stopping; interrupt again to leave it to its runner",
+            ));
         }
         Err(failure) => {
             show(Shown::Note(&failure.error.to_string()));
@@ -148,7 +150,9 @@ fn window_message(launched: &mut Launched) -> Option<Message> {
 
 /// Whether the runner has ended; without a descriptor of it, that is asked of the kernel.
 fn is_over(launched: &mut Launched, watch: &[ProcessWatch]) -> Result<bool, Problem> {
-    let waits = watch.iter().all(|one| one.wait(Duration::ZERO).unwrap_or(true));
+    let waits = watch
+        .iter()
+        .all(|one| one.wait(Duration::ZERO).unwrap_or(true));
     if !watch.is_empty() && !waits {
         return Ok(false);
     }
@@ -241,7 +245,10 @@ impl Window {
     }
 
     fn show_doing(&mut self, show: &mut dyn FnMut(Shown<'_>) -> bool) -> bool {
-        if self.shown_at.is_some_and(|at| at.elapsed() < SHOWN_EVERY / 10) {
+        if self
+            .shown_at
+            .is_some_and(|at| at.elapsed() < SHOWN_EVERY / 10)
+        {
             return true;
         }
         self.shown_at = Some(clock::instant());
@@ -296,7 +303,11 @@ impl Window {
         show: &mut dyn FnMut(Shown<'_>) -> bool,
     ) -> Result<Option<Closed>, Problem> {
         let agent = context.service().run_agent(id)?.value;
-        let processes: Vec<_> = agent.as_ref().and_then(ProcessWatch::open).into_iter().collect();
+        let processes: Vec<_> = agent
+            .as_ref()
+            .and_then(ProcessWatch::open)
+            .into_iter()
+            .collect();
         while !processes.is_empty() {
             if !self.show(show) {
                 return Ok(Some(Closed::Unread));
@@ -325,10 +336,16 @@ pub fn ended(files: &RunFiles, run: RunView) -> EndedRun {
     let mut notes = end.notes;
     if end.dropped > 0 {
         let mebibytes = end.dropped.div_ceil(1 << 20);
-        notes.push(format!("{mebibytes} MiB in the middle of the log were dropped"));
+        notes.push(format!(
+            "{mebibytes} MiB in the middle of the log were dropped"
+        ));
     }
     if !end.survivors.is_empty() {
-        let pids: Vec<String> = end.survivors.iter().map(|one| one.pid.to_string()).collect();
+        let pids: Vec<String> = end
+            .survivors
+            .iter()
+            .map(|one| one.pid.to_string())
+            .collect();
         notes.push(format!("still running: pid {}", pids.join(", ")));
     }
     let mut run = run;

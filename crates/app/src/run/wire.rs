@@ -51,7 +51,17 @@ struct Advice {
 
 /// Verbs that a runner's refusals name.
 const VERBS: &[&str] = &[
-    "claim", "config", "conversation", "goto", "log", "ps", "register", "run", "runs", "show", "takeover",
+    "claim",
+    "config",
+    "conversation",
+    "goto",
+    "log",
+    "ps",
+    "register",
+    "run",
+    "runs",
+    "show",
+    "takeover",
     "why",
 ];
 
@@ -114,7 +124,9 @@ impl From<Unfinished> for Refusal {
 impl From<Refusal> for Unfinished {
     fn from(refusal: Refusal) -> Self {
         let hints = refusal.hints.into_iter().map(|advice| {
-            let verb = VERBS.iter().find(|verb| advice.verb.as_deref() == Some(**verb));
+            let verb = VERBS
+                .iter()
+                .find(|verb| advice.verb.as_deref() == Some(**verb));
             match verb {
                 Some(verb) => Hint::run(verb, advice.args, advice.why),
                 None => Hint::step(advice.why),
@@ -180,7 +192,10 @@ mod tests {
             panic!("{received:?}");
         };
         let Unfinished { problem, by } = refusal.into();
-        assert_eq!((problem.class, problem.kind.as_str()), (Class::Held, "held"));
+        assert_eq!(
+            (problem.class, problem.kind.as_str()),
+            (Class::Held, "held")
+        );
         assert_eq!(problem.hints, [hint, Hint::step("wait")]);
         assert_eq!((problem.reader, by), (Reader::Person, By::MissingProgram));
         assert_eq!(problem.data["run"], "r-1");

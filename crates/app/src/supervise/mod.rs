@@ -31,9 +31,9 @@ use crate::open::Context;
 use crate::place::place_here;
 use crate::unfinished::Unfinished;
 use crate::watch::{Step, Until, listen, wait_for_turn, watch_signals};
+use child::pass_on;
 pub use child::readable;
 pub(crate) use child::{cannot_run, failure};
-use child::pass_on;
 pub use locked::under_lock;
 use trampoline::Trampoline;
 

@@ -129,7 +129,12 @@ fn ask(args: &Args) -> Result<Ask, CliError> {
     }
     let Some(file) = &args.prompt_file else {
         let hint = Hint::step("give one with --prompt, --prompt-file or --skill");
-        return Err(CliError::new(Class::Usage, "usage", "there is no prompt", hint));
+        return Err(CliError::new(
+            Class::Usage,
+            "usage",
+            "there is no prompt",
+            hint,
+        ));
     };
     let text = if file.as_os_str() == "-" {
         let mut text = String::new();

@@ -53,5 +53,12 @@ pub(super) fn author(run: &Run) -> Author {
 
 /// The agent does not have a conversation any more.
 pub(super) fn forget(ctx: &mut Ctx<'_>, run: &Run, native_id: &NativeId) -> Result<(), Stop> {
-    conversation::end_native(ctx, &run.agent, &run.root, native_id, WhyEnded::Unknown, author(run))
+    conversation::end_native(
+        ctx,
+        &run.agent,
+        &run.root,
+        native_id,
+        WhyEnded::Unknown,
+        author(run),
+    )
 }

@@ -38,7 +38,9 @@ pub enum RunError {
         run: RunId,
         survivors: Vec<Survivor>,
     },
-    #[error("run {run} is over, but it is unknown whether processes of it are still running: {why}")]
+    #[error(
+        "run {run} is over, but it is unknown whether processes of it are still running: {why}"
+    )]
     SurvivorsUnknown { run: RunId, why: String },
     #[error("{agent} has reached its usage limit on this host and is parked until {until}: {why}")]
     Parked {
@@ -53,13 +55,17 @@ pub enum RunError {
         place: Elsewhere,
         home: String,
     },
-    #[error("the {agent} conversation of {item} cannot be resumed: its history was refused by the provider ({native_id})")]
+    #[error(
+        "the {agent} conversation of {item} cannot be resumed: its history was refused by the provider ({native_id})"
+    )]
     Unusable {
         agent: AgentName,
         item: Key,
         native_id: NativeId,
     },
-    #[error("{agent} did not find the conversation of {item} last time, and tenure cannot check whether it is there ({native_id})")]
+    #[error(
+        "{agent} did not find the conversation of {item} last time, and tenure cannot check whether it is there ({native_id})"
+    )]
     NotFoundLastTime {
         agent: AgentName,
         item: Key,
@@ -200,7 +206,12 @@ fn held_message(wanted: Wanted, run: &RunView) -> String {
         Wanted::Conversation => format!("the {} conversation of {}", run.agent, run.root),
         Wanted::Directory => format!("the directory {}", text::name(&run.dir)),
     };
-    format!("{what} is in use by run {} ({}, {})", run.id, run.item, run.shown_state())
+    format!(
+        "{what} is in use by run {} ({}, {})",
+        run.id,
+        run.item,
+        run.shown_state()
+    )
 }
 
 fn pids(survivors: &[Survivor]) -> String {

@@ -34,10 +34,12 @@ impl RunLife {
 
     /// Why it cannot be told.
     pub fn doubt(&self) -> Option<&Doubt> {
-        [&self.runner, &self.agent].into_iter().find_map(|one| match one {
-            Liveness::Unknown(doubt) => Some(doubt),
-            Liveness::Alive | Liveness::Dead(_) => None,
-        })
+        [&self.runner, &self.agent]
+            .into_iter()
+            .find_map(|one| match one {
+                Liveness::Unknown(doubt) => Some(doubt),
+                Liveness::Alive | Liveness::Dead(_) => None,
+            })
     }
 }
 
@@ -60,7 +62,10 @@ impl Ctx<'_> {
                 process: None,
             });
         };
-        let died = session.closed.as_ref().filter(|closed| closed.by == ClosedBy::Death);
+        let died = session
+            .closed
+            .as_ref()
+            .filter(|closed| closed.by == ClosedBy::Death);
         let agent = match (died, &session.process) {
             (Some(closed), _) => Liveness::Dead(Proof::Recorded(closed.why.clone())),
             (None, Some(process)) => self.process_liveness(process)?,
@@ -89,7 +94,11 @@ impl Ctx<'_> {
         {
             return Ok(run);
         }
-        let missing = || Error::from(RunError::NoSuchRun { name: name.to_owned() });
+        let missing = || {
+            Error::from(RunError::NoSuchRun {
+                name: name.to_owned(),
+            })
+        };
         if name.is_empty() {
             return Err(missing().into());
         }

@@ -105,11 +105,7 @@ impl Service<'_> {
     }
 
     /// The run whose end is recorded last in a conversation, with its log: what the agent had used by then.
-    pub fn newest_run_in(
-        &mut self,
-        agent: &AgentName,
-        native: &NativeId,
-    ) -> Reply<Option<RunId>> {
+    pub fn newest_run_in(&mut self, agent: &AgentName, native: &NativeId) -> Reply<Option<RunId>> {
         self.transact(Mode::Read, |ctx| {
             let newest = ctx.tx.newest_left(agent, native)?;
             Ok(newest.map(|(run, _)| run))

@@ -143,7 +143,9 @@ fn start(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<StartTurn, Stop> {
     let let_go = let_go.into_iter();
     Ok(StartTurn::Started(Box::new(Started {
         token: session.token(),
-        let_go: let_go.filter(|held| !exclusive || held.key != item.as_str()).collect(),
+        let_go: let_go
+            .filter(|held| !exclusive || held.key != item.as_str())
+            .collect(),
         neighbours: neighbours(ctx, &session)?,
         run: ctx.run_view(&run)?,
     })))
@@ -155,7 +157,10 @@ fn lock(ctx: &mut Ctx<'_>, request: &StartRun, owner: Option<&Session>) -> Resul
         Lock::Run(request.id.clone()),
     ];
     if let Some(native_id) = request.begin.resumed() {
-        locks.push(Lock::Native(request.planned.agent.clone(), native_id.clone()));
+        locks.push(Lock::Native(
+            request.planned.agent.clone(),
+            native_id.clone(),
+        ));
     }
     locks.extend(owner.map(|owner| Lock::Session(owner.id)));
     ctx.lock(locks)
@@ -203,7 +208,10 @@ fn refuse_survivors(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<(), Stop> {
         ..RunFilter::default()
     })?;
     for run in newest {
-        let was_cut_off = run.end.as_ref().is_some_and(|end| end.outcome == Outcome::Interrupted);
+        let was_cut_off = run
+            .end
+            .as_ref()
+            .is_some_and(|end| end.outcome == Outcome::Interrupted);
         let is_here = run.host == ctx.observer.host
             && (run.dir == request.workdir.dir && !request.shares_dir
                 || run.agent == planned.agent && run.root == planned.root);
@@ -212,8 +220,16 @@ fn refuse_survivors(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<(), Stop> {
         }
         let left = ctx.run_survivors(&run)?;
         if !left.ours.is_empty() {
-            let survivors = left.ours.into_iter().map(|(_, survivor)| survivor).collect();
-            return Err(Error::from(RunError::Survivors { run: run.id, survivors }).into());
+            let survivors = left
+                .ours
+                .into_iter()
+                .map(|(_, survivor)| survivor)
+                .collect();
+            return Err(Error::from(RunError::Survivors {
+                run: run.id,
+                survivors,
+            })
+            .into());
         }
         if let Some(why) = left.doubt {
             return Err(Error::from(RunError::SurvivorsUnknown { run: run.id, why }).into());
@@ -383,7 +399,8 @@ fn new_session(
     if let Some(native_id) = &session.native_id {
         let before = ctx.tx.native_owner(&session.agent, native_id)?;
         let at = ctx.now.wall;
-        ctx.tx.set_native_owner(&session.agent, native_id, before, session.id, at)?;
+        ctx.tx
+            .set_native_owner(&session.agent, native_id, before, session.id, at)?;
     }
     enter(ctx, &session, EventKind::Registered, request, caller)?;
     Ok(session)
@@ -446,7 +463,12 @@ fn enter(
     };
     ctx.log(&NewEvent {
         actor: caller.map(|caller| caller.session.id),
-        ..ctx.event(kind, Some(session.id), "run", format!("{run} for {item}{life}"))
+        ..ctx.event(
+            kind,
+            Some(session.id),
+            "run",
+            format!("{run} for {item}{life}"),
+        )
     })
 }
 
@@ -522,4 +544,3 @@ fn neighbours(ctx: &mut Ctx<'_>, own: &Session) -> Result<Vec<String>, Stop> {
     }
     Ok(found)
 }
-

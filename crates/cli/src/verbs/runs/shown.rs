@@ -10,9 +10,15 @@ use crate::lines::Lines;
 use crate::output::{Cell, ago, table};
 
 pub fn line(run: &RunView) -> Lines {
-    let why = run.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let why = run
+        .why
+        .as_ref()
+        .map_or_else(String::new, |why| format!(": {why}"));
     let state = run.shown_state();
-    Lines::from(format!("{}  {} on {}  {state}{why}", run.id, run.agent, run.item))
+    Lines::from(format!(
+        "{}  {} on {}  {state}{why}",
+        run.id, run.agent, run.item
+    ))
 }
 
 pub fn list(runs: &[RunView]) -> Lines {
@@ -38,7 +44,16 @@ pub fn list(runs: &[RunView]) -> Lines {
         })
         .collect();
     table(
-        &["RUN", "STATE", "AGENT", "ITEM", "STARTED", "TOOK", "COST", "DIRECTORY"],
+        &[
+            "RUN",
+            "STATE",
+            "AGENT",
+            "ITEM",
+            "STARTED",
+            "TOOK",
+            "COST",
+            "DIRECTORY",
+        ],
         &rows,
     )
 }
@@ -74,8 +89,16 @@ pub fn one(run: &RunView) -> Lines {
     if let Some(native_id) = &run.native_id {
         row("conversation", native_id.clone());
     }
-    if let Some(before) = run.before.as_ref().filter(|before| Some(*before) != run.native_id.as_ref()) {
-        let how = if run.fell_back { " (the agent does not have it any more)" } else { "" };
+    if let Some(before) = run
+        .before
+        .as_ref()
+        .filter(|before| Some(*before) != run.native_id.as_ref())
+    {
+        let how = if run.fell_back {
+            " (the agent does not have it any more)"
+        } else {
+            ""
+        };
         row("before", format!("{before}{how}"));
     }
     row("started", ago(run.created_at, now));
@@ -87,8 +110,14 @@ pub fn one(run: &RunView) -> Lines {
         row("parked until", until.to_string());
     }
     if let Some(stop) = &run.stop_asked {
-        let by = stop.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
-        row("stop", format!("asked {}{by}: {}", ago(stop.at, now), stop.why));
+        let by = stop
+            .by
+            .as_ref()
+            .map_or_else(String::new, |by| format!(" by {by}"));
+        row(
+            "stop",
+            format!("asked {}{by}: {}", ago(stop.at, now), stop.why),
+        );
     }
     let usage = &run.usage;
     if let Some(turns) = usage.turns {

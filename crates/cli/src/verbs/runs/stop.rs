@@ -22,7 +22,7 @@ pub struct Args {
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     let why = match &args.reason {
-        Some(reason) => reason.as_ref().to_owned(),
+        Some(reason) => reason.to_string(),
         None => "asked to stop".to_owned(),
     };
     let stopped = stop::stop(&mut context, &args.run, &why)?;

@@ -14,6 +14,7 @@ pub mod mount;
 pub mod namespace;
 pub mod output;
 pub mod person;
+pub mod run;
 pub mod shape;
 pub mod skip;
 pub mod talking;

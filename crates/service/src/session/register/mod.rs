@@ -10,5 +10,5 @@ mod work;
 
 pub(crate) use find::register;
 pub(crate) use request::Enrolled;
-pub(crate) use work::close_gone;
 pub use request::{RegisterRequest, Registered, Subject};
+pub(crate) use work::close_gone;

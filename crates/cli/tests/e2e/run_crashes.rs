@@ -1,0 +1,215 @@
+//! What dies under a run: its window, its runner, its agent, both, the store; and what is recorded then.
+
+use serde_json::Value;
+use tenure_testkit::{Scripted, Signal, poll};
+
+use crate::env;
+use crate::support::line::SOON;
+use crate::support::run::{kill9, lines, newest, outcome, pid_of, run, runner_of, start, until};
+
+#[test]
+fn the_death_of_the_window_touches_no_run() {
+    let env = env();
+    let mine = Scripted::new(
+        &env,
+        "mine",
+        "init; ready $dir/on; hold $dir/flag; done_ late",
+    );
+    mine.keep("flag");
+    let ann = env.agent("ann");
+    for signal in [Signal::KILL, Signal::HUP, Signal::TERM] {
+        std::fs::remove_file(mine.file("on")).ok();
+        mine.keep("flag");
+        let window = start(&ann, "mine wp:1");
+        poll(SOON, "the agent works", || mine.wrote("on"));
+        assert!(window.signal(signal));
+        poll(SOON, "the window is gone", || {
+            (!window.is_alive()).then_some(())
+        });
+        assert_eq!(newest(&env)["state"], "running");
+        assert_eq!(newest(&env)["runner"], "live");
+        std::fs::remove_file(mine.file("flag")).unwrap();
+        assert_eq!(outcome(&env), "done");
+    }
+}
+
+#[test]
+fn where_the_runner_dies_the_agent_goes_on_and_its_end_is_recorded_as_its_log_shows_it() {
+    let env = env();
+    let mine = Scripted::new(
+        &env,
+        "mine",
+        "init; work; ready $dir/on; hold $dir/flag; work more; done_ 'without a runner'",
+    );
+    mine.keep("flag");
+    let ann = env.agent("ann");
+    let window = start(&ann, "mine wp:1 --json");
+    poll(SOON, "the agent works", || mine.wrote("on"));
+    let run = until(&env, "it is named", |run| run["native_id"] == "c-1");
+    kill9(&ann, runner_of(&run));
+    assert_eq!(newest(&env)["runner"], "dead");
+    std::fs::remove_file(mine.file("flag")).unwrap();
+    let said = window.wait().ok();
+    let last = lines(&said).pop().unwrap();
+    assert_eq!(last["event"], "run.ended");
+    assert_eq!(last["run"]["outcome"], "done");
+    assert_eq!(last["answer"], "without a runner");
+    assert!(said.stderr.contains("the runner died"), "{said}");
+    assert_eq!(newest(&env)["outcome"], "done");
+}
+
+#[test]
+fn a_run_whose_processes_were_all_killed_is_interrupted_and_goes_on_in_its_conversation() {
+    let env = env();
+    let mine = Scripted::new(
+        &env,
+        "mine",
+        "echo $mode >>$dir/calls; init; work; ready $dir/on; hold $dir/flag",
+    );
+    mine.keep("flag");
+    let ann = env.agent("ann");
+    let window = start(&ann, "mine wp:1");
+    poll(SOON, "the agent works", || mine.wrote("on"));
+    let dead = until(&env, "it is named", |run| run["native_id"] == "c-1");
+    let (runner, agent) = (runner_of(&dead), pid_of(&dead));
+    window.kill9();
+    kill9(&ann, runner);
+    kill9(&ann, agent);
+    let ended = newest(&env);
+    assert_eq!(ended["outcome"], "interrupted");
+    let offered = ann.tenure(&["resume", "--json"]).ok().json();
+    assert_eq!(
+        offered["resume"],
+        Value::Array(vec![]),
+        "runs are taken up as runs"
+    );
+    std::fs::remove_file(mine.file("flag")).unwrap();
+    mine.does("echo $mode $id >>$dir/calls; cat >$dir/prompt; init; done_");
+    let id = ended["id"].as_str().unwrap();
+    ann.tenure(&["runs", "resume", id]).ok();
+    assert_eq!(mine.wrote("calls").unwrap(), "fresh\nresume c-1\n");
+    let prompt = mine.wrote("prompt").unwrap();
+    assert!(
+        prompt.contains("Your last turn was cut off (it was interrupted"),
+        "{prompt}"
+    );
+    assert!(!prompt.contains("do it"), "{prompt}");
+    let next = newest(&env);
+    assert_eq!(
+        (next["goes_on"].as_str(), next["trigger"].as_str()),
+        (Some(id), Some("resume"))
+    );
+    let again = ann
+        .tenure(&["runs", "resume", next["id"].as_str().unwrap()])
+        .fails(125);
+    assert!(again.stderr.contains("it is done"), "{again}");
+}
+
+#[test]
+fn the_agent_that_is_killed_leaves_a_run_that_is_interrupted() {
+    let env = env();
+    let mine = Scripted::new(&env, "mine", "init; work; ready $dir/on; hold $dir/flag");
+    mine.keep("flag");
+    let ann = env.agent("ann");
+    let window = start(&ann, "mine wp:1");
+    poll(SOON, "the agent works", || mine.wrote("on"));
+    kill9(&ann, pid_of(&newest(&env)));
+    assert_eq!(window.wait().code, 137);
+    let ended = newest(&env);
+    assert_eq!(ended["outcome"], "interrupted");
+    assert_eq!(ended["why"], "the agent was killed by signal 9");
+}
+
+#[test]
+fn f_r10_an_end_that_the_store_could_not_take_is_recorded_later_and_once() {
+    let env = env();
+    let mine = Scripted::new(
+        &env,
+        "mine",
+        "init; ready $dir/on; hold $dir/flag; done_ spooled",
+    );
+    mine.keep("flag");
+    let ann = env.agent("ann");
+    let window = start(&ann, "mine wp:1");
+    poll(SOON, "the agent works", || mine.wrote("on"));
+    let run = until(&env, "it is named", |run| run["native_id"] == "c-1");
+    let runner = runner_of(&run);
+    window.kill9();
+    let log = std::path::PathBuf::from(run["log"].as_str().unwrap());
+    let mut store = rusqlite::Connection::open(env.state().join("tenure.db")).unwrap();
+    let busy = store
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive)
+        .unwrap();
+    std::fs::remove_file(mine.file("flag")).unwrap();
+    poll(SOON, "the end is spooled", || {
+        log.join("end.json").exists().then_some(())
+    });
+    kill9(&ann, runner);
+    drop(busy);
+    drop(store);
+    let ended = newest(&env);
+    assert_eq!(ended["outcome"], "done");
+    let events = ann.tenure(&["log", "wp:1", "--json"]).ok().json();
+    let ends = events["events"].as_array().unwrap().iter();
+    assert_eq!(ends.filter(|one| one["kind"] == "run.ended").count(), 1);
+}
+
+#[test]
+fn f_r12_an_agent_whose_runner_is_killed_before_the_record_never_runs() {
+    let env = env();
+    let mine = Scripted::new(&env, "mine", "ready $dir/ran; init; done_");
+    let ann = env.agent("ann");
+    // The store cannot be written, so the runner waits with its agent behind the gate.
+    run(&ann, "mine wp:0").ok();
+    std::fs::remove_file(mine.file("ran")).unwrap();
+    let mut store = rusqlite::Connection::open(env.state().join("tenure.db")).unwrap();
+    let busy = store
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .unwrap();
+    let window = start(&ann, "mine wp:1");
+    let gate = poll(SOON, "the agent waits at its gate", || {
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        pids.into_iter().find(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).into_owned();
+            line.contains("__exec") && line.contains(mine.dir().to_str().unwrap())
+        })
+    });
+    let runner = tenure_testkit::pinned::Stat::read(gate).unwrap().parent;
+    kill9(&ann, runner);
+    poll(SOON, "the gate's process ends", || {
+        crate::support::run::is_gone(gate).then_some(())
+    });
+    drop(busy);
+    drop(store);
+    assert_eq!(window.wait().code, 125);
+    assert_eq!(mine.wrote("ran"), None);
+    run(&ann, "mine wp:1").ok();
+}
+
+#[test]
+fn a_flood_leaves_the_beginning_and_the_end() {
+    let env = env();
+    Scripted::new(
+        &env,
+        "mine",
+        "init; work first; yes \"{\\\"type\\\":\\\"noise\\\",\\\"text\\\":\\\"$(printf '%0500d' 7)\\\"}\" | head -c 1000000000; echo; work last; done_ dry",
+    );
+    let ann = env.agent("ann");
+    ann.set_patience(std::time::Duration::from_secs(240));
+    let said = run(&ann, "mine wp:1").ok();
+    assert_eq!(said.stdout, "dry\n");
+    assert!(
+        said.stderr
+            .contains("MiB in the middle of the log were dropped"),
+        "{said}"
+    );
+    let log = std::path::PathBuf::from(newest(&env)["log"].as_str().unwrap());
+    let length = std::fs::metadata(log.join("output.jsonl")).unwrap().len();
+    assert!(length <= 64 << 20, "{length} bytes");
+    let text = std::fs::read(log.join("output.jsonl")).unwrap();
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.starts_with("{\"type\":\"init\""), "{}", &text[..100]);
+    assert!(text.contains("\"tenure.dropped\"") && text.trim_end().ends_with("\"dry\"}"));
+}
