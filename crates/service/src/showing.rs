@@ -31,10 +31,11 @@ impl Ctx<'_> {
             return Ok(());
         }
         let mut unasked = Vec::new();
-        // A session created in this run has another id in the next, so an answer about it would never be found.
-        let is_asked =
-            |session: &&Session| session.is_open() && !self.created.contains(&session.id);
-        for session in sessions.iter().filter(is_asked) {
+        // One that begins in this run has another id in the next: an answer about it would never be found.
+        for session in sessions {
+            if !session.is_open() || self.born.contains(&session.id) {
+                continue;
+            }
             let Some(process) = session.process.clone() else {
                 continue;
             };

@@ -40,7 +40,6 @@ pub(super) struct Begun {
     pub left: Option<Left>,
     /// How often the agent was parked in a row without a named time.
     pub parked: u32,
-    pub variables: Variables,
 }
 
 /// One process of the agent.
@@ -77,7 +76,7 @@ impl Runner {
                 output: &output,
                 errors: &errors,
             };
-            let (mut agent, variables) = self.start(&attempt)?;
+            let mut agent = self.start(&attempt)?;
             let request = StartRun {
                 id: self.id.clone(),
                 begin: begin.clone(),
@@ -123,7 +122,6 @@ impl Runner {
                 home,
                 left: planned.left,
                 parked: planned.parked,
-                variables,
             });
         }
     }
@@ -206,7 +204,7 @@ impl Runner {
     }
 
     /// Starts a process that waits to become the agent.
-    pub fn start(&self, attempt: &Attempt<'_>) -> Result<(AgentProcess, Variables), Unfinished> {
+    pub fn start(&self, attempt: &Attempt<'_>) -> Result<AgentProcess, Unfinished> {
         let runs = self.driver.runs();
         let prompt_file = self.files.prompt().to_string_lossy().into_owned();
         let title = format!("tenure-{}", self.id);
@@ -241,8 +239,7 @@ impl Runner {
             output: attempt.output,
             errors: attempt.errors,
         };
-        let agent = AgentProcess::wait_at_gate(setup, self.context.machine())?;
-        Ok((agent, variables))
+        Ok(AgentProcess::wait_at_gate(setup, self.context.machine())?)
     }
 
     /// The agent's standard input: the whole prompt, which is kept beside the log as well.

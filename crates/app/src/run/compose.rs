@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_core::id::{AgentName, RunId};
 use tenure_core::key::Key;
 use tenure_core::run::going_on::{self, Send};
-use tenure_core::run::{Outcome, Run, RunState, Trigger, prompt};
+use tenure_core::run::{Outcome, Run, Trigger, prompt};
 use tenure_core::skill::{SkillName, Turn};
 use tenure_host::git::{self, Worktree};
 use tenure_service::answer::{Class, Hint, Problem};
@@ -200,19 +200,16 @@ pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
         Some(Err(_)) | None => return Err(refused(&run, "the files of its log are gone")),
     };
     let here = std::path::Path::new(&run.dir);
-    let planned = context.service().plan_run(&PlanRequest {
+    let request = PlanRequest {
         agent: run.agent.clone(),
         item: run.item.clone(),
         here: conversation::home(context, &run.agent, here)?,
         fresh: false,
-    });
-    let current = planned?.value.current.map(|current| current.native_id);
-    let same = current.is_some() && current == run.after;
-    let reached = if run.begun_at.is_some() {
-        RunState::Begun
-    } else {
-        RunState::Starting
     };
+    let planned = context.service().plan_run(&request)?.value;
+    let current = planned.current.map(|current| current.native_id);
+    let same = current.is_some() && current == run.after;
+    let was_begun = run.begun_at.is_some();
     let mut order = Order {
         run: new_id(context).to_string(),
         dir: current.is_none().then(|| run.dir.clone()),
@@ -222,7 +219,7 @@ pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
         goes_on: Some(run.id.to_string()),
         ..old
     };
-    if going_on::what_to_send(reached, same) == Send::Continue {
+    if going_on::what_to_send(was_begun, same) == Send::Continue {
         let text = continue_text(context, &order, outcome, at)?;
         order.prompts.resume = prompt::compose(&run.item, &text);
     } else {

@@ -364,7 +364,7 @@ impl Following {
             output: &self.begun.output,
             errors: &self.begun.errors,
         };
-        let (mut agent, _) = self.runner.start(&attempt).ok()?;
+        let mut agent = self.runner.start(&attempt).ok()?;
         let next = NextProcess {
             run: self.runner.id.clone(),
             unknown,

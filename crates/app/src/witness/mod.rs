@@ -5,7 +5,7 @@
 
 pub mod chat;
 mod commands;
-mod kept;
+pub(crate) mod kept;
 pub mod registry;
 mod terminal;
 mod titles;

@@ -87,7 +87,7 @@ fn finish(ctx: &mut Ctx<'_>, run: Run, end: &EndRun) -> Result<RunView, Stop> {
         let why = format!("run {} ended: {}", run.id, end.outcome.as_str());
         ctx.close_as(&session, ClosedBy::End, EndKind::Left, &why, None, None)?;
     }
-    conversation::settle(ctx, &run.agent, &run.root)?;
+    conversation::settle(ctx, &run)?;
     ctx.run_view(&run)
 }
 

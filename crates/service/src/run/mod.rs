@@ -22,7 +22,7 @@ mod stop;
 pub mod view;
 
 pub use end::EndRun;
-pub use error::{RunError, Wanted};
+pub use error::RunError;
 pub use look::{LeftRun, ListRuns};
 pub use plan::{Begin, PlanRequest, Planned};
 pub use progress::NextProcess;

@@ -4,8 +4,7 @@
 //! an agent never runs without its record.
 
 use tenure_core::event::{EventKind, NewEvent};
-use tenure_core::id::{AgentName, Life, NativeId, RunId, SessionId, SessionToken};
-use tenure_core::key::Key;
+use tenure_core::id::{Life, NativeId, RunId, SessionId, SessionToken};
 use tenure_core::liveness::Liveness;
 use tenure_core::process::{Ancestor, Process, StartTicks, Survivor};
 use tenure_core::run::{Outcome, Run, Trigger, Usage};
@@ -363,7 +362,7 @@ fn lives(ctx: &mut Ctx<'_>, request: &StartRun, session: &Session) -> Result<Opt
         handle: session.handle.to_string(),
         state,
         pid: session.process.as_ref().map_or(0, |process| process.pid),
-        dir: text::name(&session.workdir.dir),
+        dir: text::name(&session.workdir.dir).into_owned(),
     };
     let process = session.process.clone();
     Ok(Some(Owner::Lives { error, process }))
