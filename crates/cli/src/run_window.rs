@@ -35,9 +35,11 @@ pub fn run(context: &mut Context, composed: &Composed, app: &App) -> Outcome {
     let notes = composed.notes.iter().chain(&began.notes);
     screen.started(&began.run, notes.map(String::as_str).collect())?;
     let mut failed = None;
+    let updates = screen.updates;
     let closed = follow(
         context,
         &mut launched,
+        updates,
         &mut |shown| match screen.show(&shown) {
             Ok(is_read) => is_read,
             Err(error) => {

@@ -15,6 +15,7 @@ use tenure_core::witness::Kept;
 use tenure_core::world::World;
 use tenure_host::{digest, memfd};
 use tenure_service::answer::{Class, Hint, Problem};
+use tenure_service::view::RunView;
 use tenure_service::{Begin, EndRun, PlanRequest, Planned, StartRun, StartTurn, Started};
 
 use super::agent::{AgentProcess, Setup};
@@ -94,7 +95,7 @@ impl Runner {
                 planned: planned.clone(),
             };
             let turn = self.context.service().start_run(&request)?.value;
-            let started = match turn {
+            let mut started = match turn {
                 StartTurn::Started(started) => started,
                 StartTurn::Held { error, watch } => {
                     drop(agent);
@@ -108,10 +109,13 @@ impl Runner {
                 }
                 StartTurn::Replan => continue,
             };
-            if let Err(problem) = self.let_go(&mut agent, started.token) {
-                drop(agent);
-                self.never_began(&problem);
-                return Err(problem.into());
+            match self.let_go(&mut agent, started.token) {
+                Ok(begun) => started.run = begun,
+                Err(problem) => {
+                    drop(agent);
+                    self.never_began(&problem);
+                    return Err(problem.into());
+                }
             }
             self.tell_started(*started, window);
             return Ok(Begun {
@@ -284,9 +288,14 @@ impl Runner {
     }
 
     /// Records that the run begins, and only then lets the agent go.
-    pub fn let_go(&mut self, agent: &mut AgentProcess, token: SessionToken) -> Result<(), Problem> {
-        self.context.service().run_begins(&self.id)?;
-        agent.let_go(token)
+    pub fn let_go(
+        &mut self,
+        agent: &mut AgentProcess,
+        token: SessionToken,
+    ) -> Result<RunView, Problem> {
+        let begun = self.context.service().run_begins(&self.id)?.value;
+        agent.let_go(token)?;
+        Ok(begun)
     }
 
     /// Ends a run whose agent was never let go.

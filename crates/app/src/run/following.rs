@@ -372,7 +372,7 @@ impl Following {
             intended,
             prompt_hash: tenure_host::digest::sha256(prompt.as_bytes()),
         };
-        let (run, token) = self
+        let (_, token) = self
             .runner
             .context
             .service()
@@ -380,7 +380,7 @@ impl Following {
             .ok()?
             .value;
         self.fell_back = true;
-        self.runner.let_go(&mut agent, token).ok()?;
+        let run = self.runner.let_go(&mut agent, token).ok()?;
         self.begun.agent = agent;
         self.begun.begin = begin;
         self.recorded = None;

@@ -73,14 +73,15 @@ pub enum Closed {
     Unread,
 }
 
-/// Follows a run that this process launched.
+/// Follows a run that this process launched. What the agent does now is shown only where that is wanted.
 pub fn follow(
     context: &mut Context,
     launched: &mut Launched,
+    wants_doing: bool,
     show: &mut dyn FnMut(Shown<'_>) -> bool,
 ) -> Result<Closed, Problem> {
     let view = context.service().show_run(launched.run.as_str())?.value;
-    let mut window = Window::open(context, &view)?;
+    let mut window = Window::open(context, &view, wants_doing)?;
     let mut asked = false;
     let runner: Vec<_> = launched.watch.take().into_iter().collect();
     loop {
@@ -168,7 +169,7 @@ pub fn tail(
     forever: bool,
     show: &mut dyn FnMut(Shown<'_>) -> bool,
 ) -> Result<Option<Closed>, Problem> {
-    let mut window = Window::open(context, run)?;
+    let mut window = Window::open(context, run, false)?;
     let id = RunId::parse(&run.id)?;
     loop {
         if !window.show(show) {
@@ -191,6 +192,7 @@ pub fn tail(
 struct Window {
     files: RunFiles,
     follower: Option<Follower>,
+    /// Where it is shown what the agent does.
     driver: Option<Driver>,
     seen: Seen,
     watch: Watch,
@@ -199,7 +201,7 @@ struct Window {
 }
 
 impl Window {
-    fn open(context: &Context, run: &RunView) -> Result<Self, Problem> {
+    fn open(context: &Context, run: &RunView, wants_doing: bool) -> Result<Self, Problem> {
         let files = RunFiles::at(run.log.clone().unwrap_or_default());
         let agent = AgentName::parse(&run.agent)?;
         let mut watch = Watch::on_nothing();
@@ -209,7 +211,9 @@ impl Window {
         watch.end_with_reader();
         Ok(Self {
             follower: Follower::open(&files.output()).ok(),
-            driver: Driver::of(&context.settings, &agent).ok(),
+            driver: Driver::of(&context.settings, &agent)
+                .ok()
+                .filter(|_| wants_doing),
             files,
             seen: Seen::new(Totals::default()),
             watch,

@@ -194,7 +194,7 @@ fn a_flood_leaves_the_beginning_and_the_end() {
     Scripted::new(
         &env,
         "mine",
-        "init; work first; yes \"{\\\"type\\\":\\\"noise\\\",\\\"text\\\":\\\"$(printf '%0500d' 7)\\\"}\" | head -c 1000000000; echo; work last; done_ dry",
+        "init; work first; yes \"{\\\"type\\\":\\\"noise\\\",\\\"text\\\":\\\"$(printf '%0100000d' 7)\\\"}\" | head -c 1000000000; echo; work last; done_ dry",
     );
     let ann = env.agent("ann");
     ann.set_patience(std::time::Duration::from_secs(240));

@@ -8,7 +8,7 @@ use crate::output::{Outcome, Output};
 use crate::render;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct Which {
     /// Only those of this item
     #[arg(long, value_name = "ITEM")]
     item: Option<String>,
@@ -29,7 +29,7 @@ pub struct Args {
 /// How many people are shown unless they say otherwise.
 const MOST_SHOWN: usize = 50;
 
-pub fn run(args: &Args, app: &App) -> Outcome {
+pub fn run(args: &Which, app: &App) -> Outcome {
     let request = ListRuns {
         item: args.item.as_deref().map(|item| app.key(item)).transpose()?,
         agent: args.agent.as_deref().map(AgentName::parse).transpose()?,

@@ -30,7 +30,7 @@ Examples:
 )]
 pub struct Args {
     #[command(flatten)]
-    list: list::Args,
+    list: list::Which,
 
     #[command(subcommand)]
     act: Option<Act>,
