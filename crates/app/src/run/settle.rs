@@ -4,15 +4,17 @@
 //! that its log shows: an agent that reported success before it died is done. Whoever looks at runs does this, and
 //! who starts one that needs what a dead run holds. It changes nothing where the end is recorded already.
 
+use std::time::Duration;
+
 use tenure_core::id::RunId;
 use tenure_core::process::Survivor;
 use tenure_core::run::end::{Ending, Exit, Start, Stop, judge};
 use tenure_core::run::seen::{Seen, Totals};
 use tenure_core::run::{Run, RunState};
 use tenure_host::clock;
-use tenure_service::LeftRun;
 use tenure_service::answer::Problem;
 use tenure_service::view::RunView;
+use tenure_service::{LeftRun, ListRuns};
 
 use super::driver::Driver;
 use super::end;
@@ -21,6 +23,8 @@ use super::log::{Follower, Line};
 use super::spool::{SpooledEnd, TotalsView};
 use crate::open::Context;
 
+/// How many of the newest runs are looked at for warnings.
+const MOST_WARNED: usize = 50;
 /// How much of a log is read at once.
 const CHUNK: usize = 256 << 10;
 
@@ -50,6 +54,39 @@ pub fn one(context: &mut Context, id: &RunId) -> Result<RunView, Problem> {
         }
     }
     Ok(context.service().show_run(id.as_str())?.value)
+}
+
+/// What a person should look at: runs without a runner, and those that were cut off within this time and that no
+/// later run of the same agent and item followed.
+pub fn warnings(context: &mut Context, within: Duration) -> Result<Vec<String>, Problem> {
+    let mut found = Vec::new();
+    for LeftRun { run, .. } in all(context)? {
+        let (id, agent, item) = (&run.id, &run.agent, &run.item);
+        found.push(format!(
+            "run {id} ({agent} on {item}) is running, no runner: tenure runs stop {id}"
+        ));
+    }
+    let request = ListRuns {
+        limit: MOST_WARNED,
+        ..ListRuns::default()
+    };
+    let mut known: Vec<(String, String)> = Vec::new();
+    let now = clock::wall();
+    for run in context.service().list_runs(&request)?.value.items {
+        let work = (run.agent.clone(), run.item.clone());
+        if known.contains(&work) {
+            continue;
+        }
+        known.push(work);
+        let is_new = run.ended_at.is_some_and(|at| at.age_at(now) < within);
+        if is_new && run.outcome.as_deref() == Some("interrupted") {
+            let (id, agent, item) = (&run.id, &run.agent, &run.item);
+            found.push(format!(
+                "run {id} ({agent} on {item}) was interrupted: tenure runs resume {id}"
+            ));
+        }
+    }
+    Ok(found)
 }
 
 /// What the runner of a run named as left running.

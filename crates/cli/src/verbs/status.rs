@@ -1,7 +1,7 @@
 use tenure_app::place::place_here;
-use tenure_app::run::worktree;
+use tenure_app::run::{settle, worktree};
 use tenure_app::{attention, starting};
-use tenure_service::ListRequest;
+use tenure_service::{ListRequest, WARNED_FOR};
 
 use crate::app::App;
 use crate::output::{Outcome, Output};
@@ -23,6 +23,9 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     let mut answer = context.service().status(&app.act_for(None), &request)?;
     starting::mark(&mut context, answer.value.cut_off.iter_mut())?;
+    if let Ok(runs) = settle::warnings(&mut context, WARNED_FOR) {
+        answer.value.warnings.extend(runs);
+    }
     let seen = attention::warnings(&mut context);
     answer.value.warnings.extend(seen);
     let worktrees = worktree::records_left(context.dir());

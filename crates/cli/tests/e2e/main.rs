@@ -68,6 +68,7 @@ mod registering;
 mod replaced;
 mod repositories;
 mod resume;
+mod run_conversations;
 mod run_crashes;
 mod run_stops;
 mod runs;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use insta::assert_snapshot;
 use serde_json::Value;
-use tenure_testkit::{Agent, Cmd, Env, poll, scratch_git};
+use tenure_testkit::{Agent, Cmd, Env, Scripted, poll, scratch_git};
 
 use crate::env;
 use crate::support::line::{SOON, crew, events, handle, register, run, session, take, text};
@@ -315,6 +315,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
         "completions" => "bash",
         "transcript" => "show ann",
         "skill" => "list",
+        "run" => "mine wp:run --prompt hello",
         "lock" => "one --json -- true",
         "install" => "claude",
         "uninstall" => "--all",
@@ -334,6 +335,7 @@ fn every_verb_answers_with_exactly_one_json_object() {
     eve.kill9();
     let stranger = env.agent("gemini");
     let schema = env.tenure(&["schema"]).ok().json();
+    Scripted::new(&env, "mine", "init; done_");
     for verb in verbs(&env) {
         if verb == "hook" {
             // It answers in the agent's own format.
@@ -353,6 +355,14 @@ fn every_verb_answers_with_exactly_one_json_object() {
         }
         words.push("--json");
         let output = caller.tenure(&words);
+        if verb == "run" {
+            // A stream: one object on each line.
+            for line in output.ok().stdout.lines() {
+                let line: Value = serde_json::from_str(line).expect(line);
+                shape::assert_fits(&schema, "streamed", &line);
+            }
+            continue;
+        }
         let expected = match verb.as_str() {
             // An agent of no known kind has no transcript.
             "transcript" => 4,

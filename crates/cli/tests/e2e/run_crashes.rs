@@ -213,3 +213,25 @@ fn a_flood_leaves_the_beginning_and_the_end() {
     assert!(text.starts_with("{\"type\":\"init\""), "{}", &text[..100]);
     assert!(text.contains("\"tenure.dropped\"") && text.trim_end().ends_with("\"dry\"}"));
 }
+
+#[test]
+fn status_names_runs_without_a_runner_and_runs_that_were_cut_off() {
+    let env = env();
+    let mine = Scripted::new(&env, "mine", "init; ready $dir/on; hold $dir/flag");
+    mine.keep("flag");
+    let ann = env.agent("ann");
+    let window = start(&ann, "mine wp:1");
+    poll(SOON, "the agent works", || mine.wrote("on"));
+    let run = newest(&env);
+    let (id, agent) = (run["id"].as_str().unwrap(), pid_of(&run));
+    window.kill9();
+    kill9(&ann, runner_of(&run));
+    let warned = |what: &str| {
+        let status = env.tenure(&["status", "--json"]).ok().json();
+        let warnings = status["status"]["warnings"].to_string();
+        assert!(warnings.contains(what), "{warnings}");
+    };
+    warned(&format!("is running, no runner: tenure runs stop {id}"));
+    kill9(&ann, agent);
+    warned(&format!("was interrupted: tenure runs resume {id}"));
+}

@@ -106,6 +106,11 @@ impl Ctx<'_> {
 
     /// Whether a session whose process is gone left or was cut off.
     pub fn death_kind(&mut self, session: &Session) -> Result<EndKind, Stop> {
+        let run = self.tx.newest_run_of_session(session.id)?;
+        if run.is_some_and(|run| run.session == Some(session.token())) {
+            // Whoever goes on with it goes on with the run.
+            return Ok(EndKind::Left);
+        }
         let spec = spec_of(&session.agent);
         let announces = spec.is_some_and(|spec| spec.announces);
         let in_order = announces && self.was_leaving(session)? || self.was_orderly(session)?;

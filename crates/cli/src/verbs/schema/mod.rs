@@ -13,11 +13,13 @@ use serde_json::{Map, Value, json};
 use tenure_app::unmanaged::Unmanaged;
 use tenure_core::hint::Hint;
 use tenure_core::mission::check::Fault;
+use tenure_core::process::Survivor;
 use tenure_core::transcript::LineProblem;
 use tenure_service::Status;
 use tenure_service::view::{
     ClaimView, ConversationView, EventView, HeldView, LinkView, MissionView, NoticeView,
-    ParticipantView, PastIdView, PointerView, ResolvedView, ResumeView, SessionView, WhyView,
+    ParticipantView, PastIdView, PointerView, ResolvedView, ResumeView, RunView, SessionView,
+    WhyView,
 };
 
 use super::JOBS;
@@ -104,6 +106,8 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<Fault>();
     generator.subschema_for::<LineProblem>();
     generator.subschema_for::<Status>();
+    generator.subschema_for::<RunView>();
+    generator.subschema_for::<Survivor>();
     let found = generator.take_definitions(true);
     found
         .into_iter()

@@ -166,6 +166,9 @@ fn of_conversations() -> Vec<(&'static str, Value)> {
         ("conversations?", listed("conversation")),
         ("history?", listed("past_id")),
         ("link?", reference("link")),
+        ("run?", reference("run")),
+        ("runs?", listed("run")),
+        ("survivors?", listed("survivor")),
     ]
 }
 
@@ -237,7 +240,24 @@ fn error() -> Value {
 fn streamed() -> Value {
     let about =
         "A line of `log -f --json`. `ps --watch` and `mission status --watch` print answers.";
-    object(about, &[("v", version()), ("event", reference("event"))])
+    let logged = object(about, &[("v", version()), ("event", reference("event"))]);
+    let about = "A line of `run --json` and `runs tail --json` that the agent wrote: its JSON, else a string; \
+                 null where the log has a gap.";
+    let by_agent = [
+        ("v", version()),
+        ("event", json!({"const": "agent"})),
+        ("data", json!(true)),
+    ];
+    let about_run = "A line of `run --json` about the run itself.";
+    let events = json!({"enum": ["run.started", "run.fell_back", "run.ended"]});
+    let of_run = [
+        ("v", version()),
+        ("event", events),
+        ("run", reference("run")),
+        ("answer?", text_or_null()),
+        ("notes?", texts()),
+    ];
+    json!({"anyOf": [logged, object(about, &by_agent), object(about_run, &of_run)]})
 }
 
 fn of_setup() -> Vec<(&'static str, Value)> {

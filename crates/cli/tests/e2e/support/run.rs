@@ -88,3 +88,45 @@ pub fn lines(said: &Output) -> Vec<Value> {
     };
     said.stdout.lines().map(read).collect()
 }
+
+/// A program called `claude` that does what these shell lines say and writes what Claude Code writes.
+///
+/// `$mode` is `fresh` or `resume`, `$id` the conversation. `init`, `reply TEXT`, `ok TEXT`, `unknown`, `poisoned` and
+/// `limited EPOCH` are lines of its stream; `keeps` makes the file of the conversation.
+pub fn fake_claude(env: &Env, lines: &str) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = env.dir().join("fake-claude");
+    std::fs::create_dir_all(&dir).expect("the environment's directory is writable");
+    let program = env.dir().join("bin/claude");
+    let text = format!(
+        r#"#!/bin/sh
+dir={}
+prompt=$(cat)
+mode=fresh
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --session-id) id=$2 ;;
+    --resume) mode=resume; id=$2 ;;
+  esac
+  shift
+done
+file=$HOME/.claude/projects/work/$id.jsonl
+say() {{ printf '%s\n' "$1"; }}
+keeps() {{ mkdir -p "${{file%/*}}"; echo '{{}}' >>"$file"; }}
+init() {{ say "{{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$id\"}}"; }}
+reply() {{ say "{{\"type\":\"assistant\",\"message\":{{\"model\":\"m\",\"content\":[{{\"type\":\"text\",\"text\":\"$1\"}}]}}}}"; }}
+ok() {{ reply "$1"; say "{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"num_turns\":1,\"result\":\"$1\",\"session_id\":\"$id\"}}"; }}
+unknown() {{ say "{{\"type\":\"result\",\"subtype\":\"error_during_execution\",\"is_error\":true,\"num_turns\":0,\"errors\":[\"No conversation found with session ID: $id\"],\"session_id\":\"$id\"}}"; exit 1; }}
+poisoned() {{ say "{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"num_turns\":1,\"terminal_reason\":\"image_error\",\"result\":\"Image was too large.\"}}"; exit 1; }}
+limited() {{ say "{{\"type\":\"rate_limit_event\",\"rate_limit_info\":{{\"status\":\"rejected\",\"resetsAt\":$1}}}}"; say "{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"num_turns\":1,\"api_error\":\"usage_limit_reached\",\"result\":\"You hit your limit\"}}"; exit 1; }}
+hold() {{ while [ -e "$1" ]; do sleep 0.02; done; }}
+echo "$mode $id" >>$dir/calls
+{lines}
+"#,
+        dir.display()
+    );
+    std::fs::write(&program, text).expect("the environment's directory is writable");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).expect("it was just made");
+    dir
+}
