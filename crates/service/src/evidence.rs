@@ -9,9 +9,7 @@ use std::borrow::Borrow;
 use tenure_core::agent::{DaemonSpec, Traces};
 use tenure_core::conversation::fitness::Existence;
 use tenure_core::id::{NativeId, SessionId, SessionToken};
-use tenure_core::process::{
-    Ancestor, Carriers, Process, Sighting, Signs, StartTicks, Survivors,
-};
+use tenure_core::process::{Ancestor, Carriers, Process, Sighting, Signs, StartTicks, Survivors};
 use tenure_core::session::Workdir;
 use tenure_core::witness::{Kept, Question, Subject, Testimony, Witness};
 use tenure_core::world::World;
