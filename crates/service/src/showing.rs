@@ -33,7 +33,7 @@ impl Ctx<'_> {
         let mut unasked = Vec::new();
         // One that begins in this run has another id in the next: an answer about it would never be found.
         for session in sessions {
-            if !session.is_open() || self.born.contains(&session.id) {
+            if !session.is_open() || self.created.contains(&session.id) {
                 continue;
             }
             let Some(process) = session.process.clone() else {

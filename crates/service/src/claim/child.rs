@@ -11,7 +11,7 @@ use super::waiter::{leave, wait_in_line};
 use crate::caller::{self, ActFor, Caller, behalf};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use crate::session::new_session::{NewSession, born};
+use crate::session::new_session::{NewSession, create_session};
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
 use tenure_core::event::{EventKind, NewEvent};

@@ -21,7 +21,7 @@ use crate::claim::Asked;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::evidence::Want;
-use crate::session::new_session::{NewSession, begin_life, born};
+use crate::session::new_session::{NewSession, begin_life, create_session};
 use crate::session::register::close_gone;
 use crate::session::resume::held;
 use crate::session::view::HeldView;
@@ -394,7 +394,7 @@ fn new_session(
         start: headless(),
         daemon: None,
     };
-    let session = born(ctx, new)?;
+    let session = create_session(ctx, new)?;
     if let Some(native_id) = &session.native_id {
         let before = ctx.tx.native_owner(&session.agent, native_id)?;
         let at = ctx.now.wall;

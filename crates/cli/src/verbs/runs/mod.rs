@@ -8,7 +8,7 @@ mod stop;
 mod tail;
 
 use super::table;
-use crate::app::App;
+use crate::app::{App, Changes};
 use crate::output::Outcome;
 
 /// Show the runs of agents: what each did, and what became of it
@@ -44,8 +44,8 @@ table::verbs! { enum Act {
 } }
 
 impl Args {
-    pub fn changes(&self) -> bool {
-        self.act.as_ref().is_some_and(Act::changes)
+    pub fn changes(&self) -> Changes {
+        self.act.as_ref().map_or(Changes::Nothing, Act::changes)
     }
 }
 

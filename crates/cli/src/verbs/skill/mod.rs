@@ -4,7 +4,7 @@ mod list;
 mod render;
 
 use super::table;
-use crate::app::App;
+use crate::app::{App, Changes};
 use crate::output::Outcome;
 
 /// List skills and render one as a prompt
@@ -31,7 +31,7 @@ table::verbs! { enum Act {
 } }
 
 impl Args {
-    pub fn changes(&self) -> bool {
+    pub fn changes(&self) -> Changes {
         self.act.changes()
     }
 }
