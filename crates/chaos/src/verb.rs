@@ -17,9 +17,9 @@ pub fn work(orders: Orders) -> Result<(), Failure> {
     worker.register()?;
     while monotonic() < worker.orders.until {
         if worker.orders.line {
-            worker.play_line()?
+            worker.play_line()?;
         } else {
-            worker.something()?
+            worker.something()?;
         }
         let pause = worker.dice.between(0, 12_000);
         tenure_host::pause::sleep(Duration::from_micros(pause));

@@ -63,9 +63,9 @@ pub fn line(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         if is_hidden(c) {
-            spell(&mut out, c)
+            spell(&mut out, c);
         } else {
-            out.push(c)
+            out.push(c);
         }
     }
     Cow::Owned(out)

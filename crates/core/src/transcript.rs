@@ -188,9 +188,9 @@ impl Survey {
             }),
         };
         if self.problems.len() < MOST_PROBLEMS {
-            self.problems.extend(problem)
+            self.problems.extend(problem);
         } else {
-            self.more += usize::from(problem.is_some())
+            self.more += usize::from(problem.is_some());
         }
     }
 }

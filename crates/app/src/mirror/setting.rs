@@ -193,9 +193,9 @@ fn one_part(value: &str) -> String {
     let mut part = String::new();
     for (place, byte) in value.bytes().enumerate() {
         if plain(byte) && !(place == 0 && byte == b'.') {
-            part.push(char::from(byte))
+            part.push(char::from(byte));
         } else {
-            part.push_str(&format!("%{byte:02X}"))
+            part.push_str(&format!("%{byte:02X}"));
         }
     }
     part

@@ -268,7 +268,7 @@ impl Names {
         let inside = |span: &Span| part.contains(&(span.start_offset as usize));
         let missing = || self.named.iter().filter(|(name, _)| is_missing(name));
         let found = missing().find(|(_, span)| inside(span));
-        let found = found.or_else(|| missing().filter(|(_, span)| before(span)).next_back());
+        let found = found.or_else(|| missing().rfind(|(_, span)| before(span)));
         found.map(|(name, _)| name.as_str())
     }
 }

@@ -120,7 +120,7 @@ mod tests {
         };
         let claude = kept("claude", ID, dir.path());
         let codex = kept("codex", ID, dir.path());
-        let both = [claude.clone(), codex.clone()];
+        let both = [claude.clone(), codex];
         assert_eq!(look(&both), [Existence::Absent; 2]);
         write(&format!("projects/-w/{ID}.jsonl"), "{}\n");
         write(

@@ -82,9 +82,9 @@ pub fn dry(plans: &[Plan], git: Part) -> Output {
     for plan in plans {
         let diffs: Vec<String> = plan.changes.iter().map(plan::Change::diff).collect();
         if diffs.is_empty() {
-            add(&mut text, &format!("{}: nothing to do", plan.place.agent))
+            add(&mut text, &format!("{}: nothing to do", plan.place.agent));
         } else {
-            text.extend(&Lines::of_file(diffs.concat().trim_end()))
+            text.extend(&Lines::of_file(diffs.concat().trim_end()));
         }
         let mut part = plan.json(plan.state);
         part["diff"] = Value::from(diffs.concat());

@@ -33,7 +33,7 @@ fn tree(dir: &Path) -> BTreeMap<PathBuf, String> {
     for entry in std::fs::read_dir(dir).expect("it works").flatten() {
         let path = entry.path();
         if path.is_dir() {
-            found.extend(tree(&path))
+            found.extend(tree(&path));
         } else {
             found.insert(path.clone(), get(&path));
         }
@@ -251,7 +251,7 @@ fn a_file_of_another_user_and_what_is_no_file_are_left_alone() {
     );
     std::fs::remove_dir(claude(&env)).unwrap();
     if !chown_away(&claude(&env)) {
-        symlink("/etc/passwd", claude(&env)).unwrap()
+        symlink("/etc/passwd", claude(&env)).unwrap();
     }
     let refused = env.tenure(&["install", "claude"]).fails(6);
     assert!(refused.stderr.contains("belongs to uid"), "{refused}");

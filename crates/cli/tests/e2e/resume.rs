@@ -136,9 +136,9 @@ fn what_is_not_there_any_more_is_said() {
     assert_eq!(one(&env, &handle)["problem"], Value::Null);
     for (path, words) in [(&place, "its directory"), (&file, "its transcript")] {
         if path.is_dir() {
-            std::fs::remove_dir(path).unwrap()
+            std::fs::remove_dir(path).unwrap();
         } else {
-            std::fs::remove_file(path).unwrap()
+            std::fs::remove_file(path).unwrap();
         }
         for more in [&["--print"][..], &[]] {
             let said = refused(&env, 4, "not_found", &[&["resume", &handle], more].concat());

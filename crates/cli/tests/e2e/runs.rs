@@ -285,7 +285,7 @@ fn of_many_that_start_at_once_one_runs() {
     let windows: Vec<_> = (0..8).map(|_| start(&ann, "mine wp:1")).collect();
     let refused = poll(SOON, "seven are refused", || {
         let ended: Vec<_> = windows.iter().filter(|one| !one.is_alive()).collect();
-        (ended.len() == 7).then(|| ended.len())
+        (ended.len() == 7).then_some(ended.len())
     });
     assert_eq!(refused, 7);
     std::fs::remove_file(mine.file("flag")).unwrap();

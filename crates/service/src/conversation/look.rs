@@ -104,7 +104,7 @@ fn list(ctx: &mut Ctx<'_>, request: &ListConversations) -> Result<Listed<Convers
         None => None,
     };
     let filter = ConversationFilter {
-        item: asked.clone(),
+        item: asked,
         agent: request.agent.clone(),
         closed_too: request.all,
         after: None,

@@ -64,7 +64,7 @@ impl Service<'_> {
             let known = open(ctx, id)?;
             let agent = known.agent.clone();
             ctx.lock([
-                Lock::Conversation(known.root.clone()),
+                Lock::Conversation(known.root),
                 Lock::Run(id.clone()),
                 Lock::Native(agent.clone(), native_id.clone()),
             ])?;

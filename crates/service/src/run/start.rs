@@ -178,7 +178,7 @@ fn occupied(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<Option<StartTurn>, 
         let alone = there.into_iter().filter(|run| !run.shares_dir);
         others.extend(alone.map(|run| (Wanted::Directory, run)));
     }
-    for (wanted, run) in others {
+    if let Some((wanted, run)) = others.into_iter().next() {
         let life = ctx.run_life(&run)?;
         if life.is_over() {
             return Ok(Some(StartTurn::Settle(run.id)));

@@ -151,7 +151,7 @@ pub fn listing_takes_exactly_that_item(store: &mut dyn Store) {
             ..ConversationFilter::default()
         };
         let both = ["claude issue:acme/web#6", "codex issue:acme/web#6"];
-        assert_eq!(named(of.clone()), both);
+        assert_eq!(named(of), both);
         let codex = ConversationFilter {
             agent: Some(AgentName::known("codex")),
             ..ConversationFilter::default()

@@ -103,7 +103,7 @@ fn row(plan: &Plan) -> Row {
             plan.notes
                 .iter()
                 .map(|note| format!("{}: {note}", place.agent)),
-        )
+        );
     } else {
         json["mode"] = Value::Null;
         json["notes"] = Value::Array(Vec::new());

@@ -38,7 +38,7 @@ impl Stable {
             (format!("{dir}/home"), "/home/dev".into()),
             (format!("{dir}/work"), "/home/dev/work".into()),
             (dashed(&format!("{dir}/work")), "-home-dev-work".into()),
-            (dir.clone(), "/home/dev".into()),
+            (dir, "/home/dev".into()),
         ];
         paths.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         Self {

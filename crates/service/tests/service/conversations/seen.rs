@@ -27,10 +27,7 @@ impl Witness for Files {
     fn have(&self, kept: &[Kept]) -> Vec<Existence> {
         self.asked.borrow_mut().push(kept.len());
         let is_absent = |one: &Kept| self.absent.contains(&one.native_id.as_str());
-        let existence = |one: &Kept| match is_absent(one) {
-            true => Existence::Absent,
-            false => Existence::Present,
-        };
+        let existence = |one: &Kept| if is_absent(one) { Existence::Absent } else { Existence::Present };
         kept.iter().map(existence).collect()
     }
 }

@@ -32,9 +32,9 @@ fn words(sandboxed: bool) -> Vec<&'static str> {
         "--dangerously-bypass-hook-trust",
     ];
     if sandboxed {
-        words.extend(["--sandbox", "workspace-write"])
+        words.extend(["--sandbox", "workspace-write"]);
     } else {
-        words.push("--dangerously-bypass-approvals-and-sandbox")
+        words.push("--dangerously-bypass-approvals-and-sandbox");
     }
     words
 }
