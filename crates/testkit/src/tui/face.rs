@@ -15,6 +15,10 @@ use crate::real::{Real, RealWorld, child_of};
 /// How long a key may take to be heard, before it is pressed again.
 const HEARD: Duration = Duration::from_secs(8);
 
+/// How long an agent may take to come up: opencode works for fifteen seconds before it draws anything, and others want
+/// the machine too.
+const START: Duration = Duration::from_secs(240);
+
 /// Numbers of prompts. A conversation that is resumed shows its old prompts and answers again, in another window.
 static LINES: AtomicU32 = AtomicU32::new(0);
 
@@ -81,7 +85,7 @@ impl Tui {
         };
         let what = format!("{} takes a line or asks", self.kind.name());
         let any = |screen: &str| is_ready(screen) || shows(&squeezed(screen), face.first);
-        if !is_ready(&self.window.wait_for_screen(&what, any)) {
+        if !is_ready(&self.window.wait_within(START, &what, any)) {
             for key in face.first_keys {
                 self.window.key(*key);
             }
