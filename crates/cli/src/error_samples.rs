@@ -134,7 +134,7 @@ pub fn errors() -> Vec<Error> {
         StoreError::LogLost {
             store: store(),
             log: "/home/dev/.tenure/tenure.db-wal".into(),
-            how: "it was removed".into(),
+            how: "is gone".into(),
         },
         StoreError::Replaced { store: store() },
         StoreError::TooNew {

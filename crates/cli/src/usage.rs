@@ -153,7 +153,7 @@ impl Grammar {
             .filter_map(|arg| arg.get_long());
         let flags = flags.map(|flag| format!("--{flag}"));
         let Some(near) = nearest_of(flag, flags) else {
-            return (format!("{name} has no flag {flag}"), typed.help());
+            return (format!("{name} has no option {flag}"), typed.help());
         };
         let message = format!("{name} has no option {flag}; did you mean {near}?");
         let hint = self

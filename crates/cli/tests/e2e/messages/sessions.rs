@@ -100,7 +100,7 @@ fn seeing() {
     let alone = env.dir().join("alone");
     std::fs::create_dir(&alone).expect("the environment is ours");
     let there = format!(
-        "register --unverified --agent cron --native-id c2 --dir {}",
+        "register --unverified --agent timer --dir {}",
         alone.display()
     );
     run(&out, 0, &there);
@@ -302,6 +302,7 @@ fn on_behalf() {
     let env = env();
     let mut page = Page::new("15-on-behalf", &env);
     let (codex, gemini) = (session(&env, "codex"), session(&env, "gemini"));
+    take(&codex, "wp:2");
     let gone = env.agent("claude");
     register(&gone, "claude", "--native-id 7f3c");
     take(&gone, "wp:1");
@@ -315,7 +316,7 @@ fn on_behalf() {
         "tenure renew --session claude --reason test",
         "tenure meta set team blue --session claude --reason test",
         "tenure mission join 041-login --role developer --session claude --reason test",
-        "tenure handoff wp:3 --to claude",
+        "tenure handoff wp:2 --to claude",
         "tenure end claude --reason test",
     ] {
         page.run(&codex, line);

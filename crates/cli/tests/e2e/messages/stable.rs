@@ -157,6 +157,10 @@ impl Stable {
     }
 
     fn line(&self, line: &str) -> String {
+        let line = match logged(line) {
+            Some((cursor, rest)) => format!("{cursor}  08:00:00      {rest}"),
+            None => line.to_owned(),
+        };
         let line = match line.strip_suffix(", now") {
             Some(before) => format!("{before}, 2s"),
             None => line.to_owned(),
@@ -234,6 +238,16 @@ impl Stable {
             None => "20999".to_owned(),
         })
     }
+}
+
+/// The cursor of a line of the log, and what follows its time, which is local and twelve columns wide.
+fn logged(line: &str) -> Option<(&str, &str)> {
+    let indent = line.len() - line.trim_start().len();
+    let (cursor, rest) = line[indent..].split_once("  ")?;
+    let time = rest.get(..12)?;
+    let is_log = is(cursor, |c| c.is_ascii_digit()) && time.contains(':');
+    let rest = rest.get(12..)?.strip_prefix("  ")?;
+    is_log.then_some((&line[..indent + cursor.len()], rest))
 }
 
 fn is(word: &str, fits: impl Fn(char) -> bool) -> bool {
