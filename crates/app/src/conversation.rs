@@ -77,7 +77,7 @@ pub fn drop_all(
                 "{} was asked to stop and still runs; nothing was dropped",
                 runs.join(", ")
             );
-            let hint = Hint::step("run it again to go on waiting");
+            let hint = Hint::step("run it again to keep waiting");
             return Err(Problem::new(Class::TimedOut, "timed_out", message, hint));
         }
         Ok(Next::Again {
@@ -95,7 +95,7 @@ pub fn drop_all(
         }
         Ok(Ended::Signal(signal)) => {
             let message = "interrupted while waiting for a run to stop; nothing was dropped";
-            let hint = Hint::step("run it again to go on waiting");
+            let hint = Hint::step("run it again to keep waiting");
             Unfinished {
                 problem: Problem::new(Class::TimedOut, "interrupted", message, hint),
                 by: By::Signal(signal),

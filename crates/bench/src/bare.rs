@@ -39,7 +39,7 @@ macro_rules! session_columns {
     };
 }
 const SESSION: &str = session_columns!("sessions s WHERE s.id = ?1");
-/// Both in one, for whoever writes by hand.
+/// Both in one, for code that writes by hand.
 const CALLER: &str = session_columns!(
     "lives l CROSS JOIN sessions s ON s.id = l.session AND s.life = l.life \
      WHERE l.pid = ?1 AND l.boot_id = ?2 AND l.pid_ns = ?3 AND l.host_id = ?4 \

@@ -144,7 +144,7 @@ fn f_d05_reading_shows_all_entries_and_drops_none() {
 }
 
 #[test]
-fn whoever_contends_gets_the_key_and_gives_it_back() {
+fn a_contender_gets_the_key_and_gives_it_back() {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     Seeded::fresh(&state, 100).unwrap();

@@ -326,7 +326,7 @@ impl Nemesis {
             return Ok(());
         };
         let count = "SELECT coalesce(max(id), 0), count(*) FROM events";
-        // It must not wait for long itself: whoever has the lock may be stopped, and only the nemesis continues it.
+        // It must not wait for long itself: the holder of the lock may be stopped, and only the nemesis continues it.
         let locked = conn
             .busy_timeout(Duration::from_millis(20))
             .and_then(|()| conn.execute_batch("BEGIN IMMEDIATE"))
@@ -348,7 +348,7 @@ impl Nemesis {
         conn.execute_batch("ROLLBACK").map_err(io::Error::other)
     }
 
-    /// Continues everybody and waits until all have left; whoever does not is killed, and told of.
+    /// Continues all workers and waits until they have left; one that does not is killed and reported.
     fn finish(&mut self) -> io::Result<()> {
         let late = monotonic() + u64::try_from(PATIENCE.as_nanos()).unwrap_or(u64::MAX);
         for slot in 0..self.slots.len() {

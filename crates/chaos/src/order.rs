@@ -209,7 +209,7 @@ impl Puzzle<'_> {
             situation.next += 1;
         }
         let latest = situation.latest;
-        // Whoever was gone before a placed call was even asked can change nothing any more.
+        // A caller that was gone before a placed call began can change nothing any more.
         situation
             .waiting
             .retain(|call| self.calls[*call].answer.is_some() || self.calls[*call].until >= latest);

@@ -44,7 +44,7 @@ pub enum Op {
         /// The epoch that it names.
         epoch: Option<u64>,
     },
-    /// To take a key from whoever holds it.
+    /// To take a key from its holder.
     Takeover {
         key: String,
         /// Only from this session.
@@ -225,7 +225,7 @@ impl Log {
     }
 }
 
-/// Reads a log; a torn last line is none.
+/// Reads a log; a torn last line is skipped.
 pub fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
     let text = std::fs::read_to_string(path)?;
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);

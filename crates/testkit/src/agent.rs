@@ -206,7 +206,7 @@ impl Background {
         worker::kill9(self.job.process());
     }
 
-    /// Sends it a signal; false where there is nobody to get it.
+    /// Sends it a signal; false if it is gone.
     pub fn signal(&self, signal: Signal) -> bool {
         self.job.process().signal(signal)
     }

@@ -76,7 +76,7 @@ impl Env {
         all
     }
 
-    /// Runs tenure as a caller that is nobody.
+    /// Runs tenure from outside any session.
     #[track_caller]
     #[must_use = "what a command answered is there to be checked"]
     pub fn tenure(&self, args: &[&str]) -> Output {

@@ -1,4 +1,4 @@
-//! Git repositories for tests, untouched by the configuration of whoever runs them.
+//! Git repositories for tests, independent of the user's git configuration.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

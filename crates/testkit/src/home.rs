@@ -1,4 +1,4 @@
-//! A guard that the home of whoever runs the tests stays as it was.
+//! A guard that the home of the user who runs the tests stays as it was.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

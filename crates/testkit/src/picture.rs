@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_wins_the_picture_is_the_same() {
+    fn the_picture_does_not_depend_on_the_winner() {
         let first = of_demo(&run(0, 100, "/tmp/tenure-demo-Ab1", "12ms"));
         for (winner, pid) in [(1, 2000), (2, 31)] {
             let other = run(winner, pid, "/var/x/tenure-demo-Zz9", "2s");

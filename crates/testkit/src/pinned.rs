@@ -47,7 +47,7 @@ impl Pinned {
         self.fd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Sends a signal; false where there is nobody to get it.
+    /// Sends a signal; false if the process is gone.
     pub fn signal(&self, signal: Signal) -> bool {
         self.fd
             .as_ref()
@@ -100,7 +100,7 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Reads it; `None` where there is no such process.
+    /// Reads it; `None` if there is no such process.
     pub fn read(pid: u32) -> Option<Stat> {
         let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name stands in parentheses and may contain anything, more parentheses too.

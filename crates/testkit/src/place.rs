@@ -77,7 +77,7 @@ impl Place {
             ("HOME", within("home")),
             ("TENURE_HOME", within("state")),
             ("TENURE_TEST", "1".to_owned()),
-            // Agents of other tests and of whoever runs them are not ours to see.
+            // Agents of other tests, and of the user who runs them, must not be seen.
             ("TENURE_PS_UNMANAGED", "false".to_owned()),
             ("LANG", "C.UTF-8".to_owned()),
             ("TMPDIR", within("tmp")),
@@ -128,7 +128,7 @@ impl Place {
         }
     }
 
-    /// Starts a process that is nobody's child.
+    /// Starts a detached process.
     pub(crate) fn launch(&self, variables: &[(String, String)], order: Order) -> Started {
         let log = order.stderr.clone();
         let path = self.fresh("mode");

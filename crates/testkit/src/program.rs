@@ -41,7 +41,7 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
-/// When a file below here was last written; the beginning of time where there is none.
+/// When a file below here was last written; the beginning of time if there is none.
 fn newest(dir: &Path) -> SystemTime {
     let entries = dir.read_dir().into_iter().flatten().flatten();
     let times = entries.filter_map(|entry| {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Start a command, print who it is as [`Started`], and end, so that the command is nobody's child.
+    /// Start a command, print who it is as [`Started`], and exit, so that the command is detached.
     Launch(Order),
     /// Serve requests from a socket.
     Work {

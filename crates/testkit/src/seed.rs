@@ -1,7 +1,7 @@
 //! A store that has been in use for long: many sessions, nearly all of them ended, and as many keys.
 //!
 //! Written through the store interface, so that it fits every backend and every schema. What the `n`th
-//! session and the `n`th key are called follows from `n` alone: whoever measures can pick them at random.
+//! session and the `n`th key are called follows from `n` alone, so a measurement can pick them at random.
 //! Handles are scattered over their index and keys over theirs, as real ones are; nothing is random.
 
 use tenure_core::claim::{EndedBy, Hold, HoldEnd, Means};

@@ -24,7 +24,7 @@ impl Space {
         }
     }
 
-    /// The worker that is nobody.
+    /// The worker outside any session.
     pub(crate) fn plain(&self) -> &Worker {
         self.plain.get_or_init(|| {
             let variables = self.place.variables();

@@ -21,7 +21,7 @@ pub struct Terminal {
     shown: Arc<Mutex<Vec<u8>>>,
 }
 
-/// A new terminal, which is nobody's controlling terminal yet: the end whose closing takes it away, and its path.
+/// A new terminal that is not a controlling terminal yet: the end whose closing hangs it up, and its path.
 pub fn pair() -> (OwnedFd, PathBuf) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = openpt(flags).expect("there are pseudo-terminals");
@@ -32,7 +32,7 @@ pub fn pair() -> (OwnedFd, PathBuf) {
 }
 
 impl Terminal {
-    /// A new one, which is nobody's controlling terminal yet.
+    /// A new one, which is not a controlling terminal yet.
     pub fn open() -> Terminal {
         let (master, path) = pair();
         let master = File::from(master);

@@ -37,7 +37,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// A worker that is nobody's child and leads a session of its own.
+    /// A detached worker that leads a process session of its own.
     pub(crate) fn detached(
         place: &Place,
         variables: &[(String, String)],

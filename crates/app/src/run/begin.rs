@@ -174,7 +174,7 @@ impl Runner {
         let home = &current.home.dir;
         let there = place(Path::new(home)).map_err(|_| {
             let message = format!("the conversation's directory {} is gone", text::name(home));
-            let hint = Hint::step("add --fresh to start another conversation");
+            let hint = Hint::step("add --fresh to start a new conversation");
             Problem::new(Class::NotFound, "not_found", message, hint)
         })?;
         if let Some(named) = named
@@ -187,7 +187,7 @@ impl Runner {
                 text::name(home),
                 text::name(named)
             );
-            let hint = Hint::step("leave out --dir, or add --fresh to start another conversation");
+            let hint = Hint::step("omit --dir, or add --fresh to start a new conversation");
             return Err(Problem::new(Class::Invalid, "elsewhere", message, hint));
         }
         Ok(there)
@@ -349,6 +349,6 @@ impl Runner {
 }
 
 fn wrong_argument(message: &str) -> Problem {
-    let hint = Hint::step("leave it out after --");
+    let hint = Hint::step("omit it after --");
     Problem::new(Class::Usage, "usage", message, hint)
 }

@@ -109,7 +109,7 @@ fn item_worktree(context: &Context, wish: &Wish) -> Result<worktree::Made, Probl
     };
     let Some(of) = git::worktree(&from) else {
         let message = format!("{} is not in a git repository", from.display());
-        let hint = Hint::step("leave out --worktree, or run it in the item's repository");
+        let hint = Hint::step("omit --worktree, or run it in the item's repository");
         return Err(Problem::new(Class::Usage, "usage", message, hint));
     };
     worktree::for_item(&wish.item, &of, context.dir(), &locks()?)
@@ -129,7 +129,7 @@ fn prompts(
 ) -> Result<Asked, Problem> {
     let (name, given) = match &wish.ask {
         Ask::Text(text) if text.trim().is_empty() => {
-            let hint = Hint::step("give one with --prompt, --prompt-file or --skill");
+            let hint = Hint::step("pass --prompt, --prompt-file or --skill");
             let message = "the prompt is empty";
             return Err(Problem::new(Class::Usage, "usage", message, hint));
         }
@@ -149,13 +149,13 @@ fn prompts(
     let variables = with_own(given, &wish.agent, &wish.item);
     let skills = Skills::of(&context.settings, worktree);
     let missing = || {
-        let message = format!("there is no skill {name}");
-        let hint = Hint::run("skill", ["list"], "to see the skills");
+        let message = format!("no skill is named {name}");
+        let hint = Hint::run("skill", ["list"], "to list the skills");
         Problem::new(Class::NotFound, "not_found", message, hint)
     };
     let fresh = skills.find(name, Turn::Fresh)?.ok_or_else(missing)?;
     let resume = skills.find(name, Turn::Resume)?.ok_or_else(missing)?;
-    notes.push(format!("the prompt is made from {}", fresh.file));
+    notes.push(format!("rendered the prompt from {}", fresh.file));
     if resume.stands_in {
         notes.push(format!(
             "skill {name} has no delta; a resumed conversation gets its whole text"

@@ -77,7 +77,7 @@ impl Runner {
         let agent = order.agent().map_err(malformed)?;
         let driver = Driver::of(&context.settings, &agent)?;
         let own = process::identify(std::process::id(), context.machine().observer());
-        let own = own.map_err(|error| failure(format!("cannot look at this process: {error}")))?;
+        let own = own.map_err(|error| failure(format!("cannot inspect this process: {error}")))?;
         Ok(Self {
             id: order.run().map_err(malformed)?,
             item: order.item().map_err(malformed)?,
@@ -141,6 +141,6 @@ impl Runner {
 /// A failure of our own before an agent runs.
 pub(super) fn cannot(what: &str, error: &io::Error) -> Problem {
     let message = format!("cannot {what}: {error}");
-    let hint = Hint::step("nothing was started; run it again when that is fixed");
+    let hint = Hint::step("fix that, then run it again; nothing was started");
     Problem::new(Class::Internal, "internal", message, hint)
 }

@@ -149,7 +149,7 @@ impl<'a> Skills<'a> {
             let places = places.join(", and no ");
             format!("skill {name} was not found: there is no {places}")
         };
-        let list = Hint::run("skill", ["list"], "to see the skills that there are");
+        let list = Hint::run("skill", ["list"], "to list the skills");
         let mut problem = Problem::new(Class::NotFound, "not_found", message, list);
         let closed = repository.filter(|repo| !self.trusts && repo.blob(&file).is_some());
         if let Some(repo) = closed {
@@ -325,7 +325,7 @@ impl Skill {
                 ],
                 "to give it a value",
             ),
-            None => Hint::step("correct the file there and run this again"),
+            None => Hint::step("correct the file, then run the same command again"),
         };
         let mut problem = Problem::new(Class::Invalid, "skill", message, hint);
         let data = [
@@ -341,7 +341,7 @@ impl Skill {
 }
 
 fn unusable(why: &str) -> Problem {
-    let hint = Hint::step("correct the file there and run this again");
+    let hint = Hint::step("correct the file, then run the same command again");
     Problem::new(
         Class::Invalid,
         "skill",
@@ -351,7 +351,7 @@ fn unusable(why: &str) -> Problem {
 }
 
 fn unreadable(error: &GitError) -> Problem {
-    let hint = Hint::step("correct it there and run this again");
+    let hint = Hint::step("correct it, then run the same command again");
     let message = format!("the skills of this repository cannot be read: {error}");
     Problem::new(Class::Invalid, "skill", message, hint)
 }
@@ -361,7 +361,7 @@ pub fn variables(typed: &[String]) -> Result<Variables, Problem> {
     let mut all = Variables::new();
     for one in typed {
         let usage = |message: String| {
-            let hint = Hint::step("write --var NAME=TEXT, once for each name");
+            let hint = Hint::step("pass --var NAME=TEXT once per name");
             Problem::new(Class::Usage, "usage", message, hint)
         };
         let Some((name, value)) = one.split_once('=') else {

@@ -88,8 +88,8 @@ fn trusted_there(config: &Path, dir: &str, level: &str) -> Problem {
 }
 
 fn unusable(why: &dyn std::fmt::Display) -> Problem {
-    let hint = Hint::step("correct it there and run this again");
-    let message = format!("Codex cannot be told not to trust the directory: {why}");
+    let hint = Hint::step("correct it, then run the same command again");
+    let message = format!("cannot tell Codex not to trust the directory: {why}");
     Problem::new(Class::Invalid, "untrusted", message, hint)
 }
 

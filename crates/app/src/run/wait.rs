@@ -66,7 +66,7 @@ impl Patience {
             None => Ok(()),
             Some(_) => {
                 let message = format!("interrupted while waiting: {error}");
-                let hint = Hint::step("nothing was started; run it again to wait again");
+                let hint = Hint::step("run it again to keep waiting; nothing was started");
                 Err(Problem::new(Class::TimedOut, "interrupted", message, hint).into())
             }
         }

@@ -112,7 +112,7 @@ fn listing(bench: &Bench, agents: &Agents, place: &Place, dir: &Path) -> Result<
     agents.register(place)?;
     let around = Surroundings::make(dir, place.dir())?;
     let call = around.call(&bench.programs.tenure, ["ps", "--limit", "0"]);
-    // Whoever looks first buries the dead that the seed left open.
+    // The first read records the deaths that the seed left open.
     call.run()?;
     cut_log(place)?;
     Ok(around.call(&bench.programs.tenure, ["ps"]))

@@ -82,7 +82,7 @@ fn main() -> ExitCode {
         None => be_nemesis(&args),
     };
     outcome.unwrap_or_else(|error| {
-        // Where standard error fails too there is nobody left to tell.
+        // If standard error fails too, there is nowhere left to report.
         writeln!(io::stderr(), "chaos: {error}").ok();
         ExitCode::FAILURE
     })

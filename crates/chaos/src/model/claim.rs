@@ -177,7 +177,7 @@ impl Model<'_> {
         false
     }
 
-    /// Whether a key may be granted, whoever else wants it.
+    /// Whether a key may be granted, regardless of other requests.
     fn may_be_granted(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
         self.is_open(state, asking, place)
             && !(asking.claim.quiet && self.is_surely_noisy(&state[place], asking))

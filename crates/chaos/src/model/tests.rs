@@ -148,7 +148,7 @@ fn the_unanswered_happened_before_their_process_was_gone_or_never() {
 }
 
 #[test]
-fn a_look_that_fits_does_not_shut_out_whoever_came_before_it() {
+fn a_read_that_fits_does_not_shut_out_an_earlier_caller() {
     let (mut story, a, b, c) = three();
     story.killed(a, 3, 4);
     story.killed(b, 8, 10);

@@ -16,9 +16,9 @@ use crate::run_window;
 
 /// Run an agent on an item, unattended, in the item's conversation
 ///
-/// The first run of an agent on an item begins a conversation, and each further one continues it. Only one run
-/// at a time is in a conversation, and in a directory. The run goes on when this command is killed or its terminal
-/// is closed; Ctrl-C stops it. Prints the agent's answer. Exit 0 only if the agent reported success, otherwise the
+/// The first run of an agent on an item starts a conversation, and each further run continues it. Only one run at
+/// a time uses a conversation, and a directory. The run continues if this command is killed or its
+/// terminal is closed; Ctrl-C stops it. Prints the agent's answer. Exit 0 only if the agent reported success, otherwise the
 /// agent's own code or 1; 125 if the run was refused.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -29,25 +29,25 @@ Examples:
   tenure run claude '#42' --prompt-file task.md --json | jq -r .event
   tenure run claude '#42' --prompt 'And the docs?' -- --model opus
 
-tenure runs shows the runs, tenure runs stop RUN stops one.")]
+Run `tenure runs` to list runs, `tenure runs stop RUN` to stop one.")]
 pub struct Args {
-    /// The agent: claude, codex, gemini, opencode, qwen, or one from the settings
+    /// Agent: claude, codex, gemini, opencode, qwen, or one from the settings
     #[arg(value_name = "AGENT")]
     agent: String,
 
-    /// The item, such as issue:acme/web#42 or #42
+    /// Item, such as issue:acme/web#42 or #42
     #[arg(value_name = "ITEM")]
     item: String,
 
-    /// What to ask
+    /// Prompt
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["prompt_file", "skill"])]
     prompt: Option<String>,
 
-    /// A file with what to ask; - reads it from stdin
+    /// File with the prompt; - reads it from stdin
     #[arg(long, value_name = "FILE", conflicts_with = "skill")]
     prompt_file: Option<PathBuf>,
 
-    /// A skill that makes the prompt
+    /// Skill that renders the prompt
     #[arg(long, value_name = "NAME", required_unless_present_any = ["prompt", "prompt_file"])]
     skill: Option<SkillName>,
 
@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long = "var", value_name = "K=V", requires = "skill")]
     variables: Vec<String>,
 
-    /// Begin another conversation; the one before it goes to the history
+    /// Start a new conversation; the previous one moves to the history
     #[arg(long)]
     fresh: bool,
 
@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long)]
     exclusive: bool,
 
-    /// The directory to work in [default: the conversation's, else this one]
+    /// Working directory [default: the conversation's, else the current one]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
@@ -71,7 +71,7 @@ pub struct Args {
     #[arg(long)]
     worktree: bool,
 
-    /// Work in the directory even if another run is there
+    /// Work in the directory even if another run uses it
     #[arg(long)]
     share_dir: bool,
 
@@ -83,7 +83,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     wait: Option<Span>,
 
-    /// The exit code if something that the run needs is in use, or the wait times out
+    /// Exit code if something the run needs is in use, or the wait times out
     #[arg(long, value_name = "N", default_value_t = 125)]
     conflict_exit: u8,
 
@@ -128,11 +128,11 @@ fn ask(args: &Args) -> Result<Ask, CliError> {
         return Ok(Ask::Text(text.clone()));
     }
     let Some(file) = &args.prompt_file else {
-        let hint = Hint::step("give one with --prompt, --prompt-file or --skill");
+        let hint = Hint::step("pass --prompt, --prompt-file or --skill");
         return Err(CliError::new(
             Class::Usage,
             "usage",
-            "there is no prompt",
+            "no prompt was given",
             hint,
         ));
     };
@@ -145,7 +145,7 @@ fn ask(args: &Args) -> Result<Ask, CliError> {
     };
     text.map(Ask::Text).map_err(|error| {
         let message = format!("cannot read the prompt: {error}");
-        let hint = Hint::step("give a file of UTF-8 text");
+        let hint = Hint::step("pass a file of UTF-8 text");
         CliError::new(Class::Usage, "usage", message, hint)
     })
 }

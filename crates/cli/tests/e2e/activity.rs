@@ -78,7 +78,7 @@ fn activity_follows_the_agents_events() {
 }
 
 #[test]
-fn whoever_waits_for_a_person_stands_first_and_out() {
+fn sessions_that_wait_for_a_person_come_first() {
     let env = env();
     let (first, second, third) = (starts(&env), starts(&env), starts(&env));
     event(&third, "UserPromptSubmit", &json!({"prompt": "go on"}));

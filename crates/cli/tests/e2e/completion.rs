@@ -97,7 +97,7 @@ fn sessions_keys_and_missions_are_offered_where_they_fit() {
         let items = ["issue:acme/web#6", "issue:acme/web#42", "wp:1"];
         assert_eq!(offered(&env, words), items, "{words:?}");
     }
-    // A value of a session's metadata is no claim.
+    // A metadata value is not a claim.
     assert_eq!(offered(&env, &["meta", "get", ""]), [""; 0]);
     for words in [
         &["who", ""][..],

@@ -30,7 +30,7 @@ fn kill(agent: &Agent, pid: u32) {
 }
 
 #[test]
-fn f_h14_whoever_insists_on_quiet_hears_of_what_an_earlier_life_left_running() {
+fn f_h14_require_quiet_reports_what_an_earlier_life_left_running() {
     let (env, [bob]) = crew(["bob"]);
     let (worker, orphan, _before) = came_back(&env);
     worker.kill9();

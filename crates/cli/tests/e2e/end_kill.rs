@@ -134,7 +134,7 @@ fn a_process_that_took_over_the_pid_is_never_hit() {
     assert!(gemini.is_alive());
 }
 
-/// Where nobody can tell whether the process lives, nothing is killed.
+/// If it is unknown whether the process is alive, nothing is killed.
 #[test]
 fn a_process_that_cannot_be_seen_is_not_killed() {
     let env = env();

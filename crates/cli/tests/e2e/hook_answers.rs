@@ -189,7 +189,7 @@ fn the_users_settings_turn_the_brief_off() {
     let a = env.agent("claude");
     let said = claude(&env, &a, "SessionStart.startup", "a1");
     assert_eq!(said.stdout, "");
-    // What happens to it is told all the same.
+    // What happens to it is still reported.
     let handle = text(&only(&env), "/handle").to_owned();
     env.tenure(&["tell", &handle, "hello"]).ok();
     let heard = told(&claude(&env, &a, "SessionStart.compact", "a1")).expect("it is told");

@@ -334,7 +334,7 @@ fn the_hot_path_makes_few_system_calls() {
         fewest.len(),
         fewest.join("\n")
     );
-    // A call that reaches the disk is no hot path, however few they are.
+    // A call that reaches the disk does not belong on the hot path, however few there are.
     let writes = fewest.iter().filter(|call| call.contains("sync("));
     assert_eq!(writes.count(), 0);
 }

@@ -1,4 +1,4 @@
-//! Events of which nobody can tell the agent's process: one session, by the conversation and its lease alone.
+//! Events whose process is unknown: one session per conversation, kept alive by its lease.
 
 use serde_json::{Value, json};
 use tenure_testkit::Cmd;

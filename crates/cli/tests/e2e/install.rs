@@ -123,7 +123,7 @@ fn what_was_made_for_the_hooks_goes_with_them() {
         let dir = std::fs::metadata(path.parent().unwrap()).unwrap().mode() & 0o777;
         assert_eq!((mode, dir), (0o600, 0o700), "{}", path.display());
     }
-    // An update is no reason to think that the file was there before.
+    // An update does not mean that the file was there before.
     env.tenure(&["install", "--mode", "block"]).ok();
     env.tenure(&["uninstall", "--all"]).ok();
     assert_eq!(tree(&env.home()), BTreeMap::new());

@@ -16,7 +16,7 @@ use crate::support::skip::skipped;
 use crate::support::waiter::ends;
 
 #[test]
-fn whoever_does_not_get_the_lock_in_time_is_told_who_has_it() {
+fn a_wait_for_a_lock_that_times_out_names_the_holder() {
     let (env, [ann]) = crew(["ann"]);
     let lock = Lock::runs(&env, &ann, "a");
     for (line, code, kind) in [
@@ -43,7 +43,7 @@ fn whoever_does_not_get_the_lock_in_time_is_told_who_has_it() {
 }
 
 #[test]
-fn whoever_waits_for_ever_says_after_a_second_for_whom_and_gets_the_lock() {
+fn an_endless_wait_for_a_lock_names_the_holder_after_a_second() {
     let env = env();
     let (ann, bob) = (session(&env, "ann"), env.agent("bob"));
     let first = Lock::runs(&env, &ann, "a");
@@ -63,7 +63,7 @@ fn whoever_waits_for_ever_says_after_a_second_for_whom_and_gets_the_lock() {
     assert_eq!(waiter.stdout(), "");
     first.ends().ok();
     assert_eq!(ends(waiter).ok().stdout, "mine\n");
-    // Whoever gets it within the second says nothing.
+    // A waiter that gets it within the second prints nothing.
     assert_eq!(
         ends(bob.start(lock("a --wait forever", "true")))
             .ok()

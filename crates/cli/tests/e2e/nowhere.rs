@@ -1,4 +1,4 @@
-//! Odd places and odd bytes: a directory that is gone, a name that is no text.
+//! Odd places and odd bytes: a directory that is gone, a name that is not UTF-8.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -123,7 +123,7 @@ fn words_of_a_command_need_not_be_text() {
     let line = "tenure claim wp:2 -- sh -c 'tenure whoami --json' \"$(printf 'caf\\351')\"";
     let title = ann.tenure_shell(line).ok().json()["session"]["title"].clone();
     assert!(title.as_str().unwrap().contains("caf\u{fffd}"), "{title}");
-    // A program whose name is no text can be run, and missed.
+    // A program whose name is not UTF-8 can be run, and reported as missing.
     let line = "p=\"$TMPDIR/$(printf 'p\\351')\"; printf '#!/bin/sh\\necho ran\\n' > \"$p\"; \
                 chmod +x \"$p\"; tenure lock build -- \"$p\"; tenure claim wp:3 -- \"$p\"; \
                 tenure lock build -- \"$p.missing\"";

@@ -11,7 +11,7 @@ use crate::support::line::{SOON, crew, events, handle, register, run, session, t
 use crate::support::output::{one_object, settings, verbs};
 use crate::support::shape;
 
-/// Three in one repository (one of them dead), and one of which nobody can tell.
+/// Three in one repository (one of them dead), and one whose state is unknown.
 struct Scene {
     env: Env,
     ann: Agent,

@@ -356,7 +356,7 @@ fn a_finished_turn_is_told_from_an_idle_prompt_until_a_person_looked() {
         (&done["finished"], &done["rank"]),
         (&json!(true), &json!("finished"))
     );
-    // Another agent that looks is no person.
+    // Another agent that looks does not count as a person.
     let (other, handle) = (starts(&env), handle(&claude));
     run(&other, 0, &format!("show {handle}"));
     assert_eq!(seen(&env, &claude)["finished"], true);

@@ -1,4 +1,4 @@
-//! Paths as items: what can match one file conflicts, whoever spells it how.
+//! Paths as items: two patterns that can match one file conflict, however they are spelled.
 
 use std::path::Path;
 

@@ -50,7 +50,7 @@ fn an_agent_that_nobody_registered_is_shown_as_unmanaged() {
         "{table}"
     );
     assert!(table.contains("tenure adopt "), "{table}");
-    // A session is no longer a stranger, and what is no agent never was one.
+    // A session is no longer unmanaged, and a process that is not an agent never was.
     register(&claude, "claude", "");
     assert_eq!(unmanaged(&env, claude.pid()), None);
     let other = env.agent("vim");
@@ -58,7 +58,7 @@ fn an_agent_that_nobody_registered_is_shown_as_unmanaged() {
 }
 
 #[test]
-fn whoever_does_not_want_to_see_them_does_not() {
+fn unmanaged_agents_can_be_hidden() {
     let env = env();
     let claude = env.agent("claude");
     let listed = run(&claude, 0, "ps");
@@ -76,7 +76,7 @@ fn a_program_that_only_started_the_real_one_is_not_listed() {
     let inner = real.nest("gemini");
     assert!(unmanaged(&env, real.pid()).is_some());
     assert!(unmanaged(&env, inner.pid()).is_some());
-    // Whoever names the wrapper means the agent.
+    // Naming the wrapper means the agent.
     let me = env.agent("me");
     let born = adopt(&me, 0, wrapper.pid());
     assert_eq!(born["session"]["process"]["pid"], real.pid());

@@ -218,7 +218,7 @@ fn a_lost_claim_and_a_twin_are_shown_once() {
     let message = shown(&message).unwrap_or_else(|| panic!("{message}"));
     assert!(message.contains(&twin.handle()), "{message}");
     assert_eq!(prompt(&a), Value::Null, "once");
-    // What another tells the model is no warning.
+    // A message to the model is not a warning.
     ask(&b.agent, &["tell", &a.handle(), "hello"]);
     let said = prompt(&a);
     assert_eq!(
@@ -229,7 +229,7 @@ fn a_lost_claim_and_a_twin_are_shown_once() {
 }
 
 #[test]
-fn whoever_observes_shows_nothing_to_the_person() {
+fn observe_mode_shows_the_person_nothing() {
     let env = env();
     let (repo, a, b) = pair(&env);
     ask(&a.agent, &["claim", "path:acme/web:src/**"]);

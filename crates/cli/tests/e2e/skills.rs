@@ -112,7 +112,7 @@ fn a_skill_is_rendered_and_its_file_is_named() {
 
     --- stderr
     error: skill fix has no text for a turn that was cut off
-    hint: run `tenure skill list` to see which texts each skill has
+    hint: run `tenure skill list` to list the texts of each skill
     ");
     assert_snapshot!(render(&env, &work, &["nothing"]), @r"
     exit code: 4
@@ -120,7 +120,7 @@ fn a_skill_is_rendered_and_its_file_is_named() {
 
     --- stderr
     error: skill nothing was not found: there is no [home]/.config/tenure/skills/nothing.md
-    hint: run `tenure skill list` to see the skills that there are
+    hint: run `tenure skill list` to list the skills
     ");
     assert_snapshot!(render(&env, &work, &["../fix"]), @r#"
     exit code: 2

@@ -186,7 +186,7 @@ fn who_sees_every_worktree_and_agents_without_hooks() {
         .concat();
         me.tenure_in(&main, &words).fails(code).json()
     };
-    // The caller itself is nobody else.
+    // The caller is not listed among the others.
     who(0, &main, &[]);
     let other = env.agent("bob");
     register(&other, "bob", &format!("--dir {}", fix.display()));
@@ -218,7 +218,7 @@ fn who_sees_every_worktree_and_agents_without_hooks() {
     who(0, &main, &["--here"]);
     stranger.kill9();
     who(0, &fix, &[]);
-    // Where nobody can tell, the answer says so.
+    // If the state is unknown, the answer says so.
     let dir = fix.to_str().unwrap();
     env.tenure(&["register", "--unverified", "--agent", "cron", "--dir", dir])
         .ok();

@@ -1,4 +1,4 @@
-//! What a dead agent left running: whoever takes over is told, and can insist on quiet.
+//! What a dead agent left running: the next holder is told, and can require that nothing runs.
 
 use serde_json::{Value, json};
 use tenure_testkit::pinned::Stat;
@@ -156,7 +156,7 @@ fn another_sessions_processes_are_not_counted() {
 
 /// A worker inside the dead agent's session of processes is none of what it left, if it is a session.
 #[test]
-fn whoever_takes_over_is_not_told_of_itself() {
+fn the_taker_is_not_told_of_itself() {
     let (_env, [ann]) = crew(["ann"]);
     let kid = ann.nest("kid");
     register(&kid, "kid", "");
@@ -171,7 +171,7 @@ fn what_was_left_behind_is_gone_when_it_is_gone() {
     take(&ann, "wp:1");
     let orphan = ann.orphan(busy());
     ann.kill9();
-    // Its death is on record before anybody claims.
+    // Its death is recorded before anyone claims.
     run(&bob, 0, "ps -a");
     refused(&bob, 3, "survivors", "claim wp:1 --require-quiet");
     kill(&bob, orphan);

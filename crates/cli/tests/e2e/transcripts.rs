@@ -154,7 +154,7 @@ fn f_t01_an_injected_row_is_found_at_the_next_use_refused_recorded_and_derived_a
     }
 }
 
-/// The file that the rule gives is on record as the transcript of a session of another agent.
+/// The file that the rule gives is recorded as the transcript of a session of another agent.
 #[test]
 fn f_t01_a_derived_path_that_is_anothers_is_refused_and_recorded() {
     let env = env();

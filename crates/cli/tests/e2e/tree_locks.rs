@@ -81,7 +81,7 @@ fn uninstalling_everything_takes_the_locks_of_the_living_away() {
 }
 
 #[test]
-fn whoever_records_a_death_takes_the_lock_away() {
+fn recording_a_death_removes_the_lock() {
     let env = env();
     let (_, tree, lock) = worktree(&env);
     let a = env.agent("claude");
@@ -194,7 +194,7 @@ fn a_lock_that_an_end_left_when_it_was_killed_goes_with_the_next_look() {
 }
 
 #[test]
-fn a_lock_that_was_left_behind_goes_to_whoever_is_still_there() {
+fn a_lock_left_behind_goes_to_a_session_that_is_still_there() {
     let env = env();
     let (repo, tree, lock) = worktree(&env);
     let b = Hooked::start(&env, "claude", "b1", &tree);

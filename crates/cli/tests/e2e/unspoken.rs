@@ -88,7 +88,7 @@ fn an_agent_that_speaks_at_its_start_was_started_before() {
     assert_says(&env, &claude, "unknown", unread);
 }
 
-/// Whoever looks may have another home than the agent that is looked at.
+/// The caller may have another home than the agent it looks at.
 #[test]
 fn the_settings_are_those_of_the_agents_own_home() {
     let env = seeing();

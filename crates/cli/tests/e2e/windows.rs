@@ -323,7 +323,7 @@ fn a_table_fits_the_terminal_that_it_is_drawn_on() {
         screen.contains("HANDLE") && !screen.contains("AGE"),
         "{screen}"
     );
-    // Whoever reads it as a text gets all of it.
+    // Through a pipe, all of it is printed.
     assert!(env.tenure(&["ps"]).ok().stdout.contains(title));
 }
 

@@ -1,4 +1,4 @@
-//! One session's write or git command under another's feet, told or blocked by the hook.
+//! A write or git command that conflicts with another session: the hook warns or blocks.
 
 use serde_json::{Value, json};
 use tenure_testkit::add_worktree;
@@ -81,7 +81,7 @@ fn a_mode_in_the_settings_goes_before_the_hooks_own_line() {
 }
 
 #[test]
-fn whoever_observes_says_nothing_to_the_model_and_the_log_has_it() {
+fn observe_mode_tells_the_model_nothing_and_logs_it() {
     let env = env();
     let (repo, a, b) = pair(&env);
     ask(&a.agent, &["claim", "path:acme/web:src/**"]);
@@ -101,7 +101,7 @@ fn whoever_observes_says_nothing_to_the_model_and_the_log_has_it() {
 }
 
 #[test]
-fn the_dead_and_the_ended_have_no_feet() {
+fn dead_and_ended_sessions_conflict_with_nothing() {
     let env = env();
     let repo = repository(&env, "web");
     let killed = Hooked::start(&env, "claude", "a1", &repo);

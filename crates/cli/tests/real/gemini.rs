@@ -60,7 +60,7 @@ fn a_resume_is_the_same_session_again() {
     assert_eq!(resumed["process"]["life"], 2);
     let ended = only(&world);
     assert_eq!(ended["state"], "ended");
-    // What the start of a resumed conversation names is no file of it.
+    // The start of a resumed conversation names a path that is not its file.
     let shown = world.tenure(&["transcript", "show", handle(&ended), "--json"]);
     let path = shown.ok().json()["transcript"]["path"].clone();
     assert!(std::fs::exists(path.as_str().unwrap()).unwrap(), "{path}");

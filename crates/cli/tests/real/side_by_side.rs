@@ -1,4 +1,4 @@
-//! Agents side by side: one under another's feet is told or stopped, and the model sees why; people see who
+//! Agents side by side: one that conflicts with another is told or stopped, and the model sees why; people see who
 //! runs, who waits for them and what can be taken up again.
 
 use std::path::Path;

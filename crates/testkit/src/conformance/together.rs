@@ -88,7 +88,7 @@ pub fn a_transaction_is_begun_by_its_deadline_or_not_at_all(
     }
     assert!(begun.elapsed() < Duration::from_secs(5), "its own limit");
     tx.commit().unwrap();
-    // The next one without a limit waits for whoever is before it.
+    // The next one without a limit waits for the one before it.
     let (begun, has_begun) = mpsc::channel::<()>();
     let (_kept, never) = mpsc::channel::<()>();
     std::thread::scope(|scope| {

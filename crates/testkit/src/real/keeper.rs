@@ -64,7 +64,7 @@ pub fn end_all_at_home(mut socket: &UnixStream, home: &Path) {
     // Nothing is ever sent; an end or an error is the signal.
     socket.read_exact(&mut [0]).ok();
     let deadline = Instant::now() + END;
-    // Whoever is killed may have started another just before, so it is looked again until nobody is found.
+    // A killed process may have started another just before, so the search repeats until none is found.
     loop {
         let found = all_at_home(home);
         if found.is_empty() || Instant::now() > deadline {

@@ -101,7 +101,7 @@ impl RealWorld {
         &self.driver
     }
 
-    /// Runs tenure in the project, as a caller that is nobody.
+    /// Runs tenure in the project, from outside any session.
     #[track_caller]
     #[must_use = "what a command answered is there to be checked"]
     pub fn tenure(&self, args: &[&str]) -> Output {

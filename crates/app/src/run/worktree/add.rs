@@ -88,8 +88,7 @@ impl Shelf {
         };
         // GitHub, Forgejo and Gitea; GitLab.
         let fetched = fetch("pull").or_else(|first| fetch("merge-requests").map_err(|_| first));
-        fetched
-            .map_err(|error| unusable(&format!("the head of {item} cannot be fetched: {error}")))?;
+        fetched.map_err(|error| unusable(&format!("cannot fetch the head of {item}: {error}")))?;
         Ok(to)
     }
 
@@ -171,8 +170,7 @@ impl Shelf {
 
 fn elsewhere(item: &Key, remote: Option<&str>) -> Problem {
     let here = remote.map_or_else(String::new, |remote| format!(", not to {remote}"));
-    let message =
-        format!("the worktree cannot be made: {item} belongs to another repository{here}");
+    let message = format!("cannot create the worktree: {item} belongs to another repository{here}");
     let hint = Hint::step("run this in a clone of that repository");
     Problem::new(Class::Invalid, "worktree", message, hint)
 }

@@ -167,7 +167,7 @@ impl Shelf {
                 let message = format!(
                     "another process is changing the worktrees of this repository ({name})"
                 );
-                let hint = Hint::verb("locks", "to see which one");
+                let hint = Hint::verb("locks", "to see which process");
                 Err(Problem::new(Class::Held, "held", message, hint))
             }
             Err(error) => Err(unusable(&error)),
@@ -279,11 +279,12 @@ fn records(folder: &Path) -> Vec<Left> {
 }
 
 fn unusable(why: &dyn std::fmt::Display) -> Problem {
-    let hint = Hint::step("correct it and run this again, or name a directory with --dir");
+    let hint =
+        Hint::step("fix that and run the same command again, or pass a directory with --dir");
     Problem::new(
         Class::Invalid,
         "worktree",
-        format!("the worktree cannot be used: {why}"),
+        format!("cannot use the worktree: {why}"),
         hint,
     )
 }

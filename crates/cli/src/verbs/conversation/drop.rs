@@ -9,7 +9,7 @@ use crate::child::unfinished;
 use crate::lines::Lines;
 use crate::output::{Outcome, Output};
 
-/// Drop the conversations of exactly this item; the next run begins a new one
+/// Drop the conversations of exactly this item; the next run starts a new one
 ///
 /// The agent's files stay, and so does the history. Refused (exit 3) while a run is in one of them.
 #[derive(Debug, clap::Args)]
@@ -19,11 +19,11 @@ Examples:
   tenure conversation drop '#6' --agent codex
   tenure conversation drop '#6' --stop      stop the run that is in it first")]
 pub struct Args {
-    /// The item
+    /// Item
     #[arg(value_name = "ITEM")]
     item: String,
 
-    /// Only this agent's
+    /// Only the conversation of this agent
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
 

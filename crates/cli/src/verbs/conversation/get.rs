@@ -7,18 +7,18 @@ use crate::output::{Outcome, Output};
 
 /// Show the conversation that a run would continue, and whether it can be resumed
 ///
-/// Exit 4 where there is none.
+/// Exits 4 if there is none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure conversation get claude issue:acme/web#6
   tenure conversation get codex '#6' --json | jq -r .conversation.native_id")]
 pub struct Args {
-    /// The agent, such as claude
+    /// Agent, such as claude
     #[arg(value_name = "AGENT")]
     agent: String,
 
-    /// The item
+    /// Item
     #[arg(value_name = "ITEM")]
     item: String,
 }

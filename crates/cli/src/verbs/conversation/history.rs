@@ -11,11 +11,11 @@ Examples:
   tenure conversation history claude issue:acme/web#6
   tenure conversation history codex '#6' --json | jq '.history[].why'")]
 pub struct Args {
-    /// The agent, such as claude
+    /// Agent, such as claude
     #[arg(value_name = "AGENT")]
     agent: String,
 
-    /// The item
+    /// Item
     #[arg(value_name = "ITEM")]
     item: String,
 }

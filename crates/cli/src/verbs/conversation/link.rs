@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{Outcome, Output};
 
-/// Let an item continue the conversations of another
+/// Make an item continue the conversations of another
 ///
 /// What the item had itself is set aside until it is unlinked. Items that were linked to it go along. Refused
 /// (exit 3) while a run is in a conversation of either.
@@ -16,11 +16,11 @@ Examples:
   tenure conversation link pr:acme/web#9 issue:acme/web#6
   tenure conversation link '!9' '#6'")]
 pub struct Args {
-    /// The item that continues the other's conversations
+    /// Item that continues the other's conversations
     #[arg(value_name = "ITEM")]
     item: String,
 
-    /// The item whose conversations they are; one that is linked stands for what it is linked to
+    /// Item whose conversations they are; a linked item stands for its own target
     #[arg(value_name = "TARGET")]
     target: String,
 

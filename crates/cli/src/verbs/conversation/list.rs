@@ -9,7 +9,7 @@ use crate::render;
 
 /// List conversations, their items and whether they can be resumed
 ///
-/// The agents' files are not looked at; `conversation get` does.
+/// Does not check the agents' files; `tenure conversation get` does.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -17,19 +17,19 @@ Examples:
   tenure conversation list --item issue:acme/web#6      of all agents
   tenure conversation list --agent claude --json")]
 pub struct Args {
-    /// Only those of this item
+    /// Only conversations of this item
     #[arg(long, value_name = "ITEM")]
     item: Option<String>,
 
-    /// Only this agent's
+    /// Only conversations of this agent
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
 
-    /// Also those that are closed
+    /// Include closed conversations
     #[arg(long, short)]
     all: bool,
 
-    /// At most this many; 0 shows all [default: 200, with --json all]
+    /// Show at most N conversations; 0 for all [default: 200, or all with --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }

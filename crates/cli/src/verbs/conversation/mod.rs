@@ -13,7 +13,7 @@ use super::table;
 use crate::app::{App, Changes};
 use crate::output::Outcome;
 
-/// Keep which conversation continues for an agent and an item
+/// Manage which conversation an agent continues for an item
 ///
 /// An agent has one conversation for an item, such as an issue. Every native id that it ever had stays in its
 /// history. An item that is linked to another continues that one's conversations.

@@ -10,9 +10,9 @@ use super::shown;
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// Set the native id of a conversation; the one before it goes to the history
+/// Set the native id of a conversation; the previous one moves to the history
 ///
-/// Refused (exit 6) where the id belongs to another conversation, to a live session that is not yours, or to a
+/// Fails (exit 6) if the id belongs to another conversation, to a live session that is not yours, or to a
 /// subagent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -20,25 +20,25 @@ Examples:
   tenure conversation set claude issue:acme/web#6 0b1c2d3e-4f50-4a6b-8c7d-9e0f1a2b3c4d
   tenure conversation set codex '#6' 01a1dcbc-4a1e-7000-8000-000000000001 --dir /srv/web
   tenure conversation set claude '#6' 0b1c2d3e-4f50-4a6b-8c7d-9e0f1a2b3c4d --revision 3
-                     only if nobody has changed it since revision 3 (exit 5 otherwise)")]
+                     only if it is still at revision 3 (else exit 5)")]
 pub struct Args {
-    /// The agent, such as claude
+    /// Agent, such as claude
     #[arg(value_name = "AGENT")]
     agent: String,
 
-    /// The item
+    /// Item
     #[arg(value_name = "ITEM")]
     item: String,
 
-    /// The agent's own id of the conversation
+    /// The agent's own conversation id
     #[arg(value_name = "NATIVE_ID")]
     native_id: String,
 
-    /// The directory that the agent works in [default: this one]
+    /// Directory the agent works in [default: the current one]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Only if this is still the revision; 0 if there must be none yet
+    /// Only if this is the current revision; 0 if there must be none yet
     #[arg(long, value_name = "N")]
     revision: Option<u64>,
 

@@ -14,7 +14,7 @@ Examples:
   tenure conversation unlink pr:acme/web#9
   tenure conversation unlink '!9'")]
 pub struct Args {
-    /// The item that is linked
+    /// Item that is linked
     #[arg(value_name = "ITEM")]
     item: String,
 

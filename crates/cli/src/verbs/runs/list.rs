@@ -9,19 +9,19 @@ use crate::render;
 
 #[derive(Debug, clap::Args)]
 pub struct Which {
-    /// Only those of this item
+    /// Only runs on this item
     #[arg(long, value_name = "ITEM")]
     item: Option<String>,
 
-    /// Only this agent's
+    /// Only runs of this agent
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
 
-    /// Only those that went wrong
+    /// Only runs that went wrong
     #[arg(long)]
     failed: bool,
 
-    /// At most this many; 0 shows all [default: 50, with --json all]
+    /// Show at most N runs, newest first; 0 for all [default: 50, or all with --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }

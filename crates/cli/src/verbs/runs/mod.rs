@@ -11,10 +11,11 @@ use super::table;
 use crate::app::{App, Changes};
 use crate::output::Outcome;
 
-/// Show the runs of agents: what each did, and what became of it
+/// List the runs of agents: what each did and how it ended
 ///
-/// Alone it lists them, the newest first. A run whose runner died while its agent went on is shown as `running, no
-/// runner`; it can still be stopped. A run whose processes are all dead gets its end when anybody looks.
+/// Without a command, lists the runs, newest first. A run whose runner died while its agent continued is shown as
+/// `running, no runner`; it can still be stopped. A run whose processes are all dead is recorded as ended by the
+/// next command that looks at it.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -5,16 +5,16 @@ use crate::exit::Exit;
 use crate::output::Outcome;
 use crate::run_window;
 
-/// Go on with a run that was cut off, parked, stopped or failed, in its conversation
+/// Continue a run that was cut off, parked, stopped or failed, in its conversation
 ///
 /// The agent is told that its last turn was cut off, and why; its prompt is sent again only if it never arrived.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Its id, or the beginning of it
+    /// Run id, or the beginning of one
     #[arg(value_name = "RUN")]
     run: String,
 
-    /// The exit code if something that the run needs is in use
+    /// Exit code if something the run needs is in use
     #[arg(long, value_name = "N", default_value_t = 125)]
     conflict_exit: u8,
 }

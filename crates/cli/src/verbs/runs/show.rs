@@ -7,7 +7,7 @@ use crate::output::{Outcome, Output};
 /// Show one run: how it began, what it used and how it ended
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Its id, or the beginning of it
+    /// Run id, or the beginning of one
     #[arg(value_name = "RUN")]
     run: String,
 }

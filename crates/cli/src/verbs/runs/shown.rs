@@ -95,7 +95,7 @@ pub fn one(run: &RunView) -> Lines {
         .filter(|before| Some(*before) != run.native_id.as_ref())
     {
         let how = if run.fell_back {
-            " (the agent does not have it any more)"
+            " (the agent no longer has it)"
         } else {
             ""
         };
@@ -133,7 +133,7 @@ pub fn one(run: &RunView) -> Lines {
         row("skill", skill.clone());
     }
     if let Some(goes_on) = &run.goes_on {
-        row("goes on from", goes_on.clone());
+        row("continues from", goes_on.clone());
     }
     if let Some(log) = &run.log {
         row("log", log.clone());

@@ -10,7 +10,7 @@ use crate::output::{Outcome, Output};
 /// The agent gets its own stop signal, some time to end, and is then killed. Its conversation can be resumed.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Its id, or the beginning of it
+    /// Run id, or the beginning of one
     #[arg(value_name = "RUN")]
     run: String,
 

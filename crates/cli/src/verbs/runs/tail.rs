@@ -12,11 +12,11 @@ use crate::run_window::agent_line;
 /// Show the log of a run: every line that its agent wrote
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Its id, or the beginning of it
+    /// Run id, or the beginning of one
     #[arg(value_name = "RUN")]
     run: String,
 
-    /// Go on until the run ends
+    /// Keep printing until the run ends
     #[arg(long, short)]
     follow: bool,
 }

@@ -5,7 +5,7 @@ use tenure_app::run::skill::Skills;
 use crate::app::App;
 use crate::output::{Cell, Outcome, Output, table};
 
-/// List the skills that can be used here
+/// List the skills available here
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 

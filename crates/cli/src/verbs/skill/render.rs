@@ -9,10 +9,10 @@ use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output, warn};
 
-/// Render a skill with these variables; start nothing
+/// Render a skill as a prompt, without running anything
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The skill
+    /// Skill
     #[arg(value_name = "NAME")]
     name: SkillName,
 
@@ -51,7 +51,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             "skill {} has no text for a turn that was cut off",
             args.name
         );
-        let hint = Hint::run("skill", ["list"], "to see which texts each skill has");
+        let hint = Hint::run("skill", ["list"], "to list the texts of each skill");
         CliError::new(Class::NotFound, "not_found", message, hint)
     })?;
     let text = skill.render(&variables)?;

@@ -12,6 +12,7 @@ mod hooks;
 mod locks;
 mod missions;
 mod page;
+mod runs;
 mod sessions;
 mod stable;
 mod store;

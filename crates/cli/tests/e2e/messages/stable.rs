@@ -21,6 +21,8 @@ pub struct Stable {
     paths: Vec<(String, String)>,
     /// Handles and pids, by id: ids grow with time.
     handles: BTreeMap<String, (String, Vec<u32>)>,
+    /// The ids of runs, in their order.
+    runs: Vec<String>,
     /// Whether spans of time stay as they are.
     keeps_spans: bool,
 }
@@ -45,6 +47,7 @@ impl Stable {
             replaces: true,
             paths,
             handles: BTreeMap::new(),
+            runs: Vec::new(),
             keeps_spans: false,
         }
     }
@@ -55,6 +58,7 @@ impl Stable {
             replaces: false,
             paths: Vec::new(),
             handles: BTreeMap::new(),
+            runs: Vec::new(),
             keeps_spans: false,
         }
     }
@@ -74,6 +78,19 @@ impl Stable {
             let known = self.handles.entry(text("id")).or_default();
             known.0 = text("handle");
             known.1.extend(pid.filter(|pid| !known.1.contains(pid)));
+        }
+        self.learn_runs(env);
+    }
+
+    fn learn_runs(&mut self, env: &Env) {
+        let listed = env.tenure(&["runs", "--json"]);
+        let answer: Value = serde_json::from_str(&listed.stdout).unwrap_or_default();
+        let runs = answer["runs"].as_array().into_iter().flatten().rev();
+        let ids = runs.filter_map(|run| run["id"].as_str().map(str::to_owned));
+        for id in ids {
+            if !self.runs.contains(&id) {
+                self.runs.push(id);
+            }
         }
     }
 
@@ -150,6 +167,9 @@ impl Stable {
         for (handle, stable, _) in self.renamed() {
             line = line.replace(handle, &stable);
         }
+        for (place, id) in self.runs.iter().enumerate() {
+            line = line.replace(id, &format!("r-{}", ENDS[place % ENDS.len()]));
+        }
         for (place, id) in self.handles.keys().enumerate() {
             line = line.replace(id, &format!("019a8f00-0000-7000-8000-{:012}", place + 1));
         }
@@ -200,6 +220,8 @@ impl Stable {
             pid
         } else if core.len() >= 20 && core.starts_with("20") && core.ends_with('Z') {
             TIME.to_owned()
+        } else if is_uuid(core) && !core.starts_with("019a8f00-") {
+            "5f0c7a10-3b8e-4d27-9c41-8e2b6f1d0a93".to_owned()
         } else if core.len() == 26 && core.starts_with("01") && is(core, char::is_alphanumeric) {
             ULID.to_owned()
         } else if matches!(core.len(), 9 | 40) && is_hash(core) {
@@ -252,6 +274,12 @@ fn logged(line: &str) -> Option<(&str, &str)> {
 
 fn is(word: &str, fits: impl Fn(char) -> bool) -> bool {
     !word.is_empty() && word.chars().all(fits)
+}
+
+fn is_uuid(word: &str) -> bool {
+    word.len() == 36
+        && word.matches('-').count() == 4
+        && is(word, |c| c == '-' || c.is_ascii_hexdigit())
 }
 
 /// A commit, or the beginning of one.
