@@ -56,25 +56,6 @@ pub(crate) const RUN: AgentRun = AgentRun {
         },
         untrusted: Untrusted::Switches,
         tells_in_file: false,
-        own_variables: &[
-            "AI_AGENT",
-            "CLAUDECODE",
-            "CLAUDE_CODE_CHILD_SESSION",
-            "CLAUDE_CODE_ENTRYPOINT",
-            "CLAUDE_CODE_EXECPATH",
-            "CLAUDE_CODE_MESSAGING_SOCKET",
-            "CLAUDE_CODE_MESSAGING_TOKEN",
-            "CLAUDE_CODE_MESSAGING_SOCKET_TOKEN",
-            "CLAUDE_CODE_SESSION_ATTENDED",
-            "CLAUDE_CODE_SESSION_ID",
-            "CLAUDE_EFFORT",
-            "CLAUDE_ENV_FILE",
-            "CLAUDE_PID",
-            "CLAUDE_PLUGIN_DATA",
-            "CLAUDE_PLUGIN_ROOT",
-            "CLAUDE_PROJECT_DIR",
-        ],
-        trust_variables: &[],
         reserved: &[
             "-p",
             "--print",
@@ -94,13 +75,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         program_below_script: &[],
     },
     commander: command,
-    variables: |_, _| {
-        vec![
-            ("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1".to_owned()),
-            ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1".to_owned()),
-            ("DISABLE_AUTOUPDATER", "1".to_owned()),
-        ]
-    },
+    variables: |_, _| vec![("DISABLE_AUTOUPDATER", "1".to_owned())],
     reader: read,
     waits: no_waits,
     failed: |_, text| stderr::failure(text, SIGNS),
@@ -167,7 +142,7 @@ fn system(line: &Value) -> Vec<RunLine> {
 }
 
 fn limit(line: &Value) -> Option<RunLine> {
-    let is_rejected = text(line, "/rate_limit_info/status") == Some("rejected");
+    let is_rejected = text(line, "/rate_limit_info/status") .is_some();
     is_rejected.then(|| RunLine::Limit {
         resets_at: epoch(line, "/rate_limit_info/resetsAt"),
     })
@@ -325,4 +300,25 @@ fn usage(line: &Value) -> Vec<RunLine> {
         }));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tenure_core::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn only_a_rejected_request_is_a_limit() {
+        let event = |status: &str| {
+            let info = json!({"status": status, "resetsAt": 1_794_742_143});
+            read(&json!({"type": "rate_limit_event", "rate_limit_info": info}))
+        };
+        let resets_at = Some(Timestamp(1_794_742_143_000));
+        assert_eq!(event("rejected"), [RunLine::Limit { resets_at }]);
+        for status in ["allowed", "allowed_warning", ""] {
+            assert_eq!(event(status), [], "{status}");
+        }
+    }
 }

@@ -52,15 +52,6 @@ pub(crate) const RUN: AgentRun = AgentRun {
         },
         untrusted: Untrusted::Config,
         tells_in_file: true,
-        own_variables: &[
-            "CODEX_SANDBOX",
-            "CODEX_SANDBOX_NETWORK_DISABLED",
-            "CODEX_SESSION_ID",
-            "CODEX_THREAD_ID",
-            "CODEX_TOOL_CALL_ID",
-            "CODEX_VERSION",
-        ],
-        trust_variables: &[],
         reserved: &[
             "--json",
             "--experimental-json",

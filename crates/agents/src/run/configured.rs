@@ -173,8 +173,6 @@ const SPEC: RunSpec = RunSpec {
     keeps: Keeps::CannotTell,
     untrusted: Untrusted::NoSwitch,
     tells_in_file: false,
-    own_variables: &[],
-    trust_variables: &[],
     reserved: &[],
     reserved_untrusted: &[],
     program_below_script: &[],

@@ -56,13 +56,6 @@ pub(crate) const RUN: AgentRun = AgentRun {
         },
         untrusted: Untrusted::Switches,
         tells_in_file: false,
-        own_variables: &[
-            "GEMINI_CLI",
-            "GEMINI_CWD",
-            "GEMINI_PROJECT_DIR",
-            "GEMINI_SESSION_ID",
-        ],
-        trust_variables: &["GEMINI_CLI_TRUST_WORKSPACE"],
         reserved: &[
             "-p",
             "--prompt",

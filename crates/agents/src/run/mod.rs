@@ -103,10 +103,6 @@ pub struct RunSpec {
     pub untrusted: Untrusted,
     /// Whether the end of the conversation's file has what [`Runs::read_tail`] and [`Runs::totals`] read.
     pub tells_in_file: bool,
-    /// Variables that it sets for what runs below it. No run inherits them.
-    pub own_variables: &'static [&'static str],
-    /// Variables by which its user makes it trust a repository. A run in an untrusted one does not get them.
-    pub trust_variables: &'static [&'static str],
     /// Arguments that a run sets itself.
     pub reserved: &'static [&'static str],
     /// Arguments that would give a repository back what it must not have while it is untrusted.

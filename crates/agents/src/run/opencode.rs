@@ -40,8 +40,6 @@ pub(crate) const RUN: AgentRun = AgentRun {
         },
         untrusted: Untrusted::Switches,
         tells_in_file: false,
-        own_variables: &["AGENT", "OPENCODE", "OPENCODE_PID"],
-        trust_variables: &[],
         reserved: &[
             "-c",
             "--continue",

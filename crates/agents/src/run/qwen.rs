@@ -32,8 +32,6 @@ pub(crate) const RUN: AgentRun = AgentRun {
         },
         untrusted: Untrusted::NoSwitch,
         tells_in_file: false,
-        own_variables: &["QWEN_CODE", "QWEN_CODE_SESSION_ID"],
-        trust_variables: &[],
         reserved: &[
             "-p",
             "--prompt",

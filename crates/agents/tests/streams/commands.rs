@@ -1,9 +1,9 @@
 //! Command lines, environments and what the rows say of each agent.
 
-use tenure_agents::ADAPTERS;
 use tenure_agents::run::{
     Keeps, Launch, Runs, StopSignal, Untrusted, WrongArgument, check_arguments,
 };
+use tenure_agents::{ADAPTERS, MARKS};
 use tenure_core::agent::AGENTS;
 use tenure_core::id::NativeId;
 
@@ -46,14 +46,6 @@ fn every_agent_with_a_row_runs_unattended_or_has_no_command_line() {
             assert!(
                 core.is_some_and(|core| core.transcripts.is_some()),
                 "{}: no shelf",
-                row.name
-            );
-        }
-        let own = AGENTS.iter().find(|one| one.name == row.name);
-        if let Some(variable) = own.and_then(|own| own.id_variable) {
-            assert!(
-                spec.own_variables.contains(&variable),
-                "{}: {variable} is inherited",
                 row.name
             );
         }
@@ -144,12 +136,7 @@ fn an_untrusted_repository_gives_no_orders() {
     );
     assert!(!line("claude", &launch(None, None)).contains("--setting-sources"));
     assert!(line("gemini", &untrusted).contains("--skip-trust"));
-    let gemini = run_of("gemini").spec();
-    assert!(
-        gemini
-            .trust_variables
-            .contains(&"GEMINI_CLI_TRUST_WORKSPACE")
-    );
+    assert!(MARKS.contains(&"GEMINI_CLI_TRUST_WORKSPACE"));
     let variables = run_of("opencode").environment(&untrusted, &|_| None);
     let switch = ("OPENCODE_DISABLE_PROJECT_CONFIG", "1".to_owned());
     assert!(variables.contains(&switch));
@@ -157,17 +144,6 @@ fn an_untrusted_repository_gives_no_orders() {
     assert!(!trusted.contains(&switch));
     assert_eq!(run_of("codex").spec().untrusted, Untrusted::Config);
     assert_eq!(run_of("qwen").spec().untrusted, Untrusted::NoSwitch);
-}
-
-#[test]
-fn files_that_a_prompt_mentions_are_not_read_into_it() {
-    let variables = run_of("claude").environment(&launch(None, None), &|_| None);
-    for name in [
-        "CLAUDE_CODE_DISABLE_FILE_MENTIONS",
-        "CLAUDE_CODE_DISABLE_ATTACHMENTS",
-    ] {
-        assert!(variables.contains(&(name, "1".to_owned())), "{name}");
-    }
 }
 
 #[test]

@@ -278,12 +278,7 @@ impl Runner {
             state: self.context.dir(),
             store: self.context.settings.store.as_deref(),
         };
-        let mut theirs = environment::here();
-        let spec = runs.spec();
-        let untrusted = spec.trust_variables.iter().filter(|_| !self.order.trusted);
-        for name in spec.own_variables.iter().chain(untrusted) {
-            theirs.remove(std::ffi::OsStr::new(name));
-        }
+        let theirs = environment::here();
         Ok(environment::made(StartedBy::Person, &theirs, &agent, &own))
     }
 
