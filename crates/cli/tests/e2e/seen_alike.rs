@@ -85,8 +85,10 @@ fn a_hint_is_the_command_that_helps() {
     for part in [", cut off", &format!("tenure resume {name}")] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    let _dismissed = env.tenure(&["dismiss", &name]).ok();
-    let (error, _) = failing(&env, 1, &["dismiss", &name]);
+    let _dismissed = env
+        .tenure(&["dismiss", &name, "--reason", "it is over"])
+        .ok();
+    let (error, _) = failing(&env, 1, &["dismiss", &name, "--reason", "again"]);
     assert_eq!(error["kind"], "nothing_to_dismiss", "{error}");
 }
 
