@@ -1,5 +1,6 @@
 //! An agent in a window: what its screen says that it does, and how a person talks to it.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -18,6 +19,9 @@ const HEARD: Duration = Duration::from_secs(8);
 /// How long an agent may take to come up: opencode works for fifteen seconds before it draws anything, and others want
 /// the machine too.
 const START: Duration = Duration::from_secs(240);
+
+/// How often in a row a screen must say something: one that is just drawn anew may leave out that it works.
+const STEADY: u32 = 3;
 
 /// Numbers of prompts. A conversation that is resumed shows its old prompts and answers again, in another window.
 static LINES: AtomicU32 = AtomicU32::new(0);
@@ -116,8 +120,8 @@ impl Tui {
     #[track_caller]
     pub fn await_doing(&self, doing: Doing) {
         let what = format!("{} is {doing}", self.kind.name());
-        self.window
-            .wait_for_screen(&what, |screen| self.read(screen) == Some(doing));
+        let is_so = steadily(|screen| self.read(screen) == Some(doing));
+        self.window.wait_for_screen(&what, is_so);
     }
 
     /// Asks it something: steps of the mock model, or words that mean nothing to it.
@@ -145,15 +149,16 @@ impl Tui {
     pub fn interrupt(&self) {
         let again = self.face().again;
         let is_idle = |screen: &str| self.read(screen) == Some(Doing::Idle);
-        let is_heard = |screen: &str| is_idle(screen) || shows(&squeezed(screen), again);
         for _ in 0..4 {
             self.window.key(Key::Escape);
+            let rests = steadily(is_idle);
+            let is_heard = |screen: &str| rests(screen) || shows(&squeezed(screen), again);
             let heard = self.window.appears(HEARD, is_heard).unwrap_or_default();
             // The second must not follow at once: two in a row are one key of another name.
             if shows(&squeezed(&heard), again) {
                 self.window.key(Key::Escape);
             }
-            if self.window.appears(HEARD, is_idle).is_some() {
+            if self.window.appears(HEARD, steadily(is_idle)).is_some() {
                 break;
             }
         }
@@ -193,7 +198,7 @@ impl Tui {
     fn answer(&self, press: impl Fn()) {
         for _ in 0..4 {
             press();
-            let is_heard = |screen: &str| self.read(screen) != Some(Doing::Waiting);
+            let is_heard = steadily(|screen| self.read(screen) != Some(Doing::Waiting));
             if self.window.appears(HEARD, is_heard).is_some() {
                 return;
             }
@@ -263,6 +268,15 @@ impl Tui {
             "{signal:?} does not end it:\n{}",
             self.window.screen()
         );
+    }
+}
+
+/// Whether the screen is like that, and was the last times that it was looked at.
+fn steadily(is: impl Fn(&str) -> bool) -> impl Fn(&str) -> bool {
+    let times = Cell::new(0);
+    move |screen| {
+        times.set(if is(screen) { times.get() + 1 } else { 0 });
+        times.get() >= STEADY
     }
 }
 
