@@ -63,7 +63,7 @@ impl Exit {
         (Exit::INTERNAL, "unexpected failure, including a panic"),
         (
             Exit::OWN_FAILURE,
-            "with CMD (lock, claim): tenure did not run it, or it lost its claim; other codes are CMD's own",
+            "with CMD (lock, claim) and run: tenure did not start it, or it lost its claim; other codes are its own",
         ),
         (
             Exit::COMMAND_NOT_EXECUTABLE,

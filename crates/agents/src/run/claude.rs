@@ -142,7 +142,7 @@ fn system(line: &Value) -> Vec<RunLine> {
 }
 
 fn limit(line: &Value) -> Option<RunLine> {
-    let is_rejected = text(line, "/rate_limit_info/status") .is_some();
+    let is_rejected = text(line, "/rate_limit_info/status").is_some();
     is_rejected.then(|| RunLine::Limit {
         resets_at: epoch(line, "/rate_limit_info/resetsAt"),
     })

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use tenure_agents::run::{Launch, check_arguments};
+use tenure_agents::run::{Launch, Untrusted, check_arguments};
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::{Existence, Left};
 use tenure_core::id::{NativeId, SessionToken};
@@ -24,8 +24,9 @@ use super::log::{Bounds, Output};
 use super::runner::{Runner, cannot};
 use super::wait::Patience;
 use super::wire::Message;
-use super::{program, settle};
+use super::{program, settle, trust};
 use crate::conversation;
+use crate::location::locks;
 use crate::place::place;
 use crate::unfinished::Unfinished;
 use crate::witness::kept;
@@ -224,6 +225,9 @@ impl Runner {
         };
         check_arguments(runs.spec(), &launch)
             .map_err(|error| wrong_argument(&error.to_string()))?;
+        if !self.order.trusted && matches!(runs.spec().untrusted, Untrusted::Config) {
+            distrust(Path::new(attempt.dir))?;
+        }
         let variables = self.variables(&launch)?;
         let mut words = runs.command(&launch);
         let path = variables.get(std::ffi::OsStr::new("PATH"));
@@ -326,10 +330,13 @@ impl Runner {
         }
         if !started.neighbours.is_empty() {
             let dir = text::name(&started.run.dir);
-            notes.push(format!(
-                "{} also works in {dir}",
-                started.neighbours.join(", ")
-            ));
+            let verb = if started.neighbours.len() == 1 {
+                "works"
+            } else {
+                "work"
+            };
+            let names = started.neighbours.join(", ");
+            notes.push(format!("{names} also {verb} in {dir}"));
         }
         let run = Box::new(started.run);
         Message::Started { run, notes }.send(window);
@@ -340,6 +347,15 @@ impl Runner {
         if environment::remove_temporary(self.context.dir(), self.id.as_str()).is_err() {
             // It is for the owner alone and named by nothing.
         }
+    }
+}
+
+/// Makes the agent's own settings say that a directory is not trusted, before it starts there.
+fn distrust(dir: &Path) -> Result<(), Problem> {
+    match trust::codex_config(&tenure_host::env::var) {
+        Some(config) => trust::distrust_in_codex(&config, &[dir], &locks()?),
+        // Without a home the agent has no settings either.
+        None => Ok(()),
     }
 }
 

@@ -30,6 +30,7 @@ Examples:
   tenure run claude '#42' --prompt 'And the docs?' -- --model opus
 
 Run `tenure runs` to list runs, `tenure runs stop RUN` to stop one.")]
+#[command(group(clap::ArgGroup::new("ask").required(true).args(["prompt", "prompt_file", "skill"])))]
 pub struct Args {
     /// Agent: claude, codex, gemini, opencode, qwen, or one from the settings
     #[arg(value_name = "AGENT")]
@@ -48,7 +49,7 @@ pub struct Args {
     prompt_file: Option<PathBuf>,
 
     /// Skill that renders the prompt
-    #[arg(long, value_name = "NAME", required_unless_present_any = ["prompt", "prompt_file"])]
+    #[arg(long, value_name = "NAME")]
     skill: Option<SkillName>,
 
     /// Set a variable of the skill

@@ -5,12 +5,13 @@ use std::fs;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use tenure_testkit::{Agent, scratch_git};
+use tenure_testkit::{Agent, Scripted, poll, scratch_git};
 
 use crate::env;
 use crate::support::crowd::at_once;
-use crate::support::line::{crew, events, handle, refused, register, run, session, text};
+use crate::support::line::{SOON, crew, events, handle, refused, register, run, session, text};
 use crate::support::output::settings;
+use crate::support::run::{newest, start, until};
 
 const ISSUE: &str = "issue:acme/web#6";
 const PR: &str = "pr:acme/web#9";
@@ -170,6 +171,33 @@ fn a_link_goes_to_the_root_and_never_round() {
     );
     assert_eq!(get(&ann, PR)["native_id"], "ses-own");
     refused(&ann, 4, "not_found", &format!("conversation unlink {PR}"));
+}
+
+#[test]
+fn what_a_run_is_in_is_dropped_only_after_the_run_was_stopped() {
+    let env = env();
+    let mine = Scripted::new(&env, "mine", "init; work; ready $dir/on; hold $dir/flag");
+    mine.keep("flag");
+    let ann = session(&env, "ann");
+    let window = start(&ann, "mine wp:1");
+    poll(SOON, "the agent works", || mine.wrote("on"));
+    let live = until(&env, "it is named", |run| run["native_id"] == "c-1");
+    for line in ["drop wp:1", "link wp:2 wp:1", "link wp:1 wp:2"] {
+        let error = refused(&ann, 3, "held", &format!("conversation {line}"));
+        assert_eq!(error["run"], live["id"], "{line}");
+    }
+    let one = run(&ann, 0, "conversation get mine wp:1")["conversation"].clone();
+    assert_eq!(
+        (&one["native_id"], &one["run"]),
+        (&json!("c-1"), &live["id"])
+    );
+    let dropped = run(&ann, 0, "conversation drop wp:1 --stop");
+    assert_eq!(dropped["conversations"][0]["native_id"], "c-1");
+    assert_eq!(window.wait().code, 143);
+    let ended = newest(&env);
+    assert_eq!(ended["outcome"], "stopped");
+    assert_eq!(ended["stop_asked"]["by"], handle(&ann).as_str());
+    refused(&ann, 4, "not_found", "conversation get mine wp:1");
 }
 
 #[test]

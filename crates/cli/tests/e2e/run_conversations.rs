@@ -224,3 +224,27 @@ fn f_r21_f_r25_a_usage_limit_parks_the_agent_until_the_time_that_it_named() {
     assert_eq!(calls(&dir).len(), 1);
     assert_eq!(all(&env).len(), 1);
 }
+
+#[test]
+fn codex_is_told_before_it_starts_that_a_directory_is_not_trusted() {
+    use std::os::unix::fs::PermissionsExt;
+    let env = env();
+    let program = env.dir().join("bin/codex");
+    let script = r#"#!/bin/sh
+cat >/dev/null
+cp "$HOME/.codex/config.toml" "$HOME/seen.toml"
+say() { printf '%s\n' "$1"; }
+say '{"type":"thread.started","thread_id":"01a1dcbc-4a1e-7000-8000-000000000001"}'
+say '{"type":"turn.started"}'
+say '{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"hi"}}'
+say '{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}'
+"#;
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::create_dir(env.home().join(".codex")).unwrap();
+    let ann = env.agent("ann");
+    assert_eq!(run(&ann, "codex wp:1").ok().stdout, "hi\n");
+    let seen = std::fs::read_to_string(env.home().join("seen.toml")).unwrap();
+    let work = env.work().display().to_string();
+    assert!(seen.contains(&work) && seen.contains("untrusted"), "{seen}");
+}

@@ -60,7 +60,6 @@ fn set(
 
 /// Makes a native id the current one of a root's conversation, for the run that is in it; a step of another use
 /// case.
-#[allow(dead_code, reason = "a step of runs")]
 pub fn set_by_run(
     ctx: &mut Ctx<'_>,
     agent: &AgentName,
@@ -142,7 +141,6 @@ fn change(
 }
 
 /// Ends a native id, if it is still the current one of a root's conversation; a step of another use case.
-#[allow(dead_code, reason = "a step of runs")]
 pub fn end_native(
     ctx: &mut Ctx<'_>,
     agent: &AgentName,

@@ -79,7 +79,6 @@ fn close_item(ctx: &mut Ctx<'_>, item: &Key) -> Result<Closing, Stop> {
 
 /// Closes the conversation of a run that ended, where its last item was closed meanwhile; a step of another use
 /// case. A run that was started for closed items keeps its conversation open.
-#[allow(dead_code, reason = "a step of runs")]
 pub fn settle(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
     let items = items(ctx, &run.root)?;
     let closed = items.iter().map(|item| item.closed_at);

@@ -16,11 +16,8 @@ mod request;
 mod run;
 pub mod view;
 
-#[allow(unused_imports, reason = "steps of runs")]
 pub use change::{end_native, set_by_run};
-#[allow(unused_imports, reason = "a step of runs")]
-pub use closing::settle;
-pub use closing::{Closing, Reopened};
+pub use closing::{Closing, Reopened, settle};
 pub use drop::{DropRequest, Dropped};
 pub use link::{LinkRequest, Linked};
 pub use look::{History, ListConversations, of_session};

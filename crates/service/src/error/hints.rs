@@ -119,13 +119,13 @@ impl Error {
                 ]
             }
             Error::InRun {
-                agent,
                 item,
+                run,
                 can_stop,
                 ..
             } => {
-                let get = ["get", agent.as_str(), item.as_str()];
-                let mut hints = vec![Hint::run("conversation", get, "to see it")];
+                let show = ["show", run.as_str()];
+                let mut hints = vec![Hint::run("runs", show, "for details")];
                 hints.push(if *can_stop {
                     let args = ["drop", item.as_str(), "--stop"];
                     Hint::run("conversation", args, "to stop the run first")

@@ -39,16 +39,41 @@ fn runs() {
         &human,
         "tenure run claude wp:1 --prompt 'fix it' --dir /missing",
     );
+    let other = env.dir().join("other");
+    std::fs::create_dir(&other).expect("the environment is ours");
+    let elsewhere = format!(
+        "tenure run claude wp:1 --prompt 'fix it' --dir {}",
+        other.display()
+    );
+    page.run(&human, &elsewhere);
     take(&codex, "wp:3");
     page.run(
         &human,
         "tenure run claude wp:3 --prompt 'fix it' --exclusive",
     );
+    let repo = env.dir().join("web");
+    scratch_git(&repo, Some("https://github.com/acme/web"));
+    page.cd(&repo);
+    page.run(
+        &human,
+        "tenure run claude issue:acme/docs#1 --prompt 'fix it' --worktree",
+    );
+    page.cd(&env.work());
     page.title("A run that goes wrong");
     fake_claude(&env, "keeps; init; exit 3");
     page.run_once(&human, "tenure run claude wp:4 --prompt 'fix it'", None);
     fake_claude(&env, "keeps; init; poisoned");
     page.run_once(&human, "tenure run claude wp:5 --prompt 'fix it'", None);
+    page.run(&human, "tenure run claude wp:5 --prompt 'fix it'");
+    fake_claude(&env, "keeps; init; limited 4102444800");
+    page.run_once(&human, "tenure run claude wp:8 --prompt 'fix it'", None);
+    page.run(&human, "tenure run claude wp:8 --prompt 'fix it'");
+    fake_claude(&env, "init; ok 'started anew'");
+    page.run_once(&human, "tenure run claude wp:9 --prompt 'fix it'", None);
+    page.run_once(&human, "tenure run claude wp:9 --prompt 'fix it'", None);
+    fake_claude(&env, "keeps; init; unknown");
+    page.run_once(&human, "tenure run claude wp:1 --prompt 'fix it'", None);
+    page.run(&human, "tenure run claude wp:1 --prompt 'fix it'");
     page.run(&human, "tenure runs --failed");
     page.title("A run that is in use, and stopped");
     let dir = fake_claude(&env, "keeps; init; hold $dir/flag; ok hi");
@@ -82,6 +107,7 @@ fn runs() {
     page.run(&human, &format!("tenure runs stop {id}"));
     page.run(&human, "tenure runs stop r-none");
     page.run(&human, "tenure runs show r-none");
+    page.run(&human, "tenure runs show r-");
     page.run(&human, "tenure runs tail r-none");
     page.run(&human, "tenure runs resume r-none");
     fake_claude(&env, "keeps; init; ok 'done now'");

@@ -27,7 +27,13 @@ impl Witness for Files {
     fn have(&self, kept: &[Kept]) -> Vec<Existence> {
         self.asked.borrow_mut().push(kept.len());
         let is_absent = |one: &Kept| self.absent.contains(&one.native_id.as_str());
-        let existence = |one: &Kept| if is_absent(one) { Existence::Absent } else { Existence::Present };
+        let existence = |one: &Kept| {
+            if is_absent(one) {
+                Existence::Absent
+            } else {
+                Existence::Present
+            }
+        };
         kept.iter().map(existence).collect()
     }
 }
