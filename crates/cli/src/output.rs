@@ -349,6 +349,7 @@ pub fn warn(text: impl AsRef<str>) {
 }
 
 /// `1 line`, `2 lines`.
+#[allow(clippy::needless_pass_by_value)] // numbers
 pub fn count<N: std::fmt::Display + PartialEq + From<u8>>(number: N, one: &str) -> String {
     let plural = if number == N::from(1) { "" } else { "s" };
     format!("{number} {one}{plural}")

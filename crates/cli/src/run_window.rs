@@ -33,7 +33,8 @@ pub fn run(context: &mut Context, composed: &Composed, app: &App) -> Outcome {
     let began = launched.begin().map_err(unfinished)?;
     let mut screen = Screen::new(app);
     let notes = composed.notes.iter().chain(&began.notes);
-    screen.started(&began.run, notes.map(String::as_str).collect())?;
+    let notes: Vec<&str> = notes.map(String::as_str).collect();
+    screen.started(&began.run, &notes)?;
     let mut failed = None;
     let updates = screen.updates;
     let closed = follow(
@@ -82,7 +83,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    fn started(&mut self, run: &RunView, notes: Vec<&str>) -> Result<(), CliError> {
+    fn started(&mut self, run: &RunView, notes: &[&str]) -> Result<(), CliError> {
         if self.app.style.json {
             let line = json!({"v": 1, "event": "run.started", "run": run, "notes": notes});
             put(&line.to_string())?;

@@ -75,7 +75,10 @@ impl Grammar {
         let hint = flags.is_empty().then(|| corrected(&near)).flatten();
         let hint = hint.unwrap_or_else(|| match typed.verb {
             None => help(self.verb(&near), &[]),
-            Some(_) => help(typed.verb, &[&typed.below[..], &[near.clone()]].concat()),
+            Some(_) => help(
+                typed.verb,
+                &[&typed.below[..], std::slice::from_ref(&near)].concat(),
+            ),
         });
         (format!("{whose}; did you mean {near}{flags}?"), hint)
     }

@@ -16,6 +16,13 @@ use super::{
     no_waits, words,
 };
 
+/// Variables that are set for every run, because any agent may start Claude Code: without them it reads files that a
+/// prompt names into the prompt.
+pub const SET_FOR_EVERY_RUN: &[(&str, &str)] = &[
+    ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
+    ("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"),
+];
+
 /// What may be used without a question; any other tool that needs permission is refused.
 const TOOLS: &str = "Bash,Edit,Write,NotebookEdit";
 
@@ -142,7 +149,7 @@ fn system(line: &Value) -> Vec<RunLine> {
 }
 
 fn limit(line: &Value) -> Option<RunLine> {
-    let is_rejected = text(line, "/rate_limit_info/status").is_some();
+    let is_rejected = text(line, "/rate_limit_info/status") == Some("rejected");
     is_rejected.then(|| RunLine::Limit {
         resets_at: epoch(line, "/rate_limit_info/resetsAt"),
     })

@@ -26,6 +26,7 @@ use tenure_core::run::failure::Failure;
 use tenure_core::run::line::RunLine;
 use tenure_core::run::seen::Totals;
 
+pub use claude::SET_FOR_EVERY_RUN;
 pub use configured::{Configured, ConfiguredTable, PromptBy, WrongTable};
 pub use split::{LONGEST_LINE, Piece, Splitter};
 

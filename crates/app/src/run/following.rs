@@ -79,9 +79,9 @@ impl Following {
     }
 
     /// Follows the agent, and the one that follows it where its conversation was unknown.
-    pub fn to_the_end(&mut self, window: &mut io::Stdout) -> SpooledEnd {
+    pub fn follow_to_end(&mut self, window: &mut io::Stdout) -> SpooledEnd {
         loop {
-            let exit = self.to_exit();
+            let exit = self.wait_for_exit();
             if exit.failed() {
                 self.read_file();
             }
@@ -96,7 +96,7 @@ impl Following {
     }
 
     /// Waits for the end of the agent's process.
-    fn to_exit(&mut self) -> Exit {
+    fn wait_for_exit(&mut self) -> Exit {
         let mut watch = Watch::on_nothing();
         if watch.catch_signals().is_err() {
             // A signal then ends the runner, and the agent goes on.

@@ -1,41 +1,20 @@
-//! The runner: the process that one run has for itself.
-//!
-//! It leads a session of processes, so no terminal ends it, and holds nothing of the window that started it but a
-//! pipe that it may lose. It starts the agent behind a gate, writes the record before it opens that gate, follows
-//! the agent's output and records the end.
-//!
-//! *Crash* before the gate is open: the agent never runs, and the record, if there is one, is ended by who looks
-//! next. *Crash* later: the agent goes on and writes its log; who looks after its end records that. The end is on
-//! disk before it goes to the store ([`super::spool`]), so it is recorded exactly once.
+//! What a runner works with, from the order that it was given to the store that it writes to.
 
 use std::io;
-use std::path::Path;
-use std::time::Duration;
 
 use tenure_core::id::{AgentName, Malformed, RunId};
 use tenure_core::key::Key;
 use tenure_core::process::Process;
-use tenure_core::store::StoreError;
 use tenure_core::world::World;
-use tenure_host::{clock, pause, process};
-use tenure_service::EndRun;
+use tenure_host::process;
 use tenure_service::answer::{Class, Hint, Problem};
-use tenure_service::error::Error;
 
-use super::begin::Begun;
 use super::driver::Driver;
 use super::files::RunFiles;
-use super::following::Following;
 use super::order::Order;
-use super::wire::{Message, Refusal};
 use crate::open::{self, Context, Purpose};
 use crate::supervise::failure;
 use crate::unfinished::Unfinished;
-
-/// For how long a runner tries to record an end while the store is away; then who looks next records it.
-const TRIES_FOR: Duration = Duration::from_secs(120);
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 pub(super) struct Runner {
     pub order: Order,
@@ -48,28 +27,8 @@ pub(super) struct Runner {
     pub own: Process,
 }
 
-/// Runs what was ordered in this directory, to its recorded end.
-pub fn main(dir: &Path) {
-    if rustix::process::setsid().is_err() {
-        // It leads a process group already, which only a person can have arranged.
-    }
-    let files = RunFiles::at(dir);
-    let mut window = io::stdout();
-    let begun = Runner::prepare(&files).and_then(|mut runner| {
-        let begun = runner.begin(&mut window)?;
-        Ok((runner, begun))
-    });
-    match begun {
-        Ok((runner, begun)) => runner.see_through(begun, &mut window),
-        Err(refused) => {
-            files.remove();
-            Message::Refused(Refusal::from(refused)).send(&mut window);
-        }
-    }
-}
-
 impl Runner {
-    fn prepare(files: &RunFiles) -> Result<Self, Unfinished> {
+    pub(super) fn prepare(files: &RunFiles) -> Result<Self, Unfinished> {
         let unreadable = |error: io::Error| failure(format!("cannot read the order: {error}"));
         let order = Order::read(files).map_err(unreadable)?;
         let context = open::open(Purpose::Write)?;
@@ -88,53 +47,6 @@ impl Runner {
             files: files.clone(),
             order,
         })
-    }
-
-    fn see_through(self, begun: Begun, window: &mut io::Stdout) {
-        let mut following = Following::new(self, begun);
-        let mut end = following.to_the_end(window);
-        let (mut runner, dropped) = following.finish_log();
-        end.dropped = dropped;
-        if end.write(&runner.files).is_err() {
-            // The store has it as soon as it answers; only a crash before that loses it.
-        }
-        if let Ok(record) = end.record() {
-            runner.record(&record);
-        }
-        runner.clean_up();
-        Message::Ended.send(window);
-    }
-
-    /// Records the end; a store that is away is asked again for a while.
-    fn record(&mut self, end: &EndRun) {
-        let until = clock::instant() + TRIES_FOR;
-        let mut wait = FIRST_PAUSE;
-        loop {
-            let failed = match self.context.service().end_run(end) {
-                Ok(_) => return,
-                Err(failure) => failure.error,
-            };
-            let may_come_back = matches!(
-                failed,
-                Error::Store(
-                    StoreError::Busy { .. }
-                        | StoreError::Full { .. }
-                        | StoreError::Unavailable { .. }
-                        | StoreError::Replaced { .. }
-                        | StoreError::Conflict
-                )
-            );
-            let was_removed = !self.files.dir().is_dir();
-            if !may_come_back || was_removed || clock::instant() >= until {
-                // It is spooled beside the log.
-                return;
-            }
-            pause::sleep(wait);
-            wait = (wait * 2).min(LONGEST_PAUSE);
-            if let Ok(context) = open::open(Purpose::Write) {
-                self.context = context;
-            }
-        }
     }
 }
 

@@ -43,6 +43,7 @@ pub fn stop(context: &mut Context, name: &str, why: &str) -> Result<Stopped, Pro
 }
 
 /// Sees that a run ends that was asked to stop.
+#[allow(clippy::needless_pass_by_value)] // it is over with this call
 pub fn finish(context: &mut Context, asked: Stoppable) -> Result<Stopped, Problem> {
     let id = RunId::parse(&asked.run.id)?;
     let grace = context.settings.stop_grace;

@@ -15,6 +15,7 @@ use crate::unfinished::{By, Unfinished};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant)] // a few in the life of a process
 pub enum Message {
     Refused(Refusal),
     Started {

@@ -515,7 +515,8 @@ mod tests {
     fn a_setting_is_read_from_the_variable_of_its_name() {
         let variables: Vec<String> = KNOWN.iter().map(Known::variable).collect();
         let names = "STORE LEASE LOCK_DELAY STALLED_AFTER AGENT_BRIEF PS_UNMANAGED PRIVACY_TITLES GOTO_COMMAND \
-                     GUARD_MODE GUARD_REQUIRE_CLAIM GUARD_ON_ERROR GUARD_RECENT_WRITES MISSIONS_ROLES";
+                     GUARD_MODE GUARD_REQUIRE_CLAIM GUARD_ON_ERROR GUARD_RECENT_WRITES RUN_STOP_GRACE \
+                     MISSIONS_ROLES";
         let names = names
             .split_whitespace()
             .map(|name| format!("TENURE_{name}"));
@@ -577,7 +578,7 @@ mod tests {
         assert!(user.repos[0].origin.ends_with("config.toml"));
         let project = load("", trusted, &[]).unwrap();
         assert_eq!((project.repos.len(), project.ignored.len()), (0, 2));
-        assert_eq!(project.ignored[0].why, "a project's file may not set it");
+        assert_eq!(project.ignored[0].why, "a project's file may not set this");
         for bad in [
             "[repo.\"acme/web\"]\ntrusted = 1",
             "[repo.web]\ntrusted = true",

@@ -65,7 +65,8 @@ fn by_tail(files: &[(PathBuf, u64)]) -> BTreeMap<&str, Vec<(&str, u64)>> {
         let after_dashes = name.match_indices('-').map(|(at, _)| at + 1);
         for start in std::iter::once(0).chain(after_dashes) {
             let rest = &name[start..];
-            let end = rest.floor_char_boundary(TAIL);
+            let whole = |end: &usize| rest.is_char_boundary(*end);
+            let end = (0..=TAIL.min(rest.len())).rev().find(whole).unwrap_or(0);
             found.entry(&rest[..end]).or_default().push((name, *length));
         }
     }

@@ -142,7 +142,7 @@ pub fn run_internal(verb: &Internal, grammar: fn() -> clap::Command) -> Outcome 
         Internal::DemoWorker(args) => demo::run_worker(args),
         Internal::Exec(args) => command::exec(args),
         Internal::Runner(args) => {
-            tenure_app::run::runner::main(&args.dir);
+            tenure_app::run::process::main(&args.dir);
             Ok(Output::silent(Exit::DONE))
         }
     }

@@ -136,189 +136,189 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
     assert_snapshot!(env.tenure(&["help"]), @r"
     exit code: 0
     --- stdout
-    Shows which coding agents are really alive and what each is working on, and keeps two off the same
-    thing
+    Show which coding agents are alive and what each one works on, and stop two of them working on the
+    same thing
 
     Usage: tenure [OPTIONS] <COMMAND>
 
     Commands:
-      ps        Show sessions: which are live, what each works on, where it is, and what it holds
-                [alias: sessions]
-      status    Show where this session stands: who it is, what it holds, who else is here, what needs
-                attention
-      claim     Take an item: refused while a living session has it, granted at once when its holder is
-                dead
-      release   Give an item back, or finish it
-      why       Explain why an item is held or free, and which command would change that
-      takeover  Take an item from whoever holds it, with a reason, on record
-      log       Show what happened: every change with who, by what means, on what evidence
-      resume    Start an agent again on what it was doing: its own resume command, in its directory
-      lock      Run a command while holding a lock: one at a time among all users of this state
-                directory
-      install   Make coding agents tell tenure what they do, by hooks in their settings
-      demo      Show tenure at work, with real processes in a scratch directory
+      ps        List sessions: state, title, location and claims [alias: sessions]
+      status    Show this session, its claims, other sessions here, and warnings
+      claim     Claim an item. Fails while a live session holds it; succeeds at once if the holder died
+      release   Release an item, or mark it done
+      why       Explain why an item is held or free, and what you can do
+      takeover  Take an item from the session that holds it; the reason is logged
+      log       Show the event log: every change with who made it, how, and on what evidence
+      resume    Resume an agent's conversation, with the agent's own resume command in its directory
+      lock      Run a command while holding a lock: one at a time per state directory
+      install   Register coding agents automatically, by adding hooks to their settings
+      demo      Run a demo with real processes in a scratch directory
 
     Options:
       -h, --help     Print help
       -V, --version  Print version
 
-    Everywhere:
-          --json               Print exactly one JSON object on stdout
-          --session <SESSION>  Act for this session: its handle, its id, or any unique part of either
-      -q, --quiet              Print nothing on success; ps prints the handles alone
-      -v, --verbose            Say more: what decided, and on what evidence
+    Global options:
+          --json               Print one JSON object on stdout
+          --session <SESSION>  Act on behalf of this session: handle, id, or a unique part of either
+      -q, --quiet              Print nothing on success; ps prints only the handles
+      -v, --verbose            Print more detail, including the evidence behind each answer
 
     Examples:
-      tenure ps                          who is alive, where, and what each holds
-      tenure claim issue:acme/web#42     take an item; refused while a living session has it
-      tenure release issue:acme/web#42   give it back (--done: it is finished)
-      tenure why issue:acme/web#42       why an item is held, and what would free it
+      tenure ps                          list sessions: state, location, claims
+      tenure claim issue:acme/web#42     claim an item; fails while a live session holds it
+      tenure release issue:acme/web#42   release it (--done marks it finished)
+      tenure why issue:acme/web#42       explain why an item is held, and what you can do
 
-    More: tenure help --all lists every verb by job, tenure help VERB explains one.
+    Run `tenure help --all` for every command, `tenure help COMMAND` for one.
     --- stderr
     ");
     assert_snapshot!(env.tenure(&["help", "--all"]), @r"
     exit code: 0
     --- stdout
-    See:
-      ps           Show sessions: which are live, what each works on, where it is, and what it holds
-      status       Show where this session stands: who it is, what it holds, who else is here, what needs attention
-      who          Show who else works in a repository, in any of its worktrees
-      whoami       Show which session this is, and what decided that
+    Inspect:
+      ps           List sessions: state, title, location and claims
+      status       Show this session, its claims, other sessions here, and warnings
+      who          List the other sessions in a repository, in any of its worktrees
+      whoami       Show which session this is, and how tenure knows
       show         Show everything about one session
-      goto         Go to the window that a session runs in
-      alive        Tell whether a session lives: exit 0 yes, 1 no, 9 nobody can tell
-      wait         Wait until a session ends, or is idle
-      log          Show what happened: every change with who, by what means, on what evidence
+      goto         Switch to the window a session runs in
+      alive        Check whether a session is alive: exit 0 yes, 1 no, 9 unknown
+      wait         Wait until a session ends or becomes idle
+      log          Show the event log: every change with who made it, how, and on what evidence
 
     Work on an item:
-      claim        Take an item: refused while a living session has it, granted at once when its holder is dead
-      release      Give an item back, or finish it
-      renew        Renew a session's lease, or declare a time of silence
-      guard        Tell whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost
-      handoff      Hand an item to another live session
-      takeover     Take an item from whoever holds it, with a reason, on record
-      claims       List items and who holds them
-      why          Explain why an item is held or free, and which command would change that
+      claim        Claim an item. Fails while a live session holds it; succeeds at once if the holder died
+      release      Release an item, or mark it done
+      renew        Renew a session's lease, or announce a period of silence
+      guard        Check whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost
+      handoff      Hand an item over to another live session
+      takeover     Take an item from the session that holds it; the reason is logged
+      claims       List claimed items and their holders
+      why          Explain why an item is held or free, and what you can do
 
-    Lock and write:
-      lock         Run a command while holding a lock: one at a time among all users of this state directory
-      locks        Show every lock: held or free, by whom, since when, how many wait
+    Locks and transcripts:
+      lock         Run a command while holding a lock: one at a time per state directory
+      locks        List locks: state, holder, age and number of waiters
       transcript   Show, check or append to a session's transcript
 
-    Be a session:
-      register     Make a process a session, or find the session that it is
-      adopt        Make a session of an agent that runs without hooks
-      resume       Start an agent again on what it was doing: its own resume command, in its directory
-      dismiss      Take sessions that were cut off from the list of what can be resumed
-      end          End a session: everything that it holds is free
-      tell         Tell a session something: it hears it at its next call
-      rename       Give a session a title, which stays until it is renamed again
-      meta         Keep small values with a session: a team name, a run id
-      verify       Check that this is the session it is taken for: exit 0, or 6 with every disagreement
-      hook         Take note of an agent's event; called by the agent, never by hand
-      statusline   Print one line for an agent's status line: session, claims, warnings; called by the agent
+    Sessions:
+      register     Register a process as a session, or find its session
+      adopt        Register an agent that runs without hooks as a session
+      resume       Resume an agent's conversation, with the agent's own resume command in its directory
+      dismiss      Remove sessions that were cut off from the list of `tenure resume`
+      end          End a session and release everything it holds
+      tell         Send a message to a session, which gets it at its next call
+      rename       Set the title of a session
+      meta         Store key-value metadata on a session
+      verify       Check the identity of this session: exit 0, or 6 with every mismatch
+      hook         Record an event of an agent; run by the agent's hooks, not by hand
+      statusline   Print one line for an agent's status line: session, claims, warnings; run by the agent
 
     Work together:
-      mission      Take part in shared work: join a mission, say what you focus on, see who does what
+      mission      Take part in shared work: join a mission, set your focus, see who does what
 
     Run agents:
-      conversation Keep which conversation continues for an agent and an item
+      run          Run an agent on an item, unattended, in the item's conversation
+      runs         List the runs of agents: what each did and how it ended
+      conversation Manage which conversation an agent continues for an item
+      skill        List skills and render one as a prompt
 
     Set up:
-      install      Make coding agents tell tenure what they do, by hooks in their settings
-      uninstall    Take tenure's hooks out of the settings of coding agents again
-      config       Show every setting and where it came from
+      install      Register coding agents automatically, by adding hooks to their settings
+      uninstall    Remove tenure's hooks from the settings of coding agents
+      config       Show every setting, its value and where it was set
       schema       Print the JSON Schema of every answer, error and event
-      completions  Print a shell's completion script
+      completions  Print a completion script for a shell
       man          Print a manual page, or write all of them
-      demo         Show tenure at work, with real processes in a scratch directory
-      help         Explain a verb, list all of them, or list the exit codes
+      demo         Run a demo with real processes in a scratch directory
+      help         Explain a command, or list all commands or exit codes
 
-    tenure help VERB explains one; tenure help exit-codes lists the exit codes
+    Run `tenure help COMMAND` to explain one, `tenure help exit-codes` for the exit codes.
     --- stderr
     ");
     assert_snapshot!(env.tenure(&["claim", "--help"]), @r"
     exit code: 0
     --- stdout
-    Take an item: refused while a living session has it, granted at once when its holder is dead
+    Claim an item. Fails while a live session holds it; succeeds at once if the holder died
 
-    With a command: it runs as a session of its own that holds the item exactly while it lives.
+    With a command, the command runs as a session of its own, which holds the item until the command
+    ends.
 
     Usage: tenure claim [OPTIONS] [KEY]... [-- <CMD>...]
 
     Arguments:
       [KEY]...
-              The item, such as issue:acme/web#42, #42, wp:041/WP03 or path:src/db/**
+              Item to claim, such as issue:acme/web#42, #42, wp:041/WP03 or path:src/db/**
 
       [CMD]...
-              The command to run while holding the item
+              Command to run while holding the item
 
     Options:
           --any
-              Take the first of several items that is free; - reads them from stdin, one a line
+              Claim the first free item of several; - reads them from stdin, one per line
 
           --all
-              Take all of several items, or none
+              Claim all of the items, or none
 
           --wait <TIME>
-              Wait in line for at most this long
+              Wait in the queue for at most this long
 
           --note <TEXT>
-              What it is taken for; others see it
+              Note shown to other sessions
 
           --once
-              Refuse what this session already holds: two subagents of one session are one holder
+              Fail if this session already holds the item (subagents of a session share its claims)
 
           --reopen
-              Take up a finished item again
+              Claim an item that is done
 
           --require-quiet
-              Refuse while processes of a dead holder still run (the default with --any)
+              Fail while processes of the dead holder still run (the default with --any)
 
           --allow-survivors
-              With --any: take an item although processes of its dead holder still run
+              With --any: claim an item even if processes of its dead holder still run
 
           --request-id <ID>
-              Your own name for this request: a retry gets the same answer
+              Id of this request: a retry with the same id gets the same answer
 
           --reason <TEXT>
               Reason, logged (required when --session names another session)
 
           --on-lost <WHAT>
-              With a command: what to do when the item is taken over meanwhile
+              With CMD: what to do if the item is taken over while it runs
 
               Possible values:
               - term: End the command
-              - warn: Say so and let it run
+              - warn: Print a warning and let it run
 
               [default: term]
 
           --conflict-exit <N>
-              With a command: the exit code when the item is held or the wait times out
+              With CMD: exit code if the item can't be claimed
 
               [default: 125]
 
       -h, --help
               Print help (see a summary with '-h')
 
-    Everywhere:
+    Global options:
           --json
-              Print exactly one JSON object on stdout
+              Print one JSON object on stdout
 
           --session <SESSION>
-              Act for this session: its handle, its id, or any unique part of either
+              Act on behalf of this session: handle, id, or a unique part of either
 
       -q, --quiet
-              Print nothing on success; ps prints the handles alone
+              Print nothing on success; ps prints only the handles
 
       -v, --verbose
-              Say more: what decided, and on what evidence
+              Print more detail, including the evidence behind each answer
 
     Examples:
       tenure claim issue:acme/web#42
-      tenure claim '#42' --note 'fix login'          completed from the git remote
-      tenure claim '#42' --wait 5m                   wait in line for it
+      tenure claim '#42' --note 'fix login'          expanded using the git remote
+      tenure claim '#42' --wait 5m                   wait for it in the queue
       tenure claim --any '#41' '#42' '#43'           the first that is free
       tenure claim --all path:src/** path:docs/**    all of them or none
       tenure claim wp:041/WP03 -- make deploy        held while the command runs
@@ -328,19 +328,19 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
     exit code: 0
     --- stdout
       0  done
-      1  refused, or no, for a reason of its own (done, already held, free, not alive); never a failure
-      2  usage: unknown flag, malformed value
-      3  held by another
-      4  not found: no session, no such thing
-      5  lost: the claim is another's now
-      6  invalid: a check failed, ambiguous or contradictory identity
+      1  refused, or the answer is no (done, already held, free, not alive); not a failure
+      2  usage error: unknown option, malformed value
+      3  held by another session
+      4  not found: no session here, or no such thing
+      5  lost: another session has the claim now
+      6  invalid: a check failed, or the session is ambiguous
       7  timed out waiting
       8  store unavailable, damaged or too new
-      9  cannot tell (an answer was asked for, and liveness is unknown)
-     70  unexpected failure, panics included
-    125  running a command (lock, claim -- CMD): it was not run or lost its claim; other codes are its own
-    126  running a command: it is not executable
-    127  running a command: it was not found
+      9  unknown: tenure cannot determine whether the session is alive
+     70  unexpected failure, including a panic
+    125  with CMD (lock, claim) and run: tenure did not start it, or it lost its claim; other codes are its own
+    126  with CMD: it is not executable
+    127  with CMD: it was not found
     --- stderr
     ");
     assert_eq!(env.tenure(&["help"]), env.tenure(&["--help"]));

@@ -52,7 +52,7 @@ fn f_h06_a_limit_on_the_size_of_files_kills_no_hook() {
 #[track_caller]
 fn names_the_limit(said: &Output) {
     let error = said.json()["error"]["message"].to_string();
-    let words = ["size of a file is limited", "File too large"];
+    let words = ["file size is limited", "File too large"];
     assert!(words.iter().any(|words| error.contains(words)), "{said}");
 }
 

@@ -249,7 +249,7 @@ fn a_model_is_told_in_lines_of_ours_what_others_named() {
         assert!(line.starts_with("tenure notice ("), "{line}");
     }
     assert!(
-        heard.contains("codex-") && heard.contains("without a session"),
+        heard.contains("codex-") && heard.contains("outside any session"),
         "{heard}"
     );
     let git = json!({"tool_name": "Bash", "tool_input": {"command": "git stash"}});

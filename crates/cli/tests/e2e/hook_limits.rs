@@ -33,7 +33,7 @@ fn opened(env: &Env) -> Connection {
 
 /// Whether a hook's reason is the store. On a slow machine the watchdog answers before the store gives up.
 fn names_store(said: &Output) -> bool {
-    let reasons = ["in use by another process", "waited for the store"];
+    let reasons = ["which another process is using", "waiting for the store"];
     reasons.iter().any(|why| said.stderr.contains(why))
 }
 

@@ -335,7 +335,7 @@ fn codex_may_write_to_the_state_directory_and_its_trust_is_told() {
     let env = bare();
     furnish(&env);
     let output = env.tenure(&["install", "codex"]).ok();
-    assert!(output.stdout.contains("sandbox may write to"), "{output}");
+    assert!(output.stdout.contains("sandbox to write to"), "{output}");
     assert!(output.stdout.contains("type /hooks"), "{output}");
     assert!(
         env.state().is_dir(),

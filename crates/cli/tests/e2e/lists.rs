@@ -37,7 +37,10 @@ fn claims_beyond_a_screen_are_counted() {
     assert_eq!((count(&some, "events"), &some["more"]), (6, &200.into()));
     let (lines, last) = shown(&ann, &["log"]);
     assert_eq!(lines, 101);
-    assert!(last.starts_with("106 more: tenure log --limit 0"), "{last}");
+    assert!(
+        last.starts_with("106 more; run `tenure log --limit 0`"),
+        "{last}"
+    );
 }
 
 #[test]

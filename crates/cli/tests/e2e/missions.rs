@@ -342,7 +342,7 @@ fn missions_are_shown_as_people_read_them() {
     ROLE  WHO  FOCUS  DRIVE  STATE  LAST ACTIVITY
     developer  ann-XXXX  wp:WP01  active  live  [span]
     reviewer  bob-XXXX  -  inactive  live  [span]
-      041-login by session: this session's pointer, set [time]
+      041-login, from this session's pointer, set [time]
     --- stderr
     ");
     assert_snapshot!(ann.tenure(&["mission", "list"]), @r"

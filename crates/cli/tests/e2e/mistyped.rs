@@ -128,7 +128,7 @@ fn a_mistyped_verb_or_flag_is_answered_with_the_nearest() {
         ("list -a", "did you mean ps?", "ps -a"),
         ("attach x", "did you mean goto?", "goto x"),
         ("kill x", "did you mean end --kill?", "end --help"),
-        ("start", "did you mean register?", "register"),
+        ("start", "did you mean run?", "run --help"),
     ] {
         let (error, told) = wrong(&env, 2, line);
         assert!(error.contains(said), "{line}: {error}");

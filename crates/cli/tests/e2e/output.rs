@@ -55,7 +55,7 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     cron-XXXX  unknown: its process was never identified; lease expires in [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
-    cut off: eve-XXXX: it has no conversation to resume (tenure dismiss eve-XXXX)
+    cut off: eve-XXXX cannot be resumed: it has no conversation to resume; run `tenure dismiss eve-XXXX` to drop it
     --- stderr
     ");
     assert_snapshot!(bob.tenure(&["ps", "-a"]), @r"
@@ -66,14 +66,14 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     cron-XXXX  unknown: its process was never identified; lease expires in [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
-    cut off: eve-XXXX: it has no conversation to resume (tenure dismiss eve-XXXX)
+    cut off: eve-XXXX cannot be resumed: it has no conversation to resume; run `tenure dismiss eve-XXXX` to drop it
     --- stderr
     ");
     assert_snapshot!(ann.tenure(&["whoami"]), @r"
     exit code: 0
     --- stdout
     ann-XXXX  live
-      why  pid [pid] lives
+      why  pid [pid] is running
       id  [id]
       agent  ann
       title  login
@@ -124,9 +124,9 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     --- stdout
     you are bob-XXXX in acme/web (main)
     you hold issue:acme/web#42 (epoch 2)
-    eve-XXXX was cut off in acme/web (main), held wp:7: it has no conversation to resume; tenure dismiss eve-XXXX
+    eve-XXXX was cut off in acme/web (main), held wp:7: it has no conversation to resume; run `tenure dismiss eve-XXXX` to drop it
     ann-XXXX "login" is live in acme/web (main), holds wp:1
-    cron-XXXX is unknown in acme/web (main), holds -
+    cron-XXXX may be alive in acme/web (main)
     --- stderr
     "#);
     assert_snapshot!(bob.tenure_in(&repo, &["who"]), @r"
@@ -141,9 +141,9 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     exit code: 0
     --- stdout
     no session here
-    run `tenure register` to make this shell or agent a session; `tenure install` registers agents automatically
-    1 cut off elsewhere: tenure ps
-    no other session works here
+    run `tenure register` to register this shell or agent, or `tenure install` to register agents automatically
+    1 cut off elsewhere; run `tenure ps` to see them
+    no other sessions here
     --- stderr
     ");
     assert_snapshot!(env.tenure(&["whoami"]), @r#"
@@ -169,26 +169,26 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     --- stdout
 
     --- stderr
-    error: issue:acme/web#42 is held by ann-XXXX (live in [dir]/repo) for [span]: "fix login"
+    error: issue:acme/web#42 is held by ann-XXXX (live in [dir]/repo, [span]): "fix login"
     hint: run `tenure claim issue:acme/web#42 --wait [span]` to wait for it
     hint: run `tenure why issue:acme/web#42` for details
     "#);
-    assert_snapshot!(bob.tenure(&["why", item]), @r#"
+    assert_snapshot!(bob.tenure(&["why", item]), @r"
     exit code: 0
     --- stdout
     issue:acme/web#42 is held
-      a claim now would be refused: held
-      ann-XXXX got it [span] by claim (epoch 1)
-      ann-XXXX is live: pid [pid] lives
+      a claim now would fail: held
+      granted to ann-XXXX [span] by claim (epoch 1)
+      ann-XXXX is live: pid [pid] is running
       run `tenure claim issue:acme/web#42 --wait [span]` to wait for it
       run `tenure tell ann-XXXX MESSAGE` to ask its holder
     --- stderr
-    "#);
+    ");
     assert_snapshot!(bob.tenure(&["why", "wp:new"]), @r"
     exit code: 0
     --- stdout
     wp:new is free
-      a claim now would be granted
+      you can claim it now
       it has never been claimed
       run `tenure claim wp:new` to claim it
     --- stderr
@@ -196,17 +196,17 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     assert_snapshot!(bob.tenure(&["claim", "wp:7"]), @r"
     exit code: 0
     --- stdout
-    wp:7 is yours (epoch 2)
-      eve-XXXX had it: pid [pid] is gone
-      look for unfinished work in [dir]/repo, branch main
+    claimed wp:7 (epoch 2)
+      previous holder: eve-XXXX (pid [pid] is gone)
+      check [dir]/repo (branch main) for unfinished work
     --- stderr
     ");
     assert_snapshot!(bob.tenure(&["takeover", item, "--reason", "stuck"]), @r"
     exit code: 0
     --- stdout
-    issue:acme/web#42 is yours (epoch 2)
-      ann-XXXX had it: stuck
-      look for unfinished work in [dir]/repo, branch main
+    claimed issue:acme/web#42 (epoch 2)
+      taken over from ann-XXXX: stuck
+      check [dir]/repo (branch main) for unfinished work
     --- stderr
     ");
     assert_snapshot!(ann.tenure(&["guard", item]), @r#"
@@ -276,20 +276,21 @@ fn settings_are_shown_with_where_they_came_from() {
     assert_snapshot!(ann.tenure_env(&[("TENURE_LEASE", Some("5m"))], &["config"]), @r"
     exit code: 0
     --- stdout
-    SETTING  VALUE  FROM  WHAT IT IS
-    store  [dir]/state/tenure.db  TENURE_HOME  the database file; by default tenure.db in the state directory
-    lease  5m  TENURE_LEASE  how long a session counts as living where nobody can tell
-    lock_delay  15s  default  how much longer its claims stay its own after that
-    stalled_after  15m  default  silence in one turn after which a session is shown as stalled
-    agent.brief  true  default  whether a model is told at its start who it is and who else works here
-    ps.unmanaged  false  TENURE_PS_UNMANAGED  whether agents that run without hooks are shown
-    privacy.titles  true  default  whether a session is named after its first prompt; false keeps prompts, and the commands, files and questions that it asks about, out of the store
-    goto.command  default  what focuses a window outside of tmux: words, with {handle} {pid} {tty} {pane}
-    guard.mode  default  what is done about a tool under another session's feet; by default as installed
-    guard.require_claim  default  what a claim must look like for a file to be written at all, such as issue:*
-    guard.on_error  open  default  whether a write waits where nobody can tell whether it may go ahead
-    guard.recent_writes  1h  default  how long another session is warned about a file after it was written
-    missions.roles  default  the roles that a participant may have; any, where none is listed
+    SETTING  VALUE  FROM  MEANING
+    store  [dir]/state/tenure.db  TENURE_HOME  database file; by default tenure.db in the state directory
+    lease  5m  TENURE_LEASE  how long a session is presumed alive when its process can't be checked
+    lock_delay  15s  default  how much longer its claims stay held after that
+    stalled_after  15m  default  a busy session that is silent for this long is shown as stalled
+    agent.brief  true  default  whether a model is told at its start which session it is and who else works here
+    ps.unmanaged  false  TENURE_PS_UNMANAGED  whether agents that run without hooks are listed
+    privacy.titles  true  default  whether a session is titled after its first prompt; false keeps prompts, and the commands, files and questions it asks about, out of the store
+    goto.command  default  command that focuses a window outside tmux; may use {handle} {pid} {tty} {pane}
+    guard.mode  default  what to do about a tool call that conflicts with another session: observe, warn or block; by default as installed
+    guard.require_claim  default  allow writes only to sessions with a claim that matches this pattern, such as issue:*
+    guard.on_error  open  default  when the store is unavailable: open allows writes, closed blocks them
+    guard.recent_writes  1h  default  how long other sessions are warned about a file after it was written
+    run.stop_grace  10s  default  how long the agent of a run may take to stop before it is killed
+    missions.roles  default  roles that a participant may have; any if none is listed
     --- stderr
     ");
 }

@@ -75,7 +75,10 @@ fn what_no_hook_tells_the_agents_own_registry_does() {
     assert_eq!(idle["activity_by"]["source"], "its own registry");
     assert_eq!(idle["activity_by"]["certain"], true);
     let verbose = env.tenure(&["ps", "-v"]).ok().stdout;
-    assert!(verbose.contains("idle by its own registry, "), "{verbose}");
+    assert!(
+        verbose.contains("idle according to its own registry, "),
+        "{verbose}"
+    );
     // A prompt for permission, which is answered with no.
     event(&claude, "UserPromptSubmit", &json!({"prompt": "again"}));
     let bash = json!({"tool_name": "Bash", "tool_input": {"command": "rm -rf build"}});

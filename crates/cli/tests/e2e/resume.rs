@@ -104,7 +104,10 @@ fn an_agent_without_a_resume_command_is_named_and_not_run() {
     nightly.kill9();
     for more in [&["--print"][..], &[]] {
         let said = refused(&env, 4, "not_found", &[&["resume", &handle], more].concat());
-        assert!(said.contains("no command that resumes nightly"), "{said}");
+        assert!(
+            said.contains("tenure cannot resume nightly conversations"),
+            "{said}"
+        );
     }
     let said = env.tenure(&["resume", "--all", "--print"]).ok().stdout;
     assert!(

@@ -28,7 +28,7 @@ fn a_title_that_is_removed_is_called_removed() {
         let words = ["rename", &name, title, "--reason", "tidy"];
         env.tenure(&words).ok().stdout.trim_end().to_owned()
     };
-    assert_eq!(renamed("Login"), format!("{name} is now \"Login\""));
+    assert_eq!(renamed("Login"), format!("{name} is now titled \"Login\""));
     let said = renamed("");
     assert_eq!(said, format!("removed the title of {name}"));
     let (error, _) = failing(&env, 2, &["rename", &name, "x"]);

@@ -73,7 +73,7 @@ fn a_status_says_who_else_is_here_on_which_branch_and_files_and_who_waits() {
         format!("you are {mine}"),
         "you hold wp:1".to_owned(),
         format!("waiting for a person: {asker}"),
-        format!("{writer} is busy in acme/web (fix), holds -, wrote src.rs"),
+        format!("{writer} is busy in acme/web (fix), wrote src.rs"),
     ] {
         assert!(text.stdout.contains(&words), "{words:?}\n{text}");
     }
@@ -142,7 +142,7 @@ fn a_status_says_that_events_were_not_recorded() {
     let (json, told) = status(&me, &env.work());
     let warning = text(&json["warnings"][0]);
     assert!(
-        warning.contains("2 events") && warning.contains("the disk is full"),
+        warning.contains("2 agent events") && warning.contains("the disk is full"),
         "{warning}"
     );
     assert!(told.stdout.contains("warning: 2 events"), "{told}");

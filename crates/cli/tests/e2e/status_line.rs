@@ -143,8 +143,7 @@ fn a_status_line_of_the_users_own_is_never_replaced() {
         "{said}"
     );
     assert!(
-        said.stderr
-            .contains("run `tenure statusline claude` inside"),
+        said.stderr.contains("run `tenure statusline claude` from"),
         "{said}"
     );
     same(&picture(&env.home()), &before);

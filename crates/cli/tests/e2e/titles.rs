@@ -103,7 +103,7 @@ fn a_title_that_a_person_gave_stays_and_is_logged() {
         "{log}"
     );
     let said = ann.tenure(&["rename", &name, ""]).ok().stdout;
-    assert!(said.contains("has no title"), "{said}");
+    assert!(said.contains("removed the title"), "{said}");
     assert_eq!(
         run(&ann, 0, &format!("show {name}"))["session"]["title"],
         Value::Null

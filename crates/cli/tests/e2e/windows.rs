@@ -205,7 +205,7 @@ fn watches(tmux: &Tmux, pane: &str, dir: &std::path::Path) {
     tmux.types(pane, "echo this was here");
     tmux.shows(pane, "\nthis was here");
     tmux.types(pane, &format!("stty -a >{dir}/before; sh -c 'echo $$ >{dir}/pid; exec tenure ps --watch'; echo code $? >{dir}/code; stty -a >{dir}/after"));
-    tmux.shows(pane, "(q ends)");
+    tmux.shows(pane, "(q to quit)");
     assert_eq!(tmux.ask(pane, "#{alternate_on} #{cursor_flag}"), "1 0");
 }
 
@@ -228,7 +228,7 @@ fn restored(tmux: &Tmux, pane: &str, dir: &std::path::Path) -> String {
     assert_eq!(tmux.ask(pane, "#{alternate_on} #{cursor_flag}"), "0 1");
     let screen = tmux.shown(pane);
     assert!(
-        screen.contains("this was here") && !screen.contains("(q ends)"),
+        screen.contains("this was here") && !screen.contains("(q to quit)"),
         "{screen}"
     );
     read("code").trim().to_owned()

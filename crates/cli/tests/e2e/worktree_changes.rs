@@ -58,7 +58,7 @@ fn what_changed_and_by_whom_is_told_at_a_resume() {
     for part in ["the branch changed from main to feature", &before, &after] {
         assert!(tree.contains(part), "{part} is not in: {tree}");
     }
-    let files = line(&lines, "not as you left them");
+    let files = line(&lines, "Files that you wrote have changed");
     for part in [
         format!("theirs (written by {})", b.handle()),
         "by-hand (changed on disk)".into(),
@@ -86,7 +86,10 @@ fn what_the_session_did_itself_is_no_news() {
     a.agent.kill9();
     let lines = resumed(&env, "a1", &repo).join("\n");
     assert!(!lines.contains("Since you last"), "{lines}");
-    assert!(!lines.contains("not as you left"), "{lines}");
+    assert!(
+        !lines.contains("Files that you wrote have changed"),
+        "{lines}"
+    );
 }
 
 #[test]
@@ -100,7 +103,10 @@ fn an_end_keeps_what_the_session_left_and_a_kill_before_the_turn_s_end_does_not_
     a.event(&[], "SessionEnd", json!({"reason": "other"}));
     let lines = resumed(&env, "a1", &repo).join("\n");
     assert!(!lines.contains("Since you last"), "{lines}");
-    assert!(!lines.contains("not as you left"), "{lines}");
+    assert!(
+        !lines.contains("Files that you wrote have changed"),
+        "{lines}"
+    );
 
     // Killed between the two events of a write: nobody knows what the file was to become.
     let b = Hooked::start(&env, "claude", "b1", &repo);
@@ -109,7 +115,10 @@ fn an_end_keeps_what_the_session_left_and_a_kill_before_the_turn_s_end_does_not_
     std::fs::write(repo.join("g"), "half").unwrap();
     b.agent.kill9();
     let lines = resumed(&env, "b1", &repo).join("\n");
-    assert!(!lines.contains("not as you left"), "{lines}");
+    assert!(
+        !lines.contains("Files that you wrote have changed"),
+        "{lines}"
+    );
 }
 
 #[test]
@@ -124,8 +133,13 @@ fn a_worktree_that_is_gone_is_said_once_and_many_files_are_counted() {
     a.agent.kill9();
     std::fs::remove_dir_all(&other).unwrap();
     let lines = resumed(&env, "a1", &repo);
-    line(&lines, "is gone");
-    assert!(!lines.join("\n").contains("not as you left"), "{lines:?}");
+    line(&lines, "no longer exists");
+    assert!(
+        !lines
+            .join("\n")
+            .contains("Files that you wrote have changed"),
+        "{lines:?}"
+    );
 
     let b = Hooked::start(&env, "claude", "b1", &repo);
     for n in 0..9 {
@@ -140,7 +154,7 @@ fn a_worktree_that_is_gone_is_said_once_and_many_files_are_counted() {
     }
     let lines = resumed(&env, "b1", &repo);
     assert!(
-        line(&lines, "not as you left").contains("5 more"),
+        line(&lines, "Files that you wrote have changed").contains("5 more"),
         "{lines:?}"
     );
     assert!(lines.len() <= 15, "{lines:#?}");

@@ -161,6 +161,7 @@ pub fn end_native(
 }
 
 /// Takes the native id from a record.
+#[allow(clippy::needless_pass_by_value)] // the record before is of no use afterwards
 pub(super) fn end(
     ctx: &mut Ctx<'_>,
     by: Option<&Caller>,

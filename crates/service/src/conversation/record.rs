@@ -19,6 +19,7 @@ pub(super) fn record(
 }
 
 /// Writes a record, and answers as it is then.
+#[allow(clippy::needless_pass_by_value)] // the record before is of no use afterwards
 pub(super) fn keep(ctx: &mut Ctx<'_>, record: Conversation) -> Result<Conversation, Stop> {
     let written = Conversation {
         revision: record.revision + 1,

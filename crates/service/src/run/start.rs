@@ -406,6 +406,7 @@ fn new_session(
 }
 
 /// The run's process is the next one of a session that is over. Nothing is granted to it again.
+#[allow(clippy::needless_pass_by_value)] // the earlier life is of no use afterwards
 fn next_life(
     ctx: &mut Ctx<'_>,
     former: Session,

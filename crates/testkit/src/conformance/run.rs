@@ -150,7 +150,7 @@ pub fn a_conversation_has_one_open_run(store: &mut dyn Store) {
         agent: AgentName::known("codex"),
         ..of_root(3)
     };
-    with(store, &[codex.clone()]);
+    with(store, std::slice::from_ref(&codex));
     read(store, |tx| {
         let open = tx.open_run_of(&agent(), &root).unwrap();
         assert_eq!(open, Some(of_root(1)));

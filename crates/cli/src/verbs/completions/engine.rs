@@ -278,7 +278,7 @@ mod tests {
         let get = Command::new("get").arg(Arg::new("item").value_name("ITEM"));
         let some = [("goto", "open"), ("dismiss", "cut_off")]
             .map(|(verb, which)| Command::new(verb).arg(Arg::new(which).value_name("SESSION")));
-        let help = Command::new("help").arg(Arg::new("topic").value_name("VERB").num_args(0..));
+        let help = Command::new("help").arg(Arg::new("topic").value_name("COMMAND").num_args(0..));
         let mut root = Command::new("tenure")
             .disable_help_flag(true)
             .disable_help_subcommand(true)

@@ -65,9 +65,6 @@ fn runs() {
     fake_claude(&env, "keeps; init; poisoned");
     page.run_once(&human, "tenure run claude wp:5 --prompt 'fix it'", None);
     page.run(&human, "tenure run claude wp:5 --prompt 'fix it'");
-    fake_claude(&env, "keeps; init; limited 4102444800");
-    page.run_once(&human, "tenure run claude wp:8 --prompt 'fix it'", None);
-    page.run(&human, "tenure run claude wp:8 --prompt 'fix it'");
     fake_claude(&env, "init; ok 'started anew'");
     page.run_once(&human, "tenure run claude wp:9 --prompt 'fix it'", None);
     page.run_once(&human, "tenure run claude wp:9 --prompt 'fix it'", None);
@@ -113,6 +110,10 @@ fn runs() {
     fake_claude(&env, "keeps; init; ok 'done now'");
     page.run_once(&human, &format!("tenure runs resume {id}"), None);
     page.run(&human, &format!("tenure runs resume {first}"));
+    page.title("A usage limit");
+    fake_claude(&env, "keeps; init; limited 4102444800");
+    page.run_once(&human, "tenure run claude wp:8 --prompt 'fix it'", None);
+    page.run(&human, "tenure run claude wp:8 --prompt 'fix it'");
     page.run(&human, "tenure runs");
     page.run(&human, "tenure log");
     page.check(&env);

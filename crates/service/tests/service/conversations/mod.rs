@@ -390,7 +390,7 @@ fn a_drop_that_stops_asks_first_and_drops_when_the_run_is_over() {
         let Dropped::Stopping { runs, processes } = rig.drops(&ann, ISSUE, true).unwrap() else {
             panic!("a run is in it");
         };
-        assert_eq!(runs, [run.clone()]);
+        assert_eq!(runs, std::slice::from_ref(&run));
         assert_eq!(processes, [rig.world.process(50)]);
     }
     let asked = rig.run(&run).stop.unwrap();
