@@ -54,6 +54,8 @@ pub fn find(dir: &Path) -> Inside {
                 program: process::looks(pid).comm,
             }),
             Ok(_) => {}
+            // A process that is about to end has no directory any more.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             // The first process may have rights beyond ours; an agent in its place would not.
             Err(_) if pid == 1 || is_over(pid) => {}
             Err(error) => {
