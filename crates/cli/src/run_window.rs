@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tenure_app::open::Context;
 use tenure_app::run::compose::Composed;
 use tenure_app::run::launch::launch;
-use tenure_app::run::window::{Closed, Doing, EndedRun, Shown, follow};
+use tenure_app::run::window::{Closed, Doing, EndedRun, Shown, follow, signals};
 use tenure_core::text;
 use tenure_core::time::Span;
 use tenure_service::view::RunView;
@@ -31,6 +31,7 @@ pub fn refused(error: CliError, conflict: Exit) -> CliError {
 pub fn run(context: &mut Context, composed: &Composed, app: &App) -> Outcome {
     let mut launched = launch(context, &composed.order)?;
     let began = launched.begin().map_err(unfinished)?;
+    let signals = signals()?;
     let mut screen = Screen::new(app);
     let notes = composed.notes.iter().chain(&began.notes);
     let notes: Vec<&str> = notes.map(String::as_str).collect();
@@ -40,6 +41,7 @@ pub fn run(context: &mut Context, composed: &Composed, app: &App) -> Outcome {
     let closed = follow(
         context,
         &mut launched,
+        signals,
         updates,
         &mut |shown| match screen.show(&shown) {
             Ok(is_read) => is_read,

@@ -14,7 +14,8 @@ use tenure_core::time::Timestamp;
 use super::field::{count, epoch, named, number, text};
 use super::stderr::{self, Signs};
 use super::{
-    AgentRun, Keeps, Launch, RunSpec, StopSignal, Untrusted, body, has_flag, no_waits, words,
+    AgentRun, Keeps, Launch, OwnFile, RunSpec, StopSignal, Untrusted, body, has_flag, no_waits,
+    words,
 };
 
 /// Flags by which a user decides about permissions.
@@ -50,7 +51,11 @@ pub(crate) const RUN: AgentRun = AgentRun {
             empty_is_absent: false,
             per_directory: false,
         },
-        untrusted: Untrusted::Config,
+        untrusted: Untrusted::Config(OwnFile {
+            variable: "CODEX_HOME",
+            home: ".codex",
+            name: "config.toml",
+        }),
         tells_in_file: true,
         reserved: &[
             "--json",

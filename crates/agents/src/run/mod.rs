@@ -84,10 +84,20 @@ pub enum Keeps {
 pub enum Untrusted {
     /// By arguments and variables, which [`Runs::command`] and [`Runs::environment`] have.
     Switches,
-    /// By an entry in a file of the agent's own, before its first start in the directory.
-    Config,
+    /// By an entry in this file of the agent's own, before its first start in the directory.
+    Config(OwnFile),
     /// No way is known.
     NoSwitch,
+}
+
+/// A file in an agent's own directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnFile {
+    /// The variable that names the directory.
+    pub variable: &'static str,
+    /// The directory below the user's home, without that variable.
+    pub home: &'static str,
+    pub name: &'static str,
 }
 
 /// What is different about an agent's unattended runs, but for its command line and its stream.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use tenure_agents::run::{Launch, Untrusted, check_arguments};
+use tenure_agents::run::{Launch, OwnFile, Untrusted, check_arguments};
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::{Existence, Left};
 use tenure_core::id::{NativeId, SessionToken};
@@ -225,8 +225,8 @@ impl Runner {
         };
         check_arguments(runs.spec(), &launch)
             .map_err(|error| wrong_argument(&error.to_string()))?;
-        if !self.order.trusted && matches!(runs.spec().untrusted, Untrusted::Config) {
-            distrust(Path::new(attempt.dir))?;
+        if let (false, Untrusted::Config(file)) = (self.order.trusted, runs.spec().untrusted) {
+            distrust(file, Path::new(attempt.dir))?;
         }
         let variables = self.variables(&launch)?;
         let mut words = runs.command(&launch);
@@ -351,9 +351,9 @@ impl Runner {
 }
 
 /// Makes the agent's own settings say that a directory is not trusted, before it starts there.
-fn distrust(dir: &Path) -> Result<(), Problem> {
-    match trust::codex_config(&tenure_host::env::var) {
-        Some(config) => trust::distrust_in_codex(&config, &[dir], &locks()?),
+fn distrust(file: OwnFile, dir: &Path) -> Result<(), Problem> {
+    match trust::own_file(file, &tenure_host::env::var) {
+        Some(config) => trust::distrust_in(&config, &[dir], &locks()?),
         // Without a home the agent has no settings either.
         None => Ok(()),
     }

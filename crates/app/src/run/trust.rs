@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tenure_agents::install::project_trust::{Distrust, distrust};
+use tenure_agents::run::OwnFile;
 use tenure_host::kernel_lock::{LockDir, LockName, Patience, Sharing};
 use tenure_host::settings_file::{SettingsError, SettingsFile};
 use tenure_service::answer::{Class, Hint, Problem};
@@ -19,19 +20,19 @@ const PATIENCE: Patience = Patience::AtMost(Duration::from_secs(30));
 /// How often the file is read again when somebody else changed it meanwhile.
 const TRIES: usize = 20;
 
-/// The config.toml of the Codex that an environment leads to.
-pub fn codex_config(env: Env<'_>) -> Option<PathBuf> {
+/// Where an agent's own file is, by the environment that it gets.
+pub fn own_file(file: OwnFile, env: Env<'_>) -> Option<PathBuf> {
     let set = |name: &str| {
         env(name)
             .filter(|value| !value.is_empty())
             .map(PathBuf::from)
     };
-    let home = set("CODEX_HOME").or_else(|| Some(set("HOME")?.join(".codex")))?;
-    Some(home.join("config.toml"))
+    let home = set(file.variable).or_else(|| Some(set("HOME")?.join(file.home)))?;
+    Some(home.join(file.name))
 }
 
 /// Makes Codex distrust these directories. Refused where its file says that it trusts one of them.
-pub fn distrust_in_codex(config: &Path, dirs: &[&Path], locks: &LockDir) -> Result<(), Problem> {
+pub fn distrust_in(config: &Path, dirs: &[&Path], locks: &LockDir) -> Result<(), Problem> {
     let lock = || {
         if let Some(dir) = config.parent() {
             tenure_host::file::make_dirs(dir).map_err(|error| unusable(&error))?;
@@ -110,17 +111,17 @@ mod tests {
     fn a_directory_is_written_down_once_and_the_file_stays_the_users() {
         let (_keep, config, locks) = place();
         let dirs = [Path::new("/w/issue-6"), Path::new("/w/issue-6/sub")];
-        distrust_in_codex(&config, &dirs, &locks).unwrap();
+        distrust_in(&config, &dirs, &locks).unwrap();
         let made = fs_err::read_to_string(&config).unwrap();
         assert_eq!(
             made,
             "[projects.\"/w/issue-6\"]\ntrust_level = \"untrusted\"\n\n[projects.\"/w/issue-6/sub\"]\ntrust_level = \"untrusted\"\n"
         );
-        distrust_in_codex(&config, &dirs, &locks).unwrap();
+        distrust_in(&config, &dirs, &locks).unwrap();
         assert_eq!(fs_err::read_to_string(&config).unwrap(), made);
         let theirs = "# mine\nmodel = \"o3\"\n";
         fs_err::write(&config, theirs).unwrap();
-        distrust_in_codex(&config, &dirs[..1], &locks).unwrap();
+        distrust_in(&config, &dirs[..1], &locks).unwrap();
         assert!(fs_err::read_to_string(&config).unwrap().starts_with(theirs));
     }
 
@@ -131,7 +132,7 @@ mod tests {
         let text = "[projects.\"/w/b\"]\ntrust_level = \"trusted\"\n";
         fs_err::write(&config, text).unwrap();
         let dirs = [Path::new("/w/a"), Path::new("/w/b")];
-        let problem = distrust_in_codex(&config, &dirs, &locks).unwrap_err();
+        let problem = distrust_in(&config, &dirs, &locks).unwrap_err();
         assert_eq!(
             (problem.class, problem.kind.as_str()),
             (Class::Invalid, "untrusted")
@@ -143,14 +144,20 @@ mod tests {
         );
         assert_eq!(fs_err::read_to_string(&config).unwrap(), text);
         fs_err::write(&config, "a = = 1\n").unwrap();
-        assert!(distrust_in_codex(&config, &dirs, &locks).is_err());
+        assert!(distrust_in(&config, &dirs, &locks).is_err());
         assert_eq!(fs_err::read_to_string(&config).unwrap(), "a = = 1\n");
     }
+
+    const FILE: OwnFile = OwnFile {
+        variable: "CODEX_HOME",
+        home: ".codex",
+        name: "config.toml",
+    };
 
     #[test]
     fn the_file_is_where_codex_looks_for_it() {
         let at = |variables: &'static [(&'static str, &'static str)]| {
-            codex_config(&move |name| {
+            own_file(FILE, &move |name| {
                 let found = variables.iter().find(|(known, _)| *known == name);
                 found.map(|(_, value)| OsString::from(value))
             })

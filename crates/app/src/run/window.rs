@@ -73,15 +73,25 @@ pub enum Closed {
     Unread,
 }
 
+/// From now on a signal does not end this process: it is for [`follow`] to answer it. Called before a person is told
+/// that the run began, because they may interrupt it at once.
+pub fn signals() -> Result<Watch, Problem> {
+    let mut watch = Watch::on_nothing();
+    let failed = |error: io::Error| super::runner::cannot("wait", &error);
+    watch.catch_signals().map_err(failed)?;
+    Ok(watch)
+}
+
 /// Follows a run that this process launched. What the agent does now is shown only where that is wanted.
 pub fn follow(
     context: &mut Context,
     launched: &mut Launched,
+    signals: Watch,
     wants_doing: bool,
     show: &mut dyn FnMut(Shown<'_>) -> bool,
 ) -> Result<Closed, Problem> {
     let view = context.service().show_run(launched.run.as_str())?.value;
-    let mut window = Window::open(context, &view, wants_doing)?;
+    let mut window = Window::open(context, &view, signals, wants_doing)?;
     let mut asked = false;
     let runner: Vec<_> = launched.watch.take().into_iter().collect();
     loop {
@@ -169,7 +179,7 @@ pub fn tail(
     forever: bool,
     show: &mut dyn FnMut(Shown<'_>) -> bool,
 ) -> Result<Option<Closed>, Problem> {
-    let mut window = Window::open(context, run, false)?;
+    let mut window = Window::open(context, run, signals()?, false)?;
     let id = RunId::parse(&run.id)?;
     loop {
         if !window.show(show) {
@@ -201,12 +211,14 @@ struct Window {
 }
 
 impl Window {
-    fn open(context: &Context, run: &RunView, wants_doing: bool) -> Result<Self, Problem> {
+    fn open(
+        context: &Context,
+        run: &RunView,
+        mut watch: Watch,
+        wants_doing: bool,
+    ) -> Result<Self, Problem> {
         let files = RunFiles::at(run.log.clone().unwrap_or_default());
         let agent = AgentName::parse(&run.agent)?;
-        let mut watch = Watch::on_nothing();
-        let failed = |error: io::Error| super::runner::cannot("wait", &error);
-        watch.catch_signals().map_err(failed)?;
         watch.turn_beside(&[files.dir().to_owned()]);
         watch.end_with_reader();
         Ok(Self {

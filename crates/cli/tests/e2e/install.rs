@@ -356,7 +356,7 @@ fn codex_may_write_to_the_state_directory_and_its_trust_is_told() {
         .tenure(&["install", "codex", "--project", project.to_str().unwrap()])
         .ok();
     assert!(
-        here.stdout.contains("only where it trusts the project"),
+        here.stdout.contains("only if it trusts the project"),
         "{here}"
     );
     assert!(project.join(".codex/hooks.json").exists());

@@ -229,8 +229,8 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     exit code: 0
     --- stdout
     issue:acme/web#42 is done
-      a claim now would be refused: done
-      bob-XXXX got it [span] by takeover (epoch 2)
+      a claim now would fail: done
+      granted to bob-XXXX [span] by takeover (epoch 2)
       previously held by ann-XXXX (epoch 1): stuck
       ended [span] by done
     --- stderr

@@ -111,7 +111,7 @@ fn an_agent_without_a_resume_command_is_named_and_not_run() {
     }
     let said = env.tenure(&["resume", "--all", "--print"]).ok().stdout;
     assert!(
-        said.starts_with(&format!("# {handle}: tenure knows no command")),
+        said.starts_with(&format!("# {handle}: tenure cannot resume nightly")),
         "{said}"
     );
     // Without a conversation there is nothing to go on with.

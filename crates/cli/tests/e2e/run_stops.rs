@@ -98,6 +98,9 @@ fn an_interrupt_at_the_window_stops_the_run() {
     let ann = env.agent("ann");
     let window = start(&ann, "mine wp:1");
     poll(SOON, "the agent works", || mine.wrote("on"));
+    poll(SOON, "the window shows it", || {
+        window.stderr().contains("run r-").then_some(())
+    });
     assert!(window.signal(Signal::INT));
     let said = window.wait();
     assert_eq!(said.code, 143, "{said}");

@@ -145,7 +145,7 @@ fn a_status_says_that_events_were_not_recorded() {
         warning.contains("2 agent events") && warning.contains("the disk is full"),
         "{warning}"
     );
-    assert!(told.stdout.contains("warning: 2 events"), "{told}");
+    assert!(told.stdout.contains("warning: 2 agent events"), "{told}");
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn a_status_line_of_the_users_own_is_never_replaced() {
     assert_eq!(claude(&said)["status_line"], "other");
     let check = env.tenure(&["install", "--check", "claude"]).ok();
     assert!(
-        check.stdout.contains("the status line is not tenure's"),
+        check.stdout.contains("another status line is set"),
         "{check}"
     );
     env.tenure(&["uninstall", "claude"]).ok();

@@ -62,7 +62,7 @@ fn what_changed_and_by_whom_is_told_at_a_resume() {
     for part in [
         format!("theirs (written by {})", b.handle()),
         "by-hand (changed on disk)".into(),
-        "lost (gone)".into(),
+        "lost (deleted)".into(),
     ] {
         assert!(files.contains(&part), "{part} is not in: {files}");
     }

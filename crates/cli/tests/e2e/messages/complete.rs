@@ -62,6 +62,10 @@ const UNMADE: &[(&str, &str)] = &[
     ),
     ("unexpected", "a panic"),
     (
+        "worktree",
+        "needs a repository that git refuses to work in; item_worktrees.rs makes it",
+    ),
+    (
         "untrusted",
         "needs settings of Codex that cannot be edited; app/src/run/trust.rs makes it",
     ),
@@ -70,8 +74,13 @@ const UNMADE: &[(&str, &str)] = &[
 /// Kinds of errors of runs that no page shows, with the reason.
 const UNMADE_OF_RUNS: &[(&str, &str)] = &[("other_host", "needs a second machine")];
 
-/// Kinds of events that no command makes yet.
-const UNMADE_EVENTS: &[&str] = &["conversation.closed", "conversation.reopened"];
+/// Kinds of events that no page shows: what a forge will close and reopen, and a conversation that disappears between
+/// the check and the start.
+const UNMADE_EVENTS: &[&str] = &[
+    "conversation.closed",
+    "conversation.reopened",
+    "run.fell_back",
+];
 
 struct Call {
     words: Vec<String>,

@@ -51,14 +51,6 @@ fn runs() {
         &human,
         "tenure run claude wp:3 --prompt 'fix it' --exclusive",
     );
-    let repo = env.dir().join("web");
-    scratch_git(&repo, Some("https://github.com/acme/web"));
-    page.cd(&repo);
-    page.run(
-        &human,
-        "tenure run claude issue:acme/docs#1 --prompt 'fix it' --worktree",
-    );
-    page.cd(&env.work());
     page.title("A run that goes wrong");
     fake_claude(&env, "keeps; init; exit 3");
     page.run_once(&human, "tenure run claude wp:4 --prompt 'fix it'", None);
