@@ -14,7 +14,7 @@ use tenure_core::process::Survivor;
 use tenure_core::store::StoreError;
 use tenure_core::time::Timestamp;
 use tenure_service::error::{Error, NoSessionWhy};
-use tenure_service::view::ClaimView;
+use tenure_service::view::{ClaimView, ConversationView};
 
 use crate::output::{CliError, command_line};
 
@@ -272,6 +272,35 @@ pub fn errors() -> Vec<Error> {
             focus: "wp:WP01".into(),
             drivers: vec![handle()],
         },
+        Error::Linked {
+            item: Key::parse("pr:acme/web#9").expect("a key"),
+            root: key(),
+        },
+        Error::Revised {
+            named: 3,
+            now: Box::new(conversation()),
+        },
     ]);
     all
+}
+
+fn conversation() -> ConversationView {
+    ConversationView {
+        agent: "claude".into(),
+        item: "issue:acme/web#42".into(),
+        root: "issue:acme/web#42".into(),
+        linked: Vec::new(),
+        set_aside: false,
+        native_id: Some("7f3c".into()),
+        home: None,
+        elsewhere: None,
+        set_at: None,
+        set_by: None,
+        set_by_run: None,
+        fitness: Some("resume"),
+        existence: None,
+        run: None,
+        closed_at: None,
+        revision: 5,
+    }
 }

@@ -114,7 +114,8 @@ fn one(pid: u32, observer: &Observer) -> Option<Running> {
     })
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
     use std::net::TcpListener;

@@ -63,7 +63,7 @@ fn registered(line: &str) -> Option<(String, &str)> {
 /// A word with what differs from run to run replaced; what stands around it stays.
 fn replaced(word: &str, parts: &[String], pids: &[(String, &str)]) -> String {
     if word.contains("/tenure-demo-") {
-        let end = word.find(')').map_or("", |at| &word[at..]);
+        let end = word.find([',', ')']).map_or("", |at| &word[at..]);
         return format!("/tmp/tenure-demo{end}");
     }
     let core = word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-');
@@ -89,18 +89,19 @@ fn replaced(word: &str, parts: &[String], pids: &[(String, &str)]) -> String {
     word.to_owned()
 }
 
-/// `for 42ms` is as long in every picture.
+/// The `42ms` in `(live in DIR, 42ms)` is as long in every picture.
 fn timed(line: &str, chapter: usize) -> String {
     let line = line.replace("has exited", "is gone");
-    let Some((before, after)) = line.rsplit_once(" for ") else {
+    let Some((before, after)) = line.rsplit_once(", ") else {
         return line;
     };
-    let digits = after.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let span = after.strip_suffix(')').unwrap_or_default();
+    let digits = span.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let is_span = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit());
     match (is_span, chapter) {
         (false, _) => line,
-        (true, 1) => format!("{before} for 40ms"),
-        (true, _) => format!("{before} for 1s"),
+        (true, 1) => format!("{before}, 40ms)"),
+        (true, _) => format!("{before}, 1s)"),
     }
 }
 
@@ -192,7 +193,7 @@ mod tests {
                 format!("  {name}{WON}\n")
             } else {
                 format!(
-                    "  {name} is refused: issue:acme/web#42 is held by {} (live in {dir}) for {span}\n",
+                    "  {name} is refused: issue:acme/web#42 is held by {} (live in {dir}, {span})\n",
                     handle(winner)
                 )
             };
@@ -219,7 +220,7 @@ mod tests {
             "{first}"
         );
         assert!(
-            first.contains("(live in /tmp/tenure-demo) for 40ms"),
+            first.contains("(live in /tmp/tenure-demo, 40ms)"),
             "{first}"
         );
     }

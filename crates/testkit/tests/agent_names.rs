@@ -11,6 +11,7 @@ use tenure_core::agent::AGENTS;
 const ROWS: &[(&str, &str)] = &[
     ("agents/src", "the rows"),
     ("core/src/agent", "the other halves of the rows"),
+    ("cli/src/error_samples.rs", "tests: one of each error"),
     ("cli/src/verbs/demo", "it shows agents that people know"),
     ("testkit", "tests"),
     ("bench", "measurements"),

@@ -3,7 +3,7 @@
 //! A template may print variables, filter them, choose (`if`) and repeat (`for`). There is no other template
 //! to include, no function, no macro and nothing that puts values together, because repeated concatenation
 //! doubles a text with each step. So no value is larger than what came in, each step costs fuel, and the output
-//! is cut off at [`MOST_OUTPUT`]. A value is text: what looks like a template in it stays as it is.
+//! is cut off at `MOST_OUTPUT`. A value is text: what looks like a template in it stays as it is.
 //!
 //! A variable that is not set is an error with its name and line. The engine's tree of a template is read
 //! before anything is compiled: compiling folds constants, which would allocate without a bound.

@@ -246,18 +246,18 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     assert_snapshot!(ann.tenure(&["log", item]), @r#"
     exit code: 0
     --- stdout
-      5  [time]  claim.granted  ann-XXXX  issue:acme/web#42 (epoch 1)  by claim: never held before
-      10  [time]  claim.freed  ann-XXXX  issue:acme/web#42 (epoch 1)  by taken: taken by bob-XXXX: stuck
-      11  [time]  claim.taken_over  bob-XXXX  issue:acme/web#42 (epoch 2)  by takeover: ann-XXXX had it: stuck, because "stuck"
-      12  [time]  claim.done  bob-XXXX  issue:acme/web#42 (epoch 2)  by done: released by its holder
+      5  [time]  claim.granted  ann-XXXX  issue:acme/web#42 (epoch 1)  claim: never held before
+      10  [time]  claim.freed  ann-XXXX  issue:acme/web#42 (epoch 1)  taken: taken by bob-XXXX: stuck
+      11  [time]  claim.taken_over  bob-XXXX  issue:acme/web#42 (epoch 2)  takeover: previous holder ann-XXXX: stuck; reason: "stuck"
+      12  [time]  claim.done  bob-XXXX  issue:acme/web#42 (epoch 2)  done: released by its holder
     --- stderr
     "#);
     assert_snapshot!(env.tenure(&["why", item]), @r"
     exit code: 0
     --- stdout
     issue:acme/web#42 is done
-      a claim now would be refused: done
-      bob-XXXX got it [span] by takeover (epoch 2)
+      a claim now would fail: done
+      granted to bob-XXXX [span] by takeover (epoch 2)
       previously held by ann-XXXX (epoch 1): stuck
       ended [span] by done
       run `tenure register` first: you are not in a session

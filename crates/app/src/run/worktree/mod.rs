@@ -6,7 +6,7 @@
 //!
 //! *Removal*: the worktree is checked, moved aside, so that it is no longer found by its name, checked
 //! again, and removed by git without force. Any doubt moves it back. *Crash*: what was left at any point is
-//! found by where things are, and put back by the next look: see [`recover`]. *Clock*: no decision depends on
+//! found by where things are, and put back by the next look: see `recover`. *Clock*: no decision depends on
 //! one. *Older version*: a record that cannot be read is left alone, with its worktree.
 
 mod add;

@@ -72,7 +72,17 @@ const UNMADE: &[(&str, &str)] = &[
 ];
 
 /// Kinds of errors of runs that no page shows, with the reason.
-const UNMADE_OF_RUNS: &[(&str, &str)] = &[("other_host", "needs a second machine")];
+const UNMADE_OF_RUNS: &[(&str, &str)] = &[
+    ("other_host", "needs a second machine"),
+    (
+        "survivors_unknown",
+        "needs a process whose environment cannot be read",
+    ),
+    (
+        "unknown_conversation",
+        "needs a conversation that the agent refuses while nothing shows whether it exists",
+    ),
+];
 
 /// Kinds of events that no page shows: what a forge will close and reopen, and a conversation that disappears between
 /// the check and the start.
