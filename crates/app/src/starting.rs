@@ -32,12 +32,12 @@ pub fn all(context: &mut Context) -> Result<Vec<Starting>, Problem> {
         .iter()
         .map(|running| running.process.process.clone())
         .collect();
-    let strange = context.service().unmanaged(&processes)?.value;
-    let strangers = found
+    let is_unmanaged = context.service().unmanaged(&processes)?.value;
+    let unmanaged = found
         .into_iter()
-        .zip(strange)
-        .filter(|(_, strange)| *strange);
-    Ok(strangers
+        .zip(is_unmanaged)
+        .filter(|(_, is_unmanaged)| *is_unmanaged);
+    Ok(unmanaged
         .map(|(running, _)| Starting {
             agent: running.agent,
             pid: running.process.process.pid,

@@ -73,9 +73,12 @@ fn find(context: &mut Context) -> Result<Vec<Unmanaged>, Problem> {
         .iter()
         .map(|running| running.process.process.clone())
         .collect();
-    let strange = context.service().unmanaged(&processes)?.value;
-    let strangers = found.iter().zip(strange).filter(|(_, strange)| *strange);
-    Ok(strangers.map(|(running, _)| describe(running)).collect())
+    let is_unmanaged = context.service().unmanaged(&processes)?.value;
+    let unmanaged = found
+        .iter()
+        .zip(is_unmanaged)
+        .filter(|(_, is_unmanaged)| *is_unmanaged);
+    Ok(unmanaged.map(|(running, _)| describe(running)).collect())
 }
 
 /// Whether a process was started in advance and has no work yet. Its arguments do not change, so the agent's own

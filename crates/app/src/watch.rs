@@ -6,7 +6,7 @@
 //! store gives. There are two ways to sleep.
 //!
 //! Who waits in line listens to the bells of what it waits for ([`listen`]), which ring right after a
-//! commit that may matter to it: heartbeats and the traffic of strangers wake nobody. It also looks every
+//! commit that may matter to it: heartbeats and the traffic of other sessions wake no one. It also looks every
 //! few seconds, since a process that is killed right after its commit rings no bell.
 //!
 //! Who shows what is there ([`on_change`]) wakes with every commit. A file changes a moment before the

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tenure_app::open::Context;
 use tenure_app::run::compose::Composed;
 use tenure_app::run::launch::launch;
-use tenure_app::run::window::{Closed, Doing, EndedRun, Shown, follow, signals};
+use tenure_app::run::window::{Closed, Doing, EndedRun, Update, follow, signals};
 use tenure_core::text;
 use tenure_core::time::Span;
 use tenure_service::view::RunView;
@@ -110,13 +110,13 @@ impl<'a> Screen<'a> {
     }
 
     /// Shows something; false where nobody reads it any more.
-    fn show(&mut self, shown: &Shown<'_>) -> Result<bool, CliError> {
+    fn show(&mut self, shown: &Update<'_>) -> Result<bool, CliError> {
         if self.app.style.json {
             return self.show_json(shown);
         }
         match shown {
-            Shown::Doing(doing) => self.update(doing),
-            Shown::FellBack(run) => {
+            Update::Doing(doing) => self.update(doing),
+            Update::FellBack(run) => {
                 self.clear();
                 let item = &run.item;
                 self.say(&format!(
@@ -124,24 +124,24 @@ impl<'a> Screen<'a> {
                     run.agent
                 ));
             }
-            Shown::Note(note) => {
+            Update::Note(note) => {
                 self.clear();
                 self.say(note);
             }
-            Shown::Line(_) => {}
+            Update::Line(_) => {}
         }
         Ok(true)
     }
 
-    fn show_json(&mut self, shown: &Shown<'_>) -> Result<bool, CliError> {
+    fn show_json(&mut self, shown: &Update<'_>) -> Result<bool, CliError> {
         let line = match shown {
-            Shown::Line(line) => json!({"v": 1, "event": "agent", "data": agent_line(*line)}),
-            Shown::FellBack(run) => json!({"v": 1, "event": "run.fell_back", "run": run}),
-            Shown::Note(note) => {
+            Update::Line(line) => json!({"v": 1, "event": "agent", "data": agent_line(*line)}),
+            Update::FellBack(run) => json!({"v": 1, "event": "run.fell_back", "run": run}),
+            Update::Note(note) => {
                 self.say(note);
                 return Ok(true);
             }
-            Shown::Doing(_) => return Ok(true),
+            Update::Doing(_) => return Ok(true),
         };
         put(&line.to_string())
     }

@@ -34,7 +34,7 @@ const SHOWN_EVERY: Duration = Duration::from_secs(1);
 const CHUNK: usize = 256 << 10;
 
 /// Something to show.
-pub enum Shown<'a> {
+pub enum Update<'a> {
     /// A line of the agent's output; none where it is missing in the log.
     Line(Option<&'a [u8]>),
     /// What it does now.
@@ -88,7 +88,7 @@ pub fn follow(
     launched: &mut Launched,
     signals: Watch,
     wants_doing: bool,
-    show: &mut dyn FnMut(Shown<'_>) -> bool,
+    show: &mut dyn FnMut(Update<'_>) -> bool,
 ) -> Result<Closed, Problem> {
     let view = context.service().show_run(launched.run.as_str())?.value;
     let mut window = Window::open(context, &view, signals, wants_doing)?;
@@ -100,7 +100,7 @@ pub fn follow(
         }
         while let Some(message) = window_message(launched) {
             if let Message::FellBack { run } = message
-                && !show(Shown::FellBack(&run))
+                && !show(Update::FellBack(&run))
             {
                 return Ok(Closed::Unread);
             }
@@ -122,7 +122,7 @@ pub fn follow(
 }
 
 /// Records the request and wakes the runner, which sees to the rest.
-fn ask_to_stop(context: &mut Context, run: &RunId, show: &mut dyn FnMut(Shown<'_>) -> bool) {
+fn ask_to_stop(context: &mut Context, run: &RunId, show: &mut dyn FnMut(Update<'_>) -> bool) {
     let why = "interrupted at its window";
     match context.service().ask_run_to_stop(run.as_str(), why) {
         Ok(asked) => {
@@ -132,12 +132,12 @@ fn ask_to_stop(context: &mut Context, run: &RunId, show: &mut dyn FnMut(Shown<'_
             {
                 // It ended meanwhile.
             }
-            show(Shown::Note(
+            show(Update::Note(
                 "stopping; interrupt again to leave it to its runner",
             ));
         }
         Err(failure) => {
-            show(Shown::Note(&failure.error.to_string()));
+            show(Update::Note(&failure.error.to_string()));
         }
     }
 }
@@ -177,7 +177,7 @@ pub fn tail(
     context: &mut Context,
     run: &RunView,
     forever: bool,
-    show: &mut dyn FnMut(Shown<'_>) -> bool,
+    show: &mut dyn FnMut(Update<'_>) -> bool,
 ) -> Result<Option<Closed>, Problem> {
     let mut window = Window::open(context, run, signals()?, false)?;
     let id = RunId::parse(&run.id)?;
@@ -239,7 +239,7 @@ impl Window {
     }
 
     /// Shows what is new; false where nobody reads it any more.
-    fn show(&mut self, show: &mut dyn FnMut(Shown<'_>) -> bool) -> bool {
+    fn show(&mut self, show: &mut dyn FnMut(Update<'_>) -> bool) -> bool {
         let mut is_read = true;
         let (driver, seen) = (&self.driver, &mut self.seen);
         let mut each = |line: Line<'_>| {
@@ -252,7 +252,7 @@ impl Window {
                 let read = driver.runs().read(line);
                 read.into_iter().for_each(|line| seen.feed(line, at));
             }
-            is_read = is_read && show(Shown::Line(line));
+            is_read = is_read && show(Update::Line(line));
         };
         if let Some(follower) = &mut self.follower {
             while follower.follow(CHUNK, &mut each).unwrap_or(false) {}
@@ -260,7 +260,7 @@ impl Window {
         is_read && self.show_doing(show)
     }
 
-    fn show_doing(&mut self, show: &mut dyn FnMut(Shown<'_>) -> bool) -> bool {
+    fn show_doing(&mut self, show: &mut dyn FnMut(Update<'_>) -> bool) -> bool {
         if self
             .shown_at
             .is_some_and(|at| at.elapsed() < SHOWN_EVERY / 10)
@@ -269,7 +269,7 @@ impl Window {
         }
         self.shown_at = Some(clock::instant());
         let waiting = self.seen.waiting();
-        show(Shown::Doing(Doing {
+        show(Update::Doing(Doing {
             tool: self.seen.doing(),
             waiting: waiting.map(|waiting| (waiting.since, waiting.why.as_str())),
             elapsed: self.began.elapsed(),
@@ -278,11 +278,11 @@ impl Window {
     }
 
     /// A last line that was not ended.
-    fn follower_end(&mut self, show: &mut dyn FnMut(Shown<'_>) -> bool) {
+    fn follower_end(&mut self, show: &mut dyn FnMut(Update<'_>) -> bool) {
         if let Some(follower) = &mut self.follower {
             follower.end(&mut |line| {
                 if let Line::Whole(line) = line {
-                    show(Shown::Line(Some(line)));
+                    show(Update::Line(Some(line)));
                 }
             });
         }
@@ -293,7 +293,7 @@ impl Window {
         &mut self,
         context: &mut Context,
         launched: &Launched,
-        show: &mut dyn FnMut(Shown<'_>) -> bool,
+        show: &mut dyn FnMut(Update<'_>) -> bool,
     ) -> Result<Closed, Problem> {
         let mut run = settle::one(context, &launched.run)?;
         while run.state != "ended" {
@@ -301,7 +301,9 @@ impl Window {
                 // The store does not have it yet, and will.
                 break;
             }
-            show(Shown::Note("the runner died; the agent goes on without it"));
+            show(Update::Note(
+                "the runner died; the agent goes on without it",
+            ));
             if let Some(closed) = self.follow_agent(context, &launched.run, show)? {
                 return Ok(closed);
             }
@@ -316,7 +318,7 @@ impl Window {
         &mut self,
         context: &mut Context,
         id: &RunId,
-        show: &mut dyn FnMut(Shown<'_>) -> bool,
+        show: &mut dyn FnMut(Update<'_>) -> bool,
     ) -> Result<Option<Closed>, Problem> {
         let agent = context.service().run_agent(id)?.value;
         let processes: Vec<_> = agent

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tenure_core::store::StoreError;
 
 use super::bells::Bells;
-use super::header::{Inode, Opened, inode_at};
+use super::header::{Inode, OpenCount, inode_at};
 use super::log::Log;
 use super::mark::MarkFile;
 
@@ -33,7 +33,7 @@ pub(super) struct Attached {
 
 impl Attached {
     /// The files of the database `file`, which was opened as `path`.
-    pub(super) fn to(path: &Path, file: &Path, opened: &Opened, mark: MarkFile) -> Self {
+    pub(super) fn to(path: &Path, file: &Path, opened: &OpenCount, mark: MarkFile) -> Self {
         let log = Log::of(file);
         Self {
             path: path.to_owned(),

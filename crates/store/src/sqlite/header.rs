@@ -5,7 +5,7 @@
 //! that is not ours is refused unchanged.
 //!
 //! A process loses SQLite's kernel locks when it closes *any* descriptor of the file. Therefore the header is
-//! read only while this process has no connection to the file, which [`Opened`] counts.
+//! read only while this process has no connection to the file, which [`OpenCount`] counts.
 //!
 //! *Crash*: nothing is written here. *Clock jump*: no clock is read. *Older version*: only what every version
 //! writes is compared; the schema number is left to the migrations, since its newest value may still be in the
@@ -43,9 +43,9 @@ fn open_files() -> MutexGuard<'static, BTreeMap<Inode, usize>> {
 
 /// One connection of this process to a file with a valid header.
 #[derive(Debug)]
-pub(super) struct Opened(Inode);
+pub(super) struct OpenCount(Inode);
 
-impl Opened {
+impl OpenCount {
     /// Checks a file with this metadata (`found`), and counts a connection to it until it is dropped. `event`
     /// is the newest event known to be stored, if the index of the log is of this boot and of this file.
     pub(super) fn check(
@@ -81,7 +81,7 @@ fn inode_of(found: &Metadata) -> Inode {
     (found.dev(), found.ino())
 }
 
-impl Drop for Opened {
+impl Drop for OpenCount {
     fn drop(&mut self) {
         let mut open = open_files();
         if let Some(count) = open.get_mut(&self.0) {

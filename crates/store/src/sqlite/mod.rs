@@ -50,7 +50,7 @@ use attached::Attached;
 use connection::Durability;
 use creation::InitLock;
 use handle::SqliteTx;
-use header::Opened;
+use header::OpenCount;
 use mark::{Mark, MarkFile};
 use migrations::{Fit, MIGRATIONS};
 
@@ -69,7 +69,7 @@ pub struct Patience {
 struct Found {
     /// The file without links in its path.
     file: PathBuf,
-    opened: Opened,
+    opened: OpenCount,
     conn: Connection,
     marks: MarkFile,
     mark: Option<Mark>,
@@ -114,7 +114,7 @@ impl Found {
             // A boot id that a container may keep forever does not prove that the index is of this boot.
             let index_counts = known.filter(|_| !era.private);
             let event = index_counts.map(|mark| mark.event);
-            let opened = Opened::check(file, &found, store, event)?;
+            let opened = OpenCount::check(file, &found, store, event)?;
             let Some(conn) = connection::open(file, store)? else {
                 return Ok(None);
             };
@@ -153,7 +153,7 @@ pub struct SqliteStore {
     /// Whether the last transaction set a limit.
     bounded: bool,
     /// Declared after the connection, so that it is dropped once that is closed.
-    _opened: Option<Opened>,
+    _opened: Option<OpenCount>,
 }
 
 impl fmt::Debug for SqliteStore {

@@ -176,7 +176,7 @@ fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline) {
     let mut answer = Answer::default();
     let mut delivers = Vec::new();
     let mut shown = None;
-    match hear(adapter, mode, report, time, until) {
+    match handle(adapter, mode, report, time, until) {
         Ok(Recorded {
             heard,
             notices,
@@ -279,7 +279,7 @@ impl From<Problem> for Missed {
     }
 }
 
-fn hear(
+fn handle(
     adapter: &Adapter,
     mode: Option<Mode>,
     report: &Report,

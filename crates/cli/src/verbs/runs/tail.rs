@@ -1,6 +1,6 @@
 use serde_json::json;
 use tenure_app::run::settle;
-use tenure_app::run::window::{Closed, Shown, tail};
+use tenure_app::run::window::{Closed, Update, tail};
 
 use crate::app::App;
 use crate::child::signal_exit;
@@ -27,7 +27,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let run = context.service().show_run(&args.run)?.value;
     let mut failed: Option<CliError> = None;
     let closed = tail(&mut context, &run, args.follow, &mut |shown| {
-        let Shown::Line(line) = shown else {
+        let Update::Line(line) = shown else {
             return true;
         };
         let written = if app.style.json {
