@@ -225,7 +225,7 @@ fn past(outcome: &str) -> &str {
         "refused" => "was refused",
         "stopped" => "was stopped",
         "interrupted" => "was interrupted",
-        "unusable" => "cannot go on in its conversation",
+        "unusable" => "cannot continue its conversation",
         "parked" => "is parked",
         other => other,
     }

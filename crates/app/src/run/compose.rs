@@ -255,7 +255,7 @@ fn continue_text(
 }
 
 fn refused(run: &Run, why: &str) -> Problem {
-    let error = RunError::CannotGoOn {
+    let error = RunError::NotResumable {
         run: RunId::clone(&run.id),
         why: why.to_owned(),
     };

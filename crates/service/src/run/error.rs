@@ -71,7 +71,7 @@ pub enum RunError {
         item: Key,
         native_id: NativeId,
     },
-    #[error("no run is called {name:?}")]
+    #[error("no run is named {name:?}")]
     NoSuchRun { name: String },
     #[error("{} runs are called {name:?}: {}", .candidates.len(), .candidates.join(", "))]
     SeveralRuns {
@@ -80,8 +80,8 @@ pub enum RunError {
     },
     #[error("run {run} {state}")]
     NotRunning { run: RunId, state: String },
-    #[error("run {run} cannot go on: {why}")]
-    CannotGoOn { run: RunId, why: String },
+    #[error("run {run} cannot be resumed: {why}")]
+    NotResumable { run: RunId, why: String },
     #[error("run {run} is on another host; tenure can only reach it there")]
     OtherHost { run: RunId },
     #[error("cannot tell whether run {run} is alive: {why}")]
@@ -101,7 +101,7 @@ impl RunError {
             | RunError::Unusable { .. }
             | RunError::NotFoundLastTime { .. }
             | RunError::NotRunning { .. }
-            | RunError::CannotGoOn { .. } => Class::Refused,
+            | RunError::NotResumable { .. } => Class::Refused,
             RunError::Elsewhere { .. } | RunError::SeveralRuns { .. } => Class::Invalid,
             RunError::NoSuchRun { .. } => Class::NotFound,
         }
@@ -119,7 +119,7 @@ impl RunError {
             RunError::NoSuchRun { .. } => "no_such_run",
             RunError::SeveralRuns { .. } => "ambiguous",
             RunError::NotRunning { .. } => "not_running",
-            RunError::CannotGoOn { .. } => "cannot_go_on",
+            RunError::NotResumable { .. } => "not_resumable",
             RunError::OtherHost { .. } => "other_host",
             RunError::CannotTell { .. } => "cannot_tell",
         }
@@ -156,7 +156,7 @@ impl RunError {
             RunError::NoSuchRun { .. } | RunError::SeveralRuns { .. } => {
                 vec![Hint::verb("runs", "to see the runs")]
             }
-            RunError::NotRunning { run, .. } | RunError::CannotGoOn { run, .. } => {
+            RunError::NotRunning { run, .. } | RunError::NotResumable { run, .. } => {
                 vec![show(run.as_str())]
             }
             RunError::OtherHost { run } | RunError::CannotTell { run, .. } => {
@@ -192,7 +192,7 @@ impl RunError {
             RunError::Elsewhere { home, .. } => put("home", json!(home)),
             RunError::SurvivorsUnknown { run, .. }
             | RunError::NotRunning { run, .. }
-            | RunError::CannotGoOn { run, .. }
+            | RunError::NotResumable { run, .. }
             | RunError::OtherHost { run }
             | RunError::CannotTell { run, .. } => put("run", json!(run)),
             RunError::NoSuchRun { .. } => {}
