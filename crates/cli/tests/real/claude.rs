@@ -45,7 +45,7 @@ fn a_fresh_turn_is_a_session_that_ends_with_its_process(kind: Real) {
     assert!(
         world
             .mock()
-            .was_told(&format!("You are {}", handle(session)))
+            .was_told(&format!("tenure knows this session as {}", handle(session)))
     );
     world.mock().release("here");
     let turn = turn.wait().ok();

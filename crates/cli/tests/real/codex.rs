@@ -32,7 +32,7 @@ fn a_fresh_turn_is_a_session_of_the_real_program_and_ends_with_it() {
     assert_eq!(whoami["resolved"]["by"], "ancestry");
     world.mock().release("here");
     let turn = turn.wait().ok();
-    let told = format!("You are {}", handle(session));
+    let told = format!("tenure knows this session as {}", handle(session));
     assert_eq!(times_told(&world, &told), 1);
     let ended = only(&world);
     assert_eq!(ended["id"], session["id"]);
@@ -132,7 +132,7 @@ fn kill_9_of_the_wrapper_leaves_the_session_alive() {
         Some(only(&world)).filter(|now| now["state"] != "live")
     });
     assert_eq!(ended["state"], "ended", "{ended:#}");
-    assert_eq!(times_told(&world, "yes: wp:041/WP03"), 1);
+    assert_eq!(times_told(&world, "yes: this session holds wp:041/WP03"), 1);
 }
 
 #[test]

@@ -306,7 +306,7 @@ fn a_turn_that_its_window_left_goes_on_and_is_over_with_its_end() {
     let left = shown(&world, &session);
     assert_eq!(left["state"], "live", "{left:#}");
     let why = left["why"].as_str().unwrap();
-    let expected = "no window: the daemon finishes its turn";
+    let expected = "no window; the daemon is finishing its turn";
     assert!(why.starts_with(expected), "{left:#}");
     assert_eq!(holder(&world, KEY), session["handle"]);
     world.mock().release("here");

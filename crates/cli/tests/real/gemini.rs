@@ -28,7 +28,7 @@ fn a_fresh_turn_is_a_session_of_the_child_and_ends_with_it() {
     assert_eq!(whoami["resolved"]["by"], "ancestry");
     world.mock().release("here");
     let turn = turn.wait().ok();
-    let told = format!("You are {}", handle(session));
+    let told = format!("tenure knows this session as {}", handle(session));
     assert_eq!(times_told(&world, &told), 1);
     let ended = only(&world);
     assert_eq!(ended["id"], session["id"]);

@@ -35,7 +35,7 @@ fn a_fresh_turn_is_a_session_of_its_process() {
     assert!(token.starts_with(id), "{token} of {id}");
     world.mock().release("here");
     let turn = turn.wait().ok();
-    let told = format!("You are {}", handle(session));
+    let told = format!("tenure knows this session as {}", handle(session));
     assert_eq!(times_told(&world, &told), 1);
     let after = only(&world);
     assert_eq!(after["id"], session["id"]);
@@ -87,7 +87,7 @@ fn a_resume_is_the_same_session_again_and_is_told_who_it_is() {
     assert_eq!(again.wait().ok().id(), first.id());
     assert_eq!(sessions(&world).len(), 1);
     // Once in each life.
-    let told = format!("You are {}", handle(&session));
+    let told = format!("tenure knows this session as {}", handle(&session));
     assert_eq!(times_told(&world, &told), 2);
 }
 

@@ -191,7 +191,7 @@ fn a_required_claim_is_asked_for_before_a_file_is_written(kind: Real) {
         write(&with, "x")
     );
     world.agent(kind).fresh(&prompt).run().ok();
-    let told = "this session holds none that fits issue:*";
+    let told = "this session holds none that matches issue:*";
     assert!(world.mock().was_told(told));
     assert_eq!(text(&without), None);
     assert_eq!(text(&with).as_deref(), Some("x"));
@@ -526,7 +526,7 @@ mod of_two_kinds {
             added("with.txt", "x")
         );
         world.agent(Real::Codex).fresh(&prompt).run().ok();
-        let told = "this session holds none that fits issue:*";
+        let told = "this session holds none that matches issue:*";
         assert!(world.mock().was_told(told));
         assert_eq!(text(&world.project().join("without.txt")), None);
         assert!(world.project().join("with.txt").exists());
