@@ -81,7 +81,7 @@ pub fn empty_store(file: &Path, observer: &Observer) -> Result<Box<dyn Store>, P
     Ok(Box::new(store))
 }
 
-/// Whether nothing has this name. Where that cannot be told, something may: whoever opens it is told why not.
+/// Whether nothing has this name. If that cannot be checked, something may; opening it then reports the reason.
 pub fn is_missing(path: &Path) -> bool {
     let found = fs_err::symlink_metadata(path);
     found.is_err_and(|error| error.kind() == ErrorKind::NotFound)

@@ -4,7 +4,7 @@
 //! A path has two parts. The *fixed* part is what the user chose (a home directory, a configuration directory,
 //! a path in a setting). Links in it are followed if they belong to the user or to root, because people link
 //! /home or ~/.config from elsewhere. The part *below* it is created by programs, or named after a repository
-//! or a conversation; no component of it may be a link, whoever owns it.
+//! or a conversation; no component of it may be a link, no matter who owns it.
 //!
 //! The part below is opened one directory at a time without following links, and the file is then accessed
 //! through the opened directory. So a link that is planted after the check has no effect.

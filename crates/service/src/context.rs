@@ -210,7 +210,7 @@ impl Ctx<'_> {
         self.seen_to_live_by(session)
     }
 
-    /// The same, whoever calls.
+    /// The same, for any caller.
     pub fn seen_to_live_by(
         &mut self,
         session: &Session,

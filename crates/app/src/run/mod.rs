@@ -1,7 +1,7 @@
 //! Unattended runs: who starts an agent, reads its output and records its end.
 //!
 //! `launch` starts a runner, a process in its own session. The runner ([`process`]) starts the agent, follows its
-//! output ([`log`]) and records the end. Whoever called is only its window ([`window`]): it reads the same log and
+//! output ([`log`]) and records the end. The caller is only its window ([`window`]): it reads the same log and
 //! may end at any time. The files of a run are in a directory of its own (`files`); what must not get lost is
 //! written there before it goes to the store ([`spool`]). A run whose runner and agent are both dead is ended by
 //! who looks next ([`settle`]).

@@ -1,7 +1,7 @@
 //! Ending runs that nobody ends any more.
 //!
 //! A run whose runner and agent are both proved dead gets the end that its runner had written down, else the one
-//! that its log shows: an agent that reported success before it died is done. Whoever looks at runs does this, and
+//! that its log shows: an agent that reported success before it died is done. Every command that looks at runs does this, and
 //! who starts one that needs what a dead run holds. It changes nothing where the end is recorded already.
 
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Which native ids a conversation must not get.
 //!
 //! A native id belongs to one conversation. One that another conversation has, that a live session of somebody
-//! else owns, or that is a subagent's, is refused whoever writes it.
+//! else owns, or that is a subagent's, is refused, no matter who writes it.
 
 use crate::id::{AgentName, NativeId};
 use crate::key::Key;

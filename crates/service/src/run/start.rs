@@ -1,6 +1,6 @@
 //! Starting a run: session, conversation, directory and the record, in one transaction.
 //!
-//! The agent's process waits meanwhile and has not executed anything. So whoever is refused leaves no trace, and
+//! The agent's process waits meanwhile and has not executed anything. So a refusal leaves no trace, and
 //! an agent never runs without its record.
 
 use tenure_core::event::{EventKind, NewEvent};

@@ -108,7 +108,7 @@ impl Ctx<'_> {
     pub fn death_kind(&mut self, session: &Session) -> Result<EndKind, Stop> {
         let run = self.tx.newest_run_of_session(session.id)?;
         if run.is_some_and(|run| run.session == Some(session.token())) {
-            // Whoever goes on with it goes on with the run.
+            // The session that continues it continues the run.
             return Ok(EndKind::Left);
         }
         let spec = spec_of(&session.agent);
