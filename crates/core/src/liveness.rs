@@ -90,6 +90,11 @@ pub fn settled_unseen(process: &Process, observer: &Observer) -> Option<Liveness
     None
 }
 
+/// Whether this observer would see the process among its own if it were running.
+pub fn is_observable(process: &Process, observer: &Observer) -> bool {
+    settled_unseen(process, observer).is_none()
+}
+
 /// Judges a recorded process by what was observed of its pid.
 pub fn judge(process: &Process, observer: &Observer, sighting: &Sighting) -> Liveness {
     if let Some(settled) = settled_unseen(process, observer) {

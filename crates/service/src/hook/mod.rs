@@ -1,8 +1,11 @@
 //! Events that agents send through their hooks, and the answers.
 
+mod enrol;
+mod event;
 mod handle_event;
+mod note;
 mod tools;
 mod worktree_changes;
 
-pub use handle_event::{AgentEvent, Brief, HandledEvent};
+pub use event::{AgentEvent, Brief, HandledEvent};
 pub use tools::{Advice, GuardPolicy, ToolUse};

@@ -220,6 +220,39 @@ fn a_cancelled_turn_is_over_although_no_event_says_so() {
     assert_eq!(stage.one(&claude).activity, Some("busy"));
 }
 
+/// Seen with opencode: its tmux server is killed in the middle of a turn, and one more event is on its way.
+#[test]
+fn a_hook_that_outlives_its_agent_registers_no_one() {
+    let mut stage = Stage::new();
+    let killed = stage.starts("opencode", 20);
+    stage.does(&killed, "opencode", Doing::Busy);
+    let orphan = |event: &mut AgentEvent| {
+        event.process = None;
+        event.doing = Some(Doing::Idle);
+    };
+    // The shell between them was killed; the agent is alive.
+    stage.hears(&killed, "opencode", orphan);
+    assert_eq!(stage.all().len(), 1);
+    assert_eq!(stage.one(&killed).activity, Some("busy"));
+    killed.dies();
+    stage.hears(&killed, "opencode", orphan);
+    let all = stage.all();
+    let states: Vec<_> = all.iter().map(|one| one.state).collect();
+    assert_eq!(states, ["dead"], "{all:#?}");
+}
+
+/// Its process cannot be seen from there, so the event may come from another one.
+#[test]
+fn an_unseen_agent_in_a_known_conversation_is_registered_at_any_event() {
+    let mut stage = Stage::new();
+    let known = stage.starts("opencode", 20);
+    let mut elsewhere = stage.rig.inside(&[30]);
+    elsewhere.pids[0] = 20;
+    stage.hears(&elsewhere, "opencode", |event| event.process = None);
+    assert_eq!(stage.all().len(), 2);
+    assert_eq!(stage.one(&known).state, "live");
+}
+
 #[test]
 fn an_agent_that_says_busy_is_busy_although_its_turn_is_over() {
     let mut stage = Stage::new();

@@ -9,8 +9,8 @@ use tenure_testkit::tui::{Doing, Tmux, Tui};
 
 use super::ends::offered;
 use super::seen::agree;
-use super::{at_terminals, newest};
-use crate::state::{LONG, handle};
+use super::{at_terminals, newest, settles};
+use crate::state::{LONG, handle, sessions};
 
 const KEYS: [&str; 5] = [
     "wp:041/WP01",
@@ -90,9 +90,9 @@ fn comes_back_with_its_claims(kind: Real) {
     works.window.wait_gone();
     // Some send the prompt that was interrupted along with the next one.
     world.mock().release("here");
-    poll(LONG, "exactly the one that was cut off is offered", || {
-        (offered(&world) == [handle(&before)]).then_some(())
-    });
+    let cut_off = [handle(&before).to_owned()];
+    let offers = settles(|| offered(&world), |offers| *offers == cut_off);
+    assert_eq!(offers, cut_off, "{:#?}", sessions(&world));
 
     let tmux = Tmux::start(&world);
     resume_all(&world, &tmux);

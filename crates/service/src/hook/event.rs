@@ -1,0 +1,79 @@
+//! An event as an agent reported it, and what came of it.
+
+use crate::hook::tools::{Advice, ToolUse};
+use crate::session::view::{HeldView, SessionView};
+use tenure_core::agent_event::{Asked, Happening, Subagent};
+use tenure_core::end::Terminal;
+use tenure_core::id::{AgentName, NativeId, SessionId};
+use tenure_core::process::Ancestor;
+use tenure_core::program::Program;
+use tenure_core::session::Doing;
+use tenure_core::worktree_changes::WorktreeChanges;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentEvent {
+    pub agent: Option<AgentName>,
+    /// The agent's own process; none if it could not be identified.
+    pub process: Option<Ancestor>,
+    /// Where to look for it, for a program that tenure cannot recognise.
+    pub program: Option<Program>,
+    pub native_id: Option<NativeId>,
+    pub what: Happening,
+    /// The subagent in which it happened.
+    pub subagent: Option<Subagent>,
+    /// What the session is doing now.
+    pub doing: Option<Doing>,
+    /// What it waits for a person to answer.
+    pub asks: Option<Asked>,
+    /// Whether it shows that a person is present.
+    pub attended: bool,
+    /// What the agent's terminal shows; checked only for an end.
+    pub terminal: Terminal,
+    pub dir: String,
+    /// The agent's file for the conversation.
+    pub transcript: Option<String>,
+    /// The tool that is about to run, or ran.
+    pub tool: Option<ToolUse>,
+    /// What a person asked it to do; none if that must not be stored.
+    pub prompt: Option<String>,
+    /// What the agent calls its work.
+    pub title: Option<String>,
+    /// Whether the model reads the answer. If not, nothing is delivered with it.
+    pub reaches_model: bool,
+    /// Whether answers to this agent's events can reach the model at all.
+    pub speaks: bool,
+    /// Whether the session's first event is answered with a brief.
+    pub wants_brief: bool,
+    /// Whether the answer shows the person the turn's findings, because no other answer reaches the person.
+    pub wants_recap: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct HandledEvent {
+    pub session: Option<String>,
+    pub id: Option<SessionId>,
+    /// Whether anything besides its activity changed.
+    pub changed: bool,
+    /// How it was registered, if it was.
+    pub registered: Option<&'static str>,
+    /// The value for TENURE_SESSION, at a start.
+    pub token: Option<String>,
+    /// What the model reads at a start.
+    pub brief: Option<Brief>,
+    /// What to report about a tool call.
+    pub advice: Advice,
+    /// Why the program's process is unknown, if it is.
+    pub unclear: Option<String>,
+}
+
+/// What a model should know when it starts.
+#[derive(Debug, Clone)]
+pub struct Brief {
+    pub me: SessionView,
+    pub regranted: Vec<HeldView>,
+    /// What changed in its worktree while it was away.
+    pub worktree_changes: WorktreeChanges,
+    /// The other sessions in the same repository, or in the same directory if there is none.
+    pub others: Vec<SessionView>,
+    pub more_others: usize,
+}

@@ -1,0 +1,144 @@
+//! What an event leaves with its session: activity, title, subagents, transcript, and the traces of a tool.
+
+use crate::context::{Ctx, Stop};
+use crate::hook::event::AgentEvent;
+use crate::hook::tools::{Advice, advise, recap};
+use crate::hook::worktree_changes::leave;
+use crate::session::title::note as keep_title;
+use crate::{caller, transcript};
+use tenure_core::agent_event::Happening;
+use tenure_core::end;
+use tenure_core::event::EventKind;
+use tenure_core::session::{Activity, Doing, Session, TitleBy};
+use tenure_core::title;
+
+/// Checks a tool call before it runs, and stores its traces. What a turn's commands did is stored at the end of
+/// the turn.
+pub(super) fn use_tool(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    event: &AgentEvent,
+) -> Result<Advice, Stop> {
+    let ends_turn = event.what == Happening::Other && event.doing == Some(Doing::Idle);
+    match &event.tool {
+        Some(tool) if !tool.ran => return advise(ctx, session, tool, &event.dir),
+        Some(_) => leave(ctx, session)?,
+        None if ends_turn => leave(ctx, session)?,
+        None => {}
+    }
+    if event.wants_recap {
+        return recap(ctx, session);
+    }
+    Ok(Advice::default())
+}
+
+pub(super) fn note_activity(
+    ctx: &mut Ctx<'_>,
+    session: &mut Session,
+    event: &AgentEvent,
+) -> Result<(), Stop> {
+    let activity = activity_after(ctx, session, event);
+    if activity.is_none() && !event.attended && !caller::is_due(ctx, session) {
+        return Ok(());
+    }
+    ctx.write_beat()?;
+    let attended_at = event.attended.then_some(ctx.now.wall);
+    caller::renew_doing(ctx, session, activity, attended_at)
+}
+
+/// What the session does after an event, if that is new.
+fn activity_after(ctx: &Ctx<'_>, session: &Session, event: &AgentEvent) -> Option<Activity> {
+    let doing = event.doing?;
+    let before = session.activity.as_ref();
+    let same = before.filter(|before| before.doing == doing);
+    let asked_before = same.and_then(|before| before.asks.as_deref());
+    let asks = event.asks.as_ref().map(|asks| asks.after(asked_before));
+    // An unattended session ends with its turn, whose start may not have been reported.
+    let ends_first_turn = doing == Doing::Idle && end::awaits_its_first_turn(session);
+    let is_new = event.attended || ends_first_turn;
+    match same {
+        // A prompt by a person starts a new turn, whatever happened to the last one.
+        Some(_) if is_new => {}
+        Some(before) if asks.is_none() || asks == before.asks => return None,
+        Some(_) | None => {}
+    }
+    let since = match same {
+        Some(before) if !is_new => before.since,
+        _ => ctx.now.wall,
+    };
+    Some(Activity { doing, since, asks })
+}
+
+/// Stores a new title: at the first prompt, and when the agent names its work.
+pub(super) fn note_title(
+    ctx: &mut Ctx<'_>,
+    session: &mut Session,
+    event: &AgentEvent,
+) -> Result<(), Stop> {
+    if event.subagent.is_some() {
+        return Ok(());
+    }
+    let named = event.title.as_deref();
+    let named = named.and_then(|text| title::titled(text, TitleBy::Agent));
+    let title = named.or_else(|| event.prompt.as_deref().and_then(title::of_prompt));
+    match title {
+        Some(title) => keep_title(ctx, session, title),
+        None => Ok(()),
+    }
+}
+
+/// Logs the start and the end of a subagent, which shares its session's identity.
+pub(super) fn note_subagent(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    event: &AgentEvent,
+) -> Result<(), Stop> {
+    let (Some(subagent), Happening::SubagentStart | Happening::SubagentStop) =
+        (&event.subagent, &event.what)
+    else {
+        return Ok(());
+    };
+    ctx.write()?;
+    let mechanism = match event.what {
+        Happening::SubagentStart => "started",
+        _ => "stopped",
+    };
+    let evidence = match &subagent.kind {
+        Some(kind) => format!("subagent {} ({kind})", subagent.id),
+        None => format!("subagent {}", subagent.id),
+    };
+    ctx.log(&ctx.event(EventKind::Subagent, Some(session.id), mechanism, evidence))
+}
+
+/// Stores a new transcript path. A path that belongs to another session is refused and logged, but the event
+/// still counts.
+pub(super) fn note_transcript(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    event: &AgentEvent,
+) -> Result<(), Stop> {
+    let (Some(path), Some(native_id)) = (&event.transcript, &session.native_id) else {
+        return Ok(());
+    };
+    if event.native_id.as_ref() != Some(native_id) {
+        return Ok(());
+    }
+    let kept = ctx.tx.transcript_of(session.id, native_id)?;
+    if kept.is_some_and(|kept| kept.path == *path) {
+        return Ok(());
+    }
+    ctx.write()?;
+    match transcript::set(ctx, session, native_id, path) {
+        Err(Stop::Refuse(_)) => Ok(()),
+        other => other,
+    }
+}
+
+/// Delivers pending notices if the model will read them.
+pub(super) fn tell(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<(), Stop> {
+    if event.reaches_model {
+        ctx.tell(session.id)
+    } else {
+        Ok(())
+    }
+}
