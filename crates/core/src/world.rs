@@ -22,8 +22,9 @@ pub trait World {
     /// Finds processes that dead sessions left running; one answer for each.
     fn survivors(&self, signs: &[Signs]) -> Vec<Survivors>;
 
-    /// Looks for processes that carry the variable of a run and did not begin before this.
-    fn carriers(&self, run: &str, since: StartTicks) -> Carriers;
+    /// Looks for processes that carry the variable of a run and did not begin before its time; one answer for each
+    /// run.
+    fn carriers(&self, runs: &[(String, StartTicks)]) -> Vec<Carriers>;
 
     /// A process and those above it.
     fn chain(&self, pid: u32) -> Vec<Ancestor>;

@@ -56,8 +56,8 @@ impl World for Machine {
         survivors::find(signs, &self.observer)
     }
 
-    fn carriers(&self, run: &str, since: StartTicks) -> Carriers {
-        survivors::carrying(run, since, &self.observer)
+    fn carriers(&self, runs: &[(String, StartTicks)]) -> Vec<Carriers> {
+        survivors::carrying(runs, &self.observer)
     }
 
     fn chain(&self, pid: u32) -> Vec<Ancestor> {

@@ -39,40 +39,48 @@ pub fn find(signs: &[Signs], observer: &Observer) -> Vec<Survivors> {
     answers
 }
 
-/// Processes that carry the variable of a run and did not begin before `since`. What they look like does not
-/// matter: only the run's agent gave them the variable.
-pub fn carrying(run: &str, since: StartTicks, observer: &Observer) -> Carriers {
-    let mut answer = Carriers::default();
-    let signs = [Signs {
+/// Goes through this user's processes once: those that carry the variable of a run and did not begin before its time,
+/// for each run. What they look like does not matter: only the run's agent gave them the variable.
+pub fn carrying(runs: &[(String, StartTicks)], observer: &Observer) -> Vec<Carriers> {
+    let mut answers = vec![Carriers::default(); runs.len()];
+    let signs = runs.iter().map(|(run, since)| Signs {
         tokens: Vec::new(),
-        natives: vec![(caller::RUN_VARIABLE, run.to_owned())],
+        natives: vec![(caller::RUN_VARIABLE, run.clone())],
         leaders: vec![Leader {
             // No process has this number.
             pid: u32::MAX,
-            start: since,
+            start: *since,
         }],
-    }];
+    });
+    let signs: Vec<Signs> = signs.collect();
     let looked = each_process(observer, |pid| {
-        let doubt = match Suspect::of(pid, &signs) {
-            Ok(None) => None,
-            Ok(Some(suspect)) => match suspect.shows(&signs[0]) {
-                Some(true) => {
-                    answer.found.extend(suspect.carrier(observer));
-                    None
-                }
-                Some(false) => None,
-                None => Some(suspect.environment.err().unwrap_or_default()),
-            },
-            Err(why) => Some(why),
-        };
-        if let Some(why) = doubt {
-            answer.doubt.get_or_insert_with(|| cannot_read(pid, &why));
+        let found = Suspect::of(pid, &signs);
+        for (answer, sign) in answers.iter_mut().zip(&signs) {
+            let doubt = match &found {
+                Ok(None) => None,
+                Ok(Some(suspect)) if !sign.may_be_of(suspect.start) => None,
+                Ok(Some(suspect)) => match suspect.shows(sign) {
+                    Some(true) => {
+                        answer.found.extend(suspect.carrier(observer));
+                        None
+                    }
+                    Some(false) => None,
+                    None => Some(suspect.environment.as_ref().err().cloned()),
+                },
+                Err(why) => Some(Some(why.clone())),
+            };
+            if let Some(why) = doubt {
+                let why = why.unwrap_or_default();
+                answer.doubt.get_or_insert_with(|| cannot_read(pid, &why));
+            }
         }
     });
     if let Err(why) = looked {
-        answer.doubt.get_or_insert(why);
+        for answer in &mut answers {
+            answer.doubt.get_or_insert_with(|| why.clone());
+        }
     }
-    answer
+    answers
 }
 
 /// Visits this user's processes but our own; an error where some of them may have been left out.

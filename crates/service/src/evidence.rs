@@ -22,7 +22,7 @@ pub enum Want {
     /// What these sessions left running.
     Survivors(Vec<(SessionToken, Signs)>),
     /// What carries the variable of this run and did not begin before this.
-    Carriers(String, StartTicks),
+    Carriers(Vec<(String, StartTicks)>),
     /// The processes above this one, and the place that this directory is.
     Surroundings(Option<u32>, String),
     /// The window of this conversation, which the daemon runs.
@@ -94,9 +94,10 @@ impl Evidence {
                 let found = lives.into_iter().zip(world.survivors(&signs));
                 self.left_behind.extend(found);
             }
-            Want::Carriers(run, since) => {
-                let found = world.carriers(&run, since);
-                self.carriers.push((run, found));
+            Want::Carriers(runs) => {
+                let found = world.carriers(&runs);
+                let runs = runs.into_iter().map(|(run, _)| run);
+                self.carriers.extend(runs.zip(found));
             }
             Want::Surroundings(pid, dir) => {
                 self.surroundings = Some(Surroundings {

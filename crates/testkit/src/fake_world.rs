@@ -204,9 +204,10 @@ impl World for FakeWorld {
         state.seen.get(&pid).cloned().unwrap_or(Sighting::Absent)
     }
 
-    fn carriers(&self, run: &str, _since: StartTicks) -> Carriers {
-        let known = self.lock().carriers.get(run).cloned();
-        known.unwrap_or_default()
+    fn carriers(&self, runs: &[(String, StartTicks)]) -> Vec<Carriers> {
+        let state = self.lock();
+        let known = runs.iter().map(|(run, _)| state.carriers.get(run).cloned());
+        known.map(Option::unwrap_or_default).collect()
     }
 
     fn survivors(&self, signs: &[Signs]) -> Vec<Survivors> {

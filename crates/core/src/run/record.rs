@@ -72,6 +72,16 @@ impl Run {
     pub fn is_open(&self) -> bool {
         self.end.is_none()
     }
+
+    /// Whether it ended without its runner or its agent coming to an end of their own, so that what it started may
+    /// still be running. An agent that reported success is not cut off.
+    pub fn was_cut_off(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| match end.outcome {
+            Outcome::Interrupted => true,
+            Outcome::Stopped | Outcome::Timeout | Outcome::Failed => end.exit_code.is_none(),
+            Outcome::Done | Outcome::Refused | Outcome::Unusable | Outcome::Parked => false,
+        })
+    }
 }
 
 stored_enum! {

@@ -42,7 +42,7 @@ pub use mirror::MirrorRows;
 pub use mission::MissionRows;
 pub use native::{LineageEntry, NativeRows};
 pub use notice::NoticeRows;
-pub use run::{RunFilter, RunRows};
+pub use run::{CutOff, RunFilter, RunRows};
 pub use session::{ProcessPlace, SessionFilter, SessionRows};
 pub use transcript::TranscriptRows;
 pub use write::WriteRows;

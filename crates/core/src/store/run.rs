@@ -4,6 +4,7 @@ use super::StoreError;
 use crate::conversation::fitness::Left;
 use crate::id::{AgentName, HostId, NativeId, RunId, SessionId};
 use crate::key::Key;
+use crate::process::BootId;
 use crate::run::{Park, Run};
 use crate::time::Timestamp;
 
@@ -23,6 +24,14 @@ pub struct RunFilter {
     pub readable_only: bool,
     /// At most this many, the newest first; zero means all.
     pub limit: usize,
+}
+
+/// Which runs that were cut off are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutOff<'a> {
+    /// In exactly this directory.
+    In(&'a str),
+    Of(&'a AgentName, &'a Key),
 }
 
 /// Rows of a transaction.
@@ -46,6 +55,15 @@ pub trait RunRows {
 
     /// The newest run of a session.
     fn newest_run_of_session(&mut self, session: SessionId) -> Result<Option<Run>, StoreError>;
+
+    /// The runs of a host's present boot that ended with [`Run::was_cut_off`], in a directory or of an agent and the
+    /// item whose conversation they continued.
+    fn runs_cut_off(
+        &mut self,
+        host: &HostId,
+        boot: &BootId,
+        place: CutOff<'_>,
+    ) -> Result<Vec<Run>, StoreError>;
 
     /// Runs, the newest first.
     fn list_runs(&mut self, filter: &RunFilter) -> Result<Vec<Run>, StoreError>;

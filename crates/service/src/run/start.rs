@@ -7,9 +7,9 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Life, NativeId, RunId, SessionId, SessionToken};
 use tenure_core::liveness::Liveness;
 use tenure_core::process::{Ancestor, Process, StartTicks, Survivor};
-use tenure_core::run::{Outcome, Run, Trigger, Usage};
+use tenure_core::run::{Run, Trigger, Usage};
 use tenure_core::session::{Session, Standing, Start, Title, Workdir};
-use tenure_core::store::{Lock, Mode, RunFilter, SessionFilter};
+use tenure_core::store::{CutOff, Lock, Mode, SessionFilter};
 use tenure_core::text;
 
 use super::claims;
@@ -27,7 +27,7 @@ use crate::session::resume::held;
 use crate::session::view::HeldView;
 use crate::transact::{Reply, Service};
 
-/// How many of the newest runs are searched for one that was cut off and may have left processes.
+/// How many sessions of a directory are looked at for those that work there.
 const NEWEST: usize = 64;
 
 /// A run that is ready to start: its agent's process waits.
@@ -200,23 +200,16 @@ fn occupied(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<Option<StartTurn>, 
 /// A run that was cut off is replaced only when nothing of it runs any more.
 fn refuse_survivors(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<(), Stop> {
     let planned = &request.planned;
-    let newest = ctx.tx.list_runs(&RunFilter {
-        failed: true,
-        readable_only: true,
-        limit: NEWEST,
-        ..RunFilter::default()
-    })?;
-    for run in newest {
-        let was_cut_off = run
-            .end
-            .as_ref()
-            .is_some_and(|end| end.outcome == Outcome::Interrupted);
-        let is_here = run.host == ctx.observer.host
-            && (run.dir == request.workdir.dir && !request.shares_dir
-                || run.agent == planned.agent && run.root == planned.root);
-        if !was_cut_off || !is_here {
-            continue;
-        }
+    let (host, boot) = (ctx.observer.host.clone(), ctx.observer.boot.clone());
+    let mut cut_off =
+        ctx.tx
+            .runs_cut_off(&host, &boot, CutOff::Of(&planned.agent, &planned.root))?;
+    if !request.shares_dir {
+        let here = CutOff::In(&request.workdir.dir);
+        cut_off.extend(ctx.tx.runs_cut_off(&host, &boot, here)?);
+    }
+    look_for_carriers(ctx, &cut_off)?;
+    for run in cut_off {
         let left = ctx.run_survivors(&run)?;
         if !left.ours.is_empty() {
             let survivors = left
@@ -235,6 +228,33 @@ fn refuse_survivors(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<(), Stop> {
         }
     }
     Ok(())
+}
+
+/// Makes sure that what these runs left was looked for, in one go.
+fn look_for_carriers(ctx: &Ctx<'_>, runs: &[Run]) -> Result<(), Stop> {
+    let mut unseen: Vec<(String, StartTicks)> = Vec::new();
+    for run in runs {
+        let is_new = unseen.iter().all(|(other, _)| other != run.id.as_str());
+        if is_new
+            && ctx.evidence.carriers(run.id.as_str()).is_none()
+            && let Some(since) = began(ctx, run)
+        {
+            unseen.push((run.id.to_string(), since));
+        }
+    }
+    if unseen.is_empty() {
+        Ok(())
+    } else {
+        Err(Stop::Look(Want::Carriers(unseen)))
+    }
+}
+
+/// Since when there can be processes of a run: its runner is older than all of them. None where it ran in an earlier
+/// boot or elsewhere.
+fn began(ctx: &Ctx<'_>, run: &Run) -> Option<StartTicks> {
+    let runner = run.runner.as_ref()?;
+    let is_here = runner.boot == ctx.observer.boot && runner.host == ctx.observer.host;
+    is_here.then_some(runner.start)
 }
 
 /// The processes that carry a run's variable.
@@ -257,21 +277,12 @@ impl Ctx<'_> {
         let Some(own) = session.process.clone() else {
             return Ok(RunSurvivors::default());
         };
-        // What runs here cannot be older than this boot; the agent's start counts in the boot that it had.
-        if own.boot != self.observer.boot || own.host != self.observer.host {
+        let Some(since) = began(self, run) else {
             return Ok(RunSurvivors::default());
-        }
-        let since = if session.life == token.life && !run.fell_back {
-            own.start
-        } else {
-            // An earlier life: whatever carries the variable of this run is of this run.
-            StartTicks {
-                ticks: 0,
-                shifted: false,
-            }
         };
         let Some(found) = self.evidence.carriers(run.id.as_str()).cloned() else {
-            return Err(Stop::Look(Want::Carriers(run.id.to_string(), since)));
+            let wanted = vec![(run.id.to_string(), since)];
+            return Err(Stop::Look(Want::Carriers(wanted)));
         };
         let mut sorted = RunSurvivors {
             doubt: found.doubt,

@@ -70,6 +70,13 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         min_writer: 6,
         needs: "0.1.0",
     },
+    // Indexes alone: SQLite keeps them up to date for a version without them.
+    Migration {
+        number: 7,
+        sql: include_str!("schema/0007.sql"),
+        min_writer: 6,
+        needs: "0.1.0",
+    },
 ];
 
 /// What a store's schema allows.

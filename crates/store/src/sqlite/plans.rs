@@ -168,6 +168,14 @@ fn single_key_statements_use_their_indexes() {
         (run::OPEN_OF_SESSION, &["runs_open_session (session=?)"]),
         (run::NEWEST_OF_SESSION, &["runs_session (session=?)"]),
         (run::MATCH, &["runs_id (id>? AND id<?)"]),
+        (
+            run::CUT_OFF_IN,
+            &["runs_cut_off_in (dir=? AND host_id=? AND boot_id=?)"],
+        ),
+        (
+            run::CUT_OFF_OF,
+            &["runs_cut_off_of (root=? AND agent=? AND host_id=? AND boot_id=?)"],
+        ),
         (run::LEFT, &["runs_after (agent=? AND after_id=?"]),
         (doubt::TAKE, &["PRIMARY KEY (asker=?)"]),
         (native::TAKE, &["PRIMARY KEY (agent=? AND native_id=?)"]),

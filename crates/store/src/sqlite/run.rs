@@ -9,8 +9,9 @@ use rusqlite::{ToSql, params, params_from_iter};
 use tenure_core::conversation::fitness::Left;
 use tenure_core::id::{AgentName, HostId, Life, NativeId, RunId, SessionId, SessionToken};
 use tenure_core::key::Key;
+use tenure_core::process::BootId;
 use tenure_core::run::{Outcome, Park, Run, RunEnd, StopAsked, Trigger, Usage};
-use tenure_core::store::{RunFilter, RunRows, StoreError};
+use tenure_core::store::{CutOff, RunFilter, RunRows, StoreError};
 
 use super::handle::{SqliteTx, limit_or_all};
 use super::process;
@@ -47,6 +48,16 @@ pub(super) const OPEN_OF_SESSION: &str =
     select!("INDEXED BY runs_open_session WHERE session = ?1 AND ended_at IS NULL");
 pub(super) const NEWEST_OF_SESSION: &str =
     select!("INDEXED BY runs_session WHERE session = ?1 ORDER BY created_at DESC, id DESC LIMIT 1");
+pub(super) const CUT_OFF_IN: &str = select!(
+    "INDEXED BY runs_cut_off_in WHERE dir = ?3 AND host_id = ?1 AND boot_id = ?2 \
+     AND (outcome = 'interrupted' OR exit_code IS NULL AND outcome IN ('stopped', 'timeout', 'failed')) \
+     ORDER BY created_at DESC, id DESC"
+);
+pub(super) const CUT_OFF_OF: &str = select!(
+    "INDEXED BY runs_cut_off_of WHERE root = ?3 AND agent = ?4 AND host_id = ?1 AND boot_id = ?2 \
+     AND (outcome = 'interrupted' OR exit_code IS NULL AND outcome IN ('stopped', 'timeout', 'failed')) \
+     ORDER BY created_at DESC, id DESC"
+);
 pub(super) const MATCH: &str = "SELECT id FROM runs WHERE (id >= ?1 AND id < ?2) OR (id >= ?3 AND id < ?4) \
      ORDER BY created_at DESC, id DESC LIMIT ?5";
 pub(super) const LEFT: &str = "SELECT id, conversation_left FROM runs INDEXED BY runs_after \
@@ -280,6 +291,22 @@ impl RunRows for SqliteTx<'_> {
 
     fn newest_run_of_session(&mut self, session: SessionId) -> Result<Option<Run>, StoreError> {
         self.first("runs", NEWEST_OF_SESSION, [session.to_string()], read)
+    }
+
+    fn runs_cut_off(
+        &mut self,
+        host: &HostId,
+        boot: &BootId,
+        place: CutOff<'_>,
+    ) -> Result<Vec<Run>, StoreError> {
+        let (host, boot) = (host.as_str(), boot.id.as_str());
+        match place {
+            CutOff::In(dir) => self.all("runs", CUT_OFF_IN, [host, boot, dir], read),
+            CutOff::Of(agent, root) => {
+                let key = [host, boot, root.as_str(), agent.as_str()];
+                self.all("runs", CUT_OFF_OF, key, read)
+            }
+        }
     }
 
     fn list_runs(&mut self, filter: &RunFilter) -> Result<Vec<Run>, StoreError> {

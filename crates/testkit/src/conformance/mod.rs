@@ -144,6 +144,7 @@ macro_rules! conformance {
             run::the_newest_runs_are_listed_first_and_a_page_goes_on
             run::runs_are_found_by_a_part_of_their_id
             run::what_the_newest_run_left_of_a_conversation_is_known
+            run::runs_that_were_cut_off_are_found_by_directory_and_by_conversation
             run::an_agent_is_parked_on_one_host
             write::a_later_write_of_a_file_replaces_the_time
             write::what_a_session_wrote_is_listed_the_newest_first

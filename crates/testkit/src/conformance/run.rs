@@ -2,8 +2,9 @@
 
 use tenure_core::conversation::fitness::Left;
 use tenure_core::id::{AgentName, HostId, RunId};
+use tenure_core::process::BootId;
 use tenure_core::run::{Outcome, Park, Run, RunEnd, RunState, StopAsked, Trigger, Usage};
-use tenure_core::store::{RunFilter, Store};
+use tenure_core::store::{CutOff, RunFilter, Store};
 use tenure_core::time::Timestamp;
 
 use super::sample::*;
@@ -301,6 +302,64 @@ pub fn what_the_newest_run_left_of_a_conversation_is_known(store: &mut dyn Store
         assert_eq!(of("ses_2"), Some((run_id(4), Left::Sound)));
         assert_eq!(of("ses_3"), None, "it has no end");
         assert_eq!(of("ses_4"), None);
+    });
+}
+
+pub fn runs_that_were_cut_off_are_found_by_directory_and_by_conversation(store: &mut dyn Store) {
+    let outcomes = [
+        Outcome::Done,
+        Outcome::Failed,
+        Outcome::Refused,
+        Outcome::Timeout,
+        Outcome::Stopped,
+        Outcome::Interrupted,
+        Outcome::Unusable,
+        Outcome::Parked,
+    ];
+    let runner = process(7, 70);
+    let (host, boot) = (runner.host.clone(), runner.boot.clone());
+    let mut all = Vec::new();
+    for (exit_code, from) in [(Some(1), 0), (None, 100)] {
+        for (n, outcome) in (from..).zip(outcomes) {
+            let mut run = ended(n, outcome);
+            run.host = host.clone();
+            run.runner = Some(runner.clone());
+            if let Some(end) = &mut run.end {
+                end.exit_code = exit_code;
+            }
+            all.push(run);
+        }
+    }
+    let open = Run {
+        host: host.clone(),
+        runner: Some(runner),
+        ..run(50)
+    };
+    with(store, &all);
+    with(store, &[open]);
+    let other = BootId {
+        id: "another".into(),
+        ..boot.clone()
+    };
+    read(store, |tx| {
+        let mut cut_off = 0;
+        for run in &all {
+            let expected: Vec<Run> = Some(run.clone())
+                .filter(Run::was_cut_off)
+                .into_iter()
+                .collect();
+            cut_off += expected.len();
+            for place in [CutOff::In(&run.dir), CutOff::Of(&run.agent, &run.root)] {
+                let found = tx.runs_cut_off(&host, &boot, place).unwrap();
+                assert_eq!(found, expected, "{place:?}");
+                let elsewhere = HostId::new("elsewhere");
+                assert_eq!(tx.runs_cut_off(&elsewhere, &boot, place).unwrap(), []);
+                assert_eq!(tx.runs_cut_off(&host, &other, place).unwrap(), []);
+            }
+        }
+        assert_eq!(cut_off, 5);
+        let dir = CutOff::In("/work/50");
+        assert_eq!(tx.runs_cut_off(&host, &boot, dir).unwrap(), []);
     });
 }
 

@@ -4,9 +4,10 @@ use tenure_core::conversation::fitness::Left;
 use tenure_core::conversation::{Conversation, IdEnd, ItemState, PastId};
 use tenure_core::id::{AgentName, HostId, NativeId, RunId, SessionId};
 use tenure_core::key::Key;
+use tenure_core::process::BootId;
 use tenure_core::run::{Park, Run};
 use tenure_core::store::{
-    ConversationFilter, ConversationRows, Lock, RunFilter, RunRows, StoreError,
+    ConversationFilter, ConversationRows, CutOff, Lock, RunFilter, RunRows, StoreError,
 };
 
 use super::RecordingTx;
@@ -133,6 +134,15 @@ impl RunRows for RecordingTx<'_> {
 
     fn newest_run_of_session(&mut self, session: SessionId) -> Result<Option<Run>, StoreError> {
         self.tx.newest_run_of_session(session)
+    }
+
+    fn runs_cut_off(
+        &mut self,
+        host: &HostId,
+        boot: &BootId,
+        place: CutOff<'_>,
+    ) -> Result<Vec<Run>, StoreError> {
+        self.tx.runs_cut_off(host, boot, place)
     }
 
     fn list_runs(&mut self, filter: &RunFilter) -> Result<Vec<Run>, StoreError> {
