@@ -30,7 +30,7 @@ pub fn refused(error: CliError, conflict: Exit) -> CliError {
 /// Runs an order and shows it to its end.
 pub fn run(context: &mut Context, composed: &Composed, app: &App) -> Outcome {
     let mut launched = launch(context, &composed.order)?;
-    let began = launched.begin().map_err(unfinished)?;
+    let began = launched.begin(context).map_err(unfinished)?;
     let signals = signals()?;
     let mut screen = Screen::new(app);
     let notes = composed.notes.iter().chain(&began.notes);

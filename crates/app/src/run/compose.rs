@@ -93,6 +93,7 @@ pub fn compose(context: &Context, wish: &Wish) -> Result<Composed, Problem> {
             arguments: wish.arguments.clone(),
             trigger: Trigger::Call.as_str().to_owned(),
             goes_on: None,
+            agent_home: conversation::here(context, &wish.agent).agent_home,
         },
         notes,
     })
@@ -217,6 +218,7 @@ pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
         fresh: false,
         trigger: Trigger::Resume.as_str().to_owned(),
         goes_on: Some(run.id.to_string()),
+        agent_home: conversation::here(context, &run.agent).agent_home,
         ..old
     };
     if going_on::what_to_send(was_begun, same) == Send::Continue {

@@ -2,11 +2,28 @@
 
 use std::path::PathBuf;
 
+use tenure_core::conversation::Home;
+use tenure_core::conversation::fitness::Existence;
 use tenure_core::id::{AgentName, NativeId};
+use tenure_core::run::Run;
 use tenure_core::transcript;
+use tenure_core::witness::Kept;
 use tenure_host::shelf;
 
 use crate::settings::Env;
+use crate::witness::kept;
+
+/// The id that was chosen for a fresh conversation of a run, where the agent has made it without naming it.
+pub(super) fn intended(run: &Run, home: &Home) -> Option<NativeId> {
+    let intended = run.intended.clone()?;
+    let kept = Kept {
+        agent: run.agent.clone(),
+        native_id: intended.clone(),
+        home: home.clone(),
+    };
+    let is_there = kept::look(&[kept]).first() == Some(&Existence::Present);
+    is_there.then_some(intended)
+}
 
 /// The file, where there is exactly one.
 pub fn file(agent: &AgentName, native_id: &NativeId, env: Env<'_>) -> Option<PathBuf> {

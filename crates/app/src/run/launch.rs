@@ -8,7 +8,9 @@ use tenure_core::id::RunId;
 use tenure_core::world::World;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::{env, process};
+use tenure_service::RunError;
 use tenure_service::answer::Problem;
+use tenure_service::error::Error;
 use tenure_service::view::RunView;
 
 use super::files::RunFiles;
@@ -84,8 +86,8 @@ fn spawn(files: &RunFiles) -> io::Result<Child> {
 }
 
 impl Launched {
-    /// Waits until the run has begun, or is refused.
-    pub fn begin(&mut self) -> Result<Began, Unfinished> {
+    /// Waits until the run has begun, or is refused. A runner that died may have let its agent go.
+    pub fn begin(&mut self, context: &mut Context) -> Result<Began, Unfinished> {
         match Message::receive(&mut self.messages) {
             Some(Message::Started { run, notes }) => Ok(Began { run: *run, notes }),
             Some(Message::Refused(refusal)) => {
@@ -94,7 +96,11 @@ impl Launched {
                 }
                 Err(refusal.into())
             }
-            Some(Message::FellBack { .. } | Message::Ended) | None => {
+            Some(Message::FellBack { .. } | Message::Ended { .. }) | None => {
+                if let Some(run) = self.recorded(context)? {
+                    let notes = Vec::new();
+                    return Ok(Began { run, notes });
+                }
                 let errors = tenure_host::read::tail(&self.files.runner_errors(), 4096);
                 let errors = errors.unwrap_or_default();
                 let told = String::from_utf8_lossy(&errors);
@@ -104,6 +110,17 @@ impl Launched {
                 };
                 Err(failure(message).into())
             }
+        }
+    }
+
+    /// The run, where its runner came so far as to record it.
+    fn recorded(&self, context: &mut Context) -> Result<Option<RunView>, Unfinished> {
+        match context.service().show_run(self.run.as_str()) {
+            Ok(answer) => Ok(Some(answer.value)),
+            Err(failure) => match &failure.error {
+                Error::Run(error) if matches!(**error, RunError::NoSuchRun { .. }) => Ok(None),
+                _ => Err(Problem::from(failure).into()),
+            },
         }
     }
 }

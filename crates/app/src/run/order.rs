@@ -37,6 +37,10 @@ pub struct Order {
     pub trigger: String,
     /// The run that it goes on from.
     pub goes_on: Option<String>,
+    /// The agent's own directory, where the caller's environment names another than the usual one. For who ends the
+    /// run in place of its runner.
+    #[serde(default)]
+    pub agent_home: Option<String>,
 }
 
 /// What the agent may be told: everything is rendered before it is known which of them is needed.

@@ -6,21 +6,25 @@
 
 use std::time::Duration;
 
-use tenure_core::id::RunId;
+use tenure_core::conversation::Home;
+use tenure_core::id::{NativeId, RunId};
 use tenure_core::process::Survivor;
 use tenure_core::run::end::{Ending, Exit, Start, Stop, judge};
 use tenure_core::run::seen::{Seen, Totals};
 use tenure_core::run::{Run, RunState};
 use tenure_host::clock;
 use tenure_service::answer::Problem;
+use tenure_service::error::Error;
 use tenure_service::view::RunView;
 use tenure_service::{LeftRun, ListRuns};
 
 use super::driver::Driver;
-use super::end;
 use super::files::RunFiles;
 use super::log::{Follower, Line};
+use super::order::Order;
 use super::spool::{SpooledEnd, TotalsView};
+use super::{end, existence};
+use crate::conversation;
 use crate::open::Context;
 
 /// How many of the newest runs are looked at for warnings.
@@ -107,7 +111,7 @@ fn record(context: &mut Context, run: &Run) -> Result<RunView, Problem> {
     let end = match recorded.filter(|end| end.id == run.id) {
         Some(end) => end,
         None => {
-            let end = from_log(context, run);
+            let end = from_log(context, run)?;
             if let Some(log) = &run.log
                 && end.write(&RunFiles::at(log)).is_err()
             {
@@ -119,8 +123,8 @@ fn record(context: &mut Context, run: &Run) -> Result<RunView, Problem> {
     Ok(context.service().end_dead_run(&end)?.value)
 }
 
-/// The end that a run's log shows.
-fn from_log(context: &Context, run: &Run) -> SpooledEnd {
+/// The end that a run's log shows. The conversation that it names is recorded first: the end frees it.
+fn from_log(context: &mut Context, run: &Run) -> Result<SpooledEnd, Problem> {
     let exit = Exit::Unknown;
     let driver = Driver::of(&context.settings, &run.agent).ok();
     let mut seen = Seen::new(Totals::default());
@@ -130,7 +134,9 @@ fn from_log(context: &Context, run: &Run) -> SpooledEnd {
     let resumed = run.before.is_some() && !run.fell_back;
     let start = if resumed {
         Start::Resumed {
-            compacts: driver.is_some_and(|driver| driver.runs().spec().compacts),
+            compacts: driver
+                .as_ref()
+                .is_some_and(|driver| driver.runs().spec().compacts),
             before: None,
         }
     } else {
@@ -150,10 +156,40 @@ fn from_log(context: &Context, run: &Run) -> SpooledEnd {
     if run.state() == RunState::Starting {
         end.why = "its runner died before the agent was let go".to_owned();
     }
-    // An id in the log was perhaps refused when the runner tried to record it.
-    end.after = run.after.as_ref().map(ToString::to_string);
+    let named = names(context, run, &seen, resumed)?;
+    end.after = named.as_ref().map(ToString::to_string);
     end.totals = TotalsView::default();
-    end
+    Ok(end)
+}
+
+/// The conversation that a dead run was in, recorded as such. One that is refused, now or when its runner tried, leaves
+/// the one that is recorded.
+fn names(
+    context: &mut Context,
+    run: &Run,
+    seen: &Seen,
+    resumed: bool,
+) -> Result<Option<NativeId>, Problem> {
+    let order = run.log.as_ref().map(|log| Order::read(&RunFiles::at(log)));
+    let home = Home {
+        dir: run.dir.clone(),
+        agent_home: order
+            .and_then(Result::ok)
+            .and_then(|order| order.agent_home),
+        ..conversation::here(context, &run.agent)
+    };
+    // A resume that is refused may name an id that nobody will ever find.
+    let is_certain = !resumed || seen.turn_began();
+    let named = seen.id().filter(|_| is_certain).cloned();
+    let named = named.or_else(|| existence::intended(run, &home));
+    let Some(named) = named.filter(|named| run.after.as_ref() != Some(named)) else {
+        return Ok(run.after.clone());
+    };
+    match context.service().dead_run_is_named(&run.id, &named, &home) {
+        Ok(_) => Ok(Some(named)),
+        Err(failure) if matches!(failure.error, Error::Store(_)) => Err(failure.into()),
+        Err(_) => Ok(run.after.clone()),
+    }
 }
 
 /// Reads a whole log again.

@@ -81,6 +81,47 @@ impl Service<'_> {
         })
     }
 
+    /// The same for a run whose runner and agent are both proved dead: what its log names, and its runner did not come to
+    /// record.
+    pub fn dead_run_is_named(
+        &mut self,
+        id: &RunId,
+        native_id: &NativeId,
+        home: &Home,
+    ) -> Reply<RunView> {
+        self.transact(Mode::Write, |ctx| {
+            let known = open(ctx, id)?;
+            let agent = known.agent.clone();
+            let mut locks = vec![
+                Lock::Conversation(known.root.clone()),
+                Lock::Run(id.clone()),
+                Lock::Native(agent.clone(), native_id.clone()),
+            ];
+            locks.extend(known.session.map(|token| Lock::Session(token.id)));
+            ctx.lock(locks)?;
+            let mut run = open(ctx, id)?;
+            if !ctx.run_life(&run)?.is_over() {
+                let state = "is still running".to_owned();
+                return Err(Error::from(RunError::NotRunning { run: run.id, state }).into());
+            }
+            let author = claims::author(&run);
+            conversation::set_by_run(ctx, &agent, &run.root, native_id, home, author)?;
+            if let Some(mut session) = ctx.session_of_run(&run)?
+                && ctx.tx.native_owner(&agent, native_id)?.is_none()
+            {
+                session.native_id = Some(native_id.clone());
+                ctx.tx.update_session(&session)?;
+                let at = ctx.now.wall;
+                ctx.tx
+                    .set_native_owner(&agent, native_id, None, session.id, at)?;
+            }
+            run.after = Some(native_id.clone());
+            run.intended = None;
+            ctx.update_run(&mut run)?;
+            ctx.run_view(&run)
+        })
+    }
+
     /// The agent did not know its conversation: the same run goes on in a fresh one, as the next process of the
     /// same session. What the session holds stays held.
     pub fn run_falls_back(&mut self, next: &NextProcess) -> Reply<(RunView, SessionToken)> {
