@@ -198,9 +198,30 @@ impl Following {
 
     /// Records the conversation that the agent named.
     fn name(&mut self) {
-        let Some(named) = self.seen.id().cloned() else {
+        if let Some(named) = self.seen.id().cloned() {
+            self.name_as(named);
+        }
+    }
+
+    /// An agent that ended before its first line may have made the conversation that we chose.
+    fn name_intended(&mut self) {
+        if self.recorded.is_some() || self.seen.id().is_some() {
             return;
-        };
+        }
+        let record = self
+            .runner
+            .context
+            .service()
+            .run_record(self.runner.id.as_str());
+        let intended = record
+            .ok()
+            .and_then(|record| existence::intended(&record.value, &self.begun.home));
+        if let Some(intended) = intended {
+            self.name_as(intended);
+        }
+    }
+
+    fn name_as(&mut self, named: NativeId) {
         // A resume that is refused may name an id that nobody will ever find.
         let is_certain = self.begun.begin.resumed().is_none() || self.seen.turn_began();
         let is_news =
@@ -391,6 +412,7 @@ impl Following {
 
     fn end(&mut self, exit: Exit) -> SpooledEnd {
         self.name();
+        self.name_intended();
         let own_error = self.own_error(exit);
         let judged = judge(&self.ending(exit, own_error.as_ref()));
         let survivors = self.survivors();
@@ -416,10 +438,11 @@ impl Following {
         ours.chain(found.value.others).collect()
     }
 
-    /// Leaves the log as it stays.
-    pub fn finish_log(self) -> (Runner, u64) {
-        let kept = self.begun.output.finish(&mut |_| {}).unwrap_or_default();
-        if self.begun.errors.finish(&mut |_| {}).is_err() {
+    /// Leaves the log as it stays. What goes on may have the agent's streams.
+    pub fn finish_log(self, goes_on: bool) -> (Runner, u64) {
+        let kept = self.begun.output.finish(goes_on, &mut |_| {});
+        let kept = kept.unwrap_or_default();
+        if self.begun.errors.finish(goes_on, &mut |_| {}).is_err() {
             // It stays as it is.
         }
         (self.runner, kept.dropped)

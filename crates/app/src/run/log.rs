@@ -54,6 +54,8 @@ const SHORT_HEAD: u64 = 64 << 10;
 const CHUNK: usize = 256 << 10;
 /// File systems give back whole blocks only.
 const BLOCK: u64 = 4096;
+/// How much of an output in memory is kept on a disk that is full, the most that fits.
+const SHRINKING: [u64; 5] = [4 * MIB, MIB, 128 << 10, 16 << 10, 2 * BLOCK];
 /// A longer line is not an event.
 const LONGEST_LINE: usize = 4 << 20;
 
@@ -180,20 +182,48 @@ impl Output {
         self.splitter.end(each);
     }
 
-    /// Reads to the end, with a last line that was not ended, and leaves a file without a gap.
-    pub fn finish(mut self, each: &mut dyn FnMut(Line<'_>)) -> io::Result<Kept> {
+    /// Reads to the end, with a last line that was not ended, and leaves a file without a gap. Where others may still
+    /// write to the agent's file, the log is a copy that they do not have.
+    pub fn finish(
+        mut self,
+        others_write: bool,
+        each: &mut dyn FnMut(Line<'_>),
+    ) -> io::Result<Kept> {
         self.follow(each)?;
         self.splitter.end(each);
         let bytes = self.file.metadata()?.len();
-        let dropped = self.gap.as_ref().map_or(0, |gap| gap.end - gap.start);
-        if self.copy.is_some() || self.gap.is_some() {
-            // Where there is no room for it, the file stays as it is.
-            rewrite(&self.file, &self.path, bytes, self.gap.clone(), self.why())?;
-        } else {
-            // What was reserved and not used.
-            rustix::fs::ftruncate(&self.file, bytes)?;
+        if self.copy.is_some() {
+            let dropped = self.leave_file(bytes)?;
+            return Ok(Kept { bytes, dropped });
         }
+        // What was reserved and not used.
+        rustix::fs::ftruncate(&self.file, bytes)?;
+        if self.gap.is_some() || others_write {
+            let has_room = rewrite(&self.file, &self.path, bytes, self.gap.as_ref(), self.why())?;
+            if let (false, Some(gap)) = (has_room, &self.gap) {
+                mark(&self.file, gap, self.why())?;
+            }
+        }
+        let dropped = self.gap.as_ref().map_or(0, length);
         Ok(Kept { bytes, dropped })
+    }
+
+    /// Writes what is in memory to the file: all of it, or as much of its beginning and its end as there is room for.
+    /// Answers how much is missing.
+    fn leave_file(&mut self, bytes: u64) -> io::Result<u64> {
+        let mut gap = self.gap.clone();
+        for most in SHRINKING {
+            if rewrite(&self.file, &self.path, bytes, gap.as_ref(), self.why())? {
+                return Ok(gap.as_ref().map_or(0, length));
+            }
+            self.because = Some(FULL);
+            give_up(&self.path);
+            let whole = gap.unwrap_or(bytes..bytes);
+            let head = whole.start.min(most / 2);
+            let tail = (bytes - whole.end).min(most / 2);
+            gap = Some(head..bytes.saturating_sub(tail).max(head));
+        }
+        Ok(bytes)
     }
 
     fn why(&self) -> &'static str {
@@ -285,43 +315,84 @@ impl Copy {
     }
 }
 
-/// Writes what is kept of an output to a file of its own, which takes the place of the log.
+fn length(gap: &Range<u64>) -> u64 {
+    gap.end - gap.start
+}
+
+/// The line that says what is missing.
+fn dropped_line(gap: &Range<u64>, why: &str) -> String {
+    let said = json!({"type": "tenure.dropped", "bytes": length(gap), "why": why});
+    format!("\n{said}\n")
+}
+
+/// Makes room on a full disk: empties a file, which others may have open, and removes it.
+fn give_up(path: &Path) {
+    let emptied = fs_err::OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .open(path);
+    if emptied.and_then(|_| fs_err::remove_file(path)).is_err() {
+        // It could not be made either.
+    }
+}
+
+/// Says in a gap that stays what is missing there.
+fn mark(output: &std::fs::File, gap: &Range<u64>, why: &str) -> io::Result<()> {
+    // A descriptor that appends would not write where it is told to.
+    let path = format!("/proc/self/fd/{}", output.as_raw_fd());
+    let file = fs_err::OpenOptions::new().write(true).open(path)?;
+    let line = dropped_line(gap, why);
+    match file.file().write_all_at(line.as_bytes(), gap.start) {
+        Err(error) if !is_no_room(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Writes what is kept of an output to a file of its own, which takes the place of the log; false where there is no
+/// room for it, and then the log stays as it is.
 fn rewrite(
     output: &std::fs::File,
     path: &Path,
     bytes: u64,
-    gap: Option<Range<u64>>,
+    gap: Option<&Range<u64>>,
     why: &str,
-) -> io::Result<()> {
+) -> io::Result<bool> {
     let beside = path.with_extension("part");
-    let mut file = fs_err::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&beside)?;
-    let gap = gap.unwrap_or(bytes..bytes);
-    let written = copy_range(output, &mut file, 0..gap.start).and_then(|()| {
-        if gap.is_empty() {
-            return Ok(());
-        }
-        let said = json!({"type": "tenure.dropped", "bytes": gap.end - gap.start, "why": why});
-        file.write_all(format!("\n{said}\n").as_bytes())?;
-        copy_range(output, &mut file, gap.end..bytes)
-    });
+    let written = write_kept(output, &beside, bytes, gap, why);
     match written.and_then(|()| fs_err::rename(&beside, path)) {
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(true),
         Err(error) => {
             if fs_err::remove_file(&beside).is_err() {
                 // It was not made, or the disk is worse than full.
             }
             if is_no_room(&error) {
-                Ok(())
+                Ok(false)
             } else {
                 Err(error)
             }
         }
     }
+}
+
+fn write_kept(
+    output: &std::fs::File,
+    path: &Path,
+    bytes: u64,
+    gap: Option<&Range<u64>>,
+    why: &str,
+) -> io::Result<()> {
+    let mut file = fs_err::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    let Some(gap) = gap else {
+        return copy_range(output, &mut file, 0..bytes);
+    };
+    copy_range(output, &mut file, 0..gap.start)?;
+    file.write_all(dropped_line(gap, why).as_bytes())?;
+    copy_range(output, &mut file, gap.end..bytes)
 }
 
 fn copy_range(from: &std::fs::File, to: &mut impl Write, range: Range<u64>) -> io::Result<()> {
@@ -503,7 +574,7 @@ mod tests {
         let mut output = Some(output);
         let read = lines_of(&mut |each| {
             if let Some(output) = output.take() {
-                kept = output.finish(each).unwrap();
+                kept = output.finish(false, each).unwrap();
             }
         });
         assert_eq!(read, ["half"]);
@@ -530,7 +601,7 @@ mod tests {
         agent.write_all(b"last\n").unwrap();
         let mut read = Vec::new();
         let kept = output
-            .finish(&mut |line| {
+            .finish(false, &mut |line| {
                 if let Line::Whole(line) = line {
                     read.push(line.to_vec());
                 }
@@ -599,7 +670,7 @@ mod tests {
         agent.write_all(b"last\n").unwrap();
         let mut last = Vec::new();
         let kept = output
-            .finish(&mut |line| {
+            .finish(false, &mut |line| {
                 if let Line::Whole(line) = line {
                     last = line.to_vec();
                 }

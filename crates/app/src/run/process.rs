@@ -53,16 +53,16 @@ impl Runner {
     fn see_through(self, begun: Begun, window: &mut io::Stdout) {
         let mut following = Following::new(self, begun);
         let mut end = following.follow_to_end(window);
-        let (mut runner, dropped) = following.finish_log();
+        let (mut runner, dropped) = following.finish_log(!end.survivors.is_empty());
         end.dropped = dropped;
-        if end.write(&runner.files).is_err() {
-            // The store has it as soon as it answers; only a crash before that loses it.
-        }
+        // The store has it as soon as it answers; only a crash before that loses it.
+        let is_kept = end.write(&runner.files).is_ok();
         if let Ok(record) = end.record() {
             runner.record(&record);
         }
         runner.clean_up();
-        Message::Ended.send(window);
+        let end = (!is_kept).then(|| Box::new(end));
+        Message::Ended { end }.send(window);
     }
 
     /// Records the end; a store that is away is asked again for a while.

@@ -98,14 +98,17 @@ pub fn follow(
         if !window.show(show) {
             return Ok(Closed::Unread);
         }
+        let is_over = is_over(launched, &runner)?;
         while let Some(message) = window_message(launched) {
-            if let Message::FellBack { run } = message
-                && !show(Update::FellBack(&run))
-            {
-                return Ok(Closed::Unread);
+            match message {
+                Message::FellBack { run } if !show(Update::FellBack(&run)) => {
+                    return Ok(Closed::Unread);
+                }
+                Message::Ended { end: Some(end) } => window.end = Some(*end),
+                _ => {}
             }
         }
-        if is_over(launched, &runner)? {
+        if is_over {
             window.show(show);
             return window.closed(context, launched, show);
         }
@@ -208,6 +211,8 @@ struct Window {
     watch: Watch,
     began: Instant,
     shown_at: Option<Instant>,
+    /// The end, where the runner could not keep it beside the log.
+    end: Option<SpooledEnd>,
 }
 
 impl Window {
@@ -231,6 +236,7 @@ impl Window {
             watch,
             began: clock::instant(),
             shown_at: None,
+            end: None,
         })
     }
 
@@ -297,7 +303,7 @@ impl Window {
     ) -> Result<Closed, Problem> {
         let mut run = settle::one(context, &launched.run)?;
         while run.state != "ended" {
-            if SpooledEnd::read(&self.files).is_ok_and(|end| end.is_some()) {
+            if self.end.is_some() || SpooledEnd::read(&self.files).is_ok_and(|end| end.is_some()) {
                 // The store does not have it yet, and will.
                 break;
             }
@@ -310,7 +316,9 @@ impl Window {
             run = settle::one(context, &launched.run)?;
         }
         self.follower_end(show);
-        Ok(Closed::Ended(Box::new(ended(&self.files, run))))
+        let end = self.end.take();
+        let end = end.or_else(|| SpooledEnd::read(&self.files).ok().flatten());
+        Ok(Closed::Ended(Box::new(ended(end, run))))
     }
 
     /// Follows an agent that has no runner until it ends.
@@ -343,8 +351,8 @@ impl Window {
 }
 
 /// A run that ended, with what its runner kept of it.
-pub fn ended(files: &RunFiles, run: RunView) -> EndedRun {
-    let Some(end) = SpooledEnd::read(files).ok().flatten() else {
+fn ended(end: Option<SpooledEnd>, run: RunView) -> EndedRun {
+    let Some(end) = end else {
         return EndedRun {
             run,
             answer: None,

@@ -11,6 +11,7 @@ use tenure_core::hint::Hint;
 use tenure_service::answer::{Class, Problem, Reader};
 use tenure_service::view::RunView;
 
+use super::spool::SpooledEnd;
 use crate::unfinished::{By, Unfinished};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,8 +27,10 @@ pub enum Message {
     FellBack {
         run: Box<RunView>,
     },
-    /// The end is recorded, or spooled.
-    Ended,
+    /// The end is recorded, or spooled; it comes along where it could not be kept beside the log.
+    Ended {
+        end: Option<Box<SpooledEnd>>,
+    },
 }
 
 /// A [`Problem`] on its way.

@@ -70,6 +70,7 @@ mod repositories;
 mod resume;
 mod run_conversations;
 mod run_crashes;
+mod run_logs;
 mod run_stops;
 mod run_storm;
 mod run_survivors;

@@ -189,32 +189,6 @@ fn f_r12_an_agent_whose_runner_is_killed_before_the_record_never_runs() {
 }
 
 #[test]
-fn a_flood_leaves_the_beginning_and_the_end() {
-    let env = env();
-    Scripted::new(
-        &env,
-        "mine",
-        "init; work first; yes \"{\\\"type\\\":\\\"noise\\\",\\\"text\\\":\\\"$(printf '%0100000d' 7)\\\"}\" | head -c 1000000000; echo; work last; done_ dry",
-    );
-    let ann = env.agent("ann");
-    ann.set_patience(std::time::Duration::from_secs(240));
-    let said = run(&ann, "mine wp:1").ok();
-    assert_eq!(said.stdout, "dry\n");
-    assert!(
-        said.stderr
-            .contains("MiB in the middle of the log were dropped"),
-        "{said}"
-    );
-    let log = std::path::PathBuf::from(newest(&env)["log"].as_str().unwrap());
-    let length = std::fs::metadata(log.join("output.jsonl")).unwrap().len();
-    assert!(length <= 64 << 20, "{length} bytes");
-    let text = std::fs::read(log.join("output.jsonl")).unwrap();
-    let text = String::from_utf8_lossy(&text);
-    assert!(text.starts_with("{\"type\":\"init\""), "{}", &text[..100]);
-    assert!(text.contains("\"tenure.dropped\"") && text.trim_end().ends_with("\"dry\"}"));
-}
-
-#[test]
 fn status_names_runs_without_a_runner_and_runs_that_were_cut_off() {
     let env = env();
     let mine = Scripted::new(&env, "mine", "init; ready $dir/on; hold $dir/flag");
