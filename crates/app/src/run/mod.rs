@@ -20,6 +20,7 @@ pub mod log;
 mod order;
 pub mod process;
 mod program;
+mod retention;
 mod runner;
 pub mod settle;
 pub mod skill;

@@ -20,6 +20,7 @@ use tenure_service::error::Error;
 use super::begin::Begun;
 use super::files::RunFiles;
 use super::following::Following;
+use super::retention;
 use super::runner::Runner;
 use super::wire::{Message, Refusal};
 use crate::open::{self, Purpose};
@@ -50,7 +51,8 @@ pub fn main(dir: &Path) {
 }
 
 impl Runner {
-    fn see_through(self, begun: Begun, window: &mut io::Stdout) {
+    fn see_through(mut self, begun: Begun, window: &mut io::Stdout) {
+        retention::sweep(&mut self.context);
         let mut following = Following::new(self, begun);
         let mut end = following.follow_to_end(window);
         let (mut runner, dropped) = following.finish_log(!end.survivors.is_empty());

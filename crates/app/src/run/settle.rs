@@ -23,7 +23,7 @@ use super::files::RunFiles;
 use super::log::{Follower, Line};
 use super::order::Order;
 use super::spool::{SpooledEnd, TotalsView};
-use super::{end, existence};
+use super::{end, environment, existence};
 use crate::conversation;
 use crate::open::Context;
 
@@ -120,7 +120,11 @@ fn record(context: &mut Context, run: &Run) -> Result<RunView, Problem> {
             end.record()?
         }
     };
-    Ok(context.service().end_dead_run(&end)?.value)
+    let ended = context.service().end_dead_run(&end)?.value;
+    if environment::remove_temporary(context.dir(), run.id.as_str()).is_err() {
+        // It goes with the files of the run.
+    }
+    Ok(ended)
 }
 
 /// The end that a run's log shows. The conversation that it names is recorded first: the end frees it.

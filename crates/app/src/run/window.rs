@@ -16,7 +16,7 @@ use tenure_core::time::Timestamp;
 use tenure_host::clock;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::watch::{Watch, Woken};
-use tenure_service::answer::Problem;
+use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::RunView;
 
 use super::driver::Driver;
@@ -184,6 +184,9 @@ pub fn tail(
 ) -> Result<Option<Closed>, Problem> {
     let mut window = Window::open(context, run, signals()?, false)?;
     let id = RunId::parse(&run.id)?;
+    if window.follower.is_none() && run.state == "ended" {
+        return Err(no_log(run));
+    }
     loop {
         if !window.show(show) {
             return Ok(Some(Closed::Unread));
@@ -200,6 +203,12 @@ pub fn tail(
             Err(error) => return Err(super::runner::cannot("wait", &error)),
         }
     }
+}
+
+fn no_log(run: &RunView) -> Problem {
+    let message = format!("the log of run {} is gone", run.id);
+    let hint = Hint::step("set run.keep_for and run.keep_last to keep logs longer");
+    Problem::new(Class::NotFound, "not_found", message, hint)
 }
 
 struct Window {

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use tenure_agents::run::Configured;
 use tenure_core::policy::Policy;
+use tenure_core::run::retention::Retention;
 use tenure_core::time::Span;
 use tenure_core::write_conflict::Mode;
 use tenure_host::git::Worktree;
@@ -50,6 +51,7 @@ enum Value {
     Text(fn(&mut Settings) -> &mut Option<String>),
     /// A span of time, such as `10m`.
     Span(fn(&mut Settings) -> &mut Duration),
+    Count(fn(&mut Settings) -> &mut usize),
     /// `true` or `false`.
     Switch(fn(&mut Settings) -> &mut bool),
     /// A mode of the guard.
@@ -153,6 +155,20 @@ const KNOWN: &[Known] = &[
         about: "how long the agent of a run may take to stop before it is killed",
     },
     Known {
+        key: "run.keep_for",
+        default: "30d",
+        project: false,
+        value: Value::Span(|all| &mut all.retention.age),
+        about: "how long the log, the prompt and the other files of a run are kept after its end",
+    },
+    Known {
+        key: "run.keep_last",
+        default: "1000",
+        project: false,
+        value: Value::Count(|all| &mut all.retention.count),
+        about: "how many runs keep their files at most; the oldest lose theirs first",
+    },
+    Known {
         key: "missions.roles",
         default: "",
         project: true,
@@ -213,6 +229,8 @@ pub struct Settings {
     pub agents: BTreeMap<String, Configured>,
     /// How long an agent may take to stop before it is killed.
     pub stop_grace: Duration,
+    /// How long the files of runs are kept.
+    pub retention: Retention,
     /// All but the mirrors, repositories and agents, in their documented order, each with its origin.
     pub listed: Vec<Setting>,
     /// Settings of a project's file that are ignored.
@@ -369,6 +387,7 @@ impl Value {
         match self {
             Value::Text(of) => *of(all) = Some(value.to_owned()).filter(|text| !text.is_empty()),
             Value::Span(of) => *of(all) = value.parse::<Span>().map_err(|error| error.why)?.0,
+            Value::Count(of) => *of(all) = value.parse().map_err(|_| self.expected())?,
             Value::Switch(of) => *of(all) = value.parse().map_err(|_| self.expected())?,
             Value::Mode(of) => *of(all) = Some(Mode::parse(value).ok_or_else(|| self.expected())?),
             Value::OnError(of) => {
@@ -393,6 +412,7 @@ impl Value {
     fn text(self, value: &toml::Value) -> Option<String> {
         match self {
             Value::Switch(_) => value.as_bool().map(|on| on.to_string()),
+            Value::Count(_) => value.as_integer().map(|count| count.to_string()),
             Value::List(_) => {
                 let texts = value.as_array()?.iter().map(toml::Value::as_str);
                 let texts = texts.collect::<Option<Vec<&str>>>()?;
@@ -406,6 +426,7 @@ impl Value {
     fn expected(self) -> String {
         let expected = match self {
             Value::Switch(_) => "true or false",
+            Value::Count(_) => "a number that is not negative",
             Value::List(_) => "a list of strings in quotes, without commas in them",
             Value::Text(_) | Value::Span(_) => "a string in quotes",
             Value::Mode(_) => "one of observe, warn, block",
@@ -516,7 +537,7 @@ mod tests {
         let variables: Vec<String> = KNOWN.iter().map(Known::variable).collect();
         let names = "STORE LEASE LOCK_DELAY STALLED_AFTER AGENT_BRIEF PS_UNMANAGED PRIVACY_TITLES GOTO_COMMAND \
                      GUARD_MODE GUARD_REQUIRE_CLAIM GUARD_ON_ERROR GUARD_RECENT_WRITES RUN_STOP_GRACE \
-                     MISSIONS_ROLES";
+                     RUN_KEEP_FOR RUN_KEEP_LAST MISSIONS_ROLES";
         let names = names
             .split_whitespace()
             .map(|name| format!("TENURE_{name}"));

@@ -71,6 +71,7 @@ mod resume;
 mod run_conversations;
 mod run_crashes;
 mod run_logs;
+mod run_retention;
 mod run_stops;
 mod run_storm;
 mod run_survivors;

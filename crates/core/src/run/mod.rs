@@ -8,6 +8,7 @@ pub mod line;
 pub mod park;
 pub mod prompt;
 mod record;
+pub mod retention;
 pub mod seen;
 pub mod worktree;
 
