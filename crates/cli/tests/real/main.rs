@@ -57,6 +57,7 @@ mod opencode;
 mod person;
 mod qwen;
 mod registering;
+mod run_kills;
 mod shells;
 mod side_by_side;
 mod state;
