@@ -44,6 +44,24 @@ impl Counts {
         Ok(counts)
     }
 
+    /// The same for a program and all that it starts.
+    pub fn of_all(
+        call: &Call,
+        scratch: &Path,
+        mut before: impl FnMut() -> Result<(), Failed>,
+    ) -> Result<Self, Failed> {
+        let mut counts = Self::default();
+        if is_installed("valgrind") {
+            before()?;
+            counts.instructions = instructions_of_all(call, &scratch.join("callgrind"))?;
+        }
+        if is_installed("strace") {
+            before()?;
+            counts.system_calls = system_calls(call, &scratch.join("strace"))?;
+        }
+        Ok(counts)
+    }
+
     /// For people: instructions and system calls.
     pub fn shown(&self) -> String {
         let millions = |count: u64| format!("{:.2} M instr", per_million(count));
@@ -107,6 +125,35 @@ fn instructions(call: &Call) -> Result<Option<u64>, Failed> {
     count
         .map(Some)
         .ok_or_else(|| format!("callgrind said: {said}").into())
+}
+
+/// The same with all that it starts: each process writes a file.
+fn instructions_of_all(call: &Call, dir: &Path) -> Result<Option<u64>, Failed> {
+    if dir.exists() {
+        fs_err::remove_dir_all(dir)?;
+    }
+    fs_err::create_dir_all(dir)?;
+    let log = format!("--log-file={}/%p.%n", dir.display());
+    let wrapper = [
+        "valgrind",
+        "--tool=callgrind",
+        "--callgrind-out-file=/dev/null",
+        "--trace-children=yes",
+        &log,
+    ];
+    if !call.under(&words(&wrapper)).status()?.success() {
+        return Ok(None);
+    }
+    let mut all = 0;
+    for entry in fs_err::read_dir(dir)? {
+        let said = fs_err::read_to_string(entry?.path())?;
+        let counts = said
+            .lines()
+            .filter_map(|line| line.split_once("Collected :"))
+            .filter_map(|(_, count)| count.trim().parse::<u64>().ok());
+        all += counts.sum::<u64>();
+    }
+    Ok((all > 0).then_some(all))
 }
 
 /// How many system calls a run makes.

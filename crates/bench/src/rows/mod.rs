@@ -9,6 +9,7 @@ mod hook;
 mod lock;
 mod people;
 mod process;
+mod run;
 mod scale;
 mod waiting;
 
@@ -70,6 +71,7 @@ pub const ALL: &[Kind] = &[
     ("waiting", waiting::rows),
     ("lock", lock::rows),
     ("people", people::rows),
+    ("run", run::rows),
 ];
 
 /// A number that follows no order, for picking keys; the same ones in every run.

@@ -209,3 +209,39 @@ fn status_names_runs_without_a_runner_and_runs_that_were_cut_off() {
     kill9(&ann, agent);
     warned(&format!("was interrupted: tenure runs resume {id}"));
 }
+
+#[test]
+fn the_session_of_a_run_that_was_killed_is_dead_and_names_its_run() {
+    // Who looks first finds the death: `ps`, or who records the end of the run.
+    for first in ["ps", "runs"] {
+        let env = env();
+        let mine = Scripted::new(&env, "mine", "init; ready $dir/on; hold $dir/flag");
+        mine.keep("flag");
+        let ann = env.agent("ann");
+        let window = start(&ann, "mine wp:1");
+        poll(SOON, "the agent works", || mine.wrote("on"));
+        let run = until(&env, "it is named", |run| run["native_id"] == "c-1");
+        let (runner, agent) = (runner_of(&run), pid_of(&run));
+        let handle = run["session"].as_str().unwrap();
+        window.kill9();
+        kill9(&ann, runner);
+        kill9(&ann, agent);
+        let shown = || ann.tenure(&["show", handle, "--json"]).ok().json()["session"].clone();
+        ann.tenure(&[first]).ok();
+        let dead = shown();
+        assert_eq!(
+            (&dead["state"], &dead["end_kind"]),
+            (&"dead".into(), &"cut_off".into()),
+            "{first}: {dead:#}"
+        );
+        assert_eq!(newest(&env)["outcome"], "interrupted");
+        let dead = shown();
+        assert_eq!(dead["state"], "dead", "{first}: {dead:#}");
+        let why = dead["why"].as_str().unwrap();
+        assert!(why.contains(run["id"].as_str().unwrap()), "{first}: {why}");
+        let offered = ann.tenure(&["resume", "--json"]).ok().json();
+        assert_eq!(offered["resume"], Value::Array(vec![]), "{first}");
+        let status = env.tenure(&["status", "--json"]).ok().json();
+        assert_eq!(status["status"]["cut_off"], Value::Array(vec![]), "{first}");
+    }
+}

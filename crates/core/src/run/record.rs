@@ -12,6 +12,7 @@ use crate::conversation::fitness::Left;
 use crate::id::{AgentName, HostId, NativeId, RunId, SessionId, SessionToken, stored_enum};
 use crate::key::Key;
 use crate::process::Process;
+use crate::session::EndKind;
 use crate::time::Timestamp;
 
 /// One execution of an agent for an item.
@@ -115,6 +116,14 @@ stored_enum! {
 }
 
 impl Outcome {
+    /// How the session of such a run ended.
+    pub fn end_kind(self) -> EndKind {
+        match self {
+            Outcome::Interrupted => EndKind::CutOff,
+            _ => EndKind::Left,
+        }
+    }
+
     /// Whether something went wrong that somebody should look at.
     pub fn is_failure(self) -> bool {
         match self {

@@ -83,9 +83,13 @@ fn finish(ctx: &mut Ctx<'_>, run: Run, end: &EndRun) -> Result<RunView, Stop> {
     log(ctx, &run, EventKind::RunEnded, evidence)?;
     park(ctx, &run, end)?;
     if let Some(session) = session {
-        // A run is taken up as a run, so its session is over and was not cut off.
         let why = format!("run {} ended: {}", run.id, end.outcome.as_str());
-        ctx.close_as(&session, ClosedBy::End, EndKind::Left, &why, None, None)?;
+        let kind = end.outcome.end_kind();
+        let by = match kind {
+            EndKind::CutOff => ClosedBy::Death,
+            EndKind::Left | EndKind::Moved => ClosedBy::End,
+        };
+        ctx.close_as(&session, by, kind, &why, None, None)?;
     }
     conversation::settle(ctx, &run)?;
     ctx.run_view(&run)

@@ -97,6 +97,7 @@ fn recorded(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Session>, St
     }
     let damage = ctx.tx.take_damage();
     ctx.damage.extend(damage);
+    sessions = ctx.without_runs(sessions)?;
     sessions.sort_by_key(|session| std::cmp::Reverse(session.closed.as_ref().map(|end| end.at)));
     Ok(sessions)
 }
@@ -134,8 +135,10 @@ fn was_cut_off_lately(ctx: &mut Ctx<'_>, session: &Session) -> Result<bool, Stop
         ..
     }) = &session.closed
     else {
-        return Ok(ctx.death_kind(session)? == EndKind::CutOff);
+        let is_cut_off = ctx.death_kind(session)? == EndKind::CutOff;
+        return Ok(is_cut_off && ctx.run_of_session(session)?.is_none());
     };
     let is_new = at.age_at(ctx.now.wall) < SHOWN_FOR;
-    Ok(*kind == EndKind::CutOff && dismissed_at.is_none() && is_new)
+    let is_cut_off = *kind == EndKind::CutOff && dismissed_at.is_none() && is_new;
+    Ok(is_cut_off && ctx.run_of_session(session)?.is_none())
 }

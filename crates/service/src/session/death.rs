@@ -25,6 +25,7 @@ use tenure_core::end::{self, Ending};
 use tenure_core::event::{Event, EventFilter, EventKind};
 use tenure_core::id::SessionId;
 use tenure_core::liveness::Liveness;
+use tenure_core::run::Run;
 use tenure_core::session::{Closed, ClosedBy, EndKind, Session};
 use tenure_core::store::{Mode, SessionFilter, StoreError};
 
@@ -106,16 +107,33 @@ impl Ctx<'_> {
 
     /// Whether a session whose process is gone left or was cut off.
     pub fn death_kind(&mut self, session: &Session) -> Result<EndKind, Stop> {
-        let run = self.tx.newest_run_of_session(session.id)?;
-        if run.is_some_and(|run| run.session == Some(session.token())) {
-            // The session that continues it continues the run.
-            return Ok(EndKind::Left);
+        if let Some(run) = self.run_of_session(session)? {
+            return Ok(run
+                .end
+                .map_or(EndKind::CutOff, |end| end.outcome.end_kind()));
         }
         let spec = spec_of(&session.agent);
         let announces = spec.is_some_and(|spec| spec.announces);
         let in_order = announces && self.was_leaving(session)? || self.was_orderly(session)?;
         let ending = Ending::Died { in_order };
         Ok(end::kind(session, session.doing(), ending))
+    }
+
+    /// The run that a session is, or was when it ended.
+    pub fn run_of_session(&mut self, session: &Session) -> Result<Option<Run>, Stop> {
+        let run = self.tx.newest_run_of_session(session.id)?;
+        Ok(run.filter(|run| run.session == Some(session.token())))
+    }
+
+    /// Leaves out what runs were: a run is taken up as a run.
+    pub fn without_runs(&mut self, sessions: Vec<Session>) -> Result<Vec<Session>, Stop> {
+        let mut others = Vec::new();
+        for session in sessions {
+            if self.run_of_session(&session)?.is_none() {
+                others.push(session);
+            }
+        }
+        Ok(others)
     }
 
     /// Whether the traces of its process show that it exited by itself.

@@ -55,6 +55,7 @@ impl Service<'_> {
                 ..SessionFilter::default()
             };
             let sessions = ctx.tx.list_sessions(&filter)?;
+            let sessions = ctx.without_runs(sessions)?;
             ctx.lock(sessions.iter().map(|session| Lock::Session(session.id)))?;
             let said = reason.cloned().map(String::from);
             let mut dismissed = Vec::new();

@@ -65,6 +65,7 @@ impl Service<'_> {
             };
             ctx.damage = unrecorded.values().cloned().collect();
             let sessions = ctx.tx.list_sessions(&filter)?;
+            let sessions = ctx.without_runs(sessions)?;
             let mut paths = Vec::new();
             for session in &sessions {
                 paths.extend(files_of(ctx, session)?);
