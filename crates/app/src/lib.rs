@@ -23,6 +23,7 @@ pub mod open;
 pub mod outage;
 pub mod own_process;
 pub mod place;
+pub mod queue;
 pub mod run;
 pub mod settings;
 pub mod starting;

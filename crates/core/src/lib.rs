@@ -29,6 +29,7 @@ pub mod policy;
 pub mod present;
 pub mod process;
 pub mod program;
+pub mod queue;
 pub mod reason;
 pub mod registration;
 pub mod repository;

@@ -93,6 +93,10 @@ pub fn compose(context: &Context, wish: &Wish) -> Result<Composed, Problem> {
             arguments: wish.arguments.clone(),
             trigger: Trigger::Call.as_str().to_owned(),
             goes_on: None,
+            dispatched: false,
+            env: Vec::new(),
+            wrap: Vec::new(),
+            job: None,
         },
         notes,
     })
@@ -217,6 +221,7 @@ pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
         fresh: false,
         trigger: Trigger::Resume.as_str().to_owned(),
         goes_on: Some(run.id.to_string()),
+        job: None,
         ..old
     };
     if going_on::what_to_send(was_begun, same) == Send::Continue {

@@ -12,6 +12,7 @@ use tenure_service::answer::Problem;
 use tenure_service::view::RunView;
 
 use super::files::RunFiles;
+use super::job::JobOrder;
 use super::order::Order;
 use super::runner::cannot;
 use super::wire::Message;
@@ -48,13 +49,33 @@ pub fn launch(context: &Context, order: &Order) -> Result<Launched, Problem> {
     let failed = |error: io::Error| cannot("start a run", &error);
     files.make().map_err(failed)?;
     let started = order.write(&files).and_then(|()| spawn(&files));
-    let mut runner = match started {
-        Ok(runner) => runner,
-        Err(error) => {
-            files.remove();
-            return Err(failed(error));
-        }
-    };
+    let runner = started.map_err(|error| {
+        files.remove();
+        failed(error)
+    })?;
+    launched(context, run, files, runner)
+}
+
+/// Starts a runner that takes a job.
+pub fn launch_job(context: &Context, order: &JobOrder) -> Result<Launched, Problem> {
+    let run = RunId::parse(&order.run)?;
+    let files = RunFiles::of(context.dir(), &run);
+    let failed = |error: io::Error| cannot("start a run", &error);
+    files.make().map_err(failed)?;
+    let started = order.write(&files).and_then(|()| spawn(&files));
+    let runner = started.map_err(|error| {
+        files.remove();
+        failed(error)
+    })?;
+    launched(context, run, files, runner)
+}
+
+fn launched(
+    context: &Context,
+    run: RunId,
+    files: RunFiles,
+    mut runner: Child,
+) -> Result<Launched, Problem> {
     let Some(messages) = runner.stdout.take() else {
         return Err(failure("the runner has no output".to_owned()));
     };
@@ -84,6 +105,13 @@ fn spawn(files: &RunFiles) -> io::Result<Child> {
 }
 
 impl Launched {
+    /// Waits for the runner's end.
+    pub fn wait(mut self) {
+        if self.runner.wait().is_err() {
+            // Somebody else has waited for it.
+        }
+    }
+
     /// Waits until the run has begun, or is refused.
     pub fn begin(&mut self) -> Result<Began, Unfinished> {
         match Message::receive(&mut self.messages) {

@@ -15,6 +15,7 @@ pub mod environment;
 pub mod existence;
 mod files;
 mod following;
+pub mod job;
 pub mod launch;
 pub mod log;
 mod order;

@@ -62,6 +62,7 @@ mod person_told;
 mod picture;
 mod private_questions;
 mod project_settings;
+mod queue;
 mod races;
 mod recorder;
 mod registering;

@@ -70,6 +70,13 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         min_writer: 6,
         needs: "0.1.0",
     },
+    // Who does not know them would end a run and leave its job begun.
+    Migration {
+        number: 7,
+        sql: include_str!("schema/0007.sql"),
+        min_writer: 7,
+        needs: "0.1.0",
+    },
 ];
 
 /// What a store's schema allows.

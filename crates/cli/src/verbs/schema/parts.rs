@@ -169,6 +169,11 @@ fn of_conversations() -> Vec<(&'static str, Value)> {
         ("run?", reference("run")),
         ("runs?", listed("run")),
         ("survivors?", listed("survivor")),
+        ("job?", reference("job")),
+        ("jobs?", listed("job")),
+        ("already_queued?", yes_or_no()),
+        ("explained?", reference("explained")),
+        ("deliveries?", listed("delivery")),
     ]
 }
 
