@@ -13,7 +13,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("host", &["core"]),
     ("store", &["core"]),
     ("agents", &["core"]),
-    ("app", &["core", "service", "host", "store", "agents"]),
+    ("forges", &["core"]),
+    (
+        "app",
+        &["core", "service", "host", "store", "agents", "forges"],
+    ),
     ("cli", &["core", "service", "app", "host", "agents"]),
     ("testkit", &["core", "agents"]),
     ("chaos", &["core", "service", "host", "store"]),
