@@ -1,9 +1,10 @@
 //! Looking at jobs and deliveries.
 
-use tenure_core::id::{AgentName, JobId};
+use tenure_core::id::{AgentName, JobId, RunId};
 use tenure_core::key::Key;
 use tenure_core::queue::Job;
 use tenure_core::queue::choose::{Choice, Limits, choose};
+use tenure_core::queue::delivery::Delivery;
 use tenure_core::store::{DeliveryFilter, JobFilter, Mode};
 use tenure_core::time::Timestamp;
 
@@ -76,6 +77,26 @@ impl Service<'_> {
             caller::anybody(ctx)?;
             let found = ctx.tx.list_deliveries(filter)?;
             Ok(found.into_iter().map(DeliveryView::from).collect())
+        })
+    }
+
+    /// The records of deliveries, for who decides about another one.
+    pub fn find_deliveries(&mut self, filter: &DeliveryFilter) -> Reply<Vec<Delivery>> {
+        self.transact(Mode::Read, |ctx| Ok(ctx.tx.list_deliveries(filter)?))
+    }
+
+    /// Whether the same was delivered before and led to something.
+    pub fn is_known_delivery(&mut self, delivery: &Delivery) -> Reply<bool> {
+        self.transact(Mode::Read, |ctx| {
+            Ok(ctx.tx.delivery_like(delivery)?.is_some())
+        })
+    }
+
+    /// The job that is running with a run.
+    pub fn job_of_run(&mut self, run: &RunId) -> Reply<Option<JobView>> {
+        self.transact(Mode::Read, |ctx| match ctx.tx.taken_job_of_run(run)? {
+            Some(job) => ctx.job_view(&job).map(Some),
+            None => Ok(None),
         })
     }
 
