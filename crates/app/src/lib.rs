@@ -12,6 +12,7 @@ pub mod awaited;
 pub mod background;
 pub mod completion;
 pub mod conversation;
+pub mod dispatch;
 pub mod glance;
 pub mod hook_store;
 pub mod hooked;

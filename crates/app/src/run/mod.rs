@@ -33,5 +33,6 @@ pub mod window;
 mod wire;
 pub mod worktree;
 
+pub use driver::can_run;
 pub use files::RunFiles;
 pub use order::{Order, Prompts};

@@ -13,6 +13,9 @@ pub fn pull_item(repo: &str, number: u64) -> Result<Key, Malformed> {
 }
 
 pub fn branch_item(repo: &str, branch: &str) -> Result<Key, Malformed> {
+    if branch.is_empty() {
+        return Err(Malformed::new("branch", branch, "it is empty"));
+    }
     Key::parse(&format!("branch:{repo}:{branch}"))
 }
 

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use tenure_core::forge::{ForgeEvent, ReviewState};
 
-use crate::support::{action, headers, no_changes, row, told, with};
+use crate::support::{Changes, action, headers, no_changes, row, told, with};
 
 /// The event's coarse and fine name.
 fn read(coarse: &str, fine: &str, payload: &Value) -> Option<ForgeEvent> {
@@ -17,7 +17,7 @@ fn read(coarse: &str, fine: &str, payload: &Value) -> Option<ForgeEvent> {
 
 #[test]
 fn each_row_of_the_table_is_read() {
-    let rows: Vec<(&str, &str, &str, Vec<(&str, Value)>, &str)> = vec![
+    let rows: Vec<(&str, &str, &str, Changes, &str)> = vec![
         (
             "issues",
             "issues",

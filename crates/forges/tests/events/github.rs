@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use tenure_core::forge::{Association, ForgeEvent, ReviewState};
 
-use crate::support::{action, headers, no_changes, row, told, with};
+use crate::support::{Changes, action, headers, no_changes, row, told, with};
 
 fn read(event: &str, payload: &Value) -> Option<ForgeEvent> {
     let sent = headers(&[("X-GitHub-Event", event)]);
@@ -13,7 +13,7 @@ fn read(event: &str, payload: &Value) -> Option<ForgeEvent> {
 #[test]
 fn each_row_of_the_table_is_read() {
     let label = json!({"id": 1, "name": "agent"});
-    let rows: Vec<(&str, &str, Vec<(&str, Value)>, &str)> = vec![
+    let rows: Vec<(&str, &str, Changes, &str)> = vec![
         (
             "issues",
             "issue",

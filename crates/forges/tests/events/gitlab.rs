@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use tenure_core::forge::{ForgeEvent, ReviewState};
 
-use crate::support::{headers, no_changes, row, told, with};
+use crate::support::{Changes, headers, no_changes, row, told, with};
 
 fn read(payload: &Value) -> Option<ForgeEvent> {
     let sent = headers(&[("X-Gitlab-Event", "any")]);
@@ -10,11 +10,11 @@ fn read(payload: &Value) -> Option<ForgeEvent> {
         .unwrap()
 }
 
-fn action(name: &str) -> Vec<(&'static str, Value)> {
+fn action(name: &str) -> Changes {
     vec![("/object_attributes/action", json!(name))]
 }
 
-fn update(what: &'static str, change: Value) -> Vec<(&'static str, Value)> {
+fn update(what: &'static str, change: Value) -> Changes {
     let mut changes = action("update");
     changes.push((what, change));
     changes
@@ -26,7 +26,7 @@ fn each_row_of_the_table_is_read() {
         json!({"previous": [{"title": "bug"}], "current": [{"title": "bug"}, {"title": "agent"}]});
     let people = json!({"previous": [], "current": [{"id": 9, "username": "bot"}]});
     let gone = json!({"previous": [{"id": 9, "username": "bot"}], "current": []});
-    let rows: Vec<(&str, Vec<(&str, Value)>, &str)> = vec![
+    let rows: Vec<(&str, Changes, &str)> = vec![
         (
             "issue",
             no_changes(),
@@ -190,9 +190,9 @@ fn each_row_of_the_table_is_read() {
 #[test]
 fn an_author_has_a_login_only_as_the_one_who_acts() {
     let event = read(&with("gitlab/note_issue", &[])).unwrap();
-    let author = event.subject_author.clone().unwrap();
+    let author = event.subject_author.unwrap();
     assert_eq!((author.login.as_str(), author.id), ("", Some(3)));
-    assert_eq!(event.text_author.clone().unwrap().login, "bob");
+    assert_eq!(event.text_author.unwrap().login, "bob");
     let by_other = [
         ("/object_attributes/action", json!("update")),
         ("/object_attributes/author_id", json!(3)),

@@ -4,10 +4,14 @@ use serde_json::{Value, json};
 use tenure_core::forge::ForgeEvent;
 use tenure_forges::{Forge, Headers, forge};
 
+/// Fields by their JSON pointers, and their new values.
+pub type Changes = Vec<(&'static str, Value)>;
+
 pub fn row(kind: &str) -> &'static Forge {
     forge(kind).unwrap()
 }
 
+#[allow(clippy::disallowed_methods)] // our own files
 #[track_caller]
 pub fn fixture(name: &str) -> Value {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
@@ -47,11 +51,11 @@ pub fn told(event: Option<&ForgeEvent>) -> String {
     line
 }
 
-pub fn no_changes() -> Vec<(&'static str, Value)> {
+pub fn no_changes() -> Changes {
     Vec::new()
 }
 
 /// One change.
-pub fn action(name: &str) -> Vec<(&'static str, Value)> {
+pub fn action(name: &str) -> Changes {
     vec![("/action", json!(name))]
 }
