@@ -16,6 +16,7 @@ pub mod init;
 mod private_file;
 mod raw;
 mod reading;
+pub mod receive;
 mod rules;
 mod variables;
 

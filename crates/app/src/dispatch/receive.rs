@@ -20,7 +20,8 @@ use tenure_forges::{Headers, Received};
 use tenure_service::answer::{Class, Problem};
 use tenure_service::{Accept, Accepted, ActFor, DropRequest, LinkRequest, NewJob, Person};
 
-use super::config::{Config, ForgeEnd, RepoEnd};
+use super::config::Config;
+use super::ends::{ForgeEnd, RepoEnd};
 use crate::open::Context;
 
 /// How many deliveries of an item are searched for one that was started by the same text.
@@ -169,7 +170,11 @@ impl Desk {
     /// What an event means besides the runs that it asks for.
     fn act(&mut self, config: &Config, decision: &Decision) -> Result<(), Problem> {
         if let Some(cleanup) = &decision.cleanup {
-            let how = if cleanup.is_merged { "merged" } else { "closed" };
+            let how = if cleanup.is_merged {
+                "merged"
+            } else {
+                "closed"
+            };
             let why = format!("{} was {how}", cleanup.item);
             let mut service = self.context.service();
             service.cancel_jobs_of(&cleanup.item, &why)?;
@@ -316,14 +321,7 @@ impl Desk {
 
 fn delivery(genuine: &Genuine, decision: &Decision) -> Delivery {
     let event = &genuine.event;
-    let no = decision.no.as_ref();
-    let (verdict, why) = match (decision.runs.first(), no) {
-        (Some(run), _) => (Verdict::Queued, format!("rule {} matches", run.rule)),
-        (None, Some(no)) if !decision.acts() && refuses(no) => (Verdict::Refused, no.to_string()),
-        (None, Some(no)) if !decision.acts() => (Verdict::Ignored, no.to_string()),
-        (None, _) if decision.acts() => (Verdict::Acted, acts(decision)),
-        (None, _) => (Verdict::Ignored, "no rule matches".to_owned()),
-    };
+    let (verdict, why) = verdict(decision);
     Delivery {
         id: 0,
         endpoint: genuine.endpoint.clone(),
@@ -341,9 +339,27 @@ fn delivery(genuine: &Genuine, decision: &Decision) -> Delivery {
     }
 }
 
-/// Whether a rule would have matched for somebody else, or for other code.
-fn refuses(no: &dispatch::No) -> bool {
-    matches!(no.kind(), "author" | "association" | "permission" | "outside_code" | "edited")
+fn verdict(decision: &Decision) -> (Verdict, String) {
+    if let Some(run) = decision.runs.first() {
+        return (Verdict::Queued, format!("rule {} matches", run.rule));
+    }
+    if decision.acts() {
+        return (Verdict::Acted, acts(decision));
+    }
+    let by_rule = |one: &dispatch::Verdict| {
+        let no = one.no.as_ref().filter(|no| no.is_refusal())?;
+        Some(format!("rule {}: {no}", one.rule))
+    };
+    match decision.no.as_ref() {
+        Some(no) if no.is_refusal() => (Verdict::Refused, no.to_string()),
+        no => match decision.verdicts.iter().find_map(by_rule) {
+            Some(why) => (Verdict::Refused, why),
+            None => {
+                let why = no.map_or_else(|| "no rule matches".to_owned(), ToString::to_string);
+                (Verdict::Ignored, why)
+            }
+        },
+    }
 }
 
 fn acts(decision: &Decision) -> String {

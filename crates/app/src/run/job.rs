@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tenure_core::forge::ForgeEvent;
 use tenure_core::id::{JobId, RunId};
+use tenure_core::key::Key;
 use tenure_core::process::Process;
 use tenure_core::queue::choose::Limits;
 use tenure_core::queue::step::Retry;
@@ -35,6 +37,7 @@ use super::files::RunFiles;
 use super::order::Order;
 use super::runner::Runner;
 use super::template::Variables;
+use crate::dispatch;
 use crate::open::{self, Context, Purpose};
 use crate::supervise::failure;
 use crate::unfinished::Unfinished;
@@ -152,8 +155,11 @@ fn order(context: &Context, run: &str, taken: &TakenJob) -> Result<Order, Proble
     let ask = match &spec.ask {
         JobAsk::Text(text) => Ask::Text(text.clone()),
         JobAsk::Skill { name, variables } => {
-            let mut all = of_events(&taken.events);
-            all.extend(variables.clone());
+            let mut all = variables.clone();
+            if taken.job.rule.is_some() {
+                all.extend(of_events(&taken.job.item, &taken.events));
+                all.insert("last".to_owned(), how_it_ended(taken));
+            }
             Ask::Skill(SkillName::parse(name)?, all)
         }
     };
@@ -232,34 +238,18 @@ fn go_on(order: &mut Order, taken: &TakenJob) {
     }
 }
 
-/// Everything that a template may use of a job's events. Text from outside is data: in a fenced block, or on
-/// one line without mentions.
-fn of_events(events: &[JobEvent]) -> Variables {
-    let newest = events.last();
-    let data: Value = newest
-        .and_then(|event| serde_json::from_str(&event.data).ok())
-        .unwrap_or(Value::Null);
-    let field = |name: &str| match &data[name] {
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.to_string(),
-        _ => String::new(),
-    };
-    let line = |name: &str| prompt::without_mentions(&text::line(&field(name)));
-    let mut all = Variables::new();
-    for name in ["title", "url", "repo", "branch", "number", "kind"] {
-        all.insert(name.to_owned(), line(name));
-    }
-    let author = match &data["author"] {
-        Value::Object(author) => author["login"].as_str().unwrap_or_default().to_owned(),
-        other => other.as_str().unwrap_or_default().to_owned(),
-    };
-    let author = prompt::without_mentions(&text::line(&author));
-    all.insert("author".to_owned(), author);
-    all.insert("body".to_owned(), prompt::fenced(&field("body")));
-    let summary = newest.map_or_else(String::new, |event| text::line(&event.summary).into_owned());
-    all.insert("event".to_owned(), summary);
-    all.insert("events".to_owned(), told(events));
-    all
+fn of_events(item: &Key, events: &[JobEvent]) -> Variables {
+    let read = |event: &JobEvent| serde_json::from_str::<ForgeEvent>(&event.data).ok();
+    let events: Vec<ForgeEvent> = events.iter().filter_map(read).collect();
+    dispatch::variables(item, &events)
+}
+
+/// How the run before ended, for a template.
+fn how_it_ended(taken: &TakenJob) -> String {
+    let end = taken.last.as_ref().and_then(|run| run.end.as_ref());
+    end.map_or_else(String::new, |end| {
+        format!("{} ({})", going_on::why(end.outcome), end.at)
+    })
 }
 
 /// Events for a model: what happened, then what was written.

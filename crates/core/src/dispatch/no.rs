@@ -79,6 +79,23 @@ pub enum No {
 }
 
 impl No {
+    /// Whether somebody else, or other code, would have started a run.
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            No::EditedByOther { .. }
+                | No::EditedAfterTrigger
+                | No::ResetRefused { .. }
+                | No::NotAnAuthor { .. }
+                | No::OtherAssociation { .. }
+                | No::NotPermitted { .. }
+                | No::AssociationUnknown { .. }
+                | No::Fork(_)
+                | No::ForeignCode { .. }
+                | No::UnknownCode { .. }
+        )
+    }
+
     /// For programs.
     pub fn kind(&self) -> &'static str {
         match self {
