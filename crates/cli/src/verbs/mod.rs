@@ -16,6 +16,7 @@ mod config;
 mod conversation;
 mod demo;
 mod dismiss;
+mod dispatch;
 mod end;
 mod goto;
 mod guard;
@@ -102,6 +103,7 @@ table::verbs! { enum Verb {
         Runs(runs) changes runs::Args::changes, answers "run|runs";
         Conversation(conversation) changes conversation::Args::changes, answers "conversation|conversations|link";
         Skill(skill) changes skill::Args::changes, answers "skill|skills";
+        Dispatch(dispatch) changes dispatch::Args::changes, answers "dispatch_config|dispatch_init|explained";
     "Set up":
         Install(install) changes install::Args::changes, answers "agents", shown 10;
         Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";

@@ -1,0 +1,27 @@
+use std::path::PathBuf;
+
+use tenure_app::dispatch::{Checked, Config, default_file};
+use tenure_app::location::settings_and_store;
+use tenure_service::answer::{Class, Hint};
+
+use crate::output::CliError;
+
+/// The file of settings.
+#[derive(Debug, clap::Args)]
+pub struct SettingsFile {
+    /// File of settings [default: dispatch.toml beside config.toml]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl SettingsFile {
+    /// Reads and checks it.
+    pub fn load(&self) -> Result<Checked, CliError> {
+        let file = self.config.clone().or_else(default_file).ok_or_else(|| {
+            let hint = Hint::step("set HOME, or name the file with --config");
+            CliError::new(Class::Usage, "usage", "HOME is not set", hint)
+        })?;
+        let (settings, _) = settings_and_store()?;
+        Ok(Config::load(&file, &settings)?)
+    }
+}
