@@ -15,7 +15,7 @@ use super::fault::{self, Fault};
 use super::raw::{RawRule, RawTop};
 use super::reading::Reading;
 use super::rules;
-use crate::settings::Settings;
+use crate::settings::{Settings, user_dir};
 
 /// No dispatch.toml is longer.
 const LONGEST: u64 = 1 << 20;
@@ -57,14 +57,22 @@ impl Config {
             let hint = Hint::step("make the file readable, then run the same command again");
             Problem::new(Class::Usage, "config", error.to_string(), hint)
         })?;
-        Self::parse(file, &text, settings).map_err(|faults| fault::problem(file, faults))
+        let user = user_dir(&tenure_host::env::var);
+        Self::parse(file, &text, settings, user.as_deref())
+            .map_err(|faults| fault::problem(file, faults))
     }
 
-    /// The same for a text that is in this file.
-    pub fn parse(file: &Path, text: &str, settings: &Settings) -> Result<Checked, Vec<Fault>> {
+    /// The same for a text that is in this file; `user` is the directory of the user's settings.
+    pub fn parse(
+        file: &Path,
+        text: &str,
+        settings: &Settings,
+        user: Option<&Path>,
+    ) -> Result<Checked, Vec<Fault>> {
         let mut reading = Reading {
             dir: file.parent().unwrap_or(Path::new("")),
             settings,
+            user,
             faults: Vec::new(),
             notes: Vec::new(),
         };
@@ -113,7 +121,8 @@ impl Reading<'_> {
                 found.push((place, rule));
             }
         }
-        if document.rules.is_empty() {
+        let is_named = self.faults.iter().any(|fault| fault.key == "rule");
+        if document.rules.is_empty() && !is_named {
             self.faults
                 .push(document.top.fault("rule", "there is no [[rule]]"));
         }

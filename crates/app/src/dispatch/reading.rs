@@ -16,6 +16,8 @@ pub(super) struct Reading<'a> {
     /// What paths in it are relative to.
     pub dir: &'a Path,
     pub settings: &'a Settings,
+    /// The directory of the user's settings.
+    pub user: Option<&'a Path>,
     pub faults: Vec<Fault>,
     pub notes: Vec<String>,
 }

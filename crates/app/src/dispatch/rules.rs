@@ -163,7 +163,7 @@ fn has_skill(
     // Where a skill of the user's is missing, it is missing in every repository that has none.
     meant.dedup_by_key(|known| known.worktree.is_some());
     for known in meant {
-        let skills = Skills::trusting(known.worktree.as_ref(), known.end.trusted);
+        let skills = Skills::trusting(reading.user, known.worktree.as_ref(), known.end.trusted);
         let Err(problem) = renders(&skills, &action.skill) else {
             continue;
         };

@@ -63,7 +63,8 @@ impl Place {
     }
 
     fn parse(&self, text: &str) -> Result<Checked, Vec<Fault>> {
-        Config::parse(&self.path(NAME), text, &Settings::default())
+        let user = self.path("user");
+        Config::parse(&self.path(NAME), text, &Settings::default(), Some(&user))
     }
 
     /// The faults of the good file after a replacement, as people read them.
@@ -200,7 +201,7 @@ fn each_fault_is_named_with_its_line_and_key() {
         (
             "skill = \"fix\"",
             "skill = \"fit\"",
-            "line 18: rule 1: skill: skill fit was not found: there is no ",
+            "line 18: rule 1: skill: skill fit was not found: there is no DIR/user/skills/fit.md, and no ",
         ),
         (
             "skill = \"fix\"",

@@ -10,7 +10,7 @@ use tenure_core::time::Timestamp;
 
 use super::error::QueueError;
 use super::take::load;
-use super::view::{DeliveryView, ExplainedView, JobView};
+use super::view::{DeliveryView, ExplanationView, JobView};
 use crate::caller;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
@@ -32,7 +32,7 @@ pub struct ListJobs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explained {
     pub job: JobView,
-    pub explained: ExplainedView,
+    pub explanation: ExplanationView,
 }
 
 impl Service<'_> {
@@ -146,7 +146,7 @@ fn explain(ctx: &mut Ctx<'_>, job: &Job, limits: &Limits) -> Result<Explained, S
     };
     Ok(Explained {
         job: ctx.job_view(job)?,
-        explained: ExplainedView {
+        explanation: ExplanationView {
             may_be_taken,
             why,
             until,

@@ -55,7 +55,7 @@ pub struct ParkedView {
 
 /// Why a job is where it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct ExplainedView {
+pub struct ExplanationView {
     /// Whether it may be taken now.
     pub may_be_taken: bool,
     pub why: String,

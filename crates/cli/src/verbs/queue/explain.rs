@@ -21,13 +21,13 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         per_repo: None,
     };
     let answer = context.service().explain_job(&args.job, &limits)?;
-    let explained = &answer.value.explained;
+    let explained = &answer.value.explanation;
     let mut text = shown::line(&answer.value.job);
     let until = explained
         .until
         .map_or_else(String::new, |until| format!(" (until {until})"));
     text.line(format!("  {}{until}", explained.why));
     Ok(Output::new("job", &answer.value.job, text)
-        .with("explained", explained)
+        .with("explanation", explained)
         .told(&answer))
 }

@@ -17,7 +17,7 @@ use tenure_core::process::Survivor;
 use tenure_core::transcript::LineProblem;
 use tenure_service::Status;
 use tenure_service::view::{
-    ClaimView, ConversationView, DeliveryView, EventView, ExplainedView, HeldView, JobView,
+    ClaimView, ConversationView, DeliveryView, EventView, ExplanationView, HeldView, JobView,
     LinkView, MissionView, NoticeView, ParticipantView, PastIdView, PointerView, ResolvedView,
     ResumeView, RunView, SessionView, WhyView,
 };
@@ -109,7 +109,7 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<RunView>();
     generator.subschema_for::<JobView>();
     generator.subschema_for::<DeliveryView>();
-    generator.subschema_for::<ExplainedView>();
+    generator.subschema_for::<ExplanationView>();
     generator.subschema_for::<Survivor>();
     let found = generator.take_definitions(true);
     found
