@@ -308,6 +308,7 @@ impl Desk {
                 caps: Caps {
                     runs_per_hour: action.caps.runs_per_hour,
                     budget_per_day: action.caps.usd_per_day,
+                    per_repo: repo.concurrency,
                     breaker: Some(config.breaker),
                 },
                 dispatched: true,

@@ -288,7 +288,10 @@ impl Runner {
         };
         let theirs = environment::here();
         if self.order.dispatched {
-            let named = |name: &String| Some((name.into(), tenure_host::env::var(name)?));
+            let named = |name: &String| match name.split_once('=') {
+                Some((name, value)) => Some((name.into(), value.into())),
+                None => Some((name.into(), tenure_host::env::var(name)?)),
+            };
             let rule: Variables = self.order.env.iter().filter_map(named).collect();
             let by = StartedBy::Dispatcher(&rule);
             return Ok(environment::made(by, &theirs, &agent, &own));

@@ -48,7 +48,6 @@ pub struct JobOrder {
     pub run: String,
     pub job: String,
     pub concurrency: usize,
-    pub per_repo: Option<usize>,
 }
 
 const LONGEST: u64 = 64 << 10;
@@ -59,7 +58,6 @@ impl JobOrder {
             run: run.to_string(),
             job: job.to_string(),
             concurrency: limits.concurrency,
-            per_repo: limits.per_repo,
         }
     }
 
@@ -88,7 +86,6 @@ pub(super) fn begin(
         runner: own.clone(),
         limits: Limits {
             concurrency: wanted.concurrency,
-            per_repo: wanted.per_repo,
         },
     };
     let taken = context.service().take_job(&request)?.value;

@@ -95,6 +95,7 @@ mod unspoken;
 mod unwritten;
 mod waiting;
 mod watching;
+mod webhooks;
 mod windowless;
 mod windows;
 mod worktree_changes;

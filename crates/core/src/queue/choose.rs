@@ -13,8 +13,6 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub concurrency: usize,
-    /// In one repository.
-    pub per_repo: Option<usize>,
 }
 
 /// What is running, and what an item has used.
@@ -71,7 +69,8 @@ pub fn choose(job: &Job, load: &Load, limits: &Limits, now: Timestamp) -> Choice
         let why = format!("{} jobs are running, the most at once", load.running);
         return wait(&why, None);
     }
-    if let Some(most) = limits.per_repo.filter(|most| load.in_repo >= *most) {
+    let per_repo = job.spec.caps.per_repo;
+    if let Some(most) = per_repo.filter(|most| load.in_repo >= *most as usize) {
         return wait(
             &format!("{most} jobs of its repository are running, the most at once"),
             None,

@@ -207,6 +207,9 @@ pub struct Caps {
     /// In US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_per_day: Option<f64>,
+    /// Jobs of its repository that run at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_repo: Option<u32>,
     /// Runs without a person in between, before the item is parked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breaker: Option<u32>,

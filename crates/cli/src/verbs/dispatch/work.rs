@@ -60,7 +60,6 @@ pub fn run(options: &Options, app: &App) -> Outcome {
     }
     let limits = Limits {
         concurrency: options.concurrency.unwrap_or(concurrency) as usize,
-        per_repo: None,
     };
     let mut worker = Worker::new(limits);
     let mut report = |report: Report| say(app, &for_people(&report), &for_programs(&report));

@@ -18,7 +18,6 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     let limits = Limits {
         concurrency: usize::MAX,
-        per_repo: None,
     };
     let answer = context.service().explain_job(&args.job, &limits)?;
     let explained = &answer.value.explanation;

@@ -21,6 +21,7 @@ pub mod talking;
 pub mod tmux;
 pub mod transcript;
 pub mod waiter;
+pub mod webhook;
 
 use std::path::Path;
 
