@@ -1,7 +1,8 @@
 //! The forges: whether a webhook of each is genuine, how it is told from another, and what it means.
 //!
-//! Pure: headers and bytes come in, a [`tenure_core::forge::ForgeEvent`] goes out; nothing here opens a file or a
-//! connection. A new forge needs a file with its row and a line in [`FORGES`].
+//! Pure but for [`api`], which asks a forge over HTTPS: headers and bytes come in, a
+//! [`tenure_core::forge::ForgeEvent`] goes out. A new forge needs a file with its row, a line in [`FORGES`], and a
+//! file in `api`.
 //!
 //! *Order*: [`Forge::verify`] looks at the raw bytes and comes before anything parses them. A delivery that is not
 //! genuine is answered the same and costs the same whatever is wrong with it ([`refuse`] for an endpoint that does
@@ -10,6 +11,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod api;
 mod fields;
 mod forge;
 mod forgejo;

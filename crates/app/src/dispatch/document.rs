@@ -43,19 +43,18 @@ impl Section<'_> {
     pub fn read<T: DeserializeOwned>(&self, faults: &mut Vec<Fault>) -> Option<T> {
         let mut table = self.table.clone();
         let mut taken: Vec<String> = Vec::new();
-        let before = faults.len();
+        let mut is_whole = true;
         loop {
             let value = Spanned::new(self.start..self.start, DeValue::Table(table.clone()));
             let error = match T::deserialize(ValueDeserializer::from(value)) {
-                Ok(read) => return (faults.len() == before).then_some(read),
+                Ok(read) => return is_whole.then_some(read),
                 Err(error) => error,
             };
             let message = error.message().lines().collect::<Vec<_>>().join(" ");
             let missing = message.strip_prefix("missing field `");
             let missing = missing.map(|rest| rest.trim_end_matches('`'));
             // A key that was taken out has been named already.
-            if let Some(key) = missing.filter(|key| taken.iter().any(|one| one == key)) {
-                debug_assert!(!key.is_empty());
+            if missing.is_some_and(|key| taken.iter().any(|one| one == key)) {
                 return None;
             }
             let culprit = error.span().and_then(|span| key_at(&table, span.start));
@@ -67,6 +66,8 @@ impl Section<'_> {
                 faults.push(self.fault(missing.unwrap_or_default(), why));
                 return None;
             };
+            // Without a key that has a value of a wrong type, the rest would mean something else.
+            is_whole &= message.starts_with("unknown field");
             faults.push(self.fault(&key, readable(&message)));
             table.remove(key.as_str());
             taken.push(key);

@@ -292,6 +292,7 @@ fn all_faults_are_named_at_once() {
     assert_eq!(
         named,
         [
+            (1, "concurrency"),
             (2, "colour"),
             (3, "shape"),
             (6, "forge home: kind"),

@@ -223,6 +223,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       runs         List the runs of agents: what each did and how it ended
       conversation Manage which conversation an agent continues for an item
       skill        List skills and render one as a prompt
+      dispatch     Set up which agent works on what a forge reports
 
     Set up:
       install      Register coding agents automatically, by adding hooks to their settings

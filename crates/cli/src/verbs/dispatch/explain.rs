@@ -81,7 +81,7 @@ fn text(explained: &Explained) -> Lines {
     let decision = &explained.decision;
     if let Some(cleanup) = &decision.cleanup {
         text.line(format!(
-            "{} is over: its queued jobs would be cancelled",
+            "queued jobs of {} would be cancelled",
             cleanup.item
         ));
         for rule in &cleanup.stops {

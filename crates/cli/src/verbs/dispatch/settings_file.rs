@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use tenure_app::dispatch::{Checked, Config, default_file};
-use tenure_app::location::settings_and_store;
+use tenure_app::settings::Settings;
 use tenure_service::answer::{Class, Hint};
 
 use crate::output::CliError;
@@ -30,7 +30,6 @@ impl SettingsFile {
             let hint = Hint::step("set HOME, or name the file with --config");
             CliError::new(Class::Usage, "usage", "HOME is not set", hint)
         })?;
-        let (settings, _) = settings_and_store()?;
-        Ok(Config::load(&file, &settings)?)
+        Ok(Config::load(&file, &Settings::of_user()?)?)
     }
 }

@@ -6,6 +6,7 @@
 
 mod claims;
 mod complete;
+mod dispatch;
 mod files;
 mod help;
 mod hooks;

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod crowd;
+pub mod dispatch;
 pub mod forge;
 pub mod hook;
 pub mod hooked;
