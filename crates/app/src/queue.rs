@@ -19,7 +19,7 @@ use tenure_service::answer::Problem;
 use tenure_service::view::{JobView, RunView};
 
 use crate::open::Context;
-use crate::run::job::JobOrder;
+use crate::run::JobOrder;
 use crate::run::launch::{Launched, launch_job, new_id};
 use crate::run::settle;
 use crate::watch::{Ended, Next, serve};

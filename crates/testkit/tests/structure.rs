@@ -18,7 +18,11 @@ const ARROWS: &[(&str, &[&str])] = &[
         "app",
         &["core", "service", "host", "store", "agents", "forges"],
     ),
-    ("cli", &["core", "service", "app", "host", "agents"]),
+    ("server", &["core", "service", "app", "host", "forges"]),
+    (
+        "cli",
+        &["core", "service", "app", "server", "host", "agents"],
+    ),
     ("testkit", &["core", "agents"]),
     ("chaos", &["core", "service", "host", "store"]),
     ("bench", &["core", "service", "host", "store", "testkit"]),

@@ -12,10 +12,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tenure_core::forge::ForgeEvent;
-use tenure_core::id::{JobId, RunId};
+use tenure_core::id::JobId;
 use tenure_core::key::Key;
 use tenure_core::process::Process;
 use tenure_core::queue::choose::Limits;
@@ -34,6 +33,7 @@ use tenure_service::{GiveBack, TakeJob, TakenJob};
 use super::begin::Begun;
 use super::compose::{Ask, Composed, Wish, compose};
 use super::files::RunFiles;
+use super::job_order::JobOrder;
 use super::order::Order;
 use super::runner::Runner;
 use super::template::Variables;
@@ -41,35 +41,6 @@ use crate::dispatch;
 use crate::open::{self, Context, Purpose};
 use crate::supervise::failure;
 use crate::unfinished::Unfinished;
-
-/// What a runner is started with that takes a job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JobOrder {
-    pub run: String,
-    pub job: String,
-    pub concurrency: usize,
-}
-
-const LONGEST: u64 = 64 << 10;
-
-impl JobOrder {
-    pub fn new(run: &RunId, job: &JobId, limits: &Limits) -> Self {
-        Self {
-            run: run.to_string(),
-            job: job.to_string(),
-            concurrency: limits.concurrency,
-        }
-    }
-
-    pub fn write(&self, files: &RunFiles) -> io::Result<()> {
-        tenure_host::file::write_private(&files.job(), &serde_json::to_vec(self)?)
-    }
-
-    fn read(files: &RunFiles) -> io::Result<Self> {
-        let text = tenure_host::read::whole(&files.job(), LONGEST)?;
-        Ok(serde_json::from_slice(&text)?)
-    }
-}
 
 /// Takes the job that is named in these files, and starts its agent.
 pub(super) fn begin(

@@ -12,7 +12,7 @@ use tenure_service::answer::Problem;
 use tenure_service::view::RunView;
 
 use super::files::RunFiles;
-use super::job::JobOrder;
+use super::job_order::JobOrder;
 use super::order::Order;
 use super::runner::cannot;
 use super::wire::Message;

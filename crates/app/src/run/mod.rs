@@ -15,7 +15,8 @@ pub mod environment;
 pub mod existence;
 mod files;
 mod following;
-pub mod job;
+mod job;
+mod job_order;
 pub mod launch;
 pub mod log;
 mod order;
@@ -35,4 +36,5 @@ pub mod worktree;
 
 pub use driver::can_run;
 pub use files::RunFiles;
+pub use job_order::JobOrder;
 pub use order::{Order, Prompts};

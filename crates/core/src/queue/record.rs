@@ -36,6 +36,8 @@ pub struct Job {
     pub attempt: u32,
     /// How often in a row it was taken and its agent did not start.
     pub failures: u32,
+    /// Why it did not, the last time.
+    pub failure: Option<String>,
     /// Its taker, while it is starting or begun.
     pub taken: Option<Taken>,
     /// Its newest run.

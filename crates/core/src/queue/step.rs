@@ -103,6 +103,7 @@ pub fn apply(job: &Job, step: &Step, now: Timestamp) -> Result<Job, NotNow> {
             expect(job, taker, &[JobState::Starting])?;
             next.state = JobState::Begun;
             next.failures = 0;
+            next.failure = None;
         }
         Step::GiveBack { taker, why, retry } => {
             expect(job, taker, &[JobState::Starting])?;
@@ -169,6 +170,7 @@ fn back_in_line(job: &mut Job) {
 
 fn give_back(job: &mut Job, why: &str, retry: &Retry, now: Timestamp) {
     back_in_line(job);
+    job.failure = Some(why.to_owned());
     let parked = match retry {
         Retry::Again => None,
         Retry::Later | Retry::InUse => {
@@ -279,6 +281,7 @@ mod tests {
             state: JobState::Queued,
             attempt: 0,
             failures: 0,
+            failure: None,
             taken: None,
             run: None,
             parked: None,

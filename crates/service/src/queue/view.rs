@@ -25,6 +25,8 @@ pub struct JobView {
     pub attempt: u32,
     /// How often in a row it was taken and its agent did not start.
     pub failures: u32,
+    /// Why it did not, the last time.
+    pub failure: Option<String>,
     /// Its newest run.
     pub run: Option<String>,
     /// The process of its runner, while it has one.
@@ -90,6 +92,7 @@ impl JobView {
             state: job.state.as_str().to_owned(),
             attempt: job.attempt,
             failures: job.failures,
+            failure: job.failure.clone(),
             run: job.run.as_ref().map(ToString::to_string),
             pid: job.taken.as_ref().map(|taken| taken.by.pid),
             parked: job.parked.as_ref().map(|parked| ParkedView {

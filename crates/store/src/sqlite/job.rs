@@ -23,7 +23,7 @@ use super::session::after_prefix;
 
 macro_rules! columns {
     () => {
-        "id, agent, item, root, rule, trust, repo, spec, state, attempt, failures, taker_host, boot_id, \
+        "id, agent, item, root, rule, trust, repo, spec, state, attempt, failures, failure, taker_host, boot_id, \
          boot_private, pid_ns, pid, start_ticks, start_shifted, taken_at, run, parked_for, parked_until, \
          parked_why, not_before, by_session, created_at, ended_at, outcome, why, revision"
     };
@@ -82,15 +82,15 @@ const INSERT: &str = concat!(
     "INSERT INTO jobs (",
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, \
-     ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30)"
+     ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)"
 );
 pub(super) const UPDATE: &str = "UPDATE jobs SET root = ?4, repo = ?7, spec = ?8, state = ?9, attempt = ?10, \
-     failures = ?11, taker_host = ?12, boot_id = ?13, boot_private = ?14, pid_ns = ?15, pid = ?16, \
-     start_ticks = ?17, start_shifted = ?18, taken_at = ?19, run = ?20, parked_for = ?21, parked_until = ?22, \
-     parked_why = ?23, not_before = ?24, by_session = ?25, ended_at = ?27, outcome = ?28, why = ?29, \
-     revision = revision + 1 \
-     WHERE id = ?1 AND agent = ?2 AND item = ?3 AND rule IS ?5 AND trust = ?6 AND created_at = ?26 \
-     AND revision = ?30";
+     failures = ?11, failure = ?12, taker_host = ?13, boot_id = ?14, boot_private = ?15, pid_ns = ?16, \
+     pid = ?17, start_ticks = ?18, start_shifted = ?19, taken_at = ?20, run = ?21, parked_for = ?22, \
+     parked_until = ?23, parked_why = ?24, not_before = ?25, by_session = ?26, ended_at = ?28, outcome = ?29, \
+     why = ?30, revision = revision + 1 \
+     WHERE id = ?1 AND agent = ?2 AND item = ?3 AND rule IS ?5 AND trust = ?6 AND created_at = ?27 \
+     AND revision = ?31";
 pub(super) const EVENTS: &str =
     "SELECT delivery, at, summary, data FROM job_events WHERE job = ?1 ORDER BY id";
 pub(super) const BEGUN: &str = "SELECT begun_at FROM runs INDEXED BY runs_item \
@@ -147,6 +147,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Job, StoreError> {
         state: cells.parsed(JobState::parse)?,
         attempt: cells.number()?,
         failures: cells.number()?,
+        failure: cells.maybe_text()?,
         taken: read_taken(cells)?,
         run: cells.maybe_parsed(RunId::parse)?,
         parked: read_parked(cells)?,
@@ -223,6 +224,7 @@ fn with_cells<T>(
         job.state.as_str(),
         job.attempt,
         job.failures,
+        job.failure,
         taker.map(|process| process.host.as_str()),
         taker.map(|process| process.boot.id.as_str()),
         taker.map(|process| process.boot.private),

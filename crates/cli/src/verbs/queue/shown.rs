@@ -21,7 +21,8 @@ fn state(job: &JobView) -> String {
 
 fn why(job: &JobView) -> Option<&str> {
     let parked = job.parked.as_ref().map(|parked| parked.why.as_str());
-    parked.or(job.why.as_deref())
+    let waits = job.failure.as_deref().filter(|_| job.not_before.is_some());
+    parked.or(job.why.as_deref()).or(waits)
 }
 
 pub fn line(job: &JobView) -> Lines {

@@ -10,6 +10,7 @@ mod dispatch;
 mod files;
 mod help;
 mod hooks;
+mod jobs;
 mod locks;
 mod missions;
 mod page;

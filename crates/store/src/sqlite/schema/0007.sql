@@ -12,6 +12,7 @@ CREATE TABLE jobs (
     state         TEXT NOT NULL,
     attempt       INTEGER NOT NULL,
     failures      INTEGER NOT NULL,
+    failure       TEXT, -- why its agent did not start, the last time
     -- The runner that took it.
     taker_host    TEXT,
     boot_id       TEXT,
