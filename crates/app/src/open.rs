@@ -114,6 +114,16 @@ impl Context {
         }
     }
 
+    /// Random bytes.
+    pub fn random(&self) -> [u8; 16] {
+        self.machine.random()
+    }
+
+    /// The repository of the caller's directory.
+    pub fn repo(&self) -> Option<&str> {
+        self.repo.as_deref()
+    }
+
     /// The state directory of this machine: its locks, what it missed, the hosts that it knows.
     pub fn dir(&self) -> &Path {
         &self.dir

@@ -188,10 +188,29 @@ pub enum Ended<T> {
 pub fn on_change<T, E: From<Problem>>(
     context: &mut Context,
     rest: Duration,
-    mut look: impl FnMut(&mut Context) -> Result<Next<T>, E>,
+    look: impl FnMut(&mut Context) -> Result<Next<T>, E>,
 ) -> Result<Ended<T>, E> {
     let mut watch = watch_signals(context)?;
     watch.end_with_reader();
+    looking(context, watch, rest, look)
+}
+
+/// The same for a service, which goes on when nobody reads its output.
+pub fn serve<T, E: From<Problem>>(
+    context: &mut Context,
+    rest: Duration,
+    look: impl FnMut(&mut Context) -> Result<Next<T>, E>,
+) -> Result<Ended<T>, E> {
+    let watch = watch_signals(context)?;
+    looking(context, watch, rest, look)
+}
+
+fn looking<T, E: From<Problem>>(
+    context: &mut Context,
+    mut watch: Watch,
+    rest: Duration,
+    mut look: impl FnMut(&mut Context) -> Result<Next<T>, E>,
+) -> Result<Ended<T>, E> {
     let mut is_first = true;
     loop {
         if context.appeared()? {

@@ -76,6 +76,22 @@ stored_enum! {
         RunStopAsked = "run.stop_asked",
         /// A run ended, and how.
         RunEnded = "run.ended",
+        /// A job was queued, or queued again.
+        JobQueued = "job.queued",
+        /// An event joined a job that was waiting.
+        JobJoined = "job.joined",
+        /// A runner took a job, or recorded its run.
+        JobTaken = "job.taken",
+        /// The agent of a job's run was let go.
+        JobBegun = "job.begun",
+        /// A job could not be started and is queued again.
+        JobReturned = "job.returned",
+        /// A job waits for a time or for a person.
+        JobParked = "job.parked",
+        JobEnded = "job.ended",
+        JobCancelled = "job.cancelled",
+        /// A taker reported about a job that another one has by now.
+        JobLate = "job.late",
         /// The store is not the same file any more: it was copied, moved or restored.
         StoreMoved = "store.moved",
         /// The newest changes of the store are lost.

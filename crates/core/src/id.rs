@@ -252,6 +252,32 @@ impl RunId {
 }
 
 text_id! {
+    /// Identifies one job of the queue: `j-` and a code, `j-k7qd2m4xw9`.
+    #[derive(Serialize)]
+    JobId
+}
+
+impl JobId {
+    const PREFIX: &'static str = "j-";
+
+    /// Makes an id out of random bytes.
+    pub fn mint(random: [u8; 16]) -> Self {
+        let code = Handle::code(RunId::CODE_LENGTH, &random);
+        Self(format!("{}{code}", Self::PREFIX))
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let code = text.strip_prefix(Self::PREFIX).unwrap_or_default();
+        let is_code = |b: u8| Handle::ALPHABET.contains(&b);
+        if code.len() == RunId::CODE_LENGTH && code.bytes().all(is_code) {
+            return Ok(Self(text.to_owned()));
+        }
+        let why = "expected j- and 10 letters or digits, such as j-k7qd2m4xw9";
+        Err(Malformed::new("job id", text, why))
+    }
+}
+
+text_id! {
     /// A caller's own id for one request, so that a retry gets the same answer.
     RequestId
 }

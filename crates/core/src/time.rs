@@ -29,6 +29,13 @@ impl Timestamp {
         Timestamp(self.0.saturating_sub(millis))
     }
 
+    /// The moment this much later.
+    #[must_use]
+    pub fn plus(self, span: Duration) -> Timestamp {
+        let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        Timestamp(self.0.saturating_add(millis))
+    }
+
     /// How long before `later` this was; zero if the wall clock moved back.
     pub fn age_at(self, later: Timestamp) -> Duration {
         Duration::from_millis(u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0))

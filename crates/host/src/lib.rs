@@ -37,7 +37,7 @@ pub mod pause;
 pub mod pidfd;
 pub mod presence;
 pub mod process;
-mod random;
+pub mod random;
 pub mod read;
 pub mod running;
 pub mod seat;

@@ -15,3 +15,9 @@ pub(crate) fn bytes<const N: usize>() -> io::Result<[u8; N]> {
 pub(crate) fn hex16() -> io::Result<String> {
     Ok(format!("{:016x}", u64::from_ne_bytes(bytes()?)))
 }
+
+/// A secret that nobody can guess: 64 random hexadecimal digits.
+pub fn secret() -> io::Result<String> {
+    let digits = bytes::<32>()?;
+    Ok(digits.iter().map(|byte| format!("{byte:02x}")).collect())
+}

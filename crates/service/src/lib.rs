@@ -29,6 +29,7 @@ mod list;
 mod log;
 mod mission;
 mod names;
+mod queue;
 mod run;
 mod session;
 mod showing;
@@ -51,6 +52,10 @@ pub use mission::{
     Pointed, Roster, Verified, Whose,
 };
 pub use names::{Name, Nameable};
+pub use queue::{
+    Accept, Accepted, Explained, GiveBack, JobRef, ListJobs, NewJob, Person, QueueError, Queued,
+    Swept, TakeJob, TakenJob, WaitingJobs,
+};
 pub use run::{
     Begin, EndRun, LeftRun, ListRuns, NextProcess, PlanRequest, Planned, RunError, RunProcesses,
     StartRun, StartTurn, Started, Stoppable,

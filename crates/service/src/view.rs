@@ -8,5 +8,6 @@ pub use crate::claim::view::*;
 pub use crate::conversation::view::*;
 pub use crate::log::EventView;
 pub use crate::mission::view::*;
+pub use crate::queue::view::*;
 pub use crate::run::view::*;
 pub use crate::session::view::*;

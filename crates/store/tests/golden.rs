@@ -94,6 +94,11 @@ fn a_store_of_the_fifth_schema_is_migrated_with_nothing_lost() {
     is_migrated_with_nothing_lost("schema-5.db");
 }
 
+#[test]
+fn a_store_of_the_sixth_schema_is_migrated_with_nothing_lost() {
+    is_migrated_with_nothing_lost("schema-6.db");
+}
+
 fn is_migrated_with_nothing_lost(golden: &str) {
     let dir = tempfile::tempdir().unwrap();
     let path = copy_of(golden, dir.path());

@@ -13,8 +13,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("host", &["core"]),
     ("store", &["core"]),
     ("agents", &["core"]),
-    ("app", &["core", "service", "host", "store", "agents"]),
-    ("cli", &["core", "service", "app", "host", "agents"]),
+    ("forges", &["core"]),
+    (
+        "app",
+        &["core", "service", "host", "store", "agents", "forges"],
+    ),
+    ("server", &["core", "service", "app", "host", "forges"]),
+    (
+        "cli",
+        &["core", "service", "app", "server", "host", "agents"],
+    ),
     ("testkit", &["core", "agents"]),
     ("chaos", &["core", "service", "host", "store"]),
     ("bench", &["core", "service", "host", "store", "testkit"]),

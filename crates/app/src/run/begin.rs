@@ -94,6 +94,7 @@ impl Runner {
                 prompt_hash: digest::sha256(prompt.as_bytes()),
                 log: self.files.dir().to_string_lossy().into_owned(),
                 planned: planned.clone(),
+                job: self.order.job().map_err(Problem::from)?,
             };
             let turn = self.context.service().start_run(&request)?.value;
             let mut started = match turn {
@@ -238,6 +239,9 @@ impl Runner {
             dir,
             runs.spec().program_below_script,
         )?;
+        let mut wrapped: Vec<_> = self.order.wrap.iter().map(Into::into).collect();
+        wrapped.append(&mut words);
+        let words = wrapped;
         let input = self.input(attempt.prompt)?;
         let setup = Setup {
             words: &words,
@@ -283,6 +287,15 @@ impl Runner {
             store: self.context.settings.store.as_deref(),
         };
         let theirs = environment::here();
+        if self.order.dispatched {
+            let named = |name: &String| match name.split_once('=') {
+                Some((name, value)) => Some((name.into(), value.into())),
+                None => Some((name.into(), tenure_host::env::var(name)?)),
+            };
+            let rule: Variables = self.order.env.iter().filter_map(named).collect();
+            let by = StartedBy::Dispatcher(&rule);
+            return Ok(environment::made(by, &theirs, &agent, &own));
+        }
         Ok(environment::made(StartedBy::Person, &theirs, &agent, &own))
     }
 

@@ -94,6 +94,10 @@ pub fn compose(context: &Context, wish: &Wish) -> Result<Composed, Problem> {
             trigger: Trigger::Call.as_str().to_owned(),
             goes_on: None,
             agent_home: conversation::here(context, &wish.agent).agent_home,
+            dispatched: false,
+            env: Vec::new(),
+            wrap: Vec::new(),
+            job: None,
         },
         notes,
     })
@@ -219,6 +223,7 @@ pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
         trigger: Trigger::Resume.as_str().to_owned(),
         goes_on: Some(run.id.to_string()),
         agent_home: conversation::here(context, &run.agent).agent_home,
+        job: None,
         ..old
     };
     if going_on::what_to_send(was_begun, same) == Send::Continue {

@@ -48,6 +48,11 @@ impl Driver {
     }
 }
 
+/// Whether an agent of this name can be run; the error says which can.
+pub fn can_run(settings: &Settings, agent: &AgentName) -> Result<(), Problem> {
+    Driver::of(settings, agent).map(|_| ())
+}
+
 fn unknown(settings: &Settings, agent: &AgentName) -> Problem {
     let mut names = tenure_agents::names(|row| row.runs.is_some());
     names.extend(settings.agents.keys().map(String::as_str));

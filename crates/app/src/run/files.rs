@@ -43,6 +43,11 @@ impl RunFiles {
         self.dir.join("order.json")
     }
 
+    /// The job that the runner takes, before there is an order.
+    pub fn job(&self) -> PathBuf {
+        self.dir.join("job.json")
+    }
+
     /// What the agent was given to read.
     pub fn prompt(&self) -> PathBuf {
         self.dir.join("prompt")

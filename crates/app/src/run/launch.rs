@@ -14,6 +14,7 @@ use tenure_service::error::Error;
 use tenure_service::view::RunView;
 
 use super::files::RunFiles;
+use super::job_order::JobOrder;
 use super::order::Order;
 use super::runner::cannot;
 use super::wire::Message;
@@ -50,13 +51,33 @@ pub fn launch(context: &Context, order: &Order) -> Result<Launched, Problem> {
     let failed = |error: io::Error| cannot("start a run", &error);
     files.make().map_err(failed)?;
     let started = order.write(&files).and_then(|()| spawn(&files));
-    let mut runner = match started {
-        Ok(runner) => runner,
-        Err(error) => {
-            files.remove();
-            return Err(failed(error));
-        }
-    };
+    let runner = started.map_err(|error| {
+        files.remove();
+        failed(error)
+    })?;
+    launched(context, run, files, runner)
+}
+
+/// Starts a runner that takes a job.
+pub fn launch_job(context: &Context, order: &JobOrder) -> Result<Launched, Problem> {
+    let run = RunId::parse(&order.run)?;
+    let files = RunFiles::of(context.dir(), &run);
+    let failed = |error: io::Error| cannot("start a run", &error);
+    files.make().map_err(failed)?;
+    let started = order.write(&files).and_then(|()| spawn(&files));
+    let runner = started.map_err(|error| {
+        files.remove();
+        failed(error)
+    })?;
+    launched(context, run, files, runner)
+}
+
+fn launched(
+    context: &Context,
+    run: RunId,
+    files: RunFiles,
+    mut runner: Child,
+) -> Result<Launched, Problem> {
     let Some(messages) = runner.stdout.take() else {
         return Err(failure("the runner has no output".to_owned()));
     };
@@ -88,29 +109,54 @@ fn spawn(files: &RunFiles) -> io::Result<Child> {
 impl Launched {
     /// Waits until the run has begun, or is refused. A runner that died may have let its agent go.
     pub fn begin(&mut self, context: &mut Context) -> Result<Began, Unfinished> {
+        match self.first_word() {
+            Some(said) => said,
+            None => match self.recorded(context)? {
+                Some(run) => {
+                    let notes = Vec::new();
+                    Ok(Began { run, notes })
+                }
+                None => Err(self.died()),
+            },
+        }
+    }
+
+    /// The same for who works the queue and looks at the store itself: a runner that died is one that did not
+    /// begin.
+    pub fn hear(&mut self) -> Result<Began, Unfinished> {
+        self.first_word().unwrap_or_else(|| Err(self.died()))
+    }
+
+    /// Waits for the runner's end.
+    pub fn wait(mut self) {
+        if self.runner.wait().is_err() {
+            // Somebody else has waited for it.
+        }
+    }
+
+    /// What the runner says first; none where it ended without a word.
+    fn first_word(&mut self) -> Option<Result<Began, Unfinished>> {
         match Message::receive(&mut self.messages) {
-            Some(Message::Started { run, notes }) => Ok(Began { run: *run, notes }),
+            Some(Message::Started { run, notes }) => Some(Ok(Began { run: *run, notes })),
             Some(Message::Refused(refusal)) => {
                 if self.runner.wait().is_err() {
                     // It has said all that it had to say.
                 }
-                Err(refusal.into())
+                Some(Err(refusal.into()))
             }
-            Some(Message::FellBack { .. } | Message::Ended { .. }) | None => {
-                if let Some(run) = self.recorded(context)? {
-                    let notes = Vec::new();
-                    return Ok(Began { run, notes });
-                }
-                let errors = tenure_host::read::tail(&self.files.runner_errors(), 4096);
-                let errors = errors.unwrap_or_default();
-                let told = String::from_utf8_lossy(&errors);
-                let message = match told.trim() {
-                    "" => "the runner ended before it started the agent".to_owned(),
-                    told => format!("the runner ended before it started the agent: {told}"),
-                };
-                Err(failure(message).into())
-            }
+            Some(Message::FellBack { .. } | Message::Ended { .. }) | None => None,
         }
+    }
+
+    fn died(&self) -> Unfinished {
+        let errors = tenure_host::read::tail(&self.files.runner_errors(), 4096);
+        let errors = errors.unwrap_or_default();
+        let told = String::from_utf8_lossy(&errors);
+        let message = match told.trim() {
+            "" => "the runner ended before it started the agent".to_owned(),
+            told => format!("the runner ended before it started the agent: {told}"),
+        };
+        failure(message).into()
     }
 
     /// The run, where its runner came so far as to record it.

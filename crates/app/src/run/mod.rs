@@ -15,6 +15,8 @@ pub mod environment;
 pub mod existence;
 mod files;
 mod following;
+mod job;
+mod job_order;
 pub mod launch;
 pub mod log;
 mod order;
@@ -33,5 +35,7 @@ pub mod window;
 mod wire;
 pub mod worktree;
 
+pub use driver::can_run;
 pub use files::RunFiles;
+pub use job_order::JobOrder;
 pub use order::{Order, Prompts};

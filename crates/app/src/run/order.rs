@@ -4,9 +4,10 @@ use std::io;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure_core::id::{AgentName, Malformed, RunId};
+use tenure_core::id::{AgentName, JobId, Malformed, RunId};
 use tenure_core::key::Key;
 use tenure_core::run::Trigger;
+use tenure_service::JobRef;
 
 use super::files::RunFiles;
 use super::template::Variables;
@@ -41,6 +42,18 @@ pub struct Order {
     /// run in place of its runner.
     #[serde(default)]
     pub agent_home: Option<String>,
+    /// Whether the agent's environment is made, not inherited.
+    #[serde(default)]
+    pub dispatched: bool,
+    /// Names of variables that it gets all the same.
+    #[serde(default)]
+    pub env: Vec<String>,
+    /// What the agent runs inside.
+    #[serde(default)]
+    pub wrap: Vec<String>,
+    /// The job that it is for, and the attempt that this is.
+    #[serde(default)]
+    pub job: Option<(String, u32)>,
 }
 
 /// What the agent may be told: everything is rendered before it is known which of them is needed.
@@ -72,6 +85,16 @@ impl Order {
 
     pub fn goes_on(&self) -> Result<Option<RunId>, Malformed> {
         self.goes_on.as_deref().map(RunId::parse).transpose()
+    }
+
+    pub fn job(&self) -> Result<Option<JobRef>, Malformed> {
+        let Some((id, attempt)) = &self.job else {
+            return Ok(None);
+        };
+        Ok(Some(JobRef {
+            id: JobId::parse(id)?,
+            attempt: *attempt,
+        }))
     }
 
     pub fn timeout(&self) -> Option<Duration> {

@@ -20,6 +20,7 @@ use tenure_service::error::Error;
 use super::begin::Begun;
 use super::files::RunFiles;
 use super::following::Following;
+use super::job;
 use super::retention;
 use super::runner::Runner;
 use super::wire::{Message, Refusal};
@@ -37,10 +38,14 @@ pub fn main(dir: &Path) {
     }
     let files = RunFiles::at(dir);
     let mut window = io::stdout();
-    let begun = Runner::prepare(&files).and_then(|mut runner| {
-        let begun = runner.begin(&mut window)?;
-        Ok((runner, begun))
-    });
+    let begun = if files.job().exists() {
+        job::begin(&files, &mut window)
+    } else {
+        Runner::prepare(&files).and_then(|mut runner| {
+            let begun = runner.begin(&mut window)?;
+            Ok((runner, begun))
+        })
+    };
     match begun {
         Ok((runner, begun)) => runner.see_through(begun, &mut window),
         Err(refused) => {

@@ -32,6 +32,15 @@ impl Runner {
         let unreadable = |error: io::Error| failure(format!("cannot read the order: {error}"));
         let order = Order::read(files).map_err(unreadable)?;
         let context = open::open(Purpose::Write)?;
+        Self::with(files, order, context)
+    }
+
+    /// A runner with what it needs, found before.
+    pub(super) fn with(
+        files: &RunFiles,
+        order: Order,
+        context: Context,
+    ) -> Result<Self, Unfinished> {
         let malformed = |error: Malformed| Problem::from(error);
         let agent = order.agent().map_err(malformed)?;
         let driver = Driver::of(&context.settings, &agent)?;

@@ -73,10 +73,17 @@ pub struct Listed {
 impl<'a> Skills<'a> {
     /// The skills that count in a worktree, or outside of any.
     pub fn of(settings: &Settings, worktree: Option<&'a Worktree>) -> Self {
+        let user = settings::user_dir(&tenure_host::env::var);
+        Self::trusting(user.as_deref(), worktree, settings.trusts(worktree))
+    }
+
+    /// The same with the directory of the user's settings, where something else says whether the repository is
+    /// trusted.
+    pub fn trusting(user: Option<&Path>, worktree: Option<&'a Worktree>, trusts: bool) -> Self {
         Self {
-            user: settings::user_dir(&tenure_host::env::var).map(|dir| dir.join("skills")),
+            user: user.map(|dir| dir.join("skills")),
             worktree,
-            trusts: settings.trusts(worktree),
+            trusts,
         }
     }
 

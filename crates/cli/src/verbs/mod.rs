@@ -16,6 +16,7 @@ mod config;
 mod conversation;
 mod demo;
 mod dismiss;
+mod dispatch;
 mod end;
 mod goto;
 mod guard;
@@ -30,6 +31,7 @@ mod man;
 mod meta;
 mod mission;
 mod ps;
+mod queue;
 mod register;
 mod release;
 mod rename;
@@ -98,10 +100,12 @@ table::verbs! { enum Verb {
         Mission(mission) changes mission::Args::changes,
             answers "participant|left|use|pointer|mission|missions|check";
     "Run agents":
-        Run(run) changes always, answers "run";
+        Run(run) changes always, answers "run|job";
         Runs(runs) changes runs::Args::changes, answers "run|runs";
+        Queue(queue) changes queue::Args::changes, answers "job|jobs|deliveries";
         Conversation(conversation) changes conversation::Args::changes, answers "conversation|conversations|link";
         Skill(skill) changes skill::Args::changes, answers "skill|skills";
+        Dispatch(dispatch) changes dispatch::Args::changes, answers "dispatch_config|dispatch_init|explained";
     "Set up":
         Install(install) changes install::Args::changes, answers "agents", shown 10;
         Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";

@@ -2,16 +2,20 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tenure_app::place::{current_dir, place};
 use tenure_app::run::compose::{Ask, Wish, compose};
 use tenure_app::run::skill::variables;
-use tenure_core::id::AgentName;
+use tenure_core::id::{AgentName, JobId};
+use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_core::skill::SkillName;
 use tenure_core::time::Span;
 use tenure_service::answer::{Class, Hint};
+use tenure_service::{NewJob, Queued};
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::{CliError, Outcome};
+use crate::lines::Lines;
+use crate::output::{CliError, Outcome, Output};
 use crate::run_window;
 
 /// Run an agent on an item, unattended, in the item's conversation
@@ -28,6 +32,7 @@ Examples:
   tenure run claude '#42' --skill implement --worktree --exclusive --timeout 45m
   tenure run claude '#42' --prompt-file task.md --json | jq -r .event
   tenure run claude '#42' --prompt 'And the docs?' -- --model opus
+  tenure run claude '#42' --skill triage --queue
 
 Run `tenure runs` to list runs, `tenure runs stop RUN` to stop one.")]
 #[command(group(clap::ArgGroup::new("ask").required(true).args(["prompt", "prompt_file", "skill"])))]
@@ -84,6 +89,10 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     wait: Option<Span>,
 
+    /// Put it into the queue; `tenure dispatch` runs it
+    #[arg(long, conflicts_with_all = ["wait", "conflict_exit"])]
+    queue: bool,
+
     /// Exit code if something the run needs is in use, or the wait times out
     #[arg(long, value_name = "N", default_value_t = 125)]
     conflict_exit: u8,
@@ -103,6 +112,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 }
 
 fn start(args: &Args, app: &App) -> Outcome {
+    if args.queue {
+        return enqueue(args, app);
+    }
     let wish = Wish {
         agent: AgentName::parse(&args.agent)?,
         item: app.key(&args.item)?,
@@ -119,6 +131,66 @@ fn start(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     let composed = compose(&context, &wish)?;
     run_window::run(&mut context, &composed, app)
+}
+
+/// Queues the run for a dispatcher.
+fn enqueue(args: &Args, app: &App) -> Outcome {
+    let ask = match ask(args)? {
+        Ask::Text(text) => JobAsk::Text(text),
+        Ask::Skill(name, variables) => JobAsk::Skill {
+            name: name.to_string(),
+            variables,
+        },
+    };
+    let dir = match &args.dir {
+        Some(dir) => place(dir)?.dir,
+        None => place(&current_dir()?)?.dir,
+    };
+    let agent = AgentName::parse(&args.agent)?;
+    let item = app.key(&args.item)?;
+    let mut context = app.open()?;
+    let new = NewJob {
+        id: JobId::mint(context.random()),
+        summary: format!("run of {agent}"),
+        agent,
+        item,
+        rule: None,
+        trust: Trust::Trusted,
+        repo: context.repo().map(str::to_owned),
+        spec: JobSpec {
+            ask,
+            workdir: JobWorkdir {
+                dir,
+                worktree: args.worktree,
+            },
+            args: args.arguments.clone(),
+            env: Vec::new(),
+            wrap: Vec::new(),
+            exclusive: args.exclusive,
+            fresh: args.fresh,
+            shares_dir: args.share_dir,
+            timeout_ms: args
+                .timeout
+                .map(|Span(length)| u64::try_from(length.as_millis()).unwrap_or(u64::MAX)),
+            caps: Caps::default(),
+            dispatched: false,
+            trusted_repo: false,
+        },
+        data: "{}".to_owned(),
+    };
+    let answer = context.service().enqueue(&new)?;
+    let Queued { job, joined } = &answer.value;
+    let line = if *joined {
+        format!(
+            "{}  the same run of {} on {} is queued already",
+            job.id, job.agent, job.item
+        )
+    } else {
+        format!("{}  {} on {} is queued", job.id, job.agent, job.item)
+    };
+    Ok(Output::new("job", job, Lines::from(line))
+        .with("already_queued", joined)
+        .told(&answer))
 }
 
 fn ask(args: &Args) -> Result<Ask, CliError> {

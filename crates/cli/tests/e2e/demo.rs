@@ -221,8 +221,10 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
     Run agents:
       run          Run an agent on an item, unattended, in the item's conversation
       runs         List the runs of agents: what each did and how it ended
+      queue        List the jobs of the queue: what waits, what runs, what is parked
       conversation Manage which conversation an agent continues for an item
       skill        List skills and render one as a prompt
+      dispatch     Run the jobs of the queue, and receive webhooks that queue them, until stopped
 
     Set up:
       install      Register coding agents automatically, by adding hooks to their settings

@@ -12,6 +12,7 @@ mod claim;
 mod conversation;
 mod doubt;
 mod event;
+mod job;
 mod line;
 mod lock;
 mod metadata;
@@ -35,6 +36,7 @@ pub use claim::{ClaimFilter, ClaimRows, Lost};
 pub use conversation::{ConversationFilter, ConversationRows};
 pub use doubt::DoubtRows;
 pub use event::EventRows;
+pub use job::{DeliveryFilter, DeliveryRows, JobFilter, JobRows};
 pub use line::{LineRows, NewWaiter};
 pub use lock::Lock;
 pub use metadata::MetadataRows;
@@ -184,6 +186,8 @@ pub trait Tx:
     + MirrorRows
     + ConversationRows
     + RunRows
+    + JobRows
+    + DeliveryRows
 {
     /// Makes all changes of this transaction durable, or none.
     fn commit(self: Box<Self>) -> Result<(), StoreError>;

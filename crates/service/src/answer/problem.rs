@@ -151,6 +151,7 @@ fn error_data(error: &Error) -> Map<String, Value> {
             data.insert("survivors".into(), json!(survivors));
         }
         Error::Run(error) => data.extend(error.data()),
+        Error::Queue(error) => data.extend(error.data()),
         Error::TimedOut { why, .. } => {
             data.insert("waited_for".into(), json!(why.kind()));
         }

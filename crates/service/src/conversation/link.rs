@@ -5,6 +5,7 @@ use tenure_core::conversation::{ItemLink, ItemState};
 use tenure_core::event::EventKind;
 use tenure_core::hint::Hint;
 use tenure_core::key::Key;
+use tenure_core::queue::Job;
 use tenure_core::store::{Lock, Mode};
 
 use super::look::{Look, shown};
@@ -75,6 +76,7 @@ fn link(ctx: &mut Ctx<'_>, by: Option<&Caller>, request: &LinkRequest) -> Result
         };
         for state in followers.iter().chain([&before]) {
             ctx.tx.set_item_state(&to_root(state))?;
+            move_jobs(ctx, &state.item, &root)?;
             let evidence = format!("{} continues the conversations of {root}", state.item);
             log(
                 ctx,
@@ -130,6 +132,7 @@ fn unlink(ctx: &mut Ctx<'_>, by: Option<&Caller>, item: &Key) -> Result<Linked, 
         link: None,
         ..state.clone()
     })?;
+    move_jobs(ctx, item, item)?;
     let evidence = format!("{item} no longer continues the conversations of {root}");
     log(ctx, by, EventKind::ConversationUnlinked, item, evidence)?;
     Ok(Linked {
@@ -142,6 +145,18 @@ fn unlink(ctx: &mut Ctx<'_>, by: Option<&Caller>, item: &Key) -> Result<Linked, 
         },
         unchanged: false,
     })
+}
+
+/// What waits for an item waits for its conversation of now.
+fn move_jobs(ctx: &mut Ctx<'_>, item: &Key, root: &Key) -> Result<(), Stop> {
+    let jobs = ctx.tx.open_jobs_for(item)?;
+    for job in jobs.iter().filter(|job| job.takes_events()) {
+        ctx.tx.update_job(&Job {
+            root: root.clone(),
+            ..job.clone()
+        })?;
+    }
+    Ok(())
 }
 
 /// What an item has itself.

@@ -12,7 +12,7 @@ mod link;
 mod look;
 mod pointers;
 mod record;
-mod request;
+pub(crate) mod request;
 mod run;
 pub mod view;
 

@@ -147,6 +147,7 @@ impl Error {
                 ),
             ],
             Error::Run(error) => error.hints(),
+            Error::Queue(error) => error.hints(),
             Error::Store(error) => store_hints(error),
         }
     }

@@ -12,6 +12,7 @@ pub use hints::{add_a_reason, register_script, take_over, wait_for};
 use crate::answer::Class;
 use crate::claim::view::ClaimView;
 use crate::conversation::view::ConversationView;
+use crate::queue::QueueError;
 use crate::run::RunError;
 use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, Epoch, Malformed, RunId, SessionId};
@@ -275,6 +276,9 @@ pub enum Error {
     /// A run is not started, stopped or taken up.
     #[error(transparent)]
     Run(Box<RunError>),
+    /// A job is not queued, taken or changed.
+    #[error(transparent)]
+    Queue(Box<QueueError>),
     /// The store did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -283,6 +287,12 @@ pub enum Error {
 impl From<RunError> for Error {
     fn from(error: RunError) -> Self {
         Error::Run(Box::new(error))
+    }
+}
+
+impl From<QueueError> for Error {
+    fn from(error: QueueError) -> Self {
+        Error::Queue(Box::new(error))
     }
 }
 
@@ -332,6 +342,7 @@ impl Error {
             Error::NoneFree { .. } => Class::Held,
             Error::TimedOut { .. } => Class::TimedOut,
             Error::Run(error) => error.class(),
+            Error::Queue(error) => error.class(),
             Error::Store(_) => Class::Store,
         }
     }
@@ -371,6 +382,7 @@ impl Error {
             Error::NoMission { .. } => "no_mission",
             Error::Collision { .. } => "collision",
             Error::Run(error) => error.kind(),
+            Error::Queue(error) => error.kind(),
             Error::Store(StoreError::Damaged { .. }) => "store_damaged",
             Error::Store(StoreError::LogLost { .. }) => "store_log_lost",
             Error::Store(StoreError::TooNew { .. }) => "store_too_new",

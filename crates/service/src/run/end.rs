@@ -13,6 +13,7 @@ use super::view::RunView;
 use crate::context::{Ctx, Stop};
 use crate::conversation;
 use crate::error::Error;
+use crate::queue::step as queue;
 use crate::transact::{Reply, Service};
 
 use super::error::RunError;
@@ -82,6 +83,8 @@ fn finish(ctx: &mut Ctx<'_>, run: Run, end: &EndRun) -> Result<RunView, Stop> {
     let evidence = format!("{}: {} ({})", run.id, end.outcome.as_str(), end.why);
     log(ctx, &run, EventKind::RunEnded, evidence)?;
     park(ctx, &run, end)?;
+    let until = end.parked.map(|(until, _)| until);
+    queue::ended(ctx, &run, end.outcome, &end.why, until)?;
     if let Some(session) = session {
         let why = format!("run {} ended: {}", run.id, end.outcome.as_str());
         let kind = end.outcome.end_kind();

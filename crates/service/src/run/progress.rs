@@ -6,7 +6,7 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{NativeId, RunId, SessionToken};
 use tenure_core::process::Ancestor;
 use tenure_core::registration::Source;
-use tenure_core::run::Run;
+use tenure_core::run::{Run, Trigger};
 use tenure_core::session::Workdir;
 use tenure_core::store::{Lock, Mode};
 
@@ -18,6 +18,7 @@ use crate::claim::regrant;
 use crate::context::{Ctx, Stop};
 use crate::conversation;
 use crate::error::Error;
+use crate::queue::step as queue;
 use crate::session::new_session::begin_life;
 use crate::session::register::{RegisterRequest, Subject, register};
 use crate::transact::{Reply, Service};
@@ -39,9 +40,15 @@ impl Service<'_> {
     /// Records that the agent of a run is let go now.
     pub fn run_begins(&mut self, id: &RunId) -> Reply<RunView> {
         self.transact(Mode::Write, |ctx| {
-            ctx.lock([Lock::Run(id.clone())])?;
+            let known = open(ctx, id)?;
+            let mut locks = vec![Lock::Run(id.clone())];
+            if known.trigger == Trigger::Queue {
+                locks.extend(queue::locks(&known));
+            }
+            ctx.lock(locks)?;
             let mut run = open(ctx, id)?;
             if run.begun_at.is_none() {
+                queue::began(ctx, &run)?;
                 run.begun_at = Some(ctx.now.wall);
                 ctx.update_run(&mut run)?;
                 log(ctx, &run, EventKind::RunBegun, run.id.to_string())?;

@@ -21,6 +21,7 @@ use crate::claim::Asked;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::evidence::Want;
+use crate::queue::step::{self as queue, JobRef};
 use crate::session::new_session::{NewSession, begin_life, create_session};
 use crate::session::register::close_gone;
 use crate::session::resume::held;
@@ -50,6 +51,8 @@ pub struct StartRun {
     pub skill: Option<String>,
     pub prompt_hash: String,
     pub log: String,
+    /// The job that it is for.
+    pub job: Option<JobRef>,
 }
 
 /// What starting a run came to.
@@ -92,6 +95,9 @@ fn start(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<StartTurn, Stop> {
     let now = planned(ctx, agent, item)?;
     if now.root != request.planned.root || now.revision != request.planned.revision {
         return Ok(StartTurn::Replan);
+    }
+    if let Some(job) = &request.job {
+        queue::check(ctx, job, &request.runner)?;
     }
     if let Some(turn) = occupied(ctx, request)? {
         return Ok(turn);
@@ -136,6 +142,9 @@ fn start(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<StartTurn, Stop> {
         claims::grant_to(ctx, &session, caller.as_ref(), ready, item)?;
     }
     let run = record(ctx, request, &session, caller.as_ref(), exclusive)?;
+    if let Some(job) = &request.job {
+        queue::started(ctx, job, &run)?;
+    }
     if let Begin::InPlaceOf(native_id) = &request.begin {
         claims::forget(ctx, &run, native_id)?;
     }

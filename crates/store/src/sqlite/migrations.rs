@@ -70,11 +70,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         min_writer: 6,
         needs: "0.1.0",
     },
-    // Indexes alone: SQLite keeps them up to date for a version without them.
+    // Who does not know them would end a run and leave its job begun.
     Migration {
         number: 7,
         sql: include_str!("schema/0007.sql"),
-        min_writer: 6,
+        min_writer: 7,
         needs: "0.1.0",
     },
 ];

@@ -19,8 +19,8 @@ use tenure_core::time::Timestamp;
 use tenure_testkit::conformance::sample::*;
 
 use super::{
-    SqliteStore, claim, conversation, doubt, event, metadata, mission, native, notice, process,
-    run, session, write,
+    SqliteStore, claim, conversation, delivery, doubt, event, job, metadata, mission, native,
+    notice, process, run, session, write,
 };
 
 /// SQLite's plan, one line per step.
@@ -177,6 +177,30 @@ fn single_key_statements_use_their_indexes() {
             &["runs_cut_off_of (root=? AND agent=? AND host_id=? AND boot_id=?)"],
         ),
         (run::LEFT, &["runs_after (agent=? AND after_id=?"]),
+        (job::BY_ID, &["jobs_id (id=?)"]),
+        (job::UPDATE, &["jobs_id (id=?)"]),
+        (job::MATCH, &["jobs_id (id>? AND id<?)"]),
+        (
+            job::OPEN_OF,
+            &["jobs_open_conversation (root=? AND agent=?)"],
+        ),
+        (job::OPEN_FOR, &["jobs_open_item (item=?)"]),
+        (job::TAKEN_OF_RUN, &["jobs_run (run=?)"]),
+        (job::DELAYED, &["jobs_delayed (not_before<?)"]),
+        (job::UNPARKED, &["jobs_parked (parked_until<?)"]),
+        (job::EVENTS, &["job_events_job (job=?)"]),
+        (job::BEGUN, &["runs_item (item=? AND created_at>?)"]),
+        (job::COST, &["runs_item (item=? AND created_at>?)"]),
+        (delivery::BY_ID, &["PRIMARY KEY (rowid=?)"]),
+        (
+            delivery::BY_DELIVERY,
+            &["deliveries_delivery (endpoint=? AND delivery_id=?)"],
+        ),
+        (
+            delivery::BY_CONTENT,
+            &["deliveries_content (endpoint=? AND content_key=?)"],
+        ),
+        (delivery::OF_ITEM, &["deliveries_item (item=?)"]),
         (doubt::TAKE, &["PRIMARY KEY (asker=?)"]),
         (native::TAKE, &["PRIMARY KEY (agent=? AND native_id=?)"]),
         (claim::END_OF, &["holds_open_session (session=?)"]),
@@ -572,6 +596,23 @@ fn no_verb_takes_more_steps_where_there_is_more_that_is_over() {
         assert!(
             after * 10 <= before * 13,
             "{name} took {before} steps with 100 rows and {after} with 10,000"
+        );
+    }
+}
+
+/// However many jobs are over, what waits and what runs is read from indexes of these alone, in their order.
+#[test]
+fn what_waits_and_runs_is_read_in_the_order_of_its_own_index() {
+    let store = SqliteStore::in_memory(clock()).unwrap();
+    for (sql, index) in [
+        (job::TAKEN, "SCAN jobs USING INDEX jobs_taken"),
+        (job::READY, "SCAN own USING INDEX jobs_ready"),
+    ] {
+        let steps = plan(&store.conn, sql);
+        assert_eq!(steps.first().map(String::as_str), Some(index), "{steps:?}");
+        assert!(
+            !steps.iter().any(|step| step.contains("TEMP B-TREE")),
+            "{steps:?}"
         );
     }
 }

@@ -92,6 +92,14 @@ impl<'a> Cells<'a> {
         }
     }
 
+    /// Bytes.
+    pub(super) fn bytes(&mut self) -> Result<Vec<u8>, StoreError> {
+        match self.take()? {
+            ValueRef::Blob(bytes) => Ok(bytes.to_vec()),
+            other => Err(self.bad(&format!("{other:?} instead of bytes"))),
+        }
+    }
+
     /// A flag, stored as 0 or 1.
     pub(super) fn flag(&mut self) -> Result<bool, StoreError> {
         match self.number::<i64>()? {

@@ -17,6 +17,7 @@ pub mod claim;
 pub mod conversation;
 pub mod count;
 pub mod event;
+pub mod job;
 pub mod line;
 pub mod metadata;
 pub mod mission;
@@ -146,6 +147,13 @@ macro_rules! conformance {
             run::what_the_newest_run_left_of_a_conversation_is_known
             run::runs_that_were_cut_off_are_found_by_directory_and_by_conversation
             run::an_agent_is_parked_on_one_host
+            job::a_job_reads_back_and_an_update_replaces_every_field
+            job::one_job_of_a_conversation_is_taken_at_a_time
+            job::the_oldest_waiting_job_of_each_free_conversation_may_be_taken
+            job::jobs_are_listed_by_item_and_counted
+            job::events_stay_in_their_order_and_breakers_are_kept
+            job::only_a_delivery_that_led_to_something_has_duplicates
+            job::old_deliveries_and_large_bodies_are_forgotten
             write::a_later_write_of_a_file_replaces_the_time
             write::what_a_session_wrote_is_listed_the_newest_first
             write::what_several_sessions_wrote_lately_is_found_in_one_look

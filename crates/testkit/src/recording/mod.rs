@@ -9,6 +9,7 @@
 //! - writes while it only reads, or more than heartbeats in a heartbeat;
 //! - reads much of the log while it writes, and so keeps the other writers waiting.
 
+mod jobs;
 mod rows;
 mod runs;
 

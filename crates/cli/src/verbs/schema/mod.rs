@@ -17,9 +17,9 @@ use tenure_core::process::Survivor;
 use tenure_core::transcript::LineProblem;
 use tenure_service::Status;
 use tenure_service::view::{
-    ClaimView, ConversationView, EventView, HeldView, LinkView, MissionView, NoticeView,
-    ParticipantView, PastIdView, PointerView, ResolvedView, ResumeView, RunView, SessionView,
-    WhyView,
+    ClaimView, ConversationView, DeliveryView, EventView, ExplanationView, HeldView, JobView,
+    LinkView, MissionView, NoticeView, ParticipantView, PastIdView, PointerView, ResolvedView,
+    ResumeView, RunView, SessionView, WhyView,
 };
 
 use super::JOBS;
@@ -107,6 +107,9 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<LineProblem>();
     generator.subschema_for::<Status>();
     generator.subschema_for::<RunView>();
+    generator.subschema_for::<JobView>();
+    generator.subschema_for::<DeliveryView>();
+    generator.subschema_for::<ExplanationView>();
     generator.subschema_for::<Survivor>();
     let found = generator.take_definitions(true);
     found

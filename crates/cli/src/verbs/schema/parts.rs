@@ -62,6 +62,7 @@ pub fn shapes() -> Vec<(&'static str, Value)> {
     ];
     all.extend(of_setup());
     all.extend(of_work());
+    all.extend(of_dispatch());
     all
 }
 
@@ -169,6 +170,11 @@ fn of_conversations() -> Vec<(&'static str, Value)> {
         ("run?", reference("run")),
         ("runs?", listed("run")),
         ("survivors?", listed("survivor")),
+        ("job?", reference("job")),
+        ("jobs?", listed("job")),
+        ("already_queued?", yes_or_no()),
+        ("explanation?", reference("explanation")),
+        ("deliveries?", listed("delivery")),
     ]
 }
 
@@ -191,6 +197,9 @@ fn of_machine() -> Vec<(&'static str, Value)> {
         ("repos?", listed("repo")),
         ("skill?", reference("skill")),
         ("skills?", listed("listed_skill")),
+        ("dispatch_config?", reference("dispatch_config")),
+        ("dispatch_init?", reference("dispatch_init")),
+        ("explanation?", reference("explanation")),
         ("ignored?", listed("ignored")),
         ("schema?", json!({"type": "object"})),
         ("completions?", text()),
@@ -378,6 +387,101 @@ fn of_setup() -> Vec<(&'static str, Value)> {
         (
             "exit_code",
             object("An exit code.", &[("code", number()), ("meaning", text())]),
+        ),
+    ]
+}
+
+fn of_dispatch() -> Vec<(&'static str, Value)> {
+    let forge = object(
+        "A forge, and where its webhooks arrive.",
+        &[
+            ("name", text()),
+            ("kind", text()),
+            ("endpoint", text()),
+            ("url", text_or_null()),
+            ("own_account", text_or_null()),
+        ],
+    );
+    let run = object(
+        "A run that a rule would start; outside means that the rule's wrap is needed.",
+        &[
+            ("rule", text()),
+            ("agent", text()),
+            ("item", text()),
+            ("trust", json!({"enum": ["permitted", "outside"]})),
+            ("head", text_or_null()),
+        ],
+    );
+    let rule = object(
+        "What a rule says about an event.",
+        &[
+            ("rule", text()),
+            ("matches", yes_or_no()),
+            ("kind", text_or_null()),
+            ("why", text_or_null()),
+        ],
+    );
+    let maybe = |parts: &[(&str, Value)], about: &str| json!({"anyOf": [object(about, parts), {"type": "null"}]});
+    let closes = maybe(
+        &[
+            ("item", text()),
+            ("merged", yes_or_no()),
+            ("by_person", yes_or_no()),
+            ("stops", texts()),
+        ],
+        "An item that is over, and the rules whose live runs of it would be stopped.",
+    );
+    let links = maybe(
+        &[("item", text()), ("target", text())],
+        "An item that would continue the conversations of another.",
+    );
+    vec![
+        (
+            "dispatch_config",
+            object(
+                "A dispatch.toml without faults.",
+                &[
+                    ("file", text()),
+                    ("listen", text()),
+                    ("forges", list(&forge)),
+                    ("repos", texts()),
+                    ("rules", texts()),
+                    ("notes", texts()),
+                ],
+            ),
+        ),
+        (
+            "dispatch_init",
+            object(
+                "The files that were written; no skill where it existed already.",
+                &[
+                    ("file", text()),
+                    ("secret_file", text()),
+                    ("skill", text_or_null()),
+                    ("endpoint", text()),
+                ],
+            ),
+        ),
+        (
+            "explained",
+            object(
+                "What a delivery means and what would come of it.",
+                &[
+                    ("forge", text()),
+                    ("event", text_or_null()),
+                    ("repo", text_or_null()),
+                    ("item", text_or_null()),
+                    ("actor", text_or_null()),
+                    ("runs", list(&run)),
+                    ("closes", closes),
+                    ("reopens", text_or_null()),
+                    ("resets", text_or_null()),
+                    ("links", links),
+                    ("rules", list(&rule)),
+                    ("kind", text_or_null()),
+                    ("why", text_or_null()),
+                ],
+            ),
         ),
     ]
 }

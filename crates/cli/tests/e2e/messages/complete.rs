@@ -90,6 +90,10 @@ const UNMADE_EVENTS: &[&str] = &[
     "conversation.closed",
     "conversation.reopened",
     "run.fell_back",
+    // Of webhooks and crashes; webhooks.rs and queue.rs make them.
+    "job.joined",
+    "job.parked",
+    "job.late",
 ];
 
 struct Call {

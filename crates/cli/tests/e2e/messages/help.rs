@@ -39,7 +39,11 @@ fn usage() {
         page.run(&out, line);
     }
     page.title("Missing");
-    for words in commands(&env) {
+    // A dispatcher needs no argument, and works until it is stopped.
+    for words in commands(&env)
+        .into_iter()
+        .filter(|words| *words != ["dispatch"])
+    {
         let line = format!("tenure {}", words.join(" "));
         let said = out.tenure(&words.iter().map(String::as_str).collect::<Vec<_>>());
         if said.code == 2 {

@@ -6,9 +6,11 @@
 
 mod claims;
 mod complete;
+mod dispatch;
 mod files;
 mod help;
 mod hooks;
+mod jobs;
 mod locks;
 mod missions;
 mod page;

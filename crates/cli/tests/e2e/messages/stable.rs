@@ -21,8 +21,9 @@ pub struct Stable {
     paths: Vec<(String, String)>,
     /// Handles and pids, by id: ids grow with time.
     handles: BTreeMap<String, (String, Vec<u32>)>,
-    /// The ids of runs, in their order.
+    /// The ids of runs and jobs, in their order.
     runs: Vec<String>,
+    jobs: Vec<String>,
     /// Whether spans of time stay as they are.
     keeps_spans: bool,
 }
@@ -48,6 +49,7 @@ impl Stable {
             paths,
             handles: BTreeMap::new(),
             runs: Vec::new(),
+            jobs: Vec::new(),
             keeps_spans: false,
         }
     }
@@ -59,6 +61,7 @@ impl Stable {
             paths: Vec::new(),
             handles: BTreeMap::new(),
             runs: Vec::new(),
+            jobs: Vec::new(),
             keeps_spans: false,
         }
     }
@@ -79,19 +82,8 @@ impl Stable {
             known.0 = text("handle");
             known.1.extend(pid.filter(|pid| !known.1.contains(pid)));
         }
-        self.learn_runs(env);
-    }
-
-    fn learn_runs(&mut self, env: &Env) {
-        let listed = env.tenure(&["runs", "--json"]);
-        let answer: Value = serde_json::from_str(&listed.stdout).unwrap_or_default();
-        let runs = answer["runs"].as_array().into_iter().flatten().rev();
-        let ids = runs.filter_map(|run| run["id"].as_str().map(str::to_owned));
-        for id in ids {
-            if !self.runs.contains(&id) {
-                self.runs.push(id);
-            }
-        }
+        learn_ids(env, &["runs", "--json"], "runs", &mut self.runs);
+        learn_ids(env, &["queue", "--all", "--json"], "jobs", &mut self.jobs);
     }
 
     /// Each handle with the one that stands for it.
@@ -169,6 +161,9 @@ impl Stable {
         }
         for (place, id) in self.runs.iter().enumerate() {
             line = line.replace(id, &format!("r-{}", ENDS[place % ENDS.len()]));
+        }
+        for (place, id) in self.jobs.iter().enumerate() {
+            line = line.replace(id, &format!("j-{}", ENDS[place % ENDS.len()]));
         }
         for (place, id) in self.handles.keys().enumerate() {
             line = line.replace(id, &format!("019a8f00-0000-7000-8000-{:012}", place + 1));
@@ -343,4 +338,17 @@ fn aligned(rows: &[Vec<String>]) -> Vec<String> {
         cells.join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect()
+}
+
+/// Adds the ids of a list that are not known yet, the oldest first.
+fn learn_ids(env: &Env, words: &[&str], part: &str, known: &mut Vec<String>) {
+    let listed = env.tenure(words);
+    let answer: Value = serde_json::from_str(&listed.stdout).unwrap_or_default();
+    let all = answer[part].as_array().into_iter().flatten().rev();
+    let ids = all.filter_map(|one| one["id"].as_str().map(str::to_owned));
+    for id in ids {
+        if !known.contains(&id) {
+            known.push(id);
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod crowd;
+pub mod dispatch;
 pub mod forge;
 pub mod hook;
 pub mod hooked;
@@ -21,6 +22,7 @@ pub mod talking;
 pub mod tmux;
 pub mod transcript;
 pub mod waiter;
+pub mod webhook;
 
 use std::path::Path;
 

@@ -1,0 +1,231 @@
+//! The whole configuration, checked.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tenure_core::dispatch::{Reply, Repo, Rules, unreachable};
+use tenure_core::forge::Person;
+use tenure_host::read;
+use tenure_service::answer::{Class, Hint, Problem};
+
+use super::document::{Document, Section};
+use super::ends::{ForgeEnd, RepoEnd};
+use super::fault::{self, Fault};
+use super::raw::{RawRule, RawTop};
+use super::reading::Reading;
+use super::rules;
+use crate::settings::{Settings, user_dir};
+
+/// No dispatch.toml is longer.
+const LONGEST: u64 = 1 << 20;
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub file: PathBuf,
+    pub listen: SocketAddr,
+    /// Runs at once, in all.
+    pub concurrency: u32,
+    /// Runs of an item after which only a person lets it go on.
+    pub breaker: u32,
+    /// How long a closed item keeps its conversation and worktree.
+    pub grace: Duration,
+    pub keep_deliveries: Duration,
+    /// Where repositories without a directory of their own are cloned.
+    pub clones: Option<PathBuf>,
+    pub forges: Vec<ForgeEnd>,
+    pub repos: Vec<RepoEnd>,
+    pub rules: Rules,
+}
+
+/// A configuration without faults, and what its reader should know.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    pub config: Config,
+    pub notes: Vec<String>,
+}
+
+impl Config {
+    /// Reads and checks a file; the error names every fault.
+    pub fn load(file: &Path, settings: &Settings) -> Result<Checked, Problem> {
+        let text = read::text(file, LONGEST).map_err(|error| {
+            if read::is_absent(&error) {
+                let message = format!("there is no {}", file.display());
+                let hint = Hint::run("dispatch", ["init"], "to write a first one");
+                return Problem::new(Class::NotFound, "no_dispatch_config", message, hint);
+            }
+            let hint = Hint::step("make the file readable, then run the same command again");
+            Problem::new(Class::Usage, "config", error.to_string(), hint)
+        })?;
+        let user = user_dir(&tenure_host::env::var);
+        Self::parse(file, &text, settings, user.as_deref())
+            .map_err(|faults| fault::problem(file, faults))
+    }
+
+    /// The same for a text that is in this file; `user` is the directory of the user's settings.
+    pub fn parse(
+        file: &Path,
+        text: &str,
+        settings: &Settings,
+        user: Option<&Path>,
+    ) -> Result<Checked, Vec<Fault>> {
+        let mut reading = Reading {
+            dir: file.parent().unwrap_or(Path::new("")),
+            settings,
+            user,
+            faults: Vec::new(),
+            notes: Vec::new(),
+        };
+        let config = reading.whole(file, text);
+        match config.filter(|_| reading.faults.is_empty()) {
+            Some(config) => Ok(Checked {
+                config,
+                notes: reading.notes,
+            }),
+            None => {
+                reading.faults.sort_by_key(|fault| fault.line);
+                Err(reading.faults)
+            }
+        }
+    }
+
+    pub fn forge(&self, name: &str) -> Option<&ForgeEnd> {
+        self.forges.iter().find(|forge| forge.name == name)
+    }
+
+    pub fn repo(&self, forge: &str, name: &str) -> Option<&RepoEnd> {
+        let mut repos = self.repos.iter();
+        repos.find(|repo| repo.forge == forge && repo.name == name)
+    }
+}
+
+impl Reading<'_> {
+    fn whole(&mut self, file: &Path, text: &str) -> Option<Config> {
+        let document = Document::parse(text, &mut self.faults)?;
+        let top: RawTop = document.top.read(&mut self.faults).unwrap_or_default();
+        let clones = top.clones.as_deref().map(|dir| self.path(dir));
+        let mut forges = Vec::new();
+        for (name, section) in &document.forges {
+            forges.extend(self.forge(name, section));
+        }
+        let mut repos = Vec::new();
+        for (name, section) in &document.repos {
+            repos.extend(self.repo(name, section, &document, clones.is_some()));
+        }
+        let mut found = Vec::new();
+        for (place, section) in document.rules.iter().enumerate() {
+            let Some(raw) = section.read::<RawRule>(&mut self.faults) else {
+                continue;
+            };
+            if let Some(rule) = rules::rule(self, section, place, &raw, &repos) {
+                found.push((place, rule));
+            }
+        }
+        let is_named = self.faults.iter().any(|fault| fault.key == "rule");
+        if document.rules.is_empty() && !is_named {
+            self.faults
+                .push(document.top.fault("rule", "there is no [[rule]]"));
+        }
+        self.names_are_unique(&document, &found);
+        let rules = Rules {
+            repos: repos
+                .iter()
+                .map(|known| of_rules(&known.end, &forges))
+                .collect(),
+            rules: found.iter().map(|(_, rule)| rule.clone()).collect(),
+        };
+        self.rules_match(&document, &rules, &found, &forges);
+        if rules.rules.iter().any(|rule| rule.action.wrap.is_empty()) {
+            self.notes.push(BOUNDARY.to_owned());
+        }
+        Some(Config {
+            file: file.to_owned(),
+            listen: self.listen(&document.top, &top),
+            concurrency: self.at_least_one(&document.top, "concurrency", top.concurrency),
+            breaker: self.at_least_one(&document.top, "breaker", top.breaker),
+            grace: self
+                .span(&document.top, "grace", &top.grace)
+                .unwrap_or_default(),
+            keep_deliveries: self
+                .span(&document.top, "keep_deliveries", &top.keep_deliveries)
+                .unwrap_or_default(),
+            clones,
+            forges,
+            repos: repos.into_iter().map(|known| known.end).collect(),
+            rules,
+        })
+    }
+
+    fn listen(&mut self, section: &Section<'_>, top: &RawTop) -> SocketAddr {
+        top.listen.parse().unwrap_or_else(|_| {
+            let why = "expected an address and a port, such as 127.0.0.1:7421";
+            self.faults.push(section.fault("listen", why));
+            SocketAddr::from(([127, 0, 0, 1], 7421))
+        })
+    }
+
+    fn names_are_unique(&mut self, document: &Document<'_>, found: &[rules::Placed]) {
+        for (at, (place, rule)) in found.iter().enumerate() {
+            if found[..at].iter().any(|(_, other)| other.name == rule.name) {
+                let why = format!("another rule is called {} too", rule.name);
+                self.faults.push(document.rules[*place].fault("name", why));
+            }
+        }
+    }
+
+    /// Faults that show only when all rules, repositories and forges are known.
+    fn rules_match(
+        &mut self,
+        document: &Document<'_>,
+        rules: &Rules,
+        found: &[rules::Placed],
+        forges: &[ForgeEnd],
+    ) {
+        for (at, never) in unreachable(rules) {
+            let section = &document.rules[found[at].0];
+            let why = format!("this rule never matches: {never}");
+            self.faults.push(section.fault(never.key(), why));
+        }
+        for (place, rule) in found {
+            let section = &document.rules[*place];
+            let is_meant = |repo: &&Repo| {
+                rule.when
+                    .repo
+                    .as_ref()
+                    .is_none_or(|name| *name == repo.name)
+            };
+            for repo in rules.repos.iter().filter(is_meant) {
+                let Some(forge) = forges.iter().find(|forge| forge.name == repo.forge) else {
+                    continue;
+                };
+                if rule.action.reply != Reply::Nothing && !forge.has_api() {
+                    let why = format!("forge {} needs url and token_file for it", forge.name);
+                    self.faults.push(section.fault("reply", why));
+                }
+                let own = forge.own_account.as_deref().map(Person::named);
+                if rule.when.mention.is_none() && own.is_some_and(|own| rule.when.names(&own)) {
+                    let why = "it names the account of the token, which could then answer itself; remove it, or set mention";
+                    self.faults.push(section.fault("authors", why));
+                }
+            }
+        }
+    }
+}
+
+const BOUNDARY: &str = "an agent without wrap runs as this user and can read everything that this user can, \
+                        the secrets of this file included; wrap, or a user of its own, is the boundary";
+
+/// A repository as rules see it.
+fn of_rules(end: &RepoEnd, forges: &[ForgeEnd]) -> Repo {
+    let forge = forges.iter().find(|forge| forge.name == end.forge);
+    Repo {
+        name: end.name.clone(),
+        forge: end.forge.clone(),
+        tells_associations: forge
+            .is_none_or(|forge| forge.row.tells_associations || forge.has_api()),
+        never_sends: forge
+            .map(|forge| forge.row.never_sends.to_vec())
+            .unwrap_or_default(),
+        own_account: forge.and_then(|forge| forge.own_account.clone()),
+    }
+}

@@ -1,0 +1,177 @@
+//! The forges and repositories of the file, checked.
+
+use std::path::PathBuf;
+
+use tenure_core::spelling;
+use tenure_forges::{FORGES, Forge, Secret, forge};
+use tenure_host::git::{self, Worktree};
+
+use super::document::{Document, Section};
+use super::init::PLACEHOLDER;
+use super::raw::{RawForge, RawRepo};
+use super::reading::Reading;
+
+/// A forge, and what tenure shares with it.
+#[derive(Debug, Clone)]
+pub struct ForgeEnd {
+    /// Its webhooks arrive at `/hooks/NAME`.
+    pub name: String,
+    pub row: &'static Forge,
+    /// One or two.
+    pub secrets: Vec<Secret>,
+    /// Where its API is.
+    pub url: Option<String>,
+    pub token: Option<Secret>,
+    /// The account that the token belongs to.
+    pub own_account: Option<String>,
+}
+
+impl ForgeEnd {
+    /// Whether it can be asked.
+    pub fn has_api(&self) -> bool {
+        self.url.is_some() && self.token.is_some()
+    }
+}
+
+/// A repository, and where its code is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepoEnd {
+    /// Canonical.
+    pub name: String,
+    pub forge: String,
+    /// None where it is cloned.
+    pub dir: Option<PathBuf>,
+    pub worktree: bool,
+    /// Whether its own settings and skills may give orders to an agent.
+    pub trusted: bool,
+    pub concurrency: Option<u32>,
+}
+
+/// A repository with the worktree that it has on this machine.
+pub(super) struct Known {
+    pub end: RepoEnd,
+    pub worktree: Option<Worktree>,
+}
+
+impl Reading<'_> {
+    pub fn forge(&mut self, name: &str, section: &Section<'_>) -> Option<ForgeEnd> {
+        let raw: RawForge = section.read(&mut self.faults)?;
+        let plain =
+            |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_');
+        if name.is_empty() || name.len() > 32 || !name.bytes().all(plain) {
+            let why = "its name is part of a URL: use at most 32 of a-z, 0-9, - and _";
+            self.faults.push(section.fault("", why));
+        }
+        let row = forge(&raw.kind);
+        if row.is_none() {
+            let kinds: Vec<&str> = FORGES.iter().map(|forge| forge.kind).collect();
+            let why = format!(
+                "{} is unknown; expected one of {}",
+                raw.kind,
+                kinds.join(", ")
+            );
+            self.faults.push(section.fault("kind", why));
+        }
+        if !(1..=2).contains(&raw.secret_files.len()) {
+            let why = "expected one file, or two while a secret is being replaced";
+            self.faults.push(section.fault("secret_files", why));
+        }
+        let secrets = raw.secret_files.iter();
+        let secrets: Vec<Secret> = secrets
+            .filter_map(|file| self.secret(section, "secret_files", file))
+            .collect();
+        let token = raw.token_file.as_deref();
+        let token = token.and_then(|file| self.secret(section, "token_file", file));
+        self.api(section, &raw);
+        Some(ForgeEnd {
+            name: name.to_owned(),
+            row: row?,
+            secrets,
+            url: raw.url.map(|url| url.trim_end_matches('/').to_owned()),
+            token,
+            own_account: raw.own_account,
+        })
+    }
+
+    /// The address, the token and its account belong together.
+    fn api(&mut self, section: &Section<'_>, raw: &RawForge) {
+        if let Some(url) = &raw.url {
+            let is_local = ["http://127.0.0.1", "http://localhost", "http://[::1]"]
+                .iter()
+                .any(|local| {
+                    url.strip_prefix(local)
+                        .is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/']))
+                });
+            if !url.starts_with("https://") && !is_local {
+                let why =
+                    "expected an address that begins with https://, so that the token stays secret";
+                self.faults.push(section.fault("url", why));
+            }
+        }
+        match (&raw.url, &raw.token_file) {
+            (Some(_), None) => {
+                let why = "it is missing, and url is of no use without it";
+                self.faults.push(section.fault("token_file", why));
+            }
+            (None, Some(_)) => {
+                let why = "it is missing, and token_file is of no use without it";
+                self.faults.push(section.fault("url", why));
+            }
+            _ => {}
+        }
+        let own = raw.own_account.as_deref().unwrap_or_default();
+        if raw.token_file.is_some() && own.trim().is_empty() {
+            let why = "name the account of the token, so that what it writes starts no run";
+            self.faults.push(section.fault("own_account", why));
+        }
+    }
+
+    pub fn repo(
+        &mut self,
+        name: &str,
+        section: &Section<'_>,
+        document: &Document<'_>,
+        has_clones: bool,
+    ) -> Option<Known> {
+        let raw: RawRepo = section.read(&mut self.faults)?;
+        let plain = spelling::repository_name(name.trim());
+        let is_blank = name.trim() == PLACEHOLDER;
+        if is_blank || plain.starts_with('/') || plain.split('/').count() < 2 {
+            let why = "expected the owner and name that it has on the forge, such as acme/web";
+            self.faults.push(section.fault("", why));
+        }
+        if !document.forges.iter().any(|(forge, _)| *forge == raw.forge) {
+            let why = format!("there is no [forge.{}]", raw.forge);
+            self.faults.push(section.fault("forge", why));
+        }
+        if let Some(most) = raw.concurrency {
+            self.at_least_one(section, "concurrency", most);
+        }
+        let dir = raw.dir.as_deref().map(|dir| self.path(dir));
+        let worktree = dir.as_deref().and_then(git::worktree);
+        match &dir {
+            None if !has_clones => {
+                let why = "it is missing: name a clone of the repository, or set clones for all";
+                self.faults.push(section.fault("dir", why));
+            }
+            Some(_) if raw.dir.as_deref() == Some("") => {
+                let why = "it is empty: name a clone of the repository";
+                self.faults.push(section.fault("dir", why));
+            }
+            Some(dir) if worktree.is_none() => {
+                let why = format!("{} is not in a git repository", dir.display());
+                self.faults.push(section.fault("dir", why));
+            }
+            _ => {}
+        }
+        let end = RepoEnd {
+            name: plain,
+            forge: raw.forge,
+            dir,
+            worktree: raw.worktree,
+            trusted: raw.trusted,
+            concurrency: raw.concurrency,
+        };
+        Some(Known { end, worktree })
+    }
+}

@@ -1,0 +1,40 @@
+//! `dispatch.toml`: which forges, repositories and rules the dispatcher works with.
+//!
+//! Everything is checked before anything starts: [`Config::load`] returns a configuration in which every key is
+//! known, every rule can match, every skill and agent exists and every secret is readable by its owner alone. What
+//! is wrong is a list of [`Fault`]s, all at once, each with its line and key. [`explain()`] says what a delivery would
+//! do, and [`init`] writes a first file.
+//!
+//! Paths in the file are relative to the file. Secrets and tokens are in files of their own, never in this one.
+
+mod config;
+mod document;
+mod ends;
+mod explain;
+mod fault;
+pub mod init;
+mod private_file;
+mod raw;
+mod reading;
+pub mod receive;
+mod rules;
+mod variables;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::{Checked, Config};
+pub use ends::{ForgeEnd, RepoEnd};
+pub use explain::{Captured, Explained, explain};
+pub use fault::Fault;
+pub use variables::variables;
+
+use std::path::PathBuf;
+
+/// The file that is used where none is named: `dispatch.toml` beside the user's `config.toml`.
+pub fn default_file() -> Option<PathBuf> {
+    crate::settings::user_dir(&tenure_host::env::var).map(|dir| dir.join(NAME))
+}
+
+/// The name of the file.
+pub const NAME: &str = "dispatch.toml";

@@ -1,0 +1,38 @@
+//! Files with secrets: read only where nobody else can read them.
+
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use tenure_core::text;
+use tenure_forges::Secret;
+use tenure_host::read;
+
+/// No secret or token is longer.
+const LONGEST: u64 = 4096;
+
+/// The secret in a file, without the spaces and line ends around it.
+pub(super) fn secret(path: &Path) -> Result<Secret, String> {
+    let shown = path.display();
+    let file = read::open(path).map_err(|error| error.to_string())?;
+    let found = file.metadata().map_err(|error| error.to_string())?;
+    let (mode, owner) = (found.mode() & 0o777, found.uid());
+    let user = rustix::process::geteuid().as_raw();
+    if mode & 0o077 != 0 {
+        let quoted = text::shell(&shown.to_string());
+        return Err(format!(
+            "others can read {shown} (mode {mode:04o}); run `chmod 600 {quoted}` and change the secret"
+        ));
+    }
+    if owner != user && owner != 0 {
+        return Err(format!("{shown} belongs to uid {owner}, not to uid {user}"));
+    }
+    let mut bytes = Vec::new();
+    let read = file.take(LONGEST + 1).read_to_end(&mut bytes);
+    read.map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(format!("{shown} is longer than {LONGEST} bytes"));
+    }
+    let secret = bytes.trim_ascii();
+    Secret::new(secret).ok_or_else(|| format!("{shown} is empty"))
+}

@@ -1,0 +1,91 @@
+//! The file as it is written, before anything is checked but its keys and types.
+
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawTop {
+    pub listen: String,
+    pub concurrency: u32,
+    pub breaker: u32,
+    pub grace: String,
+    pub keep_deliveries: String,
+    pub clones: Option<String>,
+}
+
+impl Default for RawTop {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:7421".to_owned(),
+            concurrency: 4,
+            breaker: 10,
+            grace: "7d".to_owned(),
+            keep_deliveries: "30d".to_owned(),
+            clones: None,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawForge {
+    pub kind: String,
+    pub secret_files: Vec<String>,
+    pub url: Option<String>,
+    pub token_file: Option<String>,
+    pub own_account: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawRepo {
+    pub forge: String,
+    pub dir: Option<String>,
+    #[serde(default)]
+    pub worktree: bool,
+    #[serde(default)]
+    pub trusted: bool,
+    pub concurrency: Option<u32>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawCaps {
+    pub runs_per_hour: Option<u32>,
+    pub usd_per_day: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawRule {
+    pub name: Option<String>,
+    pub repo: Option<String>,
+    pub on: Vec<String>,
+    #[serde(default)]
+    pub authors: Vec<String>,
+    #[serde(default)]
+    pub associations: Vec<String>,
+    pub label: Option<String>,
+    pub mention: Option<String>,
+    pub assignee: Option<String>,
+    pub reviewer: Option<String>,
+    pub branch: Option<String>,
+    pub agent: String,
+    pub skill: String,
+    #[serde(default)]
+    pub args: Vec<String>,
+    #[serde(default)]
+    pub env: Vec<String>,
+    #[serde(default)]
+    pub wrap: Vec<String>,
+    #[serde(default)]
+    pub exclusive: bool,
+    pub timeout: Option<String>,
+    #[serde(default)]
+    pub caps: RawCaps,
+    pub reply: Option<String>,
+    pub on_close: Option<String>,
+    pub push: Option<String>,
+    #[serde(default, rename = "continue")]
+    pub goes_on: bool,
+}

@@ -1,0 +1,400 @@
+//! A delivery at the door: is it genuine, what does it mean, and what becomes of it.
+//!
+//! [`check`] looks at the raw bytes and needs no store. [`Desk::receive`] decides and stores the delivery with its
+//! jobs in one transaction; only then may the forge be told that it was accepted. What an event means besides (an
+//! item that is closed, a link, a reset) is done before that: each step changes nothing when it is repeated, so a
+//! crash in between is mended by the next delivery of the same.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tenure_core::dispatch::{self, Action, Decision, Facts, Matched, Trust as Whose, decide};
+use tenure_core::forge::{ForgeEvent, Person as Account};
+use tenure_core::id::{AgentName, JobId};
+use tenure_core::key::Key;
+use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
+use tenure_core::store::{DeliveryFilter, StoreError};
+use tenure_core::time::Timestamp;
+use tenure_forges::{Headers, Received};
+use tenure_service::answer::{Class, Problem};
+use tenure_service::{Accept, Accepted, ActFor, DropRequest, LinkRequest, NewJob, Person};
+
+use super::config::Config;
+use super::ends::{ForgeEnd, RepoEnd};
+use crate::open::Context;
+
+/// How many deliveries of an item are searched for one that was started by the same text.
+const SEARCHED: usize = 500;
+
+/// A delivery whose sender knows the secret.
+#[derive(Debug, Clone)]
+pub struct Genuine {
+    endpoint: String,
+    delivery_id: Option<String>,
+    event: ForgeEvent,
+    body: Vec<u8>,
+}
+
+/// What a sender is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    pub status: u16,
+    pub body: Value,
+}
+
+impl Told {
+    fn new(status: u16, body: Value) -> Self {
+        Self { status, body }
+    }
+
+    /// The one answer to everybody who does not prove to be the forge.
+    pub fn unknown_sender() -> Self {
+        Self::new(401, json!({"error": "not authorised"}))
+    }
+}
+
+/// Whether a delivery is genuine, and what it reports. `Err` is the whole answer.
+pub fn check(
+    config: &Config,
+    endpoint: &str,
+    headers: &Headers,
+    body: Vec<u8>,
+    now: Timestamp,
+) -> Result<Genuine, Told> {
+    let received = Received {
+        headers,
+        body: &body,
+        now,
+    };
+    let Some(forge) = config.forge(endpoint) else {
+        tenure_forges::refuse(&received);
+        return Err(Told::unknown_sender());
+    };
+    let is_genuine = forge.row.verify(&received, &forge.secrets);
+    if !(is_genuine & forge.row.agrees(headers)) {
+        return Err(Told::unknown_sender());
+    }
+    let delivery_id = forge.row.delivery_id(headers);
+    match forge.row.read(headers, &body) {
+        Ok(Some(event)) => Ok(Genuine {
+            endpoint: endpoint.to_owned(),
+            delivery_id,
+            event,
+            body,
+        }),
+        Ok(None) => {
+            let why = "nothing can come of this event";
+            Err(Told::new(200, json!({"verdict": "ignored", "why": why})))
+        }
+        Err(why) => Err(Told::new(
+            400,
+            json!({"error": format!("the delivery cannot be read: {why}")}),
+        )),
+    }
+}
+
+/// Where deliveries are decided and stored.
+pub struct Desk {
+    context: Context,
+    config: Arc<Config>,
+}
+
+impl Desk {
+    pub fn new(context: Context, config: Arc<Config>) -> Self {
+        Self { context, config }
+    }
+
+    /// Stores a delivery with what comes of it.
+    pub fn receive(&mut self, genuine: &Genuine) -> Told {
+        match self.accept(genuine) {
+            Ok(accepted) => told(&accepted),
+            Err(problem) => {
+                let status = match problem.class {
+                    // The forge's own list of deliveries shows it, and it can be delivered again.
+                    Class::Store | Class::Internal => 503,
+                    _ => 500,
+                };
+                Told::new(status, json!({"error": problem.message}))
+            }
+        }
+    }
+
+    fn accept(&mut self, genuine: &Genuine) -> Result<Accepted, Problem> {
+        let config = self.config.clone();
+        let event = &genuine.event;
+        let Some(forge) = config.forge(&genuine.endpoint) else {
+            return Err(Problem::from(tenure_service::error::Error::Store(
+                StoreError::Conflict,
+            )));
+        };
+        let own = forge.own_account.as_deref().map(Account::named);
+        let facts = Facts {
+            own: own.as_ref(),
+            permission: None,
+            subject_permission: None,
+            pull: None,
+            triggered_before: self.triggered_before(event)?,
+        };
+        let decision = decide(event, &forge.name, &config.rules, &facts);
+        if decision.acts() && !self.is_known(genuine, &decision)? {
+            self.act(&config, &decision)?;
+        }
+        let request = self.request(&config, forge, genuine, &decision);
+        Ok(self.context.service().accept(&request)?.value)
+    }
+
+    /// Whether the same was delivered and acted on before.
+    fn is_known(&mut self, genuine: &Genuine, decision: &Decision) -> Result<bool, Problem> {
+        let delivery = delivery(genuine, decision);
+        Ok(self.context.service().is_known_delivery(&delivery)?.value)
+    }
+
+    /// Whether this text started a job before: its author may not start another by changing it.
+    fn triggered_before(&mut self, event: &ForgeEvent) -> Result<bool, Problem> {
+        let (Some(item), Some(version), true) = (&event.item, &event.version, event.is_edit) else {
+            return Ok(false);
+        };
+        let filter = DeliveryFilter {
+            item: Some(item.clone()),
+            limit: SEARCHED,
+        };
+        let found = self.context.service().find_deliveries(&filter)?.value;
+        Ok(found.iter().any(|delivery| {
+            let object = delivery.content_key.as_deref();
+            let object = object.and_then(|key| key.split('\n').nth(3));
+            delivery.job.is_some() && object == Some(&version.id)
+        }))
+    }
+
+    /// What an event means besides the runs that it asks for.
+    fn act(&mut self, config: &Config, decision: &Decision) -> Result<(), Problem> {
+        if let Some(cleanup) = &decision.cleanup {
+            let how = if cleanup.is_merged {
+                "merged"
+            } else {
+                "closed"
+            };
+            let why = format!("{} was {how}", cleanup.item);
+            let mut service = self.context.service();
+            service.cancel_jobs_of(&cleanup.item, &why)?;
+            let closing = service.close_item(&cleanup.item)?.value;
+            for run in &closing.running {
+                let job = self.context.service().job_of_run(run)?.value;
+                let rule = job.and_then(|job| job.rule);
+                if rule.is_some_and(|rule| cleanup.stops.contains(&rule)) {
+                    self.context.service().ask_run_to_stop(run.as_str(), &why)?;
+                }
+            }
+        }
+        if let Some(item) = &decision.reopened {
+            self.context.service().reopen_item(item, config.grace)?;
+        }
+        if let Some(item) = &decision.reset {
+            self.reset(item)?;
+        }
+        if let Some(link) = &decision.link {
+            let request = LinkRequest {
+                item: link.item.clone(),
+                target: link.target.clone(),
+            };
+            let linked = self
+                .context
+                .service()
+                .link_item(&ActFor::default(), &request);
+            // A run that is going on in either keeps them apart; that is no reason to lose the delivery.
+            if let Err(failure) = linked {
+                let problem = Problem::from(failure);
+                if problem.class != Class::Held && problem.class != Class::Invalid {
+                    return Err(problem);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn reset(&mut self, item: &Key) -> Result<(), Problem> {
+        self.context.service().cancel_jobs_of(item, "reset")?;
+        let request = DropRequest {
+            item: item.clone(),
+            agent: None,
+            stop: false,
+        };
+        let dropped = self
+            .context
+            .service()
+            .drop_conversations(&ActFor::default(), &request);
+        match dropped {
+            Ok(_) => Ok(()),
+            Err(failure) => {
+                let problem = Problem::from(failure);
+                // There is nothing to reset, or a run is in it: the run finishes first.
+                match problem.class {
+                    Class::NotFound | Class::Held => Ok(()),
+                    _ => Err(problem),
+                }
+            }
+        }
+    }
+
+    fn request(
+        &self,
+        config: &Config,
+        forge: &ForgeEnd,
+        genuine: &Genuine,
+        decision: &Decision,
+    ) -> Accept {
+        let event = &genuine.event;
+        let repo = config.repo(&forge.name, &event.repo);
+        let is_own = forge.own_account.as_deref().map(Account::named);
+        let is_own = is_own.is_some_and(|own| own.is(&event.actor));
+        let jobs = decision.runs.iter().filter_map(|run| {
+            let rule = config.rules.rule(&run.rule)?;
+            Some(self.job(config, repo?, event, run, &rule.action))
+        });
+        Accept {
+            delivery: delivery(genuine, decision),
+            body: genuine.body.clone(),
+            // A rule matched, so its author may trigger; a bot that may does not count as a person.
+            person: if decision.runs.is_empty() || event.actor.is_bot || is_own {
+                Person::No
+            } else {
+                Person::Yes
+            },
+            jobs: jobs.collect(),
+        }
+    }
+
+    fn job(
+        &self,
+        config: &Config,
+        repo: &RepoEnd,
+        event: &ForgeEvent,
+        run: &Matched,
+        action: &Action,
+    ) -> NewJob {
+        let dir = repo.dir.clone().or_else(|| {
+            let clones = config.clones.as_ref()?;
+            Some(clones.join(&repo.name))
+        });
+        NewJob {
+            id: JobId::mint(self.context.random()),
+            agent: AgentName::clone(&run.agent),
+            item: run.item.clone(),
+            rule: Some(run.rule.clone()),
+            trust: match run.trust {
+                Whose::Permitted => Trust::Trusted,
+                Whose::Outside => Trust::Outside,
+            },
+            repo: Some(repo.name.clone()),
+            spec: JobSpec {
+                ask: JobAsk::Skill {
+                    name: action.skill.to_string(),
+                    variables: Default::default(),
+                },
+                workdir: JobWorkdir {
+                    dir: dir.unwrap_or_default().to_string_lossy().into_owned(),
+                    worktree: repo.worktree,
+                },
+                args: action.args.clone(),
+                env: action.env.clone(),
+                wrap: action.wrap.clone(),
+                exclusive: action.exclusive,
+                fresh: false,
+                shares_dir: false,
+                timeout_ms: action
+                    .timeout
+                    .map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
+                caps: Caps {
+                    runs_per_hour: action.caps.runs_per_hour,
+                    budget_per_day: action.caps.usd_per_day,
+                    per_repo: repo.concurrency,
+                    breaker: Some(config.breaker),
+                },
+                dispatched: true,
+                trusted_repo: repo.trusted && run.trust == Whose::Permitted,
+            },
+            summary: format!("{} by {}", event.kind.as_str(), event.actor.name()),
+            data: serde_json::to_string(event).unwrap_or_default(),
+        }
+    }
+}
+
+fn delivery(genuine: &Genuine, decision: &Decision) -> Delivery {
+    let event = &genuine.event;
+    let (verdict, why) = verdict(decision);
+    Delivery {
+        id: 0,
+        endpoint: genuine.endpoint.clone(),
+        delivery_id: genuine.delivery_id.clone(),
+        content_key: event.content_key(),
+        received_at: Timestamp(0),
+        event: event.kind.as_str().to_owned(),
+        repo: Some(event.repo.clone()),
+        item: event.item.clone(),
+        author: Some(event.actor.name()),
+        verdict,
+        rule: decision.runs.first().map(|run| run.rule.clone()),
+        why,
+        job: None,
+    }
+}
+
+fn verdict(decision: &Decision) -> (Verdict, String) {
+    if let Some(run) = decision.runs.first() {
+        return (Verdict::Queued, format!("rule {} matches", run.rule));
+    }
+    if decision.acts() {
+        return (Verdict::Acted, acts(decision));
+    }
+    let by_rule = |one: &dispatch::Verdict| {
+        let no = one.no.as_ref().filter(|no| no.is_refusal())?;
+        Some(format!("rule {}: {no}", one.rule))
+    };
+    match decision.no.as_ref() {
+        Some(no) if no.is_refusal() => (Verdict::Refused, no.to_string()),
+        no => match decision.verdicts.iter().find_map(by_rule) {
+            Some(why) => (Verdict::Refused, why),
+            None => {
+                let why = no.map_or_else(|| "no rule matches".to_owned(), ToString::to_string);
+                (Verdict::Ignored, why)
+            }
+        },
+    }
+}
+
+fn acts(decision: &Decision) -> String {
+    if let Some(cleanup) = &decision.cleanup {
+        return format!("{} is over", cleanup.item);
+    }
+    if let Some(item) = &decision.reset {
+        return format!("{item} was reset");
+    }
+    if let Some(link) = &decision.link {
+        return format!("{} continues {}", link.item, link.target);
+    }
+    match &decision.reopened {
+        Some(item) => format!("{item} is open again"),
+        None => "done".to_owned(),
+    }
+}
+
+fn told(accepted: &Accepted) -> Told {
+    let delivery = &accepted.delivery;
+    let job = accepted.jobs.first();
+    let body = json!({
+        "delivery": delivery.id,
+        "verdict": delivery.verdict,
+        "why": delivery.why,
+        "job": job.map(|queued| &queued.job.id),
+        "run": job.and_then(|queued| queued.job.run.as_ref()),
+        "duplicate": accepted.duplicate,
+    });
+    let is_work = matches!(delivery.verdict.as_str(), "queued" | "joined" | "acted");
+    let status = if accepted.duplicate || !is_work {
+        200
+    } else {
+        202
+    };
+    Told::new(status, body)
+}

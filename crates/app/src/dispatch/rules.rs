@@ -1,0 +1,235 @@
+//! One rule of the file, checked.
+
+use tenure_core::dispatch::{Action, BranchPattern, Caps, OnClose, Reply, Rule, When};
+use tenure_core::forge::{Association, EventKind};
+use tenure_core::id::{AgentName, Malformed};
+use tenure_core::key::Key;
+use tenure_core::skill::{SkillName, Turn};
+use tenure_core::spelling;
+use tenure_service::answer::Problem;
+
+use super::document::Section;
+use super::ends::Known;
+use super::raw::RawRule;
+use super::reading::Reading;
+use super::variables::variables;
+use crate::run::skill::Skills;
+
+/// A rule and its place in the file.
+pub(super) type Placed = (usize, Rule);
+
+/// None where what it does cannot be made sense of; what is wrong is named either way.
+pub(super) fn rule(
+    reading: &mut Reading<'_>,
+    section: &Section<'_>,
+    place: usize,
+    raw: &RawRule,
+    repos: &[Known],
+) -> Option<Rule> {
+    let name = raw
+        .name
+        .clone()
+        .unwrap_or_else(|| format!("rule-{}", place + 1));
+    if name.trim().is_empty() {
+        reading.faults.push(section.fault("name", "it is empty"));
+    }
+    let when = when(reading, section, raw);
+    let action = action(reading, section, raw);
+    if let Some(action) = &action {
+        has_skill(reading, section, &when, action, repos);
+    }
+    Some(Rule {
+        name,
+        when: when?,
+        action: action?,
+        goes_on: raw.goes_on,
+    })
+}
+
+fn when(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Option<When> {
+    let before = reading.faults.len();
+    let on = all(reading, section, "on", &raw.on, EventKind::parse);
+    let associations = all(
+        reading,
+        section,
+        "associations",
+        &raw.associations,
+        Association::parse,
+    );
+    let branch = raw.branch.as_deref().map(BranchPattern::parse).transpose();
+    let branch = kept(reading, section, "branch", branch).flatten();
+    for (key, text) in [
+        ("label", &raw.label),
+        ("mention", &raw.mention),
+        ("assignee", &raw.assignee),
+        ("reviewer", &raw.reviewer),
+    ] {
+        if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+            reading.faults.push(section.fault(key, "it is empty"));
+        }
+    }
+    if raw
+        .authors
+        .iter()
+        .any(|author| author.trim().is_empty() || author.starts_with('@'))
+    {
+        let why = "expected logins without @, or id:NUMBER";
+        reading.faults.push(section.fault("authors", why));
+    }
+    (reading.faults.len() == before).then(|| When {
+        repo: raw.repo.as_deref().map(spelling::repository_name),
+        on,
+        authors: raw.authors.clone(),
+        associations,
+        label: raw.label.clone(),
+        mention: raw.mention.clone(),
+        assignee: raw.assignee.clone(),
+        reviewer: raw.reviewer.clone(),
+        branch,
+    })
+}
+
+fn action(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Option<Action> {
+    let agent = kept(reading, section, "agent", AgentName::parse(&raw.agent));
+    if let Some(agent) = &agent
+        && let Err(problem) = crate::run::can_run(reading.settings, agent)
+    {
+        reading.faults.push(section.fault("agent", problem.message));
+    }
+    let skill = kept(reading, section, "skill", SkillName::parse(&raw.skill));
+    let timeout = raw.timeout.as_deref();
+    let timeout = timeout.and_then(|text| reading.span(section, "timeout", text));
+    let reply = raw
+        .reply
+        .as_deref()
+        .map_or(Ok(Reply::Nothing), Reply::parse);
+    let reply = kept(reading, section, "reply", reply);
+    let on_close = raw
+        .on_close
+        .as_deref()
+        .map_or(Ok(OnClose::Finish), OnClose::parse);
+    let on_close = kept(reading, section, "on_close", on_close);
+    for variable in &raw.env {
+        if let Err(why) = is_variable(variable) {
+            reading
+                .faults
+                .push(section.fault("env", format!("{variable}: {why}")));
+        }
+    }
+    if raw.wrap.first().is_some_and(|word| word.trim().is_empty()) {
+        reading
+            .faults
+            .push(section.fault("wrap", "its first word is the command, and it is empty"));
+    }
+    let is_bad = |usd: f64| !usd.is_finite() || usd <= 0.0;
+    if raw.caps.runs_per_hour == Some(0) || raw.caps.usd_per_day.is_some_and(is_bad) {
+        reading
+            .faults
+            .push(section.fault("caps", "a cap must be more than 0"));
+    }
+    let push = raw.push.as_deref();
+    if let Some(file) = push {
+        reading.secret(section, "push", file);
+    }
+    Some(Action {
+        agent: agent?,
+        skill: skill?,
+        args: raw.args.clone(),
+        env: raw.env.clone(),
+        wrap: raw.wrap.clone(),
+        exclusive: raw.exclusive,
+        timeout,
+        caps: Caps {
+            runs_per_hour: raw.caps.runs_per_hour,
+            usd_per_day: raw.caps.usd_per_day,
+        },
+        reply: reply?,
+        on_close: on_close?,
+        push: push.map(|file| reading.path(file).display().to_string()),
+    })
+}
+
+/// The skill must be there for every repository of the rule.
+fn has_skill(
+    reading: &mut Reading<'_>,
+    section: &Section<'_>,
+    when: &Option<When>,
+    action: &Action,
+    repos: &[Known],
+) {
+    let named = when.as_ref().and_then(|when| when.repo.as_ref());
+    let is_meant = |known: &&Known| named.is_none_or(|name| *name == known.end.name);
+    let mut meant: Vec<&Known> = repos.iter().filter(is_meant).collect();
+    // Where a skill of the user's is missing, it is missing in every repository that has none.
+    meant.dedup_by_key(|known| known.worktree.is_some());
+    for known in meant {
+        let skills = Skills::trusting(reading.user, known.worktree.as_ref(), known.end.trusted);
+        let Err(problem) = renders(&skills, &action.skill) else {
+            continue;
+        };
+        let is_cloned_later = known.end.dir.is_none() && known.end.trusted;
+        if is_cloned_later {
+            reading.notes.push(format!(
+                "skill {} must come from {}, which is not cloned yet",
+                action.skill, known.end.name
+            ));
+        } else {
+            reading.faults.push(section.fault("skill", problem.message));
+            return;
+        }
+    }
+}
+
+/// Whether a skill is there and uses only what an event gives it.
+fn renders(skills: &Skills<'_>, name: &SkillName) -> Result<(), Problem> {
+    let item = Key::parse("issue:acme/web#1")?;
+    for turn in [Turn::Fresh, Turn::Resume, Turn::Continue] {
+        if let Some(skill) = skills.find(name, turn)? {
+            skill.render(&variables(&item, &[]))?;
+        }
+    }
+    Ok(())
+}
+
+/// Every value of a list that can be read; the others are named.
+fn all<T>(
+    reading: &mut Reading<'_>,
+    section: &Section<'_>,
+    key: &str,
+    texts: &[String],
+    parse: fn(&str) -> Result<T, Malformed>,
+) -> Vec<T> {
+    let mut found = Vec::new();
+    for text in texts {
+        found.extend(kept(reading, section, key, parse(text)));
+    }
+    found
+}
+
+/// A value that could be read; the fault of one that could not.
+fn kept<T>(
+    reading: &mut Reading<'_>,
+    section: &Section<'_>,
+    key: &str,
+    value: Result<T, Malformed>,
+) -> Option<T> {
+    value
+        .map_err(|error| {
+            let why = format!("{:?} is not valid: {}", error.value, error.why);
+            reading.faults.push(section.fault(key, why));
+        })
+        .ok()
+}
+
+fn is_variable(text: &str) -> Result<(), &'static str> {
+    let name = text.split_once('=').map_or(text, |(name, _)| name);
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    let first = name.bytes().next();
+    if first.is_none_or(|b| b.is_ascii_digit()) || !name.bytes().all(plain) {
+        return Err("expected NAME or NAME=VALUE");
+    }
+    if name.starts_with("TENURE_") {
+        return Err("tenure sets its own variables");
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! What a skill may use when an event starts it.
+
+use tenure_core::forge::ForgeEvent;
+use tenure_core::key::Key;
+
+use crate::run::template::Variables;
+
+/// The variables of a prompt for these events, the oldest first. Every name is always there, if only empty.
+///
+/// `last` is how the run before ended; the caller sets it.
+pub fn variables(item: &Key, events: &[ForgeEvent]) -> Variables {
+    let newest = events.last();
+    let text = |of: fn(&ForgeEvent) -> String| newest.map(of).unwrap_or_default();
+    let news: Vec<String> = events.iter().map(news).collect();
+    let pairs = [
+        ("item", item.to_string()),
+        ("repo", text(|event| event.repo.clone())),
+        ("event", text(|event| event.kind.as_str().to_owned())),
+        ("title", text(|event| event.title.clone())),
+        ("body", text(|event| event.body.clone())),
+        ("url", text(|event| event.url.clone().unwrap_or_default())),
+        ("author", text(|event| event.actor.name())),
+        ("labels", text(|event| event.labels.join(", "))),
+        ("branch", text(branch)),
+        (
+            "base",
+            text(|event| event.pull.clone().unwrap_or_default().base),
+        ),
+        ("news", news.join("\n\n")),
+        ("last", String::new()),
+    ];
+    let pairs = pairs.into_iter();
+    pairs
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+fn branch(event: &ForgeEvent) -> String {
+    let pull = event.pull.as_ref().map(|pull| pull.branch.clone());
+    pull.or_else(|| event.branch.clone()).unwrap_or_default()
+}
+
+/// What one event tells, with who did it.
+fn news(event: &ForgeEvent) -> String {
+    let mut told = format!("{} by {}", event.kind.as_str(), event.actor.name());
+    if let Some(state) = event.review {
+        told.push_str(&format!(" ({})", state.as_str()));
+    }
+    if let Some(place) = &event.place {
+        let line = place
+            .line
+            .map(|line| format!(":{line}"))
+            .unwrap_or_default();
+        told.push_str(&format!(" on {}{line}", place.path));
+    }
+    let text = event.comment.as_deref().unwrap_or_default();
+    if !text.is_empty() {
+        told.push_str(&format!(":\n{text}"));
+    }
+    if event.is_cut {
+        told.push_str("\n(The text was too long and is cut here.)");
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::forge::{CodePlace, EventKind, Person, ReviewState, issue_item};
+
+    use super::*;
+
+    #[test]
+    fn a_prompt_has_what_every_event_told() {
+        let item = issue_item("acme/web", 6).unwrap();
+        let mut opened = ForgeEvent::new(EventKind::IssueOpened, "acme/web");
+        opened.actor = Person::named("alice");
+        opened.title = "Login fails".into();
+        let mut review = opened.clone();
+        review.kind = EventKind::PullReviewComment;
+        review.comment = Some("Why?".into());
+        review.review = Some(ReviewState::Commented);
+        review.place = Some(CodePlace {
+            path: "a.rs".into(),
+            line: Some(3),
+            hunk: None,
+        });
+        let all = variables(&item, &[opened, review]);
+        assert_eq!(all["title"], "Login fails");
+        assert_eq!(
+            all["news"],
+            "issue.opened by alice\n\npr.review_comment by alice (commented) on a.rs:3:\nWhy?"
+        );
+        let none = variables(&item, &[]);
+        assert_eq!(none.len(), all.len(), "every name is always there");
+    }
+}

@@ -1,0 +1,188 @@
+//! Working the queue: who starts a runner for each job that may be taken.
+//!
+//! The worker holds nothing that matters. A runner takes its job itself and records everything; the worker only
+//! starts it and hears whether it began. Killed and started again, or twice on one store, it finds the same
+//! queue and the same runs.
+//!
+//! *Crash*: runners go on. A runner that was started and had not taken its job yet takes it, or the next worker
+//! starts another one; one of them gets it. *Clock jump*: the wall clock decides only when to look again.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use tenure_core::id::JobId;
+use tenure_core::process::Process;
+use tenure_core::queue::choose::Limits;
+use tenure_host::clock;
+use tenure_service::answer::Problem;
+use tenure_service::view::{JobView, RunView};
+
+use crate::open::Context;
+use crate::run::JobOrder;
+use crate::run::launch::{Launched, launch_job, new_id};
+use crate::run::settle;
+use crate::watch::{Ended, Next, serve};
+
+/// How long a job is left alone whose runner ended before it took the job.
+const LEFT_ALONE: Duration = Duration::from_secs(5);
+/// The worker looks at least this often.
+const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
+/// It looks at most this often.
+const REST: Duration = Duration::from_millis(20);
+
+/// What happened in the queue.
+#[derive(Debug)]
+pub enum Report {
+    /// A run began for a job.
+    Started { job: JobId, run: Box<RunView> },
+    /// A runner did not start its agent.
+    Refused { job: JobId, problem: Box<Problem> },
+    /// A job is over its caps.
+    Parked(Box<JobView>),
+    /// A runner died before it started its agent.
+    Returned(Box<JobView>),
+    /// The end of a run was recorded that had lost its runner.
+    Settled(Box<RunView>),
+}
+
+/// Starts runners.
+pub struct Worker {
+    limits: Limits,
+    /// Runners that were started and have not said whether they began.
+    starting: BTreeMap<String, ()>,
+    left_alone: BTreeMap<String, Instant>,
+    heard: Receiver<Heard>,
+    tell: Sender<Heard>,
+}
+
+struct Heard {
+    job: JobId,
+    said: Result<Box<RunView>, Box<Problem>>,
+}
+
+impl Worker {
+    pub fn new(limits: Limits) -> Self {
+        let (tell, heard) = channel();
+        Self {
+            limits,
+            starting: BTreeMap::new(),
+            left_alone: BTreeMap::new(),
+            heard,
+            tell,
+        }
+    }
+
+    /// Works until a signal comes; which one.
+    pub fn work(
+        &mut self,
+        context: &mut Context,
+        report: &mut dyn FnMut(Report),
+    ) -> Result<i32, Problem> {
+        let ended = serve(context, REST, |context| {
+            let (processes, limit) = self.look(context, report)?;
+            Ok::<_, Problem>(Next::<()>::Again { processes, limit })
+        })?;
+        match ended {
+            Ended::Done(()) => Ok(0),
+            Ended::Signal(signal) => Ok(signal),
+        }
+    }
+
+    /// One look at the queue: the processes whose end is worth the next one, and how long until then, at most.
+    pub fn look(
+        &mut self,
+        context: &mut Context,
+        report: &mut dyn FnMut(Report),
+    ) -> Result<(Vec<Process>, Duration), Problem> {
+        self.hear(report);
+        let swept = context.service().sweep_jobs()?.value;
+        for job in swept.returned {
+            report(Report::Returned(Box::new(job)));
+        }
+        for run in swept.settle {
+            let settled = settle::one(context, &run)?;
+            if settled.state == "ended" {
+                report(Report::Settled(Box::new(settled)));
+            }
+        }
+        let mut limits = self.limits;
+        // Those that are starting will be taken in a moment.
+        limits.concurrency = limits.concurrency.saturating_sub(self.starting.len());
+        let waiting = context.service().waiting_jobs(&limits)?.value;
+        for job in waiting.parked {
+            report(Report::Parked(Box::new(job)));
+        }
+        let now = clock::instant();
+        self.left_alone.retain(|_, until| *until > now);
+        for job in waiting.jobs {
+            let is_known = self.starting.contains_key(job.as_str())
+                || self.left_alone.contains_key(job.as_str());
+            if !is_known {
+                self.start(context, job, report);
+            }
+        }
+        let wait = waiting.next_at.map_or(AT_LEAST_EVERY, |at| {
+            clock::wall().age_at(at) + Duration::from_millis(1)
+        });
+        let soon = match (self.starting.is_empty(), self.left_alone.is_empty()) {
+            (true, true) => AT_LEAST_EVERY,
+            (true, false) => LEFT_ALONE,
+            // Its first word comes through a pipe, which wakes no one who watches the store.
+            (false, _) => Duration::from_millis(100),
+        };
+        Ok((waiting.takers, wait.min(soon).min(AT_LEAST_EVERY)))
+    }
+
+    fn hear(&mut self, report: &mut dyn FnMut(Report)) {
+        while let Ok(Heard { job, said }) = self.heard.try_recv() {
+            self.starting.remove(job.as_str());
+            match said {
+                Ok(run) => report(Report::Started { job, run }),
+                Err(problem) => {
+                    let until = clock::instant() + LEFT_ALONE;
+                    self.left_alone.insert(job.to_string(), until);
+                    report(Report::Refused { job, problem });
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, context: &Context, job: JobId, report: &mut dyn FnMut(Report)) {
+        let order = JobOrder::new(&new_id(context), &job, &self.limits);
+        match launch_job(context, &order) {
+            Ok(launched) => {
+                self.starting.insert(job.to_string(), ());
+                listen(launched, job, self.tell.clone());
+            }
+            Err(problem) => {
+                let until = clock::instant() + LEFT_ALONE;
+                self.left_alone.insert(job.to_string(), until);
+                let problem = Box::new(problem);
+                report(Report::Refused { job, problem });
+            }
+        }
+    }
+}
+
+/// Hears whether a runner began, and waits for its end so that it leaves no zombie.
+fn listen(mut launched: Launched, job: JobId, tell: Sender<Heard>) {
+    let hear = move || {
+        let said = match launched.hear() {
+            Ok(began) => Ok(Box::new(began.run)),
+            Err(refused) => Err(Box::new(refused.problem)),
+        };
+        if tell.send(Heard { job, said }).is_err() {
+            // The worker has ended; the runner goes on.
+        }
+        launched.wait();
+    };
+    if std::thread::Builder::new()
+        .name("runner".to_owned())
+        .stack_size(256 << 10)
+        .spawn(hear)
+        .is_err()
+    {
+        // Without a thread nobody hears it. The job is seen as taken, or left alone for a while.
+    }
+}

@@ -1,0 +1,238 @@
+//! A runner that takes a job of the queue.
+//!
+//! The dispatcher starts it with the job's id alone. The runner takes the job itself, so that the queue asks the
+//! kernel about the process that does the work, and whatever happens to the dispatcher meanwhile changes nothing.
+//! Taking freezes the job's events; the prompt is rendered after that. A runner that cannot start its agent
+//! returns the job with the reason.
+//!
+//! *Crash* before the agent is let go: the next sweep finds the taker dead and returns the job. Later: the job
+//! ends with its run.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use tenure_core::forge::ForgeEvent;
+use tenure_core::id::JobId;
+use tenure_core::key::Key;
+use tenure_core::process::Process;
+use tenure_core::queue::choose::Limits;
+use tenure_core::queue::step::Retry;
+use tenure_core::queue::{JobAsk, JobEvent, ParkedFor};
+use tenure_core::run::going_on::{self, Send};
+use tenure_core::run::{Outcome, Run, Trigger, prompt};
+use tenure_core::skill::SkillName;
+use tenure_core::text;
+use tenure_core::time::Timestamp;
+use tenure_core::world::World;
+use tenure_host::process;
+use tenure_service::answer::Problem;
+use tenure_service::{GiveBack, TakeJob, TakenJob};
+
+use super::begin::Begun;
+use super::compose::{Ask, Composed, Wish, compose};
+use super::files::RunFiles;
+use super::job_order::JobOrder;
+use super::order::Order;
+use super::runner::Runner;
+use super::template::Variables;
+use crate::dispatch;
+use crate::open::{self, Context, Purpose};
+use crate::supervise::failure;
+use crate::unfinished::Unfinished;
+
+/// Takes the job that is named in these files, and starts its agent.
+pub(super) fn begin(
+    files: &RunFiles,
+    window: &mut io::Stdout,
+) -> Result<(Runner, Begun), Unfinished> {
+    let unreadable = |error: io::Error| failure(format!("cannot read the order: {error}"));
+    let wanted = JobOrder::read(files).map_err(unreadable)?;
+    let mut context = open::open(Purpose::Write)?;
+    let own = process::identify(std::process::id(), context.machine().observer());
+    let own = own.map_err(|error| failure(format!("cannot inspect this process: {error}")))?;
+    let request = TakeJob {
+        job: JobId::parse(&wanted.job).map_err(Problem::from)?,
+        runner: own.clone(),
+        limits: Limits {
+            concurrency: wanted.concurrency,
+        },
+    };
+    let taken = context.service().take_job(&request)?.value;
+    match start(files, &wanted, context, &taken, window) {
+        Ok(started) => Ok(started),
+        Err(refused) => {
+            give_back(&taken, own, &refused.problem);
+            Err(refused)
+        }
+    }
+}
+
+fn start(
+    files: &RunFiles,
+    wanted: &JobOrder,
+    context: Context,
+    taken: &TakenJob,
+    window: &mut io::Stdout,
+) -> Result<(Runner, Begun), Unfinished> {
+    let order = order(&context, &wanted.run, taken)?;
+    let unwritten = |error: io::Error| failure(format!("cannot keep the order: {error}"));
+    order.write(files).map_err(unwritten)?;
+    let mut runner = Runner::with(files, order, context)?;
+    let begun = runner.begin(window)?;
+    Ok((runner, begun))
+}
+
+/// Returns a job whose agent was not started; a store that does not answer finds out by itself.
+fn give_back(taken: &TakenJob, runner: Process, problem: &Problem) {
+    let request = GiveBack {
+        of: taken.of.clone(),
+        runner,
+        why: problem.message.clone(),
+        retry: retry(problem),
+    };
+    let Ok(mut context) = open::open(Purpose::Write) else {
+        return;
+    };
+    if context.service().give_back_job(&request).is_err() {
+        // Its run recorded that it never began, or the next sweep finds this process gone.
+    }
+}
+
+/// Whether another attempt can have another result.
+fn retry(problem: &Problem) -> Retry {
+    let until = || -> Option<Timestamp> {
+        let until = problem.data.get("until")?;
+        serde_json::from_value(until.clone()).ok()
+    };
+    match problem.kind.as_str() {
+        "held" | "survivors" | "survivors_unknown" | "cannot_tell" | "timed_out" => Retry::InUse,
+        "parked" => match until() {
+            Some(until) => Retry::At(ParkedFor::Limit, until),
+            None => Retry::Later,
+        },
+        "unusable" | "elsewhere" | "unknown_conversation" => Retry::Never(ParkedFor::Unusable),
+        _ => Retry::Later,
+    }
+}
+
+/// The order for a job that was taken.
+fn order(context: &Context, run: &str, taken: &TakenJob) -> Result<Order, Problem> {
+    let (job, spec) = (&taken.job, &taken.job.spec);
+    let ask = match &spec.ask {
+        JobAsk::Text(text) => Ask::Text(text.clone()),
+        JobAsk::Skill { name, variables } => {
+            let mut all = variables.clone();
+            if taken.job.rule.is_some() {
+                all.extend(of_events(&taken.job.item, &taken.events));
+                all.insert("last".to_owned(), how_it_ended(taken));
+            }
+            Ask::Skill(SkillName::parse(name)?, all)
+        }
+    };
+    let wish = Wish {
+        agent: job.agent.clone(),
+        item: job.item.clone(),
+        ask,
+        dir: Some(PathBuf::from(&spec.workdir.dir)),
+        worktree: spec.workdir.worktree,
+        fresh: spec.fresh,
+        exclusive: spec.exclusive,
+        shares_dir: spec.shares_dir,
+        timeout: spec.timeout_ms.map(Duration::from_millis),
+        wait: Duration::ZERO,
+        arguments: spec.args.clone(),
+    };
+    let Composed { mut order, .. } = compose(context, &wish)?;
+    order.run = run.to_owned();
+    order.trigger = Trigger::Queue.as_str().to_owned();
+    order.job = Some((taken.of.id.to_string(), taken.of.attempt));
+    if !spec.workdir.worktree && taken.last.is_some() {
+        // A conversation is resumed where it is.
+        order.dir = None;
+        order.here.clone_from(&spec.workdir.dir);
+    }
+    if spec.dispatched {
+        order.dispatched = true;
+        order.trusted = spec.trusted_repo;
+        order.env.clone_from(&spec.env);
+        order.wrap.clone_from(&spec.wrap);
+    }
+    go_on(&mut order, taken);
+    Ok(order)
+}
+
+/// What the agent is told besides, about the run before.
+fn go_on(order: &mut Order, taken: &TakenJob) {
+    let cut_off = |run: &&Run| {
+        let outcome = run.end.as_ref().map(|end| end.outcome);
+        matches!(outcome, Some(Outcome::Parked | Outcome::Interrupted))
+    };
+    if let Some(before) = taken.goes_on.as_ref().filter(cut_off)
+        && let Some(end) = &before.end
+    {
+        order.goes_on = Some(before.id.to_string());
+        if going_on::what_to_send(before.begun_at.is_some(), true) == Send::Continue {
+            let mut text = going_on::continue_text(end.outcome, end.at);
+            let new: Vec<JobEvent> = taken
+                .events
+                .iter()
+                .filter(|event| event.at > before.created_at)
+                .cloned()
+                .collect();
+            if !new.is_empty() {
+                text.push_str("\n\nMeanwhile:\n");
+                text.push_str(&told(&new));
+            }
+            order.prompts.resume = prompt::compose(&taken.job.item, &text);
+        }
+        return;
+    }
+    let failed = |run: &&Run| {
+        let outcome = run.end.as_ref().map(|end| end.outcome);
+        outcome.is_some_and(|outcome| outcome.is_failure() || outcome == Outcome::Stopped)
+    };
+    if let Some(last) = taken.last.as_ref().filter(failed)
+        && let Some(end) = &last.end
+    {
+        let why = going_on::why(end.outcome);
+        let note = format!(
+            "Your last turn here did not finish ({why}, {}). Look at what is done first.",
+            end.at
+        );
+        order.prompts.resume.push_str("\n\n");
+        order.prompts.resume.push_str(&note);
+    }
+}
+
+fn of_events(item: &Key, events: &[JobEvent]) -> Variables {
+    let read = |event: &JobEvent| serde_json::from_str::<ForgeEvent>(&event.data).ok();
+    let events: Vec<ForgeEvent> = events.iter().filter_map(read).collect();
+    dispatch::variables(item, &events)
+}
+
+/// How the run before ended, for a template.
+fn how_it_ended(taken: &TakenJob) -> String {
+    let end = taken.last.as_ref().and_then(|run| run.end.as_ref());
+    end.map_or_else(String::new, |end| {
+        format!("{} ({})", going_on::why(end.outcome), end.at)
+    })
+}
+
+/// Events for a model: what happened, then what was written.
+fn told(events: &[JobEvent]) -> String {
+    let mut all = String::new();
+    for event in events {
+        let data: Value = serde_json::from_str(&event.data).unwrap_or(Value::Null);
+        let summary = prompt::without_mentions(&text::line(&event.summary));
+        all.push_str(&format!("- {summary}, {}\n", event.at));
+        let texts = ["title", "body"]
+            .iter()
+            .filter_map(|name| data[*name].as_str());
+        for text in texts.filter(|text| !text.trim().is_empty()) {
+            all.push_str(&prompt::fenced(text));
+        }
+    }
+    all
+}

@@ -1,0 +1,38 @@
+//! What a runner is started with that takes a job: the job's id alone.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use tenure_core::id::{JobId, RunId};
+use tenure_core::queue::choose::Limits;
+
+use super::files::RunFiles;
+
+/// What a runner is started with that takes a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobOrder {
+    pub run: String,
+    pub job: String,
+    pub concurrency: usize,
+}
+
+const LONGEST: u64 = 64 << 10;
+
+impl JobOrder {
+    pub fn new(run: &RunId, job: &JobId, limits: &Limits) -> Self {
+        Self {
+            run: run.to_string(),
+            job: job.to_string(),
+            concurrency: limits.concurrency,
+        }
+    }
+
+    pub fn write(&self, files: &RunFiles) -> io::Result<()> {
+        tenure_host::file::write_private(&files.job(), &serde_json::to_vec(self)?)
+    }
+
+    pub(super) fn read(files: &RunFiles) -> io::Result<Self> {
+        let text = tenure_host::read::whole(&files.job(), LONGEST)?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+}

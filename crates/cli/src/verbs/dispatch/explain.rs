@@ -1,0 +1,137 @@
+use std::path::PathBuf;
+
+use tenure_app::dispatch::{Captured, Explained, explain};
+use tenure_core::forge::ForgeEvent;
+use tenure_host::read;
+use tenure_service::answer::{Class, Hint};
+
+use super::settings_file::SettingsFile;
+use crate::app::App;
+use crate::exit::Exit;
+use crate::lines::Lines;
+use crate::output::{CliError, Outcome, Output};
+
+/// Forges send no more than 25 MB.
+const LONGEST: u64 = 26 * 1024 * 1024;
+
+/// Explain what a delivery would do: which rule matches, or why each does not
+///
+/// FILE holds the JSON body of a delivery, as the forge shows it among its recent deliveries; or its headers, an
+/// empty line and the body. Nothing is started, the signature is not checked, and the forge is not asked. Exits
+/// with 0 if something would be done, 1 if nothing would, 6 if the delivery or dispatch.toml cannot be read.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure dispatch explain delivery.json --event issues
+  tenure dispatch explain delivery.txt --forge home
+  tenure dispatch explain delivery.json --event issue_comment --json | jq '.explained.rules'")]
+pub struct Args {
+    /// File with the delivery
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Forge that sent it [default: the only one]
+    #[arg(long, value_name = "NAME")]
+    forge: Option<String>,
+
+    /// Event that its header names, such as issues or 'X-GitHub-Event: issues'
+    #[arg(long, value_name = "HEADER")]
+    event: Option<String>,
+
+    #[command(flatten)]
+    settings: SettingsFile,
+}
+
+pub fn run(args: &Args, _: &App) -> Outcome {
+    let config = args.settings.load()?.config;
+    let bytes = read::whole(&args.file, LONGEST).map_err(|error| {
+        let hint = Hint::step("name a file with the body of a delivery");
+        let class = if read::is_absent(&error) {
+            Class::NotFound
+        } else {
+            Class::Invalid
+        };
+        CliError::new(class, "unreadable_file", error.to_string(), hint)
+    })?;
+    let captured = Captured::parse(&bytes);
+    let explained = explain(
+        &config,
+        captured,
+        args.forge.as_deref(),
+        args.event.as_deref(),
+    )?;
+    let exit = if explained.decision.acts() {
+        Exit::DONE
+    } else {
+        Exit::REFUSED
+    };
+    Ok(Output::new("explained", &explained.view(), text(&explained)).exit(exit))
+}
+
+fn text(explained: &Explained) -> Lines {
+    let mut text = Lines::default();
+    let Some(event) = &explained.event else {
+        text.line(format!(
+            "an event of forge {} that starts nothing",
+            explained.forge
+        ));
+        return text;
+    };
+    text.line(told(event, &explained.forge));
+    let decision = &explained.decision;
+    if let Some(cleanup) = &decision.cleanup {
+        text.line(format!(
+            "queued jobs of {} would be cancelled",
+            cleanup.item
+        ));
+        for rule in &cleanup.stops {
+            text.line(format!("a live run of rule {rule} would be stopped"));
+        }
+    }
+    if let Some(item) = &decision.reopened {
+        text.line(format!(
+            "{item} is open again: its conversation would come back"
+        ));
+    }
+    if let Some(link) = &decision.link {
+        text.line(format!(
+            "{} would continue the conversation of {}",
+            link.item, link.target
+        ));
+    }
+    if let Some(item) = &decision.reset {
+        text.line(format!("the conversations of {item} would be dropped"));
+    }
+    for verdict in &decision.verdicts {
+        match &verdict.no {
+            None => text.line(format!("rule {} matches", verdict.rule)),
+            Some(no) => text.line(format!("rule {} does not match: {no}", verdict.rule)),
+        }
+    }
+    for run in &decision.runs {
+        let how = match run.trust {
+            tenure_core::dispatch::Trust::Permitted => "",
+            tenure_core::dispatch::Trust::Outside => ", under its wrap",
+        };
+        text.line(format!("{} would run for {}{how}", run.agent, run.item));
+    }
+    if let Some(no) = &decision.no {
+        text.line(format!("no run: {no}"));
+    }
+    if explained.is_asked && decision.runs.is_empty() {
+        text.line("note: the forge was not asked for permissions, which could change the answer");
+    }
+    text
+}
+
+fn told(event: &ForgeEvent, forge: &str) -> String {
+    let about = event
+        .item
+        .as_ref()
+        .map_or(event.repo.as_str(), |item| item.as_str());
+    format!(
+        "{} of {about} by {} (forge {forge})",
+        event.kind.as_str(),
+        event.actor.name()
+    )
+}

@@ -1,0 +1,57 @@
+use std::path::PathBuf;
+
+use tenure_app::dispatch::init::{Written, init};
+
+use crate::app::App;
+use crate::lines::Lines;
+use crate::output::{Outcome, Output};
+
+/// Write a first dispatch.toml with a secret, and print what to enter in the forge
+///
+/// Run it in a clone of the repository to have that filled in. Nothing that exists is overwritten.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure dispatch init
+  tenure dispatch init /srv/tenure")]
+pub struct Args {
+    /// Directory to write to [default: that of config.toml]
+    #[arg(value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+pub fn run(args: &Args, _: &App) -> Outcome {
+    let written = init(args.dir.as_deref())?;
+    Ok(Output::new("dispatch_init", &written, text(&written)))
+}
+
+fn text(written: &Written) -> Lines {
+    let mut text = Lines::default();
+    text.line(format!("wrote {}", written.file.display()));
+    text.line(format!(
+        "wrote {} (mode 0600)",
+        written.secret_file.display()
+    ));
+    if let Some(skill) = &written.skill {
+        text.line(format!("wrote {}", skill.display()));
+    }
+    text.line("");
+    text.line("Fill in what is empty there. Then create a webhook in the forge:");
+    text.line(format!("  URL: http(s)://YOUR-HOST{}", written.endpoint));
+    text.line(format!(
+        "  Secret: the content of {}",
+        written.secret_file.display()
+    ));
+    for forge in written.forges {
+        text.line(format!("  {}:", forge.kind));
+        for step in forge.setup {
+            text.line(format!("    {step}"));
+        }
+    }
+    text.line("");
+    text.line(format!(
+        "Then run `tenure dispatch check --config {}`",
+        tenure_core::text::shell(&written.file.display().to_string())
+    ));
+    text
+}

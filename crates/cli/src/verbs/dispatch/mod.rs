@@ -1,0 +1,59 @@
+//! The dispatcher: `tenure dispatch [check|explain|init]`.
+
+mod check;
+mod explain;
+mod init;
+mod settings_file;
+mod work;
+
+use super::table;
+use crate::app::{App, Changes};
+use crate::output::Outcome;
+
+/// Run the jobs of the queue, and receive webhooks that queue them, until stopped
+///
+/// dispatch.toml names forges (Forgejo, Gitea, GitHub, GitLab), repositories and rules. A rule says which events,
+/// by whom, start which agent with which skill. The first rule that matches an event wins. The file is beside
+/// your config.toml unless --config names another; without a file, only the queue is worked.
+///
+/// A job's run does not depend on the dispatcher: if that is stopped or killed, its runs continue, and the next
+/// dispatcher finds them.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  tenure dispatch init
+  tenure dispatch check
+  tenure dispatch explain delivery.json --event issues
+  tenure dispatch
+  tenure dispatch --listen 127.0.0.1:7421 --json | jq -r .event
+
+SIGTERM and Ctrl-C stop the dispatcher and leave its runs alone."
+)]
+pub struct Args {
+    #[command(flatten)]
+    work: work::Options,
+
+    #[command(subcommand)]
+    act: Option<Act>,
+}
+
+table::verbs! { enum Act {
+    Init(init) changes never, shown 1;
+    Check(check) changes never, shown 2;
+    Explain(explain) changes never, shown 3;
+} }
+
+impl Args {
+    pub fn changes(&self) -> Changes {
+        self.act.as_ref().map_or(Changes::Anything, Act::changes)
+    }
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    match &args.act {
+        Some(act) => act.run(app),
+        None => work::run(&args.work, app),
+    }
+}

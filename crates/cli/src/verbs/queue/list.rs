@@ -1,0 +1,45 @@
+use tenure_core::id::AgentName;
+use tenure_service::ListJobs;
+
+use super::shown;
+use crate::app::App;
+use crate::output::{Outcome, Output};
+use crate::render;
+
+#[derive(Debug, clap::Args)]
+pub struct Which {
+    /// Only jobs for this item
+    #[arg(long, value_name = "ITEM")]
+    item: Option<String>,
+
+    /// Only jobs of this agent
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+
+    /// Also jobs that are over, newest first
+    #[arg(long)]
+    all: bool,
+
+    /// Show at most N jobs; 0 for all [default: 50, or all with --json]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+/// How many people are shown unless they say otherwise.
+const MOST_SHOWN: usize = 50;
+
+pub fn run(args: &Which, app: &App) -> Outcome {
+    let request = ListJobs {
+        item: args.item.as_deref().map(|item| app.key(item)).transpose()?,
+        agent: args.agent.as_deref().map(AgentName::parse).transpose()?,
+        all: args.all,
+        limit: app.limit(args.limit, MOST_SHOWN),
+    };
+    let mut context = app.open()?;
+    let answer = context.service().list_jobs(&request)?;
+    let mut lines = shown::list(&answer.value.items);
+    render::rest(&mut lines, answer.value.more, "tenure queue --limit 0");
+    Ok(Output::new("jobs", &answer.value.items, lines)
+        .with("more", &answer.value.more)
+        .told(&answer))
+}

@@ -1,0 +1,60 @@
+//! The queue: `tenure queue [list|show|cancel|retry|explain|deliveries]`.
+
+mod cancel;
+mod deliveries;
+mod explain;
+mod list;
+mod retry;
+mod show;
+mod shown;
+
+use super::table;
+use crate::app::{App, Changes};
+use crate::output::Outcome;
+
+/// List the jobs of the queue: what waits, what runs, what is parked
+///
+/// Jobs come from `tenure run --queue` and from webhooks; `tenure dispatch` runs them. One job at a time runs in a
+/// conversation, oldest first. A job runs once: if its runner dies before the agent started, the job is queued
+/// again; afterwards it ends with its run.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  tenure queue
+  tenure queue --all --item '#42'
+  tenure queue show j-k7qd2m4xw9
+  tenure queue explain j-k7qd
+  tenure queue cancel j-k7qd --reason 'done by hand'
+  tenure queue retry j-k7qd
+  tenure queue deliveries"
+)]
+pub struct Args {
+    #[command(flatten)]
+    list: list::Which,
+
+    #[command(subcommand)]
+    act: Option<Act>,
+}
+
+table::verbs! { enum Act {
+    Show(show) changes never, shown 1;
+    Explain(explain) changes never, shown 2;
+    Cancel(cancel) changes always, shown 3;
+    Retry(retry) changes always, shown 4;
+    Deliveries(deliveries) changes never, shown 5;
+} }
+
+impl Args {
+    pub fn changes(&self) -> Changes {
+        self.act.as_ref().map_or(Changes::Nothing, Act::changes)
+    }
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    match &args.act {
+        Some(act) => act.run(app),
+        None => list::run(&args.list, app),
+    }
+}

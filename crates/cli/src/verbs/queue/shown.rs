@@ -1,0 +1,126 @@
+//! Jobs as people read them.
+
+use tenure_service::view::{DeliveryView, JobView};
+
+use crate::lines::Lines;
+use crate::output::{Cell, ago, table};
+
+/// How people read the state of a job.
+fn state(job: &JobView) -> String {
+    match (job.state.as_str(), &job.outcome, &job.parked) {
+        ("ended", Some(outcome), _) => outcome.clone(),
+        ("begun", ..) => "running".to_owned(),
+        ("parked", _, Some(parked)) => match parked.until {
+            Some(until) => format!("parked until {until}"),
+            None => "parked".to_owned(),
+        },
+        ("queued", ..) if job.not_before.is_some() => "waits to be tried again".to_owned(),
+        (state, ..) => state.to_owned(),
+    }
+}
+
+fn why(job: &JobView) -> Option<&str> {
+    let parked = job.parked.as_ref().map(|parked| parked.why.as_str());
+    let waits = job.failure.as_deref().filter(|_| job.not_before.is_some());
+    parked.or(job.why.as_deref()).or(waits)
+}
+
+pub fn line(job: &JobView) -> Lines {
+    let why = why(job).map_or_else(String::new, |why| format!(": {why}"));
+    Lines::from(format!(
+        "{}  {} on {}  {}{why}",
+        job.id,
+        job.agent,
+        job.item,
+        state(job)
+    ))
+}
+
+pub fn list(jobs: &[JobView]) -> Lines {
+    if jobs.is_empty() {
+        return "no jobs".into();
+    }
+    let now = tenure_host::clock::wall();
+    let rows: Vec<Vec<Cell>> = jobs
+        .iter()
+        .map(|job| {
+            [
+                job.id.clone(),
+                state(job),
+                job.agent.clone(),
+                job.item.clone(),
+                ago(job.created_at, now),
+                job.events.len().to_string(),
+                job.run.clone().unwrap_or_else(|| "-".to_owned()),
+                job.rule.clone().unwrap_or_else(|| "-".to_owned()),
+            ]
+            .map(Cell::plain)
+            .to_vec()
+        })
+        .collect();
+    let heads = [
+        "JOB", "STATE", "AGENT", "ITEM", "QUEUED", "EVENTS", "RUN", "RULE",
+    ];
+    table(&heads, &rows)
+}
+
+pub fn one(job: &JobView) -> Lines {
+    let now = tenure_host::clock::wall();
+    let mut lines = line(job);
+    let mut row = |name: &str, value: String| lines.line(format!("  {name:<13} {value}"));
+    if job.root != job.item {
+        row("continues", job.root.clone());
+    }
+    if let Some(rule) = &job.rule {
+        row("rule", rule.clone());
+    }
+    if let Some(skill) = &job.skill {
+        row("skill", skill.clone());
+    }
+    row("queued", ago(job.created_at, now));
+    if let Some(run) = &job.run {
+        row("run", run.clone());
+    }
+    if let Some(pid) = job.pid {
+        row("runner", format!("pid {pid}"));
+    }
+    if let Some(at) = job.not_before {
+        row("tried again", at.to_string());
+    }
+    for event in &job.events {
+        row(
+            "event",
+            format!("{} ({})", event.summary, ago(event.at, now)),
+        );
+    }
+    lines
+}
+
+pub fn deliveries(all: &[DeliveryView]) -> Lines {
+    if all.is_empty() {
+        return "no deliveries".into();
+    }
+    let now = tenure_host::clock::wall();
+    let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let rows: Vec<Vec<Cell>> = all
+        .iter()
+        .map(|one| {
+            [
+                one.id.to_string(),
+                one.verdict.clone(),
+                one.event.clone(),
+                or_none(&one.item),
+                or_none(&one.author),
+                ago(one.received_at, now),
+                or_none(&one.job),
+                one.why.clone(),
+            ]
+            .map(Cell::plain)
+            .to_vec()
+        })
+        .collect();
+    let heads = [
+        "DELIVERY", "VERDICT", "EVENT", "ITEM", "AUTHOR", "RECEIVED", "JOB", "WHY",
+    ];
+    table(&heads, &rows)
+}

@@ -1,0 +1,204 @@
+//! `dispatch init`, `check` and `explain`: from the bytes of a delivery to the rule that decides.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+use tenure_testkit::{Env, Output};
+
+use crate::env;
+use crate::support::dispatch::{clone, file, fill_in, payload};
+
+#[track_caller]
+fn tenure(env: &Env, args: &[&str]) -> Output {
+    let repo = env.dir().join("web");
+    env.agent("some-editor").tenure_in(&repo, args)
+}
+
+/// A file as `init` writes it, filled in.
+#[track_caller]
+fn set_up(env: &Env) {
+    clone(env);
+    tenure(env, &["dispatch", "init"]).ok();
+    fill_in(env, "authors = []", "authors = [\"alice\"]");
+}
+
+#[track_caller]
+fn explain(env: &Env, name: &str, more: &[&str]) -> (Value, i32) {
+    let path = payload(name).display().to_string();
+    let words = [&["dispatch", "explain", &path, "--json"], more].concat();
+    let output = tenure(env, &words);
+    let code = output.code;
+    (output.json()["explained"].clone(), code)
+}
+
+#[test]
+fn what_init_writes_passes_the_check_when_it_is_filled_in() {
+    let env = env();
+    clone(&env);
+    tenure(&env, &["dispatch", "init"]).ok();
+    let empty = tenure(&env, &["dispatch", "check", "--json"]);
+    assert_eq!(empty.code, 6);
+    let faults = empty.json()["error"]["dispatch_faults"].clone();
+    let keys: Vec<&str> = faults
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|fault| fault["key"].as_str())
+        .collect();
+    assert_eq!(
+        keys,
+        ["rule 1: authors"],
+        "only what a person must know is missing"
+    );
+    fill_in(&env, "authors = []", "authors = [\"alice\"]");
+    let checked = tenure(&env, &["dispatch", "check", "--json"]).ok().json();
+    let config = &checked["dispatch_config"];
+    assert_eq!(config["repos"], json!(["acme/web"]));
+    assert_eq!(config["rules"], json!(["implement"]));
+    assert_eq!(config["forges"][0]["endpoint"], "/hooks/home");
+}
+
+#[test]
+fn outside_of_a_clone_init_leaves_the_repository_to_fill_in() {
+    let env = env();
+    env.tenure(&["dispatch", "init"]).ok();
+    let empty = env.tenure(&["dispatch", "check", "--json"]);
+    let faults = empty.json()["error"]["dispatch_faults"].clone();
+    let keys: Vec<&Value> = faults
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|fault| &fault["key"])
+        .collect();
+    assert_eq!(
+        keys,
+        ["repo OWNER/NAME", "repo OWNER/NAME: dir", "rule 1: authors"]
+    );
+    let repo = clone(&env).display().to_string();
+    fill_in(&env, "OWNER/NAME\"]", "acme/web\"]");
+    fill_in(&env, "dir = \"\"", &format!("dir = \"{repo}\""));
+    fill_in(&env, "authors = []", "authors = [\"alice\"]");
+    env.tenure(&["dispatch", "check"]).ok();
+}
+
+#[test]
+fn init_makes_a_secret_that_others_cannot_read_and_overwrites_nothing() {
+    let env = env();
+    clone(&env);
+    let dir = env.dir().join("elsewhere");
+    let named = dir.display().to_string();
+    let written = tenure(&env, &["dispatch", "init", &named, "--json"])
+        .ok()
+        .json();
+    assert!(written["dispatch_init"]["skill"].is_string());
+    let secret = dir.join("home.secret");
+    let mode = std::fs::metadata(&secret)
+        .expect("it is there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let first = std::fs::read_to_string(&secret).expect("it is text");
+    assert_eq!(first.trim().len(), 64);
+    let again = tenure(&env, &["dispatch", "init", &named]);
+    assert_eq!(again.code, 1);
+    // Without the file, the secret that the forge may know already stays.
+    std::fs::remove_file(dir.join("dispatch.toml")).expect("it was written");
+    let third = tenure(&env, &["dispatch", "init", &named, "--json"])
+        .ok()
+        .json();
+    assert!(third["dispatch_init"]["skill"].is_null());
+    assert_eq!(std::fs::read_to_string(&secret).expect("it is text"), first);
+    let mine = env.dir().join("mine");
+    tenure(&env, &["dispatch", "init", &mine.display().to_string()]).ok();
+    let other = std::fs::read_to_string(mine.join("home.secret")).expect("it is text");
+    assert_ne!(other, first, "every secret is another");
+}
+
+#[test]
+fn a_secret_that_others_can_read_is_refused() {
+    let env = env();
+    set_up(&env);
+    tenure(&env, &["dispatch", "check"]).ok();
+    let secret = env.home().join(".config/tenure/home.secret");
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o644)).expect("it is ours");
+    let refused = tenure(&env, &["dispatch", "check"]);
+    assert_eq!(refused.code, 6);
+    assert!(
+        refused.stderr.contains("others can read"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn an_issue_of_forgejo_goes_from_its_bytes_to_its_rule() {
+    let env = env();
+    set_up(&env);
+    let (explained, code) = explain(&env, "forgejo/issue", &["--event", "issues"]);
+    assert_eq!(code, 0);
+    assert_eq!(explained["event"], "issue.opened");
+    assert_eq!(
+        explained["runs"],
+        json!([{
+            "rule": "implement",
+            "agent": "claude",
+            "item": "issue:acme/web#6",
+            "trust": "permitted",
+            "head": null,
+        }])
+    );
+    // Bob is not named.
+    let (explained, code) = explain(&env, "forgejo/comment", &["--event", "issue_comment"]);
+    assert_eq!((code, &explained["runs"]), (1, &json!([])));
+    assert_eq!(explained["rules"][0]["kind"], "not_an_author");
+    assert_eq!(
+        explained["rules"][0]["why"],
+        "bob is not one of its authors"
+    );
+    // A pull request links itself to the issue that it closes.
+    let (explained, code) = explain(&env, "forgejo/pull_request", &["--event", "pull_request"]);
+    assert_eq!(code, 0);
+    assert_eq!(explained["links"]["target"], "issue:acme/web#6");
+    assert_eq!(explained["rules"][0]["kind"], "other_event");
+}
+
+#[test]
+fn every_forge_is_explained() {
+    let env = env();
+    set_up(&env);
+    fill_in(&env, "kind = \"forgejo\"", "kind = \"github\"");
+    let (explained, code) = explain(&env, "github/issue", &["--event", "X-GitHub-Event: issues"]);
+    assert_eq!((code, &explained["item"]), (0, &json!("issue:acme/web#6")));
+    fill_in(&env, "kind = \"github\"", "kind = \"gitlab\"");
+    fill_in(&env, "[repo.\"acme/web\"]", "[repo.\"acme/sub/web\"]");
+    let (explained, code) = explain(&env, "gitlab/issue", &[]);
+    assert_eq!(
+        (code, &explained["item"]),
+        (0, &json!("issue:acme/sub/web#6"))
+    );
+    let (explained, code) = explain(&env, "gitlab/merge_request", &[]);
+    assert_eq!(
+        (code, &explained["event"]),
+        (0, &json!("pr.opened")),
+        "it links"
+    );
+}
+
+#[test]
+fn a_delivery_that_cannot_be_read_is_an_error_and_a_file_stays_as_it_is() {
+    let env = env();
+    set_up(&env);
+    let before = std::fs::read(file(&env)).expect("it was written");
+    let body = env.dir().join("body");
+    std::fs::write(&body, "payload=%7B%7D\n\n").expect("a scratch directory is writable");
+    let body = body.display().to_string();
+    let failed = tenure(
+        &env,
+        &["dispatch", "explain", &body, "--event", "issues", "--json"],
+    );
+    assert_eq!(failed.code, 6);
+    assert_eq!(failed.json()["error"]["kind"], "unreadable_delivery");
+    let missing = tenure(&env, &["dispatch", "explain", "/missing", "--json"]);
+    assert_eq!(missing.code, 4);
+    assert_eq!(std::fs::read(file(&env)).expect("it is there"), before);
+}

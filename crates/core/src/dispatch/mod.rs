@@ -1,0 +1,23 @@
+//! Which rule an event of a forge starts, and why another does not.
+//!
+//! [`decide`] is the whole rule and pure: an event, the rules in their order, and the facts that only the store
+//! and the forge know. The first rule that matches wins; one with `continue` lets later ones match too. Each no
+//! is a [`No`], which people read in `dispatch explain` and with the stored delivery. [`unreachable`] finds
+//! rules that no event can ever match.
+//!
+//! *Invariants*: nobody starts a run whom the rule does not name. What tenure wrote starts nothing. An edit by
+//! somebody else starts nothing. Code of a fork, or of an author whom the rule does not name, runs only under a
+//! rule with `wrap`.
+
+mod decision;
+mod no;
+mod rule;
+mod unreachable;
+
+#[cfg(test)]
+mod tests;
+
+pub use decision::{Cleanup, Decision, Facts, Link, Matched, Trust, Verdict, decide};
+pub use no::No;
+pub use rule::{Action, BranchPattern, Caps, OnClose, Reply, Repo, Rule, Rules, When};
+pub use unreachable::{Never, unreachable};

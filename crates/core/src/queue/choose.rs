@@ -1,0 +1,129 @@
+//! Which job may be taken now.
+//!
+//! Of a conversation only the oldest job is considered. A cap, a budget or the breaker parks a job before
+//! anything is started for it; a full house only makes it wait.
+
+use std::time::Duration;
+
+use super::breaker::Breaker;
+use super::record::{Job, JobState, Parked, ParkedFor};
+use crate::time::Timestamp;
+
+/// How much may run at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub concurrency: usize,
+}
+
+/// What is running, and what an item has used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Load {
+    /// Jobs that are starting or begun.
+    pub running: usize,
+    /// The same in the job's repository.
+    pub in_repo: usize,
+    /// When runs of the item began within the last hour, the oldest first.
+    pub begun: Vec<Timestamp>,
+    /// What runs of the item cost within the last day, and when the oldest of them began.
+    pub cost: f64,
+    pub cost_since: Option<Timestamp>,
+    pub breaker: Breaker,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Choice {
+    Take,
+    /// Not now; why, and when to look again if a clock decides that.
+    Wait {
+        why: String,
+        until: Option<Timestamp>,
+    },
+    Park(Parked),
+}
+
+pub const HOUR: Duration = Duration::from_secs(3_600);
+pub const DAY: Duration = Duration::from_secs(86_400);
+
+/// Whether a job may be taken.
+pub fn choose(job: &Job, load: &Load, limits: &Limits, now: Timestamp) -> Choice {
+    match job.state {
+        JobState::Queued => {}
+        JobState::Parked => match &job.parked {
+            Some(Parked {
+                until: Some(until), ..
+            }) if *until <= now => {}
+            parked => {
+                let why = parked.as_ref().map_or("it is parked", |parked| &parked.why);
+                return wait(why, parked.as_ref().and_then(|parked| parked.until));
+            }
+        },
+        state => return wait(&format!("it is {}", state.as_str()), None),
+    }
+    if let Some(at) = job.not_before.filter(|at| *at > now) {
+        return wait("it could not be started and is tried again", Some(at));
+    }
+    if let Some(parked) = over_its_caps(job, load, now) {
+        return Choice::Park(parked);
+    }
+    if load.running >= limits.concurrency {
+        let why = format!("{} jobs are running, the most at once", load.running);
+        return wait(&why, None);
+    }
+    let per_repo = job.spec.caps.per_repo;
+    if let Some(most) = per_repo.filter(|most| load.in_repo >= *most as usize) {
+        return wait(
+            &format!("{most} jobs of its repository are running, the most at once"),
+            None,
+        );
+    }
+    Choice::Take
+}
+
+fn wait(why: &str, until: Option<Timestamp>) -> Choice {
+    Choice::Wait {
+        why: why.to_owned(),
+        until,
+    }
+}
+
+fn over_its_caps(job: &Job, load: &Load, now: Timestamp) -> Option<Parked> {
+    let caps = &job.spec.caps;
+    if load.breaker.is_open(caps.breaker) {
+        return Some(Parked {
+            reason: ParkedFor::Breaker,
+            until: None,
+            why: format!(
+                "{} runs of {} since a person last asked",
+                load.breaker.runs, job.item
+            ),
+        });
+    }
+    let lately = |at: &&Timestamp| at.age_at(now) < HOUR;
+    let count = load.begun.iter().filter(lately).count();
+    if let Some(most) = caps.runs_per_hour
+        && count >= usize::try_from(most).unwrap_or(usize::MAX)
+    {
+        let oldest = load.begun.iter().find(|at| at.age_at(now) < HOUR);
+        return Some(Parked {
+            reason: ParkedFor::Cap,
+            until: Some(oldest.copied().unwrap_or(now).plus(HOUR)),
+            why: format!(
+                "{count} runs of {} within an hour, the most allowed",
+                job.item
+            ),
+        });
+    }
+    if let Some(most) = caps.budget_per_day
+        && load.cost >= most
+    {
+        return Some(Parked {
+            reason: ParkedFor::Budget,
+            until: Some(load.cost_since.unwrap_or(now).plus(DAY)),
+            why: format!(
+                "runs of {} cost ${:.2} within a day; the budget is ${most:.2}",
+                job.item, load.cost
+            ),
+        });
+    }
+    None
+}

@@ -1,0 +1,55 @@
+//! A delivery: an event from outside, with what became of it.
+//!
+//! Deliveries are told apart per outcome: only one that led to something makes a second one a duplicate, so that
+//! what was refused or ignored can be delivered again after the rules changed.
+
+use crate::id::{JobId, stored_enum};
+use crate::key::Key;
+use crate::time::Timestamp;
+
+/// What became of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// Its number in the store; zero before it is stored.
+    pub id: i64,
+    /// Where it arrived.
+    pub endpoint: String,
+    /// The forge's own id for it.
+    pub delivery_id: Option<String>,
+    /// What it is about, and in which version, where the forge says both.
+    pub content_key: Option<String>,
+    pub received_at: Timestamp,
+    /// What happened, such as `issue.opened`.
+    pub event: String,
+    pub repo: Option<String>,
+    pub item: Option<Key>,
+    /// Who did it.
+    pub author: Option<String>,
+    pub verdict: Verdict,
+    /// The rule that decided.
+    pub rule: Option<String>,
+    pub why: String,
+    pub job: Option<JobId>,
+}
+
+stored_enum! {
+    Verdict, "verdict" {
+        /// It made a job.
+        Queued = "queued",
+        /// It joined a job that was waiting.
+        Joined = "joined",
+        /// Something was closed, cancelled or reset.
+        Acted = "acted",
+        /// No rule matches.
+        Ignored = "ignored",
+        /// A rule matches, but not for this author or this code.
+        Refused = "refused",
+    }
+}
+
+impl Verdict {
+    /// Whether a second delivery of the same is a duplicate.
+    pub fn is_final(self) -> bool {
+        matches!(self, Verdict::Queued | Verdict::Joined | Verdict::Acted)
+    }
+}

@@ -1,0 +1,17 @@
+//! The queue: jobs that wait for a run of an agent on an item.
+//!
+//! A job is taken by the runner of its run, and whether that process lives is asked of the kernel: no job is
+//! freed by a clock. [`step`] is the whole state machine, [`choose`] decides which job may be taken, [`breaker`]
+//! stops agents that trigger each other. A delivery ([`delivery`]) is an event from outside, with what became of
+//! it.
+
+pub mod breaker;
+pub mod choose;
+pub mod delivery;
+mod record;
+pub mod step;
+
+pub use record::{
+    Caps, Job, JobAsk, JobEnd, JobEvent, JobSpec, JobState, JobWorkdir, Parked, ParkedFor, Taken,
+    Trust,
+};

@@ -1,0 +1,117 @@
+//! The queue: jobs, their events, deliveries, and the count of runs without a person.
+
+use super::StoreError;
+use crate::id::{AgentName, JobId, RunId};
+use crate::key::Key;
+use crate::queue::breaker::Breaker;
+use crate::queue::delivery::Delivery;
+use crate::queue::{Job, JobEvent};
+use crate::time::Timestamp;
+
+/// Which jobs to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobFilter {
+    /// Only those of exactly this item.
+    pub item: Option<Key>,
+    pub agent: Option<AgentName>,
+    /// Only those that are neither ended nor cancelled.
+    pub open: bool,
+    /// Leave out rows that cannot be read; [`super::Tx::take_damage`] names them. Only for lists that are shown.
+    pub readable_only: bool,
+    /// At most this many; zero means all. The oldest first if only open ones are listed, else the newest.
+    pub limit: usize,
+}
+
+/// Which deliveries to list, the newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeliveryFilter {
+    pub item: Option<Key>,
+    pub limit: usize,
+}
+
+/// Rows of a transaction.
+pub trait JobRows {
+    fn job(&mut self, id: &JobId) -> Result<Option<Job>, StoreError>;
+
+    /// Ids of jobs that begin with a part, with or without `j-`, the newest first.
+    fn match_jobs(&mut self, part: &str, limit: usize) -> Result<Vec<JobId>, StoreError>;
+
+    fn list_jobs(&mut self, filter: &JobFilter) -> Result<Vec<Job>, StoreError>;
+
+    /// How many a filter fits, whatever its limit.
+    fn count_jobs(&mut self, filter: &JobFilter) -> Result<usize, StoreError>;
+
+    /// The open jobs of a conversation, the oldest first.
+    fn open_jobs_of(&mut self, agent: &AgentName, root: &Key) -> Result<Vec<Job>, StoreError>;
+
+    /// The open jobs of an item, whatever the agent, the oldest first.
+    fn open_jobs_for(&mut self, item: &Key) -> Result<Vec<Job>, StoreError>;
+
+    /// The jobs that are starting or begun.
+    fn taken_jobs(&mut self) -> Result<Vec<Job>, StoreError>;
+
+    /// The job that is starting or begun with this run.
+    fn taken_job_of_run(&mut self, run: &RunId) -> Result<Option<Job>, StoreError>;
+
+    /// The oldest waiting job of each conversation that none of its jobs has been taken of, the oldest first:
+    /// those that may be taken at this time.
+    fn waiting_jobs(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Job>, StoreError>;
+
+    /// When the next job may be taken that has to wait until then.
+    fn next_job_at(&mut self, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Adds a job. A second one of a conversation that is starting or begun is a conflict.
+    fn insert_job(&mut self, job: &Job) -> Result<(), StoreError>;
+
+    /// Replaces a job if its revision is still the one given, and raises the revision. Agent, item, rule, trust
+    /// and when it was created are never changed.
+    fn update_job(&mut self, job: &Job) -> Result<(), StoreError>;
+
+    fn job_events(&mut self, id: &JobId) -> Result<Vec<JobEvent>, StoreError>;
+
+    fn add_job_event(&mut self, id: &JobId, event: &JobEvent) -> Result<(), StoreError>;
+
+    /// When runs of an item began since then, the oldest first.
+    fn runs_begun_since(
+        &mut self,
+        item: &Key,
+        since: Timestamp,
+    ) -> Result<Vec<Timestamp>, StoreError>;
+
+    /// What runs of an item that began since then cost, and when the first of them began.
+    fn cost_since(
+        &mut self,
+        item: &Key,
+        since: Timestamp,
+    ) -> Result<(f64, Option<Timestamp>), StoreError>;
+
+    fn breaker(&mut self, item: &Key) -> Result<Option<Breaker>, StoreError>;
+
+    fn set_breaker(&mut self, breaker: &Breaker) -> Result<(), StoreError>;
+}
+
+/// Rows of a transaction.
+pub trait DeliveryRows {
+    /// Adds a delivery with its body and says its number. A second one that leads to something, with the same
+    /// id at the same endpoint, or with the same content, is a conflict.
+    fn insert_delivery(&mut self, delivery: &Delivery, body: &[u8]) -> Result<i64, StoreError>;
+
+    fn delivery(&mut self, id: i64) -> Result<Option<Delivery>, StoreError>;
+
+    /// The delivery of the same that led to something: by its id at its endpoint, or by its content.
+    fn delivery_like(&mut self, delivery: &Delivery) -> Result<Option<Delivery>, StoreError>;
+
+    /// The body of a delivery, while it is kept.
+    fn delivery_body(&mut self, id: i64) -> Result<Option<Vec<u8>>, StoreError>;
+
+    fn list_deliveries(&mut self, filter: &DeliveryFilter) -> Result<Vec<Delivery>, StoreError>;
+
+    /// Forgets the oldest bodies until at most this many bytes are kept, and deliveries that are older than
+    /// this, at most `limit` of each; says how many.
+    fn forget_deliveries(
+        &mut self,
+        before: Timestamp,
+        most_bytes: u64,
+        limit: usize,
+    ) -> Result<usize, StoreError>;
+}

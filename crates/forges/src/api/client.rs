@@ -1,0 +1,294 @@
+//! Requests to a forge: its token, its limits and its pages.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use serde_json::Value;
+use tenure_core::text;
+use tenure_core::time::Timestamp;
+use ureq::Agent;
+use ureq::http::{Request, Response};
+
+use super::ApiError;
+use crate::proof::Secret;
+
+const DEADLINE: Duration = Duration::from_secs(10);
+const LONGEST_ANSWER: u64 = 16 * 1024 * 1024;
+/// More pages than a repository that is worked on has open.
+const MOST_PAGES: usize = 50;
+/// How long to keep away where a forge limits requests and does not say until when.
+const UNNAMED_LIMIT: i64 = 60;
+/// A limit that ends later than this is not believed.
+const LONGEST_LIMIT: i64 = 24 * 3600;
+
+pub(super) struct Client {
+    agent: Agent,
+    base: String,
+    host: String,
+    /// The header with the token.
+    auth: (&'static str, String),
+    now: fn() -> Timestamp,
+    limited_until: Mutex<Option<Timestamp>>,
+}
+
+pub(super) struct Answer {
+    pub body: Value,
+    next: Option<String>,
+}
+
+impl Client {
+    pub fn new(
+        base: String,
+        header: &'static str,
+        scheme: &str,
+        token: &Secret,
+        now: fn() -> Timestamp,
+    ) -> Self {
+        let config = Agent::config_builder()
+            .timeout_global(Some(DEADLINE))
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .http_status_as_error(false)
+            .user_agent("tenure")
+            .build();
+        let host = base.split("://").nth(1).unwrap_or(&base);
+        let host = host.split('/').next().unwrap_or(host).to_owned();
+        let token = String::from_utf8_lossy(token.bytes()).into_owned();
+        Self {
+            agent: config.into(),
+            host,
+            base,
+            auth: (header, format!("{scheme}{token}")),
+            now,
+            limited_until: Mutex::new(None),
+        }
+    }
+
+    pub fn get(&self, path: &str) -> Result<Answer, ApiError> {
+        self.call("GET", &format!("{}{path}", self.base), None)
+    }
+
+    /// The same; none where there is no such thing.
+    pub fn find(&self, path: &str) -> Result<Option<Value>, ApiError> {
+        match self.get(path) {
+            Ok(answer) => Ok(Some(answer.body)),
+            Err(ApiError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All entries of a list, page by page.
+    pub fn list(&self, path: &str) -> Result<Vec<Value>, ApiError> {
+        let mut all = Vec::new();
+        let mut next = Some(format!("{}{path}", self.base));
+        for _ in 0..MOST_PAGES {
+            let Some(url) = next.take() else {
+                return Ok(all);
+            };
+            let answer = self.call("GET", &url, None)?;
+            let Value::Array(page) = answer.body else {
+                return Err(self.unreadable("it is not a list"));
+            };
+            all.extend(page);
+            // A link that leads elsewhere would be given the token.
+            next = answer.next.filter(|next| next.starts_with(&self.base));
+        }
+        match next {
+            None => Ok(all),
+            Some(_) => Err(self.unreadable("the list has too many pages")),
+        }
+    }
+
+    pub fn send(&self, method: &str, path: &str, body: &Value) -> Result<Value, ApiError> {
+        let url = format!("{}{path}", self.base);
+        let answer = self.call(method, &url, Some(body.to_string()))?;
+        Ok(answer.body)
+    }
+
+    pub fn unreadable(&self, why: &str) -> ApiError {
+        ApiError::Unreadable {
+            host: self.host.clone(),
+            why: why.to_owned(),
+        }
+    }
+
+    fn call(&self, method: &str, url: &str, body: Option<String>) -> Result<Answer, ApiError> {
+        self.may_call()?;
+        let request = Request::builder()
+            .method(method)
+            .uri(url)
+            .header(self.auth.0, &self.auth.1)
+            .header("Accept", "application/json");
+        let built = |error: ureq::http::Error| self.unreachable(&error.to_string());
+        let sent = match body {
+            None => self.agent.run(request.body(()).map_err(built)?),
+            Some(body) => {
+                let request = request.header("Content-Type", "application/json");
+                self.agent.run(request.body(body).map_err(built)?)
+            }
+        };
+        let mut response = sent.map_err(|error| self.unreachable(&error.to_string()))?;
+        self.note_limit(&response);
+        let read = response
+            .body_mut()
+            .with_config()
+            .limit(LONGEST_ANSWER)
+            .read_to_vec();
+        let bytes = read.map_err(|error| self.unreadable(&error.to_string()))?;
+        self.judge(&response, url, &bytes)
+    }
+
+    fn judge<B>(
+        &self,
+        response: &Response<B>,
+        url: &str,
+        bytes: &[u8],
+    ) -> Result<Answer, ApiError> {
+        let (host, status) = (self.host.clone(), response.status().as_u16());
+        match status {
+            200..=299 if bytes.is_empty() => Ok(Answer {
+                body: Value::Null,
+                next: None,
+            }),
+            200..=299 => {
+                let body = serde_json::from_slice(bytes);
+                let body = body.map_err(|error| self.unreadable(&error.to_string()))?;
+                let next = header(response, "link").and_then(next_page);
+                Ok(Answer { body, next })
+            }
+            429 => {
+                self.limit(header(response, "retry-after"));
+                Err(self
+                    .limited()
+                    .unwrap_or_else(|| self.unreadable("it limits requests")))
+            }
+            // GitHub answers so when it limits, too.
+            403 if self.limited().is_some() => Err(self
+                .limited()
+                .unwrap_or_else(|| self.unreadable("it limits requests"))),
+            401 | 403 => Err(ApiError::Denied { host, status }),
+            404 | 410 => {
+                let path = url.strip_prefix(&self.base).unwrap_or(url);
+                let what = path.split('?').next().unwrap_or(path).to_owned();
+                Err(ApiError::NotFound { host, what })
+            }
+            _ => {
+                let told: Value = serde_json::from_slice(bytes).unwrap_or_default();
+                let message = told["message"].as_str().unwrap_or("no reason was given");
+                let message = text::line(&text::clipped(message, 200)).into_owned();
+                Err(ApiError::Failed {
+                    host,
+                    status,
+                    message,
+                })
+            }
+        }
+    }
+
+    fn unreachable(&self, why: &str) -> ApiError {
+        ApiError::Unreachable {
+            host: self.host.clone(),
+            why: why.to_owned(),
+        }
+    }
+
+    /// The error while a limit lasts.
+    fn limited(&self) -> Option<ApiError> {
+        let until = *self.limited_until.lock().ok()?;
+        let until = until.filter(|until| *until > (self.now)())?;
+        Some(ApiError::Limited {
+            host: self.host.clone(),
+            until,
+        })
+    }
+
+    fn may_call(&self) -> Result<(), ApiError> {
+        self.limited().map_or(Ok(()), Err)
+    }
+
+    /// Remembers a limit that the answer tells, so that the next call is not made.
+    fn note_limit<B>(&self, response: &Response<B>) {
+        let status = response.status().as_u16();
+        if let Some(after) =
+            header(response, "retry-after").filter(|_| matches!(status, 403 | 429 | 503))
+        {
+            self.limit(Some(after));
+            return;
+        }
+        let named = ["x-ratelimit-", "ratelimit-"].iter().find_map(|prefix| {
+            let left = header(response, &format!("{prefix}remaining"))?;
+            let reset = header(response, &format!("{prefix}reset"))?;
+            (left.trim() == "0")
+                .then(|| reset.trim().parse::<i64>().ok())
+                .flatten()
+        });
+        if let Some(reset) = named {
+            self.keep_until(Timestamp(reset.saturating_mul(1000)));
+        }
+    }
+
+    fn limit(&self, seconds: Option<&str>) {
+        let seconds = seconds.and_then(|text| text.trim().parse::<i64>().ok());
+        let seconds = seconds.unwrap_or(UNNAMED_LIMIT).max(0);
+        let now = (self.now)();
+        self.keep_until(Timestamp(
+            now.0.saturating_add(seconds.saturating_mul(1000)),
+        ));
+    }
+
+    fn keep_until(&self, until: Timestamp) {
+        let latest = Timestamp((self.now)().0.saturating_add(LONGEST_LIMIT * 1000));
+        if let Ok(mut kept) = self.limited_until.lock() {
+            *kept = Some(until.min(latest));
+        }
+    }
+}
+
+fn header<'r, B>(response: &'r Response<B>, name: &str) -> Option<&'r str> {
+    response.headers().get(name)?.to_str().ok()
+}
+
+/// The address of the next page in a `Link` header.
+fn next_page(link: &str) -> Option<String> {
+    let next = link.split(',').find(|one| one.contains("rel=\"next\""))?;
+    let url = next.trim().strip_prefix('<')?.split_once('>')?.0;
+    Some(url.to_owned())
+}
+
+/// A word as a part of a path or a query.
+pub(super) fn encoded(word: &str) -> String {
+    let mut out = String::with_capacity(word.len());
+    for byte in word.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// `OWNER/NAME` as two parts of a path.
+pub(super) fn repo_path(repo: &str) -> String {
+    let parts: Vec<String> = repo.split('/').map(encoded).collect();
+    format!("/repos/{}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_leave_its_part_of_a_path() {
+        assert_eq!(encoded("a/../b?c#d%"), "a%2F..%2Fb%3Fc%23d%25");
+        assert_eq!(repo_path("acme/we b"), "/repos/acme/we%20b");
+    }
+
+    #[test]
+    fn the_next_page_is_the_one_that_is_called_so() {
+        let link = "<https://x/?page=1>; rel=\"prev\", <https://x/?page=3>; rel=\"next\"";
+        assert_eq!(next_page(link).as_deref(), Some("https://x/?page=3"));
+        assert_eq!(next_page("<https://x/?page=3>; rel=\"last\""), None);
+        assert_eq!(next_page("rel=\"next\""), None);
+    }
+}

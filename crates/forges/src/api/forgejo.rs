@@ -1,0 +1,78 @@
+//! The API of Forgejo and Gitea: GitHub's paths below `/api/v1`, other lists, and no list of deliveries.
+
+use serde_json::Value;
+use tenure_core::forge::{Permission, Person, issue_item, pull_item};
+use tenure_core::key::Key;
+use tenure_core::time::Timestamp;
+
+use super::client::{Client, repo_path};
+use super::github;
+use super::{ApiError, CommentId, ForgeApi, PullNow, SentDelivery};
+use crate::proof::Secret;
+
+pub(super) struct Api {
+    client: Client,
+}
+
+impl Api {
+    pub fn new(url: &str, token: &Secret, now: fn() -> Timestamp) -> Self {
+        let base = format!("{}/api/v1", url.trim_end_matches('/'));
+        Self {
+            client: Client::new(base, "Authorization", "token ", token, now),
+        }
+    }
+}
+
+impl ForgeApi for Api {
+    fn own_account(&self) -> Result<Person, ApiError> {
+        github::account(&self.client)
+    }
+
+    fn permission(&self, repo: &str, person: &Person) -> Result<Permission, ApiError> {
+        github::permission(&self.client, repo, person)
+    }
+
+    fn pull(&self, repo: &str, number: u64) -> Result<PullNow, ApiError> {
+        github::pull(&self.client, repo, number)
+    }
+
+    fn open_items(&self, repo: &str) -> Result<Vec<Key>, ApiError> {
+        let listed = |kind: &str| {
+            let path = format!("{}/issues?state=open&type={kind}&limit=50", repo_path(repo));
+            self.client.list(&path)
+        };
+        let number = |one: &Value| one["number"].as_u64();
+        let issues = listed("issues")?;
+        let pulls = listed("pulls")?;
+        let issues = issues.iter().filter_map(number);
+        let pulls = pulls.iter().filter_map(number);
+        let issues = issues.filter_map(|number| issue_item(repo, number).ok());
+        Ok(issues
+            .chain(pulls.filter_map(|number| pull_item(repo, number).ok()))
+            .collect())
+    }
+
+    fn has_branch(&self, repo: &str, branch: &str) -> Result<bool, ApiError> {
+        github::has_branch(&self.client, repo, branch)
+    }
+
+    fn comment(&self, item: &Key, text: &str) -> Result<CommentId, ApiError> {
+        github::comment(&self.client, item, text)
+    }
+
+    fn edit_comment(&self, item: &Key, comment: &CommentId, text: &str) -> Result<(), ApiError> {
+        github::edit_comment(&self.client, item, comment, text)
+    }
+
+    fn react(&self, item: &Key, comment: Option<&CommentId>) -> Result<(), ApiError> {
+        github::react(&self.client, item, comment)
+    }
+
+    fn deliveries(&self, _: &str, _: &str) -> Result<Option<Vec<SentDelivery>>, ApiError> {
+        Ok(None)
+    }
+
+    fn redeliver(&self, _: &str, _: &SentDelivery) -> Result<(), ApiError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! The API of GitHub, and what Forgejo's has in common with it.
+
+use serde_json::{Value, json};
+use tenure_core::forge::{Permission, Person, Pull, issue_item, pull_item};
+use tenure_core::key::Key;
+use tenure_core::spelling;
+use tenure_core::time::Timestamp;
+
+use super::client::{Client, encoded, repo_path};
+use super::{ApiError, CommentId, ForgeApi, PullNow, SentDelivery, Thread};
+use crate::proof::Secret;
+
+pub(super) struct Api {
+    client: Client,
+}
+
+impl Api {
+    pub fn new(url: &str, token: &Secret, now: fn() -> Timestamp) -> Self {
+        Self {
+            client: Client::new(base(url), "Authorization", "Bearer ", token, now),
+        }
+    }
+}
+
+/// GitHub itself has a host for its API; a server of one's own has a path.
+fn base(url: &str) -> String {
+    let url = url.trim_end_matches('/');
+    match url {
+        "https://github.com" | "https://www.github.com" => "https://api.github.com".to_owned(),
+        "https://api.github.com" => url.to_owned(),
+        own if own.ends_with("/api/v3") => own.to_owned(),
+        own => format!("{own}/api/v3"),
+    }
+}
+
+impl ForgeApi for Api {
+    fn own_account(&self) -> Result<Person, ApiError> {
+        account(&self.client)
+    }
+
+    fn permission(&self, repo: &str, person: &Person) -> Result<Permission, ApiError> {
+        permission(&self.client, repo, person)
+    }
+
+    fn pull(&self, repo: &str, number: u64) -> Result<PullNow, ApiError> {
+        pull(&self.client, repo, number)
+    }
+
+    fn open_items(&self, repo: &str) -> Result<Vec<Key>, ApiError> {
+        let path = format!("{}/issues?state=open&per_page=100", repo_path(repo));
+        let listed = self.client.list(&path)?;
+        Ok(listed.iter().filter_map(|one| item(repo, one)).collect())
+    }
+
+    fn has_branch(&self, repo: &str, branch: &str) -> Result<bool, ApiError> {
+        has_branch(&self.client, repo, branch)
+    }
+
+    fn comment(&self, item: &Key, text: &str) -> Result<CommentId, ApiError> {
+        comment(&self.client, item, text)
+    }
+
+    fn edit_comment(&self, item: &Key, comment: &CommentId, text: &str) -> Result<(), ApiError> {
+        edit_comment(&self.client, item, comment, text)
+    }
+
+    fn react(&self, item: &Key, comment: Option<&CommentId>) -> Result<(), ApiError> {
+        react(&self.client, item, comment)
+    }
+
+    fn deliveries(&self, repo: &str, path: &str) -> Result<Option<Vec<SentDelivery>>, ApiError> {
+        let repo = repo_path(repo);
+        let mut found = Vec::new();
+        for hook in self.client.list(&format!("{repo}/hooks?per_page=100"))? {
+            let url = hook["config"]["url"].as_str().unwrap_or_default();
+            let Some(id) = hook["id"].as_u64().filter(|_| url.ends_with(path)) else {
+                continue;
+            };
+            // The newest are on the first page; a sweep runs often enough for these.
+            let sent = self
+                .client
+                .get(&format!("{repo}/hooks/{id}/deliveries?per_page=100"))?;
+            let sent = sent.body.as_array().cloned().unwrap_or_default();
+            found.extend(sent.iter().filter_map(|one| delivery(id, one)));
+        }
+        Ok(Some(found))
+    }
+
+    fn redeliver(&self, repo: &str, delivery: &SentDelivery) -> Result<(), ApiError> {
+        let (repo, hook, attempt) = (repo_path(repo), delivery.hook, delivery.attempt);
+        let path = format!("{repo}/hooks/{hook}/deliveries/{attempt}/attempts");
+        self.client.send("POST", &path, &json!({})).map(|_| ())
+    }
+}
+
+fn delivery(hook: u64, sent: &Value) -> Option<SentDelivery> {
+    let text = |name: &str| sent[name].as_str().unwrap_or_default().to_owned();
+    let status = sent["status_code"].as_u64().unwrap_or_default();
+    Some(SentDelivery {
+        hook,
+        attempt: sent["id"].as_u64()?,
+        id: sent["guid"].as_str()?.to_owned(),
+        event: text("event"),
+        at: text("delivered_at"),
+        arrived: (200..300).contains(&status),
+    })
+}
+
+/// An issue, or a pull request that is listed as one.
+fn item(repo: &str, listed: &Value) -> Option<Key> {
+    let number = listed["number"].as_u64()?;
+    if listed["pull_request"].is_object() {
+        pull_item(repo, number).ok()
+    } else {
+        issue_item(repo, number).ok()
+    }
+}
+
+pub(super) fn account(client: &Client) -> Result<Person, ApiError> {
+    let user = client.get("/user")?.body;
+    person(&user).ok_or_else(|| client.unreadable("it names no account"))
+}
+
+fn person(user: &Value) -> Option<Person> {
+    Some(Person {
+        login: user["login"].as_str()?.to_owned(),
+        id: user["id"].as_u64(),
+        is_bot: user["type"] == "Bot",
+    })
+}
+
+pub(super) fn permission(
+    client: &Client,
+    repo: &str,
+    person: &Person,
+) -> Result<Permission, ApiError> {
+    let login = encoded(&person.login);
+    if login.is_empty() {
+        return Ok(Permission::Nothing);
+    }
+    let path = format!("{}/collaborators/{login}/permission", repo_path(repo));
+    let answer = client.find(&path)?;
+    let told = answer
+        .as_ref()
+        .and_then(|answer| answer["permission"].as_str());
+    Ok(match told {
+        Some("admin" | "owner") => Permission::Admin,
+        Some("write" | "maintain") => Permission::Write,
+        Some("read" | "triage") => Permission::Read,
+        _ => Permission::Nothing,
+    })
+}
+
+pub(super) fn pull(client: &Client, repo: &str, number: u64) -> Result<PullNow, ApiError> {
+    let found = client
+        .get(&format!("{}/pulls/{number}", repo_path(repo)))?
+        .body;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let branch = text(&found["head"]["ref"]).unwrap_or_default();
+    let head_repo = text(&found["head"]["repo"]["full_name"]);
+    let head_repo = head_repo.map(|name| spelling::repository_name(&name));
+    let by_push = found["flow"].as_u64() == Some(1) || branch.starts_with("refs/");
+    let author = person(&found["user"]).ok_or_else(|| client.unreadable("it names no author"))?;
+    Ok(PullNow {
+        author,
+        is_open: found["state"] == "open",
+        pull: Pull {
+            base: text(&found["base"]["ref"]).unwrap_or_default(),
+            head: text(&found["head"]["sha"]),
+            is_fork: by_push || head_repo.as_deref() != Some(repo),
+            is_draft: found["draft"] == true,
+            branch,
+            head_repo,
+        },
+    })
+}
+
+pub(super) fn has_branch(client: &Client, repo: &str, branch: &str) -> Result<bool, ApiError> {
+    let parts: Vec<String> = branch.split('/').map(encoded).collect();
+    let path = format!("{}/branches/{}", repo_path(repo), parts.join("/"));
+    Ok(client.find(&path)?.is_some())
+}
+
+pub(super) fn comment(client: &Client, item: &Key, text: &str) -> Result<CommentId, ApiError> {
+    let thread = Thread::of(item)?;
+    let path = format!(
+        "{}/issues/{}/comments",
+        repo_path(thread.repo),
+        thread.number
+    );
+    let written = client.send("POST", &path, &json!({"body": text}))?;
+    let id = written["id"].as_u64();
+    id.map(CommentId)
+        .ok_or_else(|| client.unreadable("the comment has no id"))
+}
+
+pub(super) fn edit_comment(
+    client: &Client,
+    item: &Key,
+    comment: &CommentId,
+    text: &str,
+) -> Result<(), ApiError> {
+    let thread = Thread::of(item)?;
+    let path = format!("{}/issues/comments/{}", repo_path(thread.repo), comment.0);
+    client
+        .send("PATCH", &path, &json!({"body": text}))
+        .map(|_| ())
+}
+
+pub(super) fn react(
+    client: &Client,
+    item: &Key,
+    comment: Option<&CommentId>,
+) -> Result<(), ApiError> {
+    let thread = Thread::of(item)?;
+    let repo = repo_path(thread.repo);
+    let path = match comment {
+        Some(comment) => format!("{repo}/issues/comments/{}/reactions", comment.0),
+        None => format!("{repo}/issues/{}/reactions", thread.number),
+    };
+    client
+        .send("POST", &path, &json!({"content": "eyes"}))
+        .map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_the_api_follows_from_that_of_the_forge() {
+        for (url, expected) in [
+            ("https://github.com", "https://api.github.com"),
+            ("https://github.com/", "https://api.github.com"),
+            ("https://api.github.com", "https://api.github.com"),
+            ("https://git.acme.org", "https://git.acme.org/api/v3"),
+            (
+                "https://git.acme.org/api/v3/",
+                "https://git.acme.org/api/v3",
+            ),
+        ] {
+            assert_eq!(base(url), expected);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The API of GitLab: projects by their encoded path, merge requests, notes and access levels.
+
+use serde_json::{Value, json};
+use tenure_core::forge::{Permission, Person, Pull, issue_item, pull_item};
+use tenure_core::key::Key;
+use tenure_core::time::Timestamp;
+
+use super::client::{Client, encoded};
+use super::{ApiError, CommentId, ForgeApi, PullNow, SentDelivery, Thread};
+use crate::proof::Secret;
+
+pub(super) struct Api {
+    client: Client,
+}
+
+impl Api {
+    pub fn new(url: &str, token: &Secret, now: fn() -> Timestamp) -> Self {
+        let base = format!("{}/api/v4", url.trim_end_matches('/'));
+        Self {
+            client: Client::new(base, "PRIVATE-TOKEN", "", token, now),
+        }
+    }
+
+    /// The id of an account, which events of GitLab carry and settings do not.
+    fn id_of(&self, person: &Person) -> Result<Option<u64>, ApiError> {
+        if person.id.is_some() || person.login.is_empty() {
+            return Ok(person.id);
+        }
+        let path = format!("/users?username={}", encoded(&person.login));
+        let found = self.client.get(&path)?.body;
+        Ok(found[0]["id"].as_u64())
+    }
+}
+
+fn project(repo: &str) -> String {
+    format!("/projects/{}", encoded(repo))
+}
+
+/// The path of an issue or a merge request.
+fn thread(item: &Key) -> Result<String, ApiError> {
+    let thread = Thread::of(item)?;
+    let kind = if thread.is_pull {
+        "merge_requests"
+    } else {
+        "issues"
+    };
+    Ok(format!("{}/{kind}/{}", project(thread.repo), thread.number))
+}
+
+fn person(user: &Value) -> Option<Person> {
+    Some(Person {
+        login: user["username"].as_str()?.to_owned(),
+        id: user["id"].as_u64(),
+        is_bot: user["bot"] == true,
+    })
+}
+
+impl ForgeApi for Api {
+    fn own_account(&self) -> Result<Person, ApiError> {
+        let user = self.client.get("/user")?.body;
+        person(&user).ok_or_else(|| self.client.unreadable("it names no account"))
+    }
+
+    fn permission(&self, repo: &str, who: &Person) -> Result<Permission, ApiError> {
+        let Some(id) = self.id_of(who)? else {
+            return Ok(Permission::Nothing);
+        };
+        let member = self
+            .client
+            .find(&format!("{}/members/all/{id}", project(repo)))?;
+        let member = member.unwrap_or_default();
+        if member.get("state").is_some_and(|state| state != "active") {
+            return Ok(Permission::Nothing);
+        }
+        // Maintainers have 40, developers 30, reporters 20, guests 10.
+        Ok(match member["access_level"].as_u64().unwrap_or_default() {
+            40.. => Permission::Admin,
+            30.. => Permission::Write,
+            10.. => Permission::Read,
+            _ => Permission::Nothing,
+        })
+    }
+
+    fn pull(&self, repo: &str, number: u64) -> Result<PullNow, ApiError> {
+        let path = format!("{}/merge_requests/{number}", project(repo));
+        let found = self.client.get(&path)?.body;
+        let text = |name: &str| found[name].as_str().map(str::to_owned);
+        let (source, target) = (
+            found["source_project_id"].as_u64(),
+            found["target_project_id"].as_u64(),
+        );
+        let is_fork = source.is_none() || source != target;
+        let author = person(&found["author"]);
+        Ok(PullNow {
+            author: author.ok_or_else(|| self.client.unreadable("it names no author"))?,
+            is_open: found["state"] == "opened",
+            pull: Pull {
+                branch: text("source_branch").unwrap_or_default(),
+                base: text("target_branch").unwrap_or_default(),
+                head: text("sha"),
+                head_repo: (!is_fork).then(|| repo.to_owned()),
+                is_fork,
+                is_draft: found["draft"] == true,
+            },
+        })
+    }
+
+    fn open_items(&self, repo: &str) -> Result<Vec<Key>, ApiError> {
+        let listed = |kind: &str| {
+            let path = format!("{}/{kind}?state=opened&per_page=100", project(repo));
+            self.client.list(&path)
+        };
+        let number = |one: &Value| one["iid"].as_u64();
+        let (issues, pulls) = (listed("issues")?, listed("merge_requests")?);
+        let issues = issues.iter().filter_map(number);
+        let pulls = pulls.iter().filter_map(number);
+        let issues = issues.filter_map(|number| issue_item(repo, number).ok());
+        Ok(issues
+            .chain(pulls.filter_map(|number| pull_item(repo, number).ok()))
+            .collect())
+    }
+
+    fn has_branch(&self, repo: &str, branch: &str) -> Result<bool, ApiError> {
+        let path = format!("{}/repository/branches/{}", project(repo), encoded(branch));
+        Ok(self.client.find(&path)?.is_some())
+    }
+
+    fn comment(&self, item: &Key, text: &str) -> Result<CommentId, ApiError> {
+        let path = format!("{}/notes", thread(item)?);
+        let written = self.client.send("POST", &path, &json!({"body": text}))?;
+        let id = written["id"].as_u64();
+        id.map(CommentId)
+            .ok_or_else(|| self.client.unreadable("the comment has no id"))
+    }
+
+    fn edit_comment(&self, item: &Key, comment: &CommentId, text: &str) -> Result<(), ApiError> {
+        let path = format!("{}/notes/{}", thread(item)?, comment.0);
+        self.client
+            .send("PUT", &path, &json!({"body": text}))
+            .map(|_| ())
+    }
+
+    fn react(&self, item: &Key, comment: Option<&CommentId>) -> Result<(), ApiError> {
+        let note = comment
+            .map(|comment| format!("/notes/{}", comment.0))
+            .unwrap_or_default();
+        let path = format!("{}{note}/award_emoji", thread(item)?);
+        self.client
+            .send("POST", &path, &json!({"name": "eyes"}))
+            .map(|_| ())
+    }
+
+    fn deliveries(&self, _: &str, _: &str) -> Result<Option<Vec<SentDelivery>>, ApiError> {
+        Ok(None)
+    }
+
+    fn redeliver(&self, _: &str, _: &SentDelivery) -> Result<(), ApiError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! What is asked of a forge, and written to it: one small interface, one file per forge.
+//!
+//! Every call is one request, or a few where a list has pages. A call never waits for a limit of the forge to be
+//! over: it fails with [`ApiError::Limited`] and the time, and so do all later calls until then, without a request.
+//! No redirect is followed, because the token would go along. *Crash*: a comment may have been written although
+//! its caller never learnt its id; it carries our marker, so it starts nothing.
+
+mod client;
+mod forgejo;
+mod github;
+mod gitlab;
+
+use tenure_core::forge::{Permission, Person, Pull};
+use tenure_core::key::Key;
+use tenure_core::time::Timestamp;
+
+use crate::proof::Secret;
+
+/// Why a forge did not answer, or not as asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApiError {
+    #[error("{host} cannot be reached: {why}")]
+    Unreachable { host: String, why: String },
+    #[error("{host} limits requests until {until}")]
+    Limited { host: String, until: Timestamp },
+    #[error("{host} refused the token: status {status}")]
+    Denied { host: String, status: u16 },
+    #[error("{host} has no {what}")]
+    NotFound { host: String, what: String },
+    #[error("{host} answered with status {status}: {message}")]
+    Failed {
+        host: String,
+        status: u16,
+        message: String,
+    },
+    #[error("the answer of {host} cannot be read: {why}")]
+    Unreadable { host: String, why: String },
+    #[error("{0} is not an issue or a pull request")]
+    NoThread(Key),
+}
+
+/// A pull request as the forge has it now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullNow {
+    pub pull: Pull,
+    pub author: Person,
+    pub is_open: bool,
+}
+
+/// A comment that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommentId(pub u64);
+
+/// A delivery as the forge remembers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentDelivery {
+    /// The webhook, and the attempt, as the forge numbers them.
+    pub hook: u64,
+    pub attempt: u64,
+    /// The id that the delivery came with.
+    pub id: String,
+    pub event: String,
+    pub at: String,
+    pub arrived: bool,
+}
+
+/// A forge that can be asked.
+pub trait ForgeApi: Send {
+    /// The account that the token belongs to.
+    fn own_account(&self) -> Result<Person, ApiError>;
+
+    /// What somebody may do in a repository.
+    fn permission(&self, repo: &str, person: &Person) -> Result<Permission, ApiError>;
+
+    fn pull(&self, repo: &str, number: u64) -> Result<PullNow, ApiError>;
+
+    /// The open issues and pull requests of a repository.
+    fn open_items(&self, repo: &str) -> Result<Vec<Key>, ApiError>;
+
+    fn has_branch(&self, repo: &str, branch: &str) -> Result<bool, ApiError>;
+
+    fn comment(&self, item: &Key, text: &str) -> Result<CommentId, ApiError>;
+
+    fn edit_comment(&self, item: &Key, comment: &CommentId, text: &str) -> Result<(), ApiError>;
+
+    /// Adds eyes to an item, or to a comment on it.
+    fn react(&self, item: &Key, comment: Option<&CommentId>) -> Result<(), ApiError>;
+
+    /// What was sent to the endpoint with this path; none where the forge does not tell.
+    fn deliveries(&self, repo: &str, path: &str) -> Result<Option<Vec<SentDelivery>>, ApiError>;
+
+    /// Asks for a delivery to be sent again.
+    fn redeliver(&self, repo: &str, delivery: &SentDelivery) -> Result<(), ApiError>;
+}
+
+/// Connects to a forge of this kind; none if there is no such kind.
+pub fn connect(
+    kind: &str,
+    url: &str,
+    token: &Secret,
+    now: fn() -> Timestamp,
+) -> Option<Box<dyn ForgeApi>> {
+    Some(match kind {
+        "forgejo" | "gitea" => Box::new(forgejo::Api::new(url, token, now)),
+        "github" => Box::new(github::Api::new(url, token, now)),
+        "gitlab" => Box::new(gitlab::Api::new(url, token, now)),
+        _ => return None,
+    })
+}
+
+/// The repository and number of an issue or a pull request.
+struct Thread<'k> {
+    repo: &'k str,
+    number: u64,
+    is_pull: bool,
+}
+
+impl<'k> Thread<'k> {
+    fn of(item: &'k Key) -> Result<Self, ApiError> {
+        let is_pull = item.scheme() == "pr";
+        let parts = item.rest().rsplit_once('#');
+        let number = parts.and_then(|(_, number)| number.parse().ok());
+        match (parts, number) {
+            (Some((repo, _)), Some(number)) if is_pull || item.scheme() == "issue" => Ok(Self {
+                repo,
+                number,
+                is_pull,
+            }),
+            _ => Err(ApiError::NoThread(item.clone())),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The form that GitHub, Forgejo and Gitea share: how an event is filled from its payload.
+
+use tenure_core::forge::{
+    CodePlace, EventKind, ForgeEvent, Pull, ReviewState, branch_item, issue_item, pull_item,
+};
+use tenure_core::spelling;
+
+use crate::fields::{Fields, commit, is_deletion};
+use crate::unreadable::Unreadable;
+
+type Read = Result<Option<ForgeEvent>, Unreadable>;
+
+/// What every event has.
+pub(crate) fn event(fields: &Fields, kind: EventKind) -> Result<ForgeEvent, Unreadable> {
+    let repo = fields.name("/repository/full_name");
+    let repo = repo.ok_or(Unreadable::Missing("repository.full_name"))?;
+    let mut event = ForgeEvent::new(kind, &repo);
+    event.repo_id = fields.number("/repository/id");
+    event.actor = fields.person("/sender").unwrap_or_default();
+    Ok(event)
+}
+
+/// An event of an issue.
+pub(crate) fn issue(fields: &Fields, kind: EventKind) -> Read {
+    let mut event = event(fields, kind)?;
+    about(&mut event, fields, "/issue");
+    let number = fields.number("/issue/number");
+    let number = number.ok_or(Unreadable::Missing("issue.number"))?;
+    event.item = Some(issue_item(&event.repo, number)?);
+    if kind == EventKind::IssueLabeled {
+        event.added.extend(fields.name("/label/name"));
+    }
+    if kind == EventKind::IssueAssigned {
+        event.added.extend(fields.name("/assignee/login"));
+    }
+    event.is_edit = kind == EventKind::IssueEdited;
+    event.version = fields.version("issue", "/issue", "updated_at");
+    Ok(Some(event))
+}
+
+/// An event of a pull request.
+pub(crate) fn pull(fields: &Fields, kind: EventKind) -> Read {
+    let mut event = event(fields, kind)?;
+    about(&mut event, fields, "/pull_request");
+    let number = fields.number("/pull_request/number");
+    let number = number.or_else(|| fields.number("/number"));
+    let number = number.ok_or(Unreadable::Missing("pull_request.number"))?;
+    event.item = Some(pull_item(&event.repo, number)?);
+    event.pull = described(fields, &event.repo);
+    match kind {
+        EventKind::PullLabeled => event.added.extend(fields.name("/label/name")),
+        EventKind::PullAssigned => event.added.extend(fields.name("/assignee/login")),
+        EventKind::PullReviewRequested => {
+            let who = fields.name("/requested_reviewer/login");
+            let who = who.or_else(|| fields.name("/requested_reviewer/username"));
+            event
+                .added
+                .extend(who.or_else(|| fields.name("/requested_team/slug")));
+        }
+        EventKind::PullEdited => event.is_edit = true,
+        _ => {}
+    }
+    event.version = fields.version("pr", "/pull_request", "updated_at");
+    Ok(Some(event))
+}
+
+/// A pull request that was closed, by a merge or not.
+pub(crate) fn closed(fields: &Fields) -> EventKind {
+    if fields.is("/pull_request/merged") {
+        EventKind::PullMerged
+    } else {
+        EventKind::PullClosed
+    }
+}
+
+/// A comment on an issue or a pull request; none if it was deleted.
+pub(crate) fn comment(fields: &Fields, is_pull: bool) -> Read {
+    let kind = if is_pull {
+        EventKind::PullComment
+    } else {
+        EventKind::IssueComment
+    };
+    let mut event = event(fields, kind)?;
+    about(&mut event, fields, "/issue");
+    let number = fields.number("/issue/number");
+    let number = number.ok_or(Unreadable::Missing("issue.number"))?;
+    event.item = Some(if is_pull {
+        pull_item(&event.repo, number)?
+    } else {
+        issue_item(&event.repo, number)?
+    });
+    if is_pull {
+        event.pull = described(fields, &event.repo);
+    }
+    said(&mut event, fields, "/comment", "body");
+    event.version = fields.version("comment", "/comment", "updated_at");
+    written(event, fields)
+}
+
+/// A comment on lines of a pull request.
+pub(crate) fn review_comment(fields: &Fields) -> Read {
+    let Some(mut event) = pull(fields, EventKind::PullReviewComment)? else {
+        return Ok(None);
+    };
+    said(&mut event, fields, "/comment", "body");
+    event.version = fields.version("review-comment", "/comment", "updated_at");
+    event.place = fields.name("/comment/path").map(|path| CodePlace {
+        path,
+        line: fields.number("/comment/line"),
+        hunk: fields.name("/comment/diff_hunk"),
+    });
+    written(event, fields)
+}
+
+/// A review of a pull request; `text` is the field with what it says.
+pub(crate) fn review(fields: &Fields, state: ReviewState, text: &str) -> Read {
+    let Some(mut event) = pull(fields, EventKind::PullReview)? else {
+        return Ok(None);
+    };
+    said(&mut event, fields, "/review", text);
+    event.review = Some(state);
+    event.version = None;
+    let is_first = fields.text("/action") == Some("submitted");
+    if is_first {
+        event.version = fields.version("review", "/review", "submitted_at");
+    }
+    written(event, fields)
+}
+
+/// Commits on a branch, or a branch that a push deleted.
+pub(crate) fn push(fields: &Fields) -> Read {
+    let full = fields.name("/ref").ok_or(Unreadable::Missing("ref"))?;
+    let Some(branch) = full.strip_prefix("refs/heads/") else {
+        return Ok(None);
+    };
+    let kind = if is_deletion(fields) {
+        EventKind::BranchDeleted
+    } else {
+        EventKind::Push
+    };
+    let mut event = on_branch(fields, kind, branch)?;
+    event.pushed = commit(fields, "/after");
+    event.url = fields
+        .name("/compare")
+        .or_else(|| fields.name("/compare_url"));
+    let (title, is_cut) = fields.prose("/head_commit/message");
+    (event.title, event.is_cut) = (title, is_cut);
+    Ok(Some(event))
+}
+
+/// A branch that was deleted; a tag is of no interest.
+pub(crate) fn deleted(fields: &Fields) -> Read {
+    if fields.text("/ref_type") != Some("branch") {
+        return Ok(None);
+    }
+    let branch = fields.name("/ref").ok_or(Unreadable::Missing("ref"))?;
+    let short = branch.strip_prefix("refs/heads/").unwrap_or(&branch);
+    on_branch(fields, EventKind::BranchDeleted, short).map(Some)
+}
+
+/// A repository that has another name, or is gone.
+pub(crate) fn repository(fields: &Fields) -> Read {
+    let kind = match fields.text("/action") {
+        Some("renamed" | "transferred") => EventKind::RepoRenamed,
+        Some("deleted") => EventKind::RepoDeleted,
+        _ => return Ok(None),
+    };
+    let mut event = event(fields, kind)?;
+    let owner = event.repo.rsplit_once('/').map_or("", |(owner, _)| owner);
+    let from = fields.name("/changes/repository/name/from");
+    event.previous_repo = from.map(|name| spelling::repository_name(&format!("{owner}/{name}")));
+    Ok(Some(event))
+}
+
+fn on_branch(fields: &Fields, kind: EventKind, branch: &str) -> Result<ForgeEvent, Unreadable> {
+    let mut event = event(fields, kind)?;
+    event.item = Some(branch_item(&event.repo, branch)?);
+    event.branch = Some(branch.to_owned());
+    Ok(event)
+}
+
+/// What an issue and a pull request have in common.
+fn about(event: &mut ForgeEvent, fields: &Fields, path: &str) {
+    let at = |field: &str| format!("{path}/{field}");
+    event.title = fields.name(&at("title")).unwrap_or_default();
+    (event.body, event.is_cut) = fields.prose(&at("body"));
+    event.labels = fields.names(&at("labels"), "name");
+    event.assignees = fields.names(&at("assignees"), "login");
+    event.reviewers = fields.names(&at("requested_reviewers"), "login");
+    event.url = fields.name(&at("html_url"));
+    event.subject_author = fields.person(&at("user"));
+    event.subject_association = fields.association(&at("author_association"));
+    event.text_author = event.subject_author.clone();
+    let is_author = event
+        .subject_author
+        .as_ref()
+        .is_some_and(|author| author.is(&event.actor));
+    event.association = event.subject_association.filter(|_| is_author);
+}
+
+/// The text of a comment or review, and who wrote it.
+fn said(event: &mut ForgeEvent, fields: &Fields, path: &str, text: &str) {
+    let at = |field: &str| format!("{path}/{field}");
+    let (comment, is_cut) = fields.prose(&at(text));
+    event.comment = Some(comment);
+    event.is_cut |= is_cut;
+    event.url = fields.name(&at("html_url")).or(event.url.take());
+    // A review of Forgejo does not name its author; it has just been written.
+    let author = fields
+        .person(&at("user"))
+        .unwrap_or_else(|| event.actor.clone());
+    let by_actor = author.is(&event.actor);
+    event.association = fields
+        .association(&at("author_association"))
+        .filter(|_| by_actor);
+    event.text_author = Some(author);
+}
+
+/// A text that was written or edited; none if it was deleted or dismissed.
+fn written(mut event: ForgeEvent, fields: &Fields) -> Read {
+    match fields.text("/action") {
+        Some("created" | "submitted" | "reviewed") => Ok(Some(event)),
+        Some("edited") => {
+            event.is_edit = true;
+            Ok(Some(event))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The change of a pull request, where the payload has it.
+fn described(fields: &Fields, repo: &str) -> Option<Pull> {
+    let branch = fields.name("/pull_request/head/ref")?;
+    let head_repo = fields.name("/pull_request/head/repo/full_name");
+    let head_repo = head_repo.map(|name| spelling::repository_name(&name));
+    // Forgejo takes pull requests by push, without a fork, from people who may only read.
+    let by_push = fields.number("/pull_request/flow") == Some(1) || branch.starts_with("refs/");
+    Some(Pull {
+        base: fields.name("/pull_request/base/ref").unwrap_or_default(),
+        head: commit(fields, "/pull_request/head/sha"),
+        is_fork: by_push || head_repo.as_deref() != Some(repo),
+        is_draft: fields.is("/pull_request/draft"),
+        branch,
+        head_repo,
+    })
+}

@@ -1,0 +1,168 @@
+//! Whether a delivery is genuine: secrets, digests and comparisons in constant time.
+//!
+//! *Invariant*: the work depends on the length of the body, never on what is wrong: a digest that is missing or
+//! malformed is compared as zeros and then does not count, and a secret that is not configured is replaced by one
+//! that cannot match.
+
+use std::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+type HmacSha256 = Hmac<Sha256>;
+pub(crate) type Digest = [u8; 32];
+
+/// As many secrets as may be valid at once, so that one can replace another.
+const SECRETS: usize = 2;
+const STAND_IN: &[u8] = b"no secret is configured here";
+
+/// What a forge and tenure share. It is never shown, and never empty.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Vec<u8>);
+
+impl Secret {
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Option<Self> {
+        Some(Self(bytes.into())).filter(|secret| !secret.0.is_empty())
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The signature that a forge would send for this body.
+    pub fn sign(&self, body: &[u8]) -> String {
+        let Some(mut mac) = keyed(&self.0) else {
+            return String::new();
+        };
+        mac.update(body);
+        let digest = mac.finalize().into_bytes();
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// HMAC takes a key of any length, so there always is one.
+fn keyed(key: &[u8]) -> Option<HmacSha256> {
+    HmacSha256::new_from_slice(key).ok()
+}
+
+/// Whether one of the keys signed these parts with this digest.
+pub(crate) fn is_signed(keys: &[&[u8]], parts: &[&[u8]], digest: Option<Digest>) -> bool {
+    let given = digest.unwrap_or_default();
+    let mut fits = false;
+    for place in 0..SECRETS.max(keys.len()) {
+        let (key, counts) = match keys.get(place) {
+            Some(key) => (*key, !key.is_empty()),
+            None => (STAND_IN, false),
+        };
+        let same = keyed(key).is_some_and(|mut mac| {
+            parts.iter().for_each(|part| mac.update(part));
+            mac.verify_slice(&given).is_ok()
+        });
+        fits |= same & counts;
+    }
+    fits & digest.is_some()
+}
+
+/// Whether one of the secrets was sent in clear. Digests are compared, so the length of a secret does not show.
+pub(crate) fn is_sent(secrets: &[Secret], sent: Option<&str>) -> bool {
+    let sent = sent.filter(|sent| !sent.is_empty());
+    let digest = |text: &[u8]| -> Digest {
+        keyed(STAND_IN).map_or_else(Digest::default, |mut mac| {
+            mac.update(text);
+            mac.finalize().into_bytes().into()
+        })
+    };
+    let given = digest(sent.unwrap_or_default().as_bytes());
+    let mut fits = false;
+    for place in 0..SECRETS.max(secrets.len()) {
+        let secret = secrets.get(place).map_or(STAND_IN, Secret::bytes);
+        let same = keyed(STAND_IN).is_some_and(|mut mac| {
+            mac.update(secret);
+            mac.verify_slice(&given).is_ok()
+        });
+        fits |= same & secrets.get(place).is_some();
+    }
+    fits & sent.is_some()
+}
+
+/// Sixty-four hexadecimal digits; nothing else is a digest.
+pub(crate) fn from_hex(text: &str) -> Option<Digest> {
+    let bytes = text.as_bytes();
+    if bytes.len() != 64 {
+        return None;
+    }
+    let mut digest = Digest::default();
+    for (place, pair) in bytes.chunks_exact(2).enumerate() {
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        let value = digit(pair[0])? * 16 + digit(pair[1])?;
+        digest[place] = u8::try_from(value).ok()?;
+    }
+    Some(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example of GitHub's documentation of webhook signatures.
+    #[test]
+    fn a_signature_is_that_of_the_documentation() {
+        let secret = Secret::new("It's a Secret to Everybody").unwrap();
+        let signature = secret.sign(b"Hello, World!");
+        assert_eq!(
+            signature,
+            "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+        );
+        let digest = from_hex(&signature);
+        assert!(is_signed(
+            &[secret.bytes()],
+            &[b"Hello, ", b"World!"],
+            digest
+        ));
+        assert!(!is_signed(&[secret.bytes()], &[b"Hello, World"], digest));
+        assert!(!is_signed(&[], &[b"Hello, World!"], digest));
+    }
+
+    #[test]
+    fn an_empty_secret_does_not_exist_and_matches_nothing() {
+        assert_eq!(Secret::new(""), None);
+        let digest: Digest = {
+            let mut mac = keyed(b"").unwrap();
+            mac.update(b"body");
+            mac.finalize().into_bytes().into()
+        };
+        assert!(!is_signed(&[b""], &[b"body"], Some(digest)));
+        // What stands in for a secret is in the source for everybody to read.
+        let known = Secret::new(STAND_IN).unwrap();
+        assert!(!is_signed(&[], &[b"body"], from_hex(&known.sign(b"body"))));
+        assert!(!is_sent(&[], Some(std::str::from_utf8(STAND_IN).unwrap())));
+    }
+
+    #[test]
+    fn only_a_whole_hexadecimal_digest_is_one() {
+        let good = "0aF0".repeat(16);
+        assert_eq!(from_hex(&good).unwrap()[..2], [0x0a, 0xf0]);
+        for bad in [
+            "",
+            "0a",
+            &good[..62],
+            &format!("{good}00"),
+            &"0g".repeat(32),
+        ] {
+            assert_eq!(from_hex(bad), None, "{bad}");
+        }
+        assert_eq!(from_hex(&"é".repeat(32)), None);
+    }
+
+    #[test]
+    fn a_secret_is_never_shown() {
+        let secret = Secret::new("hunter2").unwrap();
+        assert_eq!(format!("{secret:?}"), "Secret(…)");
+    }
+}

@@ -1,0 +1,14 @@
+//! What the deliveries of each forge mean, which of them are genuine, and what is asked of a forge.
+//!
+//! The payloads in `tests/fixtures` were written from the forges' documentation; they are not captures.
+
+#![allow(clippy::unwrap_used)]
+
+mod api;
+mod forgejo;
+mod genuine;
+mod github;
+mod gitlab;
+mod nothing_panics;
+mod server;
+mod support;

@@ -1,0 +1,70 @@
+//! The thread that owns the store: deliveries are stored one after the other.
+
+use std::io;
+use std::sync::Arc;
+
+use serde_json::json;
+use tenure_app::dispatch::Config;
+use tenure_app::dispatch::receive::{Desk, Genuine, Told};
+use tenure_app::open::{Purpose, open};
+use tenure_service::answer::Problem;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::cannot_listen;
+
+/// How many deliveries may wait to be stored; beyond that a sender is told to come back.
+const WAITING: usize = 64;
+
+struct Letter {
+    genuine: Genuine,
+    reply: oneshot::Sender<Told>,
+}
+
+/// Where genuine deliveries go.
+#[derive(Clone)]
+pub struct Desks(mpsc::Sender<Letter>);
+
+/// Opens the store in a thread of its own.
+pub fn start(config: Arc<Config>) -> Result<Desks, Problem> {
+    let (send, mut letters) = mpsc::channel::<Letter>(WAITING);
+    let (tell, opened) = std::sync::mpsc::channel();
+    let started = std::thread::Builder::new()
+        .name("store".to_owned())
+        .spawn(move || {
+            let context = match open(Purpose::Write) {
+                Ok(context) => context,
+                Err(problem) => {
+                    tell.send(Err(problem)).ok();
+                    return;
+                }
+            };
+            tell.send(Ok(())).ok();
+            let mut desk = Desk::new(context, config);
+            while let Some(letter) = letters.blocking_recv() {
+                let told = desk.receive(&letter.genuine);
+                if letter.reply.send(told).is_err() {
+                    // The sender is gone. It is stored, and recognised when it is delivered again.
+                }
+            }
+        });
+    started.map_err(|error| cannot_listen(&error))?;
+    match opened.recv() {
+        Ok(Ok(())) => Ok(Desks(send)),
+        Ok(Err(problem)) => Err(problem),
+        Err(_) => Err(cannot_listen(&io::Error::other("the store's thread ended"))),
+    }
+}
+
+impl Desks {
+    pub async fn receive(&self, genuine: Genuine) -> Told {
+        let (reply, told) = oneshot::channel();
+        let busy = || Told {
+            status: 503,
+            body: json!({"error": "the store is busy; deliver it again"}),
+        };
+        if self.0.try_send(Letter { genuine, reply }).is_err() {
+            return busy();
+        }
+        told.await.unwrap_or_else(|_| busy())
+    }
+}

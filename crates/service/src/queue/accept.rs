@@ -1,0 +1,244 @@
+//! Into the queue: a delivery with the job that it asks for, or a command's own job.
+
+use tenure_core::event::EventKind;
+use tenure_core::id::{AgentName, JobId, SessionId};
+use tenure_core::key::Key;
+use tenure_core::queue::breaker::Breaker;
+use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::queue::step::Step;
+use tenure_core::queue::{Job, JobEvent, JobSpec, JobState, ParkedFor, Trust};
+use tenure_core::store::{Lock, Mode};
+
+use super::view::{DeliveryView, JobView};
+use crate::caller;
+use crate::context::{Ctx, Stop};
+use crate::conversation::request::root_of;
+use crate::transact::{Reply, Service};
+
+/// A job that somebody asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewJob {
+    /// The id it gets if it does not join another.
+    pub id: JobId,
+    pub agent: AgentName,
+    pub item: Key,
+    pub rule: Option<String>,
+    pub trust: Trust,
+    pub repo: Option<String>,
+    pub spec: JobSpec,
+    /// What a person reads of the event: `issue.comment by alice`.
+    pub summary: String,
+    /// The event as JSON.
+    pub data: String,
+}
+
+/// What a job was queued as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queued {
+    pub job: JobView,
+    /// Whether it joined one that was waiting.
+    pub joined: bool,
+}
+
+/// Whether a permitted person asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Person {
+    Yes,
+    No,
+}
+
+/// A delivery, with what was decided about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Accept {
+    /// `id`, `job` and `received_at` are filled in.
+    pub delivery: Delivery,
+    pub body: Vec<u8>,
+    pub person: Person,
+    /// The jobs that it asks for; several where a rule lets later ones match, too.
+    pub jobs: Vec<NewJob>,
+}
+
+/// What became of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    pub delivery: DeliveryView,
+    /// Whether the same was delivered before; then `delivery` is that one, and nothing was stored.
+    pub duplicate: bool,
+    pub jobs: Vec<Queued>,
+}
+
+impl Service<'_> {
+    /// Queues a job; joins one of the same that is waiting.
+    pub fn enqueue(&mut self, new: &NewJob) -> Reply<Queued> {
+        self.transact(Mode::Write, |ctx| {
+            let by = caller::anybody(ctx)?.map(|caller| caller.session.id);
+            lock(ctx, std::slice::from_ref(new))?;
+            queue(ctx, new, by, None)
+        })
+    }
+
+    /// Stores a delivery together with its jobs.
+    pub fn accept(&mut self, request: &Accept) -> Reply<Accepted> {
+        self.transact(Mode::Write, |ctx| accept(ctx, request))
+    }
+}
+
+fn lock(ctx: &mut Ctx<'_>, jobs: &[NewJob]) -> Result<(), Stop> {
+    ctx.lock_with(|ctx| {
+        let mut locks = Vec::new();
+        for new in jobs {
+            locks.push(Lock::Conversation(root_of(ctx, &new.item)?));
+            locks.push(Lock::Conversation(new.item.clone()));
+        }
+        Ok(locks)
+    })
+}
+
+fn accept(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accepted, Stop> {
+    lock(ctx, &request.jobs)?;
+    if let Some(before) = ctx.tx.delivery_like(&request.delivery)? {
+        let mut jobs = Vec::new();
+        if let Some(id) = &before.job {
+            let job = ctx.job_of(id)?;
+            let joined = before.verdict == Verdict::Joined;
+            let job = ctx.job_view(&job)?;
+            jobs.push(Queued { job, joined });
+        }
+        return Ok(Accepted {
+            delivery: before.into(),
+            duplicate: true,
+            jobs,
+        });
+    }
+    if request.person == Person::Yes
+        && let Some(item) = &request.delivery.item
+    {
+        person_asked(ctx, item)?;
+    }
+    // A job's events name the delivery, and the delivery names the job, so the first job's id is found first.
+    let first = match request.jobs.first() {
+        Some(new) => Some(joins(ctx, new)?),
+        None => None,
+    };
+    let mut delivery = Delivery {
+        received_at: ctx.now.wall,
+        job: match (&first, request.jobs.first()) {
+            (Some(Some(waiting)), _) => Some(waiting.id.clone()),
+            (Some(None), Some(new)) => Some(new.id.clone()),
+            _ => None,
+        },
+        verdict: match (&first, request.delivery.verdict) {
+            (Some(Some(_)), Verdict::Queued) => Verdict::Joined,
+            (_, verdict) => verdict,
+        },
+        ..request.delivery.clone()
+    };
+    delivery.id = ctx.tx.insert_delivery(&delivery, &request.body)?;
+    let mut jobs = Vec::new();
+    for new in &request.jobs {
+        jobs.push(queue(ctx, new, None, Some(delivery.id))?);
+    }
+    Ok(Accepted {
+        delivery: delivery.into(),
+        duplicate: false,
+        jobs,
+    })
+}
+
+/// A waiting job of the same conversation, rule and trust.
+fn joins(ctx: &mut Ctx<'_>, new: &NewJob) -> Result<Option<Job>, Stop> {
+    let root = root_of(ctx, &new.item)?;
+    let open = ctx.tx.open_jobs_of(&new.agent, &root)?;
+    // A command's own job has no rule to compare: it joins only one that runs the same.
+    let is_same = |job: &Job| {
+        job.takes_events()
+            && job.item == new.item
+            && job.rule == new.rule
+            && job.trust == new.trust
+            && (new.rule.is_some() || job.spec == new.spec)
+    };
+    Ok(open.into_iter().find(is_same))
+}
+
+fn queue(
+    ctx: &mut Ctx<'_>,
+    new: &NewJob,
+    by: Option<SessionId>,
+    delivery: Option<i64>,
+) -> Result<Queued, Stop> {
+    let at = ctx.now.wall;
+    let event = JobEvent {
+        delivery,
+        at,
+        summary: new.summary.clone(),
+        data: new.data.clone(),
+    };
+    let (job, joined) = match joins(ctx, new)? {
+        Some(mut job) => {
+            // What the rule says now counts for the run that is to come.
+            job.spec = new.spec.clone();
+            ctx.tx.update_job(&job)?;
+            job.revision += 1;
+            (job, true)
+        }
+        None => (insert(ctx, new, by)?, false),
+    };
+    ctx.tx.add_job_event(&job.id, &event)?;
+    let kind = if joined {
+        EventKind::JobJoined
+    } else {
+        EventKind::JobQueued
+    };
+    let evidence = format!("{}: {}", job.id, new.summary);
+    ctx.log_job(&job, kind, evidence)?;
+    Ok(Queued {
+        job: ctx.job_view(&job)?,
+        joined,
+    })
+}
+
+fn insert(ctx: &mut Ctx<'_>, new: &NewJob, by: Option<SessionId>) -> Result<Job, Stop> {
+    let job = Job {
+        id: new.id.clone(),
+        agent: new.agent.clone(),
+        item: new.item.clone(),
+        root: root_of(ctx, &new.item)?,
+        rule: new.rule.clone(),
+        trust: new.trust,
+        repo: new.repo.clone(),
+        spec: new.spec.clone(),
+        state: JobState::Queued,
+        attempt: 0,
+        failures: 0,
+        failure: None,
+        taken: None,
+        run: None,
+        parked: None,
+        not_before: None,
+        by,
+        created_at: ctx.now.wall,
+        end: None,
+        revision: 1,
+    };
+    ctx.tx.insert_job(&job)?;
+    Ok(job)
+}
+
+/// A permitted person asked for something: the count of runs starts again, and what waited for a person is tried.
+fn person_asked(ctx: &mut Ctx<'_>, item: &Key) -> Result<(), Stop> {
+    ctx.lock([Lock::Conversation(item.clone())])?;
+    let breaker = ctx.tx.breaker(item)?;
+    let breaker = breaker.unwrap_or_else(|| Breaker::of(item.clone()));
+    ctx.tx.set_breaker(&breaker.after_person(ctx.now.wall))?;
+    for job in ctx.tx.open_jobs_for(item)? {
+        let waits = |job: &Job| {
+            let parked = job.parked.as_ref();
+            parked.is_some_and(|parked| parked.reason == ParkedFor::Breaker)
+        };
+        if waits(&job) {
+            ctx.lock([Lock::Conversation(job.root.clone())])?;
+            ctx.job_step(&job, &Step::Retry, EventKind::JobQueued, "a person asked")?;
+        }
+    }
+    Ok(())
+}

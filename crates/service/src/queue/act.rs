@@ -1,0 +1,55 @@
+//! What people do to jobs.
+
+use tenure_core::event::EventKind;
+use tenure_core::key::Key;
+use tenure_core::queue::step::Step;
+use tenure_core::store::{Lock, Mode};
+
+use super::view::JobView;
+use crate::caller;
+use crate::context::{Ctx, Stop};
+use crate::transact::{Reply, Service};
+
+impl Service<'_> {
+    /// Cancels a job that no runner has.
+    pub fn cancel_job(&mut self, name: &str, why: &str) -> Reply<JobView> {
+        let step = Step::Cancel {
+            why: why.to_owned(),
+        };
+        self.change_job(name, step, EventKind::JobCancelled, why)
+    }
+
+    /// Lets a job be taken now that waits for a time or for a person.
+    pub fn retry_job(&mut self, name: &str) -> Reply<JobView> {
+        self.change_job(name, Step::Retry, EventKind::JobQueued, "retried")
+    }
+
+    fn change_job(&mut self, name: &str, step: Step, kind: EventKind, why: &str) -> Reply<JobView> {
+        self.transact(Mode::Write, move |ctx| {
+            caller::anybody(ctx)?;
+            let job = ctx.find_job(name)?;
+            ctx.lock([Lock::Conversation(job.root.clone())])?;
+            let job = ctx.job_step(&job, &step, kind, why)?;
+            ctx.job_view(&job)
+        })
+    }
+
+    /// Cancels what waits for an item that is closed.
+    pub fn cancel_jobs_of(&mut self, item: &Key, why: &str) -> Reply<Vec<JobView>> {
+        self.transact(Mode::Write, |ctx| cancel_all(ctx, item, why))
+    }
+}
+
+fn cancel_all(ctx: &mut Ctx<'_>, item: &Key, why: &str) -> Result<Vec<JobView>, Stop> {
+    let jobs = ctx.tx.open_jobs_for(item)?;
+    ctx.lock(jobs.iter().map(|job| Lock::Conversation(job.root.clone())))?;
+    let step = Step::Cancel {
+        why: why.to_owned(),
+    };
+    let mut cancelled = Vec::new();
+    for job in jobs.iter().filter(|job| job.takes_events()) {
+        let job = ctx.job_step(job, &step, EventKind::JobCancelled, why)?;
+        cancelled.push(ctx.job_view(&job)?);
+    }
+    Ok(cancelled)
+}

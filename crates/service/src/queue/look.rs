@@ -1,0 +1,184 @@
+//! Looking at jobs and deliveries.
+
+use tenure_core::id::{AgentName, JobId, RunId};
+use tenure_core::key::Key;
+use tenure_core::queue::Job;
+use tenure_core::queue::choose::{Choice, Limits, choose};
+use tenure_core::queue::delivery::Delivery;
+use tenure_core::store::{DeliveryFilter, JobFilter, Mode};
+use tenure_core::time::Timestamp;
+
+use super::error::QueueError;
+use super::take::load;
+use super::view::{DeliveryView, ExplanationView, JobView};
+use crate::caller;
+use crate::context::{Ctx, Stop};
+use crate::error::Error;
+use crate::list::{Listed, unless_damaged};
+use crate::transact::{Reply, Service};
+
+/// Which jobs to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListJobs {
+    pub item: Option<Key>,
+    pub agent: Option<AgentName>,
+    /// Also those that are over.
+    pub all: bool,
+    /// At most this many; zero means all.
+    pub limit: usize,
+}
+
+/// Why a job is where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explained {
+    pub job: JobView,
+    pub explanation: ExplanationView,
+}
+
+impl Service<'_> {
+    pub fn list_jobs(&mut self, request: &ListJobs) -> Reply<Listed<JobView>> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let filter = JobFilter {
+                item: request.item.clone(),
+                agent: request.agent.clone(),
+                open: !request.all,
+                readable_only: true,
+                limit: request.limit,
+            };
+            let mut items = Vec::new();
+            for job in ctx.tx.list_jobs(&filter)? {
+                let view = ctx.job_view(&job);
+                items.extend(unless_damaged(ctx, job.id.as_str(), view)?);
+            }
+            Listed::of(items, filter.limit, || ctx.tx.count_jobs(&filter))
+        })
+    }
+
+    pub fn show_job(&mut self, name: &str) -> Reply<JobView> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let job = ctx.find_job(name)?;
+            ctx.job_view(&job)
+        })
+    }
+
+    /// Says whether a job may be taken within these limits, and why not.
+    pub fn explain_job(&mut self, name: &str, limits: &Limits) -> Reply<Explained> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let job = ctx.find_job(name)?;
+            explain(ctx, &job, limits)
+        })
+    }
+
+    pub fn list_deliveries(&mut self, filter: &DeliveryFilter) -> Reply<Vec<DeliveryView>> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let found = ctx.tx.list_deliveries(filter)?;
+            Ok(found.into_iter().map(DeliveryView::from).collect())
+        })
+    }
+
+    /// The records of deliveries, for who decides about another one.
+    pub fn find_deliveries(&mut self, filter: &DeliveryFilter) -> Reply<Vec<Delivery>> {
+        self.transact(Mode::Read, |ctx| Ok(ctx.tx.list_deliveries(filter)?))
+    }
+
+    /// Whether the same was delivered before and led to something.
+    pub fn is_known_delivery(&mut self, delivery: &Delivery) -> Reply<bool> {
+        self.transact(Mode::Read, |ctx| {
+            Ok(ctx.tx.delivery_like(delivery)?.is_some())
+        })
+    }
+
+    /// The job that is running with a run.
+    pub fn job_of_run(&mut self, run: &RunId) -> Reply<Option<JobView>> {
+        self.transact(Mode::Read, |ctx| match ctx.tx.taken_job_of_run(run)? {
+            Some(job) => ctx.job_view(&job).map(Some),
+            None => Ok(None),
+        })
+    }
+
+    /// A delivery with its body, while that is kept.
+    pub fn delivery(&mut self, id: i64) -> Reply<(DeliveryView, Option<Vec<u8>>)> {
+        self.transact(Mode::Read, |ctx| {
+            let missing = || Error::from(QueueError::NoSuchDelivery { id });
+            let found = ctx.tx.delivery(id)?.ok_or_else(missing)?;
+            Ok((found.into(), ctx.tx.delivery_body(id)?))
+        })
+    }
+
+    /// Forgets deliveries that are older than this, and the oldest bodies beyond this many bytes.
+    pub fn forget_deliveries(&mut self, before: Timestamp, most_bytes: u64) -> Reply<usize> {
+        self.transact(Mode::Write, |ctx| {
+            Ok(ctx.tx.forget_deliveries(before, most_bytes, FORGOTTEN)?)
+        })
+    }
+}
+
+/// How many are forgotten in one transaction.
+const FORGOTTEN: usize = 500;
+const MOST_CANDIDATES: usize = 5;
+
+fn explain(ctx: &mut Ctx<'_>, job: &Job, limits: &Limits) -> Result<Explained, Stop> {
+    let others = ctx.tx.open_jobs_of(&job.agent, &job.root)?;
+    let before = others.iter().find(|other| {
+        other.id != job.id && {
+            (other.created_at, other.id.as_str()) < (job.created_at, job.id.as_str())
+                || other.taken.is_some()
+        }
+    });
+    let taken = ctx.tx.taken_jobs()?;
+    let load = load(ctx, job, &taken, &[])?;
+    let (may_be_taken, why, until) = match (before, choose(job, &load, limits, ctx.now.wall)) {
+        (Some(first), _) if job.takes_events() => {
+            let state = first.state.as_str();
+            let why = format!(
+                "job {} of the same conversation is {state} and comes first",
+                first.id
+            );
+            (false, why, None)
+        }
+        (_, Choice::Take) => (true, "it may be taken now".to_owned(), None),
+        (_, Choice::Wait { why, until }) => (false, why, until),
+        (_, Choice::Park(parked)) => (false, parked.why, parked.until),
+    };
+    Ok(Explained {
+        job: ctx.job_view(job)?,
+        explanation: ExplanationView {
+            may_be_taken,
+            why,
+            until,
+        },
+    })
+}
+
+impl Ctx<'_> {
+    pub(super) fn job_view(&mut self, job: &Job) -> Result<JobView, Stop> {
+        let events = self.tx.job_events(&job.id)?;
+        Ok(JobView::of(job, events))
+    }
+
+    /// A job by its id or the beginning of it.
+    pub(super) fn find_job(&mut self, name: &str) -> Result<Job, Stop> {
+        if let Ok(id) = JobId::parse(name)
+            && let Some(job) = self.tx.job(&id)?
+        {
+            return Ok(job);
+        }
+        let name = name.to_owned();
+        if name.is_empty() {
+            return Err(Error::from(QueueError::NoSuchJob { name }).into());
+        }
+        let fits = self.tx.match_jobs(&name, MOST_CANDIDATES)?;
+        match fits.as_slice() {
+            [] => Err(Error::from(QueueError::NoSuchJob { name }).into()),
+            [one] => self.job_of(one),
+            several => {
+                let candidates = several.iter().map(ToString::to_string).collect();
+                Err(Error::from(QueueError::SeveralJobs { name, candidates }).into())
+            }
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! The queue: jobs, their events and the count of runs without a person; deliveries.
+
+use tenure_core::id::JobId;
+use tenure_core::key::Key;
+use tenure_core::queue::breaker::Breaker;
+use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::queue::{
+    Caps, Job, JobAsk, JobEnd, JobEvent, JobSpec, JobState, JobWorkdir, Parked, ParkedFor, Taken,
+    Trust,
+};
+use tenure_core::run::Outcome;
+use tenure_core::store::{DeliveryFilter, JobFilter, Store};
+use tenure_core::time::Timestamp;
+
+use super::sample::*;
+
+fn at(n: i64) -> Timestamp {
+    Timestamp(EPOCH + n)
+}
+
+fn spec() -> JobSpec {
+    JobSpec {
+        ask: JobAsk::Text("do it".into()),
+        workdir: JobWorkdir {
+            dir: "/work".into(),
+            worktree: false,
+        },
+        args: Vec::new(),
+        env: Vec::new(),
+        wrap: Vec::new(),
+        exclusive: false,
+        fresh: false,
+        shares_dir: false,
+        timeout_ms: None,
+        caps: Caps::default(),
+        dispatched: false,
+        trusted_repo: false,
+    }
+}
+
+/// The `n`th job, of an item of its own.
+fn job(n: u8) -> Job {
+    let item = key(&format!("issue:acme/web#{n}"));
+    Job {
+        id: JobId::mint([n; 16]),
+        agent: agent(),
+        root: item.clone(),
+        item,
+        rule: None,
+        trust: Trust::Trusted,
+        repo: None,
+        spec: spec(),
+        state: JobState::Queued,
+        attempt: 0,
+        failures: 0,
+        failure: None,
+        taken: None,
+        run: None,
+        parked: None,
+        not_before: None,
+        by: None,
+        created_at: at(n.into()),
+        end: None,
+        revision: 1,
+    }
+}
+
+fn taken(job: Job) -> Job {
+    Job {
+        state: JobState::Starting,
+        taken: Some(Taken {
+            by: process(77, u64::MAX),
+            at: at(50),
+        }),
+        ..job
+    }
+}
+
+fn with(store: &mut dyn Store, jobs: &[Job]) {
+    write(store, |tx| {
+        for job in jobs {
+            tx.insert_job(job).unwrap();
+        }
+    });
+}
+
+fn waiting(store: &mut dyn Store, now: i64) -> Vec<JobId> {
+    let jobs = read(store, |tx| tx.waiting_jobs(at(now), 0).unwrap());
+    jobs.into_iter().map(|job| job.id).collect()
+}
+
+pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store) {
+    with(store, &[job(1)]);
+    let full = Job {
+        root: key("issue:acme/web#99"),
+        repo: Some("acme/web".into()),
+        spec: JobSpec {
+            ask: JobAsk::Skill {
+                name: "fix".into(),
+                variables: [("a".to_owned(), "b".to_owned())].into(),
+            },
+            args: vec!["--model".into()],
+            env: vec!["TOKEN".into()],
+            wrap: vec!["bwrap".into()],
+            timeout_ms: Some(7),
+            caps: Caps {
+                runs_per_hour: Some(3),
+                budget_per_day: Some(1.5),
+                per_repo: Some(2),
+                breaker: Some(10),
+            },
+            dispatched: true,
+            ..spec()
+        },
+        attempt: 3,
+        failures: 2,
+        failure: Some("no skill".into()),
+        run: Some(tenure_core::id::RunId::mint([7; 16])),
+        parked: Some(Parked {
+            reason: ParkedFor::Limit,
+            until: Some(at(900)),
+            why: "a usage limit".into(),
+        }),
+        not_before: Some(at(800)),
+        by: Some(id(1)),
+        end: Some(JobEnd {
+            at: at(700),
+            outcome: Some(Outcome::Failed),
+            why: "it failed".into(),
+        }),
+        ..taken(job(1))
+    };
+    write(store, |tx| tx.update_job(&full).unwrap());
+    let found = read(store, |tx| tx.job(&full.id).unwrap()).unwrap();
+    assert_eq!(
+        found,
+        Job {
+            revision: 2,
+            ..full.clone()
+        }
+    );
+    conflict(store, |tx| tx.update_job(&full));
+}
+
+pub fn one_job_of_a_conversation_is_taken_at_a_time(store: &mut dyn Store) {
+    let second = Job {
+        root: job(1).root,
+        ..job(2)
+    };
+    with(store, &[taken(job(1)), second.clone()]);
+    conflict(store, |tx| tx.update_job(&taken(second.clone())));
+    let other = read(store, |tx| tx.taken_jobs().unwrap());
+    assert_eq!(other.len(), 1);
+}
+
+pub fn the_oldest_waiting_job_of_each_free_conversation_may_be_taken(store: &mut dyn Store) {
+    let later = Job {
+        root: job(1).root,
+        ..job(4)
+    };
+    let delayed = Job {
+        not_before: Some(at(100)),
+        ..job(2)
+    };
+    let parked = |until| {
+        Some(Parked {
+            reason: ParkedFor::Cap,
+            until,
+            why: "enough".into(),
+        })
+    };
+    let until = Job {
+        state: JobState::Parked,
+        parked: parked(Some(at(200))),
+        ..job(3)
+    };
+    let forever = Job {
+        state: JobState::Parked,
+        parked: parked(None),
+        ..job(5)
+    };
+    let behind_taken = Job {
+        root: job(6).root,
+        ..job(7)
+    };
+    let jobs = [
+        later.clone(),
+        until.clone(),
+        delayed.clone(),
+        job(1),
+        forever,
+        taken(job(6)),
+        behind_taken,
+    ];
+    with(store, &jobs);
+    assert_eq!(waiting(store, 50), [job(1).id]);
+    assert_eq!(
+        read(store, |tx| tx.next_job_at(at(50)).unwrap()),
+        Some(at(100))
+    );
+    assert_eq!(waiting(store, 150), [job(1).id, delayed.id.clone()]);
+    assert_eq!(
+        read(store, |tx| tx.next_job_at(at(150)).unwrap()),
+        Some(at(200))
+    );
+    assert_eq!(waiting(store, 250), [job(1).id, delayed.id, until.id]);
+    let over = Job {
+        state: JobState::Cancelled,
+        end: Some(JobEnd {
+            at: at(60),
+            outcome: None,
+            why: "no".into(),
+        }),
+        ..job(1)
+    };
+    write(store, |tx| tx.update_job(&over).unwrap());
+    assert!(
+        waiting(store, 50).contains(&later.id),
+        "now it is the oldest"
+    );
+}
+
+pub fn jobs_are_listed_by_item_and_counted(store: &mut dyn Store) {
+    let over = Job {
+        state: JobState::Cancelled,
+        end: Some(JobEnd {
+            at: at(60),
+            outcome: None,
+            why: "no".into(),
+        }),
+        item: job(1).item,
+        ..job(3)
+    };
+    with(store, &[job(1), job(2), over.clone()]);
+    let list = |store: &mut dyn Store, filter: &JobFilter| {
+        let jobs = read(store, |tx| tx.list_jobs(filter).unwrap());
+        jobs.into_iter().map(|job| job.id).collect::<Vec<_>>()
+    };
+    let open = JobFilter {
+        open: true,
+        ..JobFilter::default()
+    };
+    assert_eq!(list(store, &open), [job(1).id, job(2).id], "oldest first");
+    let of_item = JobFilter {
+        item: Some(job(1).item),
+        limit: 1,
+        ..JobFilter::default()
+    };
+    assert_eq!(list(store, &of_item), [over.id], "newest first");
+    assert_eq!(read(store, |tx| tx.count_jobs(&of_item).unwrap()), 2);
+    let of = read(store, |tx| tx.open_jobs_for(&job(1).item).unwrap());
+    assert_eq!(of.len(), 1);
+    let matched = read(store, |tx| tx.match_jobs("j-", 9).unwrap());
+    assert_eq!(matched.len(), 3);
+}
+
+pub fn events_stay_in_their_order_and_breakers_are_kept(store: &mut dyn Store) {
+    with(store, &[job(1)]);
+    let event = |n: i64| JobEvent {
+        delivery: (n == 2).then_some(n),
+        at: at(n),
+        summary: format!("event {n}"),
+        data: "{}".into(),
+    };
+    let breaker = Breaker {
+        item: job(1).item,
+        runs: 3,
+        person_at: Some(at(5)),
+        told_at: None,
+    };
+    write(store, |tx| {
+        tx.add_job_event(&job(1).id, &event(2)).unwrap();
+        tx.add_job_event(&job(1).id, &event(1)).unwrap();
+        tx.set_breaker(&Breaker::of(job(1).item)).unwrap();
+        tx.set_breaker(&breaker).unwrap();
+    });
+    let events = read(store, |tx| tx.job_events(&job(1).id).unwrap());
+    assert_eq!(events, [event(2), event(1)]);
+    let kept = read(store, |tx| tx.breaker(&job(1).item).unwrap());
+    assert_eq!(kept, Some(breaker));
+    assert_eq!(read(store, |tx| tx.breaker(&job(2).item).unwrap()), None);
+}
+
+fn delivery(id: &str, content: &str, verdict: Verdict) -> Delivery {
+    Delivery {
+        id: 0,
+        endpoint: "home".into(),
+        delivery_id: Some(id.into()),
+        content_key: Some(content.into()),
+        received_at: at(1),
+        event: "issue.opened".into(),
+        repo: Some("acme/web".into()),
+        item: Some(Key::parse("issue:acme/web#6").unwrap()),
+        author: Some("alice".into()),
+        verdict,
+        rule: Some("fix".into()),
+        why: "rule fix matches".into(),
+        job: Some(job(1).id),
+    }
+}
+
+pub fn only_a_delivery_that_led_to_something_has_duplicates(store: &mut dyn Store) {
+    let refused = delivery("d-1", "c-1", Verdict::Refused);
+    let queued = delivery("d-1", "c-1", Verdict::Queued);
+    let id = write(store, |tx| {
+        tx.insert_delivery(&refused, b"one").unwrap();
+        assert_eq!(tx.delivery_like(&queued).unwrap(), None);
+        tx.insert_delivery(&queued, b"two").unwrap()
+    });
+    let stored = Delivery {
+        id,
+        ..queued.clone()
+    };
+    for same in [
+        delivery("d-1", "other", Verdict::Queued),
+        delivery("other", "c-1", Verdict::Acted),
+    ] {
+        let found = read(store, |tx| tx.delivery_like(&same).unwrap());
+        assert_eq!(found, Some(stored.clone()));
+        conflict(store, |tx| tx.insert_delivery(&same, b"three"));
+    }
+    let elsewhere = Delivery {
+        endpoint: "other".into(),
+        ..queued
+    };
+    assert_eq!(
+        read(store, |tx| tx.delivery_like(&elsewhere).unwrap()),
+        None
+    );
+    assert_eq!(read(store, |tx| tx.delivery(id).unwrap()), Some(stored));
+    let body = read(store, |tx| tx.delivery_body(id).unwrap());
+    assert_eq!(body.as_deref(), Some(&b"two"[..]));
+}
+
+pub fn old_deliveries_and_large_bodies_are_forgotten(store: &mut dyn Store) {
+    let ids: Vec<i64> = (0..4)
+        .map(|n| {
+            let one = Delivery {
+                received_at: at(n),
+                ..delivery(&format!("d-{n}"), &format!("c-{n}"), Verdict::Queued)
+            };
+            write(store, |tx| tx.insert_delivery(&one, &[0; 100]).unwrap())
+        })
+        .collect();
+    let count = write(store, |tx| tx.forget_deliveries(at(1), 250, 10).unwrap());
+    assert!(count > 0);
+    let listed = read(store, |tx| {
+        tx.list_deliveries(&DeliveryFilter::default()).unwrap()
+    });
+    let left: Vec<i64> = listed.iter().map(|one| one.id).collect();
+    assert_eq!(left, [ids[3], ids[2], ids[1]], "newest first");
+    let body = |store: &mut dyn Store, id| read(store, |tx| tx.delivery_body(id).unwrap());
+    assert_eq!(body(store, ids[1]), None);
+    assert!(body(store, ids[2]).is_some() && body(store, ids[3]).is_some());
+}
