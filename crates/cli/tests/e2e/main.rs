@@ -70,6 +70,7 @@ mod repositories;
 mod resume;
 mod run_conversations;
 mod run_crashes;
+mod run_lines;
 mod run_stops;
 mod runs;
 mod schema;
