@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use tenure_agents::run::{Launch, OwnFile, Untrusted, check_arguments};
+use tenure_agents::run::{Keeps, Launch, OwnFile, Untrusted, check_arguments};
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::{Existence, Left};
-use tenure_core::id::{NativeId, SessionToken};
+use tenure_core::id::{NativeId, RunId, SessionToken};
 use tenure_core::run::{Outcome, Usage};
 use tenure_core::session::Workdir;
 use tenure_core::text;
@@ -24,7 +24,7 @@ use super::log::{Bounds, Output};
 use super::runner::{Runner, cannot};
 use super::wait::Patience;
 use super::wire::Message;
-use super::{program, settle, trust};
+use super::{listing, program, settle, trust};
 use crate::conversation;
 use crate::location::locks;
 use crate::place::place;
@@ -37,6 +37,8 @@ pub(super) struct Begun {
     pub output: Output,
     pub errors: Output,
     pub begin: Begin,
+    /// The id that was chosen for a fresh conversation.
+    pub intended: Option<NativeId>,
     pub home: Home,
     /// What the run before left of the same conversation.
     pub left: Option<Left>,
@@ -114,6 +116,7 @@ impl Runner {
                 output,
                 errors,
                 begin: ready.begin,
+                intended: ready.intended,
                 home: ready.home,
                 left: ready.planned.left,
                 parked: ready.planned.parked,
@@ -198,6 +201,10 @@ impl Runner {
     }
 
     pub fn looks_for(&self, native_id: &NativeId, home: &Home) -> Existence {
+        if let Keeps::Listed { found, .. } = self.driver.runs().spec().keeps {
+            let printed = self.listing(&home.dir);
+            return printed.map_or(Existence::CannotTell, |all| found(&all, native_id));
+        }
         let kept = Kept {
             agent: self.agent.clone(),
             native_id: native_id.clone(),
@@ -205,6 +212,47 @@ impl Runner {
         };
         let found = kept::look(&[kept]);
         found.first().copied().unwrap_or(Existence::CannotTell)
+    }
+
+    /// The conversation that a run began and whose agent never named it: the one with the id that was chosen, where
+    /// the agent has it, else the one with the title of this run.
+    pub fn unnamed(&self, intended: Option<&NativeId>, home: &Home) -> Option<NativeId> {
+        match intended {
+            Some(id) => (self.looks_for(id, home) == Existence::Present).then(|| id.clone()),
+            None => self.titled(&home.dir),
+        }
+    }
+
+    fn titled(&self, dir: &str) -> Option<NativeId> {
+        let Keeps::Listed { titled, .. } = self.driver.runs().spec().keeps else {
+            return None;
+        };
+        titled(&self.listing(dir)?, &title(&self.id))
+    }
+
+    /// What the agent lists as its conversations of a directory.
+    fn listing(&self, dir: &str) -> Option<String> {
+        let Keeps::Listed { command, .. } = self.driver.runs().spec().keeps else {
+            return None;
+        };
+        let title = title(&self.id);
+        let variables = self.variables(&self.launch_of(&title, dir)).ok()?;
+        let machine = self.context.machine();
+        listing::printed(command, &variables, Path::new(dir), &self.files, machine)
+    }
+
+    /// A start in this directory.
+    fn launch_of<'a>(&'a self, title: &'a str, dir: &'a str) -> Launch<'a> {
+        Launch {
+            resume: None,
+            intended: None,
+            title,
+            dir,
+            trusted: self.order.trusted,
+            budget_usd: self.order.budget_usd,
+            arguments: &self.order.arguments,
+            prompt_file: None,
+        }
     }
 
     /// Where conversations are that begin in a directory.
@@ -260,16 +308,12 @@ impl Runner {
     pub fn start(&self, attempt: &Attempt<'_>) -> Result<AgentProcess, Unfinished> {
         let runs = self.driver.runs();
         let prompt_file = self.files.prompt().to_string_lossy().into_owned();
-        let title = format!("tenure-{}", self.id);
+        let title = title(&self.id);
         let launch = Launch {
             resume: attempt.resume,
             intended: attempt.intended,
-            title: &title,
-            dir: attempt.dir,
-            trusted: self.order.trusted,
-            budget_usd: None,
-            arguments: &self.order.arguments,
             prompt_file: self.driver.wants_file().then_some(prompt_file.as_str()),
+            ..self.launch_of(&title, attempt.dir)
         };
         check_arguments(runs.spec(), &launch)
             .map_err(|error| wrong_argument(&error.to_string()))?;
@@ -396,6 +440,11 @@ impl Runner {
             // It is for the owner alone and named by nothing.
         }
     }
+}
+
+/// By what a conversation is found that has not named itself.
+fn title(run: &RunId) -> String {
+    format!("tenure-{run}")
 }
 
 /// Makes the agent's own settings say that a directory is not trusted, before it starts there.

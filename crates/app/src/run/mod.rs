@@ -16,6 +16,7 @@ pub mod existence;
 mod files;
 mod following;
 pub mod launch;
+mod listing;
 pub mod log;
 mod order;
 pub mod process;

@@ -4,9 +4,10 @@
 //! that its log shows: an agent that reported success before it died is done. Every command that looks at runs does this, and
 //! who starts one that needs what a dead run holds. It changes nothing where the end is recorded already.
 
+use std::path::Path;
 use std::time::Duration;
 
-use tenure_core::id::RunId;
+use tenure_core::id::{NativeId, RunId};
 use tenure_core::process::Survivor;
 use tenure_core::run::end::{Ending, Exit, Start, Stop, judge};
 use tenure_core::run::seen::{Seen, Totals};
@@ -20,7 +21,9 @@ use super::driver::Driver;
 use super::end;
 use super::files::RunFiles;
 use super::log::{Follower, Line};
+use super::runner::Runner;
 use super::spool::{SpooledEnd, TotalsView};
+use crate::conversation;
 use crate::open::Context;
 
 /// How many of the newest runs are looked at for warnings.
@@ -107,7 +110,10 @@ fn record(context: &mut Context, run: &Run) -> Result<RunView, Problem> {
     let end = match recorded.filter(|end| end.id == run.id) {
         Some(end) => end,
         None => {
-            let end = from_log(context, run);
+            let mut end = from_log(context, run);
+            if end.after.is_none() && run.begun_at.is_some() {
+                end.after = unnamed(context, run).map(|id| id.to_string());
+            }
             if let Some(log) = &run.log
                 && end.write(&RunFiles::at(log)).is_err()
             {
@@ -117,6 +123,20 @@ fn record(context: &mut Context, run: &Run) -> Result<RunView, Problem> {
         }
     };
     Ok(context.service().end_dead_run(&end)?.value)
+}
+
+/// The conversation that a run began, where neither its agent nor its runner lived to record it.
+fn unnamed(context: &mut Context, run: &Run) -> Option<NativeId> {
+    if run.before.is_some() && !run.fell_back {
+        return None;
+    }
+    let runner = Runner::prepare(&RunFiles::at(run.log.as_ref()?)).ok()?;
+    let home = conversation::home(context, &run.agent, Path::new(&run.dir)).ok()?;
+    let found = runner.unnamed(run.intended.as_ref(), &home);
+    runner.clean_up();
+    let found = found?;
+    let recorded = context.service().run_was_in(&run.id, &found, &home);
+    recorded.is_ok().then_some(found)
 }
 
 /// The end that a run's log shows.

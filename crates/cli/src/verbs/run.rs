@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tenure_app::run::compose::{Ask, Wish, compose};
 use tenure_app::run::skill::variables;
+use tenure_app::settings::amount;
 use tenure_core::id::AgentName;
 use tenure_core::skill::SkillName;
 use tenure_core::time::Span;
@@ -80,6 +81,10 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     timeout: Option<Span>,
 
+    /// Let the agent spend at most this many US dollars; claude only [default: the setting run.budget]
+    #[arg(long, value_name = "USD", value_parser = budget)]
+    budget: Option<f64>,
+
     /// Wait at most this long while the conversation, the directory or the item is in use
     #[arg(long, value_name = "TIME")]
     wait: Option<Span>,
@@ -91,6 +96,10 @@ pub struct Args {
     /// Arguments for the agent
     #[arg(last = true, value_name = "ARGS")]
     arguments: Vec<String>,
+}
+
+fn budget(text: &str) -> Result<f64, &'static str> {
+    amount(text).ok_or("expected a number above 0")
 }
 
 /// No prompt is longer.
@@ -113,6 +122,7 @@ fn start(args: &Args, app: &App) -> Outcome {
         exclusive: args.exclusive,
         shares_dir: args.share_dir,
         timeout: args.timeout.map(|Span(length)| length),
+        budget: args.budget,
         wait: args.wait.map_or(Duration::ZERO, |Span(length)| length),
         arguments: args.arguments.clone(),
     };

@@ -270,15 +270,9 @@ impl Ctx<'_> {
         if own.boot != self.observer.boot || own.host != self.observer.host {
             return Ok(RunSurvivors::default());
         }
-        let since = if session.life == token.life && !run.fell_back {
-            own.start
-        } else {
-            // An earlier life: whatever carries the variable of this run is of this run.
-            StartTicks {
-                ticks: 0,
-                shifted: false,
-            }
-        };
+        // The runner is older than all that it started, and younger than what had the variable by chance.
+        let runner = run.runner.as_ref();
+        let since = runner.map_or(StartTicks::EARLIEST, |runner| runner.start);
         let Some(found) = self.evidence.carriers(run.id.as_str()).cloned() else {
             return Err(Stop::Look(Want::Carriers(run.id.to_string(), since)));
         };
