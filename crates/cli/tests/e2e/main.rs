@@ -72,6 +72,7 @@ mod run_conversations;
 mod run_crashes;
 mod run_limits;
 mod run_lines;
+mod run_rows;
 mod run_stops;
 mod run_unnamed;
 mod run_wrappers;
