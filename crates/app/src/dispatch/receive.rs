@@ -101,7 +101,8 @@ pub struct Desk {
 }
 
 impl Desk {
-    pub fn new(context: Context, config: Arc<Config>) -> Self {
+    pub fn new(mut context: Context, config: Arc<Config>) -> Self {
+        context.settings.policy.grace = config.grace;
         Self { context, config }
     }
 
@@ -138,7 +139,7 @@ impl Desk {
         };
         let decision = decide(event, &forge.name, &config.rules, &facts);
         if decision.acts() && !self.is_known(genuine, &decision)? {
-            self.act(&config, &decision)?;
+            self.act(&decision)?;
         }
         let request = self.request(&config, forge, genuine, &decision);
         Ok(self.context.service().accept(&request)?.value)
@@ -168,7 +169,7 @@ impl Desk {
     }
 
     /// What an event means besides the runs that it asks for.
-    fn act(&mut self, config: &Config, decision: &Decision) -> Result<(), Problem> {
+    fn act(&mut self, decision: &Decision) -> Result<(), Problem> {
         if let Some(cleanup) = &decision.cleanup {
             let how = if cleanup.is_merged {
                 "merged"
@@ -188,7 +189,7 @@ impl Desk {
             }
         }
         if let Some(item) = &decision.reopened {
-            self.context.service().reopen_item(item, config.grace)?;
+            self.context.service().reopen_item(item)?;
         }
         if let Some(item) = &decision.reset {
             self.reset(item)?;

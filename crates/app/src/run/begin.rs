@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use tenure_agents::run::{Launch, OwnFile, Untrusted, check_arguments};
+use tenure_agents::run::{Keeps, Launch, OwnFile, Untrusted, check_arguments};
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::{Existence, Left};
-use tenure_core::id::{NativeId, SessionToken};
+use tenure_core::id::{NativeId, RunId, SessionToken};
 use tenure_core::run::{Outcome, Usage};
 use tenure_core::session::Workdir;
 use tenure_core::text;
@@ -24,7 +24,7 @@ use super::log::{Bounds, Output};
 use super::runner::{Runner, cannot};
 use super::wait::Patience;
 use super::wire::Message;
-use super::{program, settle, trust};
+use super::{listing, program, settle, trust};
 use crate::conversation;
 use crate::location::locks;
 use crate::place::place;
@@ -37,11 +37,23 @@ pub(super) struct Begun {
     pub output: Output,
     pub errors: Output,
     pub begin: Begin,
+    /// The id that was chosen for a fresh conversation.
+    pub intended: Option<NativeId>,
     pub home: Home,
     /// What the run before left of the same conversation.
     pub left: Option<Left>,
     /// How often the agent was parked in a row without a named time.
     pub parked: u32,
+}
+
+/// What a run is about to start with.
+struct Ready {
+    planned: Planned,
+    begin: Begin,
+    workdir: Workdir,
+    home: Home,
+    intended: Option<NativeId>,
+    prompt: String,
 }
 
 /// One process of the agent.
@@ -57,48 +69,27 @@ pub(super) struct Attempt<'a> {
 impl Runner {
     /// Starts the agent as soon as it may start.
     pub fn begin(&mut self, window: &mut io::Stdout) -> Result<Begun, Unfinished> {
-        let mut patience = Patience::new(self.order.wait());
+        let mut patience = Patience::new(self.order.wait(), self.own.clone());
         let output = Output::create(&self.files.output(), Bounds::OUTPUT);
         let output = output.map_err(|error| cannot("make the log", &error))?;
         let errors = Output::create(&self.files.errors(), Bounds::ERRORS);
         let errors = errors.map_err(|error| cannot("make the log", &error))?;
+        let mut kept = None;
         loop {
-            let planned = self.plan()?;
-            let existence = self.existence(&planned);
-            let begin = planned.begin(existence).map_err(Problem::from)?;
-            let workdir = self.workdir(&planned, &begin)?;
-            let home = self.home(&workdir.dir)?;
-            let intended = self.intended(&begin);
-            let prompt = self.prompt(begin.resumed().is_some()).to_owned();
-            let attempt = Attempt {
-                resume: begin.resumed(),
-                intended: intended.as_ref(),
-                dir: &workdir.dir,
-                prompt: &prompt,
-                output: &output,
-                errors: &errors,
+            let ready = match kept.take() {
+                Some(ready) => ready,
+                None => self.ready()?,
             };
-            let mut agent = self.start(&attempt)?;
-            let request = StartRun {
-                id: self.id.clone(),
-                begin: begin.clone(),
-                intended,
-                chain: agent.chain.clone(),
-                runner: self.own.clone(),
-                workdir: workdir.clone(),
-                shares_dir: self.order.shares_dir,
-                exclusive: self.order.exclusive,
-                trigger: self.order.trigger().map_err(Problem::from)?,
-                goes_on: self.order.goes_on().map_err(Problem::from)?,
-                skill: self.order.skill.clone(),
-                prompt_hash: digest::sha256(prompt.as_bytes()),
-                log: self.files.dir().to_string_lossy().into_owned(),
-                planned: planned.clone(),
-                job: self.order.job().map_err(Problem::from)?,
-            };
-            let turn = self.context.service().start_run(&request)?.value;
+            let (mut agent, turn) = self.turn(&ready, &output, &errors, &mut patience)?;
             let mut started = match turn {
                 StartTurn::Started(started) => started,
+                StartTurn::Wait(wait) => {
+                    drop(agent);
+                    patience.for_turn(&mut self.context, wait)?;
+                    // A turn in line is short; what changed meanwhile is found by the start itself.
+                    kept = Some(ready);
+                    continue;
+                }
                 StartTurn::Held { error, watch } => {
                     drop(agent);
                     patience.wait(&mut self.context, error, &watch)?;
@@ -124,12 +115,72 @@ impl Runner {
                 agent,
                 output,
                 errors,
-                begin,
-                home,
-                left: planned.left,
-                parked: planned.parked,
+                begin: ready.begin,
+                intended: ready.intended,
+                home: ready.home,
+                left: ready.planned.left,
+                parked: ready.planned.parked,
             });
         }
+    }
+
+    /// What the run would start with now.
+    fn ready(&mut self) -> Result<Ready, Unfinished> {
+        let planned = self.plan()?;
+        let existence = self.existence(&planned);
+        let begin = planned.begin(existence).map_err(Problem::from)?;
+        let workdir = self.workdir(&planned, &begin)?;
+        Ok(Ready {
+            home: self.home(&workdir.dir)?,
+            intended: self.intended(&begin),
+            prompt: self.prompt(begin.resumed().is_some()).to_owned(),
+            planned,
+            begin,
+            workdir,
+        })
+    }
+
+    /// Tries to start it: its process waits, and becomes the agent only if it may.
+    fn turn(
+        &mut self,
+        ready: &Ready,
+        output: &Output,
+        errors: &Output,
+        patience: &mut Patience,
+    ) -> Result<(AgentProcess, StartTurn), Unfinished> {
+        patience.looks(&mut self.context)?;
+        let agent = self.start(&Attempt {
+            resume: ready.begin.resumed(),
+            intended: ready.intended.as_ref(),
+            dir: &ready.workdir.dir,
+            prompt: &ready.prompt,
+            output,
+            errors,
+        })?;
+        let request = self.request(ready, &agent)?;
+        let mut service = self.context.service();
+        let turn = service.start_run(&request, patience.waiting())?.value;
+        Ok((agent, turn))
+    }
+
+    fn request(&self, ready: &Ready, agent: &AgentProcess) -> Result<StartRun, Problem> {
+        Ok(StartRun {
+            id: self.id.clone(),
+            begin: ready.begin.clone(),
+            intended: ready.intended.clone(),
+            chain: agent.chain.clone(),
+            runner: self.own.clone(),
+            workdir: ready.workdir.clone(),
+            shares_dir: self.order.shares_dir,
+            exclusive: self.order.exclusive,
+            trigger: self.order.trigger()?,
+            goes_on: self.order.goes_on()?,
+            skill: self.order.skill.clone(),
+            prompt_hash: digest::sha256(ready.prompt.as_bytes()),
+            log: self.files.dir().to_string_lossy().into_owned(),
+            planned: ready.planned.clone(),
+            job: self.order.job()?,
+        })
     }
 
     fn plan(&mut self) -> Result<Planned, Problem> {
@@ -151,6 +202,10 @@ impl Runner {
     }
 
     pub fn looks_for(&self, native_id: &NativeId, home: &Home) -> Existence {
+        if let Keeps::Listed { found, .. } = self.driver.runs().spec().keeps {
+            let printed = self.listing(&home.dir);
+            return printed.map_or(Existence::CannotTell, |all| found(&all, native_id));
+        }
         let kept = Kept {
             agent: self.agent.clone(),
             native_id: native_id.clone(),
@@ -158,6 +213,47 @@ impl Runner {
         };
         let found = kept::look(&[kept]);
         found.first().copied().unwrap_or(Existence::CannotTell)
+    }
+
+    /// The conversation that a run began and whose agent never named it: the one with the id that was chosen, where
+    /// the agent has it, else the one with the title of this run.
+    pub fn unnamed(&self, intended: Option<&NativeId>, home: &Home) -> Option<NativeId> {
+        match intended {
+            Some(id) => (self.looks_for(id, home) == Existence::Present).then(|| id.clone()),
+            None => self.titled(&home.dir),
+        }
+    }
+
+    fn titled(&self, dir: &str) -> Option<NativeId> {
+        let Keeps::Listed { titled, .. } = self.driver.runs().spec().keeps else {
+            return None;
+        };
+        titled(&self.listing(dir)?, &title(&self.id))
+    }
+
+    /// What the agent lists as its conversations of a directory.
+    fn listing(&self, dir: &str) -> Option<String> {
+        let Keeps::Listed { command, .. } = self.driver.runs().spec().keeps else {
+            return None;
+        };
+        let title = title(&self.id);
+        let variables = self.variables(&self.launch_of(&title, dir)).ok()?;
+        let machine = self.context.machine();
+        listing::printed(command, &variables, Path::new(dir), &self.files, machine)
+    }
+
+    /// A start in this directory.
+    fn launch_of<'a>(&'a self, title: &'a str, dir: &'a str) -> Launch<'a> {
+        Launch {
+            resume: None,
+            intended: None,
+            title,
+            dir,
+            trusted: self.order.trusted,
+            budget_usd: self.order.budget_usd,
+            arguments: &self.order.arguments,
+            prompt_file: None,
+        }
     }
 
     /// Where conversations are that begin in a directory.
@@ -213,16 +309,12 @@ impl Runner {
     pub fn start(&self, attempt: &Attempt<'_>) -> Result<AgentProcess, Unfinished> {
         let runs = self.driver.runs();
         let prompt_file = self.files.prompt().to_string_lossy().into_owned();
-        let title = format!("tenure-{}", self.id);
+        let title = title(&self.id);
         let launch = Launch {
             resume: attempt.resume,
             intended: attempt.intended,
-            title: &title,
-            dir: attempt.dir,
-            trusted: self.order.trusted,
-            budget_usd: None,
-            arguments: &self.order.arguments,
             prompt_file: self.driver.wants_file().then_some(prompt_file.as_str()),
+            ..self.launch_of(&title, attempt.dir)
         };
         check_arguments(runs.spec(), &launch)
             .map_err(|error| wrong_argument(&error.to_string()))?;
@@ -361,6 +453,11 @@ impl Runner {
             // It is for the owner alone and named by nothing.
         }
     }
+}
+
+/// By what a conversation is found that has not named itself.
+fn title(run: &RunId) -> String {
+    format!("tenure-{run}")
 }
 
 /// Makes the agent's own settings say that a directory is not trusted, before it starts there.

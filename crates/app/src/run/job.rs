@@ -142,6 +142,7 @@ fn order(context: &Context, run: &str, taken: &TakenJob) -> Result<Order, Proble
         shares_dir: spec.shares_dir,
         timeout: spec.timeout_ms.map(Duration::from_millis),
         wait: Duration::ZERO,
+        budget: None,
         arguments: spec.args.clone(),
     };
     let Composed { mut order, .. } = compose(context, &wish)?;

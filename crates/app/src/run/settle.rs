@@ -22,6 +22,7 @@ use super::driver::Driver;
 use super::files::RunFiles;
 use super::log::{Follower, Line};
 use super::order::Order;
+use super::runner::Runner;
 use super::spool::{SpooledEnd, TotalsView};
 use super::{end, environment, existence};
 use crate::conversation;
@@ -185,7 +186,9 @@ fn names(
     // A resume that is refused may name an id that nobody will ever find.
     let is_certain = !resumed || seen.turn_began();
     let named = seen.id().filter(|_| is_certain).cloned();
-    let named = named.or_else(|| existence::intended(run, &home));
+    let named = named
+        .or_else(|| existence::intended(run, &home))
+        .or_else(|| if resumed { None } else { listed(run, &home) });
     let Some(named) = named.filter(|named| run.after.as_ref() != Some(named)) else {
         return Ok(run.after.clone());
     };
@@ -194,6 +197,16 @@ fn names(
         Err(failure) if matches!(failure.error, Error::Store(_)) => Err(failure.into()),
         Err(_) => Ok(run.after.clone()),
     }
+}
+
+/// The conversation that a run began, in the agent's own list, where neither its agent nor its runner lived to
+/// record it.
+fn listed(run: &Run, home: &Home) -> Option<NativeId> {
+    if run.begun_at.is_none() || run.after.is_some() || run.intended.is_some() {
+        return None;
+    }
+    let runner = Runner::prepare(&RunFiles::at(run.log.as_ref()?)).ok()?;
+    runner.unnamed(None, home)
 }
 
 /// Reads a whole log again.

@@ -3,9 +3,7 @@
 //! An item is closed at its forge; a conversation closes when all of its items are. One that a run is in stays
 //! until that ends ([`settle`] is a step of that).
 
-use std::time::Duration;
-
-use tenure_core::conversation::closing::{can_come_back, is_due};
+use tenure_core::conversation::closing::{can_come_back, is_due, is_over};
 use tenure_core::conversation::{Author, Conversation, ItemState, PastId, WhyEnded};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::RunId;
@@ -47,9 +45,26 @@ impl Service<'_> {
         self.transact(Mode::Write, |ctx| close_item(ctx, item))
     }
 
-    /// An item was reopened: conversations that closed at most `grace` ago come back.
-    pub fn reopen_item(&mut self, item: &Key, grace: Duration) -> Reply<Reopened> {
-        self.transact(Mode::Write, |ctx| reopen_item(ctx, item, grace))
+    /// An item was reopened: conversations that closed within the grace come back.
+    pub fn reopen_item(&mut self, item: &Key) -> Reply<Reopened> {
+        self.transact(Mode::Write, |ctx| reopen_item(ctx, item))
+    }
+
+    /// Those of these items that were closed longer than the grace ago and that no run works on.
+    pub fn items_over(&mut self, items: &[Key]) -> Reply<Vec<Key>> {
+        self.transact(Mode::Read, |ctx| {
+            let mut over = Vec::new();
+            for item in items {
+                let state = state_of(ctx, item)?;
+                let has_run = |run: &Run| run.item == *item;
+                if is_over(&state, ctx.now.wall, ctx.policy.grace)
+                    && !live_runs(ctx, state.root())?.iter().any(has_run)
+                {
+                    over.push(item.clone());
+                }
+            }
+            Ok(over)
+        })
     }
 }
 
@@ -136,7 +151,7 @@ fn close(ctx: &mut Ctx<'_>, record: Conversation) -> Result<Conversation, Stop> 
     Ok(after)
 }
 
-fn reopen_item(ctx: &mut Ctx<'_>, item: &Key, grace: Duration) -> Result<Reopened, Stop> {
+fn reopen_item(ctx: &mut Ctx<'_>, item: &Key) -> Result<Reopened, Stop> {
     let state = state_of(ctx, item)?;
     let root = state.root().clone();
     ctx.lock([
@@ -161,7 +176,7 @@ fn reopen_item(ctx: &mut Ctx<'_>, item: &Key, grace: Duration) -> Result<Reopene
         else {
             continue;
         };
-        if !can_come_back(&record, ctx.now.wall, grace) {
+        if !can_come_back(&record, ctx.now.wall, ctx.policy.grace) {
             reopened
                 .too_late
                 .push(shown(ctx, &record, item, Look::Record)?);

@@ -78,6 +78,7 @@ impl Service<'_> {
             let mut run = open(ctx, id)?;
             let author = claims::author(&run);
             conversation::set_by_run(ctx, &agent, &run.root, native_id, home, author)?;
+            let chain = as_it_is(ctx, &run, chain)?;
             register(ctx, &enters(&run, native_id, chain))?;
             if run.after.as_ref() != Some(native_id) || run.intended.is_some() {
                 run.after = Some(native_id.clone());
@@ -85,6 +86,16 @@ impl Service<'_> {
                 ctx.update_run(&mut run)?;
             }
             ctx.run_view(&run)
+        })
+    }
+
+    /// Records the conversation of a run whose agent is gone and never named it.
+    ///
+    /// Refused where it is another conversation's or another live session's.
+    pub fn run_was_in(&mut self, id: &RunId, native_id: &NativeId, home: &Home) -> Reply<RunView> {
+        self.transact(Mode::Write, |ctx| {
+            let known = open(ctx, id)?;
+            was_in(ctx, &known, native_id, home)
         })
     }
 
@@ -98,34 +109,15 @@ impl Service<'_> {
     ) -> Reply<RunView> {
         self.transact(Mode::Write, |ctx| {
             let known = open(ctx, id)?;
-            let agent = known.agent.clone();
-            let mut locks = vec![
-                Lock::Conversation(known.root.clone()),
-                Lock::Run(id.clone()),
-                Lock::Native(agent.clone(), native_id.clone()),
-            ];
-            locks.extend(known.session.map(|token| Lock::Session(token.id)));
-            ctx.lock(locks)?;
-            let mut run = open(ctx, id)?;
-            if !ctx.run_life(&run)?.is_over() {
+            if !ctx.run_life(&known)?.is_over() {
                 let state = "is still running".to_owned();
-                return Err(Error::from(RunError::NotRunning { run: run.id, state }).into());
+                return Err(Error::from(RunError::NotRunning {
+                    run: known.id,
+                    state,
+                })
+                .into());
             }
-            let author = claims::author(&run);
-            conversation::set_by_run(ctx, &agent, &run.root, native_id, home, author)?;
-            if let Some(mut session) = ctx.session_of_run(&run)?
-                && ctx.tx.native_owner(&agent, native_id)?.is_none()
-            {
-                session.native_id = Some(native_id.clone());
-                ctx.tx.update_session(&session)?;
-                let at = ctx.now.wall;
-                ctx.tx
-                    .set_native_owner(&agent, native_id, None, session.id, at)?;
-            }
-            run.after = Some(native_id.clone());
-            run.intended = None;
-            ctx.update_run(&mut run)?;
-            ctx.run_view(&run)
+            was_in(ctx, &known, native_id, home)
         })
     }
 
@@ -170,12 +162,37 @@ impl Service<'_> {
     }
 }
 
-impl Ctx<'_> {
-    pub(crate) fn update_run(&mut self, run: &mut Run) -> Result<(), Stop> {
-        self.tx.update_run(run)?;
-        run.revision += 1;
-        Ok(())
+/// Records the conversation of a run whose agent is gone.
+fn was_in(
+    ctx: &mut Ctx<'_>,
+    known: &Run,
+    native_id: &NativeId,
+    home: &Home,
+) -> Result<RunView, Stop> {
+    let agent = known.agent.clone();
+    let mut locks = vec![
+        Lock::Conversation(known.root.clone()),
+        Lock::Run(known.id.clone()),
+        Lock::Native(agent.clone(), native_id.clone()),
+    ];
+    locks.extend(known.session.map(|token| Lock::Session(token.id)));
+    ctx.lock(locks)?;
+    let mut run = open(ctx, &known.id)?;
+    let author = claims::author(&run);
+    conversation::set_by_run(ctx, &agent, &run.root, native_id, home, author)?;
+    if let Some(mut session) = ctx.session_of_run(&run)?
+        && ctx.tx.native_owner(&agent, native_id)?.is_none()
+    {
+        session.native_id = Some(native_id.clone());
+        ctx.tx.update_session(&session)?;
+        let at = ctx.now.wall;
+        ctx.tx
+            .set_native_owner(&agent, native_id, None, session.id, at)?;
     }
+    run.after = Some(native_id.clone());
+    run.intended = None;
+    ctx.update_run(&mut run)?;
+    ctx.run_view(&run)
 }
 
 /// A run that has no end yet.
@@ -199,10 +216,23 @@ fn not_its(run: &Run) -> Error {
     .into()
 }
 
+/// The process that the run's session has now: the one that the runner started, or the agent below it.
+fn as_it_is(ctx: &mut Ctx<'_>, run: &Run, chain: &[Ancestor]) -> Result<Vec<Ancestor>, Stop> {
+    let mut chain = chain.to_vec();
+    let session = ctx.session_of_run(run)?;
+    if let (Some(own), Some(process)) = (
+        chain.first_mut(),
+        session.and_then(|session| session.process),
+    ) {
+        own.process = process;
+    }
+    Ok(chain)
+}
+
 /// The run's process is in this conversation now: what its hooks say, too, where it has any.
-fn enters(run: &Run, native_id: &NativeId, chain: &[Ancestor]) -> RegisterRequest {
+fn enters(run: &Run, native_id: &NativeId, chain: Vec<Ancestor>) -> RegisterRequest {
     RegisterRequest {
-        subject: Subject::Given(chain.to_vec()),
+        subject: Subject::Given(chain),
         agent: Some(run.agent.clone()),
         native_id: Some(native_id.clone()),
         transcript: None,
