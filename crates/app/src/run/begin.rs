@@ -44,6 +44,16 @@ pub(super) struct Begun {
     pub parked: u32,
 }
 
+/// What a run is about to start with.
+struct Ready {
+    planned: Planned,
+    begin: Begin,
+    workdir: Workdir,
+    home: Home,
+    intended: Option<NativeId>,
+    prompt: String,
+}
+
 /// One process of the agent.
 pub(super) struct Attempt<'a> {
     pub resume: Option<&'a NativeId>,
@@ -57,48 +67,27 @@ pub(super) struct Attempt<'a> {
 impl Runner {
     /// Starts the agent as soon as it may start.
     pub fn begin(&mut self, window: &mut io::Stdout) -> Result<Begun, Unfinished> {
-        let mut patience = Patience::new(self.order.wait());
+        let mut patience = Patience::new(self.order.wait(), self.own.clone());
         let output = Output::create(&self.files.output(), Bounds::OUTPUT);
         let output = output.map_err(|error| cannot("make the log", &error))?;
         let errors = Output::create(&self.files.errors(), Bounds::ERRORS);
         let errors = errors.map_err(|error| cannot("make the log", &error))?;
+        let mut kept = None;
         loop {
-            let planned = self.plan()?;
-            let existence = self.existence(&planned);
-            let begin = planned.begin(existence).map_err(Problem::from)?;
-            let workdir = self.workdir(&planned, &begin)?;
-            let home = self.home(&workdir.dir)?;
-            let intended = self.intended(&begin);
-            let prompt = self.prompt(begin.resumed().is_some()).to_owned();
-            let attempt = Attempt {
-                resume: begin.resumed(),
-                intended: intended.as_ref(),
-                dir: &workdir.dir,
-                prompt: &prompt,
-                output: &output,
-                errors: &errors,
+            let ready = match kept.take() {
+                Some(ready) => ready,
+                None => self.ready()?,
             };
-            let mut agent = self.start(&attempt)?;
-            let request = StartRun {
-                id: self.id.clone(),
-                begin: begin.clone(),
-                intended,
-                chain: agent.chain.clone(),
-                runner: self.own.clone(),
-                workdir: workdir.clone(),
-                shares_dir: self.order.shares_dir,
-                exclusive: self.order.exclusive,
-                trigger: self.order.trigger().map_err(Problem::from)?,
-                goes_on: self.order.goes_on().map_err(Problem::from)?,
-                skill: self.order.skill.clone(),
-                prompt_hash: digest::sha256(prompt.as_bytes()),
-                log: self.files.dir().to_string_lossy().into_owned(),
-                planned: planned.clone(),
-                job: self.order.job().map_err(Problem::from)?,
-            };
-            let turn = self.context.service().start_run(&request)?.value;
+            let (mut agent, turn) = self.turn(&ready, &output, &errors, &mut patience)?;
             let mut started = match turn {
                 StartTurn::Started(started) => started,
+                StartTurn::Wait(wait) => {
+                    drop(agent);
+                    patience.for_turn(&mut self.context, wait)?;
+                    // A turn in line is short; what changed meanwhile is found by the start itself.
+                    kept = Some(ready);
+                    continue;
+                }
                 StartTurn::Held { error, watch } => {
                     drop(agent);
                     patience.wait(&mut self.context, error, &watch)?;
@@ -124,12 +113,71 @@ impl Runner {
                 agent,
                 output,
                 errors,
-                begin,
-                home,
-                left: planned.left,
-                parked: planned.parked,
+                begin: ready.begin,
+                home: ready.home,
+                left: ready.planned.left,
+                parked: ready.planned.parked,
             });
         }
+    }
+
+    /// What the run would start with now.
+    fn ready(&mut self) -> Result<Ready, Unfinished> {
+        let planned = self.plan()?;
+        let existence = self.existence(&planned);
+        let begin = planned.begin(existence).map_err(Problem::from)?;
+        let workdir = self.workdir(&planned, &begin)?;
+        Ok(Ready {
+            home: self.home(&workdir.dir)?,
+            intended: self.intended(&begin),
+            prompt: self.prompt(begin.resumed().is_some()).to_owned(),
+            planned,
+            begin,
+            workdir,
+        })
+    }
+
+    /// Tries to start it: its process waits, and becomes the agent only if it may.
+    fn turn(
+        &mut self,
+        ready: &Ready,
+        output: &Output,
+        errors: &Output,
+        patience: &mut Patience,
+    ) -> Result<(AgentProcess, StartTurn), Unfinished> {
+        patience.looks(&mut self.context)?;
+        let agent = self.start(&Attempt {
+            resume: ready.begin.resumed(),
+            intended: ready.intended.as_ref(),
+            dir: &ready.workdir.dir,
+            prompt: &ready.prompt,
+            output,
+            errors,
+        })?;
+        let request = self.request(ready, &agent)?;
+        let mut service = self.context.service();
+        let turn = service.start_run(&request, patience.waiting())?.value;
+        Ok((agent, turn))
+    }
+
+    fn request(&self, ready: &Ready, agent: &AgentProcess) -> Result<StartRun, Problem> {
+        Ok(StartRun {
+            id: self.id.clone(),
+            begin: ready.begin.clone(),
+            intended: ready.intended.clone(),
+            chain: agent.chain.clone(),
+            runner: self.own.clone(),
+            workdir: ready.workdir.clone(),
+            shares_dir: self.order.shares_dir,
+            exclusive: self.order.exclusive,
+            trigger: self.order.trigger()?,
+            goes_on: self.order.goes_on()?,
+            skill: self.order.skill.clone(),
+            prompt_hash: digest::sha256(ready.prompt.as_bytes()),
+            log: self.files.dir().to_string_lossy().into_owned(),
+            planned: ready.planned.clone(),
+            job: self.order.job()?,
+        })
     }
 
     fn plan(&mut self) -> Result<Planned, Problem> {

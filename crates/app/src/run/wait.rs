@@ -1,16 +1,21 @@
 //! Waiting until what a run needs is free.
+//!
+//! A run that claims its item stands in the line of that key, as `claim --wait` does. For a conversation or a
+//! directory there is no line: it looks again with every change of the store.
 
 use std::time::{Duration, Instant};
 
 use tenure_core::process::Process;
+use tenure_core::store::Topic;
 use tenure_host::clock;
 use tenure_host::watch::Watch;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::error::Error;
+use tenure_service::{Wait, Waiting};
 
 use crate::open::Context;
 use crate::unfinished::Unfinished;
-use crate::watch::{Until, watch_signals};
+use crate::watch::{Until, listen, watch_signals};
 
 /// How often it is looked again whatever happens.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
@@ -20,15 +25,38 @@ pub(super) struct Patience {
     began: Instant,
     most: Duration,
     watch: Option<Watch>,
+    /// The runner, with its position in the line for its item.
+    waiting: Waiting,
+    /// The store's change counter before the last look.
+    seen: Option<u64>,
+    /// What the watch listens to, and whether that alone wakes it; none where every change does.
+    heard: Option<(Vec<Topic>, bool)>,
 }
 
 impl Patience {
-    pub fn new(most: Duration) -> Self {
+    pub fn new(most: Duration, runner: Process) -> Self {
         Self {
             began: clock::instant(),
             most,
             watch: None,
+            waiting: Waiting {
+                process: runner,
+                ticket: None,
+            },
+            seen: None,
+            heard: None,
         }
+    }
+
+    /// Its position in line; none where it does not wait.
+    pub fn waiting(&self) -> Option<&Waiting> {
+        Some(&self.waiting).filter(|_| !self.most.is_zero())
+    }
+
+    /// What happens from now on ends the next wait.
+    pub fn looks(&mut self, context: &mut Context) -> Result<(), Problem> {
+        self.seen = Some(context.service().changes()?);
+        Ok(())
     }
 
     /// Waits for a change; refused with the reason where there is no time left, or the window is gone.
@@ -38,37 +66,95 @@ impl Patience {
         error: Box<Error>,
         processes: &[Process],
     ) -> Result<(), Unfinished> {
-        let waited = self.began.elapsed();
-        let left = self.most.saturating_sub(waited);
-        if left.is_zero() {
-            let timed_out = Error::TimedOut { waited, why: error };
-            let is_first = self.most.is_zero();
-            return Err(Unfinished::from(match timed_out {
-                Error::TimedOut { why, .. } if is_first => *why,
-                late => late,
-            }));
+        let Some(left) = self.left() else {
+            return Err(self.too_late(context, error)?);
+        };
+        if self.heard.take().is_some() {
+            let everything = context.service().watch(None);
+            self.watch(context)?.turn_to(&everything);
+            return Ok(());
         }
-        let watch = match &mut self.watch {
-            Some(watch) => watch,
+        let seen = self.seen;
+        self.sleep(context, error, processes, seen, left.min(AT_LEAST_EVERY))
+    }
+
+    /// Waits in line for the turn of this run.
+    pub fn for_turn(&mut self, context: &mut Context, wait: Wait) -> Result<(), Unfinished> {
+        self.waiting.ticket = Some(wait.ticket);
+        let Some(left) = self.left() else {
+            return Err(self.too_late(context, wait.why)?);
+        };
+        let bells = match &self.heard {
+            Some((about, bells)) if *about == wait.about => *bells,
+            _ => {
+                let watch = self.watch(context)?;
+                let bells = listen(context, watch, &wait.about);
+                self.heard = Some((wait.about, bells));
+                // What rang before we listened is found by another look.
+                return Ok(());
+            }
+        };
+        let seen = self.seen.filter(|_| !bells);
+        let most = wait.at_most.unwrap_or(AT_LEAST_EVERY).min(AT_LEAST_EVERY);
+        self.sleep(context, wait.why, &wait.watch, seen, most.min(left))
+    }
+
+    fn left(&self) -> Option<Duration> {
+        let left = self.most.saturating_sub(self.began.elapsed());
+        Some(left).filter(|left| !left.is_zero())
+    }
+
+    fn watch(&mut self, context: &mut Context) -> Result<&mut Watch, Problem> {
+        match &mut self.watch {
+            Some(watch) => Ok(watch),
             none => {
                 let mut watch = watch_signals(context)?;
                 watch.end_with_reader();
-                none.insert(watch)
-            }
-        };
-        let mut until = Until {
-            watch,
-            processes,
-            seen: Some(context.service().changes()?),
-            limit: left.min(AT_LEAST_EVERY),
-        };
-        match until.something_happens(context)? {
-            None => Ok(()),
-            Some(_) => {
-                let message = format!("interrupted while waiting: {error}");
-                let hint = Hint::step("run it again to keep waiting; nothing was started");
-                Err(Problem::new(Class::TimedOut, "interrupted", message, hint).into())
+                Ok(none.insert(watch))
             }
         }
+    }
+
+    fn sleep(
+        &mut self,
+        context: &mut Context,
+        error: Box<Error>,
+        processes: &[Process],
+        seen: Option<u64>,
+        limit: Duration,
+    ) -> Result<(), Unfinished> {
+        let mut until = Until {
+            watch: self.watch(context)?,
+            processes,
+            seen,
+            limit,
+        };
+        if until.something_happens(context)?.is_none() {
+            return Ok(());
+        }
+        self.leave_line(context)?;
+        let message = format!("interrupted while waiting: {error}");
+        let hint = Hint::step("run it again to keep waiting; nothing was started");
+        Err(Problem::new(Class::TimedOut, "interrupted", message, hint).into())
+    }
+
+    fn too_late(
+        &mut self,
+        context: &mut Context,
+        error: Box<Error>,
+    ) -> Result<Unfinished, Problem> {
+        self.leave_line(context)?;
+        if self.most.is_zero() {
+            return Ok(Unfinished::from(*error));
+        }
+        let waited = self.began.elapsed();
+        Ok(Unfinished::from(Error::TimedOut { waited, why: error }))
+    }
+
+    fn leave_line(&mut self, context: &mut Context) -> Result<(), Problem> {
+        if let Some(ticket) = self.waiting.ticket.take() {
+            context.service().leave_line(ticket)?;
+        }
+        Ok(())
     }
 }

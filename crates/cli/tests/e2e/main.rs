@@ -72,6 +72,7 @@ mod repositories;
 mod resume;
 mod run_conversations;
 mod run_crashes;
+mod run_lines;
 mod run_logs;
 mod run_retention;
 mod run_stops;

@@ -5,7 +5,7 @@
 //! reads what it judges, then writes. If it finds only then that it must lock more, the next attempt locks that
 //! from the start.
 
-use crate::id::{AgentName, NativeId, RunId, SessionId, Ticket};
+use crate::id::{AgentName, HostId, NativeId, RunId, SessionId, Ticket};
 use crate::key::Key;
 
 /// Something that a transaction locks against other writers until it ends. It need not exist yet.
@@ -19,6 +19,8 @@ pub enum Lock {
     Conversation(Key),
     /// A run.
     Run(RunId),
+    /// Until when an agent is parked on a host.
+    Park(AgentName, HostId),
     /// A mission and its participants.
     Mission(String),
     /// A conversation: who owns and who visits it.
@@ -52,6 +54,8 @@ mod tests {
             item("pr:acme/web#9"),
             Lock::Run(RunId::mint([0; 16])),
             Lock::Run(RunId::mint([1; 16])),
+            Lock::Park(agent.clone(), HostId::new("a")),
+            Lock::Park(agent.clone(), HostId::new("b")),
             Lock::Mission("a".into()),
             native("n1"),
             native("n2"),

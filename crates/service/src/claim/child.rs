@@ -5,9 +5,9 @@ use super::acquire::{hand_out, still_lives};
 use super::choice::{Choice, Taken, choose, refusal_of};
 use super::grant::Receiver;
 use super::guard::covering_hold;
-use super::request::{ChildRequest, ChildTurn, ClaimRequest, Grant, Waiting, check_note};
+use super::request::{ChildRequest, ChildTurn, ClaimRequest, Grant, Wait, Waiting, check_note};
 use super::rivals::Asker;
-use super::waiter::{leave, wait_in_line};
+use super::waiter::{leave, pass_on, wait_in_line};
 use crate::caller::{self, ActFor, Caller, behalf};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
@@ -64,6 +64,8 @@ pub(crate) enum Asked {
     /// The caller, or an ancestor of it, has what is wanted.
     Covered,
     Ready(Ready),
+    /// It is in line, and its turn has not come.
+    Wait(Wait),
     Refused {
         error: Box<Error>,
         /// Whether waiting can help.
@@ -76,31 +78,61 @@ pub(crate) enum Asked {
 /// What can be granted.
 pub(crate) struct Ready(Vec<Taken>);
 
-/// Asks for a session without granting anything.
+/// Asks for a session without granting anything. With a waiter, what is not free yet, or another waiter's, is
+/// waited for in line.
 pub(crate) fn ask(
     ctx: &mut Ctx<'_>,
     caller: Option<&Caller>,
     for_session: Option<SessionId>,
     request: &ClaimRequest,
+    waiting: Option<&Waiting>,
 ) -> Result<Asked, Stop> {
     if let Some(caller) = caller
         && covered(ctx, caller, &request.keys)?.is_some()
     {
+        leave(ctx, waiting.and_then(|waiting| waiting.ticket))?;
         return Ok(Asked::Covered);
     }
-    let asker = Asker {
-        id: for_session.unwrap_or_else(|| SessionId::mint(0, [0; 10])),
-        blind: caller.is_some_and(|caller| caller.blind),
-    };
-    Ok(match choose(ctx, asker, request, None)? {
-        Choice::Take(taken) => Asked::Ready(Ready(taken)),
-        Choice::Refuse(refusal) => Asked::Refused {
+    let asker = asker(caller, for_session);
+    let choice = choose(ctx, asker, request, waiting)?;
+    if let Choice::Take(taken) = choice {
+        return Ok(Asked::Ready(Ready(taken)));
+    }
+    if let Some(waiting) = waiting {
+        let token = caller.map(|caller| caller.session.token());
+        return wait_in_line(ctx, token, request, waiting, choice, None).map(Asked::Wait);
+    }
+    match choice {
+        Choice::Refuse(refusal) => Ok(Asked::Refused {
             error: Box::new(refusal.error),
             waits: refusal.waits,
             watch: refusal.watch,
-        },
-        Choice::Line { .. } => return Err(Stop::Store(StoreError::Conflict)),
-    })
+        }),
+        Choice::Take(_) | Choice::Line { .. } => Err(Stop::Store(StoreError::Conflict)),
+    }
+}
+
+/// Lets the others in line go first, for a waiter that lacks something else.
+pub(crate) fn pass_over(
+    ctx: &mut Ctx<'_>,
+    caller: Option<&Caller>,
+    for_session: Option<SessionId>,
+    request: &ClaimRequest,
+    waiting: &Waiting,
+) -> Result<(), Stop> {
+    let open = match choose(ctx, asker(caller, for_session), request, None)? {
+        Choice::Take(_) => request.keys.clone(),
+        Choice::Refuse(refusal) => refusal.open_to_others,
+        Choice::Line { .. } => Vec::new(),
+    };
+    pass_on(ctx, waiting, &open)
+}
+
+fn asker(caller: Option<&Caller>, for_session: Option<SessionId>) -> Asker {
+    Asker {
+        id: for_session.unwrap_or_else(|| SessionId::mint(0, [0; 10])),
+        blind: caller.is_some_and(|caller| caller.blind),
+    }
 }
 
 /// Grants what was asked for, to the session as it is now.
@@ -110,7 +142,9 @@ pub(crate) fn grant(
     caller: Option<&Caller>,
     ready: Ready,
     request: &ClaimRequest,
+    waiting: Option<&Waiting>,
 ) -> Result<Vec<Grant>, Stop> {
+    leave(ctx, waiting.and_then(|waiting| waiting.ticket))?;
     let receiver = Receiver {
         session,
         actor: caller.map(|caller| caller.session.id),
@@ -136,11 +170,7 @@ fn claim_for_child(
             return Ok(ChildTurn::Covered { holder });
         }
     }
-    let asker = Asker {
-        id: SessionId::mint(0, [0; 10]),
-        blind: caller.as_ref().is_some_and(|caller| caller.blind),
-    };
-    match choose(ctx, asker, &request.claim, waiting)? {
+    match choose(ctx, asker(caller.as_ref(), None), &request.claim, waiting)? {
         Choice::Take(taken) => {
             ctx.write()?;
             leave(ctx, waiting.and_then(|waiting| waiting.ticket))?;

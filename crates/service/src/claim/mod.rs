@@ -20,7 +20,7 @@ pub mod view;
 mod waiter;
 mod why;
 
-pub(crate) use child::{Asked, Ready, ask, grant};
+pub(crate) use child::{Asked, Ready, ask, grant, pass_over};
 pub(crate) use guard::covering_hold;
 pub(crate) use list::claims;
 

@@ -74,7 +74,7 @@ pub(super) fn wait_in_line(
 }
 
 /// A waiter that cannot act records so, because others may be waiting for it.
-fn pass_on(ctx: &mut Ctx<'_>, waiting: &Waiting, open: &[Key]) -> Result<(), Stop> {
+pub(super) fn pass_on(ctx: &mut Ctx<'_>, waiting: &Waiting, open: &[Key]) -> Result<(), Stop> {
     let Some(ticket) = waiting.ticket else {
         return Ok(());
     };

@@ -7,11 +7,11 @@ use tenure_core::run::Run;
 use tenure_core::session::Session;
 
 use crate::caller::Caller;
-use crate::claim::{Asked, ClaimRequest, Pick, Ready, ask, grant};
+use crate::claim::{Asked, ClaimRequest, Pick, Ready, Waiting, ask, grant, pass_over};
 use crate::context::{Ctx, Stop};
 use crate::conversation;
 
-/// A run takes its item at once or not at all, and never beside processes of a dead holder.
+/// A run never takes its item beside processes of a dead holder.
 fn request(item: &Key) -> ClaimRequest {
     ClaimRequest {
         keys: vec![item.clone()],
@@ -29,8 +29,23 @@ pub(super) fn ask_for(
     caller: Option<&Caller>,
     owner: Option<&Session>,
     item: &Key,
+    waiting: Option<&Waiting>,
 ) -> Result<Asked, Stop> {
-    ask(ctx, caller, owner.map(|owner| owner.id), &request(item))
+    let owner = owner.map(|owner| owner.id);
+    ask(ctx, caller, owner, &request(item), waiting)
+}
+
+/// A run that waits in line for its item and lacks something else lets the others go first.
+pub(super) fn let_others_go_first(
+    ctx: &mut Ctx<'_>,
+    caller: Option<&Caller>,
+    item: &Key,
+    waiting: Option<&Waiting>,
+) -> Result<(), Stop> {
+    match waiting.filter(|waiting| waiting.ticket.is_some()) {
+        Some(waiting) => pass_over(ctx, caller, None, &request(item), waiting),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn grant_to(
@@ -39,8 +54,9 @@ pub(super) fn grant_to(
     caller: Option<&Caller>,
     ready: Ready,
     item: &Key,
+    waiting: Option<&Waiting>,
 ) -> Result<(), Stop> {
-    grant(ctx, session, caller, ready, &request(item)).map(drop)
+    grant(ctx, session, caller, ready, &request(item), waiting).map(drop)
 }
 
 /// Who changes a conversation when a run does.

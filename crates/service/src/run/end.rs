@@ -100,6 +100,9 @@ fn finish(ctx: &mut Ctx<'_>, run: Run, end: &EndRun) -> Result<RunView, Stop> {
 
 /// A usage limit parks the agent on this host; a run that was answered ends that.
 fn park(ctx: &mut Ctx<'_>, run: &Run, end: &EndRun) -> Result<(), Stop> {
+    if end.parked.is_some() || end.outcome == Outcome::Done {
+        ctx.lock([Lock::Park(run.agent.clone(), run.host.clone())])?;
+    }
     let before = ctx.tx.park(&run.agent, &run.host)?;
     let Some((until, named)) = end.parked else {
         if end.outcome == Outcome::Done && before.is_some() {

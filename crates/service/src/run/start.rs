@@ -17,7 +17,7 @@ use super::error::{RunError, Wanted};
 use super::plan::{Begin, Planned, planned};
 use super::view::RunView;
 use crate::caller::{self, Caller};
-use crate::claim::Asked;
+use crate::claim::{Asked, Wait, Waiting};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::evidence::Want;
@@ -64,6 +64,8 @@ pub enum StartTurn {
         error: Box<Error>,
         watch: Vec<Process>,
     },
+    /// It is in line for its item.
+    Wait(Wait),
     /// This run is over, and its end must be recorded first.
     Settle(RunId),
     /// The conversation is another one now.
@@ -83,13 +85,17 @@ pub struct Started {
 }
 
 impl Service<'_> {
-    /// Starts a run whose agent's process waits.
-    pub fn start_run(&mut self, request: &StartRun) -> Reply<StartTurn> {
-        self.transact(Mode::Read, |ctx| start(ctx, request))
+    /// Starts a run whose agent's process waits. With a waiter, an item that it claims is waited for in line.
+    pub fn start_run(&mut self, request: &StartRun, waiting: Option<&Waiting>) -> Reply<StartTurn> {
+        self.transact(Mode::Read, |ctx| start(ctx, request, waiting))
     }
 }
 
-fn start(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<StartTurn, Stop> {
+fn start(
+    ctx: &mut Ctx<'_>,
+    request: &StartRun,
+    waiting: Option<&Waiting>,
+) -> Result<StartTurn, Stop> {
     let caller = caller::anybody(ctx)?;
     let (agent, item) = (&request.planned.agent, &request.planned.item);
     let now = planned(ctx, agent, item)?;
@@ -100,6 +106,7 @@ fn start(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<StartTurn, Stop> {
         queue::check(ctx, job, &request.runner)?;
     }
     if let Some(turn) = occupied(ctx, request)? {
+        claims::let_others_go_first(ctx, caller.as_ref(), item, waiting)?;
         return Ok(turn);
     }
     refuse_survivors(ctx, request)?;
@@ -108,6 +115,7 @@ fn start(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<StartTurn, Stop> {
             Owner::Gone(session) => Some(*session),
             Owner::Nobody => None,
             Owner::Lives { error, process } => {
+                claims::let_others_go_first(ctx, caller.as_ref(), item, waiting)?;
                 let error = Box::new(Error::from(error));
                 let watch = process.into_iter().collect();
                 return Ok(StartTurn::Held { error, watch });
@@ -117,9 +125,10 @@ fn start(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<StartTurn, Stop> {
     };
     let mut claim = None;
     if request.exclusive {
-        match claims::ask_for(ctx, caller.as_ref(), owner.as_ref(), item)? {
+        match claims::ask_for(ctx, caller.as_ref(), owner.as_ref(), item, waiting)? {
             Asked::Ready(ready) => claim = Some(ready),
             Asked::Covered => {}
+            Asked::Wait(wait) => return Ok(StartTurn::Wait(wait)),
             Asked::Refused {
                 error,
                 waits: true,
@@ -139,7 +148,7 @@ fn start(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<StartTurn, Stop> {
     };
     let exclusive = claim.is_some();
     if let Some(ready) = claim {
-        claims::grant_to(ctx, &session, caller.as_ref(), ready, item)?;
+        claims::grant_to(ctx, &session, caller.as_ref(), ready, item, waiting)?;
     }
     let run = record(ctx, request, &session, caller.as_ref(), exclusive)?;
     if let Some(job) = &request.job {

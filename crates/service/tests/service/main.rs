@@ -20,6 +20,7 @@ mod missions;
 mod paths;
 mod registering;
 mod resume;
+mod runs;
 mod several;
 mod titles;
 mod windows;

@@ -1,5 +1,6 @@
 //! Transactions: all or nothing.
 
+use tenure_core::id::{HostId, RunId};
 use tenure_core::store::{Lock, Mode, Store};
 use tenure_core::time::Timestamp;
 
@@ -40,6 +41,9 @@ pub fn everything_can_be_locked_in_order_before_it_exists_and_again(store: &mut 
     let locks = [
         Lock::Paths("acme/web".into()),
         Lock::Key(key("wp:1")),
+        Lock::Conversation(key("wp:1")),
+        Lock::Run(RunId::mint([1; 16])),
+        Lock::Park(agent(), HostId::new("host")),
         Lock::Mission("m".into()),
         Lock::Native(agent(), native("ses_1")),
         Lock::Transcript("/t/1.jsonl".into()),

@@ -181,12 +181,13 @@ impl RunRows for RecordingTx<'_> {
     }
 
     fn set_park(&mut self, before: Option<&Park>, park: &Park) -> Result<(), StoreError> {
-        self.writes("set_park");
+        let lock = Lock::Park(park.agent.clone(), park.host.clone());
+        self.needs("set_park", [lock]);
         self.tx.set_park(before, park)
     }
 
     fn clear_park(&mut self, agent: &AgentName, host: &HostId) -> Result<(), StoreError> {
-        self.writes("clear_park");
+        self.needs("clear_park", [Lock::Park(agent.clone(), host.clone())]);
         self.tx.clear_park(agent, host)
     }
 }
